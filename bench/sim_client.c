@@ -297,12 +297,12 @@ static void note_time(struct bench_clients *all, uint64_t n)
 
 static void on_task(struct client *c, const struct fl_wire_task *task)
 {
-    if (task->round > c->all->setup.rounds) {
+    if (task->task.key.round > c->all->setup.rounds) {
         return;
     }
-    note_time(c->all, task->round - 1);
-    c->round = task->round;
-    c->attempt = task->attempt;
+    note_time(c->all, task->task.key.round - 1);
+    c->round = task->task.key.round;
+    c->attempt = task->task.key.attempt;
     c->fetched = false;
     c->planned = false;
     if (task->has_plan) {

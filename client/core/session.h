@@ -69,6 +69,7 @@
 
 #include "libfl/base/err.h"
 #include "libfl/base/str.h"
+#include "libfl/model/task.h"
 
 enum fl_session_state {
     FL_SESSION_OFFLINE,
@@ -92,11 +93,6 @@ struct fl_session_conf {
     bool exit_when_done;     /* a Drain without reconnect ends the process */
     /* Longest pause while a server whose rounds are done ends our sessions; 0: backoff_max_ms. */
     uint64_t done_max_ms;
-};
-
-struct fl_round_key {
-    uint64_t round; /* 0: none */
-    uint32_t attempt;
 };
 
 enum fl_session_event_type {

@@ -32,7 +32,7 @@ static bool take_task(struct fl_commands *c, const struct fl_wire_task *task)
     if (task->has_plan && !check_plan(c, task->plan.units, task->plan.n_units)) {
         return false;
     }
-    if (!fl_joining_may_train(c->joining, (struct fl_round_key){task->round, task->attempt})) {
+    if (!fl_joining_may_train(c->joining, task->task.key)) {
         return false;
     }
     fl_wanted_task(c->wanted, task);
@@ -123,11 +123,11 @@ static struct fl_session_event command_event(const struct fl_wire_command *w)
         event.u.refused.reason = w->u.refused.message;
         break;
     case FL_WIRE_TASK:
-        event.u.task.key = (struct fl_round_key){w->u.task.round, w->u.task.attempt};
+        event.u.task.key = w->u.task.task.key;
         event.u.task.has_plan = w->u.task.has_plan;
         event.u.task.units = w->u.task.plan.units;
         event.u.task.n_units = w->u.task.plan.n_units;
-        event.u.task.deadline_ms = w->u.task.deadline_ms;
+        event.u.task.deadline_ms = w->u.task.task.deadline_ms;
         break;
     case FL_WIRE_PLAN:
         event.u.plan.key = (struct fl_round_key){w->u.plan.round, w->u.plan.attempt};

@@ -9,7 +9,7 @@
 #include "client/daemon/connection.h"
 #include "client/daemon/evaluation_job.h"
 #include "client/daemon/jobs.h"
-#include "client/work/task.h"
+#include "client/work/wanted.h"
 
 struct fl_download;
 

@@ -3,7 +3,7 @@
 
 /* Evaluates a model on the client's own test data, as the server requested. */
 
-#include "client/work/task.h"
+#include "client/work/wanted.h"
 #include "client/work/worker.h"
 
 struct fl_evaluation_result {

@@ -7,7 +7,7 @@
  */
 
 #include "client/work/inputs.h"
-#include "client/work/task.h"
+#include "client/work/wanted.h"
 #include "client/work/worker.h"
 
 struct fl_settling {

@@ -17,7 +17,7 @@
  * Threading: fl_training_cancel() from any thread while it runs.
  */
 
-#include "client/work/task.h"
+#include "client/work/wanted.h"
 #include "client/work/worker.h"
 
 /* Progress for logs: steps done of total. */

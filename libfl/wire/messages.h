@@ -23,6 +23,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/model/layout.h"
+#include "libfl/model/task.h"
 #include "libfl/wire/wire_row.h"
 
 #define FL_WIRE_VERSION     1
@@ -282,31 +283,31 @@ FL_WIRE_STRUCT(payload)
     X(MASK, units, units, .max = FL_LAYOUT_MAX_UNITS / 8)
 FL_WIRE_STRUCT(plan)
 
+/* Fields and units: libfl/model/task.h. */
 #define FL_WIRE_ROWS_task(X)                                                                       \
-    X(U64, round, round, .min = 1)                                                                 \
-    X(U32, attempt, attempt)                                                                       \
-    X(FLAT_IF, counted_round, counted, task_counted)                                               \
+    X(U64, task.key.round, round, .min = 1)                                                        \
+    X(U32, task.key.attempt, attempt)                                                              \
+    X(FLAT_IF, task.counted.round, counted, task_counted)                                          \
     X(LIST, payloads, payloads, payload, .least = 1, .most = FL_WIRE_MAX_PAYLOADS)                 \
     X(RULE, rule_payloads) /* each name once */                                                    \
-    X(FINITE, learning_rate, learning_rate)                                                        \
-    X(U64, seed, seed)                                                                             \
-    X(U64, order_seed, order_seed) /* 0: not sent */                                               \
+    X(FINITE, task.learning_rate, learning_rate)                                                   \
+    X(U64, task.seed, seed)                                                                        \
+    X(U64, task.order_seed, order_seed)                                                            \
     X(OPTIONAL, plan, plan, plan)                                                                  \
     X(RULE, rule_plan) /* the same round and attempt */                                            \
-    X(U64, deadline_ms, deadline_ms)                                                               \
-    X(U32, selected, selected) /* K_t and N; 0: not sent */                                        \
-    X(U32, population, population)                                                                 \
-    X(U64, epoch, epoch) /* first round whose client state is in the server's sum; 0: not sent */
-/*
- * The aggregated round may be newer than the task: a server that lost its newest rounds repeats
- * them.
- */
+    X(U64, task.deadline_ms, deadline_ms)                                                          \
+    X(U32, task.n_selected, selected)                                                              \
+    X(U32, task.population, population)                                                            \
+    X(U64, task.epoch, epoch)
 #define FL_WIRE_ROWS_task_counted(X)                                                               \
-    X(U64, counted_round, round, .min = 1) /* 0: none, not sent */                                 \
-    X(U32, counted_attempt, attempt)
+    X(U64, task.counted.round, round, .min = 1)                                                    \
+    X(U32, task.counted.attempt, attempt)
 struct fl_wire_task {
-    FL_WIRE_ROWS_task(FL_WIRE_MEMBER)
-    FL_WIRE_ROWS_task_counted(FL_WIRE_MEMBER)
+    struct fl_task task;
+    struct fl_wire_payload *payloads;
+    size_t n_payloads;
+    bool has_plan;
+    struct fl_wire_plan plan;
 };
 
 /* Accepted, Rejected, Dismissed. */

@@ -48,8 +48,8 @@ static int rule_plan(const struct fl__wire_at *at, const void *own, struct fl_er
     const struct fl_wire_task *task = own;
     const struct fl__wire_at field = {at, "plan"};
 
-    return !task->has_plan ||
-                   (task->plan.round == task->round && task->plan.attempt == task->attempt)
+    return !task->has_plan || (task->plan.round == task->task.key.round &&
+                               task->plan.attempt == task->task.key.attempt)
                ? FL_OK
                : fl__wire_refuse(&field, err, "is for another round or attempt than the task");
 }

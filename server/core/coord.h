@@ -27,6 +27,7 @@
 
 #include <math.h>
 
+#include "libfl/model/task.h"
 #include "libfl/strategy/strategy.h"
 #include "server/core/records.h"
 
@@ -396,10 +397,7 @@ struct fl_effect {
     uint32_t client;
     uint64_t round;
     uint32_t attempt;
-    double learning_rate;
-    uint64_t client_seed;
-    uint64_t order_seed;  /* the client's, the same in every round */
-    uint64_t deadline_ms; /* span from now */
+    struct fl_task task;  /* TASK; EVALUATE_CLIENT and DRAIN: its deadline_ms, a span from now */
     const uint8_t *units; /* [n_units] or NULL */
     const char *text;     /* reason or trace line */
     bool warning;         /* TRACE: for the operator's attention */
@@ -410,12 +408,8 @@ struct fl_effect {
     size_t n_clients;
     const struct fl_round_rec *record;
     bool want_distance;
-    /* TASK: the client's newest counted round (its record), and, with personal "own", whether
-       the last commit made a personal model for it. */
-    uint64_t counted_round;
-    uint32_t counted_attempt;
     struct fl_round_size size; /* of the open round, in every effect about it */
-    bool personal_model;
+    bool personal_model; /* TASK, with personal "own": the last commit made one for the client */
     uint64_t expected; /* PERSIST_SELECTION: number of known clients, waited for after a restart */
     uint64_t epoch;    /* of the next round's size; on disk before what the effect asks for */
 };

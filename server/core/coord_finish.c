@@ -128,7 +128,7 @@ static size_t ask_clients(struct fl_coord *c)
             live->asked = true;
             live->answer = (uint32_t)n;
             c->clients.answers[n++] = (struct fl__answer){.result = {0}};
-            fl__coord_effect_for(c, FL_EFF_EVALUATE_CLIENT, client)->deadline_ms =
+            fl__coord_effect_for(c, FL_EFF_EVALUATE_CLIENT, client)->task.deadline_ms =
                 c->conf.evaluate_ms;
         }
     }

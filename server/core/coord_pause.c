@@ -267,7 +267,7 @@ struct fl_effect *fl__coord_disconnect(struct fl_coord *c, uint32_t client)
     bool over = c->finished && !c->stopping;
 
     e->text = over ? "all rounds are done" : c->stopping ? c->stop_reason : "the server stops";
-    e->deadline_ms = over ? 0 : c->conf.restart_ms > 0 ? c->conf.restart_ms : 1;
+    e->task.deadline_ms = over ? 0 : c->conf.restart_ms > 0 ? c->conf.restart_ms : 1;
     return e;
 }
 

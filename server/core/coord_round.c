@@ -32,16 +32,20 @@ void fl__coord_task(struct fl_coord *c, size_t i)
     /* Keyed by name, not by number: the seed of a client does not depend on the order of
        connections. */
     fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, e->round, fl_hash64(name, strlen(name)));
-    e->client_seed = fl_rng_u64(&rng);
+    e->task.seed = fl_rng_u64(&rng);
     fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, 0, fl_hash64(name, strlen(name)));
-    e->order_seed = fl_rng_u64(&rng);
-    e->learning_rate = fl_coord_learning_rate(&c->conf, e->round);
-    e->deadline_ms = c->round.deadline_ms == FL__NEVER || c->round.deadline_ms < c->now_ms
-                         ? c->conf.upload_ms
-                         : c->round.deadline_ms - c->now_ms;
+    e->task.order_seed = fl_rng_u64(&rng);
+    e->task.key = (struct fl_round_key){e->round, e->attempt};
+    e->task.counted = (struct fl_round_key){c->clients.recs[part->client].counted_round,
+                                            c->clients.recs[part->client].counted_attempt};
+    e->task.learning_rate = fl_coord_learning_rate(&c->conf, e->round);
+    e->task.n_selected = e->size.selected;
+    e->task.population = e->size.population;
+    e->task.epoch = e->size.epoch;
+    e->task.deadline_ms = c->round.deadline_ms == FL__NEVER || c->round.deadline_ms < c->now_ms
+                              ? c->conf.upload_ms
+                              : c->round.deadline_ms - c->now_ms;
     e->units = fl__coord_has_feedback(c) ? NULL : part->units;
-    e->counted_round = c->clients.recs[part->client].counted_round;
-    e->counted_attempt = c->clients.recs[part->client].counted_attempt;
     e->personal_model = fl__coord_has_personal_model(c, part->client);
 }
 

@@ -32,9 +32,9 @@ static void decision_task(const struct fl_effect *e, const char *name, const cha
                    "task '%s' round=%" PRIu64 " attempt=%" PRIu32 " counted=%" PRIu64 "/%" PRIu32
                    " selected=%" PRIu32 " population=%" PRIu32 " members=%" PRIu32 " epoch=%" PRIu64
                    " units=%s rate=%.17g seed=%" PRIu64 " order=%" PRIu64 " personal_model=%s",
-                   name, e->round, e->attempt, e->counted_round, e->counted_attempt,
+                   name, e->round, e->attempt, e->task.counted.round, e->task.counted.attempt,
                    e->size.selected, e->size.population, e->size.members, e->size.epoch, units,
-                   e->learning_rate, e->client_seed, e->order_seed,
+                   e->task.learning_rate, e->task.seed, e->task.order_seed,
                    e->personal_model ? "yes" : "no");
 }
 

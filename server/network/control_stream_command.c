@@ -139,21 +139,11 @@ static void make_task(const struct fl_frontend *frontend, const struct fl_net_ms
                       struct fl_wire_command *c)
 {
     c->type = FL_WIRE_TASK;
-    c->u.task = (struct fl_wire_task){.round = down->round,
-                                      .attempt = down->attempt,
+    c->u.task = (struct fl_wire_task){.task = down->task,
                                       .payloads = payloads,
                                       .n_payloads = command_list_payloads(frontend, down, payloads),
-                                      .learning_rate = down->learning_rate,
-                                      .seed = down->seed,
-                                      .order_seed = down->order_seed,
                                       .has_plan = down->units != NULL,
-                                      .plan = *plan,
-                                      .deadline_ms = down->deadline_ms,
-                                      .selected = down->n_selected,
-                                      .population = down->population,
-                                      .counted_round = down->counted_round,
-                                      .counted_attempt = down->counted_attempt,
-                                      .epoch = down->epoch};
+                                      .plan = *plan};
 }
 
 static void make_command(const struct fl_frontend *frontend, const struct fl_net_msg *down,
@@ -176,8 +166,8 @@ static void make_command(const struct fl_frontend *frontend, const struct fl_net
         c->type = FL_WIRE_EVALUATE;
         c->u.evaluate.payload = model_ref(frontend, FL_PAYLOAD_CANDIDATE);
         c->u.evaluate.round = down->round;
-        c->u.evaluate.deadline_ms = down->deadline_ms;
-        c->u.evaluate.learning_rate = down->learning_rate;
+        c->u.evaluate.deadline_ms = down->task.deadline_ms;
+        c->u.evaluate.learning_rate = down->task.learning_rate;
         break;
     default:
         c->type = down->type == FL_NET_MSG_ACCEPTED   ? FL_WIRE_ACCEPTED

@@ -122,7 +122,7 @@ static void frontend_on_message(void *arg)
     case FL_NET_MSG_DRAIN:
         fl_control_stream_drain(frontend, down->client,
                                 down->text != NULL ? down->text : "the server drains",
-                                down->deadline_ms);
+                                down->task.deadline_ms);
         break;
     case FL_NET_MSG_FINISHED:
         frontend_finished(frontend);

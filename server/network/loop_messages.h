@@ -86,23 +86,15 @@ struct fl_net_msg {
     uint32_t client;
     uint64_t round;
     uint32_t attempt;
-    double learning_rate;
-    uint64_t seed;
-    uint64_t order_seed;
-    uint64_t epoch; /* fl_round_size */
-    uint64_t deadline_ms;
-    uint8_t *units; /* owned, [n_units] or NULL */
-    char *text;     /* owned */
+    struct fl_task task; /* TASK; EVALUATE: its learning_rate and deadline_ms; DRAIN: deadline_ms */
+    uint8_t *units;      /* owned, [n_units] or NULL */
+    char *text;          /* owned */
     int code;
     struct fl_bytes bytes; /* owned */
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
     bool wants_summary;
-    /* TASK: as the effect. */
-    uint64_t counted_round;
-    uint32_t counted_attempt;
-    uint32_t n_selected, population;
-    bool personal_model;
+    bool personal_model; /* TASK: as the effect */
     struct fl_admin_request *request;
 };
 

@@ -24,21 +24,16 @@ static void runtime_send_command(struct fl_runtime *runtime, const struct fl_eff
      * Clients that restarted their state since this round have nothing of it, and have lost
      * nothing.
      */
-    bool counted = e->counted_round > runtime->federation.line.kept_since;
+    bool counted = e->task.counted.round > runtime->federation.line.kept_since;
 
     down->client = e->client;
     down->round = e->round;
     down->attempt = e->attempt;
-    down->learning_rate = e->learning_rate;
-    down->seed = e->client_seed;
-    down->order_seed = e->order_seed;
-    down->deadline_ms = e->deadline_ms;
+    down->task = e->task;
+    if (!counted) {
+        down->task.counted = (struct fl_round_key){.round = 0};
+    }
     down->text = fl_net_msg_text(runtime, e->text);
-    down->counted_round = counted ? e->counted_round : 0;
-    down->counted_attempt = counted ? e->counted_attempt : 0;
-    down->n_selected = e->size.selected;
-    down->population = e->size.population;
-    down->epoch = e->size.epoch;
     if (e->personal_model) { /* The personalized model may be missing after damage. */
         down->personal_model = fl_payloads_has_personal_model(
             &runtime->progress, fl_coord_client(runtime->coord, e->client)->name);
@@ -59,7 +54,7 @@ static void runtime_send_evaluate(void *ctx, const struct fl_effect *e)
         fl_runtime_payload(runtime, FL_PAYLOAD_CANDIDATE, e->round,
                            runtime->progress.next.model.theta);
     }
-    with_rate.learning_rate = fl_coord_learning_rate(&runtime->coord_conf, e->round);
+    with_rate.task.learning_rate = fl_coord_learning_rate(&runtime->coord_conf, e->round);
     runtime_send_command(runtime, &with_rate, FL_NET_MSG_EVALUATE);
 }
 

@@ -522,8 +522,8 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         if (!has(c, FACT_SELECTED, e->round, e->attempt, e->client)) {
             fail(c, "TASK to %" PRIu32 " before its selection is durable", e->client);
         }
-        if (e->counted_round > c->committed) {
-            fail(c, "TASK to %" PRIu32 " counts round %" PRIu64, e->client, e->counted_round);
+        if (e->task.counted.round > c->committed) {
+            fail(c, "TASK to %" PRIu32 " counts round %" PRIu64, e->client, e->task.counted.round);
         }
         break;
     case FL_EFF_PLAN:

@@ -138,8 +138,8 @@ static void put_tell(struct script *s, const struct fl_effect *e, const char *wh
 {
     put(s, "%s %s %" PRIu64 ".%" PRIu32, name_of(s, e->client), what, e->round, e->attempt);
     put_units(s, e->units);
-    if (e->deadline_ms > 0) {
-        put(s, " within %" PRIu64, e->deadline_ms);
+    if (e->task.deadline_ms > 0) {
+        put(s, " within %" PRIu64, e->task.deadline_ms);
     }
     if (e->text != NULL) {
         put(s, " (%s)", e->text);

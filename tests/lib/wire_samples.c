@@ -229,21 +229,19 @@ static int task(struct fl_buf *out)
                                          {text_control, 0, false, {0}}};
     struct fl_wire_command command = {.type = FL_WIRE_TASK};
 
-    command.u.task = (struct fl_wire_task){.round = 7,
-                                           .attempt = 1,
+    command.u.task = (struct fl_wire_task){.task = {.key = {7, 1},
+                                                    .counted = {5, 3},
+                                                    .learning_rate = 0.05,
+                                                    .seed = UINT64_MAX - 1,
+                                                    .order_seed = UINT64_MAX - 2,
+                                                    .deadline_ms = 60000,
+                                                    .n_selected = 10,
+                                                    .population = 1000000,
+                                                    .epoch = 4},
                                            .payloads = payloads,
                                            .n_payloads = 2,
-                                           .learning_rate = 0.05,
-                                           .seed = UINT64_MAX - 1,
-                                           .order_seed = UINT64_MAX - 2,
                                            .has_plan = true,
-                                           .plan = {7, 1, units, 10},
-                                           .deadline_ms = 60000,
-                                           .selected = 10,
-                                           .population = 1000000,
-                                           .counted_round = 5,
-                                           .counted_attempt = 3,
-                                           .epoch = 4};
+                                           .plan = {7, 1, units, 10}};
     return fl_wire_command_encode(&command, out);
 }
 

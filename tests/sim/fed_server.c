@@ -47,8 +47,8 @@ static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, st
         fed_fail(fed, "%s gets %s personalized model in its task", fed->clients[i].name,
                  e->personal_model ? "a" : "no");
     }
-    msg->counted_round = e->counted_round;
-    msg->counted_attempt = e->counted_attempt;
+    msg->counted_round = e->task.counted.round;
+    msg->counted_attempt = e->task.counted.attempt;
     msg->epoch = e->size.epoch;
     msg->has_personal_model =
         e->personal_model && fl_payloads_has_personal_model(&s->progress, fed->clients[i].name);
@@ -79,7 +79,7 @@ static void send_message(struct fed *fed, const struct fl_effect *e, enum fed_ms
 
     fed_log(fed, "%s to %s %" PRIu64 ".%" PRIu32, what, i < FED_MAX ? fed->clients[i].name : "all",
             e->round, e->attempt);
-    msg.wait_ms = e->deadline_ms;
+    msg.wait_ms = e->task.deadline_ms;
     msg.has_units = e->units != NULL;
     if (msg.has_units) {
         (void)memcpy(msg.units, e->units, FED_UNITS);

@@ -385,8 +385,8 @@ static void take_task(struct bad *b, const struct fl_wire_task *task)
     if (b->round != 0) {
         return; /* One round is enough. */
     }
-    b->round = task->round;
-    b->attempt = task->attempt;
+    b->round = task->task.key.round;
+    b->attempt = task->task.key.attempt;
     if (strcmp(*b->words, "stored") != 0) {
         report(b);
     }

@@ -194,14 +194,12 @@ static void say_task(struct bad *b, uint64_t round, bool planned)
     struct fl_wire_payload model = {.name = fl_wire_lend("model"),
                                     .bytes = floats_of(SMALL) * sizeof(float)};
 
-    c.u.task = (struct fl_wire_task){.round = round,
-                                     .attempt = 1,
-                                     .payloads = &model,
-                                     .n_payloads = 1,
-                                     .learning_rate = 0.01,
-                                     .has_plan = planned,
-                                     .plan = {.round = round, .attempt = 1},
-                                     .deadline_ms = 600000};
+    c.u.task = (struct fl_wire_task){
+        .task = {.key = {round, 1}, .learning_rate = 0.01, .deadline_ms = 600000},
+        .payloads = &model,
+        .n_payloads = 1,
+        .has_plan = planned,
+        .plan = {.round = round, .attempt = 1}};
     send_command(b, &c);
 }
 
@@ -275,14 +273,12 @@ static void say_odd_task(struct bad *b, size_t unit)
     uint8_t mask[8] = {0};
 
     mask[unit] = 1;
-    c.u.task = (struct fl_wire_task){.round = round_of(b),
-                                     .attempt = 1,
-                                     .payloads = &model,
-                                     .n_payloads = 1,
-                                     .learning_rate = 1e30,
-                                     .has_plan = true,
-                                     .plan = {round_of(b), 1, mask, sizeof(mask)},
-                                     .deadline_ms = 600000};
+    c.u.task = (struct fl_wire_task){
+        .task = {.key = {round_of(b), 1}, .learning_rate = 1e30, .deadline_ms = 600000},
+        .payloads = &model,
+        .n_payloads = 1,
+        .has_plan = true,
+        .plan = {round_of(b), 1, mask, sizeof(mask)}};
     send_command(b, &c);
 }
 

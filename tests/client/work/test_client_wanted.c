@@ -9,7 +9,7 @@
 
 #include "client/work/data_summary.h"
 #include "client/work/fault.h"
-#include "client/work/task.h"
+#include "client/work/wanted.h"
 #include "tests/lib/client_rig.h"
 #include "tests/lib/suites.h"
 
@@ -21,19 +21,17 @@ START_TEST(the_newest_task_takes_the_place_of_the_one_before)
 {
     struct fl_wire_payload payloads[] = {{.name = fl_wire_lend("model"), .bytes = 8},
                                          {.name = fl_wire_lend("control"), .bytes = 8}};
-    struct fl_wire_task first = {.payloads = payloads, .n_payloads = 2, .round = 1, .attempt = 1};
+    struct fl_wire_task first = {.payloads = payloads, .n_payloads = 2, .task.key = {1, 1}};
     struct fl_wire_task second = {.payloads = payloads,
                                   .n_payloads = 1,
-                                  .round = 9,
-                                  .attempt = 3,
-                                  .counted_round = 7,
-                                  .counted_attempt = 2,
-                                  .learning_rate = 0.25,
-                                  .seed = 5,
-                                  .order_seed = 6,
-                                  .deadline_ms = 1000,
-                                  .selected = 4,
-                                  .population = 40};
+                                  .task = {.key = {9, 3},
+                                           .counted = {7, 2},
+                                           .learning_rate = 0.25,
+                                           .seed = 5,
+                                           .order_seed = 6,
+                                           .deadline_ms = 1000,
+                                           .n_selected = 4,
+                                           .population = 40}};
     struct fl_wanted wanted = {.task = {.seed = 0}};
 
     fl_wanted_task(&wanted, &first);

@@ -60,12 +60,12 @@ START_TEST(a_task_says_who_takes_part_and_what_was_counted)
     struct fl_wire_command command = command_of("command_task");
     const struct fl_wire_task *task = &command.u.task;
 
-    ck_assert_uint_eq(task->selected, 10);
-    ck_assert_uint_eq(task->population, 1000000);
-    ck_assert_uint_eq(task->order_seed, UINT64_MAX - 2);
-    ck_assert_uint_eq(task->counted_round, 5);
-    ck_assert_uint_eq(task->counted_attempt, 3);
-    ck_assert_uint_eq(task->epoch, 4);
+    ck_assert_uint_eq(task->task.n_selected, 10);
+    ck_assert_uint_eq(task->task.population, 1000000);
+    ck_assert_uint_eq(task->task.order_seed, UINT64_MAX - 2);
+    ck_assert_uint_eq(task->task.counted.round, 5);
+    ck_assert_uint_eq(task->task.counted.attempt, 3);
+    ck_assert_uint_eq(task->task.epoch, 4);
     ck_assert_uint_eq(task->n_payloads, 2);
     ck_assert_str_eq(task->payloads[1].name, "control");
     ck_assert(!task->payloads[1].has_digest);
@@ -80,17 +80,17 @@ START_TEST(a_task_that_never_counted_says_so)
     struct fl_wire_command command = {.type = FL_WIRE_TASK};
     struct fl_buf buf;
 
-    command.u.task.round = 1;
+    command.u.task.task.key.round = 1;
     command.u.task.payloads = &payload;
     command.u.task.n_payloads = 1;
-    command.u.task.counted_attempt = 9; /* of no round */
+    command.u.task.task.counted.attempt = 9; /* of no round */
     fl_buf_init(&buf, 4096);
     ck_assert_int_eq(fl_wire_command_encode(&command, &buf), FL_OK);
     ck_assert_int_eq(fl_wire_command_decode(buf.data, buf.len, &command, NULL), FL_OK);
-    ck_assert_uint_eq(command.u.task.counted_round, 0);
-    ck_assert_uint_eq(command.u.task.counted_attempt, 0);
-    ck_assert_uint_eq(command.u.task.selected, 0);
-    ck_assert_uint_eq(command.u.task.population, 0);
+    ck_assert_uint_eq(command.u.task.task.counted.round, 0);
+    ck_assert_uint_eq(command.u.task.task.counted.attempt, 0);
+    ck_assert_uint_eq(command.u.task.task.n_selected, 0);
+    ck_assert_uint_eq(command.u.task.task.population, 0);
     fl_wire_command_done(&command);
     fl_buf_done(&buf);
 }

@@ -152,7 +152,7 @@ START_TEST(an_aborted_attempt_never_counts)
     check_counted(rec_of(s, "a"), 0, 0, false);
     script_run_to(s, 60);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
-    ck_assert_uint_eq(s->task.counted_round, 0);
+    ck_assert_uint_eq(s->task.task.counted.round, 0);
     respond(s, "a");
     respond(s, "b");
     check_counted(rec_of(s, "a"), 1, 2, true);
@@ -203,7 +203,7 @@ START_TEST(a_task_names_the_round_that_counted_its_client)
     s->conf.population = 10;
     script_option(s, FL_COMPONENT_FRACTION, "fraction", "0.3");
     begin(s, 3);
-    ck_assert_uint_eq(s->task.counted_round, 0);
+    ck_assert_uint_eq(s->task.task.counted.round, 0);
     ck_assert_uint_eq(s->task.size.selected, 3);
     ck_assert_uint_eq(s->task.size.population, 10);
     ck_assert(!s->task.personal_model);
@@ -211,8 +211,8 @@ START_TEST(a_task_names_the_round_that_counted_its_client)
     respond(s, "b");
     respond(s, "c");
     ck_assert_uint_eq(s->task.round, 2);
-    ck_assert_uint_eq(s->task.counted_round, 1);
-    ck_assert_uint_eq(s->task.counted_attempt, 1);
+    ck_assert_uint_eq(s->task.task.counted.round, 1);
+    ck_assert_uint_eq(s->task.task.counted.attempt, 1);
     ck_assert_uint_eq(s->aggregate.size.selected, 3);
     ck_assert_uint_eq(s->aggregate.size.population, 10);
     ck_assert(!s->task.personal_model); /* There is one model for all. */
@@ -233,18 +233,18 @@ START_TEST(after_a_restart_a_task_says_the_same)
     respond(s, "a");
     respond(s, "b");
     before = s->task;
-    ck_assert_uint_eq(before.counted_round, 1);
+    ck_assert_uint_eq(before.task.counted.round, 1);
     ck_assert(before.personal_model);
     (void)memcpy(clients, s->clients, sizeof(clients));
     script_create(s, &resume);
     script_start(s);
     script_join(s, "a", 100);
     script_join(s, "b", 100);
-    ck_assert_uint_eq(s->task.counted_round, before.counted_round);
-    ck_assert_uint_eq(s->task.counted_attempt, before.counted_attempt);
+    ck_assert_uint_eq(s->task.task.counted.round, before.task.counted.round);
+    ck_assert_uint_eq(s->task.task.counted.attempt, before.task.counted.attempt);
     ck_assert_uint_eq(s->task.size.selected, before.size.selected);
     ck_assert_uint_eq(s->task.size.population, before.size.population);
-    ck_assert_uint_eq(s->task.client_seed, before.client_seed);
+    ck_assert_uint_eq(s->task.task.seed, before.task.seed);
     ck_assert(s->task.personal_model);
     script_free(s);
 }
@@ -297,7 +297,7 @@ START_TEST(a_server_that_went_back_to_an_older_model_counts_nobody_after_it)
     script_start(s);
     script_join(s, "a", 100);
     ck_assert_uint_eq(s->task.round, 3);
-    ck_assert_uint_eq(s->task.counted_round, 0);
+    ck_assert_uint_eq(s->task.task.counted.round, 0);
     ck_assert(!s->task.personal_model);
     script_free(s);
 }

@@ -275,12 +275,12 @@ START_TEST(a_task_has_its_rate_and_a_seed_of_round_and_name)
         }
     }
     ck_assert_ptr_nonnull(task);
-    ck_assert_double_eq(task->learning_rate, 0.1 * 0.5);
+    ck_assert_double_eq(task->task.learning_rate, 0.1 * 0.5);
     fl_rng_key(&rng, s->conf.seed, FL_RNG_BATCH, 2, fl_hash64("a", 1));
-    ck_assert_uint_eq(task->client_seed, fl_rng_u64(&rng));
+    ck_assert_uint_eq(task->task.seed, fl_rng_u64(&rng));
     /* What stays the same in every round is of the federation's seed and the name alone. */
     fl_rng_key(&rng, s->conf.seed, FL_RNG_BATCH, 0, fl_hash64("a", 1));
-    ck_assert_uint_eq(task->order_seed, fl_rng_u64(&rng));
+    ck_assert_uint_eq(task->task.order_seed, fl_rng_u64(&rng));
     script_free(s);
 }
 END_TEST

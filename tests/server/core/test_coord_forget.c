@@ -112,7 +112,7 @@ START_TEST(a_forgotten_client_that_comes_back_is_new)
     struct script *s = fedavg();
 
     second_round(s);
-    ck_assert_uint_eq(s->task.counted_round, 1);
+    ck_assert_uint_eq(s->task.task.counted.round, 1);
     script_forget_client(s, "a");
     script_join(s, "a", 100);
     ck_assert_uint_ne(script_id(s, "a"), 0); /* Its old number is still in the round. */
@@ -125,9 +125,9 @@ START_TEST(a_forgotten_client_that_comes_back_is_new)
     script_join(s, "a", 100); /* It is told its task again, the last one of all. */
     ck_assert_uint_eq(s->task.round, 3);
     ck_assert_uint_eq(s->task.client, script_id(s, "a"));
-    ck_assert_uint_eq(s->task.counted_round, 0);
+    ck_assert_uint_eq(s->task.task.counted.round, 0);
     script_join(s, "b", 200);
-    ck_assert_uint_eq(s->task.counted_round, 2);
+    ck_assert_uint_eq(s->task.task.counted.round, 2);
     respond(s, "a");
     respond(s, "b");
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->counted_round, 3);

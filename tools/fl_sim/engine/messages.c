@@ -126,21 +126,11 @@ static int message_encode_command(const struct fl_fed *fed, const struct fl__mes
     case FL__MSG_TASK:
         command.type = FL_WIRE_TASK;
         command.u.task = (struct fl_wire_task){
-            .round = m->key.round,
-            .attempt = m->key.attempt,
+            .task = m->task,
             .payloads = payloads,
             .n_payloads = message_list_payloads(fed, m->personal_model, payloads),
-            .learning_rate = m->task.learning_rate,
-            .seed = m->task.seed,
-            .order_seed = m->task.order_seed,
             .has_plan = m->units != NULL,
-            .plan = message_plan(fed, m),
-            .deadline_ms = m->task.deadline_ms,
-            .selected = m->task.n_selected,
-            .population = m->task.population,
-            .counted_round = m->task.counted.round,
-            .counted_attempt = m->task.counted.attempt,
-            .epoch = m->task.epoch};
+            .plan = message_plan(fed, m)};
         break;
     case FL__MSG_PLAN:
         command.type = FL_WIRE_PLAN;

@@ -77,15 +77,7 @@ void fl__fed_send_task(void *ctx, const struct fl_effect *e)
     if (m == NULL || !commands_put_mask(fed, m, e->units)) {
         return;
     }
-    m->task = (struct fl_task){.key = m->key,
-                               .counted = {e->counted_round, e->counted_attempt},
-                               .learning_rate = e->learning_rate,
-                               .seed = e->client_seed,
-                               .order_seed = e->order_seed,
-                               .deadline_ms = e->deadline_ms,
-                               .n_selected = e->size.selected,
-                               .population = e->size.population,
-                               .epoch = e->size.epoch};
+    m->task = e->task;
     m->personal_model = e->personal_model;
     fl__fed_send(fed, m);
 }

@@ -1,16 +1,8 @@
-#include "client/work/task.h"
+#include "client/work/wanted.h"
 
 void fl_wanted_task(struct fl_wanted *wanted, const struct fl_wire_task *task)
 {
-    wanted->task = (struct fl_task){.key = {task->round, task->attempt},
-                                    .counted = {task->counted_round, task->counted_attempt},
-                                    .learning_rate = task->learning_rate,
-                                    .seed = task->seed,
-                                    .order_seed = task->order_seed,
-                                    .deadline_ms = task->deadline_ms,
-                                    .n_selected = task->selected,
-                                    .population = task->population,
-                                    .epoch = task->epoch};
+    wanted->task = task->task;
     fl_inputs_list(&wanted->listed, task);
 }
 

@@ -1,5 +1,5 @@
-#ifndef FL_CLIENT_WORK_TASK_H
-#define FL_CLIENT_WORK_TASK_H
+#ifndef FL_CLIENT_WORK_WANTED_H
+#define FL_CLIENT_WORK_WANTED_H
 
 /*
  * What a server requested: the newest task with its payloads, and the newest evaluation, copied
@@ -7,18 +7,6 @@
  */
 
 #include "client/work/inputs.h"
-
-/* The fields of a Task, without its payloads. */
-struct fl_task {
-    struct fl_round_key key;
-    struct fl_round_key counted; /* the last round that aggregated this client */
-    double learning_rate;
-    uint64_t seed;
-    uint64_t order_seed; /* of the fixed order that `steps` follow; 0: not sent */
-    uint64_t deadline_ms;
-    uint32_t n_selected, population; /* 0: not sent */
-    uint64_t epoch; /* first round of the server's current sum of client state; 0: not sent */
-};
 
 struct fl_wanted_evaluation {
     uint64_t round;
