@@ -12,14 +12,20 @@ int fl_strategy_component_text(const struct fl_strategy *strategy, enum fl_compo
     const struct fl_opt_spec *spec;
     int rv = fl_buf_printf(out, "%s", policy->name);
 
-    for (spec = policy->options; rv == FL_OK && spec != NULL && spec->name != NULL; spec++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (spec = policy->options; spec != NULL && spec->name != NULL; spec++) {
         char value[VALUE_MAX];
 
         rv = fl_buf_printf(
             out, " %s=%s", spec->name,
             fl_options_show(strategy->options[component], spec, value, sizeof(value)));
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 bool fl_strategy_component_is_update(enum fl_component component)
@@ -51,23 +57,34 @@ int fl_strategy_kept_text(const struct fl_strategy *strategy, struct fl_buf *out
 {
     const struct fl_solver_ops *solver = strategy->solver;
     const struct fl_keep *keep = solver->keeps;
-    int rv = FL_OK;
+    const struct {
+        bool keeps;
+        const char *name;
+    } others[] = {
+        {fl_strategy_needs_previous_dot(strategy), "update.previous"},
+        {fl_codec_keeps_residual(strategy->codec, strategy->options[FL_COMPONENT_CODEC]),
+         "codec.residual"},
+        {strategy->personal->own, "own.personal"},
+    };
+    size_t i;
+    int rv;
 
-    for (; rv == FL_OK && keep != NULL && keep->name != NULL; keep++) {
+    for (; keep != NULL && keep->name != NULL; keep++) {
         rv =
             fl_buf_printf(out, "%s%s.%s", out->len > 0 ? " " : "", solver->policy.name, keep->name);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && fl_strategy_needs_previous_dot(strategy)) {
-        rv = fl_buf_printf(out, "%supdate.previous", out->len > 0 ? " " : "");
+    for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (others[i].keeps) {
+            rv = fl_buf_printf(out, "%s%s", out->len > 0 ? " " : "", others[i].name);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
     }
-    if (rv == FL_OK &&
-        fl_codec_keeps_residual(strategy->codec, strategy->options[FL_COMPONENT_CODEC])) {
-        rv = fl_buf_printf(out, "%scodec.residual", out->len > 0 ? " " : "");
-    }
-    if (rv == FL_OK && strategy->personal->own) {
-        rv = fl_buf_printf(out, "%sown.personal", out->len > 0 ? " " : "");
-    }
-    return rv;
+    return FL_OK;
 }
 
 int fl_strategy_summary_text(const struct fl_strategy *strategy, struct fl_buf *out)

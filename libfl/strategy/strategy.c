@@ -91,28 +91,35 @@ int fl_strategy_set(struct fl_strategy *strategy, enum fl_component component, c
 static int strategy_set_options(struct fl_options *options, const struct fl_component_option *list,
                                 size_t n, struct fl_err *err)
 {
-    int rv = FL_OK;
+    int rv;
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < n && list[i].name != NULL; i++) {
+    for (i = 0; i < n && list[i].name != NULL; i++) {
         rv = fl_options_set(options, list[i].name, list[i].value, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int strategy_fill(struct fl_strategy *strategy, const struct fl__filling *filling,
                          struct fl_err *err)
 {
-    int rv = FL_OK;
+    int rv;
 
-    for (; rv == FL_OK && filling->policy != NULL; filling++) {
+    for (; filling->policy != NULL; filling++) {
         rv = fl_strategy_set(strategy, filling->component, filling->policy, err);
-        if (rv == FL_OK) {
-            rv = strategy_set_options(strategy->options[filling->component], filling->options,
-                                      sizeof(filling->options) / sizeof(filling->options[0]), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = strategy_set_options(strategy->options[filling->component], filling->options,
+                                  sizeof(filling->options) / sizeof(filling->options[0]), err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_err *err)
@@ -139,18 +146,22 @@ int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_e
         return fl_err_set(err, FL_ENOMEM, "strategy: out of memory");
     }
     rv = fl_str_copy(strategy->algorithm, sizeof(strategy->algorithm), preset);
-    if (rv == FL_OK) {
-        rv = strategy_fill(strategy, base, err);
-    }
-    if (rv == FL_OK) {
-        rv = strategy_fill(strategy, own.list, err);
-    }
     if (rv != FL_OK) {
-        fl_strategy_free(strategy);
-        return rv;
+        goto fail;
+    }
+    rv = strategy_fill(strategy, base, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = strategy_fill(strategy, own.list, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = strategy;
     return FL_OK;
+fail:
+    fl_strategy_free(strategy);
+    return rv;
 }
 
 void fl_strategy_free(struct fl_strategy *strategy)
@@ -273,19 +284,25 @@ static int component_by_name(enum fl_component component, const char *name,
         return rv;
     }
     rv = fl_options_create(policy->options, &values);
-    if (rv == FL_OK) {
-        rv = strategy_set_options(values, options, n, err);
-    }
-    if (rv == FL_OK && policy->check != NULL) {
-        rv = policy->check(values, err);
-    }
     if (rv != FL_OK) {
-        fl_options_free(values);
-        return fl_err_wrap(err, rv, "%s '%s'", fl_component_name(component), name);
+        goto fail;
+    }
+    rv = strategy_set_options(values, options, n, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (policy->check != NULL) {
+        rv = policy->check(values, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret_policy = policy;
     *ret_options = values;
     return FL_OK;
+fail:
+    fl_options_free(values);
+    return fl_err_wrap(err, rv, "%s '%s'", fl_component_name(component), name);
 }
 
 int fl_solver_by_name(const char *name, const struct fl_component_option *options, size_t n,
@@ -295,10 +312,11 @@ int fl_solver_by_name(const char *name, const struct fl_component_option *option
     const struct fl_policy *policy = NULL;
     int rv = component_by_name(FL_COMPONENT_SOLVER, name, options, n, &policy, ret_options, err);
 
-    if (rv == FL_OK) {
-        *ret_ops = (const void *)policy;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret_ops = (const void *)policy;
+    return FL_OK;
 }
 
 int fl_codec_by_name(const char *name, const struct fl_component_option *options, size_t n,
@@ -308,10 +326,11 @@ int fl_codec_by_name(const char *name, const struct fl_component_option *options
     const struct fl_policy *policy = NULL;
     int rv = component_by_name(FL_COMPONENT_CODEC, name, options, n, &policy, ret_options, err);
 
-    if (rv == FL_OK) {
-        *ret_ops = (const void *)policy;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret_ops = (const void *)policy;
+    return FL_OK;
 }
 
 int fl_upload_by_name(const char *name, const struct fl_component_option *options, size_t n,
@@ -321,10 +340,11 @@ int fl_upload_by_name(const char *name, const struct fl_component_option *option
     const struct fl_policy *policy = NULL;
     int rv = component_by_name(FL_COMPONENT_UPLOAD, name, options, n, &policy, ret_options, err);
 
-    if (rv == FL_OK) {
-        *ret_ops = (const void *)policy;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret_ops = (const void *)policy;
+    return FL_OK;
 }
 
 int fl_personal_by_name(const char *name, const struct fl_component_option *options, size_t n,
@@ -334,8 +354,9 @@ int fl_personal_by_name(const char *name, const struct fl_component_option *opti
     const struct fl_policy *policy = NULL;
     int rv = component_by_name(FL_COMPONENT_PERSONAL, name, options, n, &policy, ret_options, err);
 
-    if (rv == FL_OK) {
-        *ret_ops = (const void *)policy;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret_ops = (const void *)policy;
+    return FL_OK;
 }

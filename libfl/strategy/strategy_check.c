@@ -172,13 +172,25 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
                           strategy->selection->policy.name, strategy->codec->policy.name);
     }
     rv = strategy_check_personal(strategy, err);
-    if (rv == FL_OK && strategy->solver->fits != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (strategy->solver->fits != NULL) {
         rv = strategy->solver->fits(strategy->options[FL_COMPONENT_SOLVER], strategy->aggregate,
                                     err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    rv = rv == FL_OK ? strategy_check_residual(strategy, err) : rv;
-    rv = rv == FL_OK ? strategy_check_sent(strategy, err) : rv;
-    return rv == FL_OK ? strategy_check_payloads(strategy, err) : rv;
+    rv = strategy_check_residual(strategy, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = strategy_check_sent(strategy, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return strategy_check_payloads(strategy, err);
 }
 
 int fl_strategy_check_training(const struct fl_strategy *strategy, double learning_rate,

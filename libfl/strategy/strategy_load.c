@@ -55,14 +55,20 @@ static int load_components(const struct fl_conf_doc *doc, const struct fl_conf_n
     }
     names[FL_COMPONENT_COUNT] = NULL;
     rv = fl_conf_only(node, names, err);
-    for (component = 0; rv == FL_OK && component < FL_COMPONENT_COUNT; component++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (component = 0; component < FL_COMPONENT_COUNT; component++) {
         const struct fl_conf_node *entry = fl_conf_get(node, names[component]);
 
         if (entry != NULL) {
             rv = load_component(doc, entry, (enum fl_component)component, strategy, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_strategy_load(const struct fl_conf_doc *doc, const struct fl_conf_node *algorithm,
@@ -89,21 +95,25 @@ int fl_strategy_load(const struct fl_conf_doc *doc, const struct fl_conf_node *a
     }
     if (strategy != NULL) {
         rv = load_components(doc, strategy, s, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl_strategy_check(s, &why);
         if (rv != FL_OK) {
-            rv = blame != NULL ? fl_conf_error(blame, err, "%s", why.msg)
-                               : fl_err_set(err, rv, "%s", why.msg);
+            goto fail;
         }
     }
-    if (rv == FL_OK && algorithm == NULL && strategy != NULL) {
-        rv = fl_str_copy(s->algorithm, sizeof(s->algorithm), "custom");
-    }
+    rv = fl_strategy_check(s, &why);
     if (rv != FL_OK) {
-        fl_strategy_free(s);
-        return rv;
+        rv = blame != NULL ? fl_conf_error(blame, err, "%s", why.msg)
+                           : fl_err_set(err, rv, "%s", why.msg);
+        goto fail;
+    }
+    if (algorithm == NULL && strategy != NULL) {
+        rv = fl_str_copy(s->algorithm, sizeof(s->algorithm), "custom");
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = s;
     return FL_OK;
+fail:
+    fl_strategy_free(s);
+    return rv;
 }

@@ -216,10 +216,16 @@ static int attend_model(struct fl__agg_pass *p)
         const struct fl_unit *unit = fl_layout_unit(layout, l);
         int rv = fl__agg_open(p, l, 1);
 
-        for (t = 0; rv == FL_OK && t < unit->n_tensors; t++) {
-            rv = gram_add_tensor(p, l, fl_layout_tensor(layout, unit->first_tensor + t));
+        if (rv != FL_OK) {
+            return rv;
         }
-        rv = rv == FL_OK ? fl__agg_close(p, l, 1) : rv;
+        for (t = 0; t < unit->n_tensors; t++) {
+            rv = gram_add_tensor(p, l, fl_layout_tensor(layout, unit->first_tensor + t));
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
+        rv = fl__agg_close(p, l, 1);
         if (rv != FL_OK) {
             return rv;
         }
@@ -248,21 +254,30 @@ int fl__agg_attend_unit(struct fl__agg_pass *p, size_t l)
     }
     gram_clear(p);
     rv = fl__agg_open(p, l, 1);
-    for (t = 0; rv == FL_OK && t < unit->n_tensors; t++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (t = 0; t < unit->n_tensors; t++) {
         const struct fl_tensor *tensor = fl_layout_tensor(layout, unit->first_tensor + t);
 
         rv = gram_add_tensor(p, l, tensor);
-        if (rv == FL_OK && a->scope == FL_SCOPE_TENSOR && fl_tensor_counts(tensor)) {
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (a->scope == FL_SCOPE_TENSOR && fl_tensor_counts(tensor)) {
             attend_component(p, tensor->count, a->out + t * a->stride);
             gram_clear(p);
         }
     }
-    rv = rv == FL_OK ? fl__agg_close(p, l, 1) : rv;
-    if (rv == FL_OK && a->scope == FL_SCOPE_UNIT) {
+    rv = fl__agg_close(p, l, 1);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (a->scope == FL_SCOPE_UNIT) {
         attend_component(p, unit->n_trainable, a->out);
         attend_take_weights(p, unit->n_trainable);
     }
-    return rv;
+    return FL_OK;
 }
 
 static size_t attend_components(const struct fl_layout *layout, enum fl_agg_scope scope)

@@ -98,8 +98,14 @@ static int mix_tensor(const struct fl__agg_pass *p, size_t l, size_t t)
         size_t n = tensor->count - done < most ? tensor->count - done : most;
         int rv = fl__agg_read_senders(p, l, n);
 
-        rv = rv == FL_OK ? mean_block(p, l, tensor->offset + done, n) : rv;
-        rv = rv == FL_OK ? mix_block(p, l, mix_rows_of(p, unit, t), tensor->offset + done, n) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = mean_block(p, l, tensor->offset + done, n);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = mix_block(p, l, mix_rows_of(p, unit, t), tensor->offset + done, n);
         if (rv != FL_OK) {
             return rv;
         }
@@ -114,8 +120,14 @@ int fl__agg_mix_unit(struct fl__agg_pass *p, size_t l)
     size_t t;
     int rv = fl__agg_open(p, l, 1);
 
-    for (t = 0; rv == FL_OK && t < n_tensors; t++) {
-        rv = mix_tensor(p, l, t);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl__agg_close(p, l, 1) : rv;
+    for (t = 0; t < n_tensors; t++) {
+        rv = mix_tensor(p, l, t);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return fl__agg_close(p, l, 1);
 }

@@ -122,9 +122,13 @@ int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
         for (b = 0; b < n_payloads; b++) {
             int rv = p->job->open(p->job->ctx, k, b, l, &p->decoders[k * p->n_payloads + b]);
 
-            if (rv == FL_OK && b == 0) {
-                rv = agg_mark_presence(p, k);
+            if (rv != FL_OK) {
+                return agg_client_error(p, k, l, rv);
             }
+            if (b > 0) {
+                continue;
+            }
+            rv = agg_mark_presence(p, k);
             if (rv != FL_OK) {
                 return agg_client_error(p, k, l, rv);
             }
@@ -159,7 +163,10 @@ int fl__agg_read(const struct fl__agg_pass *p, size_t k, size_t payload, size_t 
     struct fl_codec_decoder *d = &p->decoders[k * p->n_payloads + payload];
     int rv = d->ops->read(d, out, n);
 
-    return rv == FL_OK ? FL_OK : agg_client_error(p, k, l, rv);
+    if (rv != FL_OK) {
+        return agg_client_error(p, k, l, rv);
+    }
+    return FL_OK;
 }
 
 int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l, double w,
@@ -167,7 +174,10 @@ int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l
 {
     int rv = fl_codec_add(&p->decoders[k * p->n_payloads + payload], w, sum, p->in, n);
 
-    return rv == FL_OK ? FL_OK : agg_client_error(p, k, l, rv);
+    if (rv != FL_OK) {
+        return agg_client_error(p, k, l, rv);
+    }
+    return FL_OK;
 }
 
 static size_t agg_choose_block(const struct fl_agg_job *job)

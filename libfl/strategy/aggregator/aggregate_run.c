@@ -203,16 +203,22 @@ static int agg_step_unit(const struct fl__agg_pass *p, size_t l)
     bool buffer;
     int rv = fl__agg_open(p, l, p->n_payloads);
 
-    while (rv == FL_OK && fl__unit_next_run(p->job->layout, l, &tensor, &count, &buffer)) {
-        while (rv == FL_OK && count > 0) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    while (fl__unit_next_run(p->job->layout, l, &tensor, &count, &buffer)) {
+        while (count > 0) {
             size_t n = count < p->block ? count : p->block;
 
             rv = agg_run_block(p, l, offset, n, buffer);
+            if (rv != FL_OK) {
+                return rv;
+            }
             offset += n;
             count -= n;
         }
     }
-    return rv == FL_OK ? fl__agg_close(p, l, p->n_payloads) : rv;
+    return fl__agg_close(p, l, p->n_payloads);
 }
 
 /*
@@ -271,13 +277,14 @@ static int agg_make_unit(struct fl__agg_pass *p, size_t l)
     const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
     int rv = agg_run_unit(p, l);
 
-    if (rv == FL_OK) {
-        agg_keep_local(p->job, l);
-        if (p->job->made != NULL) {
-            p->job->made(p->job->ctx, unit->offset, unit->count);
-        }
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    agg_keep_local(p->job, l);
+    if (p->job->made != NULL) {
+        p->job->made(p->job->ctx, unit->offset, unit->count);
+    }
+    return FL_OK;
 }
 
 /* Means over the components, weighted by their entries. */
@@ -310,16 +317,26 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
         return FL_OK;
     }
     rv = fl__agg_init(&p);
-    rv = rv == FL_OK ? fl__agg_attend_init(&p) : rv;
-    for (l = 0; rv == FL_OK && l < fl_layout_units(job->layout); l++) {
-        rv = agg_make_unit(&p, l);
+    if (rv != FL_OK) {
+        goto done;
     }
-    for (k = 0; rv == FL_OK && job->want_distance && k < job->n_clients; k++) {
+    rv = fl__agg_attend_init(&p);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (l = 0; l < fl_layout_units(job->layout); l++) {
+        rv = agg_make_unit(&p, l);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
+    for (k = 0; job->want_distance && k < job->n_clients; k++) {
         job->distance[k] = sqrt(p.distance_sq[k]);
     }
-    if (rv == FL_OK && job->info != NULL) {
+    if (job->info != NULL) {
         agg_fill_info(&p, job->info);
     }
+done:
     fl__agg_done(&p);
     return rv;
 }

@@ -106,10 +106,13 @@ int fl__codec_add_read(struct fl_codec_decoder *d, double w, double *sum, float 
 {
     int rv = d->ops->read(d, block, n);
 
-    if (rv == FL_OK && sum != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (sum != NULL) {
         fl_acc_add(sum, w, block, n);
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n)
@@ -180,11 +183,12 @@ int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret)
         }
     }
     rv = d->ops->close(d);
-    if (rv == FL_OK) {
-        set_bounds(d, &size);
-        *ret = size;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    set_bounds(d, &size);
+    *ret = size;
+    return FL_OK;
 }
 
 int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq)
@@ -192,10 +196,11 @@ int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq)
     struct fl_codec_size size;
     int rv = fl_codec_measure(d, &size);
 
-    if (rv == FL_OK) {
-        *ret_norm_sq = size.norm_sq;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret_norm_sq = size.norm_sq;
+    return FL_OK;
 }
 
 static int read_memory(void *ctx, uint64_t offset, void *out, size_t len)

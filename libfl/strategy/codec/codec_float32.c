@@ -25,10 +25,11 @@ static int float32_encode(const struct fl_options *o, const struct fl_layout *la
         return FL_ENUMERIC;
     }
     rv = fl_buf_add(out, delta, count * sizeof(float));
-    if (rv == FL_OK) {
-        fl__codec_swap(out->data + at, count);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl__codec_swap(out->data + at, count);
+    return FL_OK;
 }
 
 static int float32_open_unit(struct fl_codec_decoder *d)

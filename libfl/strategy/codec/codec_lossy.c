@@ -117,20 +117,21 @@ static int add_buffers(const struct fl_layout *layout, size_t l, const float *de
     size_t tensor = 0;
     size_t count;
     bool buffer;
-    int rv = FL_OK;
+    int rv;
 
-    while (rv == FL_OK && fl__unit_next_run(layout, l, &tensor, &count, &buffer)) {
+    while (fl__unit_next_run(layout, l, &tensor, &count, &buffer)) {
         size_t at = out->len;
 
         if (buffer) {
             rv = fl_buf_add(out, delta, count * sizeof(*delta));
-        }
-        if (buffer && rv == FL_OK) {
+            if (rv != FL_OK) {
+                return rv;
+            }
             fl__codec_swap(out->data + at, count);
         }
         delta += count;
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
@@ -145,12 +146,16 @@ int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout,
     }
     rv = body(o, t.x, t.n, out);
     fl__trainable_done(&t);
-    if (rv == FL_OK) {
-        rv = add_buffers(layout, l, delta, out);
-    }
     if (rv != FL_OK) {
-        out->len = before;
+        goto fail;
     }
+    rv = add_buffers(layout, l, delta, out);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    out->len = before;
     return rv;
 }
 
@@ -215,10 +220,13 @@ static int add_buffers_read(struct fl_codec_decoder *d, double w, double *sum, f
 {
     int rv = read_buffers(d, block, n);
 
-    if (rv == FL_OK && sum != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (sum != NULL) {
         fl_acc_add(sum, w, block, n);
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n,
@@ -258,13 +266,16 @@ int fl__half_encode(const float *x, size_t n, fl__half_of convert, struct fl_buf
     int rv = fl_buf_reserve(out, 2 * n);
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < n; i++) {
         uint16_t bits = convert(fl__float_bits(x[i]));
 
         out->data[out->len++] = (uint8_t)(bits & 0xff);
         out->data[out->len++] = (uint8_t)(bits >> 8);
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__half_open(struct fl_codec_decoder *d)
@@ -283,11 +294,14 @@ int fl__half_read(struct fl_codec_decoder *d, float *out, size_t n, fl__half_to 
         size_t part = n < CHUNK / 2 ? n : CHUNK / 2;
         int rv = fl__codec_bytes(d, d->offset, bytes, 2 * part);
 
-        for (i = 0; rv == FL_OK && i < part; i++) {
-            rv = convert((uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8), &out[i]);
-        }
         if (rv != FL_OK) {
             return rv;
+        }
+        for (i = 0; i < part; i++) {
+            rv = convert((uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8), &out[i]);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
         d->offset += 2 * part;
         out += part;

@@ -48,34 +48,41 @@ static int cut_layout(struct kept *k, const struct fl_layout *layout, size_t l)
     int rv = fl_layout_create(&k->layout);
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < unit->n_tensors; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < unit->n_tensors; i++) {
         const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + i);
         struct fl_tensor cut = *t;
 
         cut.dims[0] = k->n;
         rv = fl_layout_add_like(k->layout, unit->name, &cut, NULL);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv == FL_OK ? fl_layout_finish(k->layout, NULL) : rv;
+    return fl_layout_finish(k->layout, NULL);
 }
 
-/*
- * Find the next kept row of the unit: its first entry and its length. `at` (entry of the unit)
- * and `row` (row over all tensors) are the cursor, 0 at first.
- */
+/* A kept row of a unit: its first entry and its length; the next row to look at, 0 at first. */
+struct row_cursor {
+    size_t from;
+    size_t len;
+    size_t next; /* over all tensors */
+};
+
+/* Find the next kept row of the unit. */
 static bool next_kept(const struct fl_layout *layout, size_t l, const uint8_t *keep, size_t rows,
-                      size_t *at, size_t *row, size_t *ret_from, size_t *ret_len)
+                      struct row_cursor *row)
 {
     const struct fl_unit *unit = fl_layout_unit(layout, l);
 
-    while (*row < rows * unit->n_tensors) {
-        const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + *row / rows);
-        bool kept = keep[*row % rows] != 0;
+    while (row->next < rows * unit->n_tensors) {
+        const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + row->next / rows);
 
-        *ret_from = *at;
-        *ret_len = t->count / rows;
-        *at += *ret_len;
-        ++*row;
-        if (kept) {
+        row->from += row->len;
+        row->len = t->count / rows;
+        if (keep[row->next++ % rows] != 0) {
             return true;
         }
     }
@@ -86,15 +93,12 @@ static float *masked_gather(const struct kept *k, const struct fl_layout *layout
                             const uint8_t *keep, const float *whole)
 {
     float *part = malloc(fl_layout_count(k->layout) * sizeof(*part));
-    size_t at = 0;
-    size_t row = 0;
-    size_t from;
-    size_t len;
+    struct row_cursor row = {0};
     size_t to = 0;
 
-    while (part != NULL && next_kept(layout, l, keep, k->rows, &at, &row, &from, &len)) {
-        (void)memcpy(part + to, whole + from, len * sizeof(*part));
-        to += len;
+    while (part != NULL && next_kept(layout, l, keep, k->rows, &row)) {
+        (void)memcpy(part + to, whole + row.from, row.len * sizeof(*part));
+        to += row.len;
     }
     return part;
 }
@@ -102,14 +106,11 @@ static float *masked_gather(const struct kept *k, const struct fl_layout *layout
 static void masked_scatter(const struct kept *k, const struct fl_layout *layout, size_t l,
                            const uint8_t *keep, const float *part, float *whole)
 {
-    size_t at = 0;
-    size_t row = 0;
-    size_t from;
-    size_t len;
+    struct row_cursor row = {0};
 
-    while (next_kept(layout, l, keep, k->rows, &at, &row, &from, &len)) {
-        (void)memcpy(whole + from, part, len * sizeof(*part));
-        part += len;
+    while (next_kept(layout, l, keep, k->rows, &row)) {
+        (void)memcpy(whole + row.from, part, row.len * sizeof(*part));
+        part += row.len;
     }
 }
 
@@ -136,8 +137,7 @@ static int encode_whole(const struct fl_codec_ops *ops, const struct fl_options 
                         const struct fl_layout *layout, size_t l, const struct fl_unit_update *in,
                         struct fl_buf *out)
 {
-    return in->residual_new != NULL ? fl_residual_encode(ops, o, layout, l, in->delta, in->residual,
-                                                         in->residual_new, out)
+    return in->residual_new != NULL ? fl_residual_encode(ops, o, layout, l, in, out)
                                     : ops->encode(o, layout, l, in->delta, out);
 }
 
@@ -164,7 +164,10 @@ static int encode_kept(const struct fl_codec_ops *ops, const struct fl_options *
         return FL_ENOMEM;
     }
     rv = encode_whole(ops, o, k->layout, 0, &part, out);
-    if (rv == FL_OK && in->residual_new != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (in->residual_new != NULL) {
         if (in->residual == NULL) {
             (void)memset(in->residual_new, 0, bytes);
         } else if (in->residual != in->residual_new) {
@@ -172,7 +175,7 @@ static int encode_kept(const struct fl_codec_ops *ops, const struct fl_options *
         }
         masked_scatter(k, layout, l, in->keep, k->residual, in->residual_new);
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_unit_encode(const struct fl_codec_ops *ops, const struct fl_options *o,
@@ -193,10 +196,12 @@ int fl_unit_encode(const struct fl_codec_ops *ops, const struct fl_options *o,
     /* The decoder refuses other masks. */
     FL_REQUIRE(k.n > 0 && (k.n == k.rows || l + 1 < fl_layout_units(layout)));
     rv = add_mask(in->keep, k.rows, out);
-    if (rv == FL_OK) {
-        rv = k.n == k.rows ? encode_whole(ops, o, layout, l, in, out)
-                           : encode_kept(ops, o, layout, l, in, &k, out);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = k.n == k.rows ? encode_whole(ops, o, layout, l, in, out)
+                       : encode_kept(ops, o, layout, l, in, &k, out);
+done:
     if (rv != FL_OK) {
         out->len = before;
     }
@@ -269,9 +274,15 @@ static int masked_next_stretch(struct fl_codec_decoder *d, size_t n, bool *ret_k
     bool kept;
     int rv = masked_is_kept(d, row, ret_kept);
 
-    while (rv == FL_OK && len < n && row + 1 < d->rows) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    while (len < n && row + 1 < d->rows) {
         rv = masked_is_kept(d, ++row, &kept);
-        if (rv != FL_OK || kept != *ret_kept) {
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (kept != *ret_kept) {
             break;
         }
         len += width;
@@ -282,7 +293,7 @@ static int masked_next_stretch(struct fl_codec_decoder *d, size_t n, bool *ret_k
         d->in_tensor = 0;
         d->whole_tensor++;
     }
-    return rv;
+    return FL_OK;
 }
 
 static int masked_read_entries(struct fl_codec_decoder *d, float *out, size_t n)
@@ -298,11 +309,14 @@ static int masked_read_entries(struct fl_codec_decoder *d, float *out, size_t n)
         size_t i;
         int rv = masked_next_stretch(d, n, &kept, &len);
 
-        if (rv == FL_OK && kept) {
-            rv = d->inner->read(d, out, len);
-        }
         if (rv != FL_OK) {
             return rv;
+        }
+        if (kept) {
+            rv = d->inner->read(d, out, len);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
         for (i = 0; !kept && i < len; i++) {
             out[i] = NAN;

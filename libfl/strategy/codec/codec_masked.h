@@ -27,14 +27,6 @@ size_t fl_mask_bytes(const struct fl_layout *layout, size_t l);
 uint64_t fl_masked_max_size(const struct fl_codec_ops *ops, const struct fl_layout *layout,
                             size_t l);
 
-/* One unit of an update to be encoded; all arrays begin at the unit's first entry. */
-struct fl_unit_update {
-    const float *delta;
-    const uint8_t *keep;   /* [fl_neurons()], one byte per neuron; NULL: no mask */
-    const float *residual; /* NULL: none yet */
-    float *residual_new;   /* as in fl_residual_encode(); NULL: the codec keeps none */
-};
-
 /*
  * Append the coded unit `l`: with its mask, with its residual, both or neither. Neurons that are
  * not kept are ignored and keep their residual. FL_ENUMERIC, FL_ELIMIT and FL_ENOMEM as

@@ -67,24 +67,24 @@ static int take_decoded(struct fl_codec_decoder *d, float *input)
 {
     size_t count = fl_layout_unit(d->layout, d->unit)->count;
     float block[BLOCK];
-    int rv = FL_OK;
 
-    while (rv == FL_OK && count > 0) {
+    while (count > 0) {
         size_t n = count < BLOCK ? count : BLOCK;
+        int rv = d->ops->read(d, block, n);
 
-        rv = d->ops->read(d, block, n);
-        if (rv == FL_OK) {
-            fl_vec_sub(input, input, block, n);
+        if (rv != FL_OK) {
+            return rv;
         }
+        fl_vec_sub(input, input, block, n);
         input += n;
         count -= n;
     }
-    return rv == FL_OK ? d->ops->close(d) : rv;
+    return d->ops->close(d);
 }
 
 int fl_residual_encode(const struct fl_codec_ops *ops, const struct fl_options *o,
-                       const struct fl_layout *layout, size_t l, const float *delta,
-                       const float *residual, float *residual_new, struct fl_buf *out)
+                       const struct fl_layout *layout, size_t l, const struct fl_unit_update *in,
+                       struct fl_buf *out)
 {
     struct fl_codec_memory memory;
     struct fl_codec_reader reader;
@@ -92,17 +92,23 @@ int fl_residual_encode(const struct fl_codec_ops *ops, const struct fl_options *
     size_t before = out->len;
     int rv;
 
-    make_input(o, layout, l, delta, residual, residual_new);
-    rv = ops->encode(o, layout, l, residual_new, out);
+    make_input(o, layout, l, in->delta, in->residual, in->residual_new);
+    rv = ops->encode(o, layout, l, in->residual_new, out);
     if (rv != FL_OK) {
         return rv;
     }
     memory = (struct fl_codec_memory){.data = out->data + before, .len = out->len - before};
     reader = fl_codec_memory_reader(&memory);
     rv = fl_codec_open(&d, ops, layout, l, &reader);
-    rv = rv == FL_OK ? take_decoded(&d, residual_new) : rv;
     if (rv != FL_OK) {
-        out->len = before;
+        goto fail;
     }
+    rv = take_decoded(&d, in->residual_new);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    out->len = before;
     return rv;
 }

@@ -21,16 +21,22 @@
 /* The codec keeps a residual with these options: it has the option `residual`, and it is on. */
 bool fl_codec_keeps_residual(const struct fl_codec_ops *ops, const struct fl_options *o);
 
+/* One unit of an update to be encoded; all arrays begin at the unit's first entry. */
+struct fl_unit_update {
+    const float *delta;
+    const uint8_t *keep;   /* [fl_neurons()], one byte per neuron; NULL: no mask */
+    const float *residual; /* NULL: none yet, all 0 */
+    float *residual_new;   /* as in fl_residual_encode(); NULL: the codec keeps none */
+};
+
 /*
- * fl_codec_ops.encode() of unit `l` with its residual; the arrays start at the unit's first
- * entry and cover the whole unit, buffers included. `residual` NULL: none yet, all 0.
- * `residual_new` is written and also used as scratch; it may be `residual`. An entry whose input
- * would not be finite loses its residual; an entry whose Delta is not finite is FL_ENUMERIC. On
- * error `out` is unchanged and `residual_new` undefined.
+ * fl_codec_ops.encode() of the whole unit `l`, buffers included, with its residual; a mask is
+ * ignored. `residual_new` is written and also used as scratch; it may be `residual`. An entry whose
+ * input would not be finite loses its residual; an entry whose Delta is not finite is FL_ENUMERIC.
+ * On error `out` is unchanged and `residual_new` undefined.
  */
 FL_MUST_CHECK int fl_residual_encode(const struct fl_codec_ops *ops, const struct fl_options *o,
-                                     const struct fl_layout *layout, size_t l, const float *delta,
-                                     const float *residual, float *residual_new,
-                                     struct fl_buf *out);
+                                     const struct fl_layout *layout, size_t l,
+                                     const struct fl_unit_update *in, struct fl_buf *out);
 
 #endif

@@ -77,17 +77,21 @@ static inline uint64_t big_endian(const uint8_t in[8])
 static int ternary_refill_bits(struct fl_codec_decoder *d, struct sparse *s)
 {
     bool more = true;
-    int rv = FL_OK;
 
-    while (rv == FL_OK && more && s->n_bits <= 56) {
+    while (more && s->n_bits <= 56) {
+        int rv;
+
         if (s->used < s->filled) {
             s->bits |= (uint64_t)s->bytes[s->used++] << (56 - s->n_bits);
             s->n_bits += 8;
-        } else {
-            rv = ternary_fetch_bytes(d, s, &more);
+            continue;
+        }
+        rv = ternary_fetch_bytes(d, s, &more);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 static void ternary_drop_bits(struct sparse *s, unsigned n)
@@ -152,12 +156,14 @@ static int ternary_next_entry(struct fl_codec_decoder *d, struct sparse *s)
         return FL_OK;
     }
     rv = ternary_take_unary(d, s, (s->entries - s->from) >> s->rice, &q);
-    if (rv == FL_OK) {
-        rv = ternary_take_bits(d, s, s->rice, &low);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = ternary_take_bits(d, s, 1, &sign);
+    rv = ternary_take_bits(d, s, s->rice, &low);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = ternary_take_bits(d, s, 1, &sign);
     if (rv != FL_OK) {
         return rv;
     }
@@ -317,21 +323,27 @@ static int ternary_take_entries(struct fl_codec_decoder *d, struct sparse *s,
                                 const struct target *t, size_t n)
 {
     bool more = true;
-    int rv = FL_OK;
+    int rv;
 
-    while (rv == FL_OK && s->pending && s->position - s->done < n) {
+    while (s->pending && s->position - s->done < n) {
         if (more && s->filled - s->used < 8) {
             rv = ternary_fetch_bytes(d, s, &more);
+            if (rv != FL_OK) {
+                return rv;
+            }
             continue;
         }
         ternary_take_ahead(s, t, n);
         if (s->position - s->done < n) {
             ternary_put_entry(s, t, s->position - s->done, s->sign);
             rv = ternary_next_entry(d, s);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
     s->done += n;
-    return rv;
+    return FL_OK;
 }
 
 static int read_sparse(struct fl_codec_decoder *d, float *out, size_t n)

@@ -264,21 +264,25 @@ int fl__preset_find(const char *name, struct fl__preset *ret, struct fl_err *err
     ret->fraction = cut_fraction(ret->name);
     if (preset_find_components(ret->name) != NULL) {
         rv = preset_add_name(ret->name, ret->list, &n, err);
-    } else {
-        (void)memcpy(parts, ret->name, sizeof(parts));
-        while (rv == FL_OK && part != NULL) {
-            char *plus = strchr(part, '+');
-
-            if (plus != NULL) {
-                *plus = '\0';
-            }
-            /*
-             * A name without '+' is looked up with its fraction, for the nearest name in the
-             * message.
-             */
-            rv = preset_add_name(part == parts && plus == NULL ? name : part, ret->list, &n, err);
-            part = plus != NULL ? plus + 1 : NULL;
+        if (rv != FL_OK) {
+            return rv;
         }
+        part = NULL;
     }
-    return rv == FL_OK && ret->fraction != NULL ? set_fraction(ret, err) : rv;
+    (void)memcpy(parts, ret->name, sizeof(parts));
+    while (part != NULL) {
+        char *plus = strchr(part, '+');
+
+        if (plus != NULL) {
+            *plus = '\0';
+        }
+        /* A name without '+' is looked up with its fraction, for the nearest name in the message.
+         */
+        rv = preset_add_name(part == parts && plus == NULL ? name : part, ret->list, &n, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        part = plus != NULL ? plus + 1 : NULL;
+    }
+    return ret->fraction != NULL ? set_fraction(ret, err) : FL_OK;
 }

@@ -140,13 +140,17 @@ int fl__solver_take(const struct fl_net *net, const struct fl_solver_bytes *byte
     bool none = bytes == NULL || bytes->data == NULL;
     int rv = none ? FL_OK : fl__solver_check(fl_net_layout(net), bytes, name, err);
 
-    if (rv == FL_OK) {
-        rv = block_new(net, name, ret, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && !none) {
+    rv = block_new(net, name, ret, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (!none) {
         fl_net_import(net, *ret, bytes->data);
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__solver_put(const struct fl_net *net, const float *block, struct fl_buf *out,
@@ -172,10 +176,11 @@ int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err)
 {
     int rv = block_new(net, "a copy", ret, err);
 
-    if (rv == FL_OK) {
-        (void)memcpy(*ret, fl_net_params(net), fl_net_block(net) * sizeof(float));
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    (void)memcpy(*ret, fl_net_params(net), fl_net_block(net) * sizeof(float));
+    return FL_OK;
 }
 
 /* Find the runs of entries above 0 in a block; returns their number; `run` may be NULL. */

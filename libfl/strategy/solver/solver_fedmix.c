@@ -171,14 +171,21 @@ static int create_mix(const struct fl_options *o, const struct fl_solver_setup *
     solver->naive = naive;
     solver->lambda = v->lambda;
     rv = fl__prox_init(&solver->prox, v->mu, setup, err);
-    if (rv == FL_OK) {
-        rv = fl__sgd_init(&solver->sgd, setup, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    if (rv == FL_OK && !setup->adapting && solver->lambda > 0) {
+    rv = fl__sgd_init(&solver->sgd, setup, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (!setup->adapting && solver->lambda > 0) {
         rv = fl__mix_union_open(setup->inputs, &setup->own_summary, fl_net_inputs(setup->net),
                                 fl_net_classes(setup->net), &solver->means, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    if (rv == FL_OK && solver->means.n_pairs > 0) {
+    if (solver->means.n_pairs > 0) {
         if (!naive) {
             bool one = v->q == FL__MIX_ONE;
 
@@ -186,13 +193,15 @@ static int create_mix(const struct fl_options *o, const struct fl_solver_setup *
         }
         fl_rng_key(&solver->rng, setup->seed, FL_RNG_SOLVER, setup->round, 0);
         rv = fedmix_take_memory(solver, setup->net, err);
-    }
-    if (rv != FL_OK) {
-        fedmix_destroy(solver);
-        return rv;
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = solver;
     return FL_OK;
+fail:
+    fedmix_destroy(solver);
+    return rv;
 }
 
 static int fedmix_create(const struct fl_options *o, const struct fl_solver_setup *setup,

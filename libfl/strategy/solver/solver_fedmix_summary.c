@@ -86,7 +86,10 @@ static int add_group(const struct fl_solver_data *data, const uint32_t *order, s
             "contains NaN, infinite or far too large values");
     }
     rv = fl_buf_add(out, s->mean, width * sizeof(float));
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "data summary: %s", fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "data summary: %s", fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 static int add_groups(const struct fl_solver_data *data, size_t group, uint64_t seed,
@@ -95,19 +98,22 @@ static int add_groups(const struct fl_solver_data *data, size_t group, uint64_t 
     struct fl_rng rng;
     size_t at;
     size_t n;
-    int rv = FL_OK;
+    int rv;
 
     for (at = 0; at < data->n; at++) {
         order[at] = (uint32_t)at;
     }
     fl_rng_key(&rng, seed, FL_RNG_SOLVER, 0, 0);
     fl_rng_shuffle(&rng, order, data->n);
-    for (at = 0; rv == FL_OK && at < data->n; at += n) {
+    for (at = 0; at < data->n; at += n) {
         /* The last group includes the remainder: no mean is of fewer samples than `group`. */
         n = data->n - at < 2 * group ? data->n - at : group;
         rv = add_group(data, order + at, n, s, out, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__mix_summary(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
@@ -251,13 +257,16 @@ int fl__mix_check(const struct fl_options *o, const void *data, size_t len, size
     int rv = fedmix_check_summary(data, len, dim, classes, &header, &used, err);
 
     (void)o;
-    if (rv == FL_OK && used != len) {
-        rv = fl_err_set(err, FL_EFORMAT,
-                        "data summary of %zu bytes is followed by %zu unexpected "
-                        "bytes",
-                        used, len - used);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    if (used != len) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "data summary of %zu bytes is followed by %zu unexpected "
+                          "bytes",
+                          used, len - used);
+    }
+    return FL_OK;
 }
 
 uint64_t fl__mix_means(const void *data, size_t len)
@@ -326,27 +335,30 @@ int fl__mix_union_open(const struct fl_solver_bytes *bytes, const struct fl_solv
     size_t len = data != NULL ? bytes->len : 0;
     bool found = false;
     size_t at = 0;
+    int rv;
 
     while (at < len) {
         struct header header;
         size_t used = 0;
-        int rv = fedmix_check_summary(data + at, len - at, dim, classes, &header, &used, err);
 
-        if (rv == FL_OK && !found && is_own(own, data + at, used)) {
+        rv = fedmix_check_summary(data + at, len - at, dim, classes, &header, &used, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        if (!found && is_own(own, data + at, used)) {
             found = true;
-        } else if (rv == FL_OK &&
-                   fedmix_union_add(&all, data + at + sizeof(header), header.pairs) != FL_OK) {
+        } else if (fedmix_union_add(&all, data + at + sizeof(header), header.pairs) != FL_OK) {
             rv = fl_err_set(err, FL_ENOMEM, "data summaries of %zu clients: out of memory",
                             all.n_summaries);
-        }
-        if (rv != FL_OK) {
-            fl__mix_union_done(&all);
-            return fl_err_wrap(err, rv, "data summaries received from the server, byte %zu", at);
+            goto fail;
         }
         at += used;
     }
     *ret = all;
     return FL_OK;
+fail:
+    fl__mix_union_done(&all);
+    return fl_err_wrap(err, rv, "data summaries received from the server, byte %zu", at);
 }
 
 void fl__mix_union_done(struct fl__mix_union *all)

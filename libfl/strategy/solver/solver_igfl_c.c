@@ -98,16 +98,20 @@ static int make_drift(struct fl_solver *solver, const struct fl_solver_setup *se
     size_t i;
     int rv = fl__solver_take(setup->net, setup->inputs, "displacement", &solver->drift, err);
 
-    if (rv == FL_OK) {
-        rv = fl__solver_take(setup->net, setup->kept, "this client's displacement", &own, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    rv = fl__solver_take(setup->net, setup->kept, "this client's displacement", &own, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < n; i++) {
         double h = (double)solver->drift[i] - (double)own[i] / over;
 
         solver->drift[i] = (float)(h / (double)setup->n_steps);
     }
     free(own);
-    return rv == FL_OK ? fl__solver_copy(setup->net, &solver->start, err) : rv;
+    return fl__solver_copy(setup->net, &solver->start, err);
 }
 
 static int igfl_c_create(const struct fl_options *o, const struct fl_solver_setup *setup,
@@ -131,19 +135,23 @@ static int igfl_c_create(const struct fl_options *o, const struct fl_solver_setu
         FL_REQUIRE(setup->n_steps > 0);
         scaled.learning_rate *= 1 + 1 / over;
         rv = make_drift(solver, setup, over, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    if (rv == FL_OK) {
-        rv = fl__prox_init(&solver->prox, v->mu, setup, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__sgd_init(&solver->sgd, &scaled, err);
-    }
+    rv = fl__prox_init(&solver->prox, v->mu, setup, err);
     if (rv != FL_OK) {
-        igfl_c_destroy(solver);
-        return rv;
+        goto fail;
+    }
+    rv = fl__sgd_init(&solver->sgd, &scaled, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = solver;
     return FL_OK;
+fail:
+    igfl_c_destroy(solver);
+    return rv;
 }
 
 static double igfl_c_step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)
@@ -185,12 +193,14 @@ static int igfl_c_external_begin(const struct fl_options *o, const struct fl_ext
         return FL_OK;
     }
     rv = igfl_c_divisor(o, task->n_selected, task->population, &over, err);
-    if (rv == FL_OK) {
-        rv = fl__external_take(task->layout, task->inputs, "displacement", &ret->drift, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl__external_take(task->layout, task->kept, "this client's displacement", &own, err);
+    rv = fl__external_take(task->layout, task->inputs, "displacement", &ret->drift, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl__external_take(task->layout, task->kept, "this client's displacement", &own, err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -201,13 +201,19 @@ static int per_fedavg_take_memory(struct fl_solver *solver, struct fl_net *net, 
     size_t i;
     int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         rv = fl__solver_take(net, NULL, "gradients", blocks[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && solver->hf) {
+    if (solver->hf) {
         rv = fl__runs_of_buffers(net, &solver->buffers, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && solver->hf) {
+    if (solver->hf) {
         rv = fl_net_take_tangents(net, err);
     }
     return rv;
@@ -230,15 +236,20 @@ static int per_fedavg_create(const struct fl_options *o, const struct fl_solver_
     rv = fl__sgd_init(&solver->outer, setup, err);
     solver->weight_decay = solver->outer.weight_decay;
     solver->outer.weight_decay = 0;
-    if (rv == FL_OK && !setup->adapting) {
-        rv = per_fedavg_take_memory(solver, setup->net, err);
-    }
     if (rv != FL_OK) {
-        per_fedavg_destroy(solver);
-        return rv;
+        goto fail;
+    }
+    if (!setup->adapting) {
+        rv = per_fedavg_take_memory(solver, setup->net, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = solver;
     return FL_OK;
+fail:
+    per_fedavg_destroy(solver);
+    return rv;
 }
 
 /* Needed for adapting too: its first step has step size alpha. */

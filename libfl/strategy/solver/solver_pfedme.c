@@ -153,20 +153,24 @@ static int pfedme_create(const struct fl_options *o, const struct fl_solver_setu
     solver->personal_w = v->personal == W_LOCAL;
     solver->adapting = setup->adapting;
     rv = fl__sgd_init(&solver->inner, &inner, err);
-    if (rv == FL_OK) {
-        rv = fl__solver_copy(setup->net, &solver->w, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__runs_of_buffers(setup->net, &solver->buffers, err);
-    }
     if (rv != FL_OK) {
-        pfedme_destroy(solver);
-        return rv;
+        goto fail;
+    }
+    rv = fl__solver_copy(setup->net, &solver->w, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl__runs_of_buffers(setup->net, &solver->buffers, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     solver->prox.mu = (float)v->lambda;
     solver->prox.anchor = solver->w;
     *ret = solver;
     return FL_OK;
+fail:
+    pfedme_destroy(solver);
+    return rv;
 }
 
 /* Returns the loss of theta before the step, or a loss of any inner step that is not finite. */

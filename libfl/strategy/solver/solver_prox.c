@@ -61,15 +61,18 @@ static int prox_create(const struct fl_options *o, const struct fl_solver_setup 
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
     rv = fl__prox_init(&solver->prox, prox_strength(o), setup, err);
-    if (rv == FL_OK) {
-        rv = fl__sgd_init(&solver->sgd, setup, err);
-    }
     if (rv != FL_OK) {
-        prox_destroy(solver);
-        return rv;
+        goto fail;
+    }
+    rv = fl__sgd_init(&solver->sgd, setup, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = solver;
     return FL_OK;
+fail:
+    prox_destroy(solver);
+    return rv;
 }
 
 static double prox_step(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch)

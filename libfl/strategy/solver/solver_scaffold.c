@@ -130,13 +130,14 @@ static int take_controls(struct fl_solver *solver, const struct fl_solver_setup 
     const struct fl_solver_bytes *own = setup->kept;
     int rv = fl__solver_take(setup->net, control, "control", &solver->control, err);
 
-    if (rv == FL_OK) {
-        rv = fl__solver_take(setup->net, own, "this client's control", &solver->own_control, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl__solver_copy(setup->net, &solver->start, err);
+    rv = fl__solver_take(setup->net, own, "this client's control", &solver->own_control, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    return fl__solver_copy(setup->net, &solver->start, err);
 }
 
 static int scaffold_create(const struct fl_options *o, const struct fl_solver_setup *setup,
@@ -152,18 +153,24 @@ static int scaffold_create(const struct fl_options *o, const struct fl_solver_se
     solver->rebuild = scaffold_rebuilds_dc(o);
     solver->factor = scaffold_factor(o, setup->learning_rate, setup->momentum, setup->n_steps);
     rv = fl__prox_init(&solver->prox, v->mu, setup, err);
-    if (rv == FL_OK) {
-        rv = fl__sgd_init(&solver->sgd, setup, err);
-    }
-    if (rv == FL_OK && !setup->adapting) {
-        rv = take_controls(solver, setup, err);
-    }
     if (rv != FL_OK) {
-        scaffold_destroy(solver);
-        return rv;
+        goto fail;
+    }
+    rv = fl__sgd_init(&solver->sgd, setup, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (!setup->adapting) {
+        rv = take_controls(solver, setup, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = solver;
     return FL_OK;
+fail:
+    scaffold_destroy(solver);
+    return rv;
 }
 
 static double scaffold_step(struct fl_solver *solver, const float *x, const int32_t *y,
@@ -172,20 +179,26 @@ static double scaffold_step(struct fl_solver *solver, const float *x, const int3
     return fl_net_step(solver->sgd.net, x, y, batch, scaffold_update, solver);
 }
 
-/*
- * Compute dc_k[n] for a displacement from `start` to x under c, and own += dc_k; `known` is
- * false when the gradient is unknown (dc_k = 0). `change` may be one of the inputs.
- */
-static void change_control(double factor, bool known, const float *x, const float *start,
-                           const float *control, float *change, float *own, size_t n)
+/* A displacement from `start` to `x` under c; all arrays have n entries. */
+struct displacement {
+    double factor;
+    bool known; /* false: the gradient is unknown (dc_k = 0) */
+    const float *x;
+    const float *start;
+    const float *control;
+    size_t n;
+};
+
+/* Compute dc_k and own += dc_k; `change` may be one of the inputs. */
+static void change_control(const struct displacement *d, float *change, float *own)
 {
     size_t i;
 
-    for (i = 0; i < n; i++) {
-        double moved = (double)x[i] - (double)start[i];
-        double dc = -(double)control[i] - moved * factor;
+    for (i = 0; i < d->n; i++) {
+        double moved = (double)d->x[i] - (double)d->start[i];
+        double dc = -(double)d->control[i] - moved * d->factor;
 
-        change[i] = known ? (float)dc : 0;
+        change[i] = d->known ? (float)dc : 0;
         own[i] = (float)((double)own[i] + (double)change[i]);
     }
 }
@@ -195,15 +208,23 @@ static int scaffold_finish(struct fl_solver *solver, struct fl_buf *kept, struct
 {
     struct fl_net *net = solver->sgd.net;
     float *change = solver->start; /* reused: each entry is read before it is written */
+    const struct displacement moved = {.factor = solver->factor,
+                                       .known = solver->factor > 0 || solver->rebuild,
+                                       .x = fl_net_params(net),
+                                       .start = solver->start,
+                                       .control = solver->control,
+                                       .n = fl_net_block(net)};
     int rv;
 
-    change_control(solver->factor, solver->factor > 0 || solver->rebuild, fl_net_params(net),
-                   solver->start, solver->control, change, solver->own_control, fl_net_block(net));
+    change_control(&moved, change, solver->own_control);
     rv = fl__solver_put(net, solver->own_control, &kept[0], err);
-    if (rv == FL_OK && !solver->rebuild) {
-        rv = fl__solver_put(net, change, &sent[0], err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    if (!solver->rebuild) {
+        return fl__solver_put(net, change, &sent[0], err);
+    }
+    return FL_OK;
 }
 
 static unsigned scaffold_external_parts(const struct fl_options *o, bool adapting)
@@ -225,13 +246,16 @@ static int scaffold_external_begin(const struct fl_options *o, const struct fl_e
         return FL_OK;
     }
     rv = fl__external_take(task->layout, task->inputs, "control", &ret->gradient, err);
-    if (rv == FL_OK) {
-        rv = fl__external_take(task->layout, task->kept, "this client's control", &own, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        fl_vec_sub(ret->gradient, ret->gradient, own, fl_layout_count(task->layout));
-        fl__solver_clear_buffers(task->layout, ret->gradient);
+    rv = fl__external_take(task->layout, task->kept, "this client's control", &own, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_vec_sub(ret->gradient, ret->gradient, own, fl_layout_count(task->layout));
+    fl__solver_clear_buffers(task->layout, ret->gradient);
+done:
     free(own);
     return rv;
 }
@@ -241,22 +265,33 @@ static int scaffold_external_finish(const struct fl_options *o, const struct fl_
                                     struct fl_buf *sent, struct fl_err *err)
 {
     double inverse = scaffold_factor(o, task->learning_rate, task->momentum, steps);
-    bool known = inverse > 0 || scaffold_rebuilds_dc(o);
-    size_t n = fl_layout_count(task->layout);
+    struct displacement moved = {.factor = inverse,
+                                 .known = inverse > 0 || scaffold_rebuilds_dc(o),
+                                 .x = trained,
+                                 .start = task->model,
+                                 .n = fl_layout_count(task->layout)};
     float *control = NULL;
     float *own = NULL;
     int rv = fl__external_take(task->layout, task->inputs, "control", &control, err);
 
-    if (rv == FL_OK) {
-        rv = fl__external_take(task->layout, task->kept, "this client's control", &own, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) { /* dc_k overwrites c, entry by entry. */
-        change_control(inverse, known, trained, task->model, control, control, own, n);
-        rv = fl__external_put(task->layout, own, &kept[0], err);
+    rv = fl__external_take(task->layout, task->kept, "this client's control", &own, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK && !scaffold_rebuilds_dc(o)) {
+    /* dc_k overwrites c, entry by entry. */
+    moved.control = control;
+    change_control(&moved, control, own);
+    rv = fl__external_put(task->layout, own, &kept[0], err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (!scaffold_rebuilds_dc(o)) {
         rv = fl__external_put(task->layout, control, &sent[0], err);
     }
+done:
     free(control);
     free(own);
     return rv;

@@ -200,24 +200,26 @@ static int fedadp_mask(const struct fl_options *o, const struct fl_layout *layou
     size_t n_units = fl_layout_units(layout);
     size_t total = fl_neurons_total(layout);
     double budget = v->rho * (double)fl_layout_count(layout);
+    bool all = budget >= (double)fl_layout_count(layout);
     double r_min = v->r_min;
     struct need *need = calloc(n_units, sizeof(*need));
     struct ranked *rank = calloc(total, sizeof(*rank));
+    double c;
+    size_t l;
     int rv = need != NULL && rank != NULL ? take_needs(layout, theta, delta, need) : FL_ENOMEM;
 
-    if (rv == FL_OK) {
-        bool all = budget >= (double)fl_layout_count(layout);
-        double c = all ? 0 : fedadp_find_scale(need, n_units, budget, r_min);
-        size_t l;
-
-        (void)memset(keep, 0, total);
-        for (l = 0; l < n_units; l++) {
-            double r = all ? 1 : fedadp_ratio(&need[l], c, r_min);
-
-            keep_most(layout, l, delta, kept_neurons(&need[l], r), rank, keep);
-            keep += need[l].neurons;
-        }
+    if (rv != FL_OK) {
+        goto done;
     }
+    c = all ? 0 : fedadp_find_scale(need, n_units, budget, r_min);
+    (void)memset(keep, 0, total);
+    for (l = 0; l < n_units; l++) {
+        double r = all ? 1 : fedadp_ratio(&need[l], c, r_min);
+
+        keep_most(layout, l, delta, kept_neurons(&need[l], r), rank, keep);
+        keep += need[l].neurons;
+    }
+done:
     free(need);
     free(rank);
     return rv;

@@ -51,9 +51,11 @@ static void draw(struct fed *f)
 
 static int encode(struct fed *f, const float *residual)
 {
+    const struct fl_unit_update in = {
+        .delta = f->delta, .residual = residual, .residual_new = f->residual};
+
     fl_buf_clear(&f->coded);
-    return fl_residual_encode(f->ops, f->o, f->layout, 0, f->delta, residual, f->residual,
-                              &f->coded);
+    return fl_residual_encode(f->ops, f->o, f->layout, 0, &in, &f->coded);
 }
 
 static void turn(struct fed *f, const float *residual)
@@ -245,7 +247,9 @@ START_TEST(no_room_is_an_error_and_leaves_the_buffer)
     f.coded.max = 100;
     ck_assert_int_eq(fl_buf_add(&f.coded, "x", 1), FL_OK);
     ck_assert_int_eq(
-        fl_residual_encode(f.ops, f.o, f.layout, 0, f.delta, NULL, f.residual, &f.coded),
+        fl_residual_encode(f.ops, f.o, f.layout, 0,
+                           &(struct fl_unit_update){.delta = f.delta, .residual_new = f.residual},
+                           &f.coded),
         FL_ELIMIT);
     ck_assert_uint_eq(f.coded.len, 1);
     fed_done(&f);
