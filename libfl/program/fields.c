@@ -41,18 +41,23 @@ int fl_field_evaluation(const json_t *object, const char *where, const char *key
         return FL_OK;
     }
     rv = fl_field_count(inner, where, "samples", &ret->samples, err);
-    if (rv == FL_OK) {
-        rv = fl_field_count(inner, where, "correct", &ret->correct, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_field_number(inner, where, "loss_sum", &ret->loss_sum, err);
+    rv = fl_field_count(inner, where, "correct", &ret->correct, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && ret->correct > ret->samples) {
-        rv = fl_err_set(err, FL_EFORMAT, "%.200s: '%s' has more correct predictions than samples",
-                        where, key);
+    rv = fl_field_number(inner, where, "loss_sum", &ret->loss_sum, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    *ret_has = rv == FL_OK;
-    return rv;
+    if (ret->correct > ret->samples) {
+        return fl_err_set(err, FL_EFORMAT, "%.200s: '%s' has more correct predictions than samples",
+                          where, key);
+    }
+    *ret_has = true;
+    return FL_OK;
 }
 
 static json_t *fields_sizes(const size_t *list, size_t n)

@@ -80,15 +80,18 @@ static int message_read_ready(const json_t *json, struct fl_answer *ret, struct 
         return rv;
     }
     rv = message_get_list(json, "can", &can, err);
-    if (rv == FL_OK) {
-        rv = message_get_list(json, "parts", &parts, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_field_count(json, "'ready'", "samples", &ready->samples, err);
+    rv = message_get_list(json, "parts", &parts, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_field_count(json, "'ready'", "test_samples", &ready->test_samples, err);
+    rv = fl_field_count(json, "'ready'", "samples", &ready->samples, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_field_count(json, "'ready'", "test_samples", &ready->test_samples, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -114,20 +117,22 @@ static int message_read_trained(const json_t *json, const char *where,
 {
     int rv = fl_field_count(json, where, "samples", &ret->samples, err);
 
-    if (rv == FL_OK && ret->samples == 0) {
-        rv = fl_err_set(err, FL_EFORMAT,
-                        "%.200s: 'samples' is 0: a result without samples has no weight", where);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_field_count(json, where, "steps", &ret->steps, err);
+    if (ret->samples == 0) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "%.200s: 'samples' is 0: a result without samples has no weight", where);
     }
-    if (rv == FL_OK) {
-        rv = fl_field_number(json, where, "train_loss", &ret->train_loss, err);
+    rv = fl_field_count(json, where, "steps", &ret->steps, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_field_evaluation(json, where, "trained", &ret->has_trained, &ret->trained, err);
+    rv = fl_field_number(json, where, "train_loss", &ret->train_loss, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    return fl_field_evaluation(json, where, "trained", &ret->has_trained, &ret->trained, err);
 }
 
 /* Fields of another kind of task are ignored. `where`: the message or the file. */
@@ -144,8 +149,14 @@ static int message_read_done(const json_t *json, const char *where, enum fl_pers
         return message_read_trained(json, where, ret, err);
     case FL_PERSISTENT_ADAPT:
         rv = fl_field_evaluation(json, where, "adapted", &ret->has_adapted, &ret->adapted, err);
-        rv = rv == FL_OK ? message_check_present(ret->has_adapted, "adapted", asked, err) : rv;
-        return rv == FL_OK ? message_check_present(ret->has_received, "received", asked, err) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = message_check_present(ret->has_adapted, "adapted", asked, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        return message_check_present(ret->has_received, "received", asked, err);
     case FL_PERSISTENT_EVALUATE:
         return message_check_present(ret->has_received, "received", asked, err);
     case FL_PERSISTENT_SUMMARY:
@@ -212,17 +223,19 @@ int fl_answer_parse(const char *text, size_t len, enum fl_persistent_kind asked,
     int rv;
 
     *ret = (struct fl_answer){.type = (enum fl_answer_type)type};
+    if (json == NULL) {
+        return fl_err_set(err, FL_EPROTO, "a message that is not JSON (%.80s): %s", where.text,
+                          fl_log_quote(shown, sizeof(shown), text, len));
+    }
     if (!json_is_object(json) || type < 0) {
         rv = fl_err_set(err, FL_EPROTO, "a message that is not a JSON object with a 'type': %s",
                         fl_log_quote(shown, sizeof(shown), text, len));
-        if (json == NULL) {
-            rv = fl_err_set(err, FL_EPROTO, "a message that is not JSON (%.80s): %s", where.text,
-                            fl_log_quote(shown, sizeof(shown), text, len));
-        }
     } else {
         ret->has_id = fl_field_count(json, "", "id", &ret->id, NULL) == FL_OK;
         rv = message_read_fields(json, asked, ret, err);
-        rv = rv == FL_OK ? rv : FL_EPROTO;
+        if (rv != FL_OK) {
+            rv = FL_EPROTO;
+        }
     }
     json_decref(json);
     return rv;

@@ -79,15 +79,20 @@ int fl_persistent_create(const struct fl_persistent_conf *conf, struct fl_persis
     fl_sm_init(&r->sm, fl__persistent_states, FL__PERSISTENT_STATES, FL__PERSISTENT_OFF);
     rv = persistent_copy_strings(r, conf) ? FL_OK
                                           : fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
-    if (rv == FL_OK && conf->work_dir != NULL) {
-        rv = fl__task_files_open(r, err);
-    }
     if (rv != FL_OK) {
-        fl_persistent_free(r);
-        return rv;
+        goto fail;
+    }
+    if (conf->work_dir != NULL) {
+        rv = fl__task_files_open(r, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = r;
     return FL_OK;
+fail:
+    fl_persistent_free(r);
+    return rv;
 }
 
 void fl_persistent_forget(struct fl_persistent *r)
@@ -216,26 +221,31 @@ static int persistent_launch(struct fl_persistent *r, struct fl_err *err)
 {
     int rv = fl_shared_create(FL_SHARED_WEIGHTS, &r->weights, err);
 
-    if (rv == FL_OK) {
-        rv = fl_shared_create(FL_SHARED_RESULT, &r->result, err);
-    }
-    if (rv == FL_OK && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, r->sockets) != 0) {
-        rv = fl_err_set(err, fl_err_from_errno(errno), "socketpair: %s", strerror(errno));
-    }
-    if (rv == FL_OK) {
-        rv = persistent_spawn(r, err);
-    }
     if (rv != FL_OK) {
-        persistent_close_sockets(r);
-        fl_shared_done(&r->weights);
-        fl_shared_done(&r->result);
-        return rv;
+        goto fail;
+    }
+    rv = fl_shared_create(FL_SHARED_RESULT, &r->result, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, r->sockets) != 0) {
+        rv = fl_err_set(err, fl_err_from_errno(errno), "socketpair: %s", strerror(errno));
+        goto fail;
+    }
+    rv = persistent_spawn(r, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     (void)close(r->sockets[1]);
     r->sockets[1] = -1;
     fl_framed_init(&r->framed, r->sockets[0]);
     fl_sm_move(&r->sm, FL__PERSISTENT_STARTING);
     return FL_OK;
+fail:
+    persistent_close_sockets(r);
+    fl_shared_done(&r->weights);
+    fl_shared_done(&r->result);
+    return rv;
 }
 
 /* The program did not answer in time and is killed. */
@@ -301,7 +311,10 @@ static int persistent_start_program(struct fl_persistent *r, const atomic_bool *
     if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
         return persistent_timed_out(r, rv, "start", limit, err);
     }
-    return rv == FL_OK ? persistent_take_ready(r, &answer, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return persistent_take_ready(r, &answer, err);
 }
 
 int fl_persistent_start(struct fl_persistent *r, struct fl_err *err)
@@ -346,27 +359,35 @@ static int persistent_take_accepted(struct fl_persistent *r, const struct fl_ans
                             r->argv[0], answer->error);
 }
 
-/* Sends `model`, unless the program has accepted it already, and waits for its answer. FL_ETIMEOUT:
-   not before `until_ms`. */
+/*
+ * Sends `model`, unless the program has accepted it already, and waits for its answer. FL_ETIMEOUT:
+ * not before `until_ms`.
+ */
 static int persistent_describe(struct fl_persistent *r, uint64_t until_ms,
                                const atomic_bool *cancel, struct fl_err *err)
 {
     struct fl_answer answer;
-    int rv = FL_OK;
+    int rv;
 
     if (r->sm.state != FL__PERSISTENT_DESCRIBING) {
         rv = fl__persistent_lay_out(r, err);
-        if (rv == FL_OK) {
-            rv = fl__persistent_send(r, fl_message_model(r->description, &r->slots), "model", err);
-        }
         if (rv != FL_OK) {
-            fl__persistent_end(r, NULL);
-            return rv;
+            goto fail;
+        }
+        rv = fl__persistent_send(r, fl_message_model(r->description, &r->slots), "model", err);
+        if (rv != FL_OK) {
+            goto fail;
         }
         fl_sm_move(&r->sm, FL__PERSISTENT_DESCRIBING);
     }
     rv = fl__persistent_await(r, until_ms, cancel, &answer, err);
-    return rv == FL_OK ? persistent_take_accepted(r, &answer, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return persistent_take_accepted(r, &answer, err);
+fail:
+    fl__persistent_end(r, NULL);
+    return rv;
 }
 
 /* Takes the complete description, or nothing. */
@@ -375,21 +396,25 @@ static int persistent_take_model(struct fl_persistent *r, const struct fl_persis
 {
     int rv = fl_layout_copy(m->layout, NULL, NULL, &r->layout, err);
 
-    if (rv == FL_OK) {
-        rv = fl_st_header(r->layout, NULL, 0, &r->header);
-    }
-    if (rv == FL_OK) {
-        r->description = fl_message_description(m, fl_persistent_per_task(r));
-        rv = r->description != NULL ? FL_OK : FL_ENOMEM;
-    }
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "description of the model for the program: %s",
-                          rv == FL_ENOMEM ? "out of memory or a name that is not UTF-8"
-                                          : fl_strerror(rv));
+        goto fail;
+    }
+    rv = fl_st_header(r->layout, NULL, 0, &r->header);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    r->description = fl_message_description(m, fl_persistent_per_task(r));
+    if (r->description == NULL) {
+        rv = FL_ENOMEM;
+        goto fail;
     }
     r->vectors = m->vectors | 1u << FL_PERSISTENT_MODEL;
     r->summary_bytes = m->summary_bytes;
     return fl__persistent_place(r, err);
+fail:
+    return fl_err_set(err, rv, "description of the model for the program: %s",
+                      rv == FL_ENOMEM ? "out of memory or a name that is not UTF-8"
+                                      : fl_strerror(rv));
 }
 
 /* Rejection of the model is reported now; any other error is left to the next task. */
@@ -398,13 +423,19 @@ static int persistent_describe_early(struct fl_persistent *r, uint64_t wait_ms, 
     struct fl_err why = {0};
     int rv = fl__persistent_check_quiet(r, &why);
 
-    if (rv == FL_OK) {
-        rv = persistent_describe(r, fl__persistent_now(r) + wait_ms, NULL, &why);
+    if (rv != FL_OK) {
+        goto fail;
     }
+    rv = persistent_describe(r, fl__persistent_now(r) + wait_ms, NULL, &why);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
     if (rv == FL_ESHAPE || rv == FL_ELIMIT) {
         return fl_err_set(err, rv, "%s", why.msg);
     }
-    if (rv != FL_OK && rv != FL_ETIMEOUT && rv != FL_ECANCELED && rv != FL_ECLOSED) {
+    if (rv != FL_ETIMEOUT && rv != FL_ECANCELED && rv != FL_ECLOSED) {
         fl_log(r->conf.log, FL_LOG_WARNING, "trainer", "%s", fl_err_text(&why, rv));
     }
     return FL_OK;
@@ -419,15 +450,21 @@ int fl_persistent_describe(struct fl_persistent *r, const struct fl_persistent_m
 
     fl_persistent_forget(r);
     rv = persistent_take_model(r, model, err);
-    if (rv == FL_OK && open) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (open) {
         fl_persistent_stop(r);
     }
-    if (rv == FL_OK && r->program != NULL && fl__persistent_fits(r)) {
+    if (r->program != NULL && fl__persistent_fits(r)) {
         rv = persistent_describe_early(r, wait_ms, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    if (rv != FL_OK) {
-        fl_persistent_forget(r);
-    }
+    return FL_OK;
+fail:
+    fl_persistent_forget(r);
     return rv;
 }
 
@@ -453,24 +490,36 @@ static int persistent_get_ready(struct fl_persistent *r, const struct fl_persist
     uint64_t limit = r->conf.start_limit_ms;
     int rv = persistent_fit_mixup(r, task, err);
 
-    if (rv == FL_OK && r->program != NULL && r->sm.state != FL__PERSISTENT_DESCRIBING) {
-        rv = fl__persistent_check_quiet(r, err);
-        rv = rv == FL_ECLOSED ? FL_OK : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && r->program != NULL && !fl__persistent_fits(r)) {
+    if (r->program != NULL && r->sm.state != FL__PERSISTENT_DESCRIBING) {
+        rv = fl__persistent_check_quiet(r, err);
+        if (rv != FL_OK && rv != FL_ECLOSED) {
+            return rv;
+        }
+    }
+    if (r->program != NULL && !fl__persistent_fits(r)) {
         /* The shared memory of a running program cannot grow, so the program is restarted. */
         fl_persistent_stop(r);
     }
-    if (rv == FL_OK && r->program == NULL) {
+    if (r->program == NULL) {
         rv = persistent_wait_backoff(r, task->cancel, err);
-        rv = rv == FL_OK ? persistent_start_program(r, task->cancel, err) : rv;
-    }
-    if (rv == FL_OK && !r->model_accepted) {
-        rv = persistent_describe(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX,
-                                 task->cancel, err);
-        if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
-            rv = persistent_timed_out(r, rv, "model", limit, err);
+        if (rv != FL_OK) {
+            return rv;
         }
+        rv = persistent_start_program(r, task->cancel, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (r->model_accepted) {
+        return FL_OK;
+    }
+    rv = persistent_describe(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX,
+                             task->cancel, err);
+    if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
+        return persistent_timed_out(r, rv, "model", limit, err);
     }
     return rv;
 }
@@ -508,9 +557,15 @@ static int persistent_take_answer(struct fl_persistent *r, const struct fl_answe
     }
     /* Detects a second answer that came together with the first. */
     rv = fl__persistent_check_silent(r, err);
-    if (rv == FL_OK && answer->type == FL_ANSWER_DONE && r->task->trained != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (answer->type == FL_ANSWER_DONE && r->task->trained != NULL) {
         rv = fl_persistent_result(r, r->task->trained, err);
-        rv = rv == FL_OK ? fl_layout_check_trained(r->layout, r->task->trained, err) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_layout_check_trained(r->layout, r->task->trained, err);
     }
     return rv;
 }
@@ -536,10 +591,20 @@ static int persistent_cancel(struct fl_persistent *r, int why, struct fl_persist
     int rv = fl__persistent_send(r, fl_message_cancel(r->id), "cancel", err);
 
     fl_sm_move(&r->sm, FL__PERSISTENT_CANCELING);
-    if (rv == FL_OK) {
-        rv = fl__persistent_await(r, fl__persistent_now(r) + r->conf.cancel_grace_ms, NULL, &answer,
-                                  err);
+    if (rv != FL_OK) {
+        goto fail;
     }
+    rv = fl__persistent_await(r, fl__persistent_now(r) + r->conf.cancel_grace_ms, NULL, &answer,
+                              err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = persistent_take_answer(r, &answer, ret, err);
+    if (rv != FL_OK || why != FL_ETIMEOUT || answer.type != FL_ANSWER_DONE) {
+        return fl__persistent_canceled_error(r, why, err);
+    }
+    return FL_OK; /* The result was sent before the cancellation arrived. */
+fail:
     if (rv == FL_ETIMEOUT || rv == FL_ENOMEM) {
         (void)fl__persistent_canceled_error(r, why, err);
         (void)fl_err_wrap(
@@ -548,15 +613,7 @@ static int persistent_cancel(struct fl_persistent *r, int why, struct fl_persist
         fl__persistent_end(r, err);
         return why;
     }
-    if (rv != FL_OK) {
-        return why == FL_ECANCELED ? fl__persistent_canceled_error(r, why, err) : rv;
-    }
-    rv = persistent_take_answer(r, &answer, ret, err);
-    /* The result was sent before the cancellation arrived. */
-    if (rv == FL_OK && why == FL_ETIMEOUT && answer.type == FL_ANSWER_DONE) {
-        return FL_OK;
-    }
-    return fl__persistent_canceled_error(r, why, err);
+    return why == FL_ECANCELED ? fl__persistent_canceled_error(r, why, err) : rv;
 }
 
 static int persistent_run_task(struct fl_persistent *r, const struct fl_persistent_task *task,
@@ -564,14 +621,18 @@ static int persistent_run_task(struct fl_persistent *r, const struct fl_persiste
 {
     struct fl_answer answer;
     uint64_t now;
-    int rv;
+    int rv = persistent_get_ready(r, task, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r->task = task;
     r->id++;
     rv = fl__persistent_hand_over(r, task, err);
-    if (rv == FL_OK) {
-        rv = fl__persistent_send(r, fl_message_task(task, r->id), fl_persistent_kinds[task->kind],
-                                 err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl__persistent_send(r, fl_message_task(task, r->id), fl_persistent_kinds[task->kind], err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -583,7 +644,10 @@ static int persistent_run_task(struct fl_persistent *r, const struct fl_persiste
     if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
         return persistent_cancel(r, rv, ret, err);
     }
-    return rv == FL_OK ? persistent_take_answer(r, &answer, ret, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return persistent_take_answer(r, &answer, ret, err);
 }
 
 int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *task,
@@ -600,17 +664,17 @@ int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *
         r->task = task;
         rv = fl__task_files_run(r, &answer, &why);
     } else {
-        rv = persistent_get_ready(r, task, &why);
-        r->task = task;
-        rv = rv == FL_OK ? persistent_run_task(r, task, &answer, &why) : rv;
+        rv = persistent_run_task(r, task, &answer, &why);
     }
     r->task = NULL;
-    if (rv == FL_OK) {
-        *ret = answer;
-    } else if (err != NULL) {
-        *err = why;
+    if (rv != FL_OK) {
+        if (err != NULL) {
+            *err = why;
+        }
+        return rv;
     }
-    return rv;
+    *ret = answer;
+    return FL_OK;
 }
 
 int fl_persistent_result(const struct fl_persistent *r, float *out, struct fl_err *err)

@@ -254,10 +254,13 @@ static int protocol_next_answer(struct fl_persistent *r, struct fl_answer *ret, 
     size_t len = 0;
     int rv = fl_framed_next(&r->framed, &text, &len, &why);
 
-    if (rv == FL_OK) {
-        return protocol_receive(r, text, len, ret, err);
+    if (rv == FL_EAGAIN) {
+        return rv;
     }
-    return rv == FL_EAGAIN ? rv : protocol_violated(r, why.msg, err);
+    if (rv != FL_OK) {
+        return protocol_violated(r, why.msg, err);
+    }
+    return protocol_receive(r, text, len, ret, err);
 }
 
 static void protocol_wait_tick(struct fl_persistent *r)

@@ -100,16 +100,19 @@ int fl_program_start(const struct fl_program_conf *conf, struct fl_program **ret
     fl_lines_init(&p->lines, conf->log);
     p->resident_limit = conf->memory_of == FL_PROGRAM_PERSISTENT ? conf->memory_bytes : 0;
     rv = fl_program_find(conf->argv[0], path, sizeof(path), err);
-    if (rv == FL_OK) {
-        rv = fl__program_spawn(conf, path, &p->pid, &p->err_fd, err);
-    }
     if (rv != FL_OK) {
-        free(p->name);
-        free(p);
-        return rv;
+        goto fail;
+    }
+    rv = fl__program_spawn(conf, path, &p->pid, &p->err_fd, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = p;
     return FL_OK;
+fail:
+    free(p->name);
+    free(p);
+    return rv;
 }
 
 /* --- stderr --- */

@@ -48,10 +48,14 @@ int fl_framed_put(struct fl_framed *f, const char *text, size_t len)
         return FL_ELIMIT;
     }
     rv = fl_buf_reserve(&f->out, sizeof(head) + len);
-    if (rv == FL_OK) {
-        rv = fl_buf_add(&f->out, head, sizeof(head));
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_buf_add(&f->out, text, len) : rv;
+    rv = fl_buf_add(&f->out, head, sizeof(head));
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_buf_add(&f->out, text, len);
 }
 
 void fl_framed_flush(struct fl_framed *f)
@@ -105,12 +109,13 @@ int fl_framed_next(struct fl_framed *f, const char **ret, size_t *ret_len, struc
         f->taken = 0;
     }
     rv = fl_framed_parse(f->in.data, f->in.len, &len, err);
-    if (rv == FL_OK) {
-        f->taken = FL_FRAMED_HEAD + len;
-        *ret = (const char *)f->in.data + FL_FRAMED_HEAD;
-        *ret_len = len;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    f->taken = FL_FRAMED_HEAD + len;
+    *ret = (const char *)f->in.data + FL_FRAMED_HEAD;
+    *ret_len = len;
+    return FL_OK;
 }
 
 size_t fl_framed_pending(const struct fl_framed *f)

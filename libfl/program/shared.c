@@ -120,17 +120,19 @@ int fl_shared_size(struct fl_shared *s, size_t bytes, size_t used, struct fl_err
 int fl_shared_write(struct fl_shared *s, size_t offset, const void *data, size_t len,
                     struct fl_err *err)
 {
-    int rv = FL_OK;
+    int rv;
 
     FL_REQUIRE(offset <= s->bytes && len <= s->bytes - offset);
     if (s->map != NULL) {
         (void)memcpy(s->map + offset, data, len);
-    } else {
-        rv = fl_fs_pwrite(s->fd, data, len, offset);
+        return FL_OK;
     }
-    return rv == FL_OK ? rv
-                       : fl_err_set(err, rv, "shared memory for the program (%s): %s",
-                                    shared_name(s), fl_strerror(rv));
+    rv = fl_fs_pwrite(s->fd, data, len, offset);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "shared memory for the program (%s): %s", shared_name(s),
+                          fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 int fl_shared_read(const struct fl_shared *s, size_t offset, void *data, size_t len,
@@ -140,7 +142,9 @@ int fl_shared_read(const struct fl_shared *s, size_t offset, void *data, size_t 
 
     FL_REQUIRE(offset <= s->bytes && len <= s->bytes - offset);
     rv = fl_fs_pread(s->fd, data, len, offset);
-    return rv == FL_OK ? rv
-                       : fl_err_set(err, rv, "shared memory for the program (%s): %s",
-                                    shared_name(s), fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "shared memory for the program (%s): %s", shared_name(s),
+                          fl_strerror(rv));
+    }
+    return FL_OK;
 }

@@ -72,43 +72,52 @@ bool fl__persistent_fits(const struct fl_persistent *r)
 int fl__persistent_lay_out(struct fl_persistent *r, struct fl_err *err)
 {
     const struct fl_slots *s = &r->slots;
-    int rv = FL_OK;
     size_t i;
+    int rv;
 
     if (r->weights.bytes == 0) {
         rv = fl_shared_size(&r->weights, s->weights_bytes, s->weights_bytes, err);
-        if (rv == FL_OK) {
-            rv = fl_shared_size(&r->result, s->result_bytes, s->result_used, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_shared_size(&r->result, s->result_bytes, s->result_used, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
     r->slots.weights_bytes = r->weights.bytes;
     r->slots.result_bytes = r->result.bytes;
-    for (i = 0; rv == FL_OK && i < FL_PERSISTENT_VECTORS; i++) {
+    for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
         if (s->vectors[i].bytes > 0) {
             rv = fl_shared_write(&r->weights, s->vectors[i].offset, r->header.data, r->header.len,
                                  err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    return rv == FL_OK
-               ? fl_shared_write(&r->result, s->result.offset, r->header.data, r->header.len, err)
-               : rv;
+    return fl_shared_write(&r->result, s->result.offset, r->header.data, r->header.len, err);
 }
 
 int fl__persistent_hand_over(struct fl_persistent *r, const struct fl_persistent_task *task,
                              struct fl_err *err)
 {
     size_t bytes = fl_layout_count(r->layout) * sizeof(float);
-    int rv = FL_OK;
     size_t i;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < FL_PERSISTENT_VECTORS; i++) {
+    for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
         if (task->given[i] != NULL) {
             FL_REQUIRE(r->slots.vectors[i].bytes > 0);
             rv = fl_shared_write(&r->weights, r->slots.vectors[i].data, task->given[i], bytes, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    if (rv == FL_OK && task->mixup != NULL && task->mixup_len > 0) {
-        rv = fl_shared_write(&r->weights, r->slots.mixup.offset, task->mixup, task->mixup_len, err);
+    if (task->mixup != NULL && task->mixup_len > 0) {
+        return fl_shared_write(&r->weights, r->slots.mixup.offset, task->mixup, task->mixup_len,
+                               err);
     }
-    return rv;
+    return FL_OK;
 }

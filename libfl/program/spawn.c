@@ -246,11 +246,13 @@ int fl__program_spawn(const struct fl_program_conf *conf, const char *path, pid_
         c.status_fd = status_pipe[1];
         rv = spawn_fork_and_exec(&c, status_pipe, ret_pid, err);
     }
-    if (rv == FL_OK) {
-        *ret_err_fd = err_pipe[0];
-        err_pipe[0] = -1;
-        (void)fcntl(*ret_err_fd, F_SETFL, O_NONBLOCK);
+    if (rv != FL_OK) {
+        goto done;
     }
+    *ret_err_fd = err_pipe[0];
+    err_pipe[0] = -1;
+    (void)fcntl(*ret_err_fd, F_SETFL, O_NONBLOCK);
+done:
     spawn_close_pair(err_pipe);
     spawn_close_pair(status_pipe);
     free(c.envp);

@@ -45,10 +45,14 @@ int fl__task_files_open(struct fl_persistent *r, struct fl_err *err)
     int rv = fl_fs_mkdirs(r->conf.work_dir, err);
 
     /* Absolute, because the program may change its working directory. */
-    if (rv == FL_OK && realpath(r->conf.work_dir, r->work_dir) == NULL) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (realpath(r->conf.work_dir, r->work_dir) == NULL) {
         rv = fl_err_set(err, fl_err_from_errno(errno), "%.200s: %s", r->conf.work_dir,
                         strerror(errno));
     }
+done:
     r->conf.work_dir = NULL; /* The caller's. */
     r->ready =
         (struct fl_persistent_ready){.can = 1u << FL_PERSISTENT_TRAIN, .samples = r->conf.samples};
@@ -64,10 +68,18 @@ static int task_files_name(const struct fl_persistent *r, struct task_files *f, 
     (void)snprintf(name, sizeof(name), "round-%06" PRIu64 "-%" PRIu32, r->task->round,
                    r->task->attempt);
     rv = fl_fs_join(f->folder, sizeof(f->folder), r->work_dir, name);
-    for (i = 0; rv == FL_OK && i < FILES; i++) {
-        rv = fl_fs_join(f->path[i], sizeof(f->path[i]), f->folder, task_file_names[i]);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%.200s: the path is too long", r->work_dir);
+    for (i = 0; i < FILES; i++) {
+        rv = fl_fs_join(f->path[i], sizeof(f->path[i]), f->folder, task_file_names[i]);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    return FL_OK;
+fail:
+    return fl_err_set(err, rv, "%.200s: the path is too long", r->work_dir);
 }
 
 static int task_files_remove_entry(const char *path, const struct stat *st, int type,
@@ -97,14 +109,18 @@ static int task_files_write(struct fl_persistent *r, struct task_files *f, struc
     char *text;
     int rv = fl_fs_mkdirs(f->folder, err);
 
-    if (rv == FL_OK) {
-        rv = fl_st_save(paths.model, r->layout, given[FL_PERSISTENT_MODEL], NULL, 0, false, err);
-    }
-    if (rv == FL_OK && paths.anchor != NULL) {
-        rv = fl_st_save(paths.anchor, r->layout, given[FL_PERSISTENT_ANCHOR], NULL, 0, false, err);
-    }
     if (rv != FL_OK) {
         return rv;
+    }
+    rv = fl_st_save(paths.model, r->layout, given[FL_PERSISTENT_MODEL], NULL, 0, false, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (paths.anchor != NULL) {
+        rv = fl_st_save(paths.anchor, r->layout, given[FL_PERSISTENT_ANCHOR], NULL, 0, false, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     text = fl_message_task_file(r->description, r->task, &paths);
     rv = text != NULL ? fl_fs_replace(f->path[FILE_TASK], text, strlen(text), false, err)
@@ -172,7 +188,9 @@ static int task_files_wait(struct fl_persistent *r, const char *stderr_file, str
     char tail[FL_PROGRAM_TAIL];
     int rv = fl_program_reap(r->program, err);
 
-    rv = why != FL_OK ? fl__persistent_canceled_error(r, why, err) : rv;
+    if (why != FL_OK) {
+        rv = fl__persistent_canceled_error(r, why, err);
+    }
     if (rv != FL_OK && rv != FL_ECANCELED) {
         fl_program_add_tail(r->program, err);
         /* The file is a convenience: the error has the same text, shortened. */
@@ -198,10 +216,14 @@ static int task_files_read(struct fl_persistent *r, const struct task_files *f,
      * JSON lacks.
      */
     rv = fl_st_load(f->path[FILE_TRAINED], r->layout, r->task->trained, err);
-    if (rv == FL_OK) {
-        rv = fl_layout_check_trained(r->layout, r->task->trained, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_answer_read_file(f->path[FILE_RESULT], ret, err) : rv;
+    rv = fl_layout_check_trained(r->layout, r->task->trained, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_answer_read_file(f->path[FILE_RESULT], ret, err);
 }
 
 int fl__task_files_run(struct fl_persistent *r, struct fl_persistent_answer *ret,
@@ -222,17 +244,28 @@ int fl__task_files_run(struct fl_persistent *r, struct fl_persistent_answer *ret
     task_files_remove(f.folder);
     rv = task_files_write(r, &f, err);
     ret->handed_ms = fl__persistent_now(r);
-    rv = rv == FL_OK ? task_files_start(r, f.path[FILE_TASK], err) : rv;
-    rv = rv == FL_OK ? task_files_wait(r, f.path[FILE_STDERR], err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = task_files_start(r, f.path[FILE_TASK], err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = task_files_wait(r, f.path[FILE_STDERR], err);
+    if (rv != FL_OK) {
+        goto done;
+    }
     ret->took_ms = fl__persistent_now(r) - ret->handed_ms;
-    rv = rv == FL_OK ? task_files_read(r, &f, ret, err) : rv;
-    if (rv == FL_OK) {
-        r->ready.samples = ret->samples;
+    rv = task_files_read(r, &f, ret, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK || rv == FL_ECANCELED) {
-        task_files_remove(f.folder);
-    } else {
+    r->ready.samples = ret->samples;
+done:
+    if (rv != FL_OK && rv != FL_ECANCELED) {
         (void)memcpy(r->failed, f.folder, sizeof(r->failed));
+        return rv;
     }
+    task_files_remove(f.folder);
     return rv;
 }
