@@ -203,11 +203,12 @@ static int chain_add_block(struct fl_chain *chain, const struct fl_pem_block *bl
     long len = 0;
     int rv = fl__pem_bytes(block, chain->origin, &der, &len, err);
 
-    if (rv == FL_OK) {
-        (void)snprintf(what, sizeof(what), "'%s': line %u", chain->origin, block->line);
-        rv = add_der(chain, der, len, what, err);
-        OPENSSL_free(der);
+    if (rv != FL_OK) {
+        return rv;
     }
+    (void)snprintf(what, sizeof(what), "'%s': line %u", chain->origin, block->line);
+    rv = add_der(chain, der, len, what, err);
+    OPENSSL_free(der);
     return rv;
 }
 
@@ -277,10 +278,11 @@ int fl_chain_load(const char *path, struct fl_chain **ret, struct fl_err *err)
     struct fl_buf buf;
     int rv = fl_fs_read(path, FL_CHAIN_FILE_MAX, &buf, err);
 
-    if (rv == FL_OK) {
-        rv = fl_chain_parse(buf.data, buf.len, path, ret, err);
-        fl_buf_done(&buf);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_chain_parse(buf.data, buf.len, path, ret, err);
+    fl_buf_done(&buf);
     return rv;
 }
 
@@ -289,28 +291,31 @@ int fl_chain_from_der(const struct fl_der *certs, size_t n, const char *origin,
 {
     struct fl_chain *chain;
     char what[512];
-    int rv = fl__chain_create(origin, &chain);
     size_t i;
+    int rv;
 
+    if (n == 0) {
+        return fl_err_set(err, FL_EFORMAT, "%s: no certificate", origin);
+    }
+    rv = fl__chain_create(origin, &chain);
     if (rv != FL_OK) {
         return rv;
     }
-    if (n == 0) {
-        rv = fl_err_set(err, FL_EFORMAT, "%s: no certificate", origin);
-    }
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         (void)snprintf(what, sizeof(what), "%s: certificate %zu", origin, i + 1);
         rv = certs[i].len > FL_CERT_MAX
                  ? fl_err_set(err, FL_ELIMIT, "%s: %zu bytes, at most %d are accepted", what,
                               certs[i].len, FL_CERT_MAX)
                  : add_der(chain, certs[i].data, (long)certs[i].len, what, err);
-    }
-    if (rv != FL_OK) {
-        fl_chain_unref(chain);
-        return rv;
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = chain;
     return FL_OK;
+fail:
+    fl_chain_unref(chain);
+    return rv;
 }
 
 int fl_chain_from_native(const struct stack_st_X509 *certs, const char *origin,
@@ -325,14 +330,17 @@ int fl_chain_from_native(const struct stack_st_X509 *certs, const char *origin,
     }
     if (certs == NULL || sk_X509_num(certs) < 1) {
         rv = fl_err_set(err, FL_EFORMAT, "%s: no certificate", origin);
+        goto fail;
     }
-    for (i = 0; rv == FL_OK && i < sk_X509_num(certs); i++) {
+    for (i = 0; i < sk_X509_num(certs); i++) {
         rv = fl__chain_add(chain, sk_X509_value(certs, i), origin, err);
-    }
-    if (rv != FL_OK) {
-        fl_chain_unref(chain);
-        return rv;
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = chain;
     return FL_OK;
+fail:
+    fl_chain_unref(chain);
+    return rv;
 }

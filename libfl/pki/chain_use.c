@@ -19,19 +19,24 @@
 /* The certificates were checked before, so this fails for lack of memory or room only. */
 static int add_from(struct fl_chain *chain, const struct fl_chain *from, size_t first, size_t n)
 {
-    int rv = FL_OK;
     size_t i;
+    int rv;
 
-    for (i = first; rv == FL_OK && i < first + n; i++) {
+    for (i = first; i < first + n; i++) {
         bool there = false;
         size_t k;
 
         for (k = 0; k < chain->n; k++) {
             there = there || X509_cmp(chain->certs[k].x509, from->certs[i].x509) == 0;
         }
-        rv = there ? FL_OK : fl__chain_add(chain, from->certs[i].x509, chain->origin, NULL);
+        if (!there) {
+            rv = fl__chain_add(chain, from->certs[i].x509, chain->origin, NULL);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_chain_part(const struct fl_chain *chain, size_t first, size_t n, struct fl_chain **ret)
@@ -62,32 +67,39 @@ int fl_chain_join(const struct fl_chain *a, const struct fl_chain *b, struct fl_
         return rv;
     }
     rv = add_from(both, a, 0, a->n);
-    if (rv == FL_OK) {
-        rv = add_from(both, b, 0, b->n);
-    }
     if (rv != FL_OK) {
-        fl_chain_unref(both);
-        return rv;
+        goto fail;
+    }
+    rv = add_from(both, b, 0, b->n);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = both;
     return FL_OK;
+fail:
+    fl_chain_unref(both);
+    return rv;
 }
 
 int fl_chain_pem(const struct fl_chain *chain, struct fl_buf *out)
 {
     BIO *bio = BIO_new(BIO_s_mem());
-    int rv = bio != NULL ? FL_OK : FL_ENOMEM;
+    int rv = FL_ENOMEM;
     char *text;
     long len;
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < chain->n; i++) {
-        rv = PEM_write_bio_X509(bio, chain->certs[i].x509) == 1 ? FL_OK : FL_ENOMEM;
+    if (bio == NULL) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        len = BIO_get_mem_data(bio, &text);
-        rv = fl_buf_add(out, text, (size_t)len);
+    for (i = 0; i < chain->n; i++) {
+        if (PEM_write_bio_X509(bio, chain->certs[i].x509) != 1) {
+            goto done;
+        }
     }
+    len = BIO_get_mem_data(bio, &text);
+    rv = fl_buf_add(out, text, (size_t)len);
+done:
     BIO_free(bio);
     return fl__openssl_forget(rv);
 }
@@ -112,8 +124,12 @@ int fl_chain_save(const struct fl_chain *chain, const char *path, bool sync, str
 
     fl_buf_init(&pem, 2 * FL_CHAIN_MAX * FL_CERT_MAX);
     rv = fl_chain_pem(chain, &pem);
-    rv = rv == FL_OK ? fl_fs_replace(path, pem.data, pem.len, sync, err)
-                     : fl_err_set(err, rv, "cannot write '%s': %s", path, fl_strerror(rv));
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "cannot write '%s': %s", path, fl_strerror(rv));
+        goto done;
+    }
+    rv = fl_fs_replace(path, pem.data, pem.len, sync, err);
+done:
     fl_buf_done(&pem);
     return rv;
 }
@@ -246,23 +262,28 @@ int fl_credentials_load(const char *certificate, const char *key_path, struct fl
     struct fl_key *key = NULL;
     int rv = fl_chain_load(certificate, &chain, err);
 
-    if (rv == FL_OK) {
-        rv = fl_key_load(key_path, &key, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl_chain_fits(chain, key, err);
-    }
-    if (rv == FL_OK) {
-        rv = check_order(chain, err);
-    }
     if (rv != FL_OK) {
-        fl_chain_unref(chain);
-        fl_key_unref(key);
-        return rv;
+        goto fail;
+    }
+    rv = fl_key_load(key_path, &key, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_chain_fits(chain, key, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = check_order(chain, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret_chain = chain;
     *ret_key = key;
     return FL_OK;
+fail:
+    fl_chain_unref(chain);
+    fl_key_unref(key);
+    return rv;
 }
 
 int fl_chain_dated(const struct fl_chain *chain, size_t i, int64_t now, int64_t soon_s,

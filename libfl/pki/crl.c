@@ -75,11 +75,12 @@ static int crl_add_block(struct fl_trust *trust, const char *path, const struct 
     long len = 0;
     int rv = fl__pem_bytes(block, path, &der, &len, err);
 
-    if (rv == FL_OK) {
-        (void)snprintf(what, sizeof(what), "'%s': line %u", path, block->line);
-        rv = add_list(trust, path, what, der, len, err);
-        OPENSSL_free(der);
+    if (rv != FL_OK) {
+        return rv;
     }
+    (void)snprintf(what, sizeof(what), "'%s': line %u", path, block->line);
+    rv = add_list(trust, path, what, der, len, err);
+    OPENSSL_free(der);
     return rv;
 }
 
@@ -122,12 +123,15 @@ int fl__lists_parse(struct fl_trust *trust, const void *data, size_t len, const 
     } else {
         rv = crl_add_pem(trust, origin, data, len, err);
     }
+    if (rv != FL_OK) {
+        goto done;
+    }
     /* A leaf's issuer must have a list; issuers above only when there is one (verify.c). */
-    if (rv == FL_OK &&
-        X509_STORE_set_flags(trust->store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
+    if (X509_STORE_set_flags(trust->store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) != 1)
     {
         rv = FL_ENOMEM;
     }
+done:
     return fl__openssl_verdict(rv, err);
 }
 
@@ -136,10 +140,11 @@ int fl__lists_load(struct fl_trust *trust, const char *path, struct fl_err *err)
     struct fl_buf buf;
     int rv = fl_fs_read(path, FL_CRL_FILE_MAX, &buf, err);
 
-    if (rv == FL_OK) {
-        rv = fl__lists_parse(trust, buf.data, buf.len, path, err);
-        fl_buf_done(&buf);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl__lists_parse(trust, buf.data, buf.len, path, err);
+    fl_buf_done(&buf);
     return rv;
 }
 

@@ -59,11 +59,11 @@ static int set_times(X509 *x509, const X509 *issuer, const struct fl_issue *issu
     char b[FL_WHEN_TEXT];
     int rv;
 
-    if (issuer != NULL) {
-        rv = fl__time_read(X509_get0_notBefore(issuer), &limit);
-        begin = rv == FL_OK && limit > begin ? limit : begin;
-        rv = rv == FL_OK ? fl__time_read(X509_get0_notAfter(issuer), &limit) : rv;
-        end = rv == FL_OK && limit < end ? limit : end;
+    if (issuer != NULL && fl__time_read(X509_get0_notBefore(issuer), &limit) == FL_OK) {
+        begin = limit > begin ? limit : begin;
+        if (fl__time_read(X509_get0_notAfter(issuer), &limit) == FL_OK) {
+            end = limit < end ? limit : end;
+        }
     }
     if (begin >= end) {
         return fl_err_set(err, FL_EPERM,
@@ -73,7 +73,10 @@ static int set_times(X509 *x509, const X509 *issuer, const struct fl_issue *issu
                           fl_when_text(b, sizeof(b), end));
     }
     rv = fl__time_write(begin, X509_getm_notBefore(x509));
-    return rv == FL_OK ? fl__time_write(end, X509_getm_notAfter(x509)) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__time_write(end, X509_getm_notAfter(x509));
 }
 
 /* Adds a part of SubjectAltName directly: a text for OpenSSL's parser would need escaping. */
@@ -150,16 +153,24 @@ static int add_names(X509 *x509, const struct fl_issue *issue, struct fl_err *er
     int rv = names != NULL ? FL_OK : FL_ENOMEM;
     size_t i;
 
-    if (rv == FL_OK) {
-        (void)fl_uri_make(uri, sizeof(uri), issue->role, issue->federation, issue->name);
-        rv = issue_add_name(names, GEN_URI, uri, strlen(uri));
+    if (rv != FL_OK) {
+        goto done;
     }
-    for (i = 0; rv == FL_OK && i < issue->n_hosts; i++) {
+    (void)fl_uri_make(uri, sizeof(uri), issue->role, issue->federation, issue->name);
+    rv = issue_add_name(names, GEN_URI, uri, strlen(uri));
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (i = 0; i < issue->n_hosts; i++) {
         rv = add_host(names, issue->hosts[i], err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK && X509_add1_ext_i2d(x509, NID_subject_alt_name, names, 0, 0) != 1) {
+    if (X509_add1_ext_i2d(x509, NID_subject_alt_name, names, 0, 0) != 1) {
         rv = FL_ENOMEM;
     }
+done:
     GENERAL_NAMES_free(names);
     return rv;
 }
@@ -167,15 +178,32 @@ static int add_names(X509 *x509, const struct fl_issue *issue, struct fl_err *er
 static int issue_fill(X509 *x509, const struct cert_shape *shape, const struct fl_issue *issue,
                       struct fl_err *err)
 {
+    const struct {
+        int nid;
+        const char *text; /* NULL: none */
+    } extensions[] = {
+        {NID_basic_constraints, shape->constraints},
+        {NID_key_usage, shape->usage},
+        {NID_subject_key_identifier, "hash"},
+        /*
+         * Identifies the issuer by the key's hash only: a root that was renewed with its key still
+         * matches.
+         */
+        {NID_authority_key_identifier, shape->issuer != NULL ? "keyid:always" : NULL},
+        {NID_ext_key_usage, shape->extended},
+    };
     X509V3_CTX ctx;
+    size_t i;
     int rv = set_serial(x509, issue->serial);
 
-    if (rv == FL_OK) {
-        rv = set_times(x509, shape->issuer, issue, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl__subject_add(X509_get_subject_name(x509), shape->subject);
+    rv = set_times(x509, shape->issuer, issue, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl__subject_add(X509_get_subject_name(x509), shape->subject);
     if (rv != FL_OK) {
         return rv;
     }
@@ -186,21 +214,15 @@ static int issue_fill(X509 *x509, const struct cert_shape *shape, const struct f
         return FL_ENOMEM;
     }
     X509V3_set_ctx(&ctx, shape->issuer != NULL ? shape->issuer : x509, x509, NULL, NULL, 0);
-    rv = add_text(x509, &ctx, NID_basic_constraints, shape->constraints);
-    rv = rv == FL_OK ? add_text(x509, &ctx, NID_key_usage, shape->usage) : rv;
-    rv = rv == FL_OK ? add_text(x509, &ctx, NID_subject_key_identifier, "hash") : rv;
-    /*
-     * Identifies the issuer by the key's hash only: a root that was renewed with its key still
-     * matches.
-     */
-    if (rv == FL_OK && shape->issuer != NULL) {
-        rv = add_text(x509, &ctx, NID_authority_key_identifier, "keyid:always");
+    for (i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
+        if (extensions[i].text != NULL) {
+            rv = add_text(x509, &ctx, extensions[i].nid, extensions[i].text);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
     }
-    if (rv == FL_OK && shape->extended != NULL) {
-        rv = add_text(x509, &ctx, NID_ext_key_usage, shape->extended);
-        rv = rv == FL_OK ? add_names(x509, issue, err) : rv;
-    }
-    return rv;
+    return shape->extended != NULL ? add_names(x509, issue, err) : FL_OK;
 }
 
 static int issue_make(const struct cert_shape *shape, const struct fl_issue *issue, X509 **ret,
@@ -209,15 +231,18 @@ static int issue_make(const struct cert_shape *shape, const struct fl_issue *iss
     X509 *x509 = X509_new();
     int rv = x509 != NULL ? issue_fill(x509, shape, issue, err) : FL_ENOMEM;
 
-    if (rv == FL_OK && X509_sign(x509, shape->issuer_key, fl__key_digest(shape->issuer_key)) <= 0) {
-        rv = FL_ENOMEM;
-    }
     if (rv != FL_OK) {
-        X509_free(x509);
-        return fl__openssl_forget(rv);
+        goto fail;
+    }
+    if (X509_sign(x509, shape->issuer_key, fl__key_digest(shape->issuer_key)) <= 0) {
+        rv = FL_ENOMEM;
+        goto fail;
     }
     *ret = x509;
     return FL_OK;
+fail:
+    X509_free(x509);
+    return fl__openssl_forget(rv);
 }
 
 /* The new certificate, then the certificates of `above` that are wanted. */
@@ -232,17 +257,22 @@ static int chain_of(X509 *first, const struct fl_chain *above, bool with_root,
         return rv;
     }
     rv = fl__chain_add(chain, first, "the new certificate", err);
-    for (i = 0; rv == FL_OK && above != NULL && i < above->n; i++) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; above != NULL && i < above->n; i++) {
         if (with_root || !above->certs[i].info.self_issued) {
             rv = fl__chain_add(chain, above->certs[i].x509, "its issuer", err);
+            if (rv != FL_OK) {
+                goto fail;
+            }
         }
-    }
-    if (rv != FL_OK) {
-        fl_chain_unref(chain);
-        return rv;
     }
     *ret = chain;
     return FL_OK;
+fail:
+    fl_chain_unref(chain);
+    return rv;
 }
 
 static int issue_by(const struct fl_chain *ca, const struct fl_key *ca_key,
@@ -265,10 +295,11 @@ static int issue_by(const struct fl_chain *ca, const struct fl_key *ca_key,
     shape->issuer = ca->certs[0].x509;
     shape->issuer_key = ca_key->pkey;
     rv = issue_make(shape, issue, &x509, err);
-    if (rv == FL_OK) {
-        rv = chain_of(x509, ca, with_root, ret, err);
-        X509_free(x509);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = chain_of(x509, ca, with_root, ret, err);
+    X509_free(x509);
     return rv;
 }
 
@@ -293,10 +324,11 @@ int fl_issue_root(const struct fl_key *key, const struct fl_issue *issue, struct
     FL_REQUIRE(key->has_private && fl_name_valid(issue->federation));
     ca_subject(subject, sizeof(subject), "root", issue);
     rv = issue_make(&shape, issue, &x509, err);
-    if (rv == FL_OK) {
-        rv = chain_of(x509, NULL, true, ret, err);
-        X509_free(x509);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = chain_of(x509, NULL, true, ret, err);
+    X509_free(x509);
     return rv;
 }
 

@@ -224,33 +224,33 @@ static int read_key(int fd, const char *path, char *text, size_t size, size_t *r
     size_t len = 0;
     int rv;
 
+    *ret_len = 0;
     if (fstat(fd, &st) != 0) {
         return fl_err_set(err, fl_err_from_errno(errno), "cannot examine '%s': %s", path,
                           strerror(errno));
     }
     rv = check_mode(&st, path, err);
-    while (rv == FL_OK && len < size) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    while (len < size) {
         ssize_t n = read(fd, text + len, size - len);
 
         if (n < 0 && errno == EINTR) {
             continue;
         }
         if (n < 0) {
-            rv = fl_err_set(err, fl_err_from_errno(errno), "cannot read '%s': %s", path,
-                            strerror(errno));
-        } else if (n == 0) {
-            break;
-        } else {
-            len += (size_t)n;
+            return fl_err_set(err, fl_err_from_errno(errno), "cannot read '%s': %s", path,
+                              strerror(errno));
         }
+        if (n == 0) {
+            *ret_len = len;
+            return FL_OK;
+        }
+        len += (size_t)n;
     }
-    if (rv == FL_OK && len == size) {
-        rv = fl_err_set(err, FL_ELIMIT,
-                        "'%s' is longer than %d bytes: not the file of a private key", path,
-                        FL_KEY_FILE_MAX);
-    }
-    *ret_len = len;
-    return rv;
+    return fl_err_set(err, FL_ELIMIT, "'%s' is longer than %d bytes: not the file of a private key",
+                      path, FL_KEY_FILE_MAX);
 }
 
 static int cannot_open(const char *path, int errnum, struct fl_err *err)
@@ -281,9 +281,11 @@ int fl_key_load(const char *path, struct fl_key **ret, struct fl_err *err)
     }
     rv = read_key(fd, path, text, sizeof(text), &len, err);
     (void)close(fd);
-    if (rv == FL_OK) {
-        rv = fl_key_parse(text, len, path, ret, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_key_parse(text, len, path, ret, err);
+done:
     OPENSSL_cleanse(text, sizeof(text));
     return rv;
 }
@@ -301,17 +303,24 @@ static int write_key(const char *tmp, const char *text, size_t len, bool sync, s
                           strerror(errno));
     }
     rv = fl_fs_pwrite(fd, text, len, 0);
-    if (rv == FL_OK && sync && fsync(fd) != 0) {
-        rv = fl_err_from_errno(errno);
-    }
-    if (close(fd) != 0 && rv == FL_OK) {
-        rv = fl_err_from_errno(errno);
-    }
     if (rv != FL_OK) {
-        (void)unlink(tmp);
-        (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
+        goto fail;
     }
-    return rv;
+    if (sync && fsync(fd) != 0) {
+        rv = fl_err_from_errno(errno);
+        goto fail;
+    }
+    if (close(fd) == 0) {
+        return FL_OK;
+    }
+    fd = -1;
+    rv = fl_err_from_errno(errno);
+fail:
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    (void)unlink(tmp);
+    return fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
 }
 
 int fl_key_save(const struct fl_key *key, const char *path, bool sync, struct fl_err *err)

@@ -127,8 +127,8 @@ int fl_rules_create(const char *const *texts, size_t n, struct fl_rules **ret, s
                     struct fl_err *err)
 {
     struct fl_rules *rules;
-    int rv = FL_OK;
     size_t i;
+    int rv;
 
     if (ret_bad != NULL) {
         *ret_bad = n < FL_RULES_MAX ? 0 : FL_RULES_MAX;
@@ -142,18 +142,20 @@ int fl_rules_create(const char *const *texts, size_t n, struct fl_rules **ret, s
     }
     atomic_init(&rules->refs, 1);
     rules->n = n;
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         rv = read_rule(&rules->rules[i], texts[i], err);
-        if (rv != FL_OK && ret_bad != NULL) {
-            *ret_bad = i;
+        if (rv != FL_OK) {
+            goto fail;
         }
-    }
-    if (rv != FL_OK) {
-        free(rules);
-        return rv;
     }
     *ret = rules;
     return FL_OK;
+fail:
+    if (ret_bad != NULL) {
+        *ret_bad = i;
+    }
+    free(rules);
+    return rv;
 }
 
 struct fl_rules *fl_rules_ref(struct fl_rules *rules)

@@ -47,9 +47,11 @@ static int load_roots(struct fl_trust *trust, const char *path, struct fl_err *e
     struct fl_chain *roots = NULL;
     int rv = fl_chain_load(path, &roots, err);
 
-    if (rv == FL_OK) {
-        rv = add_roots(trust, roots, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = add_roots(trust, roots, err);
+done:
     fl_chain_unref(roots);
     return rv;
 }
@@ -76,22 +78,37 @@ static int trust_fill(struct fl_trust *trust, const struct fl_trust_setup *setup
     int rv = prepare_store(trust);
     size_t i;
 
-    if (rv == FL_OK && setup->roots != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (setup->roots != NULL) {
         rv = add_roots(trust, setup->roots, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    for (i = 0; rv == FL_OK && i < setup->n_root_files; i++) {
+    for (i = 0; i < setup->n_root_files; i++) {
         rv = load_roots(trust, setup->root_files[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && trust->roots == NULL) {
+    if (trust->roots == NULL) {
         return fl_err_set(err, FL_ECONF, "no root certificate is given: no peer could be trusted");
     }
-    if (rv == FL_OK && setup->intermediates != NULL) {
+    if (setup->intermediates != NULL) {
         rv = fl_chain_part(setup->intermediates, 0, setup->intermediates->n, &trust->helpers);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    for (i = 0; rv == FL_OK && i < setup->n_crl_files; i++) {
+    for (i = 0; i < setup->n_crl_files; i++) {
         rv = fl__lists_load(trust, setup->crl_files[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && setup->federation != NULL) {
+    if (setup->federation != NULL) {
         rv = fl_str_copy(trust->federation, sizeof(trust->federation), setup->federation);
     }
     return rv;

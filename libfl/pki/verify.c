@@ -80,11 +80,14 @@ static int verify_path(X509_STORE_CTX *ctx, STACK_OF(X509) * others, struct fl_v
     X509_VERIFY_PARAM *param;
     int rv = add_helpers(others, v->chain, 1);
 
-    if (rv == FL_OK) {
-        rv = add_helpers(others, v->trust->helpers, 0);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv != FL_OK ||
-        X509_STORE_CTX_init(ctx, v->trust->store, v->chain->certs[0].x509, others) != 1) {
+    rv = add_helpers(others, v->trust->helpers, 0);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (X509_STORE_CTX_init(ctx, v->trust->store, v->chain->certs[0].x509, others) != 1) {
         return FL_ENOMEM;
     }
     param = X509_STORE_CTX_get0_param(ctx);
@@ -125,17 +128,21 @@ int fl_trust_verify(const struct fl_trust *trust, const struct fl_claim *claim,
 
     FL_REQUIRE(v.purpose == FL_ROLE_SERVER || v.purpose == FL_ROLE_CLIENT);
     (void)fl__openssl_forget(FL_OK); /* errors in OpenSSL's queue from other code */
-    if (ctx != NULL && others != NULL) {
-        rv = verify_path(ctx, others, &v);
+    if (ctx == NULL || others == NULL) {
+        goto done;
     }
-    if (rv == FL_OK && v.error != X509_V_OK && fl__openssl_verdict(FL_EPERM, NULL) == FL_ENOMEM) {
+    rv = verify_path(ctx, others, &v);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (v.error != X509_V_OK && fl__openssl_verdict(FL_EPERM, NULL) == FL_ENOMEM) {
         rv = FL_ENOMEM;
+        goto done;
     }
-    if (rv == FL_OK) {
-        /* Before ctx is freed: it may hold the only reference to the certificate. */
-        rv = v.error != X509_V_OK ? fl__refuse_path(&v, &refusal, err)
-                                  : fl__who(&v, ret, &refusal, err);
-    }
+    /* Before ctx is freed: it may hold the only reference to the certificate. */
+    rv =
+        v.error != X509_V_OK ? fl__refuse_path(&v, &refusal, err) : fl__who(&v, ret, &refusal, err);
+done:
     X509_STORE_CTX_free(ctx);
     sk_X509_free(others);
     rv = fl__openssl_verdict(rv, err);
@@ -173,20 +180,22 @@ static int pinned_roots(const uint8_t key[FL_KEY_HASH], const struct fl_chain *c
         return rv;
     }
     /* The leaf itself is never a root. */
-    for (i = 1; rv == FL_OK && i < chain->n; i++) {
+    for (i = 1; i < chain->n; i++) {
         const struct fl_cert *cert = &chain->certs[i];
 
         if (memcmp(cert->info.key, key, FL_KEY_HASH) == 0 && cert->info.self_issued &&
             cert->info.is_ca) {
             rv = fl__chain_add(roots, cert->x509, chain->origin, NULL);
+            if (rv != FL_OK) {
+                goto fail;
+            }
         }
-    }
-    if (rv != FL_OK) {
-        fl_chain_unref(roots);
-        return rv;
     }
     *ret = roots;
     return FL_OK;
+fail:
+    fl_chain_unref(roots);
+    return rv;
 }
 
 static int verify_under(const struct fl_chain *roots, const char *federation,
@@ -197,9 +206,11 @@ static int verify_under(const struct fl_chain *roots, const char *federation,
     struct fl_trust *trust = NULL;
     int rv = fl_trust_create(&setup, &trust, err);
 
-    if (rv == FL_OK) {
-        rv = fl_trust_verify(trust, claim, ret, refusal, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_trust_verify(trust, claim, ret, refusal, err);
+done:
     fl_trust_unref(trust);
     return rv;
 }
@@ -212,13 +223,18 @@ int fl_pin_verify(const struct fl_pin *pin, const struct fl_claim *claim, struct
     int rv = pinned_roots(pin->key, claim->chain, &roots);
 
     FL_REQUIRE(claim->purpose == FL_ROLE_SERVER);
-    if (rv == FL_OK) {
-        rv = roots->n == 0 ? pin_refused(claim->chain, &refusal, err)
-                           : verify_under(roots, pin->federation, claim, ret, &refusal, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK && ret_roots != NULL) {
+    rv = roots->n == 0 ? pin_refused(claim->chain, &refusal, err)
+                       : verify_under(roots, pin->federation, claim, ret, &refusal, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (ret_roots != NULL) {
         *ret_roots = fl_chain_ref(roots);
     }
+done:
     fl_chain_unref(roots);
     if (ret_refusal != NULL) {
         *ret_refusal = refusal;

@@ -43,10 +43,11 @@ int fl__uri_of(const X509 *x509, struct fl_uri_name *ret)
         rv = rv == FL_ENOENT ? one : FL_EFORMAT; /* two names are an error */
     }
     GENERAL_NAMES_free(names);
-    if (rv == FL_OK) {
-        *ret = found;
+    if (rv != FL_OK) {
+        return fl__openssl_verdict(rv, NULL);
     }
-    return fl__openssl_verdict(rv, NULL);
+    *ret = found;
+    return fl__openssl_forget(FL_OK);
 }
 
 int fl_chain_name(const struct fl_chain *chain, struct fl_uri_name *ret)
@@ -286,9 +287,10 @@ int fl__who(const struct fl_verifying *v, struct fl_identity *ret, struct fl_ref
     struct fl_identity who = {.kind = FL_IDENTITY_CERTIFICATE, .lapsed = v->lapsed};
     int rv = check_purpose(v, refusal, err);
 
-    if (rv == FL_OK) {
-        rv = who_find_name(v, &who, refusal, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = who_find_name(v, &who, refusal, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -298,8 +300,9 @@ int fl__who(const struct fl_verifying *v, struct fl_identity *ret, struct fl_ref
     who.not_before = info->not_before;
     who.not_after = info->not_after;
     rv = fl__name_hash(X509_get_issuer_name(v->chain->certs[0].x509), who.issuer);
-    if (rv == FL_OK) {
-        *ret = who;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret = who;
+    return FL_OK;
 }
