@@ -178,17 +178,19 @@ static int layout_reserve_one(struct fl_layout *layout)
         layout_grow(&tensors, &layout->cap_tensors, layout->n_tensors, sizeof(*layout->tensors));
 
     layout->tensors = tensors;
-    if (rv == FL_OK) {
-        rv = layout_grow(&units, &layout->cap_units, layout->n_units, sizeof(*layout->units));
-        layout->units = units;
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = name_set_reserve(layout, &layout->tensor_names, tensor_name_at, layout->n_tensors);
+    rv = layout_grow(&units, &layout->cap_units, layout->n_units, sizeof(*layout->units));
+    layout->units = units;
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = name_set_reserve(layout, &layout->unit_names, unit_name_at, layout->n_units);
+    rv = name_set_reserve(layout, &layout->tensor_names, tensor_name_at, layout->n_tensors);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    return name_set_reserve(layout, &layout->unit_names, unit_name_at, layout->n_units);
 }
 
 static void layout_append_tensor(struct fl_layout *layout, const char *unit,
@@ -256,9 +258,10 @@ int fl_layout_add_like(struct fl_layout *layout, const char *unit, const struct 
     }
     new_unit = layout->n_units == 0 || strcmp(layout->units[layout->n_units - 1].name, unit) != 0;
     rv = layout_check_new(layout, unit, like->name, new_unit, err);
-    if (rv == FL_OK) {
-        rv = layout_count_of(layout, like->name, like->dims, like->n_dims, &count, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = layout_count_of(layout, like->name, like->dims, like->n_dims, &count, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -296,10 +299,11 @@ static int layout_digest_of(const struct fl_layout *layout, bool marks, uint8_t 
     struct fl_buf text;
     int rv = fl__layout_text(layout, marks, &text);
 
-    if (rv == FL_OK) {
-        rv = fl_sha256(text.data, text.len, out);
-        fl_buf_done(&text);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_sha256(text.data, text.len, out);
+    fl_buf_done(&text);
     return rv;
 }
 
@@ -313,14 +317,19 @@ int fl_layout_finish(struct fl_layout *layout, struct fl_err *err)
     }
     rv = layout_digest_of(layout, /* marks= */ true, layout->digest);
     (void)memcpy(layout->shape_digest, layout->digest, sizeof(layout->digest));
-    if (rv == FL_OK && layout->local > 0) {
-        rv = layout_digest_of(layout, /* marks= */ false, layout->shape_digest);
-    }
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "digest of the model's layout: %s", fl_strerror(rv));
+        goto fail;
+    }
+    if (layout->local > 0) {
+        rv = layout_digest_of(layout, /* marks= */ false, layout->shape_digest);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     layout->finished = true;
     return FL_OK;
+fail:
+    return fl_err_set(err, rv, "digest of the model's layout: %s", fl_strerror(rv));
 }
 
 size_t fl_layout_units(const struct fl_layout *layout)
@@ -390,19 +399,27 @@ int fl_layout_copy(const struct fl_layout *from, fl_layout_local_fn *local, void
     int rv = fl_layout_create(&layout);
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < from->n_tensors; i++) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; i < from->n_tensors; i++) {
         struct fl_tensor like = from->tensors[i];
 
         like.local = local != NULL && local(ctx, from, &from->tensors[i]);
         rv = fl_layout_add_like(layout, from->units[like.unit].name, &like, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    rv = rv == FL_OK ? fl_layout_finish(layout, err) : rv;
+    rv = fl_layout_finish(layout, err);
     if (rv != FL_OK) {
-        fl_layout_free(layout);
-        return rv;
+        goto fail;
     }
     *ret = layout;
     return FL_OK;
+fail:
+    fl_layout_free(layout);
+    return rv;
 }
 
 bool fl_layout_equal(const struct fl_layout *a, const struct fl_layout *b)

@@ -32,28 +32,31 @@ int fl__layout_text(const struct fl_layout *layout, bool marks, struct fl_buf *r
     char dims[FL__SHAPE_TEXT_MAX];
     struct fl_buf text;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     fl_buf_init(&text, TEXT_MAX);
-    for (i = 0; i < fl_layout_tensors(layout) && rv == FL_OK; i++) {
+    for (i = 0; i < fl_layout_tensors(layout); i++) {
         const struct fl_tensor *t = fl_layout_tensor(layout, i);
         const struct fl_unit *u = fl_layout_unit(layout, t->unit);
 
         if (u->first_tensor == i) {
             rv = fl_buf_printf(&text, "unit %s\n", u->name);
+            if (rv != FL_OK) {
+                goto fail;
+            }
         }
-        if (rv == FL_OK) {
-            rv = fl_buf_printf(&text, "%s %s%s%s\n", t->name,
-                               fl__shape_text(dims, sizeof(dims), t->dims, t->n_dims),
-                               t->buffer ? " buffer" : "", marks && t->local ? " local" : "");
+        rv = fl_buf_printf(&text, "%s %s%s%s\n", t->name,
+                           fl__shape_text(dims, sizeof(dims), t->dims, t->n_dims),
+                           t->buffer ? " buffer" : "", marks && t->local ? " local" : "");
+        if (rv != FL_OK) {
+            goto fail;
         }
-    }
-    if (rv != FL_OK) {
-        fl_buf_done(&text);
-        return rv;
     }
     *ret = text;
     return FL_OK;
+fail:
+    fl_buf_done(&text);
+    return rv;
 }
 
 int fl_layout_text(const struct fl_layout *layout, struct fl_buf *ret)
@@ -204,16 +207,20 @@ int fl_layout_from_text(const char *text, size_t len, struct fl_layout **ret, st
         return fl_err_set(err, rv, "layout text: %s", fl_strerror(rv));
     }
     rv = layout_parse_lines(layout, text, len, err);
-    if (rv == FL_OK) {
-        rv = fl_layout_finish(layout, err);
-    }
-    if (rv == FL_OK) {
-        rv = check_canonical(layout, text, len, err);
-    }
     if (rv != FL_OK) {
-        fl_layout_free(layout);
-        return rv;
+        goto fail;
+    }
+    rv = fl_layout_finish(layout, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = check_canonical(layout, text, len, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = layout;
     return FL_OK;
+fail:
+    fl_layout_free(layout);
+    return rv;
 }

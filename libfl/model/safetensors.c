@@ -37,7 +37,10 @@ static int add_json_string(struct fl_buf *buf, const char *text)
 {
     int rv = fl_buf_add(buf, "\"", 1);
 
-    for (; *text != '\0' && rv == FL_OK; text++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (; *text != '\0'; text++) {
         unsigned char c = (unsigned char)*text;
 
         if (c == '"' || c == '\\') {
@@ -47,18 +50,25 @@ static int add_json_string(struct fl_buf *buf, const char *text)
         } else {
             rv = fl_buf_add(buf, text, 1);
         }
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv == FL_OK ? fl_buf_add(buf, "\"", 1) : rv;
+    return fl_buf_add(buf, "\"", 1);
 }
 
 static int add_pair(struct fl_buf *buf, const char *key, const char *value)
 {
     int rv = add_json_string(buf, key);
 
-    if (rv == FL_OK) {
-        rv = fl_buf_add(buf, ":", 1);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? add_json_string(buf, value) : rv;
+    rv = fl_buf_add(buf, ":", 1);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return add_json_string(buf, value);
 }
 
 static int add_metadata(struct fl_buf *buf, const struct fl_layout *layout,
@@ -72,21 +82,32 @@ static int add_metadata(struct fl_buf *buf, const struct fl_layout *layout,
         return rv;
     }
     rv = fl_buf_add(&text, "", 1);
-    if (rv == FL_OK) {
-        rv = checksum ? fl_buf_printf(buf, "%s%s\",", FL_ST_CHECKSUM_HEAD, FL_ST_CHECKSUM_NONE)
-                      : fl_buf_printf(buf, "{\"__metadata__\":{");
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = add_pair(buf, FL_ST_LAYOUT_KEY, (const char *)text.data);
+    rv = checksum ? fl_buf_printf(buf, "%s%s\",", FL_ST_CHECKSUM_HEAD, FL_ST_CHECKSUM_NONE)
+                  : fl_buf_printf(buf, "{\"__metadata__\":{");
+    if (rv != FL_OK) {
+        goto done;
     }
-    for (i = 0; i < n_meta && rv == FL_OK; i++) {
+    rv = add_pair(buf, FL_ST_LAYOUT_KEY, (const char *)text.data);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (i = 0; i < n_meta; i++) {
         rv = fl_buf_add(buf, ",", 1);
-        if (rv == FL_OK) {
-            rv = add_pair(buf, meta[i].key, meta[i].value);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = add_pair(buf, meta[i].key, meta[i].value);
+        if (rv != FL_OK) {
+            goto done;
         }
     }
+    rv = fl_buf_add(buf, "}", 1);
+done:
     fl_buf_done(&text);
-    return rv == FL_OK ? fl_buf_add(buf, "}", 1) : rv;
+    return rv;
 }
 
 /* Names need no escapes: a layout allows only [A-Za-z0-9._-]. */
@@ -95,14 +116,17 @@ static int st_add_tensor(struct fl_buf *buf, const struct fl_tensor *t)
     size_t i;
     int rv = fl_buf_printf(buf, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[", t->name);
 
-    for (i = 0; i < t->n_dims && rv == FL_OK; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < t->n_dims; i++) {
         rv = fl_buf_printf(buf, i == 0 ? "%zu" : ",%zu", t->dims[i]);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK) {
-        rv = fl_buf_printf(buf, "],\"data_offsets\":[%zu,%zu]}", t->offset * sizeof(float),
-                           (t->offset + t->count) * sizeof(float));
-    }
-    return rv;
+    return fl_buf_printf(buf, "],\"data_offsets\":[%zu,%zu]}", t->offset * sizeof(float),
+                         (t->offset + t->count) * sizeof(float));
 }
 
 int fl__st_header_make(const struct fl_layout *layout, const struct fl_st_meta *meta, size_t n_meta,
@@ -115,27 +139,37 @@ int fl__st_header_make(const struct fl_layout *layout, const struct fl_st_meta *
 
     fl_buf_init(&buf, sizeof(prefix) + FL_ST_MAX_HEADER);
     rv = fl_buf_add(&buf, prefix, sizeof(prefix));
-    if (rv == FL_OK) {
-        rv = add_metadata(&buf, layout, meta, n_meta, checksum);
-    }
-    for (i = 0; i < fl_layout_tensors(layout) && rv == FL_OK; i++) {
-        rv = st_add_tensor(&buf, fl_layout_tensor(layout, i));
-    }
-    if (rv == FL_OK) {
-        rv = fl_buf_add(&buf, "}", 1);
-    }
-    while (rv == FL_OK && buf.len % ALIGNMENT != 0) {
-        rv = fl_buf_add(&buf, " ", 1);
-    }
     if (rv != FL_OK) {
-        fl_buf_done(&buf);
-        return rv;
+        goto fail;
+    }
+    rv = add_metadata(&buf, layout, meta, n_meta, checksum);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; i < fl_layout_tensors(layout); i++) {
+        rv = st_add_tensor(&buf, fl_layout_tensor(layout, i));
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    rv = fl_buf_add(&buf, "}", 1);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    while (buf.len % ALIGNMENT != 0) {
+        rv = fl_buf_add(&buf, " ", 1);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     for (i = 0; i < sizeof(prefix); i++) {
         buf.data[i] = (uint8_t)((uint64_t)(buf.len - sizeof(prefix)) >> (8 * i));
     }
     *ret = buf;
     return FL_OK;
+fail:
+    fl_buf_done(&buf);
+    return rv;
 }
 
 int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta, size_t n_meta,
@@ -149,13 +183,17 @@ static int st_write_file(int fd, const struct fl_buf *header, const float *param
 {
     int rv = fl_fs_pwrite(fd, header->data, header->len, 0);
 
-    if (rv == FL_OK) {
-        rv = fl_fs_pwrite(fd, params, count * sizeof(*params), header->len);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && sync && fsync(fd) != 0) {
-        rv = fl_err_from_errno(errno);
+    rv = fl_fs_pwrite(fd, params, count * sizeof(*params), header->len);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    if (sync && fsync(fd) != 0) {
+        return fl_err_from_errno(errno);
+    }
+    return FL_OK;
 }
 
 int fl_st_save(const char *path, const struct fl_layout *layout, const float *params,
@@ -164,6 +202,7 @@ int fl_st_save(const char *path, const struct fl_layout *layout, const float *pa
     char tmp[PATH_MAX];
     int n = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
     struct fl_buf header;
+    int late;
     int fd;
     int rv;
 
@@ -182,17 +221,21 @@ int fl_st_save(const char *path, const struct fl_layout *layout, const float *pa
     }
     rv = st_write_file(fd, &header, params, fl_layout_count(layout), sync);
     fl_buf_done(&header);
-    if (close(fd) != 0 && rv == FL_OK) {
-        rv = fl_err_from_errno(errno);
+    late = close(fd) == 0 ? FL_OK : fl_err_from_errno(errno);
+    if (rv == FL_OK) {
+        rv = late;
     }
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
-    } else {
-        rv = fl_fs_publish(tmp, path, sync, err);
+        goto fail;
     }
+    rv = fl_fs_publish(tmp, path, sync, err);
     if (rv != FL_OK) {
-        (void)unlink(tmp); /* Keep the first error. */
+        goto fail;
     }
+    return FL_OK;
+fail:
+    (void)unlink(tmp); /* Keep the first error. */
     return rv;
 }
 
@@ -250,6 +293,27 @@ static int check_entries(struct fl_st_file *file, const struct fl_layout *layout
     return FL_OK;
 }
 
+/* The layout that the metadata describes, after a comparison with the tensors of the file. */
+static int st_layout_of_text(struct fl_st_file *file, const char *text, struct fl_layout **ret,
+                             struct fl_err *err)
+{
+    struct fl_layout *layout = NULL;
+    int rv = fl_layout_from_text(text, strlen(text), &layout, err);
+
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = check_entries(file, layout, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    *ret = layout;
+    return FL_OK;
+fail:
+    fl_layout_free(layout);
+    return fl_err_wrap(err, rv, "metadata '%s'", FL_ST_LAYOUT_KEY);
+}
+
 int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err)
 {
     struct fl_layout *layout = NULL;
@@ -264,17 +328,10 @@ int fl_st_layout(const char *path, struct fl_layout **ret, struct fl_err *err)
     if (text == NULL) {
         rv = fl_st_layout_by_names(&file, &layout, err);
     } else {
-        rv = fl_layout_from_text(text, strlen(text), &layout, err);
-        if (rv == FL_OK) {
-            rv = check_entries(&file, layout, err);
-        }
-        if (rv != FL_OK) {
-            (void)fl_err_wrap(err, rv, "metadata '%s'", FL_ST_LAYOUT_KEY);
-        }
+        rv = st_layout_of_text(&file, text, &layout, err);
     }
     fl_st_close(&file);
     if (rv != FL_OK) {
-        fl_layout_free(layout);
         /* Any error in the file's description is a format error of the file. */
         rv = rv == FL_ENOMEM ? rv : FL_EFORMAT;
         return fl_err_wrap(err, rv, "safetensors file '%s'", path);
@@ -318,10 +375,13 @@ static int read_raw(const struct fl_st_file *file, void *out, size_t len, uint64
 {
     int rv = fl_fs_pread(file->fd, out, len, at);
 
-    if (rv == FL_OK && file->summer != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (file->summer != NULL) {
         fl_summer_add(file->summer, out, len);
     }
-    return rv;
+    return FL_OK;
 }
 
 /* `out` NULL: the entry is only added to the checksum. */
@@ -408,7 +468,10 @@ static int st_check_damage(struct fl_st_file *file, int rv, struct fl_err *err)
                               fl_strerror(code));
         }
     }
-    return check_sum(file, err) == FL_OK ? rv : FL_EFORMAT;
+    if (check_sum(file, err) != FL_OK) {
+        return FL_EFORMAT;
+    }
+    return rv;
 }
 
 static int take_fields(const struct fl_st_file *file, struct fl_st_field *fields, size_t n,
@@ -440,17 +503,24 @@ int fl_st_load_fields(const char *path, const struct fl_layout *layout, float *p
         return rv;
     }
     rv = st_check_damage(&file, check_entries(&file, layout, err), err);
-    if (rv == FL_OK) {
-        rv = read_tensors(&file, layout, params, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = take_fields(&file, fields, n_fields, err);
+    rv = read_tensors(&file, layout, params, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        *ret_checked = file.summer != NULL;
+    rv = take_fields(&file, fields, n_fields, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    *ret_checked = file.summer != NULL;
+done:
     fl_st_close(&file);
-    return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "safetensors file '%s'", path);
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "safetensors file '%s'", path);
+    }
+    return FL_OK;
 }
 
 int fl_st_load(const char *path, const struct fl_layout *layout, float *params, struct fl_err *err)

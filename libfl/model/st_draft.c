@@ -67,10 +67,12 @@ int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
     d->sync = sync;
     d->layout = layout;
     rv = name_files(d, path);
-    rv = rv == FL_OK ? fl__st_header_make(layout, meta, n_meta, /* checksum= */ true, &header) : rv;
     if (rv != FL_OK) {
-        fl_st_draft_free(d);
-        return st_draft_fail(err, "build the header of", path, rv);
+        goto fail;
+    }
+    rv = fl__st_header_make(layout, meta, n_meta, /* checksum= */ true, &header);
+    if (rv != FL_OK) {
+        goto fail;
     }
     d->data = header.len;
     d->next = header.len;
@@ -87,6 +89,9 @@ int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
     }
     *ret = d;
     return FL_OK;
+fail:
+    fl_st_draft_free(d);
+    return st_draft_fail(err, "build the header of", path, rv);
 }
 
 int fl_st_draft_write(struct fl_st_draft *draft, const float *values, size_t n, struct fl_err *err)
@@ -146,12 +151,22 @@ static int st_draft_write_header(struct fl_st_draft *d, const float *params,
                           d->tmp);
     }
     rv = put_checksum(&header, params, count);
-    rv = rv == FL_OK ? fl_fs_pwrite(d->fd, header.data, header.len, 0) : rv;
-    fl_buf_done(&header);
-    if (rv == FL_OK && d->sync && fsync(d->fd) != 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_fs_pwrite(d->fd, header.data, header.len, 0);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (d->sync && fsync(d->fd) != 0) {
         rv = fl_err_from_errno(errno);
     }
-    return rv == FL_OK ? FL_OK : st_draft_fail(err, "write", d->tmp, rv);
+done:
+    fl_buf_done(&header);
+    if (rv != FL_OK) {
+        return st_draft_fail(err, "write", d->tmp, rv);
+    }
+    return FL_OK;
 }
 
 int fl_st_draft_seal(struct fl_st_draft *draft, const float *params, const struct fl_st_meta *meta,
@@ -170,10 +185,16 @@ int fl_st_draft_seal(struct fl_st_draft *draft, const float *params, const struc
         rv = st_draft_fail(err, "write", draft->tmp, fl_err_from_errno(errno));
     }
     draft->fd = -1;
-    rv = rv == FL_OK ? fl_fs_publish(draft->tmp, draft->path, draft->sync, err) : rv;
     if (rv != FL_OK) {
-        (void)unlink(draft->tmp); /* The first error is the one that counts. */
+        goto fail;
     }
+    rv = fl_fs_publish(draft->tmp, draft->path, draft->sync, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    (void)unlink(draft->tmp); /* The first error is the one that counts. */
     return rv;
 }
 
@@ -197,8 +218,15 @@ int fl_st_save_sealed(const char *path, const struct fl_layout *layout, const fl
     struct fl_st_draft *draft = NULL;
     int rv = fl_st_draft_begin(path, layout, meta, n_meta, sync, &draft, err);
 
-    rv = rv == FL_OK ? fl_st_draft_write(draft, params, fl_layout_count(layout), err) : rv;
-    rv = rv == FL_OK ? fl_st_draft_seal(draft, params, meta, n_meta, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_st_draft_write(draft, params, fl_layout_count(layout), err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_st_draft_seal(draft, params, meta, n_meta, err);
+done:
     fl_st_draft_free(draft);
     return rv;
 }

@@ -193,13 +193,14 @@ static int parse_entry(const char *name, const json_t *value, uint64_t data_len,
         return fl_err_set(err, FL_EFORMAT, "not an object");
     }
     rv = parse_dtype(json_object_get(value, "dtype"), e, err);
-    if (rv == FL_OK) {
-        rv = parse_shape(json_object_get(value, "shape"), e, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = parse_offsets(json_object_get(value, "data_offsets"), data_len, e, err);
+    rv = parse_shape(json_object_get(value, "shape"), e, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    return parse_offsets(json_object_get(value, "data_offsets"), data_len, e, err);
 }
 
 int fl_st_by_begin(const void *a, const void *b)
@@ -378,18 +379,22 @@ static int parse_file(struct fl_st_file *file, uint64_t file_len, struct fl_err 
         return rv;
     }
     rv = st_check_json_size(text, len, err);
-    if (rv == FL_OK) {
-        rv = parse_json(file, text, len, err);
-    }
-    if (rv == FL_OK) {
-        rv = take_checksum(file, prefix, text, len, err);
-    }
-    free(text);
     if (rv != FL_OK) {
-        return rv;
+        goto done;
+    }
+    rv = parse_json(file, text, len, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = take_checksum(file, prefix, text, len, err);
+    if (rv != FL_OK) {
+        goto done;
     }
     file->data_offset = sizeof(uint64_t) + len;
-    return parse_entries(file, file_len - file->data_offset, err);
+    rv = parse_entries(file, file_len - file->data_offset, err);
+done:
+    free(text);
+    return rv;
 }
 
 int fl_st_open(const char *path, struct fl_st_file *ret, struct fl_err *err)

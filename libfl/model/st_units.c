@@ -75,7 +75,11 @@ static int add_entries(const struct fl__st_place *list, size_t n, struct fl_layo
             return rv == FL_EINVAL ? FL_EFORMAT : rv;
         }
     }
-    return fl_layout_finish(layout, err) == FL_OK ? FL_OK : FL_EFORMAT;
+    rv = fl_layout_finish(layout, err);
+    if (rv != FL_OK) {
+        return FL_EFORMAT;
+    }
+    return FL_OK;
 }
 
 int fl_st_layout_by_names(const struct fl_st_file *file, struct fl_layout **ret, struct fl_err *err)
@@ -100,15 +104,18 @@ int fl_st_layout_by_names(const struct fl_st_file *file, struct fl_layout **ret,
         }
     }
     rv = fl__st_join_norms(list, n);
-    if (rv == FL_OK) {
-        group_units(list, n);
-        rv = add_entries(list, n, layout, err);
-    }
-    free(list);
     if (rv != FL_OK) {
-        fl_layout_free(layout);
-        return rv;
+        goto done;
+    }
+    group_units(list, n);
+    rv = add_entries(list, n, layout, err);
+    if (rv != FL_OK) {
+        goto done;
     }
     *ret = layout;
-    return FL_OK;
+    layout = NULL;
+done:
+    free(list);
+    fl_layout_free(layout);
+    return rv;
 }

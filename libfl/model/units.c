@@ -184,7 +184,7 @@ static int regroup_take_pattern(const struct fl_layout *from, const char *const 
     if (rv != FL_OK) {
         return rv;
     }
-    for (i = 0; rv == FL_OK && i < fl_layout_tensors(from); i++) {
+    for (i = 0; i < fl_layout_tensors(from); i++) {
         if (!pattern_match(&m, equals != NULL ? equals + 1 : pattern,
                            fl_layout_tensor(from, i)->name)) {
             continue;
@@ -193,11 +193,11 @@ static int regroup_take_pattern(const struct fl_layout *from, const char *const 
         if (places[i].pattern == n) {
             places[i].pattern = which;
             rv = regroup_name_unit(&m, pattern, name_len, places[i].unit);
+            if (rv != FL_OK) {
+                return regroup_bad_name(pattern, err);
+            }
             taken++;
         }
-    }
-    if (rv != FL_OK) {
-        return regroup_bad_name(pattern, err);
     }
     if (taken == 0) {
         return fl_err_set(err, FL_EINVAL,
@@ -269,17 +269,25 @@ static int regroup_build(const struct fl_layout *from, const struct place *place
     int rv = fl_layout_create(&layout);
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < fl_layout_tensors(from); i++) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; i < fl_layout_tensors(from); i++) {
         rv = fl_layout_add_like(layout, places[i].unit, fl_layout_tensor(from, places[i].tensor),
                                 err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    rv = rv == FL_OK ? fl_layout_finish(layout, err) : rv;
+    rv = fl_layout_finish(layout, err);
     if (rv != FL_OK) {
-        fl_layout_free(layout);
-        return rv;
+        goto fail;
     }
     *ret = layout;
     return FL_OK;
+fail:
+    fl_layout_free(layout);
+    return rv;
 }
 
 int fl_layout_regroup(const struct fl_layout *from, const char *const *patterns, size_t n,
@@ -305,15 +313,20 @@ int fl_layout_regroup(const struct fl_layout *from, const char *const *patterns,
         places[i] = (struct place){.tensor = i, .pattern = n};
         (void)memcpy(places[i].unit, unit, strlen(unit) + 1);
     }
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         *ret_bad = i;
         rv = regroup_take_pattern(from, patterns, i, n, places, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        *ret_bad = n;
-        rv = regroup_sort(places, count, n, ret_bad, err);
+    *ret_bad = n;
+    rv = regroup_sort(places, count, n, ret_bad, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    rv = rv == FL_OK ? regroup_build(from, places, ret, err) : rv;
+    rv = regroup_build(from, places, ret, err);
+done:
     free(places);
     return rv;
 }
@@ -349,13 +362,20 @@ int fl_layout_table(const struct fl_layout *layout, struct fl_buf *out)
     }
     rv = fl_buf_printf(out, "%-*s  tensors  parameters%s\n", (int)width, "unit",
                        local ? "  on clients" : "");
-    for (l = 0; rv == FL_OK && l < fl_layout_units(layout); l++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (l = 0; l < fl_layout_units(layout); l++) {
         const struct fl_unit *u = fl_layout_unit(layout, l);
 
         rv = fl_buf_printf(out, "%-*s  %7zu  %10zu", (int)width, u->name, u->n_tensors, u->count);
-        if (rv == FL_OK) {
-            rv = local ? fl_buf_printf(out, "  %10zu\n", u->n_local) : fl_buf_add(out, "\n", 1);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = local ? fl_buf_printf(out, "  %10zu\n", u->n_local) : fl_buf_add(out, "\n", 1);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
