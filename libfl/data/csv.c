@@ -61,10 +61,11 @@ static int push_x(struct csv *c, double value)
         rv = csv_grow(c, &data, &c->cap_x, sizeof(*c->x));
         c->x = data;
     }
-    if (rv == FL_OK) {
-        c->x[c->n_x++] = (float)value;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    c->x[c->n_x++] = (float)value;
+    return FL_OK;
 }
 
 static int push_y(struct csv *c, double value)
@@ -88,10 +89,11 @@ static int push_y(struct csv *c, double value)
         rv = csv_grow(c, &data, &c->cap_y, sizeof(*c->y));
         c->y = data;
     }
-    if (rv == FL_OK) {
-        c->y[c->n_y++] = (int32_t)value;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    c->y[c->n_y++] = (int32_t)value;
+    return FL_OK;
 }
 
 /*
@@ -195,18 +197,26 @@ static int csv_on_field(void *ctx, char *text, size_t len)
 {
     struct csv *c = ctx;
     double value = 0.0;
-    int rv = FL_OK;
+    int rv;
 
     if (c->width == NO_WIDTH) {
-        rv = end_first_field(c, text, len);
-    } else if (c->text.col < c->width) { /* Surplus columns are only counted. */
-        rv = parse_field(c, text, len, &value, c->err);
-        if (rv == FL_OK && c->text.col + 1 < c->width) {
-            rv = push_x(c, value);
-        }
-        c->label = value;
+        return end_first_field(c, text, len);
     }
-    return rv;
+    if (c->text.col >= c->width) { /* Surplus columns are only counted. */
+        return FL_OK;
+    }
+    rv = parse_field(c, text, len, &value, c->err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (c->text.col + 1 < c->width) {
+        rv = push_x(c, value);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    c->label = value;
+    return FL_OK;
 }
 
 static int end_first_row(struct csv *c)
@@ -252,7 +262,10 @@ static int csv_read_rows(struct csv *c, char *text)
 
     do {
         rv = fl__source_read(c->src, text, READ_AHEAD, &got, c->err);
-        rv = rv == FL_OK ? fl_csv_feed(&c->text, text, got) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_csv_feed(&c->text, text, got);
         if (rv != FL_OK) {
             return rv;
         }
@@ -261,10 +274,13 @@ static int csv_read_rows(struct csv *c, char *text)
         return fl_err_set(c->err, FL_EFORMAT, "'%s': the gzip stream is cut short", c->src->name);
     }
     rv = fl_csv_end(&c->text);
-    if (rv == FL_OK && c->n_y == 0) {
-        rv = fl_err_set(c->err, FL_EFORMAT, "'%s': holds no sample", c->src->name);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    if (c->n_y == 0) {
+        return fl_err_set(c->err, FL_EFORMAT, "'%s': holds no sample", c->src->name);
+    }
+    return FL_OK;
 }
 
 /* Release the surplus capacity; a failure is harmless. */
@@ -283,7 +299,9 @@ int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *
                     .src = src,
                     .err = err,
                     .width = NO_WIDTH};
+    struct fl__arrays arrays = {.type = FL_DATA_F32, .n_dims = 1};
     char *text = malloc(READ_AHEAD);
+    size_t dim;
     int rv;
 
     if (text == NULL) {
@@ -291,18 +309,22 @@ int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *
     }
     rv = csv_read_rows(&c, text);
     free(text);
-    if (rv == FL_OK) {
-        size_t dim = c.width - 1;
-
-        csv_trim(&c);
-        rv = fl__dataset_adopt(
-            &(struct fl__arrays){
-                .type = FL_DATA_F32, .n = c.n_y, .dims = &dim, .n_dims = 1, .x = c.x, .y = c.y},
-            ret, err);
-    }
     if (rv != FL_OK) {
-        free(c.x);
-        free(c.y);
+        goto fail;
     }
+    csv_trim(&c);
+    dim = c.width - 1;
+    arrays.n = c.n_y;
+    arrays.dims = &dim;
+    arrays.x = c.x;
+    arrays.y = c.y;
+    rv = fl__dataset_adopt(&arrays, ret, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    free(c.x);
+    free(c.y);
     return rv;
 }

@@ -74,8 +74,8 @@ void fl_dataset_free(struct fl_dataset *ds);
  * must not be a view. Costs one small allocation. Borrows `of` and `items`, which must live
  * unchanged as long as the view; any number of views of one set may be used by as many threads.
  * Functions that change samples or their standardisation are not allowed on views;
- * fl_dataset_set_augment(), fl_dataset_set_classes() and fl_dataset_split() are. FL_ENOMEM.
- * Returns owned: fl_dataset_free().
+ * fl_dataset_set_augment() and fl_dataset_split() are. FL_ENOMEM. Returns owned:
+ * fl_dataset_free().
  */
 FL_MUST_CHECK int fl_dataset_view(const struct fl_dataset *of, const uint32_t *items, size_t n,
                                   struct fl_dataset **ret, struct fl_err *err);
@@ -110,12 +110,6 @@ bool fl_dataset_has(const char *folder, const char *part);
  * sizes, times and inodes, without reading them. 0: no such file, or the folder cannot be read.
  */
 uint64_t fl_dataset_stamp(const char *folder);
-
-/*
- * Set the number of classes of the task. FL_ERANGE, naming the file and the first offending
- * sample, when a label is not below `classes`; the set is then unchanged.
- */
-FL_MUST_CHECK int fl_dataset_set_classes(struct fl_dataset *ds, size_t classes, struct fl_err *err);
 
 /*
  * Copy the samples `idx` to x[n][dim] and y[n], converted and standardised; each index below

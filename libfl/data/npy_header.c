@@ -200,9 +200,13 @@ static int read_dict(struct fl_source *src, char *text, size_t *ret_len, struct 
                           src->name, HEADER_MAX, len);
     }
     rv = fl__source_read(src, text, len, &got, err);
-    if (rv == FL_OK && got < len) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (got < len) {
         rv = fl__source_truncated(src, 8 + n + len, err);
     }
+done:
     *ret_len = len;
     return rv;
 }

@@ -111,7 +111,7 @@ static int read_converted(struct fl_source *src, const struct fl__npy_header *h,
     uint64_t done = 0;
     uint8_t *out = NULL;
     uint8_t raw[CHUNK * 8];
-    int rv = FL_OK;
+    int rv;
 
     if (!fl__source_may_have(src, count * h->size)) {
         return fl__source_truncated(src, expected, err);
@@ -121,30 +121,34 @@ static int read_converted(struct fl_source *src, const struct fl__npy_header *h,
 
         if (grown == NULL) {
             rv = fl_err_set(err, FL_ENOMEM, "'%s': out of memory for its values", src->name);
-            break;
+            goto fail;
         }
         out = grown;
-        while (rv == FL_OK && done < cap) {
+        while (done < cap) {
             size_t n = cap - done < CHUNK ? (size_t)(cap - done) : CHUNK;
             size_t got = 0;
 
             rv = fl__source_read(src, raw, n * h->size, &got, err);
-            if (rv == FL_OK && got < n * h->size) {
-                rv = fl__source_truncated(src, expected, err);
+            if (rv != FL_OK) {
+                goto fail;
             }
-            if (rv == FL_OK) {
-                rv = convert(src, h, raw, n, done, out + done * 4, err);
+            if (got < n * h->size) {
+                rv = fl__source_truncated(src, expected, err);
+                goto fail;
+            }
+            rv = convert(src, h, raw, n, done, out + done * 4, err);
+            if (rv != FL_OK) {
+                goto fail;
             }
             done += n;
         }
         cap = cap > count / 2 ? count : cap * 2;
-    } while (rv == FL_OK && done < count);
-    if (rv != FL_OK) {
-        free(out);
-        return rv;
-    }
+    } while (done < count);
     *ret = out;
     return FL_OK;
+fail:
+    free(out);
+    return rv;
 }
 
 /* Read the header of the features: samples, and {channels, height, width} or {features}. */
@@ -246,27 +250,29 @@ int fl__npy_read(struct fl_source *x_src, struct fl_source *y_src, struct fl_dat
         return rv;
     }
     count = h.shape[0] * dims[0] * dims[1] * dims[2];
-    if (h.size == 1) {
-        rv = fl__source_read_new(x_src, count, &x, err);
-    } else {
-        rv = read_converted(x_src, &h, count, npy_to_floats, &x, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__source_expect_end(x_src, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__dataset_adopt(&(struct fl__arrays){.type = h.size == 1 ? FL_DATA_U8 : FL_DATA_F32,
-                                                    .n = (size_t)h.shape[0],
-                                                    .dims = dims,
-                                                    .n_dims = n_dims,
-                                                    .x = x,
-                                                    .y = y},
-                               ret, err);
-    }
+    rv = h.size == 1 ? fl__source_read_new(x_src, count, &x, err)
+                     : read_converted(x_src, &h, count, npy_to_floats, &x, err);
     if (rv != FL_OK) {
-        free(x);
-        free(y);
+        goto fail;
     }
+    rv = fl__source_expect_end(x_src, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl__dataset_adopt(&(struct fl__arrays){.type = h.size == 1 ? FL_DATA_U8 : FL_DATA_F32,
+                                                .n = (size_t)h.shape[0],
+                                                .dims = dims,
+                                                .n_dims = n_dims,
+                                                .x = x,
+                                                .y = y},
+                           ret, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    free(x);
+    free(y);
     return rv;
 }
 
@@ -288,13 +294,18 @@ int fl__norm_read(struct fl_source *src, struct fl_dataset *ds, struct fl_err *e
     }
     n = (size_t)h.shape[1];
     rv = read_converted(src, &h, 2 * n, npy_to_floats, &values, err);
-    if (rv == FL_OK) {
-        rv = fl__source_expect_end(src, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = fl_dataset_set_norm(ds, values, (const float *)values + n, n, err);
-        rv = rv != FL_OK ? fl_err_wrap(err, rv, "'%s'", src->name) : FL_OK;
+    rv = fl__source_expect_end(src, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_dataset_set_norm(ds, values, (const float *)values + n, n, err);
+    if (rv != FL_OK) {
+        (void)fl_err_wrap(err, rv, "'%s'", src->name);
+    }
+done:
     free(values);
     return rv;
 }

@@ -77,19 +77,22 @@ static int load_pair(const struct place *at, const char *format, const char *x_n
         return rv;
     }
     rv = fl__source_open(&y, y_path, err);
-    if (rv == FL_OK) {
-        rv = read_pair(&x, &y, &ds, err);
-        fl__source_close(&y);
+    if (rv != FL_OK) {
+        fl__source_close(&x);
+        return rv;
     }
+    rv = read_pair(&x, &y, &ds, err);
+    fl__source_close(&y);
     fl__source_close(&x);
-    if (rv == FL_OK && keep_source(ds, format, y_path) != FL_OK) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (keep_source(ds, format, y_path) != FL_OK) {
         fl_dataset_free(ds);
-        rv = fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot open it", at->folder);
+        return fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot open it", at->folder);
     }
-    if (rv == FL_OK) {
-        *ret = ds;
-    }
-    return rv;
+    *ret = ds;
+    return FL_OK;
 }
 
 /* MNIST and data sets of the same format; then EMNIST as distributed, one split per folder. */
@@ -196,14 +199,15 @@ static int csv_load(const struct place *at, struct fl_dataset **ret, struct fl_e
     }
     rv = fl__csv_read(&src, &ds, err);
     fl__source_close(&src);
-    if (rv == FL_OK && keep_source(ds, "csv", path) != FL_OK) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (keep_source(ds, "csv", path) != FL_OK) {
         fl_dataset_free(ds);
-        rv = fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot open it", at->folder);
+        return fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot open it", at->folder);
     }
-    if (rv == FL_OK) {
-        *ret = ds;
-    }
-    return rv;
+    *ret = ds;
+    return FL_OK;
 }
 
 /* The name without ".gz" of a CIFAR batch of this part, into `out`; false for other files. */
@@ -290,23 +294,30 @@ static int cifar_load(const struct place *at, struct fl_dataset **ret, struct fl
         return rv;
     }
     rv = fl__cifar_create(&ds, err);
-    for (i = 0; i < n && rv == FL_OK; i++) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; i < n; i++) {
         (void)find_file(at, names[i], path);
         rv = fl__source_open(&src, path, err);
-        if (rv == FL_OK) {
-            rv = fl__cifar_append(&src, ds, err);
-            fl__source_close(&src);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = fl__cifar_append(&src, ds, err);
+        fl__source_close(&src);
+        if (rv != FL_OK) {
+            goto fail;
         }
     }
-    if (rv == FL_OK && keep_source(ds, "cifar", n == 1 ? path : at->folder) != FL_OK) {
+    if (keep_source(ds, "cifar", n == 1 ? path : at->folder) != FL_OK) {
         rv = fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot open it", at->folder);
-    }
-    if (rv != FL_OK) {
-        fl_dataset_free(ds);
-        return rv;
+        goto fail;
     }
     *ret = ds;
     return FL_OK;
+fail:
+    fl_dataset_free(ds);
+    return rv;
 }
 
 static const struct format {
@@ -401,7 +412,10 @@ uint64_t fl_dataset_stamp(const char *folder)
 {
     uint64_t sum = 0;
 
-    return fl_fs_each(folder, add_stamp, &sum, NULL) == FL_OK ? sum : 0;
+    if (fl_fs_each(folder, add_stamp, &sum, NULL) != FL_OK) {
+        return 0;
+    }
+    return sum;
 }
 
 /* Load norm.npy, if it exists. */
@@ -415,10 +429,11 @@ static int load_norm(const struct place *at, struct fl_dataset *ds, struct fl_er
         return FL_OK;
     }
     rv = fl__source_open(&src, path, err);
-    if (rv == FL_OK) {
-        rv = fl__norm_read(&src, ds, err);
-        fl__source_close(&src);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl__norm_read(&src, ds, err);
+    fl__source_close(&src);
     return rv;
 }
 
@@ -458,13 +473,16 @@ int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **re
                           formats[2].files[at.test], formats[3].files[at.test]);
     }
     rv = found->load(&at, &ds, err);
-    if (rv == FL_OK) {
-        rv = load_norm(&at, ds, err);
-    }
     if (rv != FL_OK) {
-        fl_dataset_free(ds);
-        return rv;
+        goto fail;
+    }
+    rv = load_norm(&at, ds, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = ds;
     return FL_OK;
+fail:
+    fl_dataset_free(ds);
+    return rv;
 }

@@ -58,14 +58,17 @@ static int cut_class(struct pairs *p, size_t c, size_t count, size_t *sizes, siz
 static int cut_in_turn(struct pairs *p, struct fl_err *err)
 {
     size_t c;
-    int rv = FL_OK;
+    int rv;
 
-    for (c = 0; c < p->classes && c < p->n_slots && rv == FL_OK; c++) {
+    for (c = 0; c < p->classes && c < p->n_slots; c++) {
         size_t count = (p->n_slots - c + p->classes - 1) / p->classes;
 
         rv = cut_class(p, c, count, p->sizes + c, p->classes, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /*
@@ -75,12 +78,15 @@ static int cut_in_turn(struct pairs *p, struct fl_err *err)
 static int cut_two_classes(struct pairs *p, struct fl_err *err)
 {
     size_t j;
-    int rv = FL_OK;
+    int rv;
 
-    for (j = 0; j < LABELS && rv == FL_OK; j++) {
+    for (j = 0; j < LABELS; j++) {
         rv = cut_class(p, j, p->n_slots / LABELS, p->sizes + j, LABELS, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* True when a slot of `size` samples can be filled after `used` samples of the class. */
@@ -160,15 +166,16 @@ int fl__partition_pairs(const struct fl_partition_conf *conf, const int32_t *y, 
         fl__partition_sort(y, n, classes, &sorted, &first) != FL_OK)
     {
         rv = fl__partition_no_memory(err);
-        goto out;
+        goto done;
     }
     p.first = first;
     fl_numpy_rng_seed(&p.rng, (uint32_t)conf->size_seed);
     rv = conf->variant == FL_PARTITION_FMNIST ? cut_two_classes(&p, err) : cut_in_turn(&p, err);
-    if (rv == FL_OK) {
-        rv = pairs_deal(&p, conf->variant, sorted, ret, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-out:
+    rv = pairs_deal(&p, conf->variant, sorted, ret, err);
+done:
     free(p.sizes);
     free(sorted);
     free(first);

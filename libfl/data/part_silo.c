@@ -231,16 +231,19 @@ static int silo_deal(struct silo *s, struct fl_err *err)
     int tries;
     int rv = check_possible(s, err);
 
-    for (tries = 0; rv == FL_OK && !silo_try_deal(s); tries++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (tries = 0; !silo_try_deal(s); tries++) {
         if (tries == TRIES) {
-            rv = fl_err_set(err, FL_ERANGE,
-                            "no draw gave each of %zu clients %zu shards of different labels in %d "
-                            "tries, because some shards contain two labels; change shard-size or "
-                            "use fewer shards per client",
-                            s->n_clients, s->per_client, TRIES);
+            return fl_err_set(err, FL_ERANGE,
+                              "no draw gave each of %zu clients %zu shards of different labels in "
+                              "%d tries, because some shards contain two labels; change "
+                              "shard-size or use fewer shards per client",
+                              s->n_clients, s->per_client, TRIES);
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 static void silo_collect(const struct silo *s, struct fl_partition *ret)
@@ -297,9 +300,10 @@ int fl__partition_silo(const struct fl_partition_conf *conf, const int32_t *y, s
     size_t dealt;
     int rv = fl__partition_enough(conf, conf->shards_per_client, "shards", n, err);
 
-    if (rv == FL_OK) {
-        rv = silo_count_shards(&s, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = silo_count_shards(&s, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -317,15 +321,16 @@ int fl__partition_silo(const struct fl_partition_conf *conf, const int32_t *y, s
         fl__partition_sort(y, n, classes, &sorted, &first) != FL_OK)
     {
         rv = fl__partition_no_memory(err);
-        goto out;
+        goto done;
     }
     s.sorted = sorted;
     fl__partition_key(&s.rng, conf);
     rv = silo_deal(&s, err);
-    if (rv == FL_OK) {
-        silo_collect(&s, ret);
+    if (rv != FL_OK) {
+        goto done;
     }
-out:
+    silo_collect(&s, ret);
+done:
     free(s.pool);
     free(s.clients);
     free(s.shards);

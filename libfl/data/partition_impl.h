@@ -9,6 +9,8 @@
 #include "libfl/base/rng.h"
 #include "libfl/data/partition.h"
 
+/* --- part_common.c --- */
+
 /* Initialise the generator for all random choices of a partition. */
 void fl__partition_key(struct fl_rng *rng, const struct fl_partition_conf *conf);
 int fl__partition_no_memory(struct fl_err *err);

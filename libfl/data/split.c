@@ -104,7 +104,10 @@ static int split_change_both(const struct fl_split_set *set,
 {
     int rv = change(set->train, err);
 
-    return rv == FL_OK && set->test != NULL ? change(set->test, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return set->test != NULL ? change(set->test, err) : FL_OK;
 }
 
 static int drop_norm(struct fl_dataset *ds, struct fl_err *err)
@@ -129,8 +132,10 @@ static int split_standardise(const struct fl_split_set *set, enum fl_split_stand
     /* The test part is standardised with the values of the train part. */
     case FL_STANDARDISE_PIXEL:
         rv = fl_dataset_norm_pixels(set->train, err);
-        return rv == FL_OK && set->test != NULL ? fl_dataset_copy_norm(set->test, set->train, err)
-                                                : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        return set->test != NULL ? fl_dataset_copy_norm(set->test, set->train, err) : FL_OK;
     }
     return FL_OK;
 }
@@ -138,21 +143,30 @@ static int split_standardise(const struct fl_split_set *set, enum fl_split_stand
 static int split_transform(const struct fl_split_conf *conf, struct fl_split_set *set,
                            struct fl_err *err)
 {
-    int rv = FL_OK;
+    int rv;
 
     if (conf->crop > 0) {
         rv = fl_dataset_crop(set->train, (size_t)conf->crop, err);
-        if (rv == FL_OK && set->test != NULL) {
-            rv = fl_dataset_crop(set->test, (size_t)conf->crop, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    if (rv == FL_OK && fl_split_pools_test(conf) && set->test != NULL) {
+    if (conf->crop > 0 && set->test != NULL) {
+        rv = fl_dataset_crop(set->test, (size_t)conf->crop, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (fl_split_pools_test(conf) && set->test != NULL) {
         rv = fl_dataset_append(set->train, set->test, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
         fl_dataset_free(set->test);
         set->test = NULL;
         set->pooled = true;
     }
-    return rv == FL_OK ? split_standardise(set, conf->standardise, err) : rv;
+    return split_standardise(set, conf->standardise, err);
 }
 
 int fl_split_open(const char *input, const struct fl_split_conf *conf, struct fl_split_set *ret,
@@ -161,15 +175,18 @@ int fl_split_open(const char *input, const struct fl_split_conf *conf, struct fl
     struct fl_split_set set = {.train = NULL};
     int rv = split_load(input, conf, &set, err);
 
-    if (rv == FL_OK) {
-        rv = split_transform(conf, &set, err);
-    }
     if (rv != FL_OK) {
-        fl_split_set_done(&set);
-        return rv;
+        goto fail;
+    }
+    rv = split_transform(conf, &set, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = set;
     return FL_OK;
+fail:
+    fl_split_set_done(&set);
+    return rv;
 }
 
 void fl_split_set_done(struct fl_split_set *set)
@@ -227,14 +244,19 @@ int fl_split_share(const struct fl_dataset *train, const struct fl_split_conf *c
     int rv = fl_partition_make(conf->method, &conf->partition, train->y, train->n, train->classes,
                                &part, err);
 
-    for (k = 0; rv == FL_OK && k < part.n_clients; k++) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (k = 0; k < part.n_clients; k++) {
         rv = fl_split_own_test(conf->partition.seed, k, conf->test_share,
                                part.items + part.start[k], fl_partition_count(&part, k), err);
-    }
-    if (rv != FL_OK) {
-        fl_partition_done(&part);
-        return rv;
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = part;
     return FL_OK;
+fail:
+    fl_partition_done(&part);
+    return rv;
 }

@@ -182,26 +182,6 @@ START_TEST(a_view_is_split_as_a_copy_is)
 }
 END_TEST
 
-START_TEST(classes_of_a_view_are_those_of_its_samples)
-{
-    struct fl_dataset *ds = pictures(FL_DATA_U8);
-    const uint32_t zeros_and_ones[] = {0, 1, 5, 6};
-    const uint32_t with_a_four[] = {0, 9};
-    struct fl_dataset *view = show(ds, zeros_and_ones, 4);
-    struct fl_err err = {0};
-
-    ck_assert_int_eq(fl_dataset_set_classes(view, 2, NULL), FL_OK);
-    ck_assert_uint_eq(view->classes, 2);
-    ck_assert_uint_eq(ds->classes, 5);
-    fl_dataset_free(view);
-    view = show(ds, with_a_four, 2);
-    ck_assert_int_eq(fl_dataset_set_classes(view, 2, &err), FL_ERANGE);
-    ck_assert_str_eq(err.msg, "'memory': sample 1 has label 4, expected one below 2");
-    fl_dataset_free(view);
-    fl_dataset_free(ds);
-}
-END_TEST
-
 START_TEST(classes_without_a_sample_are_named_over_all_sets)
 {
     const size_t dims[] = {1};
@@ -248,7 +228,6 @@ static Suite *view_suite(void)
     tcase_add_test(tc, a_view_copies_no_features);
     tcase_add_loop_test(tc, a_view_is_split_as_a_copy_is, 0, 4);
     tcase_add_test(tc, classes_without_a_sample_are_named_over_all_sets);
-    tcase_add_test(tc, classes_of_a_view_are_those_of_its_samples);
     suite_add_tcase(s, tc);
     return s;
 }
