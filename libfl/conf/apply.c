@@ -88,13 +88,19 @@ int fl_conf_only(const struct fl_conf_node *map, const char *const *known, struc
     size_t i;
     int rv = check_map(map, err);
 
-    for (i = 0; rv == FL_OK && i < fl_conf_size(map); i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < fl_conf_size(map); i++) {
         if (!key_is_listed(known, fl_conf_key(map, i))) {
             rv = fl_findings_keep(map->doc->all,
                                   unknown_entry(map, i, known, count_names(known), err), err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* Prefixes a bare message with the place of the node. */
@@ -166,7 +172,10 @@ static int apply_one(const struct fl_conf_node *node, const struct fl_opt_spec *
     } else {
         rv = fl__options_set(options, spec, fl_conf_text(node), &bare);
     }
-    return rv == FL_OK ? FL_OK : at_node(node, rv, &bare, err);
+    if (rv != FL_OK) {
+        return at_node(node, rv, &bare, err);
+    }
+    return FL_OK;
 }
 
 /* Known keys: those of the table and those of the caller, for the suggestion. */
@@ -204,9 +213,9 @@ static int check_required(const struct fl_conf_doc *doc, const struct fl_conf_no
     const struct fl_opt_spec *spec = fl_options_specs(options);
     const char *dot = where != NULL && where[0] != '\0' ? "." : "";
     char want[320];
-    int rv = FL_OK;
+    int rv;
 
-    for (; rv == FL_OK && spec->name != NULL; spec++) {
+    for (; spec->name != NULL; spec++) {
         if ((spec->flags & (unsigned)FL_OPT_REQUIRED) == 0 || (spec->flags & optional) != 0 ||
             fl_options_given(options, spec) || fl_conf_get(map, spec->name) != NULL)
         {
@@ -221,8 +230,11 @@ static int check_required(const struct fl_conf_doc *doc, const struct fl_conf_no
                             where != NULL ? where : "", dot, spec->name, want);
         }
         rv = fl_findings_keep(doc != NULL ? doc->all : NULL, rv, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map, const char *where,
@@ -239,7 +251,7 @@ int fl__conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map
     if (rv != FL_OK) {
         return fl_findings_keep(map->doc->all, rv, err);
     }
-    for (i = 0; rv == FL_OK && map != NULL && i < fl_conf_size(map); i++) {
+    for (i = 0; map != NULL && i < fl_conf_size(map); i++) {
         const char *key = fl_conf_key(map, i);
         const struct fl_opt_spec *spec = fl__opt_find(specs, key);
 
@@ -249,8 +261,11 @@ int fl__conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map
         rv = spec != NULL ? apply_one(fl_conf_at(map, i), spec, options, err)
                           : unknown_option(map, i, specs, others, err);
         rv = fl_findings_keep(map->doc->all, rv, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv == FL_OK ? check_required(doc, map, where, optional, options, err) : rv;
+    return check_required(doc, map, where, optional, options, err);
 }
 
 int fl_conf_apply(const struct fl_conf_doc *doc, const struct fl_conf_node *map, const char *where,
@@ -266,15 +281,18 @@ static int reference_add_cell(struct fl_buf *out, const char *text)
 {
     int rv = fl_buf_add(out, " ", 1);
 
-    for (; rv == FL_OK && *text != '\0'; text++) {
-        if (*text == '|') {
-            rv = fl_buf_add(out, "\\", 1);
-        }
-        if (rv == FL_OK) {
-            rv = fl_buf_add(out, *text == '\n' ? " " : text, 1);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (; *text != '\0'; text++) {
+        rv = *text == '|'    ? fl_buf_add(out, "\\|", 2)
+             : *text == '\n' ? fl_buf_add(out, " ", 1)
+                             : fl_buf_add(out, text, 1);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv == FL_OK ? fl_buf_add(out, " |", 2) : rv;
+    return fl_buf_add(out, " |", 2);
 }
 
 static const char *type_name(enum fl_opt_type type)
@@ -326,6 +344,9 @@ static int reference_add_row(const struct fl_opt_spec *spec, const char *prefix,
     char name[512];
     char range[512];
     char def[512] = "";
+    const char *const cells[] = {name, type_name(spec->type), required ? "required" : def, range,
+                                 spec->help != NULL ? spec->help : ""};
+    size_t i;
     int rv;
 
     (void)snprintf(name, sizeof(name), "`%s%s%s`", has_prefix ? prefix : "", has_prefix ? "." : "",
@@ -335,12 +356,16 @@ static int reference_add_row(const struct fl_opt_spec *spec, const char *prefix,
     }
     range_cell(spec, range, sizeof(range));
     rv = fl_buf_add(out, "|", 1);
-    rv = rv == FL_OK ? reference_add_cell(out, name) : rv;
-    rv = rv == FL_OK ? reference_add_cell(out, type_name(spec->type)) : rv;
-    rv = rv == FL_OK ? reference_add_cell(out, required ? "required" : def) : rv;
-    rv = rv == FL_OK ? reference_add_cell(out, range) : rv;
-    rv = rv == FL_OK ? reference_add_cell(out, spec->help != NULL ? spec->help : "") : rv;
-    return rv == FL_OK ? fl_buf_add(out, "\n", 1) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
+        rv = reference_add_cell(out, cells[i]);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return fl_buf_add(out, "\n", 1);
 }
 
 int fl_conf_reference(const struct fl_opt_spec *specs, const char *prefix, struct fl_buf *out)

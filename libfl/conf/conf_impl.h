@@ -88,9 +88,10 @@ int fl__opt_unknown(const char *what, const char *name, const char *const *known
                     struct fl_err *err);
 
 const struct fl_opt_spec *fl__opt_find(const struct fl_opt_spec *specs, const char *name);
-/* As fl_options_set() and fl_options_add(), with a bare message. */
+/* As fl_options_set(), with a bare message. */
 FL_MUST_CHECK int fl__options_set(struct fl_options *options, const struct fl_opt_spec *spec,
                                   const char *text, struct fl_err *err);
+/* Appends to a list, or sets a key of a map. The first call replaces the default. */
 FL_MUST_CHECK int fl__options_add(struct fl_options *options, const struct fl_opt_spec *spec,
                                   const char *key, const char *text, struct fl_err *err);
 /* Clears a list or map and marks it as given. */

@@ -70,19 +70,35 @@ static int copy_tree(struct fl_conf_doc *doc, const struct fl_conf_node *from,
     size_t i;
     int rv = fl__conf_node(doc, from->kind, parent, key, &node);
 
-    rv = rv == FL_OK ? copy_place(doc, node, from) : rv;
-    if (rv == FL_OK && from->text != NULL) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = copy_place(doc, node, from);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (from->text != NULL) {
         node->null = from->null;
         node->text = fl_str_dup(from->text);
         rv = node->text != NULL ? FL_OK : FL_ENOMEM;
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    for (i = 0; rv == FL_OK && i < from->n; i++) {
+    for (i = 0; i < from->n; i++) {
         const char *name = from->kind == FL_CONF_MAP ? from->keys[i] : NULL;
         struct fl_conf_node *child = NULL;
 
         rv = copy_tree(doc, from->all[i], node, name, &child);
-        rv = rv == FL_OK ? fl__conf_attach(node, name, child) : rv;
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = fl__conf_attach(node, name, child);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
+done:
     *ret = node;
     return rv;
 }
@@ -92,13 +108,18 @@ int fl_conf_copy(const struct fl_conf_doc *from, struct fl_conf_doc **ret)
     struct fl_conf_doc *doc = NULL;
     int rv = fl__conf_new(from->name, &doc);
 
-    rv = rv == FL_OK ? copy_tree(doc, from->root, NULL, NULL, &doc->root) : rv;
     if (rv != FL_OK) {
-        fl_conf_free(doc);
-        return FL_ENOMEM; /* A node of any document is within the limits. */
+        goto fail;
+    }
+    rv = copy_tree(doc, from->root, NULL, NULL, &doc->root);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = doc;
     return FL_OK;
+fail:
+    fl_conf_free(doc);
+    return FL_ENOMEM; /* A node of any document is within the limits. */
 }
 
 /* --- one value at a path --- */
@@ -143,7 +164,10 @@ static int put_entry(const struct change *c, struct fl_conf_node *map, const cha
     if (map->n >= FL__CONF_MAX_ENTRIES) {
         return edit_error(c, "more than %d entries in one section", FL__CONF_MAX_ENTRIES);
     }
-    return fl__conf_attach(map, key, node) == FL_OK ? FL_OK : edit_failed(c, FL_ENOMEM);
+    if (fl__conf_attach(map, key, node) != FL_OK) {
+        return edit_failed(c, FL_ENOMEM);
+    }
+    return FL_OK;
 }
 
 /* The section `key` of `map`, created when it is missing or empty. */
@@ -162,7 +186,10 @@ static int enter_section(const struct change *c, struct fl_conf_node *map, const
     }
     if (node == NULL || node->kind != FL_CONF_MAP) {
         rv = fl__conf_node(c->doc, FL_CONF_MAP, map, key, &node);
-        rv = rv == FL_OK ? copy_place(c->doc, node, c->value) : rv;
+        if (rv != FL_OK) {
+            return edit_failed(c, rv);
+        }
+        rv = copy_place(c->doc, node, c->value);
         if (rv != FL_OK) {
             return edit_failed(c, rv);
         }
@@ -204,7 +231,7 @@ int fl_conf_put(struct fl_conf_doc *doc, const char *path, const struct fl_conf_
     const char *rest = path;
     size_t below = tree_depth(value);
     size_t depth = 1;
-    int rv = FL_OK;
+    int rv;
 
     FL_REQUIRE(map->kind == FL_CONF_MAP);
     for (;; depth++) {
@@ -225,7 +252,10 @@ int fl_conf_put(struct fl_conf_doc *doc, const char *path, const struct fl_conf_
         }
     }
     rv = copy_tree(doc, value, map, key, &node);
-    return rv == FL_OK ? put_entry(&c, map, key, node) : edit_failed(&c, rv);
+    if (rv != FL_OK) {
+        return edit_failed(&c, rv);
+    }
+    return put_entry(&c, map, key, node);
 }
 
 void fl_conf_drop(struct fl_conf_doc *doc, const char *path)
@@ -279,10 +309,12 @@ int fl_conf_assign(struct fl_conf_doc *doc, const char *who, const char *text, s
         return fl_err_set(err, rv, "%s", fl_strerror(rv));
     }
     rv = fl__conf_build(value, equal + 1, strlen(equal + 1), /* bare= */ true, err);
-    if (rv == FL_OK) {
-        forget_lines(value);
-        rv = fl_conf_put(doc, path, value->root, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    forget_lines(value);
+    rv = fl_conf_put(doc, path, value->root, err);
+done:
     fl_conf_free(value);
     return rv;
 }

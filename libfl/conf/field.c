@@ -138,9 +138,9 @@ static int copy_items(const struct fl_opt_spec *spec, const union fl__opt_field 
                       union fl__opt_field *to)
 {
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < from->items.n; i++) {
+    for (i = 0; i < from->items.n; i++) {
         switch (spec->type) {
         case FL_OPT_MAP:
             rv = fl__field_put(spec, to, from->items.list.pairs[i].key,
@@ -153,8 +153,11 @@ static int copy_items(const struct fl_opt_spec *spec, const union fl__opt_field 
             rv = fl__field_put(spec, to, NULL, from->items.list.texts[i], 0);
             break;
         }
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__field_copy(const struct fl_opt_spec *spec, const union fl__opt_field *from,

@@ -82,7 +82,10 @@ static int add_item(const struct fl_opt_spec *spec, union fl__opt_field *field, 
     if (rv == FL_ELIMIT) {
         return fl_err_set(err, FL_ECONF, "more than %d items", FL__OPT_ITEMS_MAX);
     }
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%s", fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 /* Adds one "key=value" or "value" of a comma list, cut from `part` in place. */
@@ -119,15 +122,19 @@ static int set_list(const struct fl_opt_spec *spec, union fl__opt_field *field, 
     if (copy == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
-    while (rv == FL_OK && text[0] != '\0' && part != NULL) {
+    while (text[0] != '\0' && part != NULL) {
         char *comma = strchr(part, ',');
 
         if (comma != NULL) {
             *comma = '\0';
         }
         rv = add_list_item(spec, field, part, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
         part = comma != NULL ? comma + 1 : NULL;
     }
+done:
     free(copy);
     return rv;
 }
@@ -272,7 +279,10 @@ int fl_options_create(const struct fl_opt_spec *specs, struct fl_options **ret)
     size_t i;
     int rv = options_make(specs, &options);
 
-    for (i = 0; rv == FL_OK && i < options->n; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < options->n; i++) {
         union fl__opt_field fresh = {.items = {{NULL}, 0}};
 
         if (specs[i].def == NULL && specs[i].type != FL_OPT_STRING) {
@@ -287,13 +297,15 @@ int fl_options_create(const struct fl_opt_spec *specs, struct fl_options **ret)
         /* A default that its own row rejects is a bug in the table. */
         FL_REQUIRE(rv == FL_OK || rv == FL_ENOMEM);
         replace_field(options, &specs[i], &fresh, false);
-    }
-    if (rv != FL_OK) {
-        fl_options_free(options);
-        return rv;
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = options;
     return FL_OK;
+fail:
+    fl_options_free(options);
+    return rv;
 }
 
 int fl_options_copy(const struct fl_options *from, struct fl_options **ret)
@@ -302,20 +314,25 @@ int fl_options_copy(const struct fl_options *from, struct fl_options **ret)
     size_t i;
     int rv = options_make(from->specs, &options);
 
-    for (i = 0; rv == FL_OK && i < from->n; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < from->n; i++) {
         const struct fl_opt_spec *spec = &from->specs[i];
         const union fl__opt_field field = load_defaults(from, spec);
         union fl__opt_field fresh;
 
         rv = fl__field_copy(spec, &field, &fresh);
         replace_field(options, spec, &fresh, from->given[i]);
-    }
-    if (rv != FL_OK) {
-        fl_options_free(options);
-        return rv;
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = options;
     return FL_OK;
+fail:
+    fl_options_free(options);
+    return rv;
 }
 
 void fl_options_free(struct fl_options *options)
@@ -423,21 +440,8 @@ int fl_options_set(struct fl_options *options, const char *name, const char *tex
         return FL_ECONF;
     }
     rv = fl__options_set(options, spec, text, err);
-    return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "option '%s'", name);
-}
-
-int fl_options_add(struct fl_options *options, const char *name, const char *key, const char *text,
-                   struct fl_err *err)
-{
-    const struct fl_opt_spec *spec = find_or_say(options, name, err);
-    int rv;
-
-    if (spec == NULL) {
-        return FL_ECONF;
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "option '%s'", name);
     }
-    if (!fl__opt_is_list(spec->type)) {
-        return fl_err_set(err, FL_ECONF, "option '%s': takes one value, not a list", name);
-    }
-    rv = fl__options_add(options, spec, key, text, err);
-    return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "option '%s'", name);
+    return FL_OK;
 }

@@ -135,9 +135,6 @@ const void *fl_options_values(const struct fl_options *options);
  */
 FL_MUST_CHECK int fl_options_set(struct fl_options *options, const char *name, const char *text,
                                  struct fl_err *err);
-/* Appends to a list, or sets a key of a map. The first call replaces the default. */
-FL_MUST_CHECK int fl_options_add(struct fl_options *options, const char *name, const char *key,
-                                 const char *text, struct fl_err *err);
 
 /* For code that iterates over a table; `spec` is a row of fl_options_specs(). */
 

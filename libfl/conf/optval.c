@@ -211,7 +211,10 @@ static int parse_quantity(const struct fl_opt_spec *spec, const char *text, uint
         range.min = spec->min > 0.0 ? (uint64_t)spec->min : 0;
         range.max = spec->max < (double)FL_QUANTITY_MAX ? (uint64_t)spec->max : 0;
     }
-    return fl_quantity_read(&range, text, ret, err) == FL_OK ? FL_OK : FL_ECONF;
+    if (fl_quantity_read(&range, text, ret, err) != FL_OK) {
+        return FL_ECONF;
+    }
+    return FL_OK;
 }
 
 static int parse_enum(const struct fl_opt_spec *spec, const char *text, int64_t *ret,
@@ -265,10 +268,11 @@ int fl__opt_parse(const struct fl_opt_spec *spec, const char *text, struct fl__o
     case FL_OPT_DURATION:
     case FL_OPT_RATE:
         rv = parse_quantity(spec, text, &number.u, err);
-        if (rv == FL_OK) {
-            *ret = number;
+        if (rv != FL_OK) {
+            return rv;
         }
-        return rv;
+        *ret = number;
+        return FL_OK;
     case FL_OPT_ENUM:
         rv = parse_enum(spec, text, &number.i, err);
         break;

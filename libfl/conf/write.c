@@ -34,7 +34,10 @@ static int emit_event(struct writer *w, int made, yaml_event_t *event)
     if (yaml_emitter_emit(&w->emitter, event) != 0) {
         return FL_OK;
     }
-    return w->rv != FL_OK ? w->rv : FL_ENOMEM;
+    if (w->rv != FL_OK) {
+        return w->rv;
+    }
+    return FL_ENOMEM;
 }
 
 /* True for text that every YAML parser reads as that text; everything else is quoted. */
@@ -94,11 +97,20 @@ static int write_map(struct writer *w, const struct fl_conf_node *node)
         w, yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE),
         &event);
 
-    for (i = 0; rv == FL_OK && i < node->n; i++) {
-        rv = write_text(w, node->keys[i], is_plain_text(node->keys[i]));
-        rv = rv == FL_OK ? write_node(w, node->all[i]) : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? emit_event(w, yaml_mapping_end_event_initialize(&event), &event) : rv;
+    for (i = 0; i < node->n; i++) {
+        rv = write_text(w, node->keys[i], is_plain_text(node->keys[i]));
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = write_node(w, node->all[i]);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return emit_event(w, yaml_mapping_end_event_initialize(&event), &event);
 }
 
 static int write_list(struct writer *w, const struct fl_conf_node *node)
@@ -110,10 +122,16 @@ static int write_list(struct writer *w, const struct fl_conf_node *node)
     int rv =
         emit_event(w, yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, style), &event);
 
-    for (i = 0; rv == FL_OK && i < node->n; i++) {
-        rv = write_node(w, node->all[i]);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? emit_event(w, yaml_sequence_end_event_initialize(&event), &event) : rv;
+    for (i = 0; i < node->n; i++) {
+        rv = write_node(w, node->all[i]);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return emit_event(w, yaml_sequence_end_event_initialize(&event), &event);
 }
 
 static int write_node(struct writer *w, const struct fl_conf_node *node)
@@ -135,13 +153,22 @@ static int write_document(struct writer *w, const struct fl_conf_node *node)
     yaml_event_t event;
     int rv = emit_event(w, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
 
-    rv = rv == FL_OK
-             ? emit_event(w, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1),
-                          &event)
-             : rv;
-    rv = rv == FL_OK ? write_node(w, node) : rv;
-    rv = rv == FL_OK ? emit_event(w, yaml_document_end_event_initialize(&event, 1), &event) : rv;
-    return rv == FL_OK ? emit_event(w, yaml_stream_end_event_initialize(&event), &event) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = emit_event(w, yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = write_node(w, node);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = emit_event(w, yaml_document_end_event_initialize(&event, 1), &event);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return emit_event(w, yaml_stream_end_event_initialize(&event), &event);
 }
 
 int fl_conf_write(const struct fl_conf_node *node, struct fl_buf *out)

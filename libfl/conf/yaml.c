@@ -249,10 +249,11 @@ static int on_open_collection(struct builder *b, const yaml_event_t *event, enum
         return yaml_error(b, line, "a key must be a text");
     }
     rv = new_node(b, kind, &event->start_mark, &node);
-    if (rv == FL_OK) {
-        b->stack[b->depth++] = (struct frame){.node = node};
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    b->stack[b->depth++] = (struct frame){.node = node};
+    return FL_OK;
 }
 
 static int on_event(struct builder *b, const yaml_event_t *event)
@@ -289,9 +290,9 @@ static int on_event(struct builder *b, const yaml_event_t *event)
 static int run_parser(struct builder *b, const uint8_t *data, size_t len)
 {
     bool end = false;
-    int rv = FL_OK;
+    int rv;
 
-    while (rv == FL_OK && !end) {
+    while (!end) {
         yaml_event_t event;
 
         if (yaml_parser_parse(&b->parser, &event) == 0) {
@@ -300,8 +301,11 @@ static int run_parser(struct builder *b, const uint8_t *data, size_t len)
         end = event.type == YAML_STREAM_END_EVENT;
         rv = on_event(b, &event);
         yaml_event_delete(&event);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* An empty text is null, like a key without a value. */
