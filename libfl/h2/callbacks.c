@@ -10,7 +10,10 @@
 /* A frame or header ended the connection: the reason is what fl__h2_fail() recorded. */
 static int callback_result(int code)
 {
-    return code == FL_OK ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
+    if (code != FL_OK) {
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
+    }
+    return 0;
 }
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -47,7 +50,10 @@ static int on_header_field(nghttp2_session *session, const nghttp2_frame *frame,
         return 0;
     }
     rv = fl_call_recv_header(s->call, name, name_len, value, value_len);
-    return rv == FL_OK ? 0 : callback_result(fl__h2_fail(h2, rv));
+    if (rv != FL_OK) {
+        return callback_result(fl__h2_fail(h2, rv));
+    }
+    return 0;
 }
 
 static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id, const uint8_t *data,
@@ -149,6 +155,26 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
     return callback_result(h2->server ? fl__h2_count_reset(h2) : FL_OK);
 }
 
+/* What a reset by the server means (gRPC over HTTP/2, "HTTP2 Transport Mapping: Errors"). */
+static enum fl_grpc_status status_of_reset(uint32_t error_code)
+{
+    switch (error_code) {
+    case NGHTTP2_REFUSED_STREAM:
+        return FL_GRPC_UNAVAILABLE;
+    case NGHTTP2_CANCEL:
+        return FL_GRPC_CANCELLED;
+    case NGHTTP2_ENHANCE_YOUR_CALM:
+        return FL_GRPC_RESOURCE_EXHAUSTED;
+    case NGHTTP2_INADEQUATE_SECURITY:
+        return FL_GRPC_PERMISSION_DENIED;
+    case NGHTTP2_STREAM_CLOSED:
+    case NGHTTP2_HTTP_1_1_REQUIRED:
+        return FL_GRPC_UNKNOWN;
+    default:
+        return FL_GRPC_INTERNAL;
+    }
+}
+
 static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error_code,
                            void *user_data)
 {
@@ -164,8 +190,7 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error_
     if (h2->server) {
         fl_call_closed(s->call, FL_GRPC_CANCELLED, "the client has reset the call");
     } else {
-        fl_call_closed(s->call, fl__h2_status_of_reset(error_code),
-                       nghttp2_http2_strerror(error_code));
+        fl_call_closed(s->call, status_of_reset(error_code), nghttp2_http2_strerror(error_code));
     }
     return 0;
 }

@@ -1,33 +1,6 @@
 /* The client's side of a session: sends requests. */
-#include <stdio.h>
-#include <string.h>
-
 #include "libfl/h2/h2_session_impl.h"
 #include "libfl/rpc/headers.h"
-
-int fl_h2_client_create(const struct fl_h2_setup *setup, struct fl_h2 **ret)
-{
-    return fl__h2_create(setup, /* server= */ false, ret);
-}
-
-enum fl_grpc_status fl__h2_status_of_reset(uint32_t error_code)
-{
-    switch (error_code) {
-    case NGHTTP2_REFUSED_STREAM:
-        return FL_GRPC_UNAVAILABLE;
-    case NGHTTP2_CANCEL:
-        return FL_GRPC_CANCELLED;
-    case NGHTTP2_ENHANCE_YOUR_CALM:
-        return FL_GRPC_RESOURCE_EXHAUSTED;
-    case NGHTTP2_INADEQUATE_SECURITY:
-        return FL_GRPC_PERMISSION_DENIED;
-    case NGHTTP2_STREAM_CLOSED:
-    case NGHTTP2_HTTP_1_1_REQUIRED:
-        return FL_GRPC_UNKNOWN;
-    default:
-        return FL_GRPC_INTERNAL;
-    }
-}
 
 static int client_submit(struct fl_h2 *h2, struct h2_stream *s, const char *path,
                          const char *timeout)

@@ -55,11 +55,14 @@ static int out_copy(struct fl_h2 *h2, const uint8_t *data, size_t len)
 {
     int rv = fl_segq_reserve(&h2->out, 1);
 
-    if (rv == FL_OK && len > h2->page_left) {
-        rv = new_page(h2, len > FL_PAGE_BYTES ? len : FL_PAGE_BYTES);
-    }
     if (rv != FL_OK) {
         return rv;
+    }
+    if (len > h2->page_left) {
+        rv = new_page(h2, len > FL_PAGE_BYTES ? len : FL_PAGE_BYTES);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     (void)memcpy(h2->page_next, data, len);
     fl_segq_push(&h2->out, h2->page_next, len, h2->page, 0);
@@ -169,15 +172,18 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
     rv = out_copy(h2, framehd, FL_H2_FRAME_HEAD);
-    if (rv == FL_OK) {
-        rv = fl_call_out_take(s->call, &h2->out, length, (uint32_t)s->id);
-    }
     if (rv != FL_OK) {
-        (void)fl__h2_fail(h2, rv);
-        return NGHTTP2_ERR_CALLBACK_FAILURE;
+        goto fail;
+    }
+    rv = fl_call_out_take(s->call, &h2->out, length, (uint32_t)s->id);
+    if (rv != FL_OK) {
+        goto fail;
     }
     fl__h2_bulk_sent(s, length);
     return 0;
+fail:
+    (void)fl__h2_fail(h2, rv);
+    return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
 static int on_frame_send(nghttp2_session *session, const nghttp2_frame *frame, void *user_data)
@@ -340,7 +346,10 @@ int fl_h2_output(struct fl_h2 *h2, struct iovec *iov, int max)
         n++;
     }
     /* A failed connection still sends its final frames. */
-    return n > 0 || h2->code == FL_OK ? n : h2->code;
+    if (n == 0 && h2->code != FL_OK) {
+        return h2->code;
+    }
+    return n;
 }
 
 void fl_h2_sent(struct fl_h2 *h2, size_t n)

@@ -1,54 +1,10 @@
-/* The server's side of a session: receives requests, sends response headers and trailers. */
+/* The server's side of a session: receives requests, sends response headers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libfl/h2/h2_session_impl.h"
 #include "libfl/rpc/headers.h"
-
-int fl_h2_server_create(const struct fl_h2_setup *setup, struct fl_h2 **ret)
-{
-    FL_REQUIRE(setup->methods != NULL);
-    return fl__h2_create(setup, /* server= */ true, ret);
-}
-
-/* nghttp2 declares its input without const and copies it. */
-nghttp2_nv fl__h2_nv(const char *name, const char *value)
-{
-    return (nghttp2_nv){.name = (uint8_t *)(uintptr_t)name,
-                        .namelen = strlen(name),
-                        .value = (uint8_t *)(uintptr_t)value,
-                        .valuelen = strlen(value),
-                        .flags = NGHTTP2_NV_FLAG_NONE};
-}
-
-int fl__h2_submit_status(struct fl_h2 *h2, const struct h2_stream *s, unsigned http_status,
-                         enum fl_grpc_status status, const char *message)
-{
-    char http_text[12];
-    char status_text[12];
-    nghttp2_nv nv[5];
-    size_t n = 0;
-    int rv;
-
-    (void)snprintf(http_text, sizeof(http_text), "%u", http_status);
-    (void)snprintf(status_text, sizeof(status_text), "%u", (unsigned)status);
-    if (!s->submitted) {
-        nv[n++] = fl__h2_nv(":status", http_text);
-        nv[n++] = fl__h2_nv("content-type", FL_GRPC_CONTENT_TYPE);
-        nv[n++] = fl__h2_nv("grpc-accept-encoding", "identity");
-    }
-    nv[n++] = fl__h2_nv("grpc-status", status_text);
-    if (message != NULL) {
-        nv[n++] = fl__h2_nv("grpc-message", message);
-    }
-    if (s->submitted) {
-        rv = nghttp2_submit_trailer(h2->session, s->id, nv, n);
-    } else {
-        rv = nghttp2_submit_response(h2->session, s->id, nv, n, NULL);
-    }
-    return fl__h2_check(h2, rv);
-}
 
 /* Rejects a request before its method sees it. */
 static int reject_request(struct fl_h2 *h2, struct h2_stream *s, unsigned http_status,
@@ -133,10 +89,13 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
         return fl__h2_submit_status(h2, s, 200, status, message);
     }
     rv = submit_headers(h2, s);
-    if (rv == FL_OK && end) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (end) {
         fl_call_recv_end(s->call);
     }
-    return rv != FL_OK ? rv : h2->code;
+    return h2->code;
 }
 
 void fl_h2_expel(struct fl_h2 *h2, const char *why)

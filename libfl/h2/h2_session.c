@@ -6,59 +6,10 @@
 #include "libfl/h2/h2_session_impl.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "libfl/base/str.h"
 
-/* Frames without content, per allowed reset: gRPC peers ping a few times a second. */
-#define FL_IDLE_FRAMES_PER_RESET 10
-#define FL_RATE_MS               1000
-
-int fl__h2_fail(struct fl_h2 *h2, int code)
-{
-    if (h2->code == FL_OK) {
-        h2->code = code;
-    }
-    return h2->code;
-}
-
-int fl__h2_check(struct fl_h2 *h2, int nghttp2_code)
-{
-    switch (nghttp2_code) {
-    case 0:
-        return FL_OK;
-    case NGHTTP2_ERR_NOMEM:
-        return fl__h2_fail(h2, FL_ENOMEM);
-    case NGHTTP2_ERR_FLOODED:
-        return fl__h2_fail(h2, FL_ELIMIT);
-    case NGHTTP2_ERR_CALLBACK_FAILURE: /* the callback has recorded the error */
-    case NGHTTP2_ERR_BAD_CLIENT_MAGIC:
-        return fl__h2_fail(h2, FL_EPROTO);
-    default:
-        /* Below NGHTTP2_ERR_FATAL only the deletion of the session is allowed. */
-        return nghttp2_code < NGHTTP2_ERR_FATAL ? fl__h2_fail(h2, FL_EPROTO) : FL_ESTATE;
-    }
-}
-
-static void session_wake(struct fl_h2 *h2, bool *flag)
-{
-    if (!*flag && !h2->freeing) {
-        *flag = true;
-        if (h2->wake != NULL) {
-            h2->wake(h2->ctx);
-        }
-    }
-}
-
-void fl__h2_wake_output(struct fl_h2 *h2)
-{
-    session_wake(h2, &h2->woken_output);
-}
-
-void fl__h2_wake_dispatch(struct fl_h2 *h2)
-{
-    session_wake(h2, &h2->woken_dispatch);
-}
+#define FL_RATE_MS 1000
 
 static int create_session(struct fl_h2 *h2)
 {
@@ -135,7 +86,7 @@ static int submit_settings(struct fl_h2 *h2)
     return rv == 0 ? FL_OK : FL_ENOMEM;
 }
 
-int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **ret)
+static int session_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **ret)
 {
     struct fl_h2 *h2 = calloc(1, sizeof(*h2));
     int rv = FL_ENOMEM;
@@ -162,15 +113,18 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
         goto fail;
     }
     rv = fl__h2_bulk_new(server ? 0 : setup->limits.send_rate, &h2->sends);
-    if (rv == FL_OK) {
-        rv = fl__h2_bulk_new(server ? 0 : setup->limits.take_rate, &h2->takes);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    if (rv == FL_OK) {
-        rv = create_session(h2);
+    rv = fl__h2_bulk_new(server ? 0 : setup->limits.take_rate, &h2->takes);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    if (rv == FL_OK) {
-        rv = submit_settings(h2);
+    rv = create_session(h2);
+    if (rv != FL_OK) {
+        goto fail;
     }
+    rv = submit_settings(h2);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -179,6 +133,33 @@ int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **r
 fail:
     fl_h2_free(h2);
     return rv;
+}
+
+int fl_h2_server_create(const struct fl_h2_setup *setup, struct fl_h2 **ret)
+{
+    FL_REQUIRE(setup->methods != NULL);
+    return session_create(setup, /* server= */ true, ret);
+}
+
+int fl_h2_client_create(const struct fl_h2_setup *setup, struct fl_h2 **ret)
+{
+    return session_create(setup, /* server= */ false, ret);
+}
+
+void fl_h2_dispatch(struct fl_h2 *h2)
+{
+    struct h2_stream *s;
+
+    FL_REQUIRE(h2->depth == 0);
+    h2->woken_dispatch = false;
+    h2->depth++;
+    while ((s = FL_LIST_FIRST(&h2->due, struct h2_stream, due)) != NULL) {
+        fl_list_remove(&s->due);
+        if (fl_call_dispatch(s->call)) {
+            fl__h2_stream_free(s);
+        }
+    }
+    h2->depth--;
 }
 
 void fl_h2_free(struct fl_h2 *h2)
@@ -195,7 +176,7 @@ void fl_h2_free(struct fl_h2 *h2)
     FL_LIST_FOREACH (s, &h2->all, struct h2_stream, all) {
         fl_call_closed(s->call, FL_GRPC_UNAVAILABLE, "the connection is closed");
     }
-    fl__h2_deliver(h2);
+    fl_h2_dispatch(h2);
     FL_REQUIRE(fl_list_is_empty(&h2->all));
     nghttp2_session_del(h2->session);
     fl__h2_output_done(h2);
@@ -224,46 +205,8 @@ int fl_h2_recv(struct fl_h2 *h2, const void *data, size_t len)
     h2->depth--;
     /* Answers to received frames; a GOAWAY for a broken connection is detected here. */
     fl__h2_pump(h2, /* data= */ false);
-    fl__h2_deliver(h2);
+    fl_h2_dispatch(h2);
     return h2->code;
-}
-
-void fl__h2_deliver(struct fl_h2 *h2)
-{
-    struct h2_stream *s;
-
-    FL_REQUIRE(h2->depth == 0);
-    h2->woken_dispatch = false;
-    h2->depth++;
-    while ((s = FL_LIST_FIRST(&h2->due, struct h2_stream, due)) != NULL) {
-        fl_list_remove(&s->due);
-        if (fl_call_dispatch(s->call)) {
-            fl__h2_stream_free(s);
-        }
-    }
-    h2->depth--;
-}
-
-void fl_h2_dispatch(struct fl_h2 *h2)
-{
-    fl__h2_deliver(h2);
-}
-
-static int count_events(struct fl_h2 *h2, uint32_t *counter, uint64_t limit)
-{
-    *counter += 1;
-    return *counter > limit ? fl__h2_fail(h2, FL_ELIMIT) : FL_OK;
-}
-
-int fl__h2_count_reset(struct fl_h2 *h2)
-{
-    return count_events(h2, &h2->resets, h2->conn.limits.resets);
-}
-
-int fl__h2_count_idle(struct fl_h2 *h2)
-{
-    return count_events(h2, &h2->idle_frames,
-                        (uint64_t)h2->conn.limits.resets * FL_IDLE_FRAMES_PER_RESET);
 }
 
 /* The time is known at ticks only: the second begins with the first tick after an event. */
@@ -291,7 +234,7 @@ void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms)
     FL_LIST_FOREACH (s, &h2->all, struct h2_stream, all) {
         fl_call_tick(s->call, now_ms);
     }
-    fl__h2_deliver(h2);
+    fl_h2_dispatch(h2);
 }
 
 uint64_t fl_h2_deadline(const struct fl_h2 *h2)

@@ -97,19 +97,20 @@ struct fl_h2 {
     uint32_t idle_frames; /* frames that cause work and carry no data */
 };
 
-/* h2_session.c */
-FL_MUST_CHECK int fl__h2_create(const struct fl_h2_setup *setup, bool server, struct fl_h2 **ret);
+/* h2_state.c */
 /* Records the first fatal error, a code of ours. Returns it. */
 int fl__h2_fail(struct fl_h2 *h2, int code);
 /* Translates nghttp2's code; a fatal one fails the connection. */
 int fl__h2_check(struct fl_h2 *h2, int nghttp2_code);
 void fl__h2_wake_output(struct fl_h2 *h2);
 void fl__h2_wake_dispatch(struct fl_h2 *h2);
-/* Runs due callbacks and frees calls that have ended. */
-void fl__h2_deliver(struct fl_h2 *h2);
 /* Counts abuse; FL_ELIMIT when the limit per second is exceeded. */
 int fl__h2_count_reset(struct fl_h2 *h2);
 int fl__h2_count_idle(struct fl_h2 *h2);
+nghttp2_nv fl__h2_nv(const char *name, const char *value);
+/* Submits a status as trailers, or as the whole reply when headers were not sent. */
+int fl__h2_submit_status(struct fl_h2 *h2, const struct h2_stream *s, unsigned http_status,
+                         enum fl_grpc_status status, const char *message);
 
 /* callbacks.c */
 void fl__h2_set_callbacks(nghttp2_session_callbacks *cbs);
@@ -152,13 +153,5 @@ ssize_t fl__h2_read_cb(nghttp2_session *session, int32_t id, uint8_t *buf, size_
 /* h2_server.c */
 /* The headers of a request are complete. */
 int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end);
-/* Submits a status as trailers, or as the whole reply when headers were not sent. */
-int fl__h2_submit_status(struct fl_h2 *h2, const struct h2_stream *s, unsigned http_status,
-                         enum fl_grpc_status status, const char *message);
-nghttp2_nv fl__h2_nv(const char *name, const char *value);
-
-/* h2_client.c */
-/* What a reset by the server means (gRPC over HTTP/2, "HTTP2 Transport Mapping: Errors"). */
-enum fl_grpc_status fl__h2_status_of_reset(uint32_t error_code);
 
 #endif
