@@ -51,8 +51,12 @@ static int csv_end_line(struct fl_csv *csv)
         rv = csv_pass(csv, csv->comment);
     } else if (!csv_is_blank(csv)) {
         rv = csv_end_field(csv);
-        rv = rv == FL_OK ? csv->row(csv->ctx) : rv;
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = csv->row(csv->ctx);
     }
+done:
     csv->line++;
     csv->col = 0;
     csv->len = 0;
@@ -81,10 +85,10 @@ static size_t csv_plain(const char *text, size_t len)
 int fl_csv_feed(struct fl_csv *csv, const char *text, size_t len)
 {
     size_t i = !csv->begun && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    int rv = FL_OK;
+    int rv;
 
     csv->begun = true;
-    while (i < len && rv == FL_OK) {
+    while (i < len) {
         size_t n = csv_plain(text + i, len - i);
 
         csv_collect(csv, text + i, n);
@@ -92,6 +96,7 @@ int fl_csv_feed(struct fl_csv *csv, const char *text, size_t len)
         if (i == len) {
             break;
         }
+        rv = FL_OK;
         if (text[i] == '\n') {
             rv = csv_end_line(csv);
         } else if (text[i] == ',' && !csv->in_comment) {
@@ -101,9 +106,12 @@ int fl_csv_feed(struct fl_csv *csv, const char *text, size_t len)
                 csv->in_comment || (text[i] == '#' && csv->comment != NULL && csv_is_blank(csv));
             csv_collect(csv, text + i, 1);
         }
+        if (rv != FL_OK) {
+            return rv;
+        }
         i++;
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_csv_end(struct fl_csv *csv)

@@ -121,20 +121,23 @@ int fl_fs_mkdirs(const char *path, struct fl_err *err)
     char part[FL_FS_PATH_MAX];
     struct stat st;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     if (strlen(path) >= sizeof(part)) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
     }
     (void)memcpy(part, path, strlen(path) + 1);
-    for (i = 1; rv == FL_OK && part[i] != '\0'; i++) {
+    for (i = 1; part[i] != '\0'; i++) {
         if (part[i] == '/') {
             part[i] = '\0';
             rv = fs_make_folder(part, err);
             part[i] = '/';
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    rv = rv == FL_OK ? fs_make_folder(part, err) : rv;
+    rv = fs_make_folder(part, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -291,15 +294,21 @@ int fl_fs_replace(const char *path, const void *data, size_t len, bool sync, str
     } else if (sync && fs_fsync(fd) != 0) {
         rv = fs_fail(err, "cannot sync", tmp);
     }
-    if (close(fd) != 0 && rv == FL_OK) {
-        rv = fs_fail(err, "cannot close", tmp);
-    }
-    if (rv == FL_OK) {
-        rv = fl_fs_publish(tmp, path, sync, err);
-    }
     if (rv != FL_OK) {
-        (void)unlink(tmp);
+        (void)close(fd);
+        goto fail;
     }
+    if (close(fd) != 0) {
+        rv = fs_fail(err, "cannot close", tmp);
+        goto fail;
+    }
+    rv = fl_fs_publish(tmp, path, sync, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    (void)unlink(tmp);
     return rv;
 }
 
@@ -322,9 +331,13 @@ int fl_fs_each(const char *folder, fl_fs_each_cb *cb, void *ctx, struct fl_err *
     if (d == NULL) {
         return errno == ENOENT ? FL_OK : fs_fail(err, "cannot open folder", folder);
     }
-    while (rv == FL_OK && (entry = readdir(d)) != NULL) {
+    while ((entry = readdir(d)) != NULL) {
         rv = cb(ctx, folder, entry->d_name, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
+done:
     (void)closedir(d);
     return rv;
 }
@@ -345,8 +358,16 @@ static int remove_one(void *ctx, const char *folder, const char *name, struct fl
         return FL_OK;
     }
     rv = fl_fs_join(path, sizeof(path), folder, name);
-    rv = rv == FL_OK ? fl_fs_remove(path) : rv;
-    if (rv != FL_OK && r->first == FL_OK) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_fs_remove(path);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    if (r->first == FL_OK) {
         r->first =
             fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", name, folder, fl_strerror(rv));
     }
@@ -358,7 +379,10 @@ int fl_fs_remove_each(const char *folder, fl_fs_goes_cb *goes, const void *ctx, 
     struct removal r = {.goes = goes, .ctx = ctx, .first = FL_OK};
     int rv = fl_fs_each(folder, remove_one, &r, err);
 
-    return rv == FL_OK ? r.first : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return r.first;
 }
 
 int fl_fs_lock_dir(const char *dir, int *ret_fd, struct fl_err *err)

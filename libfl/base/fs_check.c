@@ -105,7 +105,10 @@ int fl_fs_check_folder(const char *path, struct fl_err *err)
         go_up(at);
     }
     rv = check_existing(at, "create a folder", err);
-    return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "cannot make '%s'", path);
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "cannot make '%s'", path);
+    }
+    return FL_OK;
 }
 
 int fl_fs_check_place(const char *path, struct fl_err *err)

@@ -107,10 +107,8 @@ int fl_grpc_connect(const struct fl_grpc_channel_setup *setup, struct fl_grpc_ch
         return fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
     }
     rv = fl__link_init(&channel->link, setup->loop, &ops);
-    if (rv == FL_OK) {
-        channel->authority = authority_of(setup->address);
-    }
-    if (channel->authority == NULL) {
+    channel->authority = authority_of(setup->address);
+    if (rv != FL_OK || channel->authority == NULL) {
         rv = fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
         goto fail;
     }

@@ -37,19 +37,28 @@ struct fl_grpc_builtin {
     unsigned n_watching; /* watchers whose request has arrived */
 };
 
+/* The peer is gone after FL_ECLOSED. */
+static void refuse_reply(struct fl_call *call, int rv, const char *reason)
+{
+    if (rv == FL_ENOMEM || rv == FL_ELIMIT) {
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, reason);
+    } else if (rv != FL_OK && rv != FL_ECLOSED) {
+        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, reason);
+    }
+}
+
 /* Sends what was encoded with `rv`, or ends the call with the error. */
 static void send_reply(struct fl_call *call, int rv, const struct fl_buf *out, const char *reason)
 {
     struct fl_piece piece = {.data = out->data, .len = out->len};
 
-    if (rv == FL_OK) {
-        rv = fl_call_send(call, &piece, 1);
-        reason = "the peer does not read the answers";
+    if (rv != FL_OK) {
+        refuse_reply(call, rv, reason);
+        return;
     }
-    if (rv == FL_ENOMEM || rv == FL_ELIMIT) {
-        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, reason);
-    } else if (rv != FL_OK && rv != FL_ECLOSED) {
-        fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, reason);
+    rv = fl_call_send(call, &piece, 1);
+    if (rv != FL_OK) {
+        refuse_reply(call, rv, "the peer does not read the answers");
     }
 }
 

@@ -272,11 +272,12 @@ int fl__link_start(struct fl__link *link, const char *peer, struct fl_h2_setup *
     setup->wake = on_session_wake;
     setup->ctx = link;
     rv = server ? fl_h2_server_create(setup, &link->h2) : fl_h2_client_create(setup, &link->h2);
-    if (rv == FL_OK) {
-        fl__pacing_init(&link->pace, fl_loop_now(link->loop));
-        fl_h2_set_pacing(link->h2, link->pace.value);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl__pacing_init(&link->pace, fl_loop_now(link->loop));
+    fl_h2_set_pacing(link->h2, link->pace.value);
+    return FL_OK;
 }
 
 void fl__link_drain(struct fl__link *link, uint32_t grace_ms)

@@ -65,14 +65,29 @@ static int exact_add_object(struct fl_buf *out, const json_t *value, int depth)
     size_t i = 0;
     int rv = fl_buf_printf(out, "{");
 
-    while (rv == FL_OK && it != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    while (it != NULL) {
         rv = exact_begin_member(out, i++, depth + 1);
-        rv = rv == FL_OK ? fl_json_add_text(out, json_object_iter_key(it)) : rv;
-        rv = rv == FL_OK ? fl_buf_printf(out, ": ") : rv;
-        rv = rv == FL_OK ? exact_add(out, json_object_iter_value(it), depth + 1) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_json_add_text(out, json_object_iter_key(it));
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_buf_printf(out, ": ");
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = exact_add(out, json_object_iter_value(it), depth + 1);
+        if (rv != FL_OK) {
+            return rv;
+        }
         it = json_object_iter_next((json_t *)(uintptr_t)value, it);
     }
-    return rv == FL_OK ? exact_end_members(out, i, depth, '}') : rv;
+    return exact_end_members(out, i, depth, '}');
 }
 
 static int exact_add_array(struct fl_buf *out, const json_t *value, int depth)
@@ -81,11 +96,20 @@ static int exact_add_array(struct fl_buf *out, const json_t *value, int depth)
     size_t i;
     int rv = fl_buf_printf(out, "[");
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = exact_begin_member(out, i, depth + 1);
-        rv = rv == FL_OK ? exact_add(out, json_array_get(value, i), depth + 1) : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? exact_end_members(out, n, depth, ']') : rv;
+    for (i = 0; i < n; i++) {
+        rv = exact_begin_member(out, i, depth + 1);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = exact_add(out, json_array_get(value, i), depth + 1);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return exact_end_members(out, n, depth, ']');
 }
 
 static int exact_add(struct fl_buf *out, const json_t *value, int depth)
@@ -123,5 +147,8 @@ int fl_json_add(struct fl_buf *out, const json_t *value)
 {
     int rv = exact_add(out, value, 0);
 
-    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_buf_printf(out, "\n");
 }

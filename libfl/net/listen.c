@@ -172,12 +172,15 @@ static int clear_old_socket(const char *path, struct fl_err *err)
     bool old = false;
     int rv = examine_socket(path, &old, err);
 
-    if (rv == FL_OK && old && unlink(path) != 0 && errno != ENOENT) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (old && unlink(path) != 0 && errno != ENOENT) {
         return fl_err_set(err, fl_err_from_errno(errno),
                           "cannot listen on unix:%s: the stale socket file cannot be removed: %s",
                           path, strerror(errno));
     }
-    return rv;
+    return FL_OK;
 }
 
 /* Takes the descriptor; on error it is closed. */

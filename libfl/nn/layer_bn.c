@@ -43,8 +43,8 @@ static int bn_params(struct fl__layer *layer, struct fl_layout *layout, size_t i
     static const char *const names[N_TENSORS] = {"weight", "bias", "running_mean", "running_var"};
     char unit[FL_NAME_MAX];
     char tensor[48];
-    int rv = FL_OK;
     size_t i;
+    int rv;
 
     if (fl_layout_units(layout) == 0) {
         return fl_err_set(err, FL_ECONF,
@@ -54,12 +54,15 @@ static int bn_params(struct fl__layer *layer, struct fl_layout *layout, size_t i
     (void)snprintf(unit, sizeof(unit), "%s",
                    fl_layout_unit(layout, fl_layout_units(layout) - 1)->name);
     layer->tensor = fl_layout_tensors(layout);
-    for (i = 0; i < N_TENSORS && rv == FL_OK; i++) {
+    for (i = 0; i < N_TENSORS; i++) {
         (void)snprintf(tensor, sizeof(tensor), "bn%zu.%s", index, names[i]);
         rv = fl_layout_add(layout, unit, tensor, &layer->is.bn.c, 1, i >= MEAN, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     layer->n_block = N_TENSORS * fl__layer_padded(layer->is.bn.c);
-    return rv;
+    return FL_OK;
 }
 
 static void bn_forward(const struct fl__layer *layer, const struct fl__pass *pass,

@@ -136,13 +136,17 @@ static int conv_params(struct fl__layer *layer, struct fl_layout *layout, size_t
     (void)snprintf(unit, sizeof(unit), "conv%zu", index);
     (void)snprintf(tensor, sizeof(tensor), "conv%zu.weight", index);
     rv = fl_layout_add(layout, unit, tensor, dims, 4, false, err);
-    if (rv == FL_OK) {
-        (void)snprintf(tensor, sizeof(tensor), "conv%zu.bias", index);
-        rv = fl_layout_add(layout, unit, tensor, dims, 1, false, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)snprintf(tensor, sizeof(tensor), "conv%zu.bias", index);
+    rv = fl_layout_add(layout, unit, tensor, dims, 1, false, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     layer->macs = (double)fl_conv_weights(conv) * (double)(conv->oh * conv->ow);
     layer->n_block = fl__layer_padded(fl_conv_weights(conv)) + fl__layer_padded(conv->k);
-    return rv;
+    return FL_OK;
 }
 
 static void conv_forward(const struct fl__layer *layer, const struct fl__pass *pass,

@@ -65,14 +65,18 @@ static int dense_params(struct fl__layer *layer, struct fl_layout *layout, size_
     (void)snprintf(unit, sizeof(unit), "fc%zu", index);
     (void)snprintf(tensor, sizeof(tensor), "fc%zu.weight", index);
     rv = fl_layout_add(layout, unit, tensor, dims, 2, false, err);
-    if (rv == FL_OK) {
-        (void)snprintf(tensor, sizeof(tensor), "fc%zu.bias", index);
-        rv = fl_layout_add(layout, unit, tensor, dims, 1, false, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)snprintf(tensor, sizeof(tensor), "fc%zu.bias", index);
+    rv = fl_layout_add(layout, unit, tensor, dims, 1, false, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     layer->macs = (double)layer->in.c * (double)layer->is.width;
     layer->n_block =
         fl__layer_padded(layer->in.c * layer->is.width) + fl__layer_padded(layer->is.width);
-    return rv;
+    return FL_OK;
 }
 
 static void dense_forward(const struct fl__layer *layer, const struct fl__pass *pass,

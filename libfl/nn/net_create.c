@@ -67,7 +67,10 @@ static int parse_layer(struct fl__layer *layer, const char *text, struct fl_err 
         if (strlen(kinds[i]->word) == len && strncmp(kinds[i]->word, text, len) == 0) {
             layer->ops = kinds[i];
             rv = layer->ops->parse(layer, args, err);
-            return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "expected '%s'", layer->ops->usage);
+            if (rv != FL_OK) {
+                return fl_err_wrap(err, rv, "expected '%s'", layer->ops->usage);
+            }
+            return FL_OK;
         }
     }
     return unknown_layer(text, err);
@@ -181,7 +184,7 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
                         struct fl_err *err)
 {
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     net->inputs = fl__shape_count(&shape);
     shape.raw = !shape.flat && net->layers[0].ops == &fl__layer_flatten;
@@ -197,30 +200,38 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
         layer->max_batch = net->max_batch;
         layer->kernels = spec->kernels != NULL ? spec->kernels : fl_kernels_best();
         rv = layer->ops->shape(layer, next, err);
-        if (rv == FL_OK) {
-            rv = check_output(&layer->out, err);
+        if (rv != FL_OK) {
+            goto fail;
         }
-        if (rv == FL_OK && layer->ops->params != NULL) {
+        rv = check_output(&layer->out, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        if (layer->ops->params != NULL) {
             net->first = net->first < i ? net->first : i;
             layer->offset = net->n_block;
             rv = layer->ops->params(layer, net->layout, index_of_kind(net, i), err);
+            if (rv != FL_OK) {
+                goto fail;
+            }
             net->n_block += layer->n_block;
         }
-        if (rv == FL_OK && fl_layout_count(net->layout) > MAX_PARAMS) {
+        if (fl_layout_count(net->layout) > MAX_PARAMS) {
             rv = fl_err_set(err, FL_ECONF, "the network has more than 2^28 parameters");
-        }
-        if (rv != FL_OK) {
-            return net_name_layer(i, spec->layers[i], rv == FL_ENOMEM ? rv : FL_ECONF, err);
+            goto fail;
         }
         shape = layer->out;
     }
     net_fuse_pool_masks(net);
     net->classes = shape.c;
     if (net->classes < 2) {
+        i = net->n_layers - 1;
         rv = fl_err_set(err, FL_ECONF, "a network needs at least two classes");
-        return net_name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
+        goto fail;
     }
     return fl_layout_finish(net->layout, err);
+fail:
+    return net_name_layer(i, spec->layers[i], rv == FL_ENOMEM ? rv : FL_ECONF, err);
 }
 
 static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
@@ -230,7 +241,10 @@ static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, s
     struct fl_net *net = NULL;
     int rv = check_input(spec, &input, err);
 
-    rv = rv == FL_OK ? fl_gemm_init(err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_gemm_init(err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -249,21 +263,25 @@ static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, s
     rv = net->layers == NULL ? FL_ENOMEM : fl_layout_create(&net->layout);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "%s", fl_strerror(rv));
-    } else {
-        rv = parse_layers(net, spec, err);
+        goto fail;
     }
-    if (rv == FL_OK) {
-        rv = shape_layers(net, spec, input, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__net_take_memory(net, err);
-    }
+    rv = parse_layers(net, spec, err);
     if (rv != FL_OK) {
-        fl_net_free(net);
-        return rv;
+        goto fail;
+    }
+    rv = shape_layers(net, spec, input, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl__net_take_memory(net, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = net;
     return FL_OK;
+fail:
+    fl_net_free(net);
+    return rv;
 }
 
 int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,

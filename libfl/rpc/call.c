@@ -123,8 +123,11 @@ int fl_call_charge(struct fl_call *call, size_t n)
 {
     int rv = fl_account_take(&call->conn->account, n);
 
-    call->extra += rv == FL_OK ? n : 0;
-    return rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    call->extra += n;
+    return FL_OK;
 }
 
 void fl_call_discharge(struct fl_call *call, size_t n)

@@ -77,19 +77,20 @@ int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
         return FL_ECLOSED;
     }
     rv = measure_message(pieces, n, &size);
-    if (rv == FL_OK) {
-        rv = admit_message(call, &size);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = admit_message(call, &size);
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_segq_reserve(&call->out, n + 1);
-    if (rv == FL_OK) {
-        rv = fl_blob_create(FL_FRAME_PREFIX + size.copied, &blob);
-    }
     if (rv != FL_OK) {
-        take_back(call, size.cost);
-        return rv;
+        goto fail;
+    }
+    rv = fl_blob_create(FL_FRAME_PREFIX + size.copied, &blob);
+    if (rv != FL_OK) {
+        goto fail;
     }
     fill = fl_blob_fill(blob);
     fl_frame_prefix(fill, (uint32_t)(size.total - FL_FRAME_PREFIX));
@@ -113,6 +114,9 @@ int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
     call->was_full = call->was_full || call->queued > call->queue_bytes / 2;
     call->conn->ops->output(call->stream);
     return FL_OK;
+fail:
+    take_back(call, size.cost);
+    return rv;
 }
 
 size_t fl_call_out_bytes(const struct fl_call *call)

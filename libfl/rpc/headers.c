@@ -188,6 +188,11 @@ void fl_metadata_done(struct fl_metadata *md)
 int fl_metadata_add(struct fl_metadata *md, const void *name, size_t name_len, const void *value,
                     size_t value_len)
 {
+    const struct {
+        const void *data;
+        size_t len;
+    } parts[] = {{name, name_len}, {"", 1}, {value, value_len}, {"", 1}};
+    size_t i;
     int rv;
 
     if (name_len > md->text.max || value_len > md->text.max) {
@@ -199,10 +204,16 @@ int fl_metadata_add(struct fl_metadata *md, const void *name, size_t name_len, c
     }
     /* Reserve room for everything first, so that no partial field is added. */
     rv = fl_buf_reserve(&md->text, name_len + value_len + 2);
-    rv = rv == FL_OK ? fl_buf_add(&md->text, name, name_len) : rv;
-    rv = rv == FL_OK ? fl_buf_add(&md->text, "", 1) : rv;
-    rv = rv == FL_OK ? fl_buf_add(&md->text, value, value_len) : rv;
-    return rv == FL_OK ? fl_buf_add(&md->text, "", 1) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        rv = fl_buf_add(&md->text, parts[i].data, parts[i].len);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 const char *fl_metadata_get(const struct fl_metadata *md, const char *name)

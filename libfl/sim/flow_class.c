@@ -127,7 +127,6 @@ static int reserve_class(struct fl_flows *f)
 {
     struct fl__heap *heaps[] = {&f->bound_caps, &f->bound_ends, &f->sharing_caps, &f->sharing_ends};
     uint32_t cap = f->cap_classes > 0 ? 2 * f->cap_classes : 16;
-    int rv = FL_OK;
     size_t i;
 
     if (f->free_class != FL__FLOW_NONE || f->n_classes < f->cap_classes) {
@@ -136,10 +135,12 @@ static int reserve_class(struct fl_flows *f)
     if (f->cap_classes > UINT32_MAX / 4) {
         return FL_ENOMEM;
     }
-    for (i = 0; i < sizeof(heaps) / sizeof(heaps[0]) && rv == FL_OK; i++) {
-        rv = fl__heap_reserve(heaps[i], cap);
+    for (i = 0; i < sizeof(heaps) / sizeof(heaps[0]); i++) {
+        if (fl__heap_reserve(heaps[i], cap) != FL_OK) {
+            return FL_ENOMEM;
+        }
     }
-    if (rv != FL_OK || fl__flow_grow((void **)&f->classes, cap, sizeof(*f->classes)) != FL_OK ||
+    if (fl__flow_grow((void **)&f->classes, cap, sizeof(*f->classes)) != FL_OK ||
         fl__flow_grow((void **)&f->cap_at, cap, sizeof(*f->cap_at)) != FL_OK ||
         fl__flow_grow((void **)&f->end_at, cap, sizeof(*f->end_at)) != FL_OK ||
         flow_class_rehash(f, cap) != FL_OK)

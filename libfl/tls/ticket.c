@@ -117,21 +117,26 @@ static int add_chain(struct fl_buf *buf, const struct fl_chain *chain)
     int rv = fl_buf_add(buf, &kind, 1);
     size_t i;
 
-    for (i = 0; chain != NULL && i < fl_chain_len(chain) && rv == FL_OK; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; chain != NULL && i < fl_chain_len(chain); i++) {
         size_t head = buf->len;
+        size_t len;
 
         rv = fl_buf_add(buf, "\0\0", 2);
-        if (rv == FL_OK) {
-            rv = fl_chain_der(chain, i, buf);
+        if (rv != FL_OK) {
+            return rv;
         }
-        if (rv == FL_OK) {
-            size_t len = buf->len - head - 2;
-
-            buf->data[head] = (uint8_t)(len >> 8);
-            buf->data[head + 1] = (uint8_t)len;
+        rv = fl_chain_der(chain, i, buf);
+        if (rv != FL_OK) {
+            return rv;
         }
+        len = buf->len - head - 2;
+        buf->data[head] = (uint8_t)(len >> 8);
+        buf->data[head + 1] = (uint8_t)len;
     }
-    return rv;
+    return FL_OK;
 }
 
 /*

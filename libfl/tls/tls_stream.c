@@ -247,7 +247,7 @@ static int encrypt_batch(struct fl__tls_stream *s, const struct iovec *iov, int 
     uint8_t *record = s->tls->record;
     size_t gathered = 0;
     size_t left = batch_bytes(s, iov, n);
-    int rv = FL_OK;
+    int rv;
     int i;
 
     if (!fl__tls_out_reserve(s, left)) {
@@ -259,25 +259,31 @@ static int encrypt_batch(struct fl__tls_stream *s, const struct iovec *iov, int 
         size_t len = iov[i].iov_len < left ? iov[i].iov_len : left;
 
         left -= len;
-        while (len > 0 && rv == FL_OK) {
+        while (len > 0) {
             size_t part = FL__TLS_RECORD - gathered;
 
             part = part < len ? part : len;
             if (part == FL__TLS_RECORD) {
                 rv = write_record(s, data, part);
+                if (rv != FL_OK) {
+                    return rv;
+                }
             } else {
                 (void)memcpy(record + gathered, data, part);
                 gathered += part;
             }
-            if (rv == FL_OK && gathered == FL__TLS_RECORD) {
+            if (gathered == FL__TLS_RECORD) {
                 rv = write_record(s, record, gathered);
+                if (rv != FL_OK) {
+                    return rv;
+                }
                 gathered = 0;
             }
             data += part;
             len -= part;
         }
     }
-    return rv == FL_OK && gathered > 0 ? write_record(s, record, gathered) : rv;
+    return gathered > 0 ? write_record(s, record, gathered) : FL_OK;
 }
 
 static void say_goodbye(struct fl__tls_stream *s)

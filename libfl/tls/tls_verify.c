@@ -64,12 +64,15 @@ int fl__tls_on_verify(X509_STORE_CTX *store, void *arg)
 
     rv = fl_chain_from_native(X509_STORE_CTX_get0_untrusted(store), fl_stream_peer(s->below),
                               &chain, &err);
-    if (rv == FL_OK && fl__tls_believes(tls, chain, &s->identity, &refusal, &err)) {
-        fl_chain_unref(s->shown);
-        s->shown = chain;
-        X509_STORE_CTX_set_error(store, X509_V_OK);
-        return 1;
+    if (rv != FL_OK) {
+        return tls_refuse(s, store, &refusal, &err, rv);
     }
-    fl_chain_unref(chain);
-    return tls_refuse(s, store, &refusal, &err, rv != FL_OK ? rv : err.code);
+    if (!fl__tls_believes(tls, chain, &s->identity, &refusal, &err)) {
+        fl_chain_unref(chain);
+        return tls_refuse(s, store, &refusal, &err, err.code);
+    }
+    fl_chain_unref(s->shown);
+    s->shown = chain;
+    X509_STORE_CTX_set_error(store, X509_V_OK);
+    return 1;
 }

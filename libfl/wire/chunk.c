@@ -86,10 +86,11 @@ int fl_wire_chunk_decode(const void *data, size_t len, struct fl_wire_chunk *ret
                           len);
     }
     rv = check_chunk("Chunk", &chunk, err);
-    if (rv == FL_OK) {
-        *ret = chunk;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret = chunk;
+    return FL_OK;
 }
 
 /*

@@ -27,8 +27,11 @@ static int take_text(const struct fl__wire_row *row, const struct fl__wire_at *a
 
     (void)memcpy(&value, from, sizeof(value));
     rv = row->check(at, value, err);
-    if (rv != FL_OK || row->kind == FL__CHARS) {
-        return rv != FL_OK ? rv : fl_str_copy(to, row->size, value);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (row->kind == FL__CHARS) {
+        return fl_str_copy(to, row->size, value);
     }
     copy = fl_str_dup(value);
     (void)memcpy(to, &copy, sizeof(copy));
@@ -61,7 +64,10 @@ static int take_fixed(const struct fl__wire_row *row, const struct fl__wire_at *
 {
     int rv = check_len(row, at, value->len, err);
 
-    if (rv == FL_OK && value->len > 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (value->len > 0) {
         (void)memcpy(own + row->own, value->data, value->len);
         if (row->flag) {
             *(bool *)(own + row->has) = true;
@@ -70,6 +76,7 @@ static int take_fixed(const struct fl__wire_row *row, const struct fl__wire_at *
             (void)memcpy(own + row->own_len, &value->len, sizeof(value->len));
         }
     }
+done:
     if (row->secret && value->len > 0) { /* An empty value has no memory. */
         explicit_bzero(value->data, value->len);
     }
@@ -233,15 +240,21 @@ static int take_list(const struct fl__wire_row *row, const struct fl__wire_at *a
         (void)memcpy(list.data, from->data, list.len * size);
         return FL_OK;
     }
-    for (i = 0; i < list.len && rv == FL_OK; i++) {
+    for (i = 0; i < list.len; i++) {
         rv = take_value(row, at, from->data + i * msg_size, list.data + i * size, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && row->pairs) {
+    if (row->pairs) {
         rv = check_pairs(row, at, (void *)list.data, list.len, err);
-        list.len = rv == FL_OK ? unite_pairs((void *)list.data, list.len) : list.len;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        list.len = unite_pairs((void *)list.data, list.len);
         (void)memcpy(to, &list, sizeof(list));
     }
-    return rv;
+    return FL_OK;
 }
 
 /* --- messages --- */
@@ -295,9 +308,9 @@ int fl__wire_take(const struct fl__wire_message *type, const struct fl__wire_at 
     unsigned which = case_of(type, msg, type->msg_case);
     bool set = type->unset == NULL;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; i < type->n_rows && rv == FL_OK; i++) {
+    for (i = 0; i < type->n_rows; i++) {
         const struct fl__wire_row *row = &type->rows[i];
 
         if (row->which != 0 && row->which == which) {
@@ -306,10 +319,13 @@ int fl__wire_take(const struct fl__wire_message *type, const struct fl__wire_at 
         }
         if (row->which == 0 || row->which == which) {
             rv = take_row(row, at, msg, own, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
     /* Not set, or the hidden value that protobuf-c adds to its enums. */
-    return rv == FL_OK && !set ? fl__wire_refuse(&oneof, err, "%s", type->unset) : rv;
+    return set ? FL_OK : fl__wire_refuse(&oneof, err, "%s", type->unset);
 }
 
 int fl__wire_decode(const struct fl__wire_message *type, const void *data, size_t len, void *own,

@@ -66,16 +66,22 @@ static int put_messages(const struct fl__wire_message *type, struct fl__wire_are
     size_t size = type->msg->sizeof_message;
     uint8_t *messages = fl__arena_array(arena, n, size);
     size_t i;
-    int rv = messages != NULL ? FL_OK : FL_ENOMEM;
+    int rv;
 
-    for (i = 0; i < n && rv == FL_OK; i++) {
+    if (messages == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < n; i++) {
         uint8_t *msg = messages + i * size;
 
         protobuf_c_message_init(type->msg, msg);
         (void)memcpy((uint8_t *)to + i * sizeof(msg), &msg, sizeof(msg));
         rv = fl__wire_put(type, arena, own + i * type->size, msg);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* One value: a field that is not repeated, or an entry of a list. */
@@ -131,7 +137,7 @@ static int put_list(const struct fl__wire_row *row, struct fl__wire_arena *arena
     size_t msg_size = row->kind == FL__OWNED ? sizeof(ProtobufCBinaryData) : sizeof(void *);
     uint8_t *list;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     to->len = row->cut && from.len > row->most ? row->most : from.len;
     to->data = from.data;
@@ -140,13 +146,19 @@ static int put_list(const struct fl__wire_row *row, struct fl__wire_arena *arena
     }
     list = fl__arena_array(arena, to->len, msg_size);
     to->data = list;
-    if (list != NULL && row->kind == FL__SUB) {
+    if (list == NULL) {
+        return FL_ENOMEM;
+    }
+    if (row->kind == FL__SUB) {
         return put_messages(row->sub(), arena, from.data, to->len, list);
     }
-    for (i = 0; list != NULL && i < to->len && rv == FL_OK; i++) {
+    for (i = 0; i < to->len; i++) {
         rv = put_value(row, arena, from.data + i * size, list + i * msg_size);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return list != NULL ? rv : FL_ENOMEM;
+    return FL_OK;
 }
 
 int fl__wire_put(const struct fl__wire_message *type, struct fl__wire_arena *arena, const void *own,
@@ -155,12 +167,12 @@ int fl__wire_put(const struct fl__wire_message *type, struct fl__wire_arena *are
     bool set = type->unset == NULL;
     unsigned which = 0;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     if (!set) {
         (void)memcpy(&which, (const uint8_t *)own + type->own_case, sizeof(which));
     }
-    for (i = 0; i < type->n_rows && rv == FL_OK; i++) {
+    for (i = 0; i < type->n_rows; i++) {
         const struct fl__wire_row *row = &type->rows[i];
         const uint8_t *from = (const uint8_t *)own + row->own;
         void *to = (uint8_t *)msg + row->msg;
@@ -173,6 +185,7 @@ int fl__wire_put(const struct fl__wire_message *type, struct fl__wire_arena *are
             (void)memcpy((uint8_t *)msg + type->msg_case, &which, sizeof(which));
             set = true;
         }
+        rv = FL_OK;
         if (row->kind == FL__CODE) {
             rv = row->code->put(arena, own, msg);
         } else if (row->kind == FL__FIXED) {
@@ -183,8 +196,11 @@ int fl__wire_put(const struct fl__wire_message *type, struct fl__wire_arena *are
         } else if (row->kind != FL__RULE && (row->has_size == 0 || is_sent(row, own))) {
             rv = put_value(row, arena, from, to);
         }
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv == FL_OK && !set ? FL_EINVAL : rv;
+    return set ? FL_OK : FL_EINVAL;
 }
 
 int fl__wire_encode(const struct fl__wire_message *type, const void *own, struct fl_buf *out)
@@ -193,7 +209,11 @@ int fl__wire_encode(const struct fl__wire_message *type, const void *own, struct
     ProtobufCMessage *msg = NULL;
     int rv = put_messages(type, &arena, own, 1, &msg);
 
-    rv = rv != FL_OK ? rv : fl__wire_pack(msg, out);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__wire_pack(msg, out);
+done:
     fl__arena_done(&arena);
     return rv;
 }

@@ -148,10 +148,11 @@ FL_WIRE_STRUCT(heartbeat)
         struct fl_wire_##own value;                                                                \
         int rv = fl__wire_decode(name##_type(), data, len, &value, err);                           \
                                                                                                    \
-        if (rv == FL_OK) {                                                                         \
-            *ret = value;                                                                          \
+        if (rv != FL_OK) {                                                                         \
+            return rv;                                                                             \
         }                                                                                          \
-        return rv;                                                                                 \
+        *ret = value;                                                                              \
+        return FL_OK;                                                                              \
     }
 #define FL__WIRE_DONE(name)                                                                        \
     void fl_wire_##name##_done(struct fl_wire_##name *value)                                       \
@@ -180,10 +181,11 @@ FL_WIRE_STRUCT(heartbeat)
         struct fl_wire_##name own;                                                                 \
         int rv = fl__wire_decode(name##_type(), data, len, &own, err);                             \
                                                                                                    \
-        if (rv == FL_OK) {                                                                         \
-            (void)memcpy(ret, &own.value, sizeof(own.value));                                      \
+        if (rv != FL_OK) {                                                                         \
+            return rv;                                                                             \
         }                                                                                          \
-        return rv;                                                                                 \
+        (void)memcpy(ret, &own.value, sizeof(own.value));                                          \
+        return FL_OK;                                                                              \
     }
 
 /* 0 when the generated member has this type. */

@@ -60,10 +60,11 @@ static int rule_parts(const struct fl__wire_at *at, const void *own, struct fl_e
         order[i] = &header->parts[i];
     }
     qsort(order, header->n_parts, sizeof(*order), compare_parts);
-    for (i = 1; i < header->n_parts && rv == FL_OK; i++) {
+    for (i = 1; i < header->n_parts; i++) {
         if (compare_parts(&order[i - 1], &order[i]) == 0) {
             rv = fl__wire_refuse(&field, err, "unit %" PRIu32 " of '%s' is there twice",
                                  order[i]->unit, order[i]->payload);
+            break;
         }
     }
     free(order);
@@ -107,8 +108,9 @@ int fl__wire_push_header_decode(const void *data, size_t len, struct fl_wire_pus
     struct fl_wire_push push;
     int rv = fl__wire_decode(push_type(), data, len, &push, err);
 
-    if (rv == FL_OK) {
-        *ret = push.header;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret = push.header;
+    return FL_OK;
 }

@@ -126,7 +126,7 @@ static int add_unit(const struct fl__wire_at *at, struct fl_layout *layout,
     const struct fl__wire_at units = {at, "units"};
     const Fl__V1__Unit *unit = msg->units[i];
     size_t t;
-    int rv = FL_OK;
+    int rv;
 
     if (unit->n_tensors == 0) {
         return refuse_unit(at, i, "has no tensors", err);
@@ -134,10 +134,13 @@ static int add_unit(const struct fl__wire_at *at, struct fl_layout *layout,
     if (i > 0 && strcmp(unit->name, msg->units[i - 1]->name) == 0) {
         return refuse_unit(at, i, "has the name of the one before", err);
     }
-    for (t = 0; t < unit->n_tensors && rv == FL_OK; t++) {
+    for (t = 0; t < unit->n_tensors; t++) {
         rv = welcome_add_tensor(&units, layout, unit, unit->tensors[t], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int check_digest(const struct fl__wire_at *at, const struct fl_layout *layout,
@@ -167,27 +170,35 @@ static int welcome_take_layout(const struct fl__wire_at *at, const void *from, v
     size_t i;
     int rv = fl__wire_check_range(&units, msg->n_units, 1, FL_LAYOUT_MAX_UNITS, err);
 
-    if (rv == FL_OK) {
-        rv = fl_layout_create(&layout);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    for (i = 0; rv == FL_OK && i < msg->n_units; i++) {
+    rv = fl_layout_create(&layout);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; i < msg->n_units; i++) {
         rv = add_unit(at, layout, msg, i, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl_layout_finish(layout, err);
-        if (rv != FL_OK && rv != FL_ENOMEM) {
-            rv = fl__wire_wrap(&units, err, FL_EPROTO);
+        if (rv != FL_OK) {
+            goto fail;
         }
     }
-    if (rv == FL_OK) {
-        rv = check_digest(at, layout, &msg->digest, err);
+    rv = fl_layout_finish(layout, err);
+    if (rv != FL_OK && rv != FL_ENOMEM) {
+        rv = fl__wire_wrap(&units, err, FL_EPROTO);
     }
     if (rv != FL_OK) {
-        fl_layout_free(layout);
-        return rv;
+        goto fail;
+    }
+    rv = check_digest(at, layout, &msg->digest, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     ((struct fl_wire_welcome *)own)->layout = layout;
     return FL_OK;
+fail:
+    fl_layout_free(layout);
+    return rv;
 }
 
 static void welcome_free_layout(void *own)
