@@ -385,13 +385,14 @@ int fl_client_conf_load(const char *path, struct fl_findings *all, struct fl_cli
 int fl_client_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
                         struct fl_client_conf **ret, struct fl_err *err)
 {
+    const struct fl_conf_part part = {.doc = doc, .map = map, .optional = FL_CLIENT_DAEMON};
     struct fl_client_conf *conf = calloc(1, sizeof(*conf));
     int rv;
 
     if (conf == NULL) {
         return FL_ENOMEM;
     }
-    rv = fl_conf_read_map(doc, map, sections, NULL, FL_CLIENT_DAEMON, conf, &conf->file, err);
+    rv = fl_conf_read_map(&part, sections, NULL, conf, &conf->file, err);
     rv = rv == FL_OK ? client_conf_choose_kernels(conf, err) : rv;
     rv = rv == FL_OK ? check_labels(conf, err) : rv;
     if (rv != FL_OK) {

@@ -277,10 +277,15 @@ static void clientd_free_parts(struct fl_clientd *cli)
 
 static void clientd_finish(struct fl_clientd *cli)
 {
+    const struct fl_stop_limit_setup setup = {.limit_ms = STOP_LIMIT_MS,
+                                              .log = cli->log,
+                                              .component = "client",
+                                              .exit_code = FL_EXIT_FAILURE,
+                                              .last_words = clientd_stop_message,
+                                              .ctx = cli};
     struct fl_stop_limit *limit = NULL;
     struct fl_err err = {0};
-    int rv = fl_stop_limit_begin(STOP_LIMIT_MS, cli->log, "client", FL_EXIT_FAILURE,
-                                 clientd_stop_message, cli, &limit, &err);
+    int rv = fl_stop_limit_begin(&setup, &limit, &err);
 
     if (rv != FL_OK) { /* The shutdown continues without a time limit. */
         fl_log(cli->log, FL_LOG_WARNING, "client", "%s", fl_err_text(&err, rv));

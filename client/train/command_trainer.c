@@ -260,8 +260,11 @@ static int command_take_result(struct command *c, const struct fl_train_task *ta
                               &ret->n_sent, err);
     }
     if (rv == FL_OK) {
-        rv = fl_external_finish(c->solver, c->options, of, ret->delta, ret->steps, ret->kept,
-                                ret->sent, err);
+        rv = fl_external_finish(
+            c->solver, c->options, of,
+            &(struct fl_external_outcome){
+                .trained = ret->delta, .steps = ret->steps, .kept = ret->kept, .sent = ret->sent},
+            err);
     }
     return rv == FL_OK ? fl__train_finish(c->layout, task, ret, err) : rv;
 }

@@ -92,9 +92,16 @@ static int read_sections(struct fl_conf_file *file, const char *const *others, v
     size_t i;
     int rv = keys != NULL ? FL_OK : FL_ENOMEM;
 
-    for (i = 0; rv == FL_OK && i < file->n; i++) {
-        rv = read_section(file, i, keys, base, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    for (i = 0; i < file->n; i++) {
+        rv = read_section(file, i, keys, base, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
+done:
     free(keys);
     return rv;
 }
@@ -110,23 +117,26 @@ int fl_conf_read(const char *path, const struct fl_conf_section *sections,
         return rv;
     }
     rv = fl_conf_load(path, &file->own, err);
-    if (rv == FL_OK) {
-        fl_conf_collect(file->own, all);
-        file->doc = file->own;
-        file->map = fl_conf_root(file->doc);
-        rv = read_sections(file, others, base, err);
-    }
     if (rv != FL_OK) {
-        fl_conf_file_free(file);
-        return rv;
+        goto fail;
+    }
+    fl_conf_collect(file->own, all);
+    file->doc = file->own;
+    file->map = fl_conf_root(file->doc);
+    rv = read_sections(file, others, base, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = file;
     return FL_OK;
+fail:
+    fl_conf_file_free(file);
+    return rv;
 }
 
-int fl_conf_read_map(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
-                     const struct fl_conf_section *sections, const char *const *others,
-                     unsigned optional, void *base, struct fl_conf_file **ret, struct fl_err *err)
+int fl_conf_read_map(const struct fl_conf_part *part, const struct fl_conf_section *sections,
+                     const char *const *others, void *base, struct fl_conf_file **ret,
+                     struct fl_err *err)
 {
     struct fl_conf_file *file = NULL;
     int rv = conf_file_make(sections, &file);
@@ -134,9 +144,9 @@ int fl_conf_read_map(const struct fl_conf_doc *doc, const struct fl_conf_node *m
     if (rv != FL_OK) {
         return rv;
     }
-    file->doc = doc;
-    file->map = map;
-    file->optional = optional;
+    file->doc = part->doc;
+    file->map = part->map;
+    file->optional = part->optional;
     rv = read_sections(file, others, base, err);
     if (rv != FL_OK) {
         fl_conf_file_free(file);
@@ -240,22 +250,25 @@ int fl_conf_given(const struct fl_conf_file *file, unsigned flags, const char *p
 {
     size_t i;
     size_t k;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < file->n; i++) {
+    for (i = 0; i < file->n; i++) {
         const struct fl_conf_section *section = &file->sections[i];
         bool all = (section->flags & flags) != 0;
 
-        for (k = 0; rv == FL_OK && k < file->options[i]->n; k++) {
+        for (k = 0; k < file->options[i]->n; k++) {
             const struct fl_opt_spec *spec = &section->specs[k];
 
             if ((all || (spec->flags & flags) != 0) && fl_options_given(file->options[i], spec)) {
                 rv = add_given(prefix, section->name, all ? "" : spec->name, out);
+                if (rv != FL_OK) {
+                    return rv;
+                }
                 k = all ? file->options[i]->n : k;
             }
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 unsigned fl_conf_key_flags(const struct fl_conf_section *sections, const char *key)
@@ -295,11 +308,14 @@ int fl_conf_sections_reference(const struct fl_conf_section *sections, struct fl
                                "| --- | --- | --- | --- | --- |\n",
                                i > 0 ? "\n" : "", tiers[i].head);
 
-        for (section = sections; rv == FL_OK && section->name != NULL; section++) {
-            rv = fl_conf_reference_of(section->specs, section->name, tiers[i].tier, out);
-        }
         if (rv != FL_OK) {
             return rv;
+        }
+        for (section = sections; section->name != NULL; section++) {
+            rv = fl_conf_reference_of(section->specs, section->name, tiers[i].tier, out);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
     return FL_OK;

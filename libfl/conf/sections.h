@@ -42,14 +42,18 @@ struct fl_findings;
 FL_MUST_CHECK int fl_conf_read(const char *path, const struct fl_conf_section *sections,
                                const char *const *others, struct fl_findings *all, void *base,
                                struct fl_conf_file **ret, struct fl_err *err);
-/*
- * The same for a mapping inside a document, which the caller owns and which must outlive `*ret`;
- * NULL: not given. Rows with one of the owner's flags in `optional` need not be given.
- */
-FL_MUST_CHECK int fl_conf_read_map(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
+/* A mapping inside a document. */
+struct fl_conf_part {
+    const struct fl_conf_doc *doc;  /* the caller's; must outlive what is read from it */
+    const struct fl_conf_node *map; /* NULL: not given */
+    unsigned optional;              /* rows with one of these owner's flags need not be given */
+};
+
+/* As fl_conf_read(). */
+FL_MUST_CHECK int fl_conf_read_map(const struct fl_conf_part *part,
                                    const struct fl_conf_section *sections,
-                                   const char *const *others, unsigned optional, void *base,
-                                   struct fl_conf_file **ret, struct fl_err *err);
+                                   const char *const *others, void *base, struct fl_conf_file **ret,
+                                   struct fl_err *err);
 /* Also frees the structs that `base` points to. */
 void fl_conf_file_free(struct fl_conf_file *file);
 const struct fl_conf_doc *fl_conf_file_doc(const struct fl_conf_file *file);

@@ -13,36 +13,31 @@
 struct fl_stop_limit {
     pthread_t thread;
     int ended_fd; /* eventfd: readable when the stop has ended */
-    uint64_t limit_ms;
-    const struct fl_log *log;
-    const char *component;
-    int exit_code;
-    fl_stop_last_words_fn *last_words;
-    void *ctx;
+    struct fl_stop_limit_setup setup;
 };
 
 static void *stop_limit_main(void *arg)
 {
     struct fl_stop_limit *limit = arg;
+    const struct fl_stop_limit_setup *setup = &limit->setup;
     struct pollfd ended = {.fd = limit->ended_fd, .events = POLLIN};
     char text[FL_ERR_BUF_SIZE] = "";
     int n;
 
     /* All signals are blocked in this thread: it is not interrupted. */
-    n = poll(&ended, 1, (int)limit->limit_ms);
+    n = poll(&ended, 1, (int)setup->limit_ms);
     if (n == 0) {
-        limit->last_words(limit->ctx, text, sizeof(text));
-        fl_log(limit->log, FL_LOG_ERROR, limit->component,
+        setup->last_words(setup->ctx, text, sizeof(text));
+        fl_log(setup->log, FL_LOG_ERROR, setup->component,
                "stop timed out after %" PRIu64 " s: %s; exiting now, as if killed",
-               limit->limit_ms / 1000, text);
-        _exit(limit->exit_code);
+               setup->limit_ms / 1000, text);
+        _exit(setup->exit_code);
     }
     return NULL;
 }
 
-int fl_stop_limit_begin(uint64_t limit_ms, const struct fl_log *log, const char *component,
-                        int exit_code, fl_stop_last_words_fn *last_words, void *ctx,
-                        struct fl_stop_limit **ret, struct fl_err *err)
+int fl_stop_limit_begin(const struct fl_stop_limit_setup *setup, struct fl_stop_limit **ret,
+                        struct fl_err *err)
 {
     struct fl_stop_limit *limit = calloc(1, sizeof(*limit));
     int rv;
@@ -50,13 +45,7 @@ int fl_stop_limit_begin(uint64_t limit_ms, const struct fl_log *log, const char 
     if (limit == NULL) {
         return fl_err_set(err, FL_ENOMEM, "stop time limit: out of memory");
     }
-    *limit = (struct fl_stop_limit){.ended_fd = eventfd(0, EFD_CLOEXEC),
-                                    .limit_ms = limit_ms,
-                                    .log = log,
-                                    .component = component,
-                                    .exit_code = exit_code,
-                                    .last_words = last_words,
-                                    .ctx = ctx};
+    *limit = (struct fl_stop_limit){.setup = *setup, .ended_fd = eventfd(0, EFD_CLOEXEC)};
     rv = limit->ended_fd >= 0
              ? fl__thread_start(&limit->thread, "fl-stop", false, stop_limit_main, limit)
              : fl_err_from_errno(errno);

@@ -16,14 +16,22 @@ struct fl_stop_limit;
 /* Writes into `out` what the stop still waits for. */
 typedef void fl_stop_last_words_fn(void *ctx, char *out, size_t size);
 
+/* Borrows all. */
+struct fl_stop_limit_setup {
+    uint64_t limit_ms;
+    const struct fl_log *log;
+    const char *component; /* of the line in the log */
+    int exit_code;
+    fl_stop_last_words_fn *last_words;
+    void *ctx;
+};
+
 /*
  * The stop must end within `limit_ms` from now. Otherwise one line (ERROR, `component`) is logged
  * and the process exits with `exit_code`. FL_ENOMEM and errors of eventfd(2) and pthread_create(3);
- * `err` has the text.
+ * `err` has the text. Copies `setup`.
  */
-FL_MUST_CHECK int fl_stop_limit_begin(uint64_t limit_ms, const struct fl_log *log,
-                                      const char *component, int exit_code,
-                                      fl_stop_last_words_fn *last_words, void *ctx,
+FL_MUST_CHECK int fl_stop_limit_begin(const struct fl_stop_limit_setup *setup,
                                       struct fl_stop_limit **ret, struct fl_err *err);
 /* The stop has ended; frees. NULL is allowed. */
 void fl_stop_limit_end(struct fl_stop_limit *limit);

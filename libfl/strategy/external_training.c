@@ -25,20 +25,25 @@ int fl_external_begin(const struct fl_solver_ops *ops, const struct fl_options *
 {
     struct fl_external external = {.parts = fl_external_parts(ops, o, task->adapting),
                                    .learning_rate = task->learning_rate};
-    int rv = FL_OK;
+    int rv;
 
     if (ops->fits_training != NULL) {
         rv = ops->fits_training(o, task->learning_rate, task->momentum, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    if (rv == FL_OK && ops->external.begin != NULL) {
+    if (ops->external.begin != NULL) {
         rv = ops->external.begin(o, task, &external, err);
-    }
-    if (rv != FL_OK) {
-        fl_external_done(&external);
-        return rv;
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = external;
     return FL_OK;
+fail:
+    fl_external_done(&external);
+    return rv;
 }
 
 void fl_external_done(struct fl_external *external)
@@ -49,11 +54,12 @@ void fl_external_done(struct fl_external *external)
 }
 
 int fl_external_finish(const struct fl_solver_ops *ops, const struct fl_options *o,
-                       const struct fl_external_task *task, const float *trained, uint64_t steps,
-                       struct fl_buf *kept, struct fl_buf *sent, struct fl_err *err)
+                       const struct fl_external_task *task,
+                       const struct fl_external_outcome *outcome, struct fl_err *err)
 {
     return ops->external.finish != NULL
-               ? ops->external.finish(o, task, trained, steps, kept, sent, err)
+               ? ops->external.finish(o, task, outcome->trained, outcome->steps, outcome->kept,
+                                      outcome->sent, err)
                : FL_OK;
 }
 

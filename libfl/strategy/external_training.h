@@ -63,14 +63,20 @@ FL_MUST_CHECK int fl_external_begin(const struct fl_solver_ops *ops, const struc
                                     const struct fl_external_task *task, struct fl_external *ret,
                                     struct fl_err *err);
 void fl_external_done(struct fl_external *external);
+/* What a training step gave, and where the solver's part of the result goes. Borrows all. */
+struct fl_external_outcome {
+    const float *trained;
+    uint64_t steps;
+    struct fl_buf *kept; /* client state, in the order of ops->keeps */
+    struct fl_buf *sent; /* payloads to send, in the order of fl_solver_sends() */
+};
+
 /*
  * After `steps` steps from task->model to `trained`: append the client state to kept[i] and the
- * payloads to send to sent[i], in the order of ops->keeps and of fl_solver_sends(). Not for a
- * task that only adapts.
+ * payloads to send to sent[i]. Not for a task that only adapts.
  */
 FL_MUST_CHECK int fl_external_finish(const struct fl_solver_ops *ops, const struct fl_options *o,
-                                     const struct fl_external_task *task, const float *trained,
-                                     uint64_t steps, struct fl_buf *kept, struct fl_buf *sent,
-                                     struct fl_err *err);
+                                     const struct fl_external_task *task,
+                                     const struct fl_external_outcome *outcome, struct fl_err *err);
 
 #endif

@@ -200,11 +200,12 @@ int fl_server_conf_load(const char *path, struct fl_findings *all, struct fl_ser
 int fl_server_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
                         struct fl_server_conf **ret, struct fl_err *err)
 {
+    const struct fl_conf_part part = {
+        .doc = doc, .map = map, .optional = FL_SERVER_DAEMON | FL_SERVER_NEEDED};
     struct fl_server_conf *conf = calloc(1, sizeof(*conf));
-    int rv = conf != NULL
-                 ? fl_conf_read_map(doc, map, fl__server_sections, top_level_keys,
-                                    FL_SERVER_DAEMON | FL_SERVER_NEEDED, conf, &conf->file, err)
-                 : FL_ENOMEM;
+    int rv = conf != NULL ? fl_conf_read_map(&part, fl__server_sections, top_level_keys, conf,
+                                             &conf->file, err)
+                          : FL_ENOMEM;
 
     if (rv != FL_OK) {
         fl_server_conf_free(conf);

@@ -50,6 +50,12 @@ static void serverd_stop_text(void *ctx, char *out, size_t size)
 
 void fl_serverd_limit_stop(struct fl_serverd *srv)
 {
+    const struct fl_stop_limit_setup setup = {.limit_ms = STOP_LIMIT_MS,
+                                              .log = srv->log,
+                                              .component = "server",
+                                              .exit_code = FL_EXIT_FAILURE,
+                                              .last_words = serverd_stop_text,
+                                              .ctx = srv};
     struct fl_err err = {0};
     int rv;
 
@@ -57,8 +63,7 @@ void fl_serverd_limit_stop(struct fl_serverd *srv)
         return;
     }
     atomic_store(&srv->stop_waits_for, "the coordinator");
-    rv = fl_stop_limit_begin(STOP_LIMIT_MS, srv->log, "server", FL_EXIT_FAILURE, serverd_stop_text,
-                             srv, &srv->stop_limit, &err);
+    rv = fl_stop_limit_begin(&setup, &srv->stop_limit, &err);
     if (rv != FL_OK) { /* The stop continues without a time limit. */
         fl_log(srv->log, FL_LOG_WARNING, "server", "%s", fl_err_text(&err, rv));
     }

@@ -148,8 +148,10 @@ static const struct fl_conf_section lax[] = {
 static int read_below(const struct fl_conf_doc *doc, const char *key, struct conf *conf,
                       struct fl_conf_file **ret, struct fl_err *err)
 {
-    return fl_conf_read_map(doc, fl_conf_get(fl_conf_root(doc), key), lax, NULL, OWN_FILE, conf,
-                            ret, err);
+    const struct fl_conf_part part = {
+        .doc = doc, .map = fl_conf_get(fl_conf_root(doc), key), .optional = OWN_FILE};
+
+    return fl_conf_read_map(&part, lax, NULL, conf, ret, err);
 }
 
 START_TEST(sections_below_a_key_of_another_document_have_its_line_and_full_key)

@@ -131,9 +131,10 @@ static void round_outside(struct fixture *f, const struct fl_solver_ops *ops,
     }
     fl_net_get(f->net, side->model);
     if (!how->adapting) {
-        ck_assert_int_eq(
-            fl_external_finish(ops, o, &task, side->model, STEPS, &kept_now, &sent_now, NULL),
-            FL_OK);
+        const struct fl_external_outcome outcome = {
+            .trained = side->model, .steps = STEPS, .kept = &kept_now, .sent = &sent_now};
+
+        ck_assert_int_eq(fl_external_finish(ops, o, &task, &outcome, NULL), FL_OK);
     }
     replace(&side->kept, &kept_now);
     replace(&side->sent, &sent_now);
