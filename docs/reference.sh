@@ -3,7 +3,27 @@
 # A test compares the committed pages with what this prints.
 set -euo pipefail
 build=$1
-case $2 in
+tables() { # program, option: the page as it is, with new tables between the marks "<!-- program option … -->"
+  local inside=no line what
+  while IFS= read -r line; do
+    case $line in
+    "<!-- end of $1 $2"*) inside=no ;;
+    esac
+    [ "$inside" = yes ] || printf '%s\n' "$line"
+    case $line in
+    "<!-- $1 $2"*)
+      inside=yes
+      what=${line#"<!-- $1 $2"}
+      what=${what%'-->'}
+      # One word, or none.
+      # shellcheck disable=SC2086
+      "$build/$1" "$2" $what
+      ;;
+    esac
+  done <"$(dirname "${BASH_SOURCE[0]}")/$page.md"
+}
+page=$2
+case $page in
 configuration)
   cat <<'TEXT'
 # Configuration
@@ -39,28 +59,10 @@ statistics ([algorithms.md](algorithms.md)).
 TEXT
   "$build/flctl" --reference | sed 's/^## /### /'
   ;;
-simulation)
-  # The page as it is, with new tables between the marks "<!-- fl-sim --reference … -->".
-  inside=no
-  while IFS= read -r line; do
-    case $line in
-    '<!-- end of fl-sim --reference'*) inside=no ;;
-    esac
-    [ "$inside" = yes ] || printf '%s\n' "$line"
-    case $line in
-    '<!-- fl-sim --reference'*)
-      inside=yes
-      what=${line#'<!-- fl-sim --reference'}
-      what=${what%'-->'}
-      # One word, or none.
-      # shellcheck disable=SC2086
-      "$build/fl-sim" --reference $what
-      ;;
-    esac
-  done <"$(dirname "${BASH_SOURCE[0]}")/simulation.md"
-  ;;
+simulation) tables fl-sim --reference ;;
+security) tables flctl --access ;;
 *)
-  echo "docs/reference.sh: expected the page configuration or simulation, found '$2'" >&2
+  echo "docs/reference.sh: expected the page configuration, security or simulation, found '$2'" >&2
   exit 2
   ;;
 esac

@@ -12,8 +12,10 @@ PRODUCT = ("server", "client", "libfl", "tools")
 TESTS = (".c", ".h", ".sh", ".py")
 # A task, from the coordinator to the trainer: each of these structs is one more form of it.
 TASK_FORMS = re.compile(r"^struct (fl_+\w*(?:task|effect|training_conf)\w*) \{", re.M)
-# A figure, a verb of flctl and a field of a message: how many files of the product name one of each.
-EXAMPLES = (("figure 'n_capped'", r"\bn_capped\b"), ("verb 'drain'", r"\bdrain\b"),
+# A figure, a verb of flctl and a field of a message: how many files of the product and of proto/ name one of each.
+# The verb in all its spellings, and not the drain of HTTP/2 or the command to clients of that name.
+EXAMPLES = (("figure 'n_capped'", r"\bn_capped\b"),
+            ("verb 'drain'", r'"drain"|\bFL_(ADMIN|EV)_DRAIN\b|\bDRAIN, drain\b|\bfl__coord_drain\b|/Drain\b|\brpc Drain\b'),
             ("field 'order_seed'", r"\border_seed\b"))
 
 
@@ -84,8 +86,9 @@ def measures(root):
     for room in sorted(up, key=up.get, reverse=True)[:5]:
         yield "  in " + room, up[room]
     yield "structs that are a form of a task", len({n for t in product.values() for n in TASK_FORMS.findall(t)})
+    named = list(product.values()) + [text for _, text in files_of(root, ("proto",), (".proto",))]
     for what, pattern in EXAMPLES:
-        yield "files that name the " + what, sum(bool(re.search(pattern, text)) for text in product.values())
+        yield "files that name the " + what, sum(bool(re.search(pattern, text)) for text in named)
     yield "functions with more than seven parameters", sum(n > 7 for n in parameters)
     yield "static functions of one word", sum(len(files) for name, files in statics.items() if "_" not in name)
     yield "static names in more than three files", sum(len(files) > 3 for files in statics.values())

@@ -171,7 +171,7 @@ const char *fl_str_nearest(const char *word, const char *const *names, size_t n)
             best = names[i];
         }
     }
-    /* Otherwise a prefix: "abort" for "abort-round". */
+    /* Otherwise a prefix: "cert" for "certificates". */
     for (i = 0; best == NULL && strlen(word) >= 3 && i < n; i++) {
         best = strncmp(names[i], word, strlen(word)) == 0 ? names[i] : NULL;
     }

@@ -112,7 +112,7 @@ FL_WIRE_STRUCT(forgotten)
 FL_WIRE_STRUCT(summary)
 
 #define FL_WIRE_MAX_REASON 300
-/* ControlRequest: Pause, Resume, Drain, AbortRound and ResetControls. */
+/* ControlRequest: verbs that are events of the core. */
 #define FL_WIRE_ROWS_control(X)                                                                    \
     X(REASON, reason, reason) /* "": none */
 FL_WIRE_STRUCT(control)

@@ -7,6 +7,7 @@
  * FL_NET_MSG_ADMIN; the network loop sends the answer and frees the request.
  */
 
+#include "libfl/wire/verbs.h"
 #include "libfl/wire/wire_admin.h"
 #include "server/admin/replies.h"
 
@@ -17,27 +18,8 @@ struct fl_runtime;
 struct fl_timer;
 
 /* One admin call: the coordinator fills in the answer, the network front end sends it. */
-enum fl_admin_type {
-    FL_ADMIN_STATUS = 1,
-    FL_ADMIN_WHY,
-    FL_ADMIN_ROUNDS,
-    FL_ADMIN_CLIENTS,
-    FL_ADMIN_FORGET,
-    FL_ADMIN_EXPORT,
-    FL_ADMIN_CHECKPOINTS,
-    FL_ADMIN_HOLD,
-    FL_ADMIN_ROLLBACK,
-    FL_ADMIN_SUMMARIES,
-    FL_ADMIN_DROP_SUMMARY,
-    FL_ADMIN_PAUSE,
-    FL_ADMIN_RESUME,
-    FL_ADMIN_DRAIN,
-    FL_ADMIN_RESET_CONTROLS,
-    FL_ADMIN_ABORT_ROUND
-};
-
 struct fl_admin_request {
-    enum fl_admin_type type;
+    enum fl_verb verb;
     struct fl_admin *admin;     /* network front end only */
     struct fl_runtime *runtime; /* coordinator only */
     struct fl_call *call;       /* network front end only; NULL when the peer disconnected */
@@ -48,15 +30,14 @@ struct fl_admin_request {
     bool known;    /* network front end only: `who` is valid */
     struct fl_identity who;
     struct fl_wire_list_rounds list;       /* ROUNDS */
-    uint64_t round;                        /* EXPORT, HOLD, ROLLBACK */
-    bool release;                          /* HOLD */
+    uint64_t round;                        /* EXPORT, HOLD, RELEASE, ROLLBACK */
     bool force;                            /* ROLLBACK */
-    struct fl_wire_control control;        /* PAUSE to ABORT_ROUND */
+    struct fl_wire_control control;        /* verbs on CORE */
     struct fl_admin_request *next_command; /* next in the queue; coordinator only */
     struct fl_wire_forget forget;
-    char drop[FL_NAME_MAX]; /* DROP_SUMMARY: the client's name */
+    char drop[FL_NAME_MAX]; /* SUMMARIES_DROP: the client's name */
     struct fl_wire_forgotten forgotten;
-    size_t n_waits;            /* FORGET: number of pending writes */
+    size_t n_waits;            /* CLIENTS_FORGET: number of pending writes */
     struct fl_replies replies; /* the answer */
     struct fl_blob *model;     /* EXPORT */
     uint64_t model_round;

@@ -30,11 +30,13 @@ int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *messag
 {
     int rv = fl_replies_add(&request->replies, message);
 
-    return rv == FL_ELIMIT ? fl_err_set(&request->err, rv,
-                                        "the answer would be longer than the limit of %u MB; for "
-                                        "rounds, ask for fewer (flctl rounds --last N)",
-                                        FL_REPLIES_MAX >> 20)
-                           : rv;
+    if (rv == FL_ELIMIT) {
+        return fl_err_set(&request->err, rv,
+                          "the answer would be longer than the limit of %u MB; for rounds, ask for "
+                          "fewer (flctl rounds --last N)",
+                          FL_REPLIES_MAX >> 20);
+    }
+    return rv;
 }
 
 /* Bytes [offset, +n) of the exported file: header, then the model block. */
@@ -59,35 +61,43 @@ static int send_export_piece(struct fl_admin_request *r, size_t n)
     }
     fl_buf_init(&buf, n + 4096);
     rv = fl_wire_export_encode(&chunk, &buf);
-    if (rv == FL_OK) {
-        rv = fl_frontend_send(r->call, &buf);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_frontend_send(r->call, &buf);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    r->offset += chunk.len;
+done:
     fl_buf_done(&buf);
-    if (rv == FL_OK) {
-        r->offset += chunk.len;
-    }
     return rv;
 }
 
 static int send_export(struct fl_admin_request *r)
 {
     size_t total = r->header.len + fl_blob_len(r->model);
-    int rv = FL_OK;
+    int rv;
 
-    while (rv == FL_OK && r->offset < total) {
+    while (r->offset < total) {
         rv = send_export_piece(r, 256u << 10);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 static void admin_answer_send(struct fl_admin_request *r)
 {
-    int rv = r->code;
+    int rv;
 
-    if (rv == FL_OK) {
-        rv = r->type == FL_ADMIN_EXPORT ? send_export(r) : fl_replies_send(&r->replies, r->call);
+    if (r->code != FL_OK) {
+        fl_frontend_fail(r->call, r->code, &r->err);
+        return;
     }
-    if (rv == FL_ELIMIT && r->code == FL_OK) {
+    rv = r->verb == FL_VERB_EXPORT ? send_export(r) : fl_replies_send(&r->replies, r->call);
+    if (rv == FL_ELIMIT) {
         return; /* admin_on_writable() continues. */
     }
     if (rv != FL_OK) {
@@ -102,7 +112,7 @@ static void admin_answer(void *arg)
     struct fl_admin_request *r = arg;
     const struct fl_admin_setup *setup = &r->admin->setup;
     /* Restart whether or not the peer is still connected. */
-    bool restart = r->type == FL_ADMIN_ROLLBACK && r->code == FL_OK;
+    bool restart = r->verb == FL_VERB_ROLLBACK && r->code == FL_OK;
 
     r->answered = true;
     if (r->call == NULL) {
@@ -115,78 +125,170 @@ static void admin_answer(void *arg)
     }
 }
 
-/* The audit name of the request, NULL for requests that only read. `object`: what it applies to. */
-static const char *admin_audit_name(const struct fl_admin_request *r, char *object, size_t size)
+/* --- what the requests of the verbs carry --- */
+
+/* How a request is read, and what the audit log says that the verb was applied to. */
+struct admin_request_kind {
+    int (*decode)(struct fl_admin_request *r, const uint8_t *data, size_t len); /* NULL: empty */
+    void (*object)(const struct fl_admin_request *r, char *out, size_t size);   /* NULL: nothing */
+};
+
+static const struct admin_request_kind admin_request_empty = {NULL, NULL};
+
+static int admin_decode_rounds(struct fl_admin_request *r, const uint8_t *data, size_t len)
 {
-    object[0] = '\0';
-    switch (r->type) {
-    case FL_ADMIN_FORGET:
-        if (r->forget.name[0] != '\0') {
-            (void)snprintf(object, size, "%s", r->forget.name);
-        } else {
-            (void)snprintf(object, size, "all unseen for %" PRIu64 " s",
-                           r->forget.unseen_for_ms / 1000);
-        }
-        return "forget";
-    case FL_ADMIN_DROP_SUMMARY:
-        (void)snprintf(object, size, "%s", r->drop);
-        return "summaries drop";
-    case FL_ADMIN_EXPORT:
-    case FL_ADMIN_HOLD:
-    case FL_ADMIN_ROLLBACK:
-        if (r->round == 0 && r->type == FL_ADMIN_EXPORT) {
-            (void)snprintf(object, size, "the current model");
-        } else {
-            (void)snprintf(object, size, "round %" PRIu64, r->round);
-        }
-        return r->type == FL_ADMIN_EXPORT ? "export"
-               : r->type == FL_ADMIN_HOLD ? (r->release ? "release" : "hold")
-                                          : "rollback";
-    case FL_ADMIN_PAUSE:
-    case FL_ADMIN_RESUME:
-    case FL_ADMIN_DRAIN:
-    case FL_ADMIN_RESET_CONTROLS:
-    case FL_ADMIN_ABORT_ROUND:
-        (void)snprintf(object, size, "%s", r->control.reason != NULL ? r->control.reason : "");
-        return r->type == FL_ADMIN_PAUSE            ? "pause"
-               : r->type == FL_ADMIN_RESUME         ? "resume"
-               : r->type == FL_ADMIN_DRAIN          ? "drain"
-               : r->type == FL_ADMIN_RESET_CONTROLS ? "controls reset"
-                                                    : "abort-round";
-    case FL_ADMIN_STATUS:
-    case FL_ADMIN_WHY:
-    case FL_ADMIN_ROUNDS:
-    case FL_ADMIN_CLIENTS:
-    case FL_ADMIN_CHECKPOINTS:
-    case FL_ADMIN_SUMMARIES:
-        break;
-    }
-    return NULL;
+    return fl_wire_list_rounds_decode(data, len, &r->list, &r->err);
 }
+
+static const struct admin_request_kind admin_request_rounds = {admin_decode_rounds, NULL};
+
+static int admin_decode_control(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    return fl_wire_control_decode(data, len, &r->control, &r->err);
+}
+
+static void admin_object_control(const struct fl_admin_request *r, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s", r->control.reason != NULL ? r->control.reason : "");
+}
+
+static const struct admin_request_kind admin_request_control = {admin_decode_control,
+                                                                admin_object_control};
+
+static int admin_decode_forget(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    return fl_wire_forget_decode(data, len, &r->forget, &r->err);
+}
+
+static void admin_object_forget(const struct fl_admin_request *r, char *out, size_t size)
+{
+    if (r->forget.name[0] != '\0') {
+        (void)snprintf(out, size, "%s", r->forget.name);
+    } else {
+        (void)snprintf(out, size, "all unseen for %" PRIu64 " s", r->forget.unseen_for_ms / 1000);
+    }
+}
+
+static const struct admin_request_kind admin_request_forget = {admin_decode_forget,
+                                                               admin_object_forget};
+
+static int admin_decode_drop(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    return fl_wire_drop_summary_decode(data, len, r->drop, &r->err);
+}
+
+static void admin_object_drop(const struct fl_admin_request *r, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s", r->drop);
+}
+
+static const struct admin_request_kind admin_request_drop = {admin_decode_drop, admin_object_drop};
+
+static void admin_object_round(const struct fl_admin_request *r, char *out, size_t size)
+{
+    (void)snprintf(out, size, "round %" PRIu64, r->round);
+}
+
+static int admin_decode_export(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    return fl_wire_export_request_decode(data, len, &r->round, &r->err);
+}
+
+static void admin_object_export(const struct fl_admin_request *r, char *out, size_t size)
+{
+    if (r->round == 0) {
+        (void)snprintf(out, size, "the current model");
+    } else {
+        admin_object_round(r, out, size);
+    }
+}
+
+static const struct admin_request_kind admin_request_export = {admin_decode_export,
+                                                               admin_object_export};
+
+/* One method for two verbs: the request names the verb. */
+static int admin_decode_hold(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    struct fl_wire_hold hold;
+    int rv = fl_wire_hold_decode(data, len, &hold, &r->err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r->round = hold.round;
+    r->verb = hold.release ? FL_VERB_RELEASE : FL_VERB_HOLD;
+    return FL_OK;
+}
+
+static const struct admin_request_kind admin_request_hold = {admin_decode_hold, admin_object_round};
+static const struct admin_request_kind admin_request_release = {admin_decode_hold,
+                                                                admin_object_round};
+
+static int admin_decode_rollback(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    struct fl_wire_rollback rollback;
+    int rv = fl_wire_rollback_decode(data, len, &rollback, &r->err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r->round = rollback.round;
+    r->force = rollback.force;
+    return FL_OK;
+}
+
+static const struct admin_request_kind admin_request_rollback = {admin_decode_rollback,
+                                                                 admin_object_round};
+
+/* Of the verbs that the coordinator answers; NULL: the identity thread does. */
+#define ADMIN_ON_CORE(request)        &admin_request_##request
+#define ADMIN_ON_COORDINATOR(request) &admin_request_##request
+#define ADMIN_ON_DB(request)          &admin_request_##request
+#define ADMIN_ON_IDENTITY(request)    NULL
+#define ADMIN_REQUEST_OF(id, name, method, access, audit, thread, handler, request, answer, help) \
+    [FL_VERB_##id] = ADMIN_ON_##thread(request),
+
+static const struct admin_request_kind *const admin_request_kinds[FL_VERB_N] = {
+    FL_VERBS(ADMIN_REQUEST_OF)};
+
+/* --- the audit --- */
 
 void fl_admin_answered(struct fl_admin_request *r)
 {
-    char object[FL_WIRE_MAX_REASON + 64];
-    const char *what = admin_audit_name(r, object, sizeof(object));
+    const struct fl_verb_row *verb = &fl_verbs[r->verb];
+    const struct admin_request_kind *kind = admin_request_kinds[r->verb];
+    char object[FL_WIRE_MAX_REASON + 64] = "";
 
-    if (what == NULL) {
+    if (verb->audit == NULL) {
         admin_answer(r);
         return;
+    }
+    if (kind->object != NULL) {
+        kind->object(r, object, sizeof(object));
     }
     /* The answer is sent after the audit entry, which names the operator. */
     fl_audit_note(
         r->admin->setup.auth, r->admin->setup.log,
         &(struct fl_audit_note){.who = r->known ? &r->who : NULL,
                                 .peer = "unix",
-                                .what = what,
+                                .what = verb->audit,
                                 .object = object,
                                 .result = r->code == FL_OK ? "ok" : fl_err_text(&r->err, r->code)},
         admin_answer, r);
 }
 
+static bool admin_refuse(struct fl_admin_request *r, int rv)
+{
+    fl_frontend_fail(r->call, rv, &r->err);
+    r->answered = true;
+    return true;
+}
+
 static bool admin_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
 {
     struct fl_admin_request *r = ctx;
+    int (*decode)(struct fl_admin_request * r, const uint8_t *data, size_t len) =
+        admin_request_kinds[r->verb]->decode;
     struct fl_coord_msg *up;
     int rv = FL_OK;
 
@@ -196,34 +298,15 @@ static bool admin_on_message(struct fl_call *call, void *ctx, const uint8_t *dat
     }
     r->asked = true;
     fl_call_set_patient(call, true);
-    if (r->type == FL_ADMIN_ROUNDS) {
-        rv = fl_wire_list_rounds_decode(data, len, &r->list, &r->err);
-    } else if (r->type == FL_ADMIN_EXPORT) {
-        rv = fl_wire_export_request_decode(data, len, &r->round, &r->err);
-    } else if (r->type == FL_ADMIN_HOLD) {
-        struct fl_wire_hold hold;
-
-        rv = fl_wire_hold_decode(data, len, &hold, &r->err);
-        r->round = rv == FL_OK ? hold.round : 0;
-        r->release = rv == FL_OK && hold.release;
-    } else if (r->type == FL_ADMIN_ROLLBACK) {
-        struct fl_wire_rollback rollback;
-
-        rv = fl_wire_rollback_decode(data, len, &rollback, &r->err);
-        r->round = rv == FL_OK ? rollback.round : 0;
-        r->force = rv == FL_OK && rollback.force;
-    } else if (r->type == FL_ADMIN_FORGET) {
-        rv = fl_wire_forget_decode(data, len, &r->forget, &r->err);
-    } else if (r->type == FL_ADMIN_DROP_SUMMARY) {
-        rv = fl_wire_drop_summary_decode(data, len, r->drop, &r->err);
-    } else if (r->type >= FL_ADMIN_PAUSE && r->type <= FL_ADMIN_ABORT_ROUND) {
-        rv = fl_wire_control_decode(data, len, &r->control, &r->err);
+    if (decode != NULL) {
+        rv = decode(r, data, len);
     }
-    up = rv == FL_OK ? fl_coord_msg_new(FL_COORD_MSG_ADMIN) : NULL;
+    if (rv != FL_OK) {
+        return admin_refuse(r, rv);
+    }
+    up = fl_coord_msg_new(FL_COORD_MSG_ADMIN);
     if (up == NULL) {
-        fl_frontend_fail(call, rv != FL_OK ? rv : FL_ENOMEM, &r->err);
-        r->answered = true;
-        return true;
+        return admin_refuse(r, FL_ENOMEM);
     }
     up->request = r;
     fl_timer_start(r->timer, ANSWER_CHECK_MS);
@@ -261,7 +344,7 @@ static void on_answer_timer(void *arg)
     char text[FL_ERR_BUF_SIZE + 128];
     char why[FL_ERR_BUF_SIZE];
 
-    if (r->answered || r->type == FL_ADMIN_EXPORT) {
+    if (r->answered || r->verb == FL_VERB_EXPORT) {
         return;
     }
     if (!setup->ops->stalled(setup->ctx, why, sizeof(why))) {
@@ -296,18 +379,20 @@ static const struct fl_call_handler admin_handler = {.on_message = admin_on_mess
                                                      .on_writable = admin_on_writable,
                                                      .on_closed = admin_on_closed};
 
-static void admin_start(struct fl_call *call, struct fl_admin *admin, enum fl_admin_type type)
+static void admin_start(struct fl_call *call, void *ctx)
 {
+    const struct fl_admin_method *method = ctx;
     const struct fl_identity *who = fl_call_identity(call);
     struct fl_admin_request *r = calloc(1, sizeof(*r));
 
-    if (r == NULL || fl_timer_create(admin->setup.net, on_answer_timer, r, &r->timer) != FL_OK) {
+    if (r == NULL ||
+        fl_timer_create(method->admin->setup.net, on_answer_timer, r, &r->timer) != FL_OK) {
         free(r);
         fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
-    r->type = type;
-    r->admin = admin;
+    r->verb = method->verb;
+    r->admin = method->admin;
     r->call = call;
     r->known = who != NULL;
     if (who != NULL) {
@@ -318,107 +403,14 @@ static void admin_start(struct fl_call *call, struct fl_admin *admin, enum fl_ad
     fl_call_set_handler(call, &admin_handler, r);
 }
 
-static void start_status(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_STATUS);
-}
-
-static void start_why(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_WHY);
-}
-
-static void start_rounds(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_ROUNDS);
-}
-
-static void start_clients(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_CLIENTS);
-}
-
-static void start_forget(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_FORGET);
-}
-
-static void start_export(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_EXPORT);
-}
-
-static void start_checkpoints(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_CHECKPOINTS);
-}
-
-static void start_hold(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_HOLD);
-}
-
-static void start_rollback(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_ROLLBACK);
-}
-
-static void start_pause(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_PAUSE);
-}
-
-static void start_resume(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_RESUME);
-}
-
-static void start_drain(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_DRAIN);
-}
-
-static void start_abort_round(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_ABORT_ROUND);
-}
-
-static void start_reset_controls(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_RESET_CONTROLS);
-}
-
-static void start_summaries(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_SUMMARIES);
-}
-
-static void start_drop_summary(struct fl_call *call, void *ctx)
-{
-    admin_start(call, ctx, FL_ADMIN_DROP_SUMMARY);
-}
-
-/* Roles that may change something, and roles that may read. */
-#define ACTS  (FL_WHO_LOCAL | FL_WHO_ADMIN)
-#define LOOKS (ACTS | FL_WHO_VIEWER)
-
 struct fl_rpc_method *fl_admin_service_methods(struct fl_admin *admin, struct fl_rpc_method *m)
 {
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Status", LOOKS, start_status, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Why", LOOKS, start_why, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListRounds", LOOKS, start_rounds, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListClients", LOOKS, start_clients, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ForgetClients", ACTS, start_forget, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ExportModel", ACTS, start_export, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListCheckpoints", LOOKS, start_checkpoints, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/HoldCheckpoint", ACTS, start_hold, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Rollback", ACTS, start_rollback, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Pause", ACTS, start_pause, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Resume", ACTS, start_resume, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/Drain", ACTS, start_drain, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/AbortRound", ACTS, start_abort_round, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ResetControls", ACTS, start_reset_controls, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/ListSummaries", LOOKS, start_summaries, admin};
-    *m++ = (struct fl_rpc_method){"/fl.v1.Admin/DropSummary", ACTS, start_drop_summary, admin};
+    int verb;
+
+    for (verb = 0; verb < FL_VERB_N; verb++) {
+        if (admin_request_kinds[verb] != NULL) {
+            m = fl_admin_add_method(admin, (enum fl_verb)verb, admin_start, m);
+        }
+    }
     return m;
 }

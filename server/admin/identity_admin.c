@@ -1,7 +1,7 @@
 /*
  * Admin calls about invitations, certificates and the audit: decoding, the work on the identity
- * thread, and the answers; rows of fl_identity_admin_kinds. Revocation is in identity_revoke.c; the
- * calls' life cycle is in identity_calls.c.
+ * thread, and the answers, one fl_identity_rpc for each verb. Revocation is in identity_revoke.c;
+ * the calls' life cycle is in identity_calls.c.
  */
 
 #include <inttypes.h>
@@ -11,15 +11,10 @@
 
 #include "libfl/base/clock.h"
 #include "server/admin/identity_calls.h"
-#include "server/admin/identity_revoke.h"
 #include "server/auth/auth.h"
 #include "server/identity/audit.h"
 #include "server/identity/certificates.h"
 #include "server/identity/invitations.h"
-#include "server/identity/joining.h"
-
-#define ACTS  (FL_WHO_LOCAL | FL_WHO_ADMIN)
-#define LOOKS (ACTS | FL_WHO_VIEWER)
 
 static int64_t identity_admin_now_ms(void)
 {
@@ -81,6 +76,9 @@ static void work_invite(struct fl_authority *authority, struct fl_identity_reque
     free(list);
 }
 
+const struct fl_identity_rpc fl_identity_rpc_invite = {
+    .decode = decode_invite, .work = work_invite, .done = done_invite};
+
 /* --- ListInvitations, WithdrawInvitation --- */
 
 static int decode_invitations(struct fl_identity_request *r, const void *data, size_t len)
@@ -114,6 +112,9 @@ static void work_invitations(struct fl_authority *authority, struct fl_identity_
         fl_authority_invitations(authority, identity_admin_now_ms(), on_invitation, r, &r->err);
 }
 
+const struct fl_identity_rpc fl_identity_rpc_invitations = {.decode = decode_invitations,
+                                                            .work = work_invitations};
+
 static int decode_withdraw(struct fl_identity_request *r, const void *data, size_t len)
 {
     return fl_wire_withdraw_decode(data, len, r->in.prefix, &r->err);
@@ -126,10 +127,14 @@ static void work_withdraw(struct fl_authority *authority, struct fl_identity_req
 
     r->code = fl_authority_withdraw(authority, r->in.prefix, identity_admin_by(r, who),
                                     identity_admin_now_ms(), reply.name, &reply.used, &r->err);
-    if (r->code == FL_OK) {
-        FL_IDENTITY_REPLY(r, fl_wire_withdrawn_encode, &reply);
+    if (r->code != FL_OK) {
+        return;
     }
+    FL_IDENTITY_REPLY(r, fl_wire_withdrawn_encode, &reply);
 }
+
+const struct fl_identity_rpc fl_identity_rpc_withdraw = {.decode = decode_withdraw,
+                                                         .work = work_withdraw};
 
 /* --- ListCertificates, IssueAdmin --- */
 
@@ -168,6 +173,9 @@ static void work_certificates(struct fl_authority *authority, struct fl_identity
                                         identity_admin_on_certificate, r, &r->err);
 }
 
+const struct fl_identity_rpc fl_identity_rpc_certificates = {.decode = decode_certificates,
+                                                             .work = work_certificates};
+
 static int decode_issue_admin(struct fl_identity_request *r, const void *data, size_t len)
 {
     return fl_wire_issue_admin_decode(data, len, &r->in.admin, &r->err);
@@ -189,19 +197,22 @@ static void work_issue_admin(struct fl_authority *authority, struct fl_identity_
                                        request->request.len, (int64_t)request->valid_ms,
                                        identity_admin_by(r, who), identity_admin_now_ms(), &issued,
                                        &r->err);
-    if (r->code == FL_OK) {
-        (void)snprintf(r->certified, sizeof(r->certified), "%s", request->name);
-        r->code = fl_identity_chain(issued.chain, &reply.chain);
+    if (r->code != FL_OK) {
+        goto done;
     }
-    if (r->code == FL_OK) {
-        r->code = fl_identity_chain(issued.roots, &reply.roots);
+    (void)snprintf(r->certified, sizeof(r->certified), "%s", request->name);
+    r->code = fl_identity_chains(&issued, &reply.chain, &reply.roots);
+    if (r->code != FL_OK) {
+        goto done;
     }
-    if (r->code == FL_OK) {
-        FL_IDENTITY_REPLY(r, fl_wire_issued_admin_encode, &reply);
-    }
+    FL_IDENTITY_REPLY(r, fl_wire_issued_admin_encode, &reply);
+done:
     fl_wire_issued_admin_done(&reply);
     fl_joined_done(&issued);
 }
+
+const struct fl_identity_rpc fl_identity_rpc_issue_admin = {
+    .decode = decode_issue_admin, .work = work_issue_admin, .done = done_issue_admin};
 
 /* --- ListAudit --- */
 
@@ -230,19 +241,4 @@ static void work_audit(struct fl_authority *authority, struct fl_identity_reques
                                        on_audit, r, &r->err);
 }
 
-const struct fl_identity_rpc fl_identity_admin_kinds[] = {
-    {"/fl.v1.Admin/Invite", ACTS, decode_invite, work_invite, NULL, done_invite},
-    {"/fl.v1.Admin/ListInvitations", LOOKS, decode_invitations, work_invitations, NULL, NULL},
-    {"/fl.v1.Admin/WithdrawInvitation", ACTS, decode_withdraw, work_withdraw, NULL, NULL},
-    {"/fl.v1.Admin/ListCertificates", LOOKS, decode_certificates, work_certificates, NULL, NULL},
-    {"/fl.v1.Admin/IssueAdmin", ACTS, decode_issue_admin, work_issue_admin, NULL, done_issue_admin},
-    {"/fl.v1.Admin/Revoke", ACTS, fl_revocation_decode, fl_revocation_revoke, fl_revocation_landed,
-     fl_revocation_done},
-    {"/fl.v1.Admin/Evict", ACTS, fl_revocation_decode, fl_revocation_evict, fl_revocation_landed,
-     fl_revocation_done},
-    {"/fl.v1.Admin/Disable", ACTS, fl_revocation_decode, fl_revocation_disable,
-     fl_revocation_landed, fl_revocation_done},
-    {"/fl.v1.Admin/Enable", ACTS, fl_revocation_decode, fl_revocation_enable, fl_revocation_landed,
-     fl_revocation_done},
-    {"/fl.v1.Admin/ListAudit", LOOKS, decode_audit, work_audit, NULL, NULL},
-    {.path = NULL}};
+const struct fl_identity_rpc fl_identity_rpc_audit = {.decode = decode_audit, .work = work_audit};

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/identity/joining.h"
 
 /*
  * Requests of unauthenticated peers submitted to the identity thread at a time: each of them signs
@@ -37,45 +36,35 @@ int fl_identity_reply(struct fl_identity_request *r, const struct fl_buf *messag
 {
     int rv = fl_replies_add(&r->replies, message);
 
-    return rv == FL_ELIMIT ? fl_err_set(&r->err, rv, "the answer would be longer than %u MB",
-                                        FL_REPLIES_MAX >> 20)
-                           : rv;
+    if (rv == FL_ELIMIT) {
+        return fl_err_set(&r->err, rv, "the answer would be longer than %u MB",
+                          FL_REPLIES_MAX >> 20);
+    }
+    return rv;
 }
 
-int fl_identity_chain(const struct fl_chain *chain, struct fl_wire_chain *ret)
+int fl_identity_chains(const struct fl_joined *joined, struct fl_wire_chain *chain,
+                       struct fl_wire_chain *roots)
 {
-    struct fl_wire_chain out = {.n = 0};
-    size_t n = fl_chain_len(chain);
-    struct fl_buf der;
-    int rv = FL_OK;
+    int rv = fl_joined_wire(joined->chain, chain);
 
-    out.list = calloc(n > 0 ? n : 1, sizeof(*out.list));
-    if (out.list == NULL) {
-        return FL_ENOMEM;
-    }
-    while (rv == FL_OK && out.n < n && out.n < FL_WIRE_MAX_CHAIN) {
-        fl_buf_init(&der, FL_WIRE_MAX_CERTIFICATE);
-        rv = fl_chain_der(chain, out.n, &der);
-        rv = rv == FL_OK ? fl_wire_bytes_copy(der.data, der.len, &out.list[out.n]) : rv;
-        out.n += rv == FL_OK;
-        fl_buf_done(&der);
-    }
     if (rv != FL_OK) {
-        fl_wire_chain_done(&out);
         return rv;
     }
-    *ret = out;
-    return FL_OK;
+    return fl_joined_wire(joined->roots, roots);
 }
 
 /* --- the answer --- */
 
 static void identity_answer_send(struct fl_identity_request *r)
 {
-    int rv = r->code == FL_OK ? fl_replies_send(&r->replies, r->call) : r->code;
+    int rv = r->code;
 
-    if (rv == FL_ELIMIT && r->code == FL_OK) {
-        return; /* identity_on_writable() continues. */
+    if (r->code == FL_OK) {
+        rv = fl_replies_send(&r->replies, r->call);
+        if (rv == FL_ELIMIT) {
+            return; /* identity_on_writable() continues. */
+        }
     }
     if (rv != FL_OK && identity_is_unauthenticated(r)) {
         fl_frontend_finish(r->admin->setup.frontend, r->call, fl_grpc_status_from_err(rv),
@@ -139,11 +128,12 @@ static int identity_request_submit(struct fl_identity_request *r)
     }
     r->expelled = fl_frontend_expelled(admin->setup.frontend);
     rv = fl_auth_submit(auth, identity_request_run, identity_request_done, r);
-    if (rv == FL_OK) {
-        r->submitted = true;
-        admin->n_unauthenticated += identity_is_unauthenticated(r);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    r->submitted = true;
+    admin->n_unauthenticated += identity_is_unauthenticated(r);
+    return FL_OK;
 }
 
 static bool identity_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -155,10 +145,14 @@ static bool identity_on_message(struct fl_call *call, void *ctx, const uint8_t *
         fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request");
         return true;
     }
-    rv = r->kind->decode(r, data, len);
-    r->asked = rv == FL_OK;
     fl_call_set_patient(call, true);
-    rv = rv == FL_OK ? identity_request_submit(r) : rv;
+    rv = r->kind->decode(r, data, len);
+    if (rv != FL_OK) {
+        fl_frontend_fail(call, rv, &r->err);
+        return true;
+    }
+    r->asked = true;
+    rv = identity_request_submit(r);
     if (rv != FL_OK) {
         fl_frontend_fail(call, rv, &r->err);
     }
@@ -204,9 +198,9 @@ static const struct fl_call_handler handler = {.on_message = identity_on_message
                                                .on_writable = identity_on_writable,
                                                .on_closed = identity_on_closed};
 
-static void identity_start(struct fl_call *call, void *ctx)
+static void identity_start(struct fl_call *call, struct fl_admin *admin,
+                           const struct fl_identity_rpc *kind, enum fl_verb verb)
 {
-    const struct fl_identity_method *method = ctx;
     const struct fl_identity *who = fl_call_identity(call);
     struct fl_identity_request *r = calloc(1, sizeof(*r));
 
@@ -214,8 +208,9 @@ static void identity_start(struct fl_call *call, void *ctx)
         fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
-    r->kind = method->kind;
-    r->admin = method->admin;
+    r->kind = kind;
+    r->verb = verb;
+    r->admin = admin;
     r->call = call;
     r->is = fl_call_who(call);
     r->known = who != NULL;
@@ -247,13 +242,12 @@ static void answer_join(struct fl_identity_request *r, const struct fl_joined *j
     (void)snprintf(reply.name, sizeof(reply.name), "%s", joined->name);
     (void)snprintf(reply.federation, sizeof(reply.federation), "%s",
                    r->admin->setup.conf->main->federation);
-    r->code = fl_identity_chain(joined->chain, &reply.chain);
-    if (r->code == FL_OK) {
-        r->code = fl_identity_chain(joined->roots, &reply.roots);
+    r->code = fl_identity_chains(joined, &reply.chain, &reply.roots);
+    if (r->code != FL_OK) {
+        goto done;
     }
-    if (r->code == FL_OK) {
-        FL_IDENTITY_REPLY(r, fl_wire_joined_encode, &reply);
-    }
+    FL_IDENTITY_REPLY(r, fl_wire_joined_encode, &reply);
+done:
     fl_wire_chain_done(&reply.chain);
     fl_wire_chain_done(&reply.roots);
 }
@@ -270,13 +264,14 @@ static void work_join(struct fl_authority *authority, struct fl_identity_request
                                                      .request_len = join->request.len,
                                                      .address = r->peer},
                                 (int64_t)fl_clock_wall_ms(), &joined, &r->err);
-    if (r->code == FL_ENOENT) {
-        r->code = FL_EPERM; /* An unknown token is a permission error, not a missing object. */
+    if (r->code != FL_OK) {
+        /* An unknown token is a permission error, not a missing object. */
+        r->code = r->code == FL_ENOENT ? FL_EPERM : r->code;
+        goto done;
     }
-    if (r->code == FL_OK) {
-        (void)snprintf(r->certified, sizeof(r->certified), "%s", joined.name);
-        answer_join(r, &joined);
-    }
+    (void)snprintf(r->certified, sizeof(r->certified), "%s", joined.name);
+    answer_join(r, &joined);
+done:
     fl_joined_done(&joined);
 }
 
@@ -313,16 +308,16 @@ static void work_renew(struct fl_authority *authority, struct fl_identity_reques
 
     r->code = fl_authority_renew(authority, &r->who, renew->request.data, renew->request.len,
                                  r->peer, (int64_t)fl_clock_wall_ms(), &renewed, &r->err);
-    if (r->code == FL_OK) {
-        identity_refresh_peer(r, renewed.chain);
-        r->code = fl_identity_chain(renewed.chain, &reply.chain);
+    if (r->code != FL_OK) {
+        goto done;
     }
-    if (r->code == FL_OK) {
-        r->code = fl_identity_chain(renewed.roots, &reply.roots);
+    identity_refresh_peer(r, renewed.chain);
+    r->code = fl_identity_chains(&renewed, &reply.chain, &reply.roots);
+    if (r->code != FL_OK) {
+        goto done;
     }
-    if (r->code == FL_OK) {
-        FL_IDENTITY_REPLY(r, fl_wire_renewed_encode, &reply);
-    }
+    FL_IDENTITY_REPLY(r, fl_wire_renewed_encode, &reply);
+done:
     fl_wire_chain_done(&reply.chain);
     fl_wire_chain_done(&reply.roots);
     fl_joined_done(&renewed);
@@ -344,33 +339,60 @@ static void landed_renew(struct fl_identity_request *r)
     }
 }
 
-static const struct fl_identity_rpc client_kinds[] = {
-    {"/fl.v1.Identity/Join", FL_WHO_UNAUTHENTICATED | FL_WHO_LAPSED | FL_WHO_CLIENT, decode_join,
-     work_join, NULL, done_join},
-    {"/fl.v1.Identity/Renew", FL_WHO_LAPSED | FL_WHO_CLIENT, decode_renew, work_renew, landed_renew,
-     done_renew},
-    {.path = NULL}};
+static const struct fl_identity_rpc identity_join = {
+    .decode = decode_join, .work = work_join, .done = done_join};
+static const struct fl_identity_rpc identity_renew = {
+    .decode = decode_renew, .work = work_renew, .landed = landed_renew, .done = done_renew};
 
-static struct fl_rpc_method *identity_method_add(struct fl_admin *admin,
-                                                 const struct fl_identity_rpc *kind,
-                                                 struct fl_identity_method *slot,
-                                                 struct fl_rpc_method *m)
+static void identity_start_client(struct fl_call *call, void *ctx)
 {
-    for (; kind->path != NULL; kind++, slot++) {
-        *slot = (struct fl_identity_method){admin, kind};
-        *m++ = (struct fl_rpc_method){kind->path, kind->who, identity_start, slot};
-    }
-    return m;
+    const struct fl_identity_method *method = ctx;
+
+    identity_start(call, method->admin, method->kind, FL_VERB_N);
 }
 
 struct fl_rpc_method *fl_identity_client_methods(struct fl_admin *admin, struct fl_rpc_method *m)
 {
-    return identity_method_add(admin, client_kinds, admin->identity_methods, m);
+    struct fl_identity_method *join = &admin->identity_methods[0];
+    struct fl_identity_method *renew = &admin->identity_methods[1];
+
+    *join = (struct fl_identity_method){admin, &identity_join};
+    *renew = (struct fl_identity_method){admin, &identity_renew};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Identity/Join",
+                                  FL_WHO_UNAUTHENTICATED | FL_WHO_LAPSED | FL_WHO_CLIENT,
+                                  identity_start_client, join};
+    *m++ = (struct fl_rpc_method){"/fl.v1.Identity/Renew", FL_WHO_LAPSED | FL_WHO_CLIENT,
+                                  identity_start_client, renew};
+    return m;
+}
+
+/* --- the verbs --- */
+
+/* NULL: a verb that the coordinator answers. */
+#define IDENTITY_ON_CORE(handler)        NULL
+#define IDENTITY_ON_COORDINATOR(handler) NULL
+#define IDENTITY_ON_DB(handler)          NULL
+#define IDENTITY_ON_IDENTITY(handler)    &fl_identity_rpc_##handler
+#define IDENTITY_RPC_OF(id, name, method, access, audit, thread, handler, ...) \
+    [FL_VERB_##id] = IDENTITY_ON_##thread(handler),
+
+static const struct fl_identity_rpc *const identity_rpcs[FL_VERB_N] = {FL_VERBS(IDENTITY_RPC_OF)};
+
+static void identity_start_verb(struct fl_call *call, void *ctx)
+{
+    const struct fl_admin_method *method = ctx;
+
+    identity_start(call, method->admin, identity_rpcs[method->verb], method->verb);
 }
 
 struct fl_rpc_method *fl_identity_admin_methods(struct fl_admin *admin, struct fl_rpc_method *m)
 {
-    size_t used = sizeof(client_kinds) / sizeof(client_kinds[0]) - 1;
+    int verb;
 
-    return identity_method_add(admin, fl_identity_admin_kinds, admin->identity_methods + used, m);
+    for (verb = 0; verb < FL_VERB_N; verb++) {
+        if (identity_rpcs[verb] != NULL) {
+            m = fl_admin_add_method(admin, (enum fl_verb)verb, identity_start_verb, m);
+        }
+    }
+    return m;
 }

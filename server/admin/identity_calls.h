@@ -18,9 +18,11 @@
 #include "server/admin/audit_note.h"
 #include "server/admin/replies.h"
 #include "server/identity/authority.h"
+#include "server/identity/joining.h"
 
 struct fl_identity_request {
     const struct fl_identity_rpc *kind;
+    enum fl_verb verb; /* FL_VERB_N: Join, Renew */
     struct fl_admin *admin;
     struct fl_call *call; /* NULL: the peer disconnected */
     atomic_bool left;     /* the same, for the identity thread */
@@ -56,9 +58,8 @@ struct fl_identity_request {
     char near[FL_NAME_MAX];      /* an existing name similar to the unknown one, or "" */
 };
 
+/* What a call does; the verbs on the thread IDENTITY (libfl/wire/verbs.h) name theirs. */
 struct fl_identity_rpc {
-    const char *path;
-    uint32_t who;
     int (*decode)(struct fl_identity_request *r, const void *data, size_t len);
     /* Identity thread; results go into `code`, `err` and `replies`. */
     void (*work)(struct fl_authority *authority, struct fl_identity_request *r);
@@ -82,10 +83,17 @@ struct fl_identity_rpc {
     } while (0)
 
 FL_MUST_CHECK int fl_identity_reply(struct fl_identity_request *r, const struct fl_buf *message);
-/* Convert a chain of libfl/pki to that of a message; free with fl_wire_chain_done(). */
-FL_MUST_CHECK int fl_identity_chain(const struct fl_chain *chain, struct fl_wire_chain *ret);
+/* Convert the chains to those of a message; free both with fl_wire_chain_done(), also on error. */
+FL_MUST_CHECK int fl_identity_chains(const struct fl_joined *joined, struct fl_wire_chain *chain,
+                                     struct fl_wire_chain *roots);
 
-/* identity_admin.c: terminated by a NULL path. */
-extern const struct fl_identity_rpc fl_identity_admin_kinds[];
+/* identity_admin.c, identity_revoke.c: fl_identity_rpc_handler of each verb. */
+#define FL__RPC_ON_CORE(handler)
+#define FL__RPC_ON_COORDINATOR(handler)
+#define FL__RPC_ON_DB(handler)
+#define FL__RPC_ON_IDENTITY(handler) extern const struct fl_identity_rpc fl_identity_rpc_##handler;
+#define FL__RPC_OF(id, name, method, access, audit, thread, handler, ...) \
+    FL__RPC_ON_##thread(handler)
+FL_VERBS(FL__RPC_OF)
 
 #endif

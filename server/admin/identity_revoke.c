@@ -1,5 +1,5 @@
 /*
- * Revoke, evict, disable and enable: rows of fl_identity_admin_kinds. Decoding and landing run on
+ * The verbs revoke, evict, disable and enable. Decoding and landing run on
  * the network loop, the work on the identity thread. Sessions are ended by fl_frontend_review(),
  * not here.
  */
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
-#include "server/admin/identity_revoke.h"
+#include "server/admin/identity_calls.h"
 #include "server/auth/auth.h"
 #include "server/identity/certificates.h"
 #include "server/identity/invitations.h"
@@ -21,17 +21,20 @@ static int64_t revocation_now_ms(void)
     return (int64_t)fl_clock_wall_ms();
 }
 
-int fl_revocation_decode(struct fl_identity_request *r, const void *data, size_t len)
+static int revocation_decode(struct fl_identity_request *r, const void *data, size_t len)
 {
     int rv = fl_wire_revoke_decode(data, len, &r->in.revoke, &r->err);
 
-    if (rv == FL_OK && r->in.revoke.what == FL_WIRE_REVOKE_NAME) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (r->in.revoke.what == FL_WIRE_REVOKE_NAME) {
         r->connected = fl_frontend_is_connected(r->admin->setup.frontend, r->in.revoke.name);
     }
-    return rv;
+    return FL_OK;
 }
 
-void fl_revocation_done(struct fl_identity_request *r)
+static void revocation_done(struct fl_identity_request *r)
 {
     fl_wire_revoke_done(&r->in.revoke);
 }
@@ -190,14 +193,17 @@ static int check_known(struct fl_authority *authority, const struct fl_identity_
     }
     rv = fl_authority_certificates(authority, whom->name != NULL ? whom->name : "",
                                    revocation_now_ms(), search_certificate, &s, err);
-    if (rv == FL_OK && whom->name != NULL && !s.found) {
-        rv = fl_authority_invitations(authority, revocation_now_ms(), search_invitation, &s, err);
-    }
-    if (rv == FL_OK && whom->name != NULL && !s.found) {
-        s.found = fl_store_knows_client(setup->state_dir, whom->name);
-    }
-    if (rv != FL_OK || s.found) {
+    if (rv != FL_OK) {
         return rv;
+    }
+    if (whom->name != NULL && !s.found) {
+        rv = fl_authority_invitations(authority, revocation_now_ms(), search_invitation, &s, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (s.found || (whom->name != NULL && fl_store_knows_client(setup->state_dir, whom->name))) {
+        return FL_OK;
     }
     return fl_err_set(
         err, FL_ENOENT,
@@ -206,75 +212,68 @@ static int check_known(struct fl_authority *authority, const struct fl_identity_
         target_text(request, target), verb);
 }
 
-typedef int (*revoke_fn)(struct fl_authority *authority, const struct fl_revoked *whom,
-                         const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
-                         struct fl_err *err);
-
-static void revocation_run(struct fl_authority *authority, struct fl_identity_request *r,
-                           revoke_fn verb)
+/* As fl_authority_revoke(); an enabling takes no reason. */
+static int revocation_change(struct fl_authority *authority, const struct fl_identity_request *r,
+                             const struct fl_revoked *target, size_t *ret_n, struct fl_err *err)
 {
-    bool enables = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
-    bool revokes = strcmp(r->kind->path, "/fl.v1.Admin/Revoke") == 0;
-    bool disables = strcmp(r->kind->path, "/fl.v1.Admin/Disable") == 0;
-    const struct fl_wire_revoke *request = &r->in.revoke;
-    const struct fl_revoked target = revocation_target(request);
+    const char *reason = r->in.revoke.reason;
+    int64_t now = revocation_now_ms();
     char who[FL_BY_TEXT];
 
-    r->code = revokes || disables
-                  ? check_known(authority, r, &target, revokes ? "revoke" : "disable", &r->err)
-                  : FL_OK;
-    if (r->code == FL_OK) {
-        r->code = verb(authority, &target, request->reason,
-                       fl_identity_by(r->known ? &r->who : NULL, r->peer, who), revocation_now_ms(),
-                       &r->n_revoked, &r->err);
+    (void)fl_identity_by(r->known ? &r->who : NULL, r->peer, who);
+    switch (r->verb) {
+    case FL_VERB_REVOKE:
+        return fl_authority_revoke(authority, target, reason, who, now, ret_n, err);
+    case FL_VERB_EVICT:
+        return fl_authority_evict(authority, target, reason, who, now, ret_n, err);
+    case FL_VERB_DISABLE:
+        return fl_authority_disable(authority, target, reason, who, now, ret_n, err);
+    default:
+        return fl_authority_enable(authority, target, who, now, ret_n, err);
     }
-    if (r->code == FL_OK && !enables) {
+}
+
+static int revocation_execute(struct fl_authority *authority, struct fl_identity_request *r)
+{
+    const struct fl_revoked target = revocation_target(&r->in.revoke);
+    int rv;
+
+    if (r->verb == FL_VERB_REVOKE || r->verb == FL_VERB_DISABLE) {
+        rv = check_known(authority, r, &target, fl_verbs[r->verb].name, &r->err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    rv = revocation_change(authority, r, &target, &r->n_revoked, &r->err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (r->verb != FL_VERB_ENABLE) {
         /* The record of an evicted client stays: its contributions remain. */
         find_excluded(authority, &target,
-                      revokes    ? FL_REVOKED_KEEPS_NOTHING
-                      : disables ? FL_REVOKED_KEEPS_ALL
-                                 : FL_REVOKED_KEEPS_RECORD,
+                      r->verb == FL_VERB_REVOKE    ? FL_REVOKED_KEEPS_NOTHING
+                      : r->verb == FL_VERB_DISABLE ? FL_REVOKED_KEEPS_ALL
+                                                   : FL_REVOKED_KEEPS_RECORD,
                       r);
     }
-    if (request->what == FL_WIRE_REVOKE_NAME &&
+    return FL_OK;
+}
+
+static void revocation_work(struct fl_authority *authority, struct fl_identity_request *r)
+{
+    struct fl_err inner;
+
+    r->code = revocation_execute(authority, r);
+    if (r->in.revoke.what == FL_WIRE_REVOKE_NAME &&
         (r->code == FL_ENOENT || (r->code == FL_OK && r->n_revoked == 0)))
     {
         find_near(authority, r);
     }
     if (r->code == FL_ENOENT && r->near[0] != '\0') {
-        struct fl_err inner = r->err;
-
+        inner = r->err;
         (void)fl_err_set(&r->err, FL_ENOENT, "%s; did you mean '%s'?",
                          fl_err_text(&inner, FL_ENOENT), r->near);
     }
-}
-
-void fl_revocation_revoke(struct fl_authority *authority, struct fl_identity_request *r)
-{
-    revocation_run(authority, r, fl_authority_revoke);
-}
-
-void fl_revocation_evict(struct fl_authority *authority, struct fl_identity_request *r)
-{
-    revocation_run(authority, r, fl_authority_evict);
-}
-
-void fl_revocation_disable(struct fl_authority *authority, struct fl_identity_request *r)
-{
-    revocation_run(authority, r, fl_authority_disable);
-}
-
-static int revocation_enable(struct fl_authority *authority, const struct fl_revoked *target,
-                             const char *reason, const char *who, int64_t now, size_t *ret_n,
-                             struct fl_err *err)
-{
-    (void)reason;
-    return fl_authority_enable(authority, target, who, now, ret_n, err);
-}
-
-void fl_revocation_enable(struct fl_authority *authority, struct fl_identity_request *r)
-{
-    revocation_run(authority, r, revocation_enable);
 }
 
 /* Describe the effect of the verb on this target. */
@@ -283,16 +282,15 @@ static void verb_text(const struct fl_identity_request *r, const char *target, c
 {
     const struct fl_wire_revoke *request = &r->in.revoke;
     bool name = request->what == FL_WIRE_REVOKE_NAME;
-    const char *verb = strrchr(r->kind->path, '/') + 1;
 
-    if (strcmp(verb, "Revoke") == 0) {
+    if (r->verb == FL_VERB_REVOKE) {
         (void)snprintf(out, size, "%s is revoked permanently%s", target,
                        name ? " and no client can join by this name again"
                             : "; with another key and a new invitation its name may join again");
-    } else if (strcmp(verb, "Evict") == 0) {
+    } else if (r->verb == FL_VERB_EVICT) {
         (void)snprintf(out, size, "%s is evicted; flctl invite %s lets it join again", target,
                        request->name);
-    } else if (strcmp(verb, "Disable") == 0) {
+    } else if (r->verb == FL_VERB_DISABLE) {
         (void)snprintf(out, size, "%s is disabled until flctl enable", target);
     } else {
         (void)snprintf(out, size,
@@ -305,13 +303,13 @@ static void verb_text(const struct fl_identity_request *r, const char *target, c
 /*
  * Network loop, when the revocation is in effect: only now the number of ended sessions is known.
  */
-void fl_revocation_landed(struct fl_identity_request *r)
+static void revocation_landed(struct fl_identity_request *r)
 {
     const struct fl_wire_revoke *request = &r->in.revoke;
     struct fl_wire_revoke_reply reply = {
         .certificates = (uint32_t)r->n_revoked,
         .sessions = (uint32_t)(fl_frontend_expelled(r->admin->setup.frontend) - r->expelled)};
-    bool enabled = strcmp(r->kind->path, "/fl.v1.Admin/Enable") == 0;
+    bool enabled = r->verb == FL_VERB_ENABLE;
     char target[FL_REVOKE_TARGET];
     char what[512];
     char text[FL_WIRE_MAX_TEXT];
@@ -341,3 +339,9 @@ void fl_revocation_landed(struct fl_identity_request *r)
     reply.text = text;
     FL_IDENTITY_REPLY(r, fl_wire_revoke_reply_encode, &reply);
 }
+
+/* Of all four verbs. */
+const struct fl_identity_rpc fl_identity_rpc_revoke = {.decode = revocation_decode,
+                                                       .work = revocation_work,
+                                                       .landed = revocation_landed,
+                                                       .done = revocation_done};

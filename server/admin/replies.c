@@ -20,16 +20,22 @@ int fl_replies_add(struct fl_replies *replies, const struct fl_buf *message)
     size_t len = message->len;
     int rv = fl_buf_reserve(to, sizeof(len) + len);
 
-    rv = rv == FL_OK ? fl_buf_add(to, &len, sizeof(len)) : rv;
-    return rv == FL_OK ? fl_buf_add(to, message->data, len) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_buf_add(to, &len, sizeof(len));
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_buf_add(to, message->data, len);
 }
 
 int fl_replies_send(struct fl_replies *replies, struct fl_call *call)
 {
     const struct fl_buf *from = &replies->messages;
-    int rv = FL_OK;
+    int rv;
 
-    while (rv == FL_OK && replies->next < from->len) {
+    while (replies->next < from->len) {
         struct fl_piece piece = {0};
         size_t len;
 
@@ -38,9 +44,10 @@ int fl_replies_send(struct fl_replies *replies, struct fl_call *call)
         piece.len = len;
         piece.secret = true;
         rv = fl_call_send(call, &piece, 1);
-        if (rv == FL_OK) {
-            replies->next += sizeof(len) + len;
+        if (rv != FL_OK) {
+            return rv;
         }
+        replies->next += sizeof(len) + len;
     }
-    return rv;
+    return FL_OK;
 }

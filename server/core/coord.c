@@ -598,6 +598,11 @@ static void coord_take_result(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
+#define COORD_TAKE_COMMAND(event, rule)    \
+    case FL_EV_##event:                    \
+        fl__coord_##rule(c, ev->u.reason); \
+        break;
+
 /* No default: the compiler reports a missing event. */
 static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
 {
@@ -632,21 +637,7 @@ static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_WORK_FAILED:
         coord_take_result(c, ev);
         break;
-    case FL_EV_PAUSE:
-        fl__coord_pause(c, ev->u.reason);
-        break;
-    case FL_EV_RESUME:
-        fl__coord_resume(c);
-        break;
-    case FL_EV_DRAIN:
-        fl__coord_drain(c);
-        break;
-    case FL_EV_ABORT_ROUND:
-        fl__coord_abort_round(c, ev->u.reason);
-        break;
-    case FL_EV_NEW_EPOCH:
-        fl__coord_new_epoch(c);
-        break;
+        FL_COORD_COMMANDS(COORD_TAKE_COMMAND)
     case FL_EV_STOP:
         fl__coord_stop(c, ev->u.reason);
         break;

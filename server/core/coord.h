@@ -206,6 +206,22 @@ struct fl_coord_resume {
     char pause[FL_PAUSE_SIZE]; /* as of the last PERSIST_PAUSE; "": none */
 };
 
+/*
+ * Operator commands, X(event, rule): FL_EV_event with u.reason, which may be NULL, is carried out
+ * by fl__coord_rule(c, reason). Each has one ANSWER; the next command comes after that.
+ *
+ * PAUSE: no new round; PAUSED after the open one, until RESUME. DRAIN: no new round; after the open
+ * one STOPPED. NEW_EPOCH: the server's sum of client state restarts at zero with the next round.
+ * ABORT_ROUND: attempt + 1 at once, or PAUSED or STOPPED.
+ */
+#define FL_COORD_COMMANDS(X) \
+    X(PAUSE, pause)          \
+    X(RESUME, resume)        \
+    X(DRAIN, drain)          \
+    X(NEW_EPOCH, new_epoch)  \
+    X(ABORT_ROUND, abort_round)
+#define FL__COORD_COMMAND_EVENT(event, rule) FL_EV_##event,
+
 enum fl_event_type {
     FL_EV_START = 1,
     FL_EV_TICK, /* a deadline has passed, or just time */
@@ -241,12 +257,7 @@ enum fl_event_type {
     FL_EV_EVALUATED,   /* u.evaluated: server evaluation done */
     FL_EV_COMMITTED,   /* u.seq */
     FL_EV_WORK_FAILED, /* u.failed_work: aggregate, evaluate, persist or commit failed */
-    /* Operator commands. Each has one ANSWER; the next command comes after that. */
-    FL_EV_PAUSE, /* u.reason, may be NULL: no new round; PAUSED after the open one, until RESUME */
-    FL_EV_RESUME,
-    FL_EV_DRAIN,       /* no new round; after the open one: STOPPED */
-    FL_EV_NEW_EPOCH,   /* the server's sum of client state restarts at zero with the next round */
-    FL_EV_ABORT_ROUND, /* u.reason, may be NULL: attempt + 1 at once, or PAUSED or STOPPED */
+    FL_COORD_COMMANDS(FL__COORD_COMMAND_EVENT)
     /*
      * u.reason, sent to the clients: the process ends. What clients send no longer counts; they
      * send it again to the next process. STOPPED as soon as nothing is being written; the open

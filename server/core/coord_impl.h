@@ -407,15 +407,15 @@ void fl__coord_delete_queued(struct fl_coord *c);
 void fl__coord_deletion_done(struct fl_coord *c);
 void fl__coord_deletion_failed(struct fl_coord *c, const char *reason);
 
-/* --- coord_pause.c: operator commands, drain and stop --- */
+/* --- coord_pause.c: operator commands and the end of the process --- */
 
-void fl__coord_pause(struct fl_coord *c, const char *reason);
+/* The rules of FL_COORD_COMMANDS. */
+#define FL__COORD_COMMAND_RULE(event, rule) \
+    void fl__coord_##rule(struct fl_coord *c, const char *reason);
+FL_COORD_COMMANDS(FL__COORD_COMMAND_RULE)
+#undef FL__COORD_COMMAND_RULE
 /* A pause by the coordinator itself. */
 FL_PRINTF(2, 3) void fl__coord_pause_for(struct fl_coord *c, const char *fmt, ...);
-void fl__coord_resume(struct fl_coord *c);
-void fl__coord_drain(struct fl_coord *c);
-void fl__coord_new_epoch(struct fl_coord *c);
-void fl__coord_abort_round(struct fl_coord *c, const char *reason);
 /* Persist the pause if it changed. */
 void fl__coord_write_pause(struct fl_coord *c);
 /* The pause is on disk as it is now. */

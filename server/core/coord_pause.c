@@ -1,7 +1,7 @@
 /*
- * Operator commands on the rounds: pause, resume, drain, abort, new epoch; the pause that the
- * coordinator makes itself when training diverges; and the end of the process. A pause stays on
- * disk until it is resumed. On the thread of the coordinator.
+ * The rules of the operator commands (FL_COORD_COMMANDS); the pause that the coordinator makes
+ * itself when training diverges; and the end of the process. A pause stays on disk until it is
+ * resumed. On the thread of the coordinator.
  *
  * Each command is answered once: a pause and its end when they are durable, an abort when the end
  * of the attempt is. No crash takes back what was answered. A drain is not persisted: it ends with
@@ -173,8 +173,9 @@ void fl__coord_pause(struct fl_coord *c, const char *reason)
     }
 }
 
-void fl__coord_resume(struct fl_coord *c)
+void fl__coord_resume(struct fl_coord *c, const char *reason)
 {
+    (void)reason;
     if (!c->pause.on) {
         command_await(c, FL__COMMAND_DURABLE, "nothing to resume: the federation is not paused");
     } else if (c->draining || federation_is_ending(c)) {
@@ -201,8 +202,9 @@ void fl__coord_resume(struct fl_coord *c)
 }
 
 /* The epoch is written with the pause. */
-void fl__coord_new_epoch(struct fl_coord *c)
+void fl__coord_new_epoch(struct fl_coord *c, const char *reason)
 {
+    (void)reason;
     if (!fl_strategy_sums_kept(c->conf.strategy)) {
         command_answer(c, FL_ESTATE, "solver '%s' has no controls: there is nothing to reset",
                        c->conf.strategy->solver->policy.name);
@@ -276,10 +278,11 @@ void fl__coord_begin_drain(struct fl_coord *c)
     fl__coord_move(c, FL_PHASE_DRAINING, "%s", fl__coord_disconnect(c, FL__NONE)->text);
 }
 
-void fl__coord_drain(struct fl_coord *c)
+void fl__coord_drain(struct fl_coord *c, const char *reason)
 {
     const char *already = c->draining ? "already so: " : "";
 
+    (void)reason;
     if (!c->draining) {
         c->draining = true;
         c->started = true;

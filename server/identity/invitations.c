@@ -12,6 +12,7 @@
 
 #include "libfl/base/str.h"
 #include "libfl/pki/when.h"
+#include "libfl/wire/verbs.h"
 #include "server/identity/authority_impl.h"
 
 /*
@@ -216,7 +217,8 @@ static int invitation_put(struct fl_authority *a, const struct fl_invitation *in
             (void)snprintf(result, sizeof(result), "ok, invitation %s, %u use%s, until %s", prefix,
                            in->uses > 0 ? in->uses : 1, in->uses > 1 ? "s" : "",
                            fl_when_text(ends, sizeof(ends), ends_ms / 1000));
-            return fl__audit(a, false, by, "invite", in->name, result, now_ms, err);
+            return fl__audit(a, false, by, fl_verbs[FL_VERB_INVITE].audit, in->name, result, now_ms,
+                             err);
         }
     }
     fl_buf_done(&labels);
@@ -409,7 +411,9 @@ static int invitation_withdraw(struct fl_authority *a, const char *prefix, const
     fl_query_text(&q, prefix);
     rv = fl_query_run(&q, err);
     (void)snprintf(result, sizeof(result), "ok, invitation %s, used %u times", prefix, *ret_used);
-    return rv == FL_OK ? fl__audit(a, false, by, "withdraw", ret_name, result, now_ms, err) : rv;
+    return rv == FL_OK ? fl__audit(a, false, by, fl_verbs[FL_VERB_UNINVITE].audit, ret_name, result,
+                                   now_ms, err)
+                       : rv;
 }
 
 int fl_authority_withdraw(struct fl_authority *authority, const char *prefix, const char *by,

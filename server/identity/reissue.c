@@ -8,6 +8,7 @@
 #include "libfl/base/str.h"
 #include "libfl/pki/request.h"
 #include "libfl/pki/when.h"
+#include "libfl/wire/verbs.h"
 #include "server/identity/issuing_impl.h"
 
 static int check_who(const struct fl_authority *a, const struct fl_identity *who, int64_t now,
@@ -167,7 +168,8 @@ static int issue_admin(struct fl_authority *a, const char *name, const struct fl
                                 .span_s = span_s,
                                 .by = by,
                                 .joined = true};
-    const struct noted noted = {.who = by, .what = "admin certificate", .how = ""};
+    const struct noted noted = {
+        .who = by, .what = fl_verbs[FL_VERB_ADMIN_CERTIFICATE].audit, .how = ""};
 
     return issue_noted(a, &wanted, &noted, now_ms, ret, err);
 }

@@ -7,6 +7,7 @@
 
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
+#include "libfl/wire/verbs.h"
 #include "server/identity/authority_impl.h"
 
 struct verb {
@@ -204,7 +205,7 @@ int fl_authority_revoke(struct fl_authority *authority, const struct fl_revoked 
                         const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
                         struct fl_err *err)
 {
-    struct verb v = {FL_REVOCATION_REVOKED, "revoke", reason, by, now_ms};
+    struct verb v = {FL_REVOCATION_REVOKED, fl_verbs[FL_VERB_REVOKE].audit, reason, by, now_ms};
 
     return revoke_with_verb(authority, whom, &v, ret_n, err);
 }
@@ -213,7 +214,7 @@ int fl_authority_evict(struct fl_authority *authority, const struct fl_revoked *
                        const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
                        struct fl_err *err)
 {
-    struct verb v = {FL_REVOCATION_EVICTED, "evict", reason, by, now_ms};
+    struct verb v = {FL_REVOCATION_EVICTED, fl_verbs[FL_VERB_EVICT].audit, reason, by, now_ms};
 
     if (whom->name == NULL) {
         return fl_err_set(err, FL_EINVAL,
@@ -227,7 +228,7 @@ int fl_authority_disable(struct fl_authority *authority, const struct fl_revoked
                          const char *reason, const char *by, int64_t now_ms, size_t *ret_n,
                          struct fl_err *err)
 {
-    struct verb v = {FL_REVOCATION_DISABLED, "disable", reason, by, now_ms};
+    struct verb v = {FL_REVOCATION_DISABLED, fl_verbs[FL_VERB_DISABLE].audit, reason, by, now_ms};
 
     return revoke_with_verb(authority, whom, &v, ret_n, err);
 }
@@ -259,7 +260,9 @@ static int revoke_enable(struct fl_authority *a, const struct fl_revoked *whom, 
     fl_query_u64(&q, FL_REVOCATION_DISABLED);
     rv = fl_query_run(&q, err);
     (void)snprintf(result, sizeof(result), "ok, %zu certificate%s", *ret_n, *ret_n == 1 ? "" : "s");
-    return rv == FL_OK ? fl__audit(a, false, by, "enable", object, result, now_ms, err) : rv;
+    return rv == FL_OK ? fl__audit(a, false, by, fl_verbs[FL_VERB_ENABLE].audit, object, result,
+                                   now_ms, err)
+                       : rv;
 }
 
 int fl_authority_enable(struct fl_authority *authority, const struct fl_revoked *whom,

@@ -38,7 +38,7 @@ static size_t admin_why_text(struct fl_runtime *runtime, char *text, size_t size
     return n < max ? n : max;
 }
 
-static void admin_status(struct fl_runtime *runtime, struct fl_admin_request *request)
+void fl_runtime_on_status(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     const struct fl_server_conf *conf = runtime->setup.conf;
     bool done = runtime->coord_conf.rounds != 0 &&
@@ -64,7 +64,7 @@ static void admin_status(struct fl_runtime *runtime, struct fl_admin_request *re
     fl_runtime_answer(runtime, request);
 }
 
-static void admin_why(struct fl_runtime *runtime, struct fl_admin_request *request)
+void fl_runtime_on_why(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     const char *missing[FL_WHY_MAX];
     char *names[FL_WHY_MAX];
@@ -118,7 +118,7 @@ static void add_error(struct fl_admin_request *request, const struct fl_client_e
     FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
 }
 
-static void admin_clients(struct fl_runtime *runtime, struct fl_admin_request *request)
+void fl_runtime_on_clients(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     const struct fl_errors *errors = &runtime->errors;
     size_t n = fl_coord_numbers(runtime->coord);
@@ -195,7 +195,7 @@ static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
     return request->code;
 }
 
-static void rounds_work(void *arg)
+void fl_runtime_db_rounds(void *arg)
 {
     struct fl_admin_request *request = arg;
     struct fl_store *store = request->runtime->federation.store;
@@ -260,7 +260,7 @@ static int add_checkpoint(void *ctx, const struct fl_checkpoint *c, const char *
     return request->code;
 }
 
-static void checkpoints_work(void *arg)
+void fl_runtime_db_checkpoints(void *arg)
 {
     struct fl_admin_request *request = arg;
 
@@ -268,26 +268,27 @@ static void checkpoints_work(void *arg)
                                         add_checkpoint, request, &request->err);
 }
 
-static void hold_work(void *arg)
+void fl_runtime_db_pin(void *arg)
 {
     struct fl_admin_request *request = arg;
     struct fl_runtime *runtime = request->runtime;
     struct fl_buf empty;
 
-    request->code = request->release
+    request->code = request->verb == FL_VERB_RELEASE
                         ? fl_checkpoints_unpin(&runtime->federation, request->round, &request->err)
                         : fl_checkpoints_pin(&runtime->federation, request->round,
                                              fl_clock_wall_ms(), &request->err);
     if (request->code == FL_OK) {
         fl_log(runtime->setup.log, FL_LOG_NOTICE, "server",
                "the checkpoint of round %llu is %s by the operator",
-               (unsigned long long)request->round, request->release ? "unpinned" : "pinned");
+               (unsigned long long)request->round,
+               request->verb == FL_VERB_RELEASE ? "unpinned" : "pinned");
         fl_buf_init(&empty, 1);
         request->code = fl_admin_reply(request, &empty);
     }
 }
 
-static void rollback_work(void *arg)
+void fl_runtime_db_rollback(void *arg)
 {
     struct fl_admin_request *request = arg;
     struct fl_buf empty;
@@ -311,51 +312,50 @@ static void admin_submit_db_job(struct fl_runtime *runtime, struct fl_admin_requ
     }
 }
 
+void fl_runtime_on_export(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    if (request->round == 0) {
+        export_current(runtime, request);
+    } else {
+        admin_submit_db_job(runtime, request, export_work);
+    }
+}
+
+/* Who carries out each verb: one of the two; of IDENTITY none comes here. */
+struct admin_handler {
+    void (*on)(struct fl_runtime *runtime, struct fl_admin_request *request);
+    fl_loop_cb db;
+};
+
+#define ADMIN_ON_CORE(handler)      \
+    {                               \
+        .on = fl_runtime_on_command \
+    }
+#define ADMIN_ON_COORDINATOR(handler) \
+    {                                 \
+        .on = fl_runtime_on_##handler \
+    }
+#define ADMIN_ON_DB(handler)          \
+    {                                 \
+        .db = fl_runtime_db_##handler \
+    }
+#define ADMIN_ON_IDENTITY(handler) \
+    {                              \
+        .on = NULL                 \
+    }
+#define ADMIN_HANDLER_OF(id, name, method, access, audit, thread, handler, ...) \
+    [FL_VERB_##id] = ADMIN_ON_##thread(handler),
+
+static const struct admin_handler admin_handlers[FL_VERB_N] = {FL_VERBS(ADMIN_HANDLER_OF)};
+
 void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
+    const struct admin_handler *handler = &admin_handlers[request->verb];
+
     request->runtime = runtime;
-    switch (request->type) {
-    case FL_ADMIN_STATUS:
-        admin_status(runtime, request);
-        break;
-    case FL_ADMIN_WHY:
-        admin_why(runtime, request);
-        break;
-    case FL_ADMIN_CLIENTS:
-        admin_clients(runtime, request);
-        break;
-    case FL_ADMIN_FORGET:
-        fl_runtime_forget(runtime, request);
-        break;
-    case FL_ADMIN_PAUSE:
-    case FL_ADMIN_RESUME:
-    case FL_ADMIN_DRAIN:
-    case FL_ADMIN_RESET_CONTROLS:
-    case FL_ADMIN_ABORT_ROUND:
-        fl_runtime_command(runtime, request);
-        break;
-    case FL_ADMIN_EXPORT:
-        if (request->round == 0) {
-            export_current(runtime, request);
-        } else {
-            admin_submit_db_job(runtime, request, export_work);
-        }
-        break;
-    case FL_ADMIN_ROUNDS:
-        admin_submit_db_job(runtime, request, rounds_work);
-        break;
-    case FL_ADMIN_CHECKPOINTS:
-        admin_submit_db_job(runtime, request, checkpoints_work);
-        break;
-    case FL_ADMIN_HOLD:
-        admin_submit_db_job(runtime, request, hold_work);
-        break;
-    case FL_ADMIN_SUMMARIES:
-    case FL_ADMIN_DROP_SUMMARY:
-        fl_runtime_summaries(runtime, request);
-        break;
-    case FL_ADMIN_ROLLBACK:
-        admin_submit_db_job(runtime, request, rollback_work);
-        break;
+    if (handler->db != NULL) {
+        admin_submit_db_job(runtime, request, handler->db);
+    } else {
+        handler->on(runtime, request);
     }
 }

@@ -1,25 +1,19 @@
 /*
- * Operator commands about rounds (pause, resume, drain, abort-round, controls reset). The core
- * executes one at a time; its answer is durable.
+ * The verbs of operators that are events of the core, which executes one at a time; its answer is
+ * durable.
  */
 
 #include "server/runtime/runtime_impl.h"
 
-static enum fl_event_type command_event_of(enum fl_admin_type type)
-{
-    switch (type) {
-    case FL_ADMIN_PAUSE:
-        return FL_EV_PAUSE;
-    case FL_ADMIN_RESUME:
-        return FL_EV_RESUME;
-    case FL_ADMIN_DRAIN:
-        return FL_EV_DRAIN;
-    case FL_ADMIN_RESET_CONTROLS:
-        return FL_EV_NEW_EPOCH;
-    default:
-        return FL_EV_ABORT_ROUND;
-    }
-}
+/* The event of each verb on the thread CORE (libfl/wire/verbs.h); of the others there is none. */
+#define COMMAND_ON_CORE(id, handler) [FL_VERB_##id] = FL_EV_##handler,
+#define COMMAND_ON_COORDINATOR(id, handler)
+#define COMMAND_ON_DB(id, handler)
+#define COMMAND_ON_IDENTITY(id, handler)
+#define COMMAND_EVENT_OF(id, name, method, access, audit, thread, handler, ...) \
+    COMMAND_ON_##thread(id, handler)
+
+static const enum fl_event_type command_events[FL_VERB_N] = {FL_VERBS(COMMAND_EVENT_OF)};
 
 static void command_post_next(void *arg)
 {
@@ -27,13 +21,13 @@ static void command_post_next(void *arg)
     struct fl_event event = {0};
 
     if (runtime->commands.first != NULL) {
-        event.type = command_event_of(runtime->commands.first->type);
+        event.type = command_events[runtime->commands.first->verb];
         event.u.reason = runtime->commands.first->control.reason;
         fl_coord_shell_step(&runtime->shell, &event);
     }
 }
 
-void fl_runtime_command(struct fl_runtime *runtime, struct fl_admin_request *request)
+void fl_runtime_on_command(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     struct fl_runtime_commands *w = &runtime->commands;
 

@@ -120,7 +120,7 @@ static int forget_reserve(struct fl_runtime *runtime, struct names *names)
     return names->list != NULL ? FL_OK : FL_ENOMEM;
 }
 
-void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *request)
+void fl_runtime_on_forget(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     struct names names = {.n = 0};
 

@@ -105,18 +105,29 @@ void fl_runtime_summary(struct fl_runtime *runtime, struct fl_coord_msg *up);
  */
 void fl_runtime_forget_summary(struct fl_runtime *runtime, const char *name,
                                struct fl_admin_request *request);
-/* SUMMARIES and DROP_SUMMARY. */
-void fl_runtime_summaries(struct fl_runtime *runtime, struct fl_admin_request *request);
 /* runtime_jobs.c: operations of the shell about jobs. `ctx` is the runtime. */
 FL_MUST_CHECK int fl_runtime_submit(void *ctx, struct fl_coord_job *job);
 void fl_runtime_unsubmitted(void *ctx, uint64_t seq);
 void fl_runtime_result(void *ctx, const struct fl_coord_job *job);
 void fl_runtime_work_failed(void *ctx, int code, const char *reason);
 
+/* runtime_admin.c: carries out a verb, by its row. */
 void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *request);
+/*
+ * What carries out the verbs of libfl/wire/verbs.h: fl_runtime_on_handler() answers the request on
+ * the coordinator thread, at once or later; fl_runtime_db_handler() sets its code and replies on
+ * the db thread, and the coordinator answers it then.
+ */
+#define FL__HANDLER_ON_CORE(handler)
+#define FL__HANDLER_ON_COORDINATOR(handler) \
+    void fl_runtime_on_##handler(struct fl_runtime *runtime, struct fl_admin_request *request);
+#define FL__HANDLER_ON_DB(handler) void fl_runtime_db_##handler(void *arg);
+#define FL__HANDLER_ON_IDENTITY(handler)
+#define FL__HANDLER_OF(id, name, method, access, audit, thread, handler, ...) \
+    FL__HANDLER_ON_##thread(handler)
+FL_VERBS(FL__HANDLER_OF)
 
 /* runtime_forget.c: clients that an operator forgets. */
-void fl_runtime_forget(struct fl_runtime *runtime, struct fl_admin_request *request);
 /*
  * The client's upload for the open round is not aggregated; `keeps` says which of its other data
  * remains.
@@ -127,8 +138,8 @@ void fl_runtime_forgotten(void *ctx, const struct fl_effect *e);
 /* Shutdown: answers the waiting requests. */
 void fl_runtime_forget_done(struct fl_runtime *runtime);
 
-/* runtime_command.c: pause, resume, drain, abort-round. */
-void fl_runtime_command(struct fl_runtime *runtime, struct fl_admin_request *request);
+/* runtime_command.c: verbs that are events of the core. */
+void fl_runtime_on_command(struct fl_runtime *runtime, struct fl_admin_request *request);
 /* ANSWER: to the first of them. */
 void fl_runtime_command_answered(void *ctx, const struct fl_effect *e);
 /* Shutdown: answers the waiting commands. */

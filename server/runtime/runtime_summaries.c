@@ -205,7 +205,7 @@ static void operator_work(void *arg)
     struct fl_federation *f = &job->runtime->federation;
     struct fl_buf empty;
 
-    if (r->type == FL_ADMIN_SUMMARIES) {
+    if (r->verb == FL_VERB_SUMMARIES) {
         r->code = fl_collection_list(f, add_summary, r, &r->err);
         return;
     }
@@ -224,7 +224,7 @@ static void operator_done(void *arg)
     struct fl_admin_request *r = job->request;
 
     /* When there was nothing to remove, the collection is not stale. */
-    if (r->type == FL_ADMIN_DROP_SUMMARY && r->code != FL_ENOENT && r->code != FL_ESTATE) {
+    if (r->verb == FL_VERB_SUMMARIES_DROP && r->code != FL_ENOENT && r->code != FL_ESTATE) {
         fl_coord_shell_summaries(&job->runtime->shell, &job->collection, r->code);
     }
     fl_file_unref(job->collection.file);
@@ -232,7 +232,7 @@ static void operator_done(void *arg)
     free(job);
 }
 
-void fl_runtime_summaries(struct fl_runtime *runtime, struct fl_admin_request *request)
+void fl_runtime_on_summaries(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     struct operator_job *job = calloc(1, sizeof(*job));
 

@@ -19,7 +19,7 @@
 #define SLOW_MS 10000
 
 struct call {
-    const struct fl_ctl_command *command;
+    enum fl_verb verb;
     const struct fl_buf *request;
     struct fl_ctl_out *out;
     struct fl_loop *loop;
@@ -58,7 +58,7 @@ static bool call_on_message(struct fl_call *call, void *ctx, const uint8_t *data
 {
     struct call *c = ctx;
     struct fl_err err = {0};
-    int rv = c->command->message(c->out, data, len, &err);
+    int rv = fl_ctl_commands[c->verb].answer->message(c->out, data, len, &err);
 
     fl_timer_stop(c->slow_timer);
     if (rv != FL_OK) {
@@ -95,7 +95,7 @@ static void call_on_up(void *ctx)
     struct fl_call *call = NULL;
 
     c->up = true;
-    if (fl_grpc_call(c->channel, c->command->path, CALL_MS, &handler, c, &call) != FL_OK) {
+    if (fl_grpc_call(c->channel, fl_verbs[c->verb].path, CALL_MS, &handler, c, &call) != FL_OK) {
         c->exit_code = FL_CTL_FAILED;
         fl_grpc_channel_close(c->channel);
         return;
@@ -137,8 +137,8 @@ static int call_run(struct call *c, const char *address, const struct fl_stream_
     }
     rv = fl_timer_create(c->loop, call_on_slow, c, &c->slow_timer);
     if (rv != FL_OK) {
-        fl_loop_free(c->loop);
-        return fl_err_set(err, rv, "cannot create a timer");
+        (void)fl_err_set(err, rv, "cannot create a timer");
+        goto done;
     }
     fl_rpc_limits_default(&limits);
     rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->loop,
@@ -149,9 +149,11 @@ static int call_run(struct call *c, const char *address, const struct fl_stream_
                                                          .ctx = c,
                                                          .filter = filter},
                          &c->channel, err);
-    if (rv == FL_OK) {
-        fl_loop_run(c->loop);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_loop_run(c->loop);
+done:
     fl_timer_close(c->slow_timer);
     fl_loop_free(c->loop);
     return rv;
@@ -203,7 +205,7 @@ static int call_remote(struct call *c, const struct fl_ctl_remote *remote)
 
 int fl_ctl_call(struct fl_ctl_args *args, const struct fl_buf *request)
 {
-    struct call c = {.command = args->command, .request = request, .out = &args->out};
+    struct call c = {.verb = args->verb, .request = request, .out = &args->out};
 
     return args->remote.server != NULL ? call_remote(&c, &args->remote)
                                        : call_socket(&c, args->socket);

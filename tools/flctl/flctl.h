@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "libfl/wire/admin_identity.h"
+#include "libfl/wire/verbs.h"
 
 enum fl_ctl_exit { FL_CTL_OK = 0, FL_CTL_FAILED = 1, FL_CTL_USAGE = 2, FL_CTL_NO_SERVER = 3 };
 
@@ -35,7 +36,6 @@ struct fl_ctl_out {
     bool many;                    /* invite: print a name before each line */
 };
 
-struct fl_ctl_command;
 struct fl_tls;
 
 /* A server over TLS; each NULL when it is not given. */
@@ -70,84 +70,56 @@ struct fl_ctl_args {
     const char *labels, *many;       /* NULL: not given */
     const char *serial, *public_key; /* in hexadecimal; NULL: not given */
     struct fl_ctl_backup backup;
-    const struct fl_ctl_command *command;
+    enum fl_verb verb; /* FL_VERB_N: not read yet */
 };
 
 /* Handle one message of the answer: print or collect it. FL_OK, or why it cannot be used. */
 typedef int (*fl_ctl_message_cb)(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                                  struct fl_err *err);
 
-struct fl_ctl_command {
-    const char *name; /* one word, or two */
-    const char *path; /* gRPC method */
-    const char *help;
+/* How the request of a verb is filled. */
+struct fl_ctl_request {
     /* Reads the arguments of the command: an exit code, the reason is printed, or -1 to continue.
        NULL: no arguments. */
     int (*args)(struct fl_ctl_args *args, int n, char **words);
-    /* Fills the request: FL_CTL_OK, or an exit code, the reason is printed. NULL: an empty
-       message. */
-    int (*request)(struct fl_ctl_args *args, struct fl_buf *request);
+    /* FL_CTL_OK, or an exit code, the reason is printed. NULL: an empty message. */
+    int (*fill)(struct fl_ctl_args *args, struct fl_buf *request);
+};
+
+/* How the answer to a verb is printed. */
+struct fl_ctl_answer {
     fl_ctl_message_cb message;
     void (*finish)(struct fl_ctl_out *out); /* may be NULL */
 };
 
-/* Ended by a NULL name. */
-extern const struct fl_ctl_command fl_ctl_commands[];
+/* Of each verb; its name, method and help are in fl_verbs. */
+struct fl_ctl_command {
+    const struct fl_ctl_request *request;
+    const struct fl_ctl_answer *answer;
+};
+
+extern const struct fl_ctl_command fl_ctl_commands[FL_VERB_N];
+
+/* What the rows of the verbs name: requests.c, identity_cmd.c; print.c, identity_print.c; remote.c.
+ */
+#define FL__CTL_KINDS_OF(id, name, method, access, audit, thread, handler, request, answer, help) \
+    extern const struct fl_ctl_request fl_ctl_request_##request;                                  \
+    extern const struct fl_ctl_answer fl_ctl_answer_##answer;
+FL_VERBS(FL__CTL_KINDS_OF)
 
 /* Prints "flctl: COMMAND: …" on the terminal; returns `code`. */
 FL_PRINTF(3, 4)
 int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, ...);
-
-/* requests.c */
-int fl_ctl_round_arg(struct fl_ctl_args *args, int n, char **words);
-int fl_ctl_forget_args(struct fl_ctl_args *args, int n, char **words);
-int fl_ctl_summary_arg(struct fl_ctl_args *args, int n, char **words);
-int fl_ctl_ask_drop(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_rounds(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_forget(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_control(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_export(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_hold(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_release(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_rollback(struct fl_ctl_args *args, struct fl_buf *request);
-
-/* identity_cmd.c */
-int fl_ctl_invite_args(struct fl_ctl_args *args, int n, char **words);
-int fl_ctl_prefix_arg(struct fl_ctl_args *args, int n, char **words);
-int fl_ctl_certificates_args(struct fl_ctl_args *args, int n, char **words);
-int fl_ctl_revoke_args(struct fl_ctl_args *args, int n, char **words);
-int fl_ctl_ask_invite(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_invitations(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_uninvite(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_certificates(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_revoke(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_ask_audit(struct fl_ctl_args *args, struct fl_buf *request);
+/* The result of an encoder as an exit code; an error is printed. */
+int fl_ctl_encoded(const struct fl_ctl_args *args, int rv);
 
 /* print.c: "2026-11-22T19:00:00Z", or "-". */
 const char *fl_ctl_when(char *out, size_t size, uint64_t ms);
 /* Print the collected list, as JSON. */
 void fl_ctl_finish_list(struct fl_ctl_out *out);
 
-/* identity_print.c */
-int fl_ctl_on_invited(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err);
-void fl_ctl_finish_invite(struct fl_ctl_out *out);
-int fl_ctl_on_invitation(struct fl_ctl_out *out, const uint8_t *data, size_t len,
-                         struct fl_err *err);
-void fl_ctl_finish_invitations(struct fl_ctl_out *out);
-int fl_ctl_on_withdrawn(struct fl_ctl_out *out, const uint8_t *data, size_t len,
-                        struct fl_err *err);
-int fl_ctl_on_certificate(struct fl_ctl_out *out, const uint8_t *data, size_t len,
-                          struct fl_err *err);
-void fl_ctl_finish_certificates(struct fl_ctl_out *out);
-int fl_ctl_on_revoked(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err);
-int fl_ctl_on_audit(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err);
-
 /* remote.c: keep `*ret` for as long as the call. */
 int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, struct fl_err *err);
-int fl_ctl_admin_args(struct fl_ctl_args *args, int n, char **words);
-/* Make a key and save it in the folder. */
-int fl_ctl_ask_admin(struct fl_ctl_args *args, struct fl_buf *request);
-int fl_ctl_on_admin(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err);
 /* Remove the key of a certificate that was not issued. */
 void fl_ctl_forget_key(const char *folder);
 
@@ -161,5 +133,7 @@ bool fl_ctl_is_backup(const char *word);
 
 /* flctl_reference.c: print the figures of rounds and clients (Markdown). */
 void fl_ctl_reference(void);
+/* Print who may call the methods of the verbs (Markdown). */
+void fl_ctl_access(void);
 
 #endif

@@ -35,7 +35,8 @@ enum {
     OPT_ALL,
     OPT_SERIAL,
     OPT_PUBLIC_KEY,
-    OPT_YES
+    OPT_YES,
+    OPT_ACCESS
 };
 
 static const struct fl_arg options[] = {
@@ -88,17 +89,23 @@ static const struct fl_arg options[] = {
     FL_ARG("public-key", '\0', "HEX", OPT_PUBLIC_KEY,
            "revoke, disable, enable: all certificates of that key (its SHA-256)"),
     FL_ARG("reference", '\0', NULL, 'R', "print the figures of rounds and clients (Markdown)"),
+    FL_ARG("access", '\0', NULL, OPT_ACCESS, "print who may call what on a server (Markdown)"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     FL_ARG("version", 'V', NULL, 'V', "version"),
     {.name = NULL}};
 
+#define CTL_COMMAND_OF(id, name, method, access, audit, thread, handler, request_, answer_, help) \
+    [FL_VERB_##id] = {&fl_ctl_request_##request_, &fl_ctl_answer_##answer_},
+
+const struct fl_ctl_command fl_ctl_commands[FL_VERB_N] = {FL_VERBS(CTL_COMMAND_OF)};
+
 static void ctl_print_usage(FILE *out)
 {
-    const struct fl_ctl_command *c;
+    int verb;
 
     (void)fputs("usage: flctl [options] COMMAND\n\ncommands:\n", out);
-    for (c = fl_ctl_commands; c->name != NULL; c++) {
-        (void)fprintf(out, "  %-14s %s\n", c->name, c->help);
+    for (verb = 0; verb < FL_VERB_N; verb++) {
+        (void)fprintf(out, "  %-14s %s\n", fl_verbs[verb].name, fl_verbs[verb].help);
     }
     (void)fputs(
         "  backup TARGET  copy the state folder of --state-dir into a new folder, as of one\n"
@@ -115,31 +122,27 @@ static void ctl_print_usage(FILE *out)
         out);
 }
 
-static const struct fl_ctl_command *ctl_find_command(const char *name)
+/* FL_VERB_N: there is no such command. */
+static enum fl_verb ctl_find_command(const char *name)
 {
-    const struct fl_ctl_command *c;
+    int verb = 0;
 
-    for (c = fl_ctl_commands; c->name != NULL; c++) {
-        if (strcmp(c->name, name) == 0) {
-            return c;
-        }
+    while (verb < FL_VERB_N && strcmp(fl_verbs[verb].name, name) != 0) {
+        verb++;
     }
-    return NULL;
+    return (enum fl_verb)verb;
 }
-
-/* More than the number of commands. */
-#define MOST_COMMANDS 64
 
 static int ctl_unknown_command(const char *name)
 {
-    const char *names[MOST_COMMANDS];
+    const char *names[FL_VERB_N];
     const char *near;
-    size_t n;
+    int verb;
 
-    for (n = 0; n < MOST_COMMANDS && fl_ctl_commands[n].name != NULL; n++) {
-        names[n] = fl_ctl_commands[n].name;
+    for (verb = 0; verb < FL_VERB_N; verb++) {
+        names[verb] = fl_verbs[verb].name;
     }
-    near = fl_str_nearest(name, names, n);
+    near = fl_str_nearest(name, names, FL_VERB_N);
     (void)fprintf(stderr, "flctl: unknown command '%s'%s%s%s (see flctl --help)\n", name,
                   near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
                   near != NULL ? "'?" : "");
@@ -162,11 +165,11 @@ static int ctl_take_span(const char *option, const char *text, uint64_t *ret_ms)
         .kind = FL_QUANTITY_TIME, .step = 1000, .min = 1};
     struct fl_err err = {0};
 
-    if (fl_quantity_read(&range, text, ret_ms, &err) == FL_OK) {
-        return -1;
+    if (fl_quantity_read(&range, text, ret_ms, &err) != FL_OK) {
+        (void)fprintf(stderr, "flctl: --%s: %s\n", option, err.msg);
+        return FL_CTL_USAGE;
     }
-    (void)fprintf(stderr, "flctl: --%s: %s\n", option, err.msg);
-    return FL_CTL_USAGE;
+    return -1;
 }
 
 /* Options without a letter: an exit code to end with, or -1 to continue. */
@@ -203,6 +206,9 @@ static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
     case OPT_ALL:
         a->out.all = true;
         return -1;
+    case OPT_ACCESS:
+        fl_ctl_access();
+        return FL_CTL_OK;
     case OPT_YES:
         a->yes = true;
         return -1;
@@ -303,13 +309,14 @@ int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, .
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    (void)fprintf(stderr, "flctl: %s: %s\n", args->command->name, fl_str_clean(text));
+    (void)fprintf(stderr, "flctl: %s: %s\n", fl_verbs[args->verb].name, fl_str_clean(text));
     return code;
 }
 
 /* Finds the command, of two words or one, and reads its arguments. */
 static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
 {
+    const struct fl_ctl_request *request;
     char both[64];
     int used = 2;
 
@@ -321,21 +328,24 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
         return fl_ctl_backup(&a->backup, n, words);
     }
     if (n >= 2 && snprintf(both, sizeof(both), "%s %s", words[0], words[1]) < (int)sizeof(both)) {
-        a->command = ctl_find_command(both);
+        a->verb = ctl_find_command(both);
     }
-    if (a->command == NULL) {
+    if (a->verb == FL_VERB_N) {
         used = 1;
-        a->command = ctl_find_command(words[0]);
+        a->verb = ctl_find_command(words[0]);
     }
-    if (a->command == NULL) {
+    if (a->verb == FL_VERB_N) {
         return ctl_unknown_command(words[0]);
     }
-    if (a->command->args != NULL) {
-        return a->command->args(a, n - used, words + used);
+    request = fl_ctl_commands[a->verb].request;
+    if (request->args != NULL) {
+        return request->args(a, n - used, words + used);
     }
-    return n == used ? -1
-                     : fl_ctl_complain(a, FL_CTL_USAGE,
-                                       "unexpected argument '%s' (see flctl --help)", words[used]);
+    if (n > used) {
+        return fl_ctl_complain(a, FL_CTL_USAGE, "unexpected argument '%s' (see flctl --help)",
+                               words[used]);
+    }
+    return -1;
 }
 
 static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
@@ -371,6 +381,21 @@ static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
     return -1;
 }
 
+/* Closes the file in any case; prints the first error. */
+static int ctl_close_durable(FILE *file, const char *path)
+{
+    if (fflush(file) != 0 || fsync(fileno(file)) != 0) {
+        perror(path);
+        (void)fclose(file);
+        return FL_CTL_FAILED;
+    }
+    if (fclose(file) != 0) {
+        perror(path);
+        return FL_CTL_FAILED;
+    }
+    return FL_CTL_OK;
+}
+
 /*
  * Writes to a temporary file and renames it, so that a failed call never leaves a truncated model.
  * The rename would replace a device or a folder: these are refused.
@@ -397,53 +422,60 @@ static int ctl_export_model(struct fl_ctl_args *a, const struct fl_buf *request)
         return FL_CTL_FAILED;
     }
     code = fl_ctl_call(a, request);
-    if (code == FL_CTL_OK && (fflush(a->out.export) != 0 || fsync(fileno(a->out.export)) != 0)) {
-        perror(tmp);
-        code = FL_CTL_FAILED;
+    if (code != FL_CTL_OK) {
+        (void)fclose(a->out.export);
+        goto fail;
     }
-    if (fclose(a->out.export) != 0 && code == FL_CTL_OK) {
-        perror(tmp);
-        code = FL_CTL_FAILED;
+    code = ctl_close_durable(a->out.export, tmp);
+    if (code != FL_CTL_OK) {
+        goto fail;
     }
-    if (code == FL_CTL_OK && fl_fs_publish(tmp, a->out.file, true, &err) != FL_OK) {
+    if (fl_fs_publish(tmp, a->out.file, true, &err) != FL_OK) {
         (void)fprintf(stderr, "flctl: %s\n", err.msg);
         code = FL_CTL_FAILED;
+        goto fail;
     }
-    if (code != FL_CTL_OK) {
-        (void)unlink(tmp);
-    }
+    return FL_CTL_OK;
+fail:
+    (void)unlink(tmp);
     return code;
 }
 
 static int ctl_run(struct fl_ctl_args *a)
 {
+    const struct fl_ctl_command *command = &fl_ctl_commands[a->verb];
     struct fl_buf request;
-    int code;
+    int code = FL_CTL_OK;
 
     fl_buf_init(&request, REQUEST_MAX);
-    code = a->command->request != NULL ? a->command->request(a, &request) : FL_CTL_OK;
-    if (code != FL_CTL_OK) {
-        fl_buf_done(&request);
-        return code;
+    if (command->request->fill != NULL) {
+        code = command->request->fill(a, &request);
+        if (code != FL_CTL_OK) {
+            goto done;
+        }
     }
     a->out.array = a->out.json ? json_array() : NULL;
     a->out.round = a->round;
-    code = strcmp(a->command->name, "export") == 0 ? ctl_export_model(a, &request)
-                                                   : fl_ctl_call(a, &request);
-    if (code != FL_CTL_OK && a->command->message == fl_ctl_on_admin) {
+    code = a->verb == FL_VERB_EXPORT ? ctl_export_model(a, &request) : fl_ctl_call(a, &request);
+    if (code != FL_CTL_OK && a->verb == FL_VERB_ADMIN_CERTIFICATE) {
         fl_ctl_forget_key(a->out.file);
     }
-    if (code == FL_CTL_OK && a->command->finish != NULL) {
-        a->command->finish(&a->out);
+    if (code == FL_CTL_OK && command->answer->finish != NULL) {
+        command->answer->finish(&a->out);
     }
+    if (fflush(stdout) != 0) {
+        code = FL_CTL_FAILED;
+    }
+done:
     json_decref(a->out.array);
     fl_buf_done(&request);
-    return fflush(stdout) == 0 ? code : FL_CTL_FAILED;
+    return code;
 }
 
 int main(int argc, char **argv)
 {
-    struct fl_ctl_args a = {.out = {.file = "model.safetensors"}, .reason = fl_wire_lend("")};
+    struct fl_ctl_args a = {
+        .out = {.file = "model.safetensors"}, .reason = fl_wire_lend(""), .verb = FL_VERB_N};
     /* Without SIGXFSZ a file over the size limit is a write error like a full disk, not a death in
        the middle of a backup. */
     static const struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -451,7 +483,9 @@ int main(int argc, char **argv)
 
     (void)sigaction(SIGXFSZ, &ignore, NULL);
     code = ctl_parse(argc, argv, &a);
-    code = code >= 0 ? code : ctl_run(&a);
+    if (code < 0) {
+        code = ctl_run(&a);
+    }
     fl_wire_invite_done(&a.out.invite);
     return code;
 }

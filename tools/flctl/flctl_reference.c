@@ -1,5 +1,6 @@
-/* flctl --reference: the figures of rounds and clients as tables (Markdown). */
+/* Tables of the documents (Markdown): the figures of rounds and clients, and who may call what. */
 #include <stdio.h>
+#include <string.h>
 
 #include "libfl/figures/client_figures.h"
 #include "libfl/figures/figures_text.h"
@@ -38,4 +39,36 @@ void fl_ctl_reference(void)
     reference_print_table(&fl_round_rows, /* totals= */ true);
     (void)printf("\n## A client\n\n");
     reference_print_table(&fl_client_rows, /* totals= */ false);
+}
+
+/* The verbs of one method are rows side by side. */
+static bool reference_same_method(int verb, int other)
+{
+    return other < FL_VERB_N && strcmp(fl_verbs[verb].path, fl_verbs[other].path) == 0;
+}
+
+void fl_ctl_access(void)
+{
+    int verb;
+    int last;
+
+    (void)printf("| calls | `flctl` | admin | local | viewer | audit |\n"
+                 "| --- | --- | --- | --- | --- | --- |\n");
+    for (verb = 0; verb < FL_VERB_N; verb = last + 1) {
+        const struct fl_verb_row *row = &fl_verbs[verb];
+        const char *method = strrchr(row->path, '/');
+        int i;
+
+        for (last = verb; reference_same_method(verb, last + 1); last++) {
+        }
+        (void)printf("| `%.*s`: %s |", (int)(method - row->path - 1), row->path + 1, method + 1);
+        for (i = verb; i <= last; i++) {
+            (void)printf("%s`%s`", i == verb ? " " : ", ", fl_verbs[i].name);
+        }
+        (void)printf(" | yes | yes |%s |", row->access == FL_VERB_LOOKS ? " yes" : "");
+        for (i = verb; i <= last && row->audit != NULL; i++) {
+            (void)printf("%s%s", i == verb ? " " : ", ", fl_verbs[i].audit);
+        }
+        (void)printf(" |\n");
+    }
 }

@@ -8,16 +8,13 @@
 #include "libfl/base/str.h"
 #include "tools/flctl/flctl.h"
 
-static int identity_encoded(const struct fl_ctl_args *args, int rv)
-{
-    return rv == FL_OK ? FL_CTL_OK : fl_ctl_complain(args, FL_CTL_FAILED, "%s", fl_strerror(rv));
-}
-
 static int identity_no_more_arguments(const struct fl_ctl_args *args, int n, char **words, int most)
 {
-    return n <= most ? -1
-                     : fl_ctl_complain(args, FL_CTL_USAGE,
-                                       "unexpected argument '%s' (see flctl --help)", words[most]);
+    if (n > most) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "unexpected argument '%s' (see flctl --help)",
+                               words[most]);
+    }
+    return -1;
 }
 
 /* --- invite --- */
@@ -58,12 +55,16 @@ static int invite_add_labels(struct fl_wire_labels *labels, const char *list, co
     char *copy = fl_str_dup(list);
     char *rest = NULL;
     char *one;
-    int rv = copy != NULL ? FL_OK : FL_ENOMEM;
+    int rv = FL_OK;
 
-    for (one = copy != NULL ? strtok_r(copy, between, &rest) : NULL; rv == FL_OK && one != NULL;
-         one = strtok_r(NULL, between, &rest))
-    {
+    if (copy == NULL) {
+        return FL_ENOMEM;
+    }
+    for (one = strtok_r(copy, between, &rest); one != NULL; one = strtok_r(NULL, between, &rest)) {
         rv = invite_add_label(labels, one, err);
+        if (rv != FL_OK) {
+            break;
+        }
     }
     free(copy);
     return rv;
@@ -75,7 +76,7 @@ static int invite_add_name(struct fl_ctl_args *args, const char *name, const cha
     struct fl_wire_invite *invite = &args->out.invite;
     struct fl_wire_new_invitation *grown;
     struct fl_wire_new_invitation *one;
-    int rv = FL_OK;
+    int rv;
 
     if (!fl_wire_pattern_valid(name)) {
         return fl_err_set(err, FL_EINVAL,
@@ -96,10 +97,16 @@ static int invite_add_name(struct fl_ctl_args *args, const char *name, const cha
     *one =
         (struct fl_wire_new_invitation){.uses = (uint32_t)args->uses, .valid_ms = args->valid_ms};
     rv = fl_str_copy(one->name, sizeof(one->name), name);
-    if (rv == FL_OK && args->labels != NULL) {
-        rv = invite_add_labels(&one->labels, args->labels, ",", err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv != FL_OK ? rv : invite_add_labels(&one->labels, labels, " \t\r\n", err);
+    if (args->labels != NULL) {
+        rv = invite_add_labels(&one->labels, args->labels, ",", err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return invite_add_labels(&one->labels, labels, " \t\r\n", err);
 }
 
 /* "NAME [key=value …]"; empty lines and comments are skipped. */
@@ -124,9 +131,12 @@ static int invite_add_file(struct fl_ctl_args *args, const char *path)
     if (file == NULL) {
         return fl_ctl_complain(args, FL_CTL_FAILED, "cannot read '%s': %s", path, strerror(errno));
     }
-    while (rv == FL_OK && getline(&line, &size, file) >= 0) {
+    while (getline(&line, &size, file) >= 0) {
         at++;
         rv = invite_add_line(args, line, &err);
+        if (rv != FL_OK) {
+            break;
+        }
     }
     free(line);
     if (!standard) {
@@ -136,11 +146,13 @@ static int invite_add_file(struct fl_ctl_args *args, const char *path)
         return fl_ctl_complain(args, FL_CTL_USAGE, "%s:%zu: %s; no invitation was made", path, at,
                                fl_err_text(&err, rv));
     }
-    return args->out.invite.n > 0 ? -1
-                                  : fl_ctl_complain(args, FL_CTL_USAGE, "'%s' has no names", path);
+    if (args->out.invite.n == 0) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "'%s' has no names", path);
+    }
+    return -1;
 }
 
-int fl_ctl_invite_args(struct fl_ctl_args *args, int n, char **words)
+static int invite_args(struct fl_ctl_args *args, int n, char **words)
 {
     struct fl_err err = {0};
     int rv;
@@ -156,22 +168,29 @@ int fl_ctl_invite_args(struct fl_ctl_args *args, int n, char **words)
         return invite_add_file(args, args->many);
     }
     rv = invite_add_name(args, words[0], "", &err);
-    return rv == FL_OK ? -1 : fl_ctl_complain(args, FL_CTL_USAGE, "%s", fl_err_text(&err, rv));
+    if (rv != FL_OK) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "%s", fl_err_text(&err, rv));
+    }
+    return -1;
 }
 
-int fl_ctl_ask_invite(struct fl_ctl_args *args, struct fl_buf *request)
+static int identity_fill_invite(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return identity_encoded(args, fl_wire_invite_encode(&args->out.invite, request));
+    return fl_ctl_encoded(args, fl_wire_invite_encode(&args->out.invite, request));
 }
+
+const struct fl_ctl_request fl_ctl_request_invite = {invite_args, identity_fill_invite};
 
 /* --- invitations, certificates, audit --- */
 
-int fl_ctl_ask_invitations(struct fl_ctl_args *args, struct fl_buf *request)
+static int identity_fill_invitations(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return identity_encoded(args, fl_wire_list_invitations_encode(args->out.all, request));
+    return fl_ctl_encoded(args, fl_wire_list_invitations_encode(args->out.all, request));
 }
 
-int fl_ctl_prefix_arg(struct fl_ctl_args *args, int n, char **words)
+const struct fl_ctl_request fl_ctl_request_invitations = {NULL, identity_fill_invitations};
+
+static int identity_prefix_arg(struct fl_ctl_args *args, int n, char **words)
 {
     if (n >= 1 && fl_wire_prefix_valid(words[0])) {
         args->name = words[0];
@@ -181,12 +200,14 @@ int fl_ctl_prefix_arg(struct fl_ctl_args *args, int n, char **words)
                            "expected the four letters by which flctl invitations lists it");
 }
 
-int fl_ctl_ask_uninvite(struct fl_ctl_args *args, struct fl_buf *request)
+static int identity_fill_uninvite(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return identity_encoded(args, fl_wire_withdraw_encode(args->name, request));
+    return fl_ctl_encoded(args, fl_wire_withdraw_encode(args->name, request));
 }
 
-int fl_ctl_certificates_args(struct fl_ctl_args *args, int n, char **words)
+const struct fl_ctl_request fl_ctl_request_uninvite = {identity_prefix_arg, identity_fill_uninvite};
+
+static int identity_certificates_args(struct fl_ctl_args *args, int n, char **words)
 {
     if (n >= 1 && !fl_name_valid(words[0])) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "'%s' is not the name of a client or an admin",
@@ -197,23 +218,30 @@ int fl_ctl_certificates_args(struct fl_ctl_args *args, int n, char **words)
     return identity_no_more_arguments(args, n, words, 1);
 }
 
-int fl_ctl_ask_certificates(struct fl_ctl_args *args, struct fl_buf *request)
+static int identity_fill_certificates(struct fl_ctl_args *args, struct fl_buf *request)
 {
     struct fl_wire_list_certificates list = {.all = args->out.all};
     int rv = fl_str_copy(list.name, sizeof(list.name), args->name);
 
-    return identity_encoded(args,
-                            rv == FL_OK ? fl_wire_list_certificates_encode(&list, request) : rv);
+    if (rv != FL_OK) {
+        return fl_ctl_encoded(args, rv);
+    }
+    return fl_ctl_encoded(args, fl_wire_list_certificates_encode(&list, request));
 }
 
-int fl_ctl_ask_audit(struct fl_ctl_args *args, struct fl_buf *request)
+const struct fl_ctl_request fl_ctl_request_certificates = {identity_certificates_args,
+                                                           identity_fill_certificates};
+
+static int identity_fill_audit(struct fl_ctl_args *args, struct fl_buf *request)
 {
     if (args->last > FL_WIRE_MAX_AUDIT) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "--last: at most %d entries per call",
                                FL_WIRE_MAX_AUDIT);
     }
-    return identity_encoded(args, fl_wire_list_audit_encode((uint32_t)args->last, request));
+    return fl_ctl_encoded(args, fl_wire_list_audit_encode((uint32_t)args->last, request));
 }
+
+const struct fl_ctl_request fl_ctl_request_audit = {NULL, identity_fill_audit};
 
 /* --- revoke, evict, disable, enable --- */
 
@@ -245,9 +273,9 @@ static bool identity_parse_hex(const char *text, uint8_t *ret, size_t size, size
     return n > 0;
 }
 
-int fl_ctl_revoke_args(struct fl_ctl_args *args, int n, char **words)
+static int identity_revoke_args(struct fl_ctl_args *args, int n, char **words)
 {
-    bool only_name = strcmp(args->command->name, "evict") == 0;
+    bool only_name = args->verb == FL_VERB_EVICT;
     int given = (args->serial != NULL) + (args->public_key != NULL);
 
     if (only_name && (given != 0 || n == 0)) {
@@ -279,7 +307,7 @@ static int identity_confirm(const struct fl_ctl_args *args)
                                               : args->public_key;
     char answer[16] = "";
 
-    if (args->yes || strcmp(args->command->name, "revoke") != 0) {
+    if (args->yes || args->verb != FL_VERB_REVOKE) {
         return FL_CTL_OK;
     }
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO)) {
@@ -302,7 +330,7 @@ static int identity_confirm(const struct fl_ctl_args *args)
     return FL_CTL_OK;
 }
 
-int fl_ctl_ask_revoke(struct fl_ctl_args *args, struct fl_buf *request)
+static int identity_fill_revoke(struct fl_ctl_args *args, struct fl_buf *request)
 {
     struct fl_wire_revoke revoke = {.reason = args->reason, .force = args->force};
     size_t len = 0;
@@ -335,5 +363,7 @@ int fl_ctl_ask_revoke(struct fl_ctl_args *args, struct fl_buf *request)
                                    2 * sizeof(revoke.key), args->public_key);
         }
     }
-    return identity_encoded(args, fl_wire_revoke_encode(&revoke, request));
+    return fl_ctl_encoded(args, fl_wire_revoke_encode(&revoke, request));
 }
+
+const struct fl_ctl_request fl_ctl_request_revoke = {identity_revoke_args, identity_fill_revoke};

@@ -78,7 +78,8 @@ static void invitation_json(struct fl_ctl_out *out, const char *name,
     }
 }
 
-int fl_ctl_on_invited(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int identity_on_invited(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                               struct fl_err *err)
 {
     struct fl_wire_invited r;
     const struct fl_wire_new_invitation *asked;
@@ -106,7 +107,7 @@ int fl_ctl_on_invited(struct fl_ctl_out *out, const uint8_t *data, size_t len, s
     return FL_OK;
 }
 
-void fl_ctl_finish_invite(struct fl_ctl_out *out)
+static void identity_finish_invite(struct fl_ctl_out *out)
 {
     if (out->many && out->json) {
         fl_ctl_finish_list(out);
@@ -119,10 +120,12 @@ void fl_ctl_finish_invite(struct fl_ctl_out *out)
     }
 }
 
+const struct fl_ctl_answer fl_ctl_answer_invited = {identity_on_invited, identity_finish_invite};
+
 /* --- invitations --- */
 
-int fl_ctl_on_invitation(struct fl_ctl_out *out, const uint8_t *data, size_t len,
-                         struct fl_err *err)
+static int identity_on_invitation(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                                  struct fl_err *err)
 {
     struct fl_wire_invitation v;
     char made[32];
@@ -161,7 +164,7 @@ int fl_ctl_on_invitation(struct fl_ctl_out *out, const uint8_t *data, size_t len
     return FL_OK;
 }
 
-void fl_ctl_finish_invitations(struct fl_ctl_out *out)
+static void identity_finish_invitations(struct fl_ctl_out *out)
 {
     if (out->n == 0 && !out->json) {
         (void)printf("%s\n", out->all ? "there are no invitations"
@@ -171,7 +174,11 @@ void fl_ctl_finish_invitations(struct fl_ctl_out *out)
     fl_ctl_finish_list(out);
 }
 
-int fl_ctl_on_withdrawn(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+const struct fl_ctl_answer fl_ctl_answer_invitations = {identity_on_invitation,
+                                                        identity_finish_invitations};
+
+static int identity_on_withdrawn(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                                 struct fl_err *err)
 {
     struct fl_wire_withdrawn r;
     int rv = fl_wire_withdrawn_decode(data, len, &r, err);
@@ -196,6 +203,8 @@ int fl_ctl_on_withdrawn(struct fl_ctl_out *out, const uint8_t *data, size_t len,
     }
     return FL_OK;
 }
+
+const struct fl_ctl_answer fl_ctl_answer_withdrawn = {identity_on_withdrawn, NULL};
 
 /* --- certificates --- */
 
@@ -241,8 +250,8 @@ static void identity_print_certificate(struct fl_ctl_out *out, const struct fl_w
     }
 }
 
-int fl_ctl_on_certificate(struct fl_ctl_out *out, const uint8_t *data, size_t len,
-                          struct fl_err *err)
+static int identity_on_certificate(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                                   struct fl_err *err)
 {
     struct fl_wire_certificate c;
     int rv = fl_wire_certificate_decode(data, len, &c, err);
@@ -260,7 +269,7 @@ int fl_ctl_on_certificate(struct fl_ctl_out *out, const uint8_t *data, size_t le
     return FL_OK;
 }
 
-void fl_ctl_finish_certificates(struct fl_ctl_out *out)
+static void identity_finish_certificates(struct fl_ctl_out *out)
 {
     if (out->n == 0 && !out->json) {
         (void)printf("no certificate%s%s\n", out->named ? " has this name" : " was issued here",
@@ -269,7 +278,11 @@ void fl_ctl_finish_certificates(struct fl_ctl_out *out)
     fl_ctl_finish_list(out);
 }
 
-int fl_ctl_on_revoked(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+const struct fl_ctl_answer fl_ctl_answer_certificates = {identity_on_certificate,
+                                                         identity_finish_certificates};
+
+static int identity_on_revoked(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                               struct fl_err *err)
 {
     struct fl_wire_revoke_reply r;
     int rv = fl_wire_revoke_reply_decode(data, len, &r, err);
@@ -291,9 +304,12 @@ int fl_ctl_on_revoked(struct fl_ctl_out *out, const uint8_t *data, size_t len, s
     return FL_OK;
 }
 
+const struct fl_ctl_answer fl_ctl_answer_revoked = {identity_on_revoked, NULL};
+
 /* --- audit --- */
 
-int fl_ctl_on_audit(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int identity_on_audit(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                             struct fl_err *err)
 {
     struct fl_wire_audit line;
     char at[32];
@@ -325,3 +341,5 @@ int fl_ctl_on_audit(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
     fl_wire_audit_done(&line);
     return FL_OK;
 }
+
+const struct fl_ctl_answer fl_ctl_answer_audit = {identity_on_audit, fl_ctl_finish_list};

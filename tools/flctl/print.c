@@ -1,6 +1,6 @@
 /*
- * Prints the answers of the commands about rounds, clients and models, as text or as JSON, and
- * lists the commands of flctl. Main thread; it makes no request.
+ * Prints the answers of the commands about rounds, clients and models, as text or as JSON. Main
+ * thread; it makes no request.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -116,6 +116,8 @@ static int print_on_status(struct fl_ctl_out *out, const uint8_t *data, size_t l
     return FL_OK;
 }
 
+const struct fl_ctl_answer fl_ctl_answer_status = {print_on_status, NULL};
+
 static int print_on_why(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
 {
     struct fl_wire_why w;
@@ -141,6 +143,8 @@ static int print_on_why(struct fl_ctl_out *out, const uint8_t *data, size_t len,
     fl_wire_why_done(&w);
     return FL_OK;
 }
+
+const struct fl_ctl_answer fl_ctl_answer_why = {print_on_why, NULL};
 
 static json_t *round_json(const struct fl_wire_round *r)
 {
@@ -320,6 +324,8 @@ void fl_ctl_finish_list(struct fl_ctl_out *out)
     }
 }
 
+const struct fl_ctl_answer fl_ctl_answer_clients = {print_on_client, fl_ctl_finish_list};
+
 static void print_finish_rounds(struct fl_ctl_out *out)
 {
     if (out->abandoned && !out->json && out->n == 0) {
@@ -327,6 +333,8 @@ static void print_finish_rounds(struct fl_ctl_out *out)
     }
     fl_ctl_finish_list(out);
 }
+
+const struct fl_ctl_answer fl_ctl_answer_rounds = {print_on_round, print_finish_rounds};
 
 static int print_on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                                struct fl_err *err)
@@ -361,6 +369,8 @@ static int print_on_checkpoint(struct fl_ctl_out *out, const uint8_t *data, size
     fl_wire_checkpoint_done(&c);
     return FL_OK;
 }
+
+const struct fl_ctl_answer fl_ctl_answer_checkpoints = {print_on_checkpoint, fl_ctl_finish_list};
 
 static int print_on_summary(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                             struct fl_err *err)
@@ -401,6 +411,8 @@ static int print_on_summary(struct fl_ctl_out *out, const uint8_t *data, size_t 
     return FL_OK;
 }
 
+const struct fl_ctl_answer fl_ctl_answer_summaries = {print_on_summary, fl_ctl_finish_list};
+
 /* An empty message: the command is done. */
 static int print_on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                          struct fl_err *err)
@@ -411,6 +423,8 @@ static int print_on_done(struct fl_ctl_out *out, const uint8_t *data, size_t len
     out->n++;
     return FL_OK;
 }
+
+const struct fl_ctl_answer fl_ctl_answer_done = {print_on_done, NULL};
 
 static int print_on_controlled(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                                struct fl_err *err)
@@ -434,6 +448,8 @@ static int print_on_controlled(struct fl_ctl_out *out, const uint8_t *data, size
     fl_wire_controlled_done(&r);
     return FL_OK;
 }
+
+const struct fl_ctl_answer fl_ctl_answer_controlled = {print_on_controlled, NULL};
 
 static int print_on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                               struct fl_err *err)
@@ -464,6 +480,8 @@ static int print_on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_
     }
     return FL_OK;
 }
+
+const struct fl_ctl_answer fl_ctl_answer_forgotten = {print_on_forgotten, NULL};
 
 static int print_on_export(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                            struct fl_err *err)
@@ -497,6 +515,8 @@ static void print_finish_export(struct fl_ctl_out *out)
     }
 }
 
+const struct fl_ctl_answer fl_ctl_answer_export = {print_on_export, print_finish_export};
+
 static void print_finish_rollback(struct fl_ctl_out *out)
 {
     if (out->json) {
@@ -511,78 +531,4 @@ static void print_finish_rollback(struct fl_ctl_out *out)
     }
 }
 
-const struct fl_ctl_command fl_ctl_commands[] = {
-    {"status", "/fl.v1.Admin/Status", "phase, round, clients, accuracy, bytes", NULL, NULL,
-     print_on_status, NULL},
-    {"why", "/fl.v1.Admin/Why", "what the round waits for, and for which clients", NULL, NULL,
-     print_on_why, NULL},
-    {"rounds", "/fl.v1.Admin/ListRounds",
-     "committed rounds (--last N), or abandoned ones (--abandoned)", NULL, fl_ctl_ask_rounds,
-     print_on_round, print_finish_rounds},
-    {"clients", "/fl.v1.Admin/ListClients", "known clients with their counters", NULL, NULL,
-     print_on_client, fl_ctl_finish_list},
-    {"clients forget", "/fl.v1.Admin/ForgetClients",
-     "NAME, or --unseen-for SPAN: delete clients; one that reconnects is new", fl_ctl_forget_args,
-     fl_ctl_ask_forget, print_on_forgotten, NULL},
-    {"pause", "/fl.v1.Admin/Pause",
-     "start no round after the open one until resume, also after a restart (--reason TEXT)", NULL,
-     fl_ctl_ask_control, print_on_controlled, NULL},
-    {"resume", "/fl.v1.Admin/Resume", "continue after a pause", NULL, fl_ctl_ask_control,
-     print_on_controlled, NULL},
-    {"drain", "/fl.v1.Admin/Drain", "stop the server when the open round has ended", NULL,
-     fl_ctl_ask_control, print_on_controlled, NULL},
-    {"abort-round", "/fl.v1.Admin/AbortRound",
-     "abort the open attempt now; the next one follows (--reason TEXT)", NULL, fl_ctl_ask_control,
-     print_on_controlled, NULL},
-    {"controls reset", "/fl.v1.Admin/ResetControls",
-     "SCAFFOLD: set the controls to 0 from the next round on, on the server and on clients", NULL,
-     fl_ctl_ask_control, print_on_controlled, NULL},
-    {"summaries", "/fl.v1.Admin/ListSummaries",
-     "FedMix: data summaries of clients, their largest values, and which are excluded", NULL, NULL,
-     print_on_summary, fl_ctl_finish_list},
-    {"summaries drop", "/fl.v1.Admin/DropSummary",
-     "NAME: stop sending the data summary of this client to clients, and accept no other from it",
-     fl_ctl_summary_arg, fl_ctl_ask_drop, print_on_done, NULL},
-    {"export", "/fl.v1.Admin/ExportModel",
-     "the current model, or that of a checkpoint (--round N), as safetensors (--output FILE)", NULL,
-     fl_ctl_ask_export, print_on_export, print_finish_export},
-    {"checkpoints", "/fl.v1.Admin/ListCheckpoints", "list the checkpoints, and why they are kept",
-     NULL, NULL, print_on_checkpoint, fl_ctl_finish_list},
-    {"hold", "/fl.v1.Admin/HoldCheckpoint", "pin a checkpoint (--round N) until release", NULL,
-     fl_ctl_ask_hold, print_on_done, NULL},
-    {"release", "/fl.v1.Admin/HoldCheckpoint",
-     "unpin a checkpoint (--round N): the retention rules apply again", NULL, fl_ctl_ask_release,
-     print_on_done, NULL},
-    {"rollback", "/fl.v1.Admin/Rollback",
-     "N: go back to the checkpoint of round N; the rounds after it are abandoned", fl_ctl_round_arg,
-     fl_ctl_ask_rollback, print_on_done, print_finish_rollback},
-    {"invite", "/fl.v1.Admin/Invite",
-     "NAME or PATTERN, or --many FILE: print an invitation with which a client joins",
-     fl_ctl_invite_args, fl_ctl_ask_invite, fl_ctl_on_invited, fl_ctl_finish_invite},
-    {"invitations", "/fl.v1.Admin/ListInvitations", "list valid invitations; --all: the others too",
-     NULL, fl_ctl_ask_invitations, fl_ctl_on_invitation, fl_ctl_finish_invitations},
-    {"uninvite", "/fl.v1.Admin/WithdrawInvitation",
-     "PREFIX, as invitations lists it: withdraw that invitation", fl_ctl_prefix_arg,
-     fl_ctl_ask_uninvite, fl_ctl_on_withdrawn, NULL},
-    {"certificates", "/fl.v1.Admin/ListCertificates",
-     "list all valid certificates, or those of NAME; --all: also expired or replaced ones",
-     fl_ctl_certificates_args, fl_ctl_ask_certificates, fl_ctl_on_certificate,
-     fl_ctl_finish_certificates},
-    {"revoke", "/fl.v1.Admin/Revoke",
-     "NAME, --serial or --public-key: reject these certificates permanently", fl_ctl_revoke_args,
-     fl_ctl_ask_revoke, fl_ctl_on_revoked, NULL},
-    {"evict", "/fl.v1.Admin/Evict", "NAME: the same, but with a new invitation it may join again",
-     fl_ctl_revoke_args, fl_ctl_ask_revoke, fl_ctl_on_revoked, NULL},
-    {"disable", "/fl.v1.Admin/Disable",
-     "NAME, --serial or --public-key: reject these certificates until enable", fl_ctl_revoke_args,
-     fl_ctl_ask_revoke, fl_ctl_on_revoked, NULL},
-    {"enable", "/fl.v1.Admin/Enable",
-     "NAME, --serial or --public-key: accept disabled certificates again", fl_ctl_revoke_args,
-     fl_ctl_ask_revoke, fl_ctl_on_revoked, NULL},
-    {"admin-certificate", "/fl.v1.Admin/IssueAdmin",
-     "NAME --output DIR: make a key and a certificate for flctl --server", fl_ctl_admin_args,
-     fl_ctl_ask_admin, fl_ctl_on_admin, NULL},
-    {"audit", "/fl.v1.Admin/ListAudit",
-     "admin commands: what was done, by whom, and the result (--last N, default 100)", NULL,
-     fl_ctl_ask_audit, fl_ctl_on_audit, fl_ctl_finish_list},
-    {NULL, NULL, NULL, NULL, NULL, NULL, NULL}};
+const struct fl_ctl_answer fl_ctl_answer_rollback = {print_on_done, print_finish_rollback};

@@ -49,12 +49,16 @@ static int remote_make_trust(const struct fl_chain *chain, const char *ca, struc
     struct fl_trust_setup setup = {.root_files = &ca, .n_root_files = 1};
     int rv = fl_chain_name(chain, &name);
 
-    if (rv == FL_OK) {
-        setup.federation = name.federation;
-    } else if (rv == FL_ENOENT) {
+    if (rv == FL_ENOENT) {
         rv = fl_rules_create(NULL, 0, &setup.rules, NULL, err);
     }
-    rv = rv == FL_OK ? fl_trust_create(&setup, ret, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (setup.rules == NULL) {
+        setup.federation = name.federation;
+    }
+    rv = fl_trust_create(&setup, ret, err);
     fl_rules_unref(setup.rules);
     return rv;
 }
@@ -67,13 +71,17 @@ static int remote_make_tls(const struct fl_ctl_remote *remote, struct fl_chain *
     char host[FL_CTL_PATH];
     int rv = fl_tls_host(remote->server, host, sizeof(host), err);
 
-    rv = rv == FL_OK ? remote_make_trust(chain, ca, &trust, err) : rv;
-    if (rv == FL_OK) {
-        rv = fl_tls_create(
-            &(struct fl_tls_setup){
-                .chain = chain, .key = key, .trust = trust, .host = host, .now = remote_now_s},
-            ret, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = remote_make_trust(chain, ca, &trust, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_tls_create(
+        &(struct fl_tls_setup){
+            .chain = chain, .key = key, .trust = trust, .host = host, .now = remote_now_s},
+        ret, err);
     fl_trust_unref(trust);
     return rv;
 }
@@ -109,19 +117,31 @@ static int remote_check_dates(const struct fl_chain *chain, struct fl_err *err)
 
 int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, struct fl_err *err)
 {
-    char certificate[FL_CTL_PATH];
-    char key_path[FL_CTL_PATH];
-    char ca[FL_CTL_PATH];
+    static const char *const names[] = {CERTIFICATE, KEY, ROOTS};
+    static const char *const options[] = {"--certificate", "--key", "--ca"};
+    const char *given[] = {remote->certificate, remote->key, remote->ca};
+    char paths[3][FL_CTL_PATH];
     struct fl_chain *chain = NULL;
     struct fl_key *key = NULL;
-    int rv = remote_path(certificate, remote->certificate, remote->identity, CERTIFICATE,
-                         "--certificate", err);
+    size_t i;
+    int rv;
 
-    rv = rv == FL_OK ? remote_path(key_path, remote->key, remote->identity, KEY, "--key", err) : rv;
-    rv = rv == FL_OK ? remote_path(ca, remote->ca, remote->identity, ROOTS, "--ca", err) : rv;
-    rv = rv == FL_OK ? fl_credentials_load(certificate, key_path, &chain, &key, err) : rv;
-    rv = rv == FL_OK ? remote_check_dates(chain, err) : rv;
-    rv = rv == FL_OK ? remote_make_tls(remote, chain, key, ca, ret, err) : rv;
+    for (i = 0; i < 3; i++) {
+        rv = remote_path(paths[i], given[i], remote->identity, names[i], options[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    rv = fl_credentials_load(paths[0], paths[1], &chain, &key, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = remote_check_dates(chain, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = remote_make_tls(remote, chain, key, paths[2], ret, err);
+done:
     fl_chain_unref(chain);
     fl_key_unref(key);
     return rv;
@@ -129,7 +149,7 @@ int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, 
 
 /* --- admin-certificate --- */
 
-int fl_ctl_admin_args(struct fl_ctl_args *args, int n, char **words)
+static int remote_admin_args(struct fl_ctl_args *args, int n, char **words)
 {
     if (n != 1 || !fl_name_allowed(words[0])) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "expected the name of an operator");
@@ -148,38 +168,58 @@ static int remote_make_key(const char *folder, struct fl_key **ret, struct fl_er
     char path[FL_CTL_PATH];
     int rv = fl_fs_join(path, sizeof(path), folder, KEY);
 
-    if (rv == FL_OK && mkdir(folder, 0700) != 0 && errno != EEXIST) {
-        rv = fl_err_set(err, fl_err_from_errno(errno), "cannot create folder '%s': %s", folder,
-                        strerror(errno));
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && fl_fs_exists(path)) {
-        rv = fl_err_set(err, FL_EEXIST, "'%s' exists already: choose another --output", path);
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot create folder '%s': %s", folder,
+                          strerror(errno));
     }
-    rv = rv == FL_OK ? fl_key_make(ret) : rv;
-    return rv == FL_OK ? fl_key_save(*ret, path, /* sync= */ true, err) : rv;
+    if (fl_fs_exists(path)) {
+        return fl_err_set(err, FL_EEXIST, "'%s' exists already: choose another --output", path);
+    }
+    rv = fl_key_make(ret);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_key_save(*ret, path, /* sync= */ true, err);
 }
 
-int fl_ctl_ask_admin(struct fl_ctl_args *args, struct fl_buf *request)
+/* Makes a key and saves it in the folder. */
+static int remote_fill_admin(struct fl_ctl_args *args, struct fl_buf *request)
 {
     struct fl_wire_issue_admin issue = {.valid_ms = args->valid_ms};
     struct fl_key *key = NULL;
     struct fl_buf der;
     struct fl_err err = {0};
+    int code = FL_CTL_OK;
     int rv;
 
     fl_buf_init(&der, FL_WIRE_MAX_CSR);
     rv = remote_make_key(args->out.file, &key, &err);
-    rv = rv == FL_OK ? fl_csr_make(key, args->name, &der) : rv;
-    rv = rv == FL_OK ? fl_str_copy(issue.name, sizeof(issue.name), args->name) : rv;
-    if (rv == FL_OK) {
-        issue.request = (struct fl_wire_bytes){der.data, der.len};
-        rv = fl_wire_issue_admin_encode(&issue, request);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_csr_make(key, args->name, &der);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_str_copy(issue.name, sizeof(issue.name), args->name);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    issue.request = (struct fl_wire_bytes){der.data, der.len};
+    rv = fl_wire_issue_admin_encode(&issue, request);
+done:
+    if (rv != FL_OK) {
+        code = fl_ctl_complain(args, FL_CTL_FAILED, "%s", fl_err_text(&err, rv));
     }
     fl_buf_done(&der);
     fl_key_unref(key);
-    return rv == FL_OK ? FL_CTL_OK
-                       : fl_ctl_complain(args, FL_CTL_FAILED, "%s", fl_err_text(&err, rv));
+    return code;
 }
+
+const struct fl_ctl_request fl_ctl_request_admin = {remote_admin_args, remote_fill_admin};
 
 void fl_ctl_forget_key(const char *folder)
 {
@@ -200,19 +240,28 @@ static int remote_save(const struct fl_wire_chain *wire, const char *folder, con
     size_t i;
     int rv = fl_fs_join(path, sizeof(path), folder, name);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     for (i = 0; i < wire->n; i++) {
         certs[i] = (struct fl_der){wire->list[i].data, wire->list[i].len};
     }
-    rv = rv == FL_OK ? fl_chain_from_der(certs, wire->n, "the server", &chain, err) : rv;
-    rv = rv == FL_OK ? fl_chain_save(chain, path, /* sync= */ true, err) : rv;
-    if (rv == FL_OK) {
-        fl_chain_info(chain, 0, first);
+    rv = fl_chain_from_der(certs, wire->n, "the server", &chain, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_chain_save(chain, path, /* sync= */ true, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    fl_chain_info(chain, 0, first);
+done:
     fl_chain_unref(chain);
     return rv;
 }
 
-int fl_ctl_on_admin(struct fl_ctl_out *out, const uint8_t *data, size_t len, struct fl_err *err)
+static int remote_on_admin(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                           struct fl_err *err)
 {
     struct fl_wire_issued_admin reply;
     struct fl_cert_info info;
@@ -223,7 +272,11 @@ int fl_ctl_on_admin(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
         return rv;
     }
     rv = remote_save(&reply.roots, out->file, ROOTS, &info, err);
-    rv = rv == FL_OK ? remote_save(&reply.chain, out->file, CERTIFICATE, &info, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = remote_save(&reply.chain, out->file, CERTIFICATE, &info, err);
+done:
     fl_wire_issued_admin_done(&reply);
     if (rv != FL_OK) {
         return rv;
@@ -245,3 +298,5 @@ int fl_ctl_on_admin(struct fl_ctl_out *out, const uint8_t *data, size_t len, str
     }
     return FL_OK;
 }
+
+const struct fl_ctl_answer fl_ctl_answer_admin = {remote_on_admin, NULL};

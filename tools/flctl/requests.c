@@ -4,12 +4,17 @@
 #include "libfl/base/str.h"
 #include "tools/flctl/flctl.h"
 
-static int requests_encoded(const struct fl_ctl_args *args, int rv)
+int fl_ctl_encoded(const struct fl_ctl_args *args, int rv)
 {
-    return rv == FL_OK ? FL_CTL_OK : fl_ctl_complain(args, FL_CTL_FAILED, "%s", fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_ctl_complain(args, FL_CTL_FAILED, "%s", fl_strerror(rv));
+    }
+    return FL_CTL_OK;
 }
 
-int fl_ctl_round_arg(struct fl_ctl_args *args, int n, char **words)
+const struct fl_ctl_request fl_ctl_request_empty = {NULL, NULL};
+
+static int requests_round_arg(struct fl_ctl_args *args, int n, char **words)
 {
     if (n > 1) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "unexpected argument '%s' (see flctl --help)",
@@ -24,7 +29,7 @@ int fl_ctl_round_arg(struct fl_ctl_args *args, int n, char **words)
 }
 
 /* A client's name, or --unseen-for. */
-int fl_ctl_forget_args(struct fl_ctl_args *args, int n, char **words)
+static int requests_forget_args(struct fl_ctl_args *args, int n, char **words)
 {
     if (n == (args->forget.unseen_for_ms == 0 ? 1 : 0) &&
         (n == 0 || (fl_name_valid(words[0]) &&
@@ -35,7 +40,7 @@ int fl_ctl_forget_args(struct fl_ctl_args *args, int n, char **words)
     return fl_ctl_complain(args, FL_CTL_USAGE, "expected the name of a client, or --unseen-for");
 }
 
-int fl_ctl_summary_arg(struct fl_ctl_args *args, int n, char **words)
+static int requests_client_arg(struct fl_ctl_args *args, int n, char **words)
 {
     if (n == 1 && fl_name_valid(words[0])) {
         args->name = words[0];
@@ -44,61 +49,77 @@ int fl_ctl_summary_arg(struct fl_ctl_args *args, int n, char **words)
     return fl_ctl_complain(args, FL_CTL_USAGE, "expected the name of a client");
 }
 
-int fl_ctl_ask_drop(struct fl_ctl_args *args, struct fl_buf *request)
+static int requests_fill_drop(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return requests_encoded(args, fl_wire_drop_summary_encode(args->name, request));
+    return fl_ctl_encoded(args, fl_wire_drop_summary_encode(args->name, request));
 }
 
-int fl_ctl_ask_rounds(struct fl_ctl_args *args, struct fl_buf *request)
+const struct fl_ctl_request fl_ctl_request_drop = {requests_client_arg, requests_fill_drop};
+
+static int requests_fill_rounds(struct fl_ctl_args *args, struct fl_buf *request)
 {
     const struct fl_wire_list_rounds list = {(uint32_t)args->last, args->out.abandoned};
 
-    return requests_encoded(args, fl_wire_list_rounds_encode(&list, request));
+    return fl_ctl_encoded(args, fl_wire_list_rounds_encode(&list, request));
 }
 
-int fl_ctl_ask_forget(struct fl_ctl_args *args, struct fl_buf *request)
+const struct fl_ctl_request fl_ctl_request_rounds = {NULL, requests_fill_rounds};
+
+static int requests_fill_forget(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return requests_encoded(args, fl_wire_forget_encode(&args->forget, request));
+    return fl_ctl_encoded(args, fl_wire_forget_encode(&args->forget, request));
 }
 
-int fl_ctl_ask_control(struct fl_ctl_args *args, struct fl_buf *request)
+const struct fl_ctl_request fl_ctl_request_forget = {requests_forget_args, requests_fill_forget};
+
+static int requests_fill_control(struct fl_ctl_args *args, struct fl_buf *request)
 {
     const struct fl_wire_control control = {args->reason};
 
-    return requests_encoded(args, fl_wire_control_encode(&control, request));
+    return fl_ctl_encoded(args, fl_wire_control_encode(&control, request));
 }
 
-int fl_ctl_ask_export(struct fl_ctl_args *args, struct fl_buf *request)
+const struct fl_ctl_request fl_ctl_request_control = {NULL, requests_fill_control};
+
+static int requests_fill_export(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return requests_encoded(args, fl_wire_export_request_encode(args->round, request));
+    return fl_ctl_encoded(args, fl_wire_export_request_encode(args->round, request));
 }
 
-static int requests_ask_pin(struct fl_ctl_args *args, bool release, struct fl_buf *request)
+const struct fl_ctl_request fl_ctl_request_export = {NULL, requests_fill_export};
+
+static int requests_fill_pin(struct fl_ctl_args *args, bool release, struct fl_buf *request)
 {
     const struct fl_wire_hold hold = {args->round, release};
 
     if (!args->has_round) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "--round N is required: the checkpoint");
     }
-    return requests_encoded(args, fl_wire_hold_encode(&hold, request));
+    return fl_ctl_encoded(args, fl_wire_hold_encode(&hold, request));
 }
 
-int fl_ctl_ask_hold(struct fl_ctl_args *args, struct fl_buf *request)
+static int requests_fill_hold(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return requests_ask_pin(args, /* release= */ false, request);
+    return requests_fill_pin(args, /* release= */ false, request);
 }
 
-int fl_ctl_ask_release(struct fl_ctl_args *args, struct fl_buf *request)
+const struct fl_ctl_request fl_ctl_request_hold = {NULL, requests_fill_hold};
+
+static int requests_fill_release(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return requests_ask_pin(args, /* release= */ true, request);
+    return requests_fill_pin(args, /* release= */ true, request);
 }
 
-int fl_ctl_ask_rollback(struct fl_ctl_args *args, struct fl_buf *request)
+const struct fl_ctl_request fl_ctl_request_release = {NULL, requests_fill_release};
+
+static int requests_fill_rollback(struct fl_ctl_args *args, struct fl_buf *request)
 {
     const struct fl_wire_rollback rollback = {args->round, args->force};
 
     if (!args->has_round) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "expected the round to go back to");
     }
-    return requests_encoded(args, fl_wire_rollback_encode(&rollback, request));
+    return fl_ctl_encoded(args, fl_wire_rollback_encode(&rollback, request));
 }
+
+const struct fl_ctl_request fl_ctl_request_rollback = {requests_round_arg, requests_fill_rollback};

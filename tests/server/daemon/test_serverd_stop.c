@@ -118,7 +118,7 @@ static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
         down->request = calloc(1, sizeof(*down->request));
         ck_assert_ptr_nonnull(down->request);
         down->request->admin = admin;
-        down->request->type = FL_ADMIN_ROLLBACK;
+        down->request->verb = FL_VERB_ROLLBACK;
         down->request->asked = true;
     } else if (type == FL_NET_MSG_TASK || type == FL_NET_MSG_PLAN) {
         down->units = calloc(fl_layout_units(runtime->setup.conf->layout), 1);
