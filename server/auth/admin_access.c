@@ -73,13 +73,14 @@ int fl_admin_access_init(const struct fl_server_conf *conf, struct fl_admin_acce
 
     *ret = (struct fl_admin_access){.own = geteuid()};
     rv = configured_group(conf, &m->admin_viewers, &ret->viewers, err);
-    if (rv == FL_OK && m->admin_group[0] != '\0') {
-        rv = configured_group(conf, &m->admin_group, &ret->admins, err);
-    } else if (rv == FL_OK) {
-        rv = find_group(DEFAULT_GROUP, &ret->admins, err);
-        rv = rv == FL_ENOENT ? FL_OK : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    if (m->admin_group[0] != '\0') {
+        return configured_group(conf, &m->admin_group, &ret->admins, err);
+    }
+    rv = find_group(DEFAULT_GROUP, &ret->admins, err);
+    return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 static bool is_in(const struct fl_identity *who, const struct fl_admin_group *group)
@@ -135,8 +136,9 @@ int fl_admin_access_socket(const struct fl_admin_access *access, const char *pat
     if (access->viewers.is) { /* The socket file has only one group. */
         mode = 0666;
     }
-    return chmod(path, mode) == 0
-               ? FL_OK
-               : fl_err_set(err, fl_err_from_errno(errno), "cannot set the mode of '%s': %s", path,
-                            strerror(errno));
+    if (chmod(path, mode) != 0) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot set the mode of '%s': %s", path,
+                          strerror(errno));
+    }
+    return FL_OK;
 }

@@ -113,35 +113,38 @@ bool fl_auth_is_revoked(struct fl_auth *auth, const char *name, const char **why
 
 /* --- credentials in use --- */
 
+/* False: they were rejected and the previous ones stay in use. */
+static bool auth_install_credentials(struct fl_auth *g, const struct fl_credentials *fresh)
+{
+    struct fl_err err = {0};
+    int rv = fl_tls_renew(g->tls, fresh->chain, fresh->key, fresh->trust, &err);
+
+    if (rv != FL_OK) {
+        fl_log(g->setup.log, FL_LOG_ERROR, "identity",
+               "new certificates rejected, keeping the previous ones: %s", fl_err_text(&err, rv));
+        return false;
+    }
+    fl_trust_unref(g->trust);
+    g->trust = fl_trust_ref(fresh->trust);
+    fl_chain_unref(g->chain);
+    g->chain = fl_chain_ref(fresh->chain);
+    g->dates_logged_s = 0;
+    fl_log(g->setup.log, FL_LOG_NOTICE, "identity",
+           "certificates reloaded for new connections, open connections are unaffected");
+    fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
+    return true;
+}
+
 /* Network loop: put the results of a job into use. */
 static void auth_install(struct fl_auth *g, struct job *job)
 {
-    struct fl_err err = {0};
-    int rv = FL_OK;
+    bool rejected = job->fresh.trust != NULL && !auth_install_credentials(g, &job->fresh);
 
-    if (job->fresh.trust != NULL) {
-        rv = fl_tls_renew(g->tls, job->fresh.chain, job->fresh.key, job->fresh.trust, &err);
-        if (rv == FL_OK) {
-            fl_trust_unref(g->trust);
-            g->trust = fl_trust_ref(job->fresh.trust);
-            fl_chain_unref(g->chain);
-            g->chain = fl_chain_ref(job->fresh.chain);
-            g->dates_logged_s = 0;
-            fl_log(g->setup.log, FL_LOG_NOTICE, "identity",
-                   "certificates reloaded for new connections, open connections are unaffected");
-            fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
-        } else {
-            fl_log(g->setup.log, FL_LOG_ERROR, "identity",
-                   "new certificates rejected, keeping the previous ones: %s",
-                   fl_err_text(&err, rv));
-        }
-    }
     if (job->revocations != NULL) {
         fl_revocations_unref(g->revocations);
         g->revocations = fl_revocations_ref(job->revocations);
     }
-    if (rv == FL_OK && (job->fresh.trust != NULL || job->revocations != NULL) && g->changed != NULL)
-    {
+    if (!rejected && (job->fresh.trust != NULL || job->revocations != NULL) && g->changed != NULL) {
         g->changed(g->ctx);
     }
 }
@@ -187,17 +190,21 @@ static int auth_check_files(struct fl_auth *g, struct job *job)
     bool fresh = fl_credentials_changed(&g->setup, &g->seen) || job->all;
     bool due = fl_authority_due(g->authority, (int64_t)fl_clock_wall_ms());
     bool other = false;
-    int rv = FL_OK;
+    int rv;
 
     if (fresh || due) {
         rv = fl_authority_refresh(g->authority, (int64_t)fl_clock_wall_ms(), &other, &job->err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && fl_auth_own_pki(conf) && fresh) {
-        rv = fl_credentials_own_pki(conf, &job->fresh, &job->err);
-    } else if (rv == FL_OK && other) {
+    if (fl_auth_own_pki(conf) && fresh) {
+        return fl_credentials_own_pki(conf, &job->fresh, &job->err);
+    }
+    if (other) {
         fl_credentials_of(g->authority, &job->fresh);
     }
-    return rv;
+    return FL_OK;
 }
 
 static void auth_job_run(void *arg)
@@ -210,9 +217,10 @@ static void auth_job_run(void *arg)
     } else {
         job->code = auth_check_files(g, job);
     }
-    if (job->code == FL_OK) {
-        job->code = fl_authority_revocations(g->authority, &job->revocations, &job->err);
+    if (job->code != FL_OK) {
+        return;
     }
+    job->code = fl_authority_revocations(g->authority, &job->revocations, &job->err);
 }
 
 static int auth_job_submit(struct fl_auth *g, struct job what)
@@ -284,30 +292,33 @@ static void auth_on_notice(void *ctx, const char *peer, const char *reason, cons
 static int auth_make_tls(struct fl_auth *g, struct fl_err *err)
 {
     struct fl_credentials c = {NULL, NULL, NULL};
-    int rv = FL_OK;
+    int rv;
 
     if (fl_auth_own_pki(g->setup.conf)) {
         rv = fl_credentials_own_pki(g->setup.conf, &c, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     } else {
         fl_credentials_of(g->authority, &c);
     }
-    if (rv == FL_OK) {
-        rv = fl_tls_create(&(struct fl_tls_setup){.server = true,
-                                                  .chain = c.chain,
-                                                  .key = c.key,
-                                                  .trust = c.trust,
-                                                  .ask = true,
-                                                  .now = auth_now_s,
-                                                  .notice = auth_on_notice,
-                                                  .notice_ctx = g},
-                           &g->tls, err);
+    rv = fl_tls_create(&(struct fl_tls_setup){.server = true,
+                                              .chain = c.chain,
+                                              .key = c.key,
+                                              .trust = c.trust,
+                                              .ask = true,
+                                              .now = auth_now_s,
+                                              .notice = auth_on_notice,
+                                              .notice_ctx = g},
+                       &g->tls, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        g->trust = fl_trust_ref(c.trust);
-        g->chain = fl_chain_ref(c.chain);
-        fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
-        g->filter = fl_tls_filter(g->tls);
-    }
+    g->trust = fl_trust_ref(c.trust);
+    g->chain = fl_chain_ref(c.chain);
+    fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
+    g->filter = fl_tls_filter(g->tls);
+done:
     fl_credentials_done(&c);
     return rv;
 }
@@ -318,13 +329,18 @@ static int auth_open_all(struct fl_auth *g, struct fl_err *err)
 
     (void)fl_credentials_changed(&g->setup, &g->seen); /* Before they are read. */
     rv = fl_authority_open(&g->place.conf, (int64_t)fl_clock_wall_ms(), &g->authority, err);
-    if (rv == FL_OK) {
-        rv = fl_authority_revocations(g->authority, &g->revocations, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = auth_make_tls(g, err);
+    rv = fl_authority_revocations(g->authority, &g->revocations, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_worker_thread_create("fl-identity", &g->thread, err) : rv;
+    rv = auth_make_tls(g, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_worker_thread_create("fl-identity", &g->thread, err);
 }
 
 int fl_auth_create(const struct fl_auth_setup *setup, struct fl_loop *loop, fl_loop_cb changed,

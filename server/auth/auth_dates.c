@@ -29,13 +29,16 @@ static int64_t soon_of(const struct fl_chain *chain, size_t i)
 static int dated_from(const struct fl_chain *chain, size_t from, int64_t now, const char *renew,
                       struct fl_err *err)
 {
-    int rv = FL_OK;
     size_t i;
+    int rv;
 
-    for (i = from; i < fl_chain_len(chain) && rv == FL_OK; i++) {
+    for (i = from; i < fl_chain_len(chain); i++) {
         rv = fl_chain_dated(chain, i, now, soon_of(chain, i), renew, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_auth_dated(const struct fl_server_conf *conf, const struct fl_chain *chain, int64_t now,

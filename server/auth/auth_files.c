@@ -160,15 +160,18 @@ int fl_credentials_own_pki(const struct fl_server_conf *conf, struct fl_credenti
     struct fl_credentials c = {NULL, NULL, NULL};
     int rv = fl_credentials_load(t->certificate, t->key, &c.chain, &c.key, err);
 
-    if (rv == FL_OK) {
-        rv = own_trust(conf, &c.trust, err);
-    }
     if (rv != FL_OK) {
-        fl_credentials_done(&c);
-        return rv;
+        goto fail;
+    }
+    rv = own_trust(conf, &c.trust, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = c;
     return FL_OK;
+fail:
+    fl_credentials_done(&c);
+    return rv;
 }
 
 /* --- changed files --- */

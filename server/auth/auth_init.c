@@ -38,10 +38,11 @@ int fl_auth_init(const struct fl_auth_setup *setup, bool renew_root, struct fl_e
     fl_auth_place(setup, &place);
     rv = renew_root ? fl_authority_renew_root(&place.conf, auth_init_now_ms(), err)
                     : fl_authority_init(&place.conf, auth_init_now_ms(), err);
-    if (rv == FL_OK) {
-        print_made(&place);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    print_made(&place);
+    return FL_OK;
 }
 
 /*
@@ -95,24 +96,24 @@ static int check_authority(const struct fl_auth_setup *setup, char *notes, size_
                           certificate);
     }
     rv = auth_init_load_chain(certificate, has_key ? key : NULL, &chain, err);
-    if (rv == FL_OK) {
-        rv = fl_auth_dated_authority(setup, chain, auth_init_now_ms() / 1000, &soon);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_auth_dated_authority(setup, chain, auth_init_now_ms() / 1000, &soon);
+    fl_chain_unref(chain);
     if (rv == FL_EAGAIN) {
         (void)snprintf(notes, size, "%s", soon.msg);
-        rv = FL_OK;
-    } else if (soon.msg[0] != '\0' && err != NULL) {
-        *err = soon;
+    } else if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", soon.msg);
     }
-    if (rv == FL_OK && !has_key) {
+    if (!has_key) {
         (void)snprintf(notes, size,
                        "%s/identity/server.key: not found, so the key was not checked; a unit with "
                        "LoadCredential=server.key provides it only to the service (systemctl start "
                        "fl-serverd checks it), without one restore the file from a backup",
                        setup->state_dir);
     }
-    fl_chain_unref(chain);
-    return rv;
+    return FL_OK;
 }
 
 int fl_auth_check(const struct fl_auth_setup *setup, char *notes, size_t size, struct fl_err *err)
@@ -129,10 +130,12 @@ int fl_auth_check(const struct fl_auth_setup *setup, char *notes, size_t size, s
         return check_authority(setup, notes, size, err);
     }
     rv = fl_credentials_own_pki(setup->conf, &c, err);
-    if (rv == FL_OK &&
-        fl_auth_dated(setup->conf, c.chain, auth_init_now_ms() / 1000, &found) != FL_OK) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_auth_dated(setup->conf, c.chain, auth_init_now_ms() / 1000, &found) != FL_OK) {
         (void)snprintf(notes, size, "%s", found.msg); /* A start only warns of it. */
     }
     fl_credentials_done(&c);
-    return rv;
+    return FL_OK;
 }

@@ -78,7 +78,10 @@ int fl_auth_each_revoked(struct fl_authority *authority, const struct fl_revoked
     int rv = fl_authority_certificates(authority, "", (int64_t)fl_clock_wall_ms(),
                                        newest_on_certificate, &newest, err);
 
-    return rv == FL_OK ? newest_report(&newest) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return newest_report(&newest); /* That of the last name. */
 }
 
 int fl_auth_revoked(struct fl_auth *auth, fl_auth_revoked_cb *cb, void *ctx, struct fl_err *err)
