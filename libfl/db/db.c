@@ -258,26 +258,39 @@ static void note_error(struct fl_query *q, int rc)
     }
 }
 
+/* Parameters with a name are those of fl_row_bind(). */
+static int query_param(struct fl_query *q)
+{
+    const char *name;
+
+    do {
+        name = sqlite3_bind_parameter_name(q->st, ++q->param);
+    } while (name != NULL && name[0] == ':');
+    return q->param;
+}
+
 /* SQLite has only signed integers: the bits are stored, and the upper half reads back correctly. */
 void fl_query_u64(struct fl_query *q, uint64_t value)
 {
-    note_error(q, sqlite3_bind_int64(q->st, ++q->param, (sqlite3_int64)value));
+    note_error(q, sqlite3_bind_int64(q->st, query_param(q), (sqlite3_int64)value));
 }
 
 void fl_query_f64(struct fl_query *q, double value)
 {
-    note_error(q, sqlite3_bind_double(q->st, ++q->param, value));
+    note_error(q, sqlite3_bind_double(q->st, query_param(q), value));
 }
 
 void fl_query_text(struct fl_query *q, const char *text)
 {
-    note_error(q, sqlite3_bind_text(q->st, ++q->param, text, -1, SQLITE_STATIC));
+    note_error(q, sqlite3_bind_text(q->st, query_param(q), text, -1, SQLITE_STATIC));
 }
 
 void fl_query_blob(struct fl_query *q, const void *data, size_t len)
 {
-    note_error(q, data == NULL ? sqlite3_bind_null(q->st, ++q->param)
-                               : sqlite3_bind_blob64(q->st, ++q->param, data, (sqlite3_uint64)len,
+    int param = query_param(q);
+
+    note_error(q, data == NULL ? sqlite3_bind_null(q->st, param)
+                               : sqlite3_bind_blob64(q->st, param, data, (sqlite3_uint64)len,
                                                      SQLITE_STATIC));
 }
 
@@ -304,6 +317,15 @@ int fl_query_run(struct fl_query *q, struct fl_err *err)
 
     fl_query_reset(q);
     return rv == FL_ENOENT ? FL_OK : rv;
+}
+
+int fl_query_number(struct fl_query *q, uint64_t *ret, struct fl_err *err)
+{
+    int rv = fl_query_next(q, err);
+
+    *ret = rv == FL_OK ? (uint64_t)sqlite3_column_int64(q->st, 0) : 0;
+    fl_query_reset(q);
+    return rv;
 }
 
 uint64_t fl_column_u64(struct fl_query *q)

@@ -58,13 +58,21 @@ struct fl_db {
     sqlite3_stmt **statements; /* the statements of the kind, BEGIN, COMMIT */
 };
 
-/* One use of a prepared statement: values are bound and columns read in order. */
+/* Above the number of columns of a statement whose rows are records. */
+#define FL_QUERY_COLUMNS 128
+
+struct fl_row;
+
+/* One use of a prepared statement. Rows of tables are bound and read by name (row.h). */
 struct fl_query {
     struct fl_db *db;
     sqlite3_stmt *st;
-    int param;  /* index of the last bound parameter */
+    int param;  /* index of the last parameter that was bound in order */
     int column; /* next column to be read */
     int rc;     /* first error of SQLite while binding */
+    /* The list that columns were found in, and the place of each there (row.c). */
+    const struct fl_row *row;
+    uint8_t map[FL_QUERY_COLUMNS];
 };
 
 /*
@@ -112,6 +120,7 @@ size_t fl_db_changes(const struct fl_db *db);
 uint64_t fl_db_last_row(const struct fl_db *db);
 
 struct fl_query fl_db_query(struct fl_db *db, size_t which);
+/* The next parameter `?` of the statement; those with a name (:column) are passed over. */
 void fl_query_u64(struct fl_query *q, uint64_t value);
 void fl_query_f64(struct fl_query *q, double value); /* NaN becomes NULL. */
 void fl_query_text(struct fl_query *q, const char *text);
@@ -119,6 +128,8 @@ void fl_query_blob(struct fl_query *q, const void *data, size_t len); /* NULL al
 
 /* Run to the end, reset. */
 FL_MUST_CHECK int fl_query_run(struct fl_query *q, struct fl_err *err);
+/* The number that the first row consists of, then reset. FL_ENOENT: no row; NULL becomes 0. */
+FL_MUST_CHECK int fl_query_number(struct fl_query *q, uint64_t *ret, struct fl_err *err);
 /* Next row: FL_OK, or FL_ENOENT after the last one. Errors have a message. */
 FL_MUST_CHECK int fl_query_next(struct fl_query *q, struct fl_err *err);
 /* Required after the last fl_query_next(), whatever it returned. */

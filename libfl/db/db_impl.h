@@ -1,9 +1,17 @@
 #ifndef FL_DB_DB_IMPL_H
 #define FL_DB_DB_IMPL_H
 
-/* The steps of fl_db_open(), in the order of their calls; copy.c uses the first ones. */
-
 #include "libfl/db/db.h"
+
+struct fl_row;
+
+/*
+ * The place of a column in the list; its length: none. Lists and statements mostly have the same
+ * order, so the search begins at `hint`.
+ */
+size_t fl__row_find(const struct fl_row *row, const char *name, size_t hint);
+
+/* The steps of fl_db_open(), in the order of their calls; copy.c uses the first ones. */
 
 /* How long to wait for a database that another connection has locked. */
 #define FL__DB_BUSY_MS 5000
