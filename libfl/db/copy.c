@@ -22,23 +22,27 @@ int fl_db_open_as_is(struct fl_db *db, const struct fl_db_kind *kind, const char
     if (db->path == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%s '%s': out of memory", kind->what, path);
     }
-    rv =
-        sqlite3_open_v2(path, &db->handle, flags, NULL) == SQLITE_OK ? FL_OK : fl_db_error(db, err);
-    if (rv == FL_OK) {
-        (void)sqlite3_extended_result_codes(db->handle, 1);
-        (void)sqlite3_busy_timeout(db->handle, FL__DB_BUSY_MS);
-        /* Otherwise the last connection to close would checkpoint the WAL into the file. */
-        if (sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) != SQLITE_OK ||
-            sqlite3_exec(db->handle, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
-                         NULL, NULL, NULL) != SQLITE_OK)
-        {
-            rv = fl_db_error(db, err);
-        }
+    if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) {
+        rv = fl_db_error(db, err);
+        goto fail;
     }
-    rv = rv == FL_OK ? fl__db_sums_prepare(db, err) : rv;
+    (void)sqlite3_extended_result_codes(db->handle, 1);
+    (void)sqlite3_busy_timeout(db->handle, FL__DB_BUSY_MS);
+    /* Otherwise the last connection to close would checkpoint the WAL into the file. */
+    if (sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) != SQLITE_OK ||
+        sqlite3_exec(db->handle, "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON", NULL,
+                     NULL, NULL) != SQLITE_OK)
+    {
+        rv = fl_db_error(db, err);
+        goto fail;
+    }
+    rv = fl__db_sums_prepare(db, err);
     if (rv != FL_OK) {
-        fl_db_close(db);
+        goto fail;
     }
+    return FL_OK;
+fail:
+    fl_db_close(db);
     return rv;
 }
 
@@ -73,7 +77,10 @@ int fl_db_verify(struct fl_db *db, struct fl_err *err)
 {
     int rv = fl__db_integrity_check(db, err);
 
-    return rv == FL_OK ? fl__db_sums_check(db, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__db_sums_check(db, err);
 }
 
 /* All pages in one step, so that the snapshot of `db` does not change in between. */
@@ -106,18 +113,25 @@ int fl_db_copy(struct fl_db *db, const char *path, struct fl_err *err)
         return fl_err_set(err, rv, "cannot create '%s': %s", path, strerror(errno));
     }
     rv = fl_db_open_as_is(&to, db->kind, path, err);
-    rv = rv == FL_OK ? copy_pages(db, &to, err) : rv;
-    /* The copied header says WAL mode; the copy must not need a WAL. */
-    if (rv == FL_OK &&
-        sqlite3_exec(to.handle, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK)
-    {
-        rv = fl_db_error(&to, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    fl_db_close(&to);
-    if (rv == FL_OK && fsync(fd) != 0) {
+    rv = copy_pages(db, &to, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    /* The copied header says WAL mode; the copy must not need a WAL. */
+    if (sqlite3_exec(to.handle, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL) != SQLITE_OK) {
+        rv = fl_db_error(&to, err);
+        goto done;
+    }
+    fl_db_close(&to); /* before the sync: closing may write */
+    if (fsync(fd) != 0) {
         rv = fl_err_from_errno(errno);
         (void)fl_err_set(err, rv, "cannot sync '%s': %s", path, strerror(errno));
     }
+done:
+    fl_db_close(&to);
     (void)close(fd);
     return rv;
 }

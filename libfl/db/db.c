@@ -185,7 +185,15 @@ static int prepare_all(struct fl_db *db, struct fl_err *err)
 int fl_db_open(struct fl_db *db, const struct fl_db_kind *kind, const char *path,
                enum fl_db_sync sync, struct fl_err *err)
 {
+    static int (*const steps[])(struct fl_db *, struct fl_err *) = {set_up,
+                                                                    fl__db_integrity_check,
+                                                                    fl__db_sums_prepare,
+                                                                    fl__db_sums_check,
+                                                                    fl__db_schema_update,
+                                                                    fl__db_sums_keep,
+                                                                    prepare_all};
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    size_t i;
     int rv;
 
     *db = (struct fl_db){.kind = kind, .path = fl_str_dup(path), .sync = sync};
@@ -193,33 +201,22 @@ int fl_db_open(struct fl_db *db, const struct fl_db_kind *kind, const char *path
         return fl_err_set(err, FL_ENOMEM, "%s '%s': out of memory", kind->what, path);
     }
     rv = make_private(path, kind->mode, kind->what, err);
-    if (rv == FL_OK && sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) {
-        rv = fl_db_error(db, err);
-    }
-    if (rv == FL_OK) {
-        rv = set_up(db, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__db_integrity_check(db, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__db_sums_prepare(db, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__db_sums_check(db, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__db_schema_update(db, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__db_sums_keep(db, err);
-    }
-    if (rv == FL_OK) {
-        rv = prepare_all(db, err);
-    }
     if (rv != FL_OK) {
-        fl_db_close(db);
+        goto fail;
     }
+    if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK) {
+        rv = fl_db_error(db, err);
+        goto fail;
+    }
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        rv = steps[i](db, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    return FL_OK;
+fail:
+    fl_db_close(db);
     return rv;
 }
 
@@ -258,7 +255,7 @@ static void note_error(struct fl_query *q, int rc)
     }
 }
 
-/* Parameters with a name are those of fl_row_bind(). */
+/* Parameters with a name are those of fl_db_row_bind(). */
 static int query_param(struct fl_query *q)
 {
     const char *name;
@@ -323,7 +320,12 @@ int fl_query_number(struct fl_query *q, uint64_t *ret, struct fl_err *err)
 {
     int rv = fl_query_next(q, err);
 
-    *ret = rv == FL_OK ? (uint64_t)sqlite3_column_int64(q->st, 0) : 0;
+    *ret = 0;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    *ret = (uint64_t)sqlite3_column_int64(q->st, 0);
+done:
     fl_query_reset(q);
     return rv;
 }
@@ -374,18 +376,23 @@ int fl_db_begin_durable(struct fl_db *db, struct fl_err *err)
         db->durable_once = true;
     }
     rv = fl_db_begin(db, err);
-    return rv == FL_OK ? FL_OK : fl_db_end(db, rv, err);
+    if (rv != FL_OK) {
+        return fl_db_end(db, rv, err);
+    }
+    return FL_OK;
 }
 
 int fl_db_end(struct fl_db *db, int rv, struct fl_err *err)
 {
-    if (rv == FL_OK) {
-        struct fl_query q = fl_db_query(db, db->kind->n_statements + COMMIT);
+    struct fl_query q = fl_db_query(db, db->kind->n_statements + COMMIT);
 
-        rv = fl_query_run(&q, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    /* Some errors (disk full) roll back automatically. */
-    if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
+    rv = fl_query_run(&q, err);
+done:
+    /* An error leaves the transaction open; but some (disk full) roll back automatically. */
+    if (sqlite3_get_autocommit(db->handle) == 0) {
         /* Report the first error. */
         (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
     }

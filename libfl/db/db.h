@@ -61,17 +61,17 @@ struct fl_db {
 /* Above the number of columns of a statement whose rows are records. */
 #define FL_QUERY_COLUMNS 128
 
-struct fl_row;
+struct fl_db_row;
 
-/* One use of a prepared statement. Rows of tables are bound and read by name (row.h). */
+/* One use of a prepared statement. Rows of tables are bound and read by name (db_row.h). */
 struct fl_query {
     struct fl_db *db;
     sqlite3_stmt *st;
     int param;  /* index of the last parameter that was bound in order */
     int column; /* next column to be read */
     int rc;     /* first error of SQLite while binding */
-    /* The list that columns were found in, and the place of each there (row.c). */
-    const struct fl_row *row;
+    /* The list that columns were found in, and the place of each there (db_row_read.c). */
+    const struct fl_db_row *row;
     uint8_t map[FL_QUERY_COLUMNS];
 };
 

@@ -3,13 +3,13 @@
 
 #include "libfl/db/db.h"
 
-struct fl_row;
+struct fl_db_row;
 
 /*
  * The place of a column in the list; its length: none. Lists and statements mostly have the same
  * order, so the search begins at `hint`.
  */
-size_t fl__row_find(const struct fl_row *row, const char *name, size_t hint);
+size_t fl__db_row_find(const struct fl_db_row *row, const char *name, size_t hint);
 
 /* The steps of fl_db_open(), in the order of their calls; copy.c uses the first ones. */
 

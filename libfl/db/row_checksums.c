@@ -94,12 +94,16 @@ static int for_tables(struct fl_db *db,
         "'sqlite_%'"
         " AND EXISTS (SELECT 1 FROM pragma_table_info(t.name) WHERE name = 'sum') ORDER BY t.name";
     sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(db->handle, sql, -1, &st, NULL);
     int rv = FL_OK;
 
-    while (rc == SQLITE_OK || rc == SQLITE_ROW) {
-        rc = sqlite3_step(st);
+    if (sqlite3_prepare_v2(db->handle, sql, -1, &st, NULL) != SQLITE_OK) {
+        return fl_db_error(db, err);
+    }
+    for (;;) {
+        int rc = sqlite3_step(st);
+
         if (rc != SQLITE_ROW) {
+            rv = rc == SQLITE_DONE ? FL_OK : fl_db_error(db, err);
             break;
         }
         rv = each(db, (const char *)sqlite3_column_text(st, 0),
@@ -107,9 +111,6 @@ static int for_tables(struct fl_db *db,
         if (rv != FL_OK) {
             break;
         }
-    }
-    if (rv == FL_OK && rc != SQLITE_DONE) {
-        rv = fl_db_error(db, err);
     }
     (void)sqlite3_finalize(st); /* repeats the error of the step */
     return rv;

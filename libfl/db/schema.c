@@ -31,27 +31,38 @@ static int schema_execute(struct fl_db *db, const char *sql, struct fl_err *err)
 static int apply_migration(struct fl_db *db, const char *sql, uint64_t version, bool first,
                            struct fl_err *err)
 {
+    char create[160] = "";
     char note[160];
-    int rv = schema_execute(db, "BEGIN IMMEDIATE", err);
+    const char *const steps[] = {"BEGIN IMMEDIATE", create, sql, note};
+    size_t i;
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
     if (first) {
-        (void)snprintf(note, sizeof(note),
+        (void)snprintf(create, sizeof(create),
                        "PRAGMA application_id = %" PRIu32 "; CREATE TABLE migration (version"
                        " INTEGER PRIMARY KEY, applied_ms INTEGER NOT NULL, sum INTEGER) STRICT",
                        db->kind->id);
-        rv = schema_execute(db, note, err);
     }
-    rv = rv == FL_OK ? schema_execute(db, sql, err) : rv;
     (void)snprintf(note, sizeof(note),
                    "INSERT INTO migration (version, applied_ms) VALUES (%" PRIu64 ", %" PRIu64 ")",
                    version, fl_clock_wall_ms());
-    rv = rv == FL_OK ? schema_execute(db, note, err) : rv;
-    rv = rv == FL_OK ? fl__db_sums_drop(db, err) : rv;
-    rv = rv == FL_OK ? schema_execute(db, "COMMIT", err) : rv;
-    if (rv != FL_OK && sqlite3_get_autocommit(db->handle) == 0) {
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        rv = schema_execute(db, steps[i], err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    rv = fl__db_sums_drop(db, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = schema_execute(db, "COMMIT", err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    if (sqlite3_get_autocommit(db->handle) == 0) {
         (void)schema_execute(db, "ROLLBACK", NULL); /* Report the first error. */
     }
     return rv;
@@ -70,9 +81,10 @@ int fl_db_version(struct fl_db *db, uint64_t *ret, struct fl_err *err)
     uint64_t version = 0;
     int rv = read_number(db, "SELECT COUNT(*) FROM sqlite_master", &tables, err);
 
-    if (rv == FL_OK) {
-        rv = read_number(db, "PRAGMA application_id", &id, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = read_number(db, "PRAGMA application_id", &id, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -81,17 +93,18 @@ int fl_db_version(struct fl_db *db, uint64_t *ret, struct fl_err *err)
     }
     if (tables > 0) {
         rv = read_number(db, "SELECT COALESCE(MAX(version), 0) FROM migration", &version, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && version > newest) {
+    if (version > newest) {
         return fl_err_set(err, FL_EVERSION,
                           "'%s' has schema version %" PRIu64 ", this program knows up to %" PRIu64
                           ": use the newer program, or another state folder",
                           db->path, version, newest);
     }
-    if (rv == FL_OK) {
-        *ret = version;
-    }
-    return rv;
+    *ret = version;
+    return FL_OK;
 }
 
 int fl__db_schema_update(struct fl_db *db, struct fl_err *err)
@@ -99,11 +112,17 @@ int fl__db_schema_update(struct fl_db *db, struct fl_err *err)
     uint64_t version = 0;
     int rv = fl_db_version(db, &version, err);
 
-    if (rv == FL_OK && version == 0) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (version == 0) {
         return apply_migration(db, db->kind->schema, newest_version(db), true, err);
     }
-    for (; rv == FL_OK && version < newest_version(db); version++) {
+    for (; version < newest_version(db); version++) {
         rv = apply_migration(db, db->kind->migrations[version - 1], version + 1, false, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }

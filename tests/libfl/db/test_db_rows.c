@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/db/row.h"
+#include "libfl/db/db_row.h"
 #include "tests/lib/folder.h"
 
 enum colour { RED = 1, GREEN, BLUE };

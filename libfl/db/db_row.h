@@ -32,7 +32,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/db/db.h"
 
-enum fl_row_kind {
+enum fl_db_row_kind {
     FL_ROW_ID,
     FL_ROW_SERIES,
     FL_ROW_U64,
@@ -49,8 +49,8 @@ enum fl_row_kind {
     FL_ROW_BUF
 };
 
-struct fl_row_column {
-    enum fl_row_kind kind;
+struct fl_db_column {
+    enum fl_db_row_kind kind;
     bool null; /* without bytes it is NULL */
     const char *name;
     size_t at, size; /* of the member */
@@ -58,9 +58,9 @@ struct fl_row_column {
     int64_t min, max;
 };
 
-struct fl_row {
+struct fl_db_row {
     const char *table;
-    const struct fl_row_column *columns;
+    const struct fl_db_column *columns;
     size_t n, size; /* of columns, and of the record */
 };
 
@@ -70,56 +70,56 @@ struct fl_row {
  * Binds the members to the parameters `:column` of the statement; `?` are those of fl_query_u64()
  * and the like. Borrows from `rec` until fl_query_run() or the reset.
  */
-void fl_row_bind(struct fl_query *q, const struct fl_row *row, const void *rec);
+void fl_db_row_bind(struct fl_query *q, const struct fl_db_row *row, const void *rec);
 /*
  * The next row: FL_OK, or FL_ENOENT after the last one; `*rec` is overwritten, and owns nothing on
  * error. Every column that the statement returns must be in the list.
  */
-FL_MUST_CHECK int fl_row_next(struct fl_query *q, const struct fl_row *row, void *rec,
-                              struct fl_err *err);
-/* The first row, then the reset: for records that borrow nothing. FL_ENOENT: no row. */
-FL_MUST_CHECK int fl_row_one(struct fl_query *q, const struct fl_row *row, void *rec,
-                             struct fl_err *err);
+FL_MUST_CHECK int fl_db_row_next(struct fl_query *q, const struct fl_db_row *row, void *rec,
+                                 struct fl_err *err);
+/* The first row, then the reset: of a statement without TEXT and DATA. FL_ENOENT: no row. */
+FL_MUST_CHECK int fl_db_row_one(struct fl_query *q, const struct fl_db_row *row, void *rec,
+                                struct fl_err *err);
 /* Runs a statement with the members of `rec`. */
-FL_MUST_CHECK int fl_row_put(struct fl_db *db, size_t which, const struct fl_row *row,
-                             const void *rec, struct fl_err *err);
+FL_MUST_CHECK int fl_db_row_put(struct fl_db *db, size_t which, const struct fl_db_row *row,
+                                const void *rec, struct fl_err *err);
 /* Frees what a record that was read owns. */
-void fl_row_done(const struct fl_row *row, void *rec);
+void fl_db_row_done(const struct fl_db_row *row, void *rec);
 
 /*
  * FL_ROW_TYPE declares name_bind(), name_next(), name_one(), name_put() and name_done() for records
  * of `type`; FL_ROW_TABLE, in one source file, defines their table. `rows`: the list.
  */
 #define FL_ROW_TYPE(name, type)                                                                    \
-    const struct fl_row *name##_row(void);                                                         \
+    const struct fl_db_row *name##_row(void);                                                      \
     static inline void name##_bind(struct fl_query *q, const type *rec)                            \
     {                                                                                              \
-        fl_row_bind(q, name##_row(), rec);                                                         \
+        fl_db_row_bind(q, name##_row(), rec);                                                      \
     }                                                                                              \
     FL_MUST_CHECK static inline int name##_next(struct fl_query *q, type *rec, struct fl_err *err) \
     {                                                                                              \
-        return fl_row_next(q, name##_row(), rec, err);                                             \
+        return fl_db_row_next(q, name##_row(), rec, err);                                          \
     }                                                                                              \
     FL_MUST_CHECK static inline int name##_one(struct fl_query *q, type *rec, struct fl_err *err)  \
     {                                                                                              \
-        return fl_row_one(q, name##_row(), rec, err);                                              \
+        return fl_db_row_one(q, name##_row(), rec, err);                                           \
     }                                                                                              \
     FL_MUST_CHECK static inline int name##_put(struct fl_db *db, size_t which, const type *rec,    \
                                                struct fl_err *err)                                 \
     {                                                                                              \
-        return fl_row_put(db, which, name##_row(), rec, err);                                      \
+        return fl_db_row_put(db, which, name##_row(), rec, err);                                   \
     }                                                                                              \
     static inline void name##_done(type *rec)                                                      \
     {                                                                                              \
-        fl_row_done(name##_row(), rec);                                                            \
+        fl_db_row_done(name##_row(), rec);                                                         \
     }
 
 #define FL_ROW_TABLE(name, type, table_, rows)                                          \
-    const struct fl_row *name##_row(void)                                               \
+    const struct fl_db_row *name##_row(void)                                            \
     {                                                                                   \
         typedef type S;                                                                 \
-        static const struct fl_row_column columns[] = {rows(FL_ROW_MEMBER)};            \
-        static const struct fl_row row = {                                              \
+        static const struct fl_db_column columns[] = {rows(FL_ROW_MEMBER)};             \
+        static const struct fl_db_row row = {                                           \
             .table = (table_),                                                          \
             .columns = columns,                                                         \
             .n = sizeof(columns) / sizeof(columns[0]),                                  \

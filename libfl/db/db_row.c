@@ -1,14 +1,15 @@
 /*
- * Writes and frees records by the list of their columns (row.h). Parameters are found by name. Runs
- * on the thread of the connection, and decides nothing about statements. Reading is in row_read.c.
+ * Writes and frees records by the list of their columns (db_row.h). Parameters are found by name.
+ * Runs on the thread of the connection, and decides nothing about statements. Reading is in
+ * db_row_read.c.
  */
-#include "libfl/db/row.h"
+#include "libfl/db/db_row.h"
 
 #include <string.h>
 
 #include "libfl/db/db_impl.h"
 
-size_t fl__row_find(const struct fl_row *row, const char *name, size_t hint)
+size_t fl__db_row_find(const struct fl_db_row *row, const char *name, size_t hint)
 {
     size_t i;
 
@@ -22,7 +23,7 @@ size_t fl__row_find(const struct fl_row *row, const char *name, size_t hint)
     return row->n;
 }
 
-static size_t row_length(const struct fl_row_column *c, const char *rec)
+static size_t row_length(const struct fl_db_column *c, const char *rec)
 {
     size_t len = c->size;
 
@@ -32,8 +33,8 @@ static size_t row_length(const struct fl_row_column *c, const char *rec)
     return len;
 }
 
-static int bind_bytes(struct fl_query *q, int param, const struct fl_row_column *c,
-                      const void *data, size_t len)
+static int bind_bytes(struct fl_query *q, int param, const struct fl_db_column *c, const void *data,
+                      size_t len)
 {
     if (len == 0 && c->null) {
         return sqlite3_bind_null(q->st, param);
@@ -43,7 +44,7 @@ static int bind_bytes(struct fl_query *q, int param, const struct fl_row_column 
                                SQLITE_STATIC);
 }
 
-static int bind_number(struct fl_query *q, int param, const struct fl_row_column *c,
+static int bind_number(struct fl_query *q, int param, const struct fl_db_column *c,
                        const char *member)
 {
     sqlite3_int64 number = 0;
@@ -74,8 +75,7 @@ static int bind_number(struct fl_query *q, int param, const struct fl_row_column
     return sqlite3_bind_int64(q->st, param, number);
 }
 
-static int bind_column(struct fl_query *q, int param, const struct fl_row_column *c,
-                       const char *rec)
+static int bind_column(struct fl_query *q, int param, const struct fl_db_column *c, const char *rec)
 {
     const char *member = rec + c->at;
     const void *data = member;
@@ -105,7 +105,7 @@ static int bind_column(struct fl_query *q, int param, const struct fl_row_column
     }
 }
 
-void fl_row_bind(struct fl_query *q, const struct fl_row *row, const void *rec)
+void fl_db_row_bind(struct fl_query *q, const struct fl_db_row *row, const void *rec)
 {
     int n = sqlite3_bind_parameter_count(q->st);
     size_t at = 0;
@@ -115,23 +115,23 @@ void fl_row_bind(struct fl_query *q, const struct fl_row *row, const void *rec)
         const char *name = sqlite3_bind_parameter_name(q->st, i);
 
         if (name != NULL && name[0] == ':') {
-            at = fl__row_find(row, name + 1, at);
+            at = fl__db_row_find(row, name + 1, at);
             FL_REQUIRE(at < row->n);
             q->rc = bind_column(q, i, &row->columns[at++], rec);
         }
     }
 }
 
-int fl_row_put(struct fl_db *db, size_t which, const struct fl_row *row, const void *rec,
-               struct fl_err *err)
+int fl_db_row_put(struct fl_db *db, size_t which, const struct fl_db_row *row, const void *rec,
+                  struct fl_err *err)
 {
     struct fl_query q = fl_db_query(db, which);
 
-    fl_row_bind(&q, row, rec);
+    fl_db_row_bind(&q, row, rec);
     return fl_query_run(&q, err);
 }
 
-void fl_row_done(const struct fl_row *row, void *rec)
+void fl_db_row_done(const struct fl_db_row *row, void *rec)
 {
     size_t i;
 

@@ -1,5 +1,5 @@
 /*
- * Reads rows of tables into records by the list of their columns (row.h), with checks of types,
+ * Reads rows of tables into records by the list of their columns (db_row.h), with checks of types,
  * ranges and lengths. Columns are found by name, of a query with many rows once. Runs on the thread
  * of the connection.
  */
@@ -9,15 +9,15 @@
 #include <string.h>
 
 #include "libfl/db/db_impl.h"
-#include "libfl/db/row.h"
+#include "libfl/db/db_row.h"
 
 #define NO_COLUMN UINT8_MAX
 
 /* A column of a row that is read. */
 struct cell {
     struct fl_query *q;
-    const struct fl_row *row;
-    const struct fl_row_column *c;
+    const struct fl_db_row *row;
+    const struct fl_db_column *c;
     int i; /* of the statement */
 };
 
@@ -61,7 +61,7 @@ static int cell_number(const struct cell *cell, char *member, struct fl_err *err
                [FL_ROW_I64] = {INT64_MIN, INT64_MAX},
                [FL_ROW_ENUM] = {0, INT32_MAX},
                [FL_ROW_BOOL] = {0, 1}};
-    const struct fl_row_column *c = cell->c;
+    const struct fl_db_column *c = cell->c;
     bool limited = c->min != 0 || c->max != 0;
     int64_t min = limited ? c->min : all[c->kind].min;
     int64_t max = limited ? c->max : all[c->kind].max;
@@ -106,7 +106,7 @@ static int cell_real(const struct cell *cell, char *member, struct fl_err *err)
 
 static int cell_check_length(const struct cell *cell, size_t len, struct fl_err *err)
 {
-    const struct fl_row_column *c = cell->c;
+    const struct fl_db_column *c = cell->c;
     size_t least = (size_t)c->min;
     size_t most = c->max != 0 ? (size_t)c->max : SIZE_MAX;
 
@@ -157,7 +157,7 @@ static int cell_text(const struct cell *cell, char *member, struct fl_err *err)
 
 static int cell_bytes(const struct cell *cell, char *rec, struct fl_err *err)
 {
-    const struct fl_row_column *c = cell->c;
+    const struct fl_db_column *c = cell->c;
     char *member = rec + c->at;
     struct fl_buf buf;
     const void *data;
@@ -217,7 +217,7 @@ static int cell_read(const struct cell *cell, char *rec, struct fl_err *err)
 }
 
 /* Which column of the list each column of the statement is: the names are compared once a query. */
-static void row_map(struct fl_query *q, const struct fl_row *row)
+static void row_map(struct fl_query *q, const struct fl_db_row *row)
 {
     int n = sqlite3_column_count(q->st);
     size_t at = 0;
@@ -234,14 +234,14 @@ static void row_map(struct fl_query *q, const struct fl_row *row)
         if (name == NULL || strcmp(name, "NULL") == 0) {
             continue; /* out of memory, or the end of FL_ROW_SELECT() */
         }
-        at = fl__row_find(row, name, at);
+        at = fl__db_row_find(row, name, at);
         FL_REQUIRE(at < row->n);
         q->map[i] = (uint8_t)at++;
     }
     q->row = row;
 }
 
-int fl_row_next(struct fl_query *q, const struct fl_row *row, void *rec, struct fl_err *err)
+int fl_db_row_next(struct fl_query *q, const struct fl_db_row *row, void *rec, struct fl_err *err)
 {
     int n = sqlite3_column_count(q->st);
     int i;
@@ -262,22 +262,29 @@ int fl_row_next(struct fl_query *q, const struct fl_row *row, void *rec, struct 
         cell.c = &row->columns[q->map[i]];
         rv = cell_read(&cell, rec, err);
         if (rv != FL_OK) {
-            fl_row_done(row, rec);
+            fl_db_row_done(row, rec);
             return rv;
         }
     }
     return FL_OK;
 }
 
-int fl_row_one(struct fl_query *q, const struct fl_row *row, void *rec, struct fl_err *err)
+int fl_db_row_one(struct fl_query *q, const struct fl_db_row *row, void *rec, struct fl_err *err)
 {
-    int rv;
-    size_t i;
+    int i;
+    int rv = fl_db_row_next(q, row, rec, err);
 
-    for (i = 0; i < row->n; i++) {
-        FL_REQUIRE(row->columns[i].kind != FL_ROW_TEXT && row->columns[i].kind != FL_ROW_DATA);
+    if (rv != FL_OK) {
+        goto done;
     }
-    rv = fl_row_next(q, row, rec, err);
+    for (i = 0; i < sqlite3_column_count(q->st); i++) {
+        if (q->map[i] != NO_COLUMN) {
+            enum fl_db_row_kind kind = row->columns[q->map[i]].kind;
+
+            FL_REQUIRE(kind != FL_ROW_TEXT && kind != FL_ROW_DATA); /* borrowed until the reset */
+        }
+    }
+done:
     fl_query_reset(q);
     return rv;
 }
