@@ -71,8 +71,10 @@ static void work_invite(struct fl_authority *authority, struct fl_identity_reque
                                          .valid_ms = (int64_t)one->valid_ms};
     }
     fl_authority_bound(authority, fl_frontend_port(r->admin->setup.frontend));
-    r->code = fl_authority_invite(authority, list, request->n, identity_admin_by(r, who),
-                                  identity_admin_now_ms(), on_invited, r, &r->err);
+    r->code = fl_authority_invite(
+        authority,
+        &(struct fl_invitations){.list = list, .n = request->n, .by = identity_admin_by(r, who)},
+        identity_admin_now_ms(), on_invited, r, &r->err);
     free(list);
 }
 
@@ -192,11 +194,14 @@ static void work_issue_admin(struct fl_authority *authority, struct fl_identity_
     struct fl_wire_issued_admin reply = {.chain = {NULL}};
     struct fl_joined issued = {.name = ""};
     char who[FL_BY_TEXT];
+    const struct fl_admin_wanted wanted = {
+        .name = request->name,
+        .request = {.data = request->request.data, .len = request->request.len},
+        .valid_ms = (int64_t)request->valid_ms,
+        .by = identity_admin_by(r, who)};
 
-    r->code = fl_authority_issue_admin(authority, request->name, request->request.data,
-                                       request->request.len, (int64_t)request->valid_ms,
-                                       identity_admin_by(r, who), identity_admin_now_ms(), &issued,
-                                       &r->err);
+    r->code =
+        fl_authority_issue_admin(authority, &wanted, identity_admin_now_ms(), &issued, &r->err);
     if (r->code != FL_OK) {
         goto done;
     }

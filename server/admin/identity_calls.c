@@ -306,8 +306,10 @@ static void work_renew(struct fl_authority *authority, struct fl_identity_reques
     struct fl_wire_renewed reply = {.time_ms = fl_clock_wall_ms()};
     struct fl_joined renewed = {.name = ""};
 
-    r->code = fl_authority_renew(authority, &r->who, renew->request.data, renew->request.len,
-                                 r->peer, (int64_t)fl_clock_wall_ms(), &renewed, &r->err);
+    r->code =
+        fl_authority_renew(authority, &r->who,
+                           &(struct fl_der){.data = renew->request.data, .len = renew->request.len},
+                           r->peer, (int64_t)fl_clock_wall_ms(), &renewed, &r->err);
     if (r->code != FL_OK) {
         goto done;
     }

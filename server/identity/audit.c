@@ -20,63 +20,80 @@ static const char *audit_truncate(char out[FL__AUDIT_TEXT], const char *text)
 }
 
 /* Queue the log line of an audit row until its transaction is committed. */
-static void audit_queue_log(struct fl_authority *a, const char *who, const char *what,
-                            const char *object, const char *result)
+static void audit_queue_log(struct fl_authority *a, const struct fl_audit_line *line)
 {
-    char line[4 * FL__AUDIT_TEXT];
-    int n =
-        snprintf(line, sizeof(line), "audit: %s%s%s%s%s by=\"%s\"", what,
-                 object[0] != '\0' ? " " : "", object, result[0] != '\0' ? ": " : "", result, who);
+    char text[4 * FL__AUDIT_TEXT];
+    int n = snprintf(text, sizeof(text), "audit: %s%s%s%s%s by=\"%s\"", line->what,
+                     line->object[0] != '\0' ? " " : "", line->object,
+                     line->result[0] != '\0' ? ": " : "", line->result, line->who);
 
     a->n_log_lines++;
-    if (n > 0 && fl_buf_add(&a->log_lines, line, (size_t)n + 1) != FL_OK) {
+    if (n > 0 && fl_buf_add(&a->log_lines, text, (size_t)n + 1) != FL_OK) {
         return; /* it is counted, and the database has it */
     }
 }
 
-int fl__audit(struct fl_authority *a, bool peer, const char *who, const char *what,
-              const char *object, const char *result, int64_t now_ms, struct fl_err *err)
+int fl__audit(struct fl_authority *a, const struct fl_audit_line *line, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_AUDIT);
     char texts[3][FL__AUDIT_TEXT];
-    int rv;
+    struct fl_audit_line put = {.at_ms = line->at_ms,
+                                .who = audit_truncate(texts[0], line->who),
+                                .what = line->what,
+                                .object = audit_truncate(texts[1], line->object),
+                                .result = audit_truncate(texts[2], line->result),
+                                .peer = line->peer};
+    int rv = fl__audit_line_put(&a->db, FL__SQL_PUT_AUDIT, &put, err);
 
-    fl_query_u64(&q, (uint64_t)now_ms);
-    fl_query_text(&q, audit_truncate(texts[0], who));
-    fl_query_text(&q, what);
-    fl_query_text(&q, audit_truncate(texts[1], object));
-    fl_query_text(&q, audit_truncate(texts[2], result));
-    fl_query_u64(&q, peer);
-    rv = fl_query_run(&q, err);
-    if (rv == FL_OK && peer && fl_db_last_row(&a->db) % 64 == 0) {
-        q = fl_db_query(&a->db, FL__SQL_DROP_AUDIT);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (put.peer && fl_db_last_row(&a->db) % 64 == 0) {
+        struct fl_query q = fl_db_query(&a->db, FL__SQL_DROP_AUDIT);
+
         fl_query_u64(&q, FL_AUDIT_PEERS_MAX);
         rv = fl_query_run(&q, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK) {
-        audit_queue_log(a, texts[0], what, texts[1], texts[2]);
+    audit_queue_log(a, &put);
+    return FL_OK;
+}
+
+/* An entry in a transaction of its own. */
+static int audit_alone(struct fl_authority *a, const struct fl_audit_line *line, struct fl_err *err)
+{
+    int rv = fl__authority_begin(a, err);
+
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    return fl__authority_end(a, fl__audit(a, line, err), err);
 }
 
 int fl_authority_audit(struct fl_authority *authority, const char *who, const char *what,
                        const char *object, const char *result, int64_t now_ms, struct fl_err *err)
 {
     char fitted[FL__AUDIT_TEXT];
-    int rv = fl__authority_begin(authority, err);
+    struct fl_audit_line line = {.at_ms = now_ms,
+                                 .who = who,
+                                 .what = audit_truncate(fitted, what),
+                                 .object = object,
+                                 .result = result};
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv =
-        fl__audit(authority, false, who, audit_truncate(fitted, what), object, result, now_ms, err);
-    return fl__authority_end(authority, rv, err);
+    return audit_alone(authority, &line, err);
 }
 
 void fl__audit_refusal(struct fl_authority *a, const char *address, const char *what,
                        const char *object, const char *result, int64_t now_ms)
 {
     char more[2 * FL__AUDIT_TEXT];
+    struct fl_audit_line line = {.at_ms = now_ms,
+                                 .who = address,
+                                 .what = what,
+                                 .object = object,
+                                 .result = more,
+                                 .peer = true};
     uint32_t before = 0;
     int rv;
 
@@ -88,11 +105,7 @@ void fl__audit_refusal(struct fl_authority *a, const char *address, const char *
         (void)snprintf(more, sizeof(more), "refused, and %u times before: %.*s", before,
                        FL__AUDIT_TEXT - 1, result);
     }
-    rv = fl__authority_begin(a, NULL);
-    if (rv == FL_OK) {
-        rv = fl__audit(a, true, address, what, object, more, now_ms, NULL);
-        rv = fl__authority_end(a, rv, NULL);
-    }
+    rv = audit_alone(a, &line, NULL);
     if (rv != FL_OK) {
         fl__authority_log(&a->conf, FL_LOG_ERROR, "audit entry lost (%s refused for %s): %s", what,
                           address, fl_strerror(rv));
@@ -104,36 +117,33 @@ int fl__audit_counted(struct fl_authority *a, bool all, int64_t now_ms, struct f
     char address[FL__ADDRESS_TEXT];
     char text[64];
     uint32_t n = 0;
-    int rv = FL_OK;
 
-    while (rv == FL_OK && fl__join_attempts_unlogged(&a->attempts, now_ms, all, address, &n)) {
+    while (fl__join_attempts_unlogged(&a->attempts, now_ms, all, address, &n)) {
+        struct fl_audit_line line = {.at_ms = now_ms,
+                                     .who = address[0] != '\0' ? address : "several addresses",
+                                     .what = "join",
+                                     .result = text,
+                                     .peer = true};
+        int rv;
+
         (void)snprintf(text, sizeof(text), "refused %u more times", n);
-        rv = fl__authority_begin(a, err);
-        if (rv == FL_OK) {
-            rv = fl__audit(a, true, address[0] != '\0' ? address : "several addresses", "join", "",
-                           text, now_ms, err);
-            rv = fl__authority_end(a, rv, err);
+        rv = audit_alone(a, &line, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_authority_audit_lines(struct fl_authority *authority, size_t last, fl_audit_cb *cb,
                              void *ctx, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&authority->db, FL__SQL_GET_AUDIT);
+    struct fl_audit_line line;
     int rv;
 
     fl_query_u64(&q, last < INT32_MAX ? last : INT32_MAX);
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        struct fl_audit_line line;
-
-        line.number = fl_column_u64(&q);
-        line.at_ms = (int64_t)fl_column_u64(&q);
-        line.who = fl_column_text(&q);
-        line.what = fl_column_text(&q);
-        line.object = fl_column_text(&q);
-        line.result = fl_column_text(&q);
+    while ((rv = fl__audit_line_next(&q, &line, err)) == FL_OK) {
         rv = cb(ctx, &line);
         if (rv != FL_OK) {
             break;

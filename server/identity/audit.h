@@ -21,6 +21,7 @@ struct fl_audit_line {
     uint64_t number; /* starting at 1 */
     int64_t at_ms;
     const char *who, *what, *object, *result;
+    bool peer; /* a peer can cause it at will */
 };
 
 /*

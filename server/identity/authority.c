@@ -120,18 +120,39 @@ int fl_authority_check_folder(const char *state_dir, struct fl_err *err)
     return fl__files_check_folder(&conf, err);
 }
 
+/* A new database gets the name of the federation; another one must have it. */
+static int authority_check_federation(struct fl_db *db, const struct fl_authority_conf *conf,
+                                      struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(db, FL__SQL_GET_FEDERATION);
+    struct fl__federation row;
+    int rv = fl__federation_one(&q, &row, err);
+
+    if (rv == FL_ENOENT) {
+        (void)snprintf(row.name, sizeof(row.name), "%s", conf->federation);
+        return fl__federation_put(db, FL__SQL_PUT_FEDERATION, &row, err);
+    }
+    if (rv != FL_OK || strcmp(row.name, conf->federation) == 0) {
+        return rv;
+    }
+    return authority_wrong_federation(db->path, row.name, conf->federation, /* empty= */ false,
+                                      err);
+}
+
 static int authority_open_db(const struct fl_authority_conf *conf, struct fl_db *db,
                              struct fl_err *err)
 {
     char path[FL__PATH_MAX];
-    struct fl_query q;
     int rv = fl__files_path(path, conf, "identity.db", err);
 
-    rv = rv == FL_OK ? fl_db_open(db, &fl__identity_db, path, FL_DB_SYNC_FULL, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_db_open(db, &fl__identity_db, path, FL_DB_SYNC_FULL, err);
     if (rv == FL_EFORMAT && err != NULL) {
         struct fl_err inner = *err;
 
-        (void)fl_err_set(
+        return fl_err_set(
             err, rv,
             "%.300s: restore it from a backup (flctl restore); without it all revocations are lost",
             fl_err_text(&inner, rv));
@@ -139,25 +160,34 @@ static int authority_open_db(const struct fl_authority_conf *conf, struct fl_db 
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl_db_query(db, FL__SQL_GET_FEDERATION);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        const char *name = fl_column_text(&q);
-
-        if (strcmp(name, conf->federation) != 0) {
-            rv = authority_wrong_federation(path, name, conf->federation, /* empty= */ false, err);
-        }
-    }
-    fl_query_reset(&q);
-    if (rv == FL_ENOENT) {
-        q = fl_db_query(db, FL__SQL_PUT_FEDERATION);
-        fl_query_text(&q, conf->federation);
-        rv = fl_query_run(&q, err);
-    }
+    rv = authority_check_federation(db, conf, err);
     if (rv != FL_OK) {
         fl_db_close(db);
     }
     return rv;
+}
+
+/* Creates and renews files; `files` is the caller's, to be freed also on error. */
+static int authority_renew_files(const struct fl_authority_conf *conf, struct fl__files *files,
+                                 int64_t now, bool renew_root, struct fl_err *err)
+{
+    int64_t due = 0;
+    int rv = fl__files_load(conf, files, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__files_begin(conf, files, now, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (renew_root) {
+        rv = fl__files_begin_root(conf, files, now, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return fl__files_renew(conf, files, now, true, &due, err);
 }
 
 /* Common part of --init and --renew-root. */
@@ -167,28 +197,31 @@ static int authority_change_files(const struct fl_authority_conf *given, int64_t
     struct fl_authority_conf conf = *given;
     struct fl__files files = {0};
     struct fl_db db = {0};
-    int64_t due = 0;
     int lock = -1;
     int rv;
 
     fill_spans(&conf.spans);
     rv = authority_check_conf(&conf, err);
-    rv = rv == FL_OK ? fl__files_make_folder(&conf, err) : rv;
-    rv = rv == FL_OK ? authority_lock_folder(&conf, /* wait= */ true, &lock, err) : rv;
-    rv = rv == FL_OK ? authority_open_db(&conf, &db, err) : rv;
-    if (rv == FL_OK && !conf.own_pki) {
-        rv = fl__files_load(&conf, &files, err);
-        rv = rv == FL_OK ? fl__files_begin(&conf, &files, now_ms / 1000, err) : rv;
-        if (rv == FL_OK && renew_root) {
-            rv = fl__files_begin_root(&conf, &files, now_ms / 1000, err);
-        }
-        rv = rv == FL_OK ? fl__files_renew(&conf, &files, now_ms / 1000, true, &due, err) : rv;
-        fl__files_done(&files);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl__files_make_folder(&conf, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = authority_lock_folder(&conf, /* wait= */ true, &lock, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = authority_open_db(&conf, &db, err);
+    if (rv != FL_OK || conf.own_pki) {
+        goto done;
+    }
+    rv = authority_renew_files(&conf, &files, now_ms / 1000, renew_root, err);
+done:
+    fl__files_done(&files);
     fl_db_close(&db);
-    if (lock >= 0) {
-        (void)close(lock);
-    }
+    (void)close(lock);
     return rv;
 }
 
@@ -242,14 +275,16 @@ static int authority_check_server(const struct fl_authority *a, const struct fl_
                                   const struct fl_trust *trust, int64_t now_ms, struct fl_err *err)
 {
     struct fl_identity who;
-    int rv = fl_trust_verify(trust,
-                             &(struct fl_claim){.chain = files->server,
-                                                .purpose = FL_ROLE_SERVER,
-                                                .host = a->conf.hosts[0],
-                                                .now = now_ms / 1000},
-                             &who, NULL, err);
+    const struct fl_claim claim = {.chain = files->server,
+                                   .purpose = FL_ROLE_SERVER,
+                                   .host = a->conf.hosts[0],
+                                   .now = now_ms / 1000};
+    int rv = fl_trust_verify(trust, &claim, &who, NULL, err);
 
-    return rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "the server's own certificate");
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "the server's own certificate");
+    }
+    return FL_OK;
 }
 
 /* Takes `files`, on success only. */
@@ -261,20 +296,24 @@ static int authority_use_files(struct fl_authority *a, struct fl__files *files, 
                                    .grace_s = a->conf.spans.grace};
     struct fl_chain *roots = NULL;
     struct fl_trust *trust = NULL;
-    int rv = FL_OK;
+    int rv;
 
-    if (files->next_root != NULL) {
-        rv = fl_chain_join(files->root, files->next_root, &roots);
-    } else {
+    if (files->next_root == NULL) {
         roots = fl_chain_ref(files->root);
+    } else {
+        rv = fl_chain_join(files->root, files->next_root, &roots);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     setup.roots = roots;
-    rv = rv == FL_OK ? fl_trust_create(&setup, &trust, err) : rv;
-    rv = rv == FL_OK ? authority_check_server(a, files, trust, now_ms, err) : rv;
+    rv = fl_trust_create(&setup, &trust, err);
     if (rv != FL_OK) {
-        fl_chain_unref(roots);
-        fl_trust_unref(trust);
-        return rv;
+        goto fail;
+    }
+    rv = authority_check_server(a, files, trust, now_ms, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     fl_chain_unref(a->roots);
     fl_trust_unref(a->trust);
@@ -285,6 +324,10 @@ static int authority_use_files(struct fl_authority *a, struct fl__files *files, 
     a->files = *files;
     *files = (struct fl__files){0};
     return FL_OK;
+fail:
+    fl_chain_unref(roots);
+    fl_trust_unref(trust);
+    return rv;
 }
 
 /* True for the same certificates in the same order. */
@@ -309,20 +352,17 @@ static bool authority_chain_equal(const struct fl_chain *x, const struct fl_chai
     return true;
 }
 
-static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_changed,
-                         struct fl_err *err)
+/* Under the lock of the folder: loads the files, renews what is due, and uses them. */
+static int refresh_locked(struct fl_authority *a, int64_t now_ms, char *ret_warning,
+                          int64_t *ret_due, bool *ret_changed, struct fl_err *err)
 {
     struct fl__files files = {0};
-    char wanted[FL_ERR_BUF_SIZE];
-    int64_t due = INT64_MAX;
-    int lock = -1;
-    int rv = fl__files_check_folder(&a->conf, err);
+    int rv = fl__files_load(&a->conf, &files, err);
 
-    rv = rv == FL_OK ? authority_lock_folder(&a->conf, /* wait= */ false, &lock, err) : rv;
-    rv = rv == FL_OK ? fl__files_load(&a->conf, &files, err) : rv;
-    if (rv == FL_OK &&
-        (files.root == NULL || files.intermediate == NULL || files.intermediate_key == NULL))
-    {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (files.root == NULL || files.intermediate == NULL || files.intermediate_key == NULL) {
         rv = fl_err_set(
             err, FL_ENOENT,
             "there is no %s in '%s/identity' yet: run fl-serverd --init with this configuration",
@@ -330,19 +370,39 @@ static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_chang
             : files.intermediate == NULL ? "intermediate.pem"
                                          : "intermediate.key",
             a->conf.state_dir);
+        goto done;
     }
-    rv = rv == FL_OK ? fl__files_renew(&a->conf, &files, now_ms / 1000, false, &due, err) : rv;
-    if (rv == FL_OK) {
-        *ret_changed = !authority_chain_equal(files.server, a->files.server) ||
-                       !authority_chain_equal(files.root, a->files.root) ||
-                       !authority_chain_equal(files.next_root, a->files.next_root);
-        fl__files_root_key_warning(&a->conf, &files, now_ms / 1000, wanted);
-        rv = authority_use_files(a, &files, now_ms, err);
+    rv = fl__files_renew(&a->conf, &files, now_ms / 1000, false, ret_due, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    *ret_changed = !authority_chain_equal(files.server, a->files.server) ||
+                   !authority_chain_equal(files.root, a->files.root) ||
+                   !authority_chain_equal(files.next_root, a->files.next_root);
+    fl__files_root_key_warning(&a->conf, &files, now_ms / 1000, ret_warning);
+    rv = authority_use_files(a, &files, now_ms, err);
+done:
     fl__files_done(&files);
-    if (lock >= 0) {
-        (void)close(lock);
+    return rv;
+}
+
+static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_changed,
+                         struct fl_err *err)
+{
+    char wanted[FL_ERR_BUF_SIZE];
+    int64_t due = INT64_MAX;
+    int lock = -1;
+    int rv = fl__files_check_folder(&a->conf, err);
+
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = authority_lock_folder(&a->conf, /* wait= */ false, &lock, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = refresh_locked(a, now_ms, wanted, &due, ret_changed, err);
+    (void)close(lock);
     if (rv != FL_OK) {
         return rv;
     }
@@ -354,16 +414,6 @@ static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_chang
     }
     a->due_ms = due < INT64_MAX / 1000 ? due * 1000 : INT64_MAX;
     return FL_OK;
-}
-
-static int last_cleaned(struct fl_authority *a, int64_t *ret_ms, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_CLEANED);
-    int rv = fl_query_next(&q, err);
-
-    *ret_ms = rv == FL_OK ? (int64_t)fl_column_u64(&q) : 0;
-    fl_query_reset(&q);
-    return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 /* Delete rows that had expired at `then_ms`. */
@@ -380,18 +430,21 @@ static int authority_delete_expired(struct fl_authority *a, int64_t then_ms, int
                  {FL__SQL_DROP_SHOWN, ended},
                  {FL__SQL_DROP_REVOCATIONS, then_ms / 1000 - DAY_MS / 1000},
                  {FL__SQL_SET_CLEANED, now_ms}};
-    int rv = FL_OK;
     size_t i;
 
-    for (i = 0; i < sizeof(steps) / sizeof(steps[0]) && rv == FL_OK; i++) {
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         struct fl_query q = fl_db_query(&a->db, steps[i].statement);
+        int rv;
 
         if (steps[i].statement != FL__SQL_DROP_USES) {
             fl_query_u64(&q, (uint64_t)(steps[i].value > 0 ? steps[i].value : 0));
         }
         rv = fl_query_run(&q, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /*
@@ -400,11 +453,17 @@ static int authority_delete_expired(struct fl_authority *a, int64_t then_ms, int
  */
 static int authority_clean(struct fl_authority *a, int64_t now_ms, struct fl_err *err)
 {
-    int64_t last_ms = 0;
-    int rv = last_cleaned(a, &last_ms, err);
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_CLEANED);
+    uint64_t cleaned = 0;
+    int64_t last_ms;
+    int rv = fl_query_number(&q, &cleaned, err);
 
-    if (rv != FL_OK || (now_ms >= last_ms && now_ms - last_ms < DAY_MS)) {
+    if (rv != FL_OK && rv != FL_ENOENT) {
         return rv;
+    }
+    last_ms = (int64_t)cleaned;
+    if (now_ms >= last_ms && now_ms - last_ms < DAY_MS) {
+        return FL_OK;
     }
     rv = fl__authority_begin(a, err);
     if (rv != FL_OK) {
@@ -415,51 +474,85 @@ static int authority_clean(struct fl_authority *a, int64_t now_ms, struct fl_err
     return fl__authority_end(a, rv, err);
 }
 
+static int refresh_all(struct fl_authority *a, int64_t now_ms, bool *ret_changed,
+                       struct fl_err *err)
+{
+    int rv = fl__audit_counted(a, false, now_ms, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = authority_clean(a, now_ms, err);
+    if (rv != FL_OK || a->conf.own_pki) {
+        return rv;
+    }
+    return refresh_files(a, now_ms, ret_changed, err);
+}
+
 int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms, bool *ret_changed,
                          struct fl_err *err)
 {
     bool changed = false;
-    int rv = fl__audit_counted(authority, false, now_ms, err);
+    int rv;
 
-    rv = rv == FL_OK ? authority_clean(authority, now_ms, err) : rv;
     authority->due_ms = INT64_MAX;
-    if (rv == FL_OK && !authority->conf.own_pki) {
-        rv = refresh_files(authority, now_ms, &changed, err);
+    rv = refresh_all(authority, now_ms, &changed, err);
+    if (rv != FL_OK) {
+        authority->due_ms = now_ms + RETRY_MS;
+        return rv;
     }
-    if (rv != FL_OK || authority->due_ms > now_ms + HOUR_MS) {
-        authority->due_ms = now_ms + (rv != FL_OK ? RETRY_MS : HOUR_MS);
+    if (authority->due_ms > now_ms + HOUR_MS) {
+        authority->due_ms = now_ms + HOUR_MS;
     }
-    if (rv == FL_OK && ret_changed != NULL) {
+    if (ret_changed != NULL) {
         *ret_changed = changed;
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_authority_open(const struct fl_authority_conf *conf, int64_t now_ms,
                       struct fl_authority **ret, struct fl_err *err)
 {
     struct fl_authority *a = calloc(1, sizeof(*a));
-    int rv = a != NULL ? authority_copy_conf(a, conf) : FL_ENOMEM;
+    int rv;
 
+    if (a == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "out of memory");
+    }
+    rv = authority_copy_conf(a, conf);
     if (rv != FL_OK) {
-        fl_authority_close(a);
-        return fl_err_set(err, rv, "out of memory");
+        (void)fl_err_set(err, rv, "out of memory");
+        goto fail;
     }
     fl_buf_init(&a->log_lines, FL__LOG_LINES_MAX);
     a->revocations_stale = true;
     rv = authority_check_conf(&a->conf, err);
-    if (rv == FL_OK && a->conf.own_pki) {
-        rv = fl__files_make_folder(&a->conf, err);
-    }
-    rv = rv == FL_OK ? fl__files_check_folder(&a->conf, err) : rv;
-    rv = rv == FL_OK ? authority_open_db(&a->conf, &a->db, err) : rv;
-    rv = rv == FL_OK ? fl_authority_refresh(a, now_ms, NULL, err) : rv;
     if (rv != FL_OK) {
-        fl_authority_close(a);
-        return rv;
+        goto fail;
+    }
+    if (a->conf.own_pki) {
+        rv = fl__files_make_folder(&a->conf, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    rv = fl__files_check_folder(&a->conf, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = authority_open_db(&a->conf, &a->db, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_authority_refresh(a, now_ms, NULL, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = a;
     return FL_OK;
+fail:
+    fl_authority_close(a);
+    return rv;
 }
 
 void fl_authority_bound(struct fl_authority *authority, uint16_t port)
@@ -516,11 +609,13 @@ struct fl_trust *fl_authority_trust(const struct fl_authority *authority)
 
 int fl__issues(const struct fl_authority *a, struct fl_err *err)
 {
-    return !a->conf.own_pki ? FL_OK
-                            : fl_err_set(err, FL_ESTATE,
-                                         "the certificates of federation '%s' are issued by its "
-                                         "operator's own PKI (`tls.ca`): request one there",
-                                         a->conf.federation);
+    if (!a->conf.own_pki) {
+        return FL_OK;
+    }
+    return fl_err_set(err, FL_ESTATE,
+                      "the certificates of federation '%s' are issued by its operator's own PKI "
+                      "(`tls.ca`): request one there",
+                      a->conf.federation);
 }
 
 int fl__authority_begin(struct fl_authority *a, struct fl_err *err)
@@ -532,21 +627,25 @@ int fl__authority_begin(struct fl_authority *a, struct fl_err *err)
 
 int fl__authority_end(struct fl_authority *a, int rv, struct fl_err *err)
 {
-    size_t said = 0;
+    size_t logged = 0;
     size_t at = 0;
 
     rv = fl_db_end(&a->db, rv, err);
-    while (rv == FL_OK && at < a->log_lines.len) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    while (at < a->log_lines.len) {
         const char *line = (const char *)a->log_lines.data + at;
 
         fl__authority_log(&a->conf, FL_LOG_NOTICE, "%s", line);
         at += strlen(line) + 1;
-        said++;
+        logged++;
     }
-    if (rv == FL_OK && said < a->n_log_lines) {
+    if (logged < a->n_log_lines) {
         fl__authority_log(&a->conf, FL_LOG_NOTICE, "audit: and %zu more entries (flctl audit)",
-                          a->n_log_lines - said);
+                          a->n_log_lines - logged);
     }
+done:
     fl_buf_clear(&a->log_lines);
     a->n_log_lines = 0;
     return rv;

@@ -6,6 +6,7 @@
 #include "server/identity/authority.h"
 #include "server/identity/identity_db_impl.h"
 #include "server/identity/identity_files_impl.h"
+#include "server/identity/identity_rows_impl.h"
 #include "server/identity/join_attempts_impl.h"
 #include "server/identity/revocations.h"
 
@@ -36,9 +37,8 @@ struct fl_authority {
 /* One transaction; its audit entries are logged when it is committed. `rv` as fl_db_end(). */
 FL_MUST_CHECK int fl__authority_begin(struct fl_authority *a, struct fl_err *err);
 FL_MUST_CHECK int fl__authority_end(struct fl_authority *a, int rv, struct fl_err *err);
-/* Inside a transaction. `peer`: an unauthenticated peer can cause it at will. */
-FL_MUST_CHECK int fl__audit(struct fl_authority *a, bool peer, const char *who, const char *what,
-                            const char *object, const char *result, int64_t now_ms,
+/* Inside a transaction; without `number`. The texts are cut as in audit.h, `what` is our own. */
+FL_MUST_CHECK int fl__audit(struct fl_authority *a, const struct fl_audit_line *line,
                             struct fl_err *err);
 /*
  * A refusal: an entry, or counted; a transaction of its own. A write error does not change the
@@ -50,17 +50,18 @@ void fl__audit_refusal(struct fl_authority *a, const char *address, const char *
 FL_MUST_CHECK int fl__audit_counted(struct fl_authority *a, bool all, int64_t now_ms,
                                     struct fl_err *err);
 
-/*
- * FL_EPERM when `serial` (may be empty), `key` or `name` is revoked, with the reason and what to
- * do; `key` and `name` may be NULL.
- */
-FL_MUST_CHECK int fl__check_revoked(struct fl_authority *a, const uint8_t *serial,
-                                    size_t serial_len, const uint8_t *key, const char *name,
+/* The revocation in effect. */
+struct fl__revoked_state {
+    int verb;                     /* 0: not revoked */
+    char why[2 * FL__AUDIT_TEXT]; /* "revoked at … by …: stolen"; "" when it is not */
+};
+
+/* FL_EPERM when one of `whom`, any of the three, is revoked, with the reason and what to do. */
+FL_MUST_CHECK int fl__check_revoked(struct fl_authority *a, const struct fl_revoked *whom,
                                     struct fl_err *err);
-/* Only the verb in effect, 0: not revoked. `why`, of `size` bytes, may be NULL. */
-FL_MUST_CHECK int fl__revoked_by(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
-                                 const uint8_t *key, const char *name, int *ret_verb, char *why,
-                                 size_t size, struct fl_err *err);
+/* The most final revocation of the three. */
+FL_MUST_CHECK int fl__revoked_by(struct fl_authority *a, const struct fl_revoked *whom,
+                                 struct fl__revoked_state *ret, struct fl_err *err);
 /* FL_ESTATE: certificates are issued by an operator's own PKI. */
 FL_MUST_CHECK int fl__issues(const struct fl_authority *a, struct fl_err *err);
 

@@ -45,31 +45,32 @@ static int certificate_report(struct fl_authority *a, const struct fl__certifica
                                  .not_before = c->not_before,
                                  .not_after = c->not_after,
                                  .by = c->by};
-    char why[2 * FL__AUDIT_TEXT] = "";
-    int verb = 0;
-    int rv =
-        fl__revoked_by(a, c->serial, c->serial_len, c->key, c->name, &verb, why, sizeof(why), err);
+    const struct fl_revoked whom = {
+        .name = c->name, .serial = c->serial, .serial_len = c->serial_len, .key = c->key};
+    struct fl__revoked_state revoked;
+    int rv = fl__revoked_by(a, &whom, &revoked, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     (void)memcpy(out.name, c->name, sizeof(out.name));
     (void)memcpy(out.serial, c->serial, sizeof(out.serial));
     (void)memcpy(out.key, c->key, sizeof(out.key));
-    out.why = why;
-    out.state = certificate_state_of(a, c, verb, now_ms / 1000);
-    return rv == FL_OK ? cb(ctx, &out) : rv;
+    out.why = revoked.why;
+    out.state = certificate_state_of(a, c, revoked.verb, now_ms / 1000);
+    return cb(ctx, &out);
 }
 
 int fl_authority_certificates(struct fl_authority *authority, const char *name, int64_t now_ms,
                               fl_certificate_cb *cb, void *ctx, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&authority->db, FL__SQL_GET_CERTIFICATES);
+    struct fl__certificate c;
     int rv;
 
     fl_query_text(&q, name);
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        struct fl__certificate c;
-
-        rv = fl__certificate_read(&q, &c);
-        rv = rv == FL_OK ? certificate_report(authority, &c, now_ms, cb, ctx, err) : rv;
+    while ((rv = fl__certificate_next(&q, &c, err)) == FL_OK) {
+        rv = certificate_report(authority, &c, now_ms, cb, ctx, err);
         fl__certificate_done(&c);
         if (rv != FL_OK) {
             break;

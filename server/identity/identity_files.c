@@ -36,7 +36,10 @@ int fl__random(const struct fl_authority_conf *conf, void *out, size_t len, stru
     int rv =
         conf->random != NULL ? conf->random(conf->random_ctx, out, len) : fl_random_bytes(out, len);
 
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "no random bytes: %s", fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "no random bytes: %s", fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 int fl__files_path(char out[FL__PATH_MAX], const struct fl_authority_conf *conf, const char *name,
@@ -100,13 +103,17 @@ int fl__files_check_folder(const struct fl_authority_conf *conf, struct fl_err *
     char path[FL__PATH_MAX];
     int rv = fl__files_path(path, conf, "", err);
 
-    rv = rv == FL_OK ? identity_check_owner(path, 077, err) : rv;
-    return rv != FL_ENOENT
-               ? rv
-               : fl_err_set(err, rv,
-                            "there is no identity in '%s' yet: run fl-serverd --init with this "
-                            "configuration",
-                            path);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = identity_check_owner(path, 077, err);
+    if (rv == FL_ENOENT) {
+        return fl_err_set(
+            err, rv,
+            "there is no identity in '%s' yet: run fl-serverd --init with this configuration",
+            path);
+    }
+    return rv;
 }
 
 int fl__files_make_folder(const struct fl_authority_conf *conf, struct fl_err *err)
@@ -114,14 +121,26 @@ int fl__files_make_folder(const struct fl_authority_conf *conf, struct fl_err *e
     char path[FL__PATH_MAX];
     int rv = fl__files_path(path, conf, "", err);
 
-    rv = rv == FL_OK ? fl_fs_mkdirs(conf->state_dir, err) : rv;
-    rv = rv == FL_OK ? identity_check_owner(conf->state_dir, 0, err) : rv;
-    if (rv == FL_OK && mkdir(path, 0700) != 0 && errno != EEXIST) {
-        rv = fl_err_set(err, fl_err_from_errno(errno), "cannot create folder '%s': %s", path,
-                        strerror(errno));
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? identity_check_owner(path, 077, err) : rv;
-    return rv == FL_OK ? fl_fs_sync_dir(conf->state_dir, err) : rv;
+    rv = fl_fs_mkdirs(conf->state_dir, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = identity_check_owner(conf->state_dir, 0, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return fl_err_set(err, fl_err_from_errno(errno), "cannot create folder '%s': %s", path,
+                          strerror(errno));
+    }
+    rv = identity_check_owner(path, 077, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_sync_dir(conf->state_dir, err);
 }
 
 static int load_chain(const struct fl_authority_conf *conf, const char *name,
@@ -130,7 +149,10 @@ static int load_chain(const struct fl_authority_conf *conf, const char *name,
     char path[FL__PATH_MAX];
     int rv = fl__files_path(path, conf, name, err);
 
-    return rv != FL_OK || !fl_fs_exists(path) ? rv : fl_chain_load(path, slot, err);
+    if (rv != FL_OK || !fl_fs_exists(path)) {
+        return rv;
+    }
+    return fl_chain_load(path, slot, err);
 }
 
 static int load_key(const struct fl_authority_conf *conf, const char *name, struct fl_key **slot,
@@ -139,7 +161,10 @@ static int load_key(const struct fl_authority_conf *conf, const char *name, stru
     char path[FL__PATH_MAX];
     int rv = fl__files_path(path, conf, name, err);
 
-    return rv != FL_OK || !fl_fs_exists(path) ? rv : fl_key_load(path, slot, err);
+    if (rv != FL_OK || !fl_fs_exists(path)) {
+        return rv;
+    }
+    return fl_key_load(path, slot, err);
 }
 
 /* A systemd credential takes precedence over the file. */
@@ -157,11 +182,11 @@ static int load_credential(const struct fl_authority_conf *conf, const char *nam
 }
 
 /* The root's key may be kept elsewhere. */
-static int load_root_key(const struct fl_authority_conf *conf, struct fl_key **slot,
-                         struct fl_err *err)
+static int load_root_key(const struct fl_authority_conf *conf, const char *name,
+                         struct fl_key **slot, struct fl_err *err)
 {
     if (conf->root_key == NULL) {
-        return load_key(conf, "root.key", slot, err);
+        return load_key(conf, name, slot, err);
     }
     return fl_fs_exists(conf->root_key) ? fl_key_load(conf->root_key, slot, err) : FL_OK;
 }
@@ -187,27 +212,45 @@ static void identity_files_drop_unrelated_key(const struct fl_authority_conf *co
 int fl__files_load(const struct fl_authority_conf *conf, struct fl__files *ret, struct fl_err *err)
 {
     struct fl__files files = {0};
-    int rv = load_chain(conf, "root.pem", &files.root, err);
+    const struct {
+        const char *name;
+        struct fl_chain **chain; /* NULL: it is a key */
+        struct fl_key **key;
+        int (*load_key)(const struct fl_authority_conf *conf, const char *name,
+                        struct fl_key **slot, struct fl_err *err);
+    } all[] = {
+        {"root.pem", &files.root, NULL, NULL},
+        {"root.key", NULL, &files.root_key, load_root_key},
+        {"next-root.pem", &files.next_root, NULL, NULL},
+        {"next-root.key", NULL, &files.next_root_key, load_key},
+        {"next-intermediate.pem", &files.next_intermediate, NULL, NULL},
+        {"intermediate.pem", &files.intermediate, NULL, NULL},
+        {"intermediate.key", NULL, &files.intermediate_key, load_credential},
+        {"server.pem", &files.server, NULL, NULL},
+        {"server.key", NULL, &files.server_key, load_credential},
+    };
+    size_t i;
+    int rv;
 
-    rv = rv == FL_OK ? load_root_key(conf, &files.root_key, err) : rv;
-    rv = rv == FL_OK ? load_chain(conf, "next-root.pem", &files.next_root, err) : rv;
-    rv = rv == FL_OK ? load_key(conf, "next-root.key", &files.next_root_key, err) : rv;
-    rv =
-        rv == FL_OK ? load_chain(conf, "next-intermediate.pem", &files.next_intermediate, err) : rv;
-    rv = rv == FL_OK ? load_chain(conf, "intermediate.pem", &files.intermediate, err) : rv;
-    rv = rv == FL_OK ? load_credential(conf, "intermediate.key", &files.intermediate_key, err) : rv;
-    rv = rv == FL_OK ? load_chain(conf, "server.pem", &files.server, err) : rv;
-    rv = rv == FL_OK ? load_credential(conf, "server.key", &files.server_key, err) : rv;
-    if (rv == FL_OK && files.intermediate != NULL && files.intermediate_key != NULL) {
-        rv = fl_chain_fits(files.intermediate, files.intermediate_key, err);
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        rv = all[i].chain != NULL ? load_chain(conf, all[i].name, all[i].chain, err)
+                                  : all[i].load_key(conf, all[i].name, all[i].key, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    if (rv != FL_OK) {
-        fl__files_done(&files);
-        return rv;
+    if (files.intermediate != NULL && files.intermediate_key != NULL) {
+        rv = fl_chain_fits(files.intermediate, files.intermediate_key, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     identity_files_drop_unrelated_key(conf, &files, &files.root_key);
     *ret = files;
     return FL_OK;
+fail:
+    fl__files_done(&files);
+    return rv;
 }
 
 void fl__files_drop_root_keys(struct fl__files *files)
@@ -238,12 +281,16 @@ int fl__files_put_chain(const struct fl_authority_conf *conf, const char *name,
     char path[FL__PATH_MAX];
     int rv = fl__files_path(path, conf, name, err);
 
-    rv = rv == FL_OK ? fl_chain_save(chain, path, true, err) : rv;
-    if (rv == FL_OK) {
-        fl_chain_unref(*slot);
-        *slot = fl_chain_ref(chain);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = fl_chain_save(chain, path, true, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_chain_unref(*slot);
+    *slot = fl_chain_ref(chain);
+    return FL_OK;
 }
 
 int fl__files_make_key(const struct fl_authority_conf *conf, const char *name, struct fl_key **slot,
@@ -254,14 +301,17 @@ int fl__files_make_key(const struct fl_authority_conf *conf, const char *name, s
     int rv = fl__files_path(path, conf, name, err);
 
     FL_REQUIRE(*slot == NULL);
-    if (rv == FL_OK && fl_fs_exists(path)) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_fs_exists(path)) {
         return fl_err_set(err, FL_EEXIST, "'%s' exists: a key is never overwritten", path);
     }
-    if (rv == FL_OK) {
-        rv = fl_key_make(&key);
-        rv = rv == FL_OK ? FL_OK : fl_err_set(err, rv, "cannot create a key: %s", fl_strerror(rv));
+    rv = fl_key_make(&key);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot create a key: %s", fl_strerror(rv));
     }
-    rv = rv == FL_OK ? fl_key_save(key, path, true, err) : rv;
+    rv = fl_key_save(key, path, true, err);
     if (rv != FL_OK) {
         fl_key_unref(key);
         return rv;

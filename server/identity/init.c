@@ -81,39 +81,64 @@ static int begin_issue(const struct fl_authority_conf *conf, int64_t now, int64_
     return fl__random(conf, ret->serial, sizeof(ret->serial), err);
 }
 
-static int put_root(const struct fl_authority_conf *conf, const char *name, const char *what,
-                    const struct fl_key *key, int64_t now, struct fl_chain **slot,
-                    struct fl_err *err)
+/* A new certificate authority: its file, and what the log calls it. */
+struct put {
+    const char *name, *what;
+    int64_t now;
+};
+
+/* The certificate goes into the file and `slot`. */
+static int put_root(const struct fl_authority_conf *conf, const struct put *put,
+                    const struct fl_key *key, struct fl_chain **slot, struct fl_err *err)
 {
     struct fl_issue issue;
     struct fl_chain *root = NULL;
-    int rv = begin_issue(conf, now, conf->spans.root, &issue, err);
+    int rv = begin_issue(conf, put->now, conf->spans.root, &issue, err);
 
-    rv = rv == FL_OK ? fl_issue_root(key, &issue, &root, err) : rv;
-    rv = rv == FL_OK ? fl__files_put_chain(conf, name, root, slot, err) : rv;
-    if (rv == FL_OK) {
-        init_log_created(conf, what, root);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_issue_root(key, &issue, &root, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__files_put_chain(conf, put->name, root, slot, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    init_log_created(conf, put->what, root);
+done:
     fl_chain_unref(root);
     return rv;
 }
 
-static int put_intermediate(const struct fl_authority_conf *conf, const char *name,
+/* Of the key `key`, signed by the first of `root`. */
+static int put_intermediate(const struct fl_authority_conf *conf, const struct put *put,
                             const struct fl_chain *root, const struct fl_key *root_key,
-                            const struct fl_key *key, int64_t now, struct fl_chain **slot,
-                            struct fl_err *err)
+                            const struct fl_key *key, struct fl_chain **slot, struct fl_err *err)
 {
     struct fl_issue issue;
     struct fl_chain *first = NULL;
     struct fl_chain *chain = NULL;
-    int rv = begin_issue(conf, now, conf->spans.intermediate, &issue, err);
+    int rv = begin_issue(conf, put->now, conf->spans.intermediate, &issue, err);
 
-    rv = rv == FL_OK ? fl_chain_part(root, 0, 1, &first) : rv;
-    rv = rv == FL_OK ? fl_issue_intermediate(first, root_key, key, &issue, &chain, err) : rv;
-    rv = rv == FL_OK ? fl__files_put_chain(conf, name, chain, slot, err) : rv;
-    if (rv == FL_OK) {
-        init_log_created(conf, "an intermediate certificate", chain);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_chain_part(root, 0, 1, &first);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_issue_intermediate(first, root_key, key, &issue, &chain, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__files_put_chain(conf, put->name, chain, slot, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    init_log_created(conf, put->what, chain);
+done:
     fl_chain_unref(first);
     fl_chain_unref(chain);
     return rv;
@@ -139,53 +164,71 @@ static int want_root_key(const struct fl_authority_conf *conf, const struct fl__
         return FL_OK;
     }
     rv = root_key_path(conf, path, err);
-    return rv != FL_OK
-               ? rv
-               : fl_err_set(
-                     err, FL_ENOENT,
-                     "%s needs the key of the root, but '%s' does not exist or is not the key of "
-                     "root.pem: put it there, or configure its path (identity.root_key)",
-                     what, path);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_err_set(err, FL_ENOENT,
+                      "%s needs the key of the root, but '%s' does not exist or is not the key of "
+                      "root.pem: put it there, or configure its path (identity.root_key)",
+                      what, path);
+}
+
+static int begin_root(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
+                      struct fl_err *err)
+{
+    if (files->root_key == NULL) {
+        int rv;
+
+        if (files->intermediate != NULL || files->intermediate_key != NULL) {
+            return fl_err_set(
+                err, FL_EFORMAT,
+                "'%s/identity' has an intermediate, but neither root.pem nor root.key: restore "
+                "root.pem from a backup, or move the folder away to start again (then every client "
+                "needs a new invitation)",
+                conf->state_dir);
+        }
+        if (conf->root_key != NULL) {
+            return want_root_key(conf, files, "a new root", err);
+        }
+        rv = fl__files_make_key(conf, "root.key", &files->root_key, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return put_root(conf, &(struct put){.name = "root.pem", .what = "the root", .now = now},
+                    files->root_key, &files->root, err);
 }
 
 int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
                     struct fl_err *err)
 {
-    int rv = FL_OK;
+    const struct put put = {
+        .name = "intermediate.pem", .what = "an intermediate certificate", .now = now};
+    int rv;
 
-    if (files->root == NULL && files->root_key == NULL &&
-        (files->intermediate != NULL || files->intermediate_key != NULL))
-    {
-        return fl_err_set(err, FL_EFORMAT,
-                          "'%s/identity' has an intermediate, but neither root.pem nor root.key: "
-                          "restore root.pem from a backup, or move the folder away to start again "
-                          "(then every client needs a new invitation)",
-                          conf->state_dir);
-    }
-    if (files->root == NULL && files->root_key == NULL && conf->root_key != NULL) {
-        return want_root_key(conf, files, "a new root", err);
-    }
-    if (files->root == NULL && files->root_key == NULL) {
-        rv = fl__files_make_key(conf, "root.key", &files->root_key, err);
-    }
-    if (rv == FL_OK && files->root == NULL) {
-        rv = put_root(conf, "root.pem", "the root", files->root_key, now, &files->root, err);
-    }
-    if (rv == FL_OK && (files->intermediate == NULL || files->intermediate_key == NULL)) {
-        rv = want_root_key(conf, files, "a new intermediate", err);
-    }
-    if (rv == FL_OK && files->intermediate_key == NULL) {
-        rv = fl__files_make_key(conf, "intermediate.key", &files->intermediate_key, err);
-        if (rv == FL_OK) {
-            fl_chain_unref(files->intermediate); /* its key is lost */
-            files->intermediate = NULL;
+    if (files->root == NULL) {
+        rv = begin_root(conf, files, now, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    if (rv == FL_OK && files->intermediate == NULL) {
-        rv = put_intermediate(conf, "intermediate.pem", files->root, files->root_key,
-                              files->intermediate_key, now, &files->intermediate, err);
+    if (files->intermediate != NULL && files->intermediate_key != NULL) {
+        return FL_OK;
     }
-    return rv;
+    rv = want_root_key(conf, files, "a new intermediate", err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (files->intermediate_key == NULL) {
+        rv = fl__files_make_key(conf, "intermediate.key", &files->intermediate_key, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        fl_chain_unref(files->intermediate); /* its key is lost */
+        files->intermediate = NULL;
+    }
+    return put_intermediate(conf, &put, files->root, files->root_key, files->intermediate_key,
+                            &files->intermediate, err);
 }
 
 /* --- a root with another key --- */
@@ -193,32 +236,42 @@ int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *file
 int fl__files_begin_root(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
                          struct fl_err *err)
 {
-    int rv = FL_OK;
+    const struct put put = {
+        .name = "next-intermediate.pem", .what = "an intermediate certificate", .now = now};
+    struct fl_chain *made = NULL;
+    struct fl_issue issue;
+    int rv;
 
     if (files->next_root != NULL && files->next_intermediate != NULL) {
         return FL_OK;
     }
     if (files->next_root_key == NULL) {
         rv = fl__files_make_key(conf, "next-root.key", &files->next_root_key, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    rv = begin_issue(conf, now, conf->spans.root, &issue, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_issue_root(files->next_root_key, &issue, &made, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     /* The intermediate first: next-root.pem marks the change as begun. */
-    if (rv == FL_OK) {
-        struct fl_chain *made = NULL;
-        struct fl_issue issue;
-
-        rv = begin_issue(conf, now, conf->spans.root, &issue, err);
-        rv = rv == FL_OK ? fl_issue_root(files->next_root_key, &issue, &made, err) : rv;
-        rv = rv == FL_OK
-                 ? put_intermediate(conf, "next-intermediate.pem", made, files->next_root_key,
-                                    files->intermediate_key, now, &files->next_intermediate, err)
-                 : rv;
-        rv = rv == FL_OK ? fl__files_put_chain(conf, "next-root.pem", made, &files->next_root, err)
-                         : rv;
-        if (rv == FL_OK) {
-            init_log_created(conf, "the next root", made);
-        }
-        fl_chain_unref(made);
+    rv = put_intermediate(conf, &put, made, files->next_root_key, files->intermediate_key,
+                          &files->next_intermediate, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl__files_put_chain(conf, "next-root.pem", made, &files->next_root, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    init_log_created(conf, "the next root", made);
+done:
+    fl_chain_unref(made);
     return rv;
 }
 
@@ -235,35 +288,72 @@ int64_t fl__files_switch(const struct fl_authority_conf *conf, const struct fl__
     return min_s(planned, first_of(files->intermediate).not_after - conf->spans.leaf);
 }
 
+/* root.key is kept under another name when it is the old root's. */
+static int move_old_key(const struct fl_authority_conf *conf, const struct fl__files *files,
+                        const char *root, struct fl_err *err)
+{
+    char old[FL__PATH_MAX];
+    char name[64];
+    char hex[2 * FL_KEY_HASH + 1];
+    uint8_t hash[FL_KEY_HASH];
+    struct fl_key *key = NULL;
+    int rv = fl_key_load(root, &key, err);
+
+    if (rv != FL_OK || fl_chain_fits(files->root, key, NULL) == FL_OK) {
+        goto done;
+    }
+    fl_key_hash(key, hash);
+    (void)snprintf(name, sizeof(name), "old-root-%.8s.key", fl_hex(hex, hash, sizeof(hash)));
+    rv = fl__files_path(old, conf, name, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_fs_publish(root, old, true, err);
+done:
+    fl_key_unref(key);
+    return rv;
+}
+
 /* Keys are found by name: root.key is the key of root.pem, if it is present at all. */
 static int move_keys(const struct fl_authority_conf *conf, const struct fl__files *files,
                      struct fl_err *err)
 {
     char root[FL__PATH_MAX];
     char next[FL__PATH_MAX];
-    char old[FL__PATH_MAX];
-    char name[64];
-    char hex[2 * FL_KEY_HASH + 1];
-    uint8_t hash[FL_KEY_HASH];
-    struct fl_key *key = NULL;
     int rv = fl__files_path(root, conf, "root.key", err);
 
-    rv = rv == FL_OK ? fl__files_path(next, conf, "next-root.key", err) : rv;
-    if (rv == FL_OK && fl_fs_exists(root)) {
-        rv = fl_key_load(root, &key, err);
-        if (rv == FL_OK && fl_chain_fits(files->root, key, NULL) != FL_OK) {
-            fl_key_hash(key, hash);
-            (void)snprintf(name, sizeof(name), "old-root-%.8s.key",
-                           fl_hex(hex, hash, sizeof(hash)));
-            rv = fl__files_path(old, conf, name, err);
-            rv = rv == FL_OK ? fl_fs_publish(root, old, true, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__files_path(next, conf, "next-root.key", err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_fs_exists(root)) {
+        rv = move_old_key(conf, files, root, err);
+        if (rv != FL_OK) {
+            return rv;
         }
-        fl_key_unref(key);
     }
-    if (rv == FL_OK && fl_fs_exists(next) && !fl_fs_exists(root)) {
-        rv = fl_fs_publish(next, root, true, err);
+    if (fl_fs_exists(next) && !fl_fs_exists(root)) {
+        return fl_fs_publish(next, root, true, err);
     }
-    return rv;
+    return FL_OK;
+}
+
+static int remove_file(const struct fl_authority_conf *conf, const char *name, struct fl_err *err)
+{
+    char path[FL__PATH_MAX];
+    int rv = fl__files_path(path, conf, name, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_fs_remove(path);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 /*
@@ -273,7 +363,6 @@ static int move_keys(const struct fl_authority_conf *conf, const struct fl__file
 static int take_next_root(const struct fl_authority_conf *conf, struct fl__files *files,
                           struct fl_err *err)
 {
-    char path[FL__PATH_MAX];
     struct fl_chain *both = NULL;
     int rv = fl_chain_join(files->next_root, files->root, &both);
 
@@ -282,36 +371,41 @@ static int take_next_root(const struct fl_authority_conf *conf, struct fl__files
     }
     rv = fl__files_put_chain(conf, "root.pem", both, &files->root, err);
     fl_chain_unref(both);
-    if (rv == FL_OK && files->next_intermediate != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (files->next_intermediate != NULL) {
         rv = fl__files_put_chain(conf, "intermediate.pem", files->next_intermediate,
                                  &files->intermediate, err);
-    }
-    rv = rv == FL_OK ? move_keys(conf, files, err) : rv;
-    rv = rv == FL_OK ? fl__files_path(path, conf, "next-root.pem", err) : rv;
-    if (rv == FL_OK) {
-        rv = fl_fs_remove(path);
-        rv = rv == FL_OK ? fl__files_path(path, conf, "next-intermediate.pem", err) : rv;
-        rv = rv == FL_OK ? fl_fs_remove(path) : rv;
         if (rv != FL_OK) {
-            return fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+            return rv;
         }
     }
-    if (rv == FL_OK) {
-        fl__authority_log(
-            conf, FL_LOG_NOTICE,
-            "the next root of federation '%s' signs from now on; the old one stays trusted "
-            "while its certificates are in use",
-            conf->federation);
-        fl_chain_unref(files->next_root);
-        fl_chain_unref(files->next_intermediate);
-        files->next_root = NULL;
-        files->next_intermediate = NULL;
-        if (files->root_key == NULL) {
-            files->root_key = files->next_root_key;
-            files->next_root_key = NULL;
-        }
+    rv = move_keys(conf, files, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = remove_file(conf, "next-root.pem", err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = remove_file(conf, "next-intermediate.pem", err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl__authority_log(conf, FL_LOG_NOTICE,
+                      "the next root of federation '%s' signs from now on; the old one stays "
+                      "trusted while its certificates are in use",
+                      conf->federation);
+    fl_chain_unref(files->next_root);
+    fl_chain_unref(files->next_intermediate);
+    files->next_root = NULL;
+    files->next_intermediate = NULL;
+    if (files->root_key == NULL) {
+        files->root_key = files->next_root_key;
+        files->next_root_key = NULL;
+    }
+    return FL_OK;
 }
 
 /*
@@ -326,48 +420,81 @@ static int64_t old_root_ends(const struct fl_authority_conf *conf, const struct 
                      2 * (conf->spans.leaf + conf->spans.grace);
 }
 
+static int drop_old_root(const struct fl_authority_conf *conf, struct fl__files *files,
+                         struct fl_err *err)
+{
+    struct fl_chain *only = NULL;
+    int rv = fl_chain_part(files->root, 0, 1, &only);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__files_put_chain(conf, "root.pem", only, &files->root, err);
+    fl_chain_unref(only);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl__authority_log(conf, FL_LOG_NOTICE, "the old root of federation '%s' is no longer trusted",
+                      conf->federation);
+    return FL_OK;
+}
+
+/* The first root gets new dates; the others stay behind it. */
+static int renew_root(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
+                      struct fl_err *err)
+{
+    struct fl_chain *first = NULL;
+    struct fl_chain *rest = NULL;
+    struct fl_chain *all = NULL;
+    struct fl_issue issue;
+    size_t n = fl_chain_len(files->root);
+    int rv = begin_issue(conf, now, conf->spans.root, &issue, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_issue_root(files->root_key, &issue, &first, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (n > 1) {
+        rv = fl_chain_part(files->root, 1, n - 1, &rest);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = fl_chain_join(first, rest, &all);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
+    rv = fl__files_put_chain(conf, "root.pem", all != NULL ? all : first, &files->root, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    init_log_created(conf, "the renewed root, with the same key,", files->root);
+done:
+    fl_chain_unref(first);
+    fl_chain_unref(rest);
+    fl_chain_unref(all);
+    return rv;
+}
+
 static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
                        bool init, struct fl_err *err)
 {
     struct fl_cert_info root = first_of(files->root);
-    struct fl_chain *rest = NULL;
-    struct fl_chain *only = NULL;
-    int rv = FL_OK;
 
     if (now >= old_root_ends(conf, files)) {
-        rv = fl_chain_part(files->root, 0, 1, &only);
-        rv = rv == FL_OK ? fl__files_put_chain(conf, "root.pem", only, &files->root, err) : rv;
-        fl_chain_unref(only);
-        if (rv == FL_OK) {
-            fl__authority_log(conf, FL_LOG_NOTICE,
-                              "the old root of federation '%s' is no longer trusted",
-                              conf->federation);
-        }
-    }
-    if (rv == FL_OK && init_is_due(&root, now, init) && files->root_key != NULL &&
-        files->next_root == NULL)
-    {
-        struct fl_chain *all = NULL;
-        struct fl_issue issue;
-        size_t n = fl_chain_len(files->root);
+        int rv = drop_old_root(conf, files, err);
 
-        rv = begin_issue(conf, now, conf->spans.root, &issue, err);
-        rv = rv == FL_OK ? fl_issue_root(files->root_key, &issue, &only, err) : rv;
-        if (rv == FL_OK && n > 1) {
-            rv = fl_chain_part(files->root, 1, n - 1, &rest);
-            rv = rv == FL_OK ? fl_chain_join(only, rest, &all) : rv;
-        } else if (rv == FL_OK) {
-            all = fl_chain_ref(only);
+        if (rv != FL_OK) {
+            return rv;
         }
-        rv = rv == FL_OK ? fl__files_put_chain(conf, "root.pem", all, &files->root, err) : rv;
-        if (rv == FL_OK) {
-            init_log_created(conf, "the renewed root, with the same key,", files->root);
-        }
-        fl_chain_unref(only);
-        fl_chain_unref(rest);
-        fl_chain_unref(all);
     }
-    return rv;
+    if (init_is_due(&root, now, init) && files->root_key != NULL && files->next_root == NULL) {
+        return renew_root(conf, files, now, err);
+    }
+    return FL_OK;
 }
 
 /* True when the root's key is present and would make it valid for longer. */
@@ -384,24 +511,34 @@ static int renew_intermediate(const struct fl_authority_conf *conf, struct fl__f
     struct fl_chain *first = NULL;
     struct fl_chain *root = NULL;
     struct fl_chain *chain = NULL;
-    int rv = FL_OK;
+    const struct put put = {
+        .name = "intermediate.pem", .what = "an intermediate certificate", .now = now};
+    int rv;
 
     if (files->root_key != NULL && init_is_due(&info, now, init) &&
         (now < info.not_before || init_root_can_extend(files)))
     {
-        return put_intermediate(conf, "intermediate.pem", files->root, files->root_key,
-                                files->intermediate_key, now, &files->intermediate, err);
+        return put_intermediate(conf, &put, files->root, files->root_key, files->intermediate_key,
+                                &files->intermediate, err);
     }
     if (init_same_certificate(files->intermediate, 1, files->root, 0)) {
         return FL_OK;
     }
     /* The root has new dates: replace it at the end of the file. */
     rv = fl_chain_part(files->intermediate, 0, 1, &first);
-    rv = rv == FL_OK ? fl_chain_part(files->root, 0, 1, &root) : rv;
-    rv = rv == FL_OK ? fl_chain_join(first, root, &chain) : rv;
-    rv = rv == FL_OK
-             ? fl__files_put_chain(conf, "intermediate.pem", chain, &files->intermediate, err)
-             : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_chain_part(files->root, 0, 1, &root);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_chain_join(first, root, &chain);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__files_put_chain(conf, put.name, chain, &files->intermediate, err);
+done:
     fl_chain_unref(first);
     fl_chain_unref(root);
     fl_chain_unref(chain);
@@ -433,15 +570,18 @@ static int renew_server(const struct fl_authority_conf *conf, struct fl__files *
 {
     struct fl_issue issue;
     struct fl_chain *chain = NULL;
-    int rv = FL_OK;
+    int rv;
 
     if (init_server_is_current(conf, files, now)) {
         return FL_OK;
     }
     if (files->server_key == NULL) {
         rv = fl__files_make_key(conf, "server.key", &files->server_key, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    rv = rv == FL_OK ? begin_issue(conf, now, conf->spans.leaf, &issue, err) : rv;
+    rv = begin_issue(conf, now, conf->spans.leaf, &issue, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -452,10 +592,15 @@ static int renew_server(const struct fl_authority_conf *conf, struct fl__files *
     issue.with_root = true;
     rv = fl_issue_leaf(files->intermediate, files->intermediate_key, files->server_key, &issue,
                        &chain, err);
-    rv = rv == FL_OK ? fl__files_put_chain(conf, "server.pem", chain, &files->server, err) : rv;
-    if (rv == FL_OK) {
-        init_log_created(conf, "the server's certificate", chain);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl__files_put_chain(conf, "server.pem", chain, &files->server, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    init_log_created(conf, "the server's certificate", chain);
+done:
     fl_chain_unref(chain);
     return rv;
 }
@@ -464,17 +609,26 @@ int fl__files_renew(const struct fl_authority_conf *conf, struct fl__files *file
                     bool init, int64_t *ret_due, struct fl_err *err)
 {
     struct fl_cert_info info;
-    int rv = FL_OK;
+    int rv;
 
     /* The switch counts from the first step on, so that after a crash it is completed. */
     if (now >= fl__files_switch(conf, files) ||
         (files->next_root != NULL && init_same_certificate(files->next_root, 0, files->root, 0)))
     {
         rv = take_next_root(conf, files, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    rv = rv == FL_OK ? renew_roots(conf, files, now, init, err) : rv;
-    rv = rv == FL_OK ? renew_intermediate(conf, files, now, init, err) : rv;
-    rv = rv == FL_OK ? renew_server(conf, files, now, err) : rv;
+    rv = renew_roots(conf, files, now, init, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = renew_intermediate(conf, files, now, init, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = renew_server(conf, files, now, err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -71,14 +71,17 @@ static bool pattern_valid(const char *pattern)
 
 int fl__labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_buf *out)
 {
-    int rv = FL_OK;
     size_t i;
 
-    for (i = 0; i < n && rv == FL_OK; i++) {
-        rv = fl_buf_add(out, labels[i].key, strlen(labels[i].key) + 1);
-        rv = rv == FL_OK ? fl_buf_add(out, labels[i].value, strlen(labels[i].value) + 1) : rv;
+    for (i = 0; i < 2 * n; i++) {
+        const char *text = i % 2 == 0 ? labels[i / 2].key : labels[i / 2].value;
+        int rv = fl_buf_add(out, text, strlen(text) + 1);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 void fl__labels_free(struct fl_wire_pair *labels, size_t n)
@@ -131,8 +134,7 @@ static int invitation_check(struct fl_authority *a, const struct fl_invitation *
                             struct fl_err *err)
 {
     char quoted[160];
-    char why[FL__AUDIT_TEXT];
-    int verb = 0;
+    struct fl__revoked_state revoked;
     int rv;
 
     if (in->name == NULL || !pattern_valid(in->name)) {
@@ -159,99 +161,13 @@ static int invitation_check(struct fl_authority *a, const struct fl_invitation *
     if (is_pattern(in->name)) {
         return FL_OK;
     }
-    rv = fl__revoked_by(a, NULL, 0, NULL, in->name, &verb, why, sizeof(why), err);
-    if (rv == FL_OK && verb == FL_REVOCATION_REVOKED) {
-        rv = fl_err_set(err, FL_EPERM,
-                        "the name '%s' is permanently %s: invite that host by another name",
-                        in->name, why);
+    rv = fl__revoked_by(a, &(struct fl_revoked){.name = in->name}, &revoked, err);
+    if (rv != FL_OK || revoked.verb != FL_REVOCATION_REVOKED) {
+        return rv;
     }
-    return rv;
-}
-
-/* Insert one row; the token goes into `invite`. */
-static int invitation_put(struct fl_authority *a, const struct fl_invitation *in, const char *by,
-                          int64_t now_ms, int64_t ends_ms, struct fl_invite *invite,
-                          struct fl_err *err)
-{
-    struct fl_buf labels;
-    uint8_t hash[32];
-    char prefix[FL_TOKEN_PREFIX_TEXT];
-    int rv;
-    int attempt;
-
-    fl_buf_init(&labels, FL_WIRE_LABELS_BYTES);
-    rv = in->n_labels <= FL_WIRE_MAX_PAIRS ? fl__labels_pack(in->labels, in->n_labels, &labels)
-                                           : FL_ELIMIT;
-    if (rv != FL_OK) {
-        fl_buf_done(&labels);
-        return fl_err_set(err, rv, "the labels of '%s' are more than %d, or than %d bytes: %s",
-                          in->name, FL_WIRE_MAX_PAIRS, FL_WIRE_LABELS_BYTES, fl_strerror(rv));
-    }
-    for (attempt = 0; rv == FL_OK && attempt < PREFIX_TRIES; attempt++) {
-        struct fl_query q;
-
-        rv = fl__random(&a->conf, invite->token, sizeof(invite->token), err);
-        rv = rv == FL_OK ? fl_token_hash(invite->token, hash) : rv;
-        if (rv != FL_OK) {
-            break;
-        }
-        (void)fl_token_prefix(invite->token, prefix);
-        if (prefix[0] == '-') {
-            continue; /* a leading '-' would be an option of `flctl uninvite` */
-        }
-        q = fl_db_query(&a->db, FL__SQL_PUT_INVITATION);
-        fl_query_text(&q, prefix);
-        fl_query_blob(&q, hash, sizeof(hash));
-        fl_query_text(&q, in->name);
-        fl_query_blob(&q, labels.data, labels.len);
-        fl_query_u64(&q, in->uses > 0 ? in->uses : 1);
-        fl_query_u64(&q, (uint64_t)now_ms);
-        fl_query_u64(&q, (uint64_t)ends_ms);
-        fl_query_text(&q, by);
-        rv = fl_query_run(&q, err);
-        if (rv == FL_OK && fl_db_changes(&a->db) == 1) {
-            char result[96];
-            char ends[FL_WHEN_TEXT];
-
-            fl_buf_done(&labels);
-            (void)snprintf(result, sizeof(result), "ok, invitation %s, %u use%s, until %s", prefix,
-                           in->uses > 0 ? in->uses : 1, in->uses > 1 ? "s" : "",
-                           fl_when_text(ends, sizeof(ends), ends_ms / 1000));
-            return fl__audit(a, false, by, fl_verbs[FL_VERB_INVITE].audit, in->name, result, now_ms,
-                             err);
-        }
-    }
-    fl_buf_done(&labels);
-    return rv != FL_OK ? rv : fl_err_set(err, FL_EAGAIN, "no free prefix: try again");
-}
-
-static int count_room(struct fl_authority *a, size_t n, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_COUNT_INVITATIONS);
-    uint64_t have = 0;
-    int rv = fl_query_next(&q, err);
-
-    have = rv == FL_OK ? fl_column_u64(&q) : 0;
-    fl_query_reset(&q);
-    if (rv == FL_OK && (n > FL_INVITATIONS_MAX || have > FL_INVITATIONS_MAX - n)) {
-        rv = fl_err_set(err, FL_ELIMIT,
-                        "%" PRIu64
-                        " invitations exist and %zu more would exceed the limit of %d: expired "
-                        "ones are deleted after 30 days, so wait, or invite by a pattern",
-                        have, n, FL_INVITATIONS_MAX);
-    }
-    return rv;
-}
-
-static void invitation_begin_line(const struct fl_authority *a, struct fl_invite *invite)
-{
-    struct fl_cert_info root;
-
-    *invite = (struct fl_invite){.port = a->conf.port};
-    fl_chain_info(a->files.root, 0, &root);
-    (void)memcpy(invite->pin, root.key, sizeof(invite->pin));
-    (void)snprintf(invite->host, sizeof(invite->host), "%s", a->conf.hosts[0]);
-    (void)snprintf(invite->federation, sizeof(invite->federation), "%s", a->conf.federation);
+    return fl_err_set(err, FL_EPERM,
+                      "the name '%s' is permanently %.*s: invite that host by another name",
+                      in->name, FL__AUDIT_TEXT - 1, revoked.why);
 }
 
 static int64_t ends_of(const struct fl_authority *a, const struct fl_invitation *in, int64_t now_ms)
@@ -264,65 +180,185 @@ static int64_t ends_of(const struct fl_authority *a, const struct fl_invitation 
                                                                        : now_ms + valid;
 }
 
-static int invitation_report(struct fl_authority *a, const struct fl_invitation *in, size_t n,
+/* Insert `row` with a token whose prefix is free; the token goes into `invite`. */
+static int invitation_put(struct fl_authority *a, struct fl__invitation *row,
+                          struct fl_invite *invite, struct fl_err *err)
+{
+    int attempt;
+
+    for (attempt = 0; attempt < PREFIX_TRIES; attempt++) {
+        int rv = fl__random(&a->conf, invite->token, sizeof(invite->token), err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_token_hash(invite->token, row->hash);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        (void)fl_token_prefix(invite->token, row->prefix);
+        if (row->prefix[0] == '-') {
+            continue; /* a leading '-' would be an option of `flctl uninvite` */
+        }
+        rv = fl__invitation_put(&a->db, FL__SQL_PUT_INVITATION, row, err);
+        if (rv != FL_OK || fl_db_changes(&a->db) == 1) {
+            return rv;
+        }
+    }
+    return fl_err_set(err, FL_EAGAIN, "no free prefix: try again");
+}
+
+/* One invitation and its audit entry. */
+static int invitation_create(struct fl_authority *a, const struct fl_invitation *in, const char *by,
+                             int64_t now_ms, struct fl_invite *invite, struct fl_err *err)
+{
+    char result[96];
+    char ends[FL_WHEN_TEXT];
+    const struct fl_audit_line line = {.at_ms = now_ms,
+                                       .who = by,
+                                       .what = fl_verbs[FL_VERB_INVITE].audit,
+                                       .object = in->name,
+                                       .result = result};
+    struct fl__invitation row = {.uses = in->uses > 0 ? in->uses : 1,
+                                 .made_ms = now_ms,
+                                 .ends_ms = ends_of(a, in, now_ms),
+                                 .by = by};
+    int rv;
+
+    fl_buf_init(&row.labels, FL_WIRE_LABELS_BYTES);
+    (void)snprintf(row.name, sizeof(row.name), "%s", in->name);
+    rv = in->n_labels <= FL_WIRE_MAX_PAIRS ? fl__labels_pack(in->labels, in->n_labels, &row.labels)
+                                           : FL_ELIMIT;
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "the labels of '%s' are more than %d, or than %d bytes: %s",
+                        in->name, FL_WIRE_MAX_PAIRS, FL_WIRE_LABELS_BYTES, fl_strerror(rv));
+        goto done;
+    }
+    rv = invitation_put(a, &row, invite, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    (void)snprintf(result, sizeof(result), "ok, invitation %s, %u use%s, until %s", row.prefix,
+                   row.uses, row.uses > 1 ? "s" : "",
+                   fl_when_text(ends, sizeof(ends), row.ends_ms / 1000));
+    rv = fl__audit(a, &line, err);
+done:
+    fl_buf_done(&row.labels);
+    return rv;
+}
+
+static int count_room(struct fl_authority *a, size_t n, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_COUNT_INVITATIONS);
+    uint64_t have = 0;
+    int rv = fl_query_number(&q, &have, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (n > FL_INVITATIONS_MAX || have > FL_INVITATIONS_MAX - n) {
+        return fl_err_set(err, FL_ELIMIT,
+                          "%" PRIu64
+                          " invitations exist and %zu more would exceed the limit of %d: expired "
+                          "ones are deleted after 30 days, so wait, or invite by a pattern",
+                          have, n, FL_INVITATIONS_MAX);
+    }
+    return FL_OK;
+}
+
+/* Calls `cb` with the line of each token. */
+static int invitation_report(struct fl_authority *a, const struct fl_invitations *invitations,
                              const uint8_t *tokens, int64_t now_ms, fl_invited_cb *cb, void *ctx,
                              struct fl_err *err)
 {
     char line[FL_INVITE_MAX];
-    struct fl_invite invite;
+    struct fl_invite invite = {.port = a->conf.port};
+    struct fl_cert_info root;
     size_t i;
     int rv = FL_OK;
 
-    invitation_begin_line(a, &invite);
-    for (i = 0; i < n && rv == FL_OK; i++) {
-        struct fl_invited invited = {.line = line, .ends_ms = ends_of(a, &in[i], now_ms)};
+    fl_chain_info(a->files.root, 0, &root);
+    (void)memcpy(invite.pin, root.key, sizeof(invite.pin));
+    (void)snprintf(invite.host, sizeof(invite.host), "%s", a->conf.hosts[0]);
+    (void)snprintf(invite.federation, sizeof(invite.federation), "%s", a->conf.federation);
+    for (i = 0; i < invitations->n; i++) {
+        struct fl_invited invited = {.line = line,
+                                     .ends_ms = ends_of(a, &invitations->list[i], now_ms)};
 
         (void)memcpy(invite.token, tokens + i * FL_TOKEN_SIZE, FL_TOKEN_SIZE);
         (void)fl_token_prefix(invite.token, invited.prefix);
         rv = fl_invite_write(line, sizeof(line), &invite, err);
-        rv = rv == FL_OK ? cb(ctx, i, &invited) : rv;
+        if (rv != FL_OK) {
+            break;
+        }
+        rv = cb(ctx, i, &invited);
+        if (rv != FL_OK) {
+            break;
+        }
     }
     explicit_bzero(line, sizeof(line));
     fl_invite_done(&invite);
     return rv;
 }
 
-int fl_authority_invite(struct fl_authority *authority, const struct fl_invitation *invitations,
-                        size_t n, const char *by, int64_t now_ms, fl_invited_cb *cb, void *ctx,
-                        struct fl_err *err)
+/* In one transaction: all of them, or none. */
+static int invitations_store(struct fl_authority *a, const struct fl_invitations *invitations,
+                             int64_t now_ms, uint8_t *tokens, struct fl_err *err)
 {
     struct fl_invite invite = {0};
-    uint8_t *tokens = NULL;
+    size_t n = invitations->n;
     size_t i;
+    int rv = fl__authority_begin(a, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < n; i++) {
+        const struct fl_invitation *in = &invitations->list[i];
+
+        rv = invitation_check(a, in, err);
+        if (rv != FL_OK) {
+            break;
+        }
+        rv = invitation_create(a, in, invitations->by, now_ms, &invite, err);
+        if (rv != FL_OK) {
+            break;
+        }
+        (void)memcpy(tokens + i * FL_TOKEN_SIZE, invite.token, FL_TOKEN_SIZE);
+    }
+    if (rv != FL_OK && n > 1) {
+        (void)fl_err_wrap(err, rv, "number %zu of %zu, no invitation was created", i + 1, n);
+    }
+    fl_invite_done(&invite);
+    return fl__authority_end(a, rv, err);
+}
+
+int fl_authority_invite(struct fl_authority *authority, const struct fl_invitations *invitations,
+                        int64_t now_ms, fl_invited_cb *cb, void *ctx, struct fl_err *err)
+{
+    size_t n = invitations->n;
+    uint8_t *tokens;
     int rv = fl__issues(authority, err);
 
-    rv = rv == FL_OK ? count_room(authority, n, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = count_room(authority, n, err);
     if (rv != FL_OK) {
         return rv;
     }
     tokens = calloc(n + 1, FL_TOKEN_SIZE);
-    rv = tokens != NULL ? fl__authority_begin(authority, err)
-                        : fl_err_set(err, FL_ENOMEM, "%zu invitations: out of memory", n);
+    if (tokens == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%zu invitations: out of memory", n);
+    }
+    rv = invitations_store(authority, invitations, now_ms, tokens, err);
     if (rv != FL_OK) {
-        free(tokens);
-        return rv;
+        goto done;
     }
-    for (i = 0; i < n && rv == FL_OK; i++) {
-        rv = invitation_check(authority, &invitations[i], err);
-        rv = rv == FL_OK ? invitation_put(authority, &invitations[i], by, now_ms,
-                                          ends_of(authority, &invitations[i], now_ms), &invite, err)
-                         : rv;
-        if (rv != FL_OK && n > 1) {
-            (void)fl_err_wrap(err, rv, "number %zu of %zu, no invitation was created", i + 1, n);
-        }
-        (void)memcpy(tokens + i * FL_TOKEN_SIZE, invite.token, FL_TOKEN_SIZE);
-    }
-    rv = fl__authority_end(authority, rv, err);
-    rv = rv == FL_OK ? invitation_report(authority, invitations, n, tokens, now_ms, cb, ctx, err)
-                     : rv;
+    rv = invitation_report(authority, invitations, tokens, now_ms, cb, ctx, err);
+done:
     explicit_bzero(tokens, n * FL_TOKEN_SIZE);
     free(tokens);
-    fl_invite_done(&invite);
     return rv;
 }
 
@@ -338,38 +374,40 @@ const char *fl_invitation_state_text(enum fl_invitation_state state)
     return texts[state];
 }
 
+static int invitation_list(const struct fl__invitation *row, int64_t now_ms, fl_invitation_cb *cb,
+                           void *ctx, struct fl_err *err)
+{
+    struct fl_invitation_info info = {.uses = row->uses,
+                                      .used = row->used,
+                                      .made_ms = row->made_ms,
+                                      .ends_ms = row->ends_ms,
+                                      .by = row->by};
+    int rv = fl__labels_unpack(row->labels.data, row->labels.len, &info.labels, &info.n_labels);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "labels: %s", fl_strerror(rv));
+    }
+    (void)memcpy(info.prefix, row->prefix, sizeof(info.prefix));
+    (void)memcpy(info.name, row->name, sizeof(info.name));
+    info.state = row->withdrawn_ms != 0   ? FL_INVITATION_WITHDRAWN
+                 : row->used >= row->uses ? FL_INVITATION_USED
+                 : row->ends_ms <= now_ms ? FL_INVITATION_OVER
+                                          : FL_INVITATION_OPEN;
+    rv = cb(ctx, &info);
+    fl__labels_free(info.labels, info.n_labels);
+    return rv;
+}
+
 int fl_authority_invitations(struct fl_authority *authority, int64_t now_ms, fl_invitation_cb *cb,
                              void *ctx, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&authority->db, FL__SQL_GET_INVITATIONS);
+    struct fl__invitation row;
     int rv;
 
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        struct fl_invitation_info info = {0};
-        int64_t withdrawn;
-        const void *labels;
-        size_t len;
-
-        (void)snprintf(info.prefix, sizeof(info.prefix), "%s", fl_column_text(&q));
-        (void)snprintf(info.name, sizeof(info.name), "%s", fl_column_text(&q));
-        labels = fl_column_blob(&q, &len);
-        rv = fl__labels_unpack(labels, len, &info.labels, &info.n_labels);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "labels: %s", fl_strerror(rv));
-            break;
-        }
-        info.uses = (uint32_t)fl_column_u64(&q);
-        info.used = (uint32_t)fl_column_u64(&q);
-        info.made_ms = (int64_t)fl_column_u64(&q);
-        info.ends_ms = (int64_t)fl_column_u64(&q);
-        withdrawn = (int64_t)fl_column_u64(&q);
-        info.by = fl_column_text(&q);
-        info.state = withdrawn != 0           ? FL_INVITATION_WITHDRAWN
-                     : info.used >= info.uses ? FL_INVITATION_USED
-                     : info.ends_ms <= now_ms ? FL_INVITATION_OVER
-                                              : FL_INVITATION_OPEN;
-        rv = cb(ctx, &info);
-        fl__labels_free(info.labels, info.n_labels);
+    while ((rv = fl__invitation_next(&q, &row, err)) == FL_OK) {
+        rv = invitation_list(&row, now_ms, cb, ctx, err);
+        fl__invitation_done(&row);
         if (rv != FL_OK) {
             break;
         }
@@ -379,52 +417,56 @@ int fl_authority_invitations(struct fl_authority *authority, int64_t now_ms, fl_
 }
 
 static int invitation_withdraw(struct fl_authority *a, const char *prefix, const char *by,
-                               int64_t now_ms, char *ret_name, uint32_t *ret_used,
-                               struct fl_err *err)
+                               int64_t now_ms, struct fl__invitation *ret, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_FIND_INVITATION);
     char result[64];
-    size_t len;
+    const struct fl_audit_line line = {.at_ms = now_ms,
+                                       .who = by,
+                                       .what = fl_verbs[FL_VERB_UNINVITE].audit,
+                                       .object = ret->name,
+                                       .result = result};
     int rv;
 
     fl_query_text(&q, prefix);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        (void)fl_column_u64(&q);
-        (void)fl_column_blob(&q, &len);
-        (void)snprintf(ret_name, FL_IDENTITY_NAME_MAX, "%s", fl_column_text(&q));
-        (void)fl_column_blob(&q, &len);
-        (void)fl_column_u64(&q);
-        *ret_used = (uint32_t)fl_column_u64(&q);
+    rv = fl__invitation_one(&q, ret, err);
+    if (rv == FL_ENOENT) {
+        return fl_err_set(err, rv,
+                          "no invitation begins with '%.16s': flctl invitations --all lists them",
+                          prefix);
     }
-    fl_query_reset(&q);
     if (rv != FL_OK) {
-        return rv != FL_ENOENT
-                   ? rv
-                   : fl_err_set(
-                         err, rv,
-                         "no invitation begins with '%.16s': flctl invitations --all lists them",
-                         prefix);
+        return rv;
     }
     q = fl_db_query(&a->db, FL__SQL_WITHDRAW);
     fl_query_u64(&q, (uint64_t)now_ms);
     fl_query_text(&q, prefix);
     rv = fl_query_run(&q, err);
-    (void)snprintf(result, sizeof(result), "ok, invitation %s, used %u times", prefix, *ret_used);
-    return rv == FL_OK ? fl__audit(a, false, by, fl_verbs[FL_VERB_UNINVITE].audit, ret_name, result,
-                                   now_ms, err)
-                       : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)snprintf(result, sizeof(result), "ok, invitation %s, used %u times", prefix, ret->used);
+    return fl__audit(a, &line, err);
 }
 
 int fl_authority_withdraw(struct fl_authority *authority, const char *prefix, const char *by,
                           int64_t now_ms, char ret_name[FL_IDENTITY_NAME_MAX], uint32_t *ret_used,
                           struct fl_err *err)
 {
+    struct fl__invitation row = {0};
     int rv = fl__authority_begin(authority, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = invitation_withdraw(authority, prefix, by, now_ms, ret_name, ret_used, err);
-    return fl__authority_end(authority, rv, err);
+    rv = invitation_withdraw(authority, prefix, by, now_ms, &row, err);
+    rv = fl__authority_end(authority, rv, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    (void)memcpy(ret_name, row.name, sizeof(row.name));
+    *ret_used = row.used;
+done:
+    fl__invitation_done(&row);
+    return rv;
 }

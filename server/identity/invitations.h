@@ -35,15 +35,19 @@ struct fl_invited {
 /* An error ends the calls; the invitations are stored anyway. */
 typedef int fl_invited_cb(void *ctx, size_t i, const struct fl_invited *invited);
 
+struct fl_invitations {
+    const struct fl_invitation *list;
+    size_t n;
+    const char *by; /* the requester, for the audit */
+};
+
 /*
- * Create `n` invitations in one transaction, all or none, then call `cb` for each. `by`: the
- * requester, for the audit. FL_EINVAL: a name, label or number, with its position; FL_ELIMIT: too
- * many; FL_EPERM: the name is revoked.
+ * Create the invitations in one transaction, all or none, then call `cb` for each. FL_EINVAL: a
+ * name, label or number, with its position; FL_ELIMIT: too many; FL_EPERM: the name is revoked.
  */
 FL_MUST_CHECK int fl_authority_invite(struct fl_authority *authority,
-                                      const struct fl_invitation *invitations, size_t n,
-                                      const char *by, int64_t now_ms, fl_invited_cb *cb, void *ctx,
-                                      struct fl_err *err);
+                                      const struct fl_invitations *invitations, int64_t now_ms,
+                                      fl_invited_cb *cb, void *ctx, struct fl_err *err);
 
 enum fl_invitation_state {
     FL_INVITATION_OPEN,

@@ -16,42 +16,6 @@
 
 #define DAY_MS (INT64_C(86400) * 1000)
 
-static size_t read_bytes(struct fl_query *q, void *out, size_t size)
-{
-    size_t len = 0;
-    const void *data = fl_column_blob(q, &len);
-
-    len = len < size ? len : size;
-    if (len > 0) {
-        (void)memcpy(out, data, len);
-    }
-    return len;
-}
-
-int fl__certificate_read(struct fl_query *q, struct fl__certificate *ret)
-{
-    const void *der;
-    size_t len;
-
-    *ret = (struct fl__certificate){0};
-    fl_buf_init(&ret->der, FL_CERT_MAX);
-    ret->serial_len = read_bytes(q, ret->serial, sizeof(ret->serial));
-    (void)snprintf(ret->name, sizeof(ret->name), "%s", fl_column_text(q));
-    ret->role = (enum fl_role)fl_column_u64(q);
-    (void)read_bytes(q, ret->key, sizeof(ret->key));
-    ret->issued_ms = (int64_t)fl_column_u64(q);
-    ret->not_before = (int64_t)fl_column_u64(q);
-    ret->not_after = (int64_t)fl_column_u64(q);
-    (void)snprintf(ret->by, sizeof(ret->by), "%s", fl_column_text(q));
-    der = fl_column_blob(q, &len);
-    return fl_buf_add(&ret->der, der, len);
-}
-
-void fl__certificate_done(struct fl__certificate *certificate)
-{
-    fl_buf_done(&certificate->der);
-}
-
 bool fl__is_refusal(int rv)
 {
     return rv == FL_ENOENT || rv == FL_EAGAIN || rv == FL_EPERM || rv == FL_EREFUSED ||
@@ -69,28 +33,35 @@ void fl_joined_done(struct fl_joined *joined)
 int fl_joined_wire(const struct fl_chain *chain, struct fl_wire_chain *ret)
 {
     size_t n = fl_chain_len(chain);
-    int rv = FL_OK;
+    struct fl_buf der;
     size_t i;
+    int rv;
 
     if (n > FL_WIRE_MAX_CHAIN) {
         return FL_ELIMIT;
     }
+    fl_buf_init(&der, FL_WIRE_MAX_CERTIFICATE);
     *ret = (struct fl_wire_chain){.list = calloc(n, sizeof(*ret->list))};
     if (ret->list == NULL) {
         return FL_ENOMEM;
     }
-    for (i = 0; i < n && rv == FL_OK; i++) {
-        struct fl_buf der;
-
-        fl_buf_init(&der, FL_WIRE_MAX_CERTIFICATE);
+    for (i = 0; i < n; i++) {
+        fl_buf_clear(&der);
         rv = fl_chain_der(chain, i, &der);
-        rv = rv == FL_OK ? fl_wire_bytes_copy(der.data, der.len, &ret->list[i]) : rv;
-        fl_buf_done(&der);
-        ret->n += rv == FL_OK;
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = fl_wire_bytes_copy(der.data, der.len, &ret->list[i]);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        ret->n++;
     }
-    if (rv != FL_OK) {
-        fl_wire_chain_done(ret);
-    }
+    fl_buf_done(&der);
+    return FL_OK;
+fail:
+    fl_buf_done(&der);
+    fl_wire_chain_done(ret);
     return rv;
 }
 
@@ -118,29 +89,31 @@ static int certificate_store(struct fl_authority *a, const struct fl__wanted *wa
                              int64_t now_ms, const struct fl_chain *chain,
                              const struct fl_cert_info *info, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_CERTIFICATE);
-    struct fl_buf der;
+    struct fl__certificate row = {.serial_len = info->serial_len,
+                                  .role = wanted->role,
+                                  .issued_ms = now_ms,
+                                  .not_before = info->not_before,
+                                  .not_after = info->not_after,
+                                  .by = wanted->by,
+                                  .joined = wanted->joined};
     int rv;
 
-    fl_buf_init(&der, FL_CERT_MAX);
-    rv = fl_chain_der(chain, 0, &der);
-    if (rv != FL_OK) {
-        fl_buf_done(&der);
-        return fl_err_set(err, rv, "a certificate for '%s': %s", wanted->name, fl_strerror(rv));
+    (void)memcpy(row.serial, info->serial, sizeof(row.serial));
+    (void)memcpy(row.key, info->key, sizeof(row.key));
+    (void)snprintf(row.name, sizeof(row.name), "%s", wanted->name);
+    if (wanted->parent != NULL) {
+        row.parent_len = wanted->parent_len;
+        (void)memcpy(row.parent, wanted->parent, wanted->parent_len);
     }
-    fl_query_blob(&q, info->serial, info->serial_len);
-    fl_query_text(&q, wanted->name);
-    fl_query_u64(&q, (uint64_t)wanted->role);
-    fl_query_blob(&q, info->key, sizeof(info->key));
-    fl_query_u64(&q, (uint64_t)now_ms);
-    fl_query_u64(&q, (uint64_t)info->not_before);
-    fl_query_u64(&q, (uint64_t)info->not_after);
-    fl_query_text(&q, wanted->by);
-    fl_query_blob(&q, der.data, der.len);
-    fl_query_blob(&q, wanted->parent, wanted->parent_len);
-    fl_query_u64(&q, wanted->joined);
-    rv = fl_query_run(&q, err);
-    fl_buf_done(&der);
+    fl_buf_init(&row.der, FL_CERT_MAX);
+    rv = fl_chain_der(chain, 0, &row.der);
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "a certificate for '%s': %s", wanted->name, fl_strerror(rv));
+        goto done;
+    }
+    rv = fl__certificate_put(&a->db, FL__SQL_PUT_CERTIFICATE, &row, err);
+done:
+    fl_buf_done(&row.der);
     return rv;
 }
 
@@ -155,10 +128,15 @@ int fl__issue(struct fl_authority *a, const struct fl__wanted *wanted, int64_t n
                              .name = wanted->name};
     int rv = check_clock(a, now, err);
 
-    rv = rv == FL_OK ? fl__random(&a->conf, issue.serial, sizeof(issue.serial), err) : rv;
-    rv = rv == FL_OK ? fl_issue_leaf(a->files.intermediate, a->files.intermediate_key, wanted->key,
-                                     &issue, &ret->chain, err)
-                     : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__random(&a->conf, issue.serial, sizeof(issue.serial), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_issue_leaf(a->files.intermediate, a->files.intermediate_key, wanted->key, &issue,
+                       &ret->chain, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -176,17 +154,27 @@ int fl__issued_before(struct fl_authority *a, const struct fl__certificate *cert
     struct fl_chain *above = NULL;
     int rv = fl_chain_from_der(&der, 1, "identity.db", &leaf, err);
 
-    rv = rv == FL_OK ? fl_chain_part(a->files.intermediate, 0, 1, &above) : rv;
-    rv = rv == FL_OK ? fl_chain_join(leaf, above, &ret->chain) : rv;
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_chain_part(a->files.intermediate, 0, 1, &above);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_chain_join(leaf, above, &ret->chain);
+    if (rv != FL_OK) {
+        goto fail;
+    }
     fl_chain_unref(leaf);
     fl_chain_unref(above);
-    if (rv != FL_OK) {
-        return fl_err_wrap(err, rv, "the certificate of '%s'", certificate->name);
-    }
     ret->roots = fl_chain_ref(a->roots);
     ret->again = true;
     (void)snprintf(ret->name, sizeof(ret->name), "%s", certificate->name);
     return FL_OK;
+fail:
+    fl_chain_unref(leaf);
+    fl_chain_unref(above);
+    return fl_err_wrap(err, rv, "the certificate of '%s'", certificate->name);
 }
 
 int fl__check_burst(struct fl_authority *a, const char *name, int64_t now_ms, struct fl_err *err)
@@ -199,65 +187,64 @@ int fl__check_burst(struct fl_authority *a, const char *name, int64_t now_ms, st
 
     fl_query_text(&q, name);
     fl_query_u64(&q, (uint64_t)(now_ms > span ? now_ms - span : 0));
-    rv = fl_query_next(&q, err);
-    n = rv == FL_OK ? fl_column_u64(&q) : 0;
-    fl_query_reset(&q);
-    if (rv == FL_OK && n >= FL__NAME_BURST) {
-        rv = fl_err_set(err, FL_EAGAIN,
-                        "'%s' got %llu certificates within %s, refused: that is more than renewal "
-                        "needs, check why they do not reach the client",
-                        name, (unsigned long long)n, fl_span_text(text, sizeof(text), span / 1000));
+    rv = fl_query_number(&q, &n, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    if (n >= FL__NAME_BURST) {
+        return fl_err_set(
+            err, FL_EAGAIN,
+            "'%s' got %llu certificates within %s, refused: that is more than renewal needs, check "
+            "why they do not reach the client",
+            name, (unsigned long long)n, fl_span_text(text, sizeof(text), span / 1000));
+    }
+    return FL_OK;
 }
 
 int fl__check_key(struct fl_authority *a, const uint8_t *key, const char *name, int64_t now_ms,
                   struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_OTHER_NAME);
+    struct fl__certificate other;
     int rv;
 
     fl_query_blob(&q, key, FL_KEY_HASH);
     fl_query_text(&q, name);
     fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        rv = fl_err_set(err, FL_EEXIST,
-                        "this key is in use by '%s' and a key has only one name: '%s' needs a key "
-                        "of its own, use another state folder",
-                        fl_column_text(&q), name);
+    rv = fl__certificate_one(&q, &other, err);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
     }
-    fl_query_reset(&q);
-    return rv == FL_ENOENT ? FL_OK : rv;
+    return fl_err_set(err, FL_EEXIST,
+                      "this key is in use by '%s' and a key has only one name: '%s' needs a key of "
+                      "its own, use another state folder",
+                      other.name, name);
+}
+
+int fl__holder_of(struct fl_authority *a, const char *name, const uint8_t *key, int64_t now_ms,
+                  struct fl__holder *ret, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_HOLDER);
+
+    fl_query_text(&q, name);
+    fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
+    fl_query_blob(&q, key, FL_KEY_HASH);
+    return fl__holder_one(&q, ret, err);
 }
 
 int fl__check_name(struct fl_authority *a, const char *name, const uint8_t *key, int64_t made_ms,
                    int64_t now_ms, bool *ret_replaces, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_HOLDER);
-    uint8_t holder[FL_KEY_HASH] = {0};
+    struct fl__holder holder;
     char hex[2 * FL_KEY_HASH + 1];
     char since[FL_WHEN_TEXT];
-    int64_t issued_ms = 0;
-    int64_t joined_ms = 0;
-    int rv;
+    int rv = fl__holder_of(a, name, key, now_ms, &holder, err);
 
     *ret_replaces = false;
-    fl_query_text(&q, name);
-    fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
-    fl_query_blob(&q, key, FL_KEY_HASH);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        (void)read_bytes(&q, holder, sizeof(holder));
-        (void)fl_column_u64(&q);
-        issued_ms = (int64_t)fl_column_u64(&q);
-        joined_ms = (int64_t)fl_column_u64(&q);
-    }
-    fl_query_reset(&q);
     if (rv != FL_OK) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }
-    if (made_ms > joined_ms) {
+    if (made_ms > holder.joined_ms) {
         *ret_replaces = true;
         return FL_OK;
     }
@@ -265,6 +252,6 @@ int fl__check_name(struct fl_authority *a, const char *name, const uint8_t *key,
         err, FL_EEXIST,
         "the name '%s' is taken by another key (%.8s…, certificate of %s): if its host was "
         "reinstalled, run on the server: flctl invite %s; otherwise join by another name",
-        name, fl_hex(hex, holder, sizeof(holder)),
-        fl_when_text(since, sizeof(since), issued_ms / 1000), name);
+        name, fl_hex(hex, holder.key, sizeof(holder.key)),
+        fl_when_text(since, sizeof(since), holder.issued_ms / 1000), name);
 }

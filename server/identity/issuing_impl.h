@@ -12,21 +12,6 @@
 #define FL__NAME_BURST 24
 #define FL__BY_MAX     161
 
-struct fl__certificate {
-    uint8_t serial[FL_SERIAL_MAX];
-    size_t serial_len;
-    char name[FL_IDENTITY_NAME_MAX];
-    enum fl_role role;
-    uint8_t key[FL_KEY_HASH];
-    int64_t issued_ms, not_before, not_after;
-    char by[FL__BY_MAX];
-    struct fl_buf der;
-};
-
-/* The columns FL__CERTIFICATE_COLUMNS of a row; der is owned: fl__certificate_done(). */
-FL_MUST_CHECK int fl__certificate_read(struct fl_query *q, struct fl__certificate *ret);
-void fl__certificate_done(struct fl__certificate *certificate);
-
 struct fl__wanted {
     enum fl_role role;
     const char *name;
@@ -52,6 +37,9 @@ FL_MUST_CHECK int fl__check_burst(struct fl_authority *a, const char *name, int6
 /* FL_EEXIST: this key has, or recently had, another name. */
 FL_MUST_CHECK int fl__check_key(struct fl_authority *a, const uint8_t *key, const char *name,
                                 int64_t now_ms, struct fl_err *err);
+/* FL_ENOENT: no other key than `key` has the name. */
+FL_MUST_CHECK int fl__holder_of(struct fl_authority *a, const char *name, const uint8_t *key,
+                                int64_t now_ms, struct fl__holder *ret, struct fl_err *err);
 /*
  * FL_EEXIST: the name belongs to another key. An invitation for exactly this name that was created
  * at `made_ms`, after the last join under the name, takes it over: `*ret_replaces`. made_ms -1:

@@ -15,68 +15,54 @@
 #include "server/identity/invitations.h"
 #include "server/identity/issuing_impl.h"
 
-struct invitation {
-    int64_t id;
-    char prefix[FL_TOKEN_PREFIX_TEXT];
+/* A key that joins by an invitation; in the end also what it gets. */
+struct join {
+    const struct fl_joining *request;
+    const struct fl__invitation *in;
+    const struct fl_key *key;
+    uint8_t hash[FL_KEY_HASH]; /* of the key */
     char name[FL_IDENTITY_NAME_MAX];
-    uint32_t uses, used;
-    int64_t made_ms, ends_ms, withdrawn_ms;
-    struct fl_buf labels;
+    bool reissue;  /* for a use that is counted already, whose certificate is no longer valid */
+    bool replaces; /* the host that had the name */
+    int64_t now_ms;
 };
 
 /* Constant time. */
-static bool equal_hash(const uint8_t *a, const void *b, size_t len)
+static bool equal_hash(const uint8_t a[FL__TOKEN_HASH], const uint8_t b[FL__TOKEN_HASH])
 {
-    const uint8_t *p = b;
-    unsigned differs = len != 32;
+    unsigned differs = 0;
     size_t i;
 
-    for (i = 0; i < len && i < 32; i++) {
-        differs |= (unsigned)(a[i] ^ p[i]);
+    for (i = 0; i < FL__TOKEN_HASH; i++) {
+        differs |= (unsigned)(a[i] ^ b[i]);
     }
     return differs == 0;
 }
 
-/* FL_ENOENT: no such token. `ret->labels` is owned on FL_OK. */
+/* FL_ENOENT: no such token. Owned on FL_OK. */
 static int join_find_invitation(struct fl_authority *a, const uint8_t *token,
-                                struct invitation *ret, struct fl_err *err)
+                                struct fl__invitation *ret, struct fl_err *err)
 {
     struct fl_query q;
-    uint8_t hash[32];
-    const void *stored;
-    const void *labels;
-    size_t len;
+    uint8_t hash[FL__TOKEN_HASH];
+    char prefix[FL_TOKEN_PREFIX_TEXT];
     int rv = fl_token_hash(token, hash);
 
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "a token: %s", fl_strerror(rv));
     }
-    *ret = (struct invitation){0};
-    fl_buf_init(&ret->labels, FL_WIRE_LABELS_BYTES);
     q = fl_db_query(&a->db, FL__SQL_FIND_INVITATION);
-    fl_query_text(&q, fl_token_prefix(token, ret->prefix));
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        ret->id = (int64_t)fl_column_u64(&q);
-        stored = fl_column_blob(&q, &len);
-        rv = stored != NULL && equal_hash(hash, stored, len) ? FL_OK : FL_ENOENT;
-    }
-    if (rv == FL_OK) {
-        (void)snprintf(ret->name, sizeof(ret->name), "%s", fl_column_text(&q));
-        labels = fl_column_blob(&q, &len);
-        rv = fl_buf_add(&ret->labels, labels != NULL ? labels : "", labels != NULL ? len : 0);
-        ret->uses = (uint32_t)fl_column_u64(&q);
-        ret->used = (uint32_t)fl_column_u64(&q);
-        ret->made_ms = (int64_t)fl_column_u64(&q);
-        ret->ends_ms = (int64_t)fl_column_u64(&q);
-        ret->withdrawn_ms = (int64_t)fl_column_u64(&q);
-        rv = rv == FL_OK ? FL_OK : fl_err_set(err, rv, "labels: %s", fl_strerror(rv));
-    }
-    fl_query_reset(&q);
+    fl_query_text(&q, fl_token_prefix(token, prefix));
+    rv = fl__invitation_one(&q, ret, err);
     if (rv != FL_OK) {
-        fl_buf_done(&ret->labels);
+        return rv;
     }
-    return rv;
+    if (!equal_hash(hash, ret->hash)) {
+        fl__invitation_done(ret);
+        *ret = (struct fl__invitation){0};
+        return FL_ENOENT;
+    }
+    return FL_OK;
 }
 
 static int wrong_token(struct fl_authority *a, const struct fl_joining *join, int64_t now_ms,
@@ -98,12 +84,12 @@ static int wrong_token(struct fl_authority *a, const struct fl_joining *join, in
         "the server: flctl invite NAME)");
 }
 
-static const char *reinvite_name(const struct invitation *in)
+static const char *reinvite_name(const struct fl__invitation *in)
 {
     return strpbrk(in->name, "*?") == NULL ? in->name : "NAME";
 }
 
-static int join_check_open(const struct invitation *in, int64_t now_ms, struct fl_err *err)
+static int join_check_open(const struct fl__invitation *in, int64_t now_ms, struct fl_err *err)
 {
     char when[FL_WHEN_TEXT];
     char span[FL_WHEN_TEXT];
@@ -127,7 +113,7 @@ static int join_check_open(const struct invitation *in, int64_t now_ms, struct f
 }
 
 /* The name to join by; `wanted` "": the name of the invitation. */
-static int choose_name(const struct invitation *in, const char *wanted, char *out,
+static int choose_name(const struct fl__invitation *in, const char *wanted, char *out,
                        struct fl_err *err)
 {
     bool pattern = strpbrk(in->name, "*?") != NULL;
@@ -153,24 +139,20 @@ static int choose_name(const struct invitation *in, const char *wanted, char *ou
     return fl_str_copy(out, FL_IDENTITY_NAME_MAX, wanted[0] != '\0' ? wanted : in->name);
 }
 
-static int used_up(struct fl_authority *a, const struct invitation *in, struct fl_err *err)
+static int used_up(struct fl_authority *a, const struct fl__invitation *in, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_LAST_USE);
-    char name[FL_IDENTITY_NAME_MAX] = "?";
+    struct fl__use use;
     char when[FL_WHEN_TEXT];
-    int64_t at_ms = 0;
+    const char *name;
     int rv;
 
-    fl_query_u64(&q, (uint64_t)in->id);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        (void)snprintf(name, sizeof(name), "%s", fl_column_text(&q));
-        at_ms = (int64_t)fl_column_u64(&q);
-    }
-    fl_query_reset(&q);
+    fl_query_u64(&q, in->id);
+    rv = fl__use_one(&q, &use, err);
     if (rv != FL_OK && rv != FL_ENOENT) {
         return rv;
     }
+    name = use.name[0] != '\0' ? use.name : "?";
     if (in->uses > 1) {
         return fl_err_set(err, FL_EREFUSED,
                           "this invitation (%s) is used up, by %u other keys: for a new one run on "
@@ -181,181 +163,212 @@ static int used_up(struct fl_authority *a, const struct invitation *in, struct f
         err, FL_EREFUSED,
         "this invitation (%s) was used by another key, for '%s' at %s: if that was not you, inform "
         "the operator of the server (flctl evict %s); for a new one: flctl invite %s",
-        in->prefix, name, fl_when_text(when, sizeof(when), at_ms / 1000), name, reinvite_name(in));
+        in->prefix, name, fl_when_text(when, sizeof(when), use.at_ms / 1000), name,
+        reinvite_name(in));
 }
 
 /*
  * FL_ENOENT: this key has not joined by this invitation. Otherwise it gets the same certificate, if
- * that is still valid; `*ret_over`: it is not, and may be reissued for the same use.
+ * that is still valid; it is not: FL_ENOENT and `reissue`, for the same use.
  */
-static int join_issued_before(struct fl_authority *a, const struct invitation *in,
-                              const uint8_t *key, const char *name, int64_t now_ms,
-                              struct fl_joined *ret, bool *ret_reissue, struct fl_err *err)
+static int join_issued_before(struct fl_authority *a, struct join *j, struct fl_joined *ret,
+                              struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_USE);
-    struct fl__certificate certificate = {0};
-    char had[FL_IDENTITY_NAME_MAX];
-    uint8_t serial[FL_SERIAL_MAX];
-    const void *data;
-    size_t len = 0;
+    struct fl__certificate certificate;
+    struct fl__use use;
     int rv;
 
-    *ret_reissue = false;
-    fl_query_u64(&q, (uint64_t)in->id);
-    fl_query_blob(&q, key, FL_KEY_HASH);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        (void)snprintf(had, sizeof(had), "%s", fl_column_text(&q));
-        data = fl_column_blob(&q, &len);
-        len = len < sizeof(serial) ? len : sizeof(serial);
-        (void)memcpy(serial, data != NULL ? data : "", data != NULL ? len : 0);
-    }
-    fl_query_reset(&q);
+    fl_query_u64(&q, j->in->id);
+    fl_query_blob(&q, j->hash, sizeof(j->hash));
+    rv = fl__use_one(&q, &use, err);
     if (rv != FL_OK) {
         return rv;
     }
-    if (strcmp(had, name) != 0) {
+    if (strcmp(use.name, j->name) != 0) {
         return fl_err_set(err, FL_EREFUSED,
                           "this key joined by this invitation as '%s', but now '%s' is requested",
-                          had, name);
+                          use.name, j->name);
     }
-    rv = fl__check_revoked(a, serial, len, key, name, err);
+    rv = fl__check_revoked(
+        a,
+        &(struct fl_revoked){
+            .serial = use.serial, .serial_len = use.serial_len, .key = j->hash, .name = j->name},
+        err);
     if (rv != FL_OK) {
         return rv;
     }
     q = fl_db_query(&a->db, FL__SQL_GET_CERTIFICATE);
-    fl_query_blob(&q, serial, len);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        rv = fl__certificate_read(&q, &certificate);
+    fl_query_blob(&q, use.serial, use.serial_len);
+    rv = fl__certificate_one(&q, &certificate, err);
+    if (rv != FL_OK) {
+        j->reissue = rv == FL_ENOENT;
+        return rv;
     }
-    fl_query_reset(&q);
-    *ret_reissue = rv == FL_ENOENT || (rv == FL_OK && certificate.not_after <= now_ms / 1000);
-    if (rv == FL_OK && !*ret_reissue) {
-        rv = fl__issued_before(a, &certificate, ret, err);
-    }
+    j->reissue = certificate.not_after <= j->now_ms / 1000;
+    rv = j->reissue ? FL_ENOENT : fl__issued_before(a, &certificate, ret, err);
     fl__certificate_done(&certificate);
-    return *ret_reissue ? FL_ENOENT : rv;
+    return rv;
 }
 
 /* The name is transferred to this key: revokes the certificates of other keys for it. */
-static int join_replace_holder(struct fl_authority *a, const char *name, const uint8_t *key,
-                               const char *prefix, int64_t now_ms, struct fl_err *err)
+static int join_replace_holder(struct fl_authority *a, const struct join *j, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_REVOKE_NAME);
     char why[96];
+    const struct fl__revocation row = {
+        .verb = FL_REVOCATION_REPLACED, .why = why, .by = "join", .at_ms = j->now_ms};
 
-    (void)snprintf(why, sizeof(why), "another host joined by this name, invitation %s", prefix);
-    fl_query_text(&q, name);
-    fl_query_u64(&q, FL_REVOCATION_REPLACED);
-    fl_query_text(&q, why);
-    fl_query_text(&q, "join");
-    fl_query_u64(&q, (uint64_t)now_ms);
+    (void)snprintf(why, sizeof(why), "another host joined by this name, invitation %s",
+                   j->in->prefix);
+    fl__revocation_bind(&q, &row);
     fl_query_u64(&q, (uint64_t)a->conf.spans.grace);
-    fl_query_blob(&q, key, FL_KEY_HASH);
+    fl_query_text(&q, j->name);
+    fl_query_blob(&q, j->hash, sizeof(j->hash));
     a->revocations_stale = true;
     return fl_query_run(&q, err);
 }
 
-static int put_use(struct fl_authority *a, const struct invitation *in, const uint8_t *key,
-                   const char *name, const struct fl_cert_info *info, bool reissued, int64_t now_ms,
+static int put_use(struct fl_authority *a, const struct join *j, const struct fl_cert_info *info,
                    struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_USE);
+    struct fl__use use = {
+        .invitation = j->in->id, .serial_len = info->serial_len, .at_ms = j->now_ms};
+    struct fl_query q;
     int rv;
 
-    fl_query_u64(&q, (uint64_t)in->id);
-    fl_query_blob(&q, key, FL_KEY_HASH);
-    fl_query_text(&q, name);
-    fl_query_blob(&q, info->serial, info->serial_len);
-    fl_query_u64(&q, (uint64_t)now_ms);
-    rv = fl_query_run(&q, err);
-    if (rv == FL_OK && !reissued) {
-        q = fl_db_query(&a->db, FL__SQL_COUNT_USE);
-        fl_query_u64(&q, (uint64_t)in->id);
-        rv = fl_query_run(&q, err);
+    (void)memcpy(use.key, j->hash, sizeof(use.key));
+    (void)memcpy(use.name, j->name, sizeof(use.name));
+    (void)memcpy(use.serial, info->serial, sizeof(use.serial));
+    rv = fl__use_put(&a->db, FL__SQL_PUT_USE, &use, err);
+    if (rv != FL_OK || j->reissue) {
+        return rv;
     }
-    return rv;
+    q = fl_db_query(&a->db, FL__SQL_COUNT_USE);
+    fl_query_u64(&q, j->in->id);
+    return fl_query_run(&q, err);
 }
 
 /* Inside a transaction: certificate, use and audit, all or none. */
-static int join_admit_key(struct fl_authority *a, const struct invitation *in,
-                          const struct fl_joining *join, const char *name, const struct fl_key *key,
-                          bool reissued, bool replaces, int64_t now_ms, struct fl_joined *ret,
+static int join_admit_key(struct fl_authority *a, const struct join *j, struct fl_joined *ret,
                           struct fl_err *err)
 {
     char by[FL__BY_MAX];
     char result[2 * FL__BY_MAX];
-    uint8_t hash[FL_KEY_HASH];
     struct fl__wanted wanted = {.role = FL_ROLE_CLIENT,
-                                .name = name,
-                                .key = key,
+                                .name = j->name,
+                                .key = j->key,
                                 .span_s = a->conf.spans.leaf,
                                 .by = by,
                                 .joined = true};
+    const struct fl_audit_line line = {.at_ms = j->now_ms,
+                                       .who = j->request->address,
+                                       .what = "join",
+                                       .object = j->name,
+                                       .result = result};
     struct fl_cert_info info;
-    int rv = FL_OK;
+    int rv;
 
-    fl_key_hash(key, hash);
-    (void)snprintf(by, sizeof(by), "invitation %s", in->prefix);
-    if (replaces) {
-        rv = join_replace_holder(a, name, hash, in->prefix, now_ms, err);
+    (void)snprintf(by, sizeof(by), "invitation %s", j->in->prefix);
+    if (j->replaces) {
+        rv = join_replace_holder(a, j, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    rv = rv == FL_OK ? fl__issue(a, &wanted, now_ms, ret, &info, err) : rv;
-    rv = rv == FL_OK ? put_use(a, in, hash, name, &info, reissued, now_ms, err) : rv;
+    rv = fl__issue(a, &wanted, j->now_ms, ret, &info, err);
     if (rv != FL_OK) {
         return rv;
     }
-    (void)snprintf(result, sizeof(result), "ok, invitation %s, serial %s%s", in->prefix,
-                   info.serial_text, replaces ? ", in place of the host that had the name" : "");
-    return fl__audit(a, false, join->address, "join", name, result, now_ms, err);
-}
-
-static int check_use(struct fl_authority *a, const struct invitation *in, bool reissued,
-                     struct fl_err *err)
-{
-    return reissued || in->used < in->uses ? FL_OK : used_up(a, in, err);
-}
-
-static int join_by(struct fl_authority *a, const struct invitation *in,
-                   const struct fl_joining *join, const struct fl_key *key, int64_t now_ms,
-                   struct fl_joined *ret, struct fl_err *err)
-{
-    char name[FL_IDENTITY_NAME_MAX] = "";
-    uint8_t hash[FL_KEY_HASH];
-    bool replaces = false;
-    bool reissue = false;
-    int rv = choose_name(in, join->name, name, err);
-
-    fl_key_hash(key, hash);
+    rv = put_use(a, j, &info, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = join_issued_before(a, in, hash, name, now_ms, ret, &reissue, err);
+    (void)snprintf(result, sizeof(result), "ok, invitation %s, serial %s%s", j->in->prefix,
+                   info.serial_text, j->replaces ? ", in place of the host that had the name" : "");
+    return fl__audit(a, &line, err);
+}
+
+/* What has to be right before a key gets a certificate that it did not have. */
+static int join_check(struct fl_authority *a, struct join *j, struct fl_err *err)
+{
+    const struct fl_revoked whom = {.name = j->name, .key = j->hash};
+    bool exact = strcmp(j->in->name, j->name) == 0;
+    int rv;
+
+    if (!j->reissue && j->in->used >= j->in->uses) {
+        return used_up(a, j->in, err);
+    }
+    rv = fl__check_revoked(a, &whom, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__check_key(a, j->hash, j->name, j->now_ms, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__check_name(a, j->name, j->hash, exact ? j->in->made_ms : -1, j->now_ms, &j->replaces,
+                        err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__check_burst(a, j->name, j->now_ms, err);
+}
+
+static int join_by(struct fl_authority *a, struct join *j, struct fl_joined *ret,
+                   struct fl_err *err)
+{
+    int rv = choose_name(j->in, j->request->name, j->name, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = join_issued_before(a, j, ret, err);
     if (rv != FL_ENOENT) {
         return rv;
     }
-    rv = check_use(a, in, reissue, err);
-    rv = rv == FL_OK ? fl__check_revoked(a, NULL, 0, hash, name, err) : rv;
-    rv = rv == FL_OK ? fl__check_key(a, hash, name, now_ms, err) : rv;
-    rv = rv == FL_OK ? fl__check_name(a, name, hash, strcmp(in->name, name) == 0 ? in->made_ms : -1,
-                                      now_ms, &replaces, err)
-                     : rv;
-    rv = rv == FL_OK ? fl__check_burst(a, name, now_ms, err) : rv;
-    rv = rv == FL_OK ? fl__authority_begin(a, err) : rv;
+    rv = join_check(a, j, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = join_admit_key(a, in, join, name, key, reissue, replaces, now_ms, ret, err);
-    return fl__authority_end(a, rv, err);
+    rv = fl__authority_begin(a, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__authority_end(a, join_admit_key(a, j, ret, err), err);
+}
+
+/* `in` is found, and owned by the caller. */
+static int join_with(struct fl_authority *a, const struct fl_joining *request,
+                     const struct fl__invitation *in, int64_t now_ms, struct fl_joined *ret,
+                     struct fl_err *err)
+{
+    struct join j = {.request = request, .in = in, .now_ms = now_ms};
+    struct fl_key *key = NULL;
+    int rv = join_check_open(in, now_ms, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_csr_check(request->request, request->request_len, &key, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    j.key = key;
+    fl_key_hash(key, j.hash);
+    rv = join_by(a, &j, ret, err);
+    fl_key_unref(key);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__labels_unpack(in->labels.data, in->labels.len, &ret->labels, &ret->n_labels);
 }
 
 int fl_authority_join(struct fl_authority *authority, const struct fl_joining *join, int64_t now_ms,
                       struct fl_joined *ret, struct fl_err *err)
 {
     struct fl_joined joined = {0};
-    struct invitation in = {0};
-    struct fl_key *key = NULL;
+    struct fl__invitation in = {0};
     struct fl_err own = {0};
     int rv = fl__issues(authority, err);
 
@@ -366,23 +379,21 @@ int fl_authority_join(struct fl_authority *authority, const struct fl_joining *j
     rv = join_find_invitation(authority, join->token, &in, err);
     if (rv == FL_ENOENT) {
         rv = wrong_token(authority, join, now_ms, err);
-    } else if (rv == FL_OK) {
-        rv = join_check_open(&in, now_ms, err);
-        rv = rv == FL_OK ? fl_csr_check(join->request, join->request_len, &key, err) : rv;
-        rv = rv == FL_OK ? join_by(authority, &in, join, key, now_ms, &joined, err) : rv;
-        rv = rv == FL_OK ? fl__labels_unpack(in.labels.data, in.labels.len, &joined.labels,
-                                             &joined.n_labels)
-                         : rv;
-        fl_buf_done(&in.labels);
     }
-    fl_key_unref(key);
     if (rv != FL_OK) {
-        fl_joined_done(&joined);
-        if (fl__is_refusal(rv)) {
-            fl__audit_refusal(authority, join->address, "join", in.name, err->msg, now_ms);
-        }
-        return rv;
+        goto refused;
+    }
+    rv = join_with(authority, join, &in, now_ms, &joined, err);
+    fl__invitation_done(&in);
+    if (rv != FL_OK) {
+        goto refused;
     }
     *ret = joined;
     return FL_OK;
+refused:
+    fl_joined_done(&joined);
+    if (fl__is_refusal(rv)) {
+        fl__audit_refusal(authority, join->address, "join", in.name, err->msg, now_ms);
+    }
+    return rv;
 }

@@ -47,16 +47,19 @@ FL_MUST_CHECK int fl_authority_join(struct fl_authority *authority, const struct
  * the audit. FL_EPERM: revoked, or expired for longer than the grace; FL_EAGAIN: too many in a day.
  */
 FL_MUST_CHECK int fl_authority_renew(struct fl_authority *authority, const struct fl_identity *who,
-                                     const uint8_t *request, size_t request_len,
-                                     const char *address, int64_t now_ms, struct fl_joined *ret,
-                                     struct fl_err *err);
-/*
- * A certificate for an admin; `valid_ms` 0: the validity of a client's. FL_EEXIST: the name is
- * taken.
- */
-FL_MUST_CHECK int fl_authority_issue_admin(struct fl_authority *authority, const char *name,
-                                           const uint8_t *request, size_t request_len,
-                                           int64_t valid_ms, const char *by, int64_t now_ms,
+                                     const struct fl_der *request, const char *address,
+                                     int64_t now_ms, struct fl_joined *ret, struct fl_err *err);
+
+struct fl_admin_wanted {
+    const char *name;
+    struct fl_der request; /* PKCS #10 */
+    int64_t valid_ms;      /* 0: the validity of a client's */
+    const char *by;        /* the operator */
+};
+
+/* A certificate for an admin. FL_EEXIST: the name is taken. */
+FL_MUST_CHECK int fl_authority_issue_admin(struct fl_authority *authority,
+                                           const struct fl_admin_wanted *wanted, int64_t now_ms,
                                            struct fl_joined *ret, struct fl_err *err);
 
 #endif

@@ -51,24 +51,29 @@ static int renewed_before(struct fl_authority *a, const struct fl_identity *who,
                           int64_t now, struct fl_joined *ret, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_SUCCESSOR);
-    struct fl__certificate c = {0};
-    int verb = 0;
+    struct fl__certificate c;
+    struct fl__revoked_state revoked;
     int rv;
 
     fl_query_blob(&q, who->serial, who->serial_len);
     fl_query_blob(&q, key, FL_KEY_HASH);
-    rv = fl_query_next(&q, err);
-    rv = rv == FL_OK ? fl__certificate_read(&q, &c) : rv;
-    fl_query_reset(&q);
-    if (rv == FL_OK) {
-        rv = fl__revoked_by(a, c.serial, c.serial_len, NULL, NULL, &verb, NULL, 0, err);
+    rv = fl__certificate_one(&q, &c, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && (verb != 0 || now < c.not_before ||
-                        now >= c.not_before + (c.not_after - c.not_before) / 3 * 2))
+    rv = fl__revoked_by(a, &(struct fl_revoked){.serial = c.serial, .serial_len = c.serial_len},
+                        &revoked, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (revoked.verb != 0 || now < c.not_before ||
+        now >= c.not_before + (c.not_after - c.not_before) / 3 * 2)
     {
         rv = FL_ENOENT;
+        goto done;
     }
-    rv = rv == FL_OK ? fl__issued_before(a, &c, ret, err) : rv;
+    rv = fl__issued_before(a, &c, ret, err);
+done:
     fl__certificate_done(&c);
     return rv;
 }
@@ -91,13 +96,23 @@ static int issue_noted(struct fl_authority *a, const struct fl__wanted *wanted,
         return rv;
     }
     rv = fl__issue(a, wanted, now_ms, ret, &info, err);
-    if (rv == FL_OK) {
-        (void)snprintf(result, sizeof(result), "ok, serial %s%s", info.serial_text, noted->how);
-        rv = fl__audit(a, noted->peer, noted->who, noted->what, wanted->name, result, now_ms, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    (void)snprintf(result, sizeof(result), "ok, serial %s%s", info.serial_text, noted->how);
+    rv = fl__audit(a,
+                   &(struct fl_audit_line){.at_ms = now_ms,
+                                           .who = noted->who,
+                                           .what = noted->what,
+                                           .object = wanted->name,
+                                           .result = result,
+                                           .peer = noted->peer},
+                   err);
+done:
     return fl__authority_end(a, rv, err);
 }
 
+/* `who` may have the next certificate, for `key`, which is not revoked. */
 static int reissue_renew(struct fl_authority *a, const struct fl_identity *who,
                          const struct fl_key *key, const char *address, int64_t now_ms,
                          struct fl_joined *ret, struct fl_err *err)
@@ -113,38 +128,69 @@ static int reissue_renew(struct fl_authority *a, const struct fl_identity *who,
                                 .who = address,
                                 .what = "renew",
                                 .how = now_ms / 1000 > who->not_after ? ", within its grace" : ""};
+    uint8_t hash[FL_KEY_HASH];
+    int rv;
 
+    fl_key_hash(key, hash);
+    rv = fl__check_revoked(a, &(struct fl_revoked){.key = hash}, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__check_key(a, hash, who->name, now_ms, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = renewed_before(a, who, hash, now_ms / 1000, ret, err);
+    if (rv != FL_ENOENT) {
+        return rv;
+    }
+    rv = fl__check_burst(a, who->name, now_ms, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     return issue_noted(a, &wanted, &noted, now_ms, ret, err);
 }
 
+/* `ret` may own something on error too. */
+static int renew_request(struct fl_authority *a, const struct fl_identity *who,
+                         const struct fl_der *request, const char *address, int64_t now_ms,
+                         struct fl_joined *ret, struct fl_err *err)
+{
+    const struct fl_revoked whom = {
+        .name = who->name, .serial = who->serial, .serial_len = who->serial_len, .key = who->key};
+    struct fl_key *key = NULL;
+    int rv = fl__issues(a, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_who(a, who, now_ms / 1000, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__check_revoked(a, &whom, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_csr_check(request->data, request->len, &key, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = reissue_renew(a, who, key, address, now_ms, ret, err);
+    fl_key_unref(key);
+    return rv;
+}
+
 int fl_authority_renew(struct fl_authority *authority, const struct fl_identity *who,
-                       const uint8_t *request, size_t request_len, const char *address,
-                       int64_t now_ms, struct fl_joined *ret, struct fl_err *err)
+                       const struct fl_der *request, const char *address, int64_t now_ms,
+                       struct fl_joined *ret, struct fl_err *err)
 {
     struct fl_joined joined = {0};
-    struct fl_key *key = NULL;
     struct fl_err own = {0};
-    uint8_t hash[FL_KEY_HASH];
-    int rv = fl__issues(authority, err);
+    int rv;
 
     err = err != NULL ? err : &own;
-    rv = rv == FL_OK ? check_who(authority, who, now_ms / 1000, err) : rv;
-    rv = rv == FL_OK
-             ? fl__check_revoked(authority, who->serial, who->serial_len, who->key, who->name, err)
-             : rv;
-    rv = rv == FL_OK ? fl_csr_check(request, request_len, &key, err) : rv;
-    if (rv == FL_OK) {
-        fl_key_hash(key, hash);
-        rv = fl__check_revoked(authority, NULL, 0, hash, NULL, err);
-        rv = rv == FL_OK ? fl__check_key(authority, hash, who->name, now_ms, err) : rv;
-        rv = rv == FL_OK ? renewed_before(authority, who, hash, now_ms / 1000, &joined, err) : rv;
-        if (rv == FL_ENOENT) {
-            rv = fl__check_burst(authority, who->name, now_ms, err);
-            rv = rv == FL_OK ? reissue_renew(authority, who, key, address, now_ms, &joined, err)
-                             : rv;
-        }
-    }
-    fl_key_unref(key);
+    rv = renew_request(authority, who, request, address, now_ms, &joined, err);
     if (rv != FL_OK) {
         fl_joined_done(&joined);
         if (fl__is_refusal(rv)) {
@@ -158,22 +204,6 @@ int fl_authority_renew(struct fl_authority *authority, const struct fl_identity 
 
 /* --- admins --- */
 
-static int issue_admin(struct fl_authority *a, const char *name, const struct fl_key *key,
-                       int64_t span_s, const char *by, int64_t now_ms, struct fl_joined *ret,
-                       struct fl_err *err)
-{
-    struct fl__wanted wanted = {.role = FL_ROLE_ADMIN,
-                                .name = name,
-                                .key = key,
-                                .span_s = span_s,
-                                .by = by,
-                                .joined = true};
-    const struct noted noted = {
-        .who = by, .what = fl_verbs[FL_VERB_ADMIN_CERTIFICATE].audit, .how = ""};
-
-    return issue_noted(a, &wanted, &noted, now_ms, ret, err);
-}
-
 /*
  * In the last third of its certificate's validity an admin gets the next one, for another key,
  * while the present one stays valid: admin certificates are not renewed automatically (flctl warns
@@ -182,76 +212,89 @@ static int issue_admin(struct fl_authority *a, const char *name, const struct fl
 static int check_admin_name(struct fl_authority *a, const char *name, const uint8_t *key,
                             int64_t now_ms, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_HOLDER);
+    struct fl__holder holder;
     char ends[FL_WHEN_TEXT];
     char from[FL_WHEN_TEXT];
-    bool is_admin = false;
-    int64_t begins = 0;
-    int64_t end = 0;
     int64_t due;
-    int rv;
+    int rv = fl__holder_of(a, name, key, now_ms, &holder, err);
 
-    fl_query_text(&q, name);
-    fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
-    fl_query_blob(&q, key, FL_KEY_HASH);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        size_t len;
-
-        (void)fl_column_blob(&q, &len);
-        end = (int64_t)fl_column_u64(&q);
-        (void)fl_column_u64(&q); /* issued_ms, and the time of the last join */
-        (void)fl_column_u64(&q);
-        is_admin = fl_column_u64(&q) == FL_ROLE_ADMIN;
-        begins = (int64_t)fl_column_u64(&q);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
     }
-    fl_query_reset(&q);
-    due = end - (end - begins) / 3;
-    if (rv == FL_ENOENT || (rv == FL_OK && is_admin && now_ms / 1000 >= due)) {
+    if (holder.role != FL_ROLE_ADMIN) {
+        return fl_err_set(err, FL_EEXIST,
+                          "the name '%s' is taken by a client: an admin needs another one", name);
+    }
+    due = holder.not_after - (holder.not_after - holder.not_before) / 3;
+    if (now_ms / 1000 >= due) {
         return FL_OK;
     }
-    if (rv == FL_OK && is_admin) {
-        return fl_err_set(
-            err, FL_EEXIST,
-            "admin '%s' has a certificate that is valid until %s: the next one is issued from %s "
-            "on; if its key is lost or stolen, first run: flctl evict %s",
-            name, fl_when_text(ends, sizeof(ends), end), fl_when_text(from, sizeof(from), due),
-            name);
-    }
-    return rv == FL_OK
-               ? fl_err_set(err, FL_EEXIST,
-                            "the name '%s' is taken by a client: an admin needs another one", name)
-               : rv;
+    return fl_err_set(
+        err, FL_EEXIST,
+        "admin '%s' has a certificate that is valid until %s: the next one is issued from %s on; "
+        "if its key is lost or stolen, first run: flctl evict %s",
+        name, fl_when_text(ends, sizeof(ends), holder.not_after),
+        fl_when_text(from, sizeof(from), due), name);
 }
 
-int fl_authority_issue_admin(struct fl_authority *authority, const char *name,
-                             const uint8_t *request, size_t request_len, int64_t valid_ms,
-                             const char *by, int64_t now_ms, struct fl_joined *ret,
-                             struct fl_err *err)
+/* `ret` may own something on error too. */
+static int issue_admin(struct fl_authority *a, const struct fl_admin_wanted *wanted,
+                       const struct fl_key *key, int64_t now_ms, struct fl_joined *ret,
+                       struct fl_err *err)
 {
-    int64_t span = valid_ms > 0 ? valid_ms / 1000 : authority->conf.spans.leaf;
+    int64_t span = wanted->valid_ms > 0 ? wanted->valid_ms / 1000 : a->conf.spans.leaf;
+    struct fl__wanted issue = {.role = FL_ROLE_ADMIN,
+                               .name = wanted->name,
+                               .key = key,
+                               .span_s = span > 0 ? span : 1,
+                               .by = wanted->by,
+                               .joined = true};
+    const struct noted noted = {
+        .who = wanted->by, .what = fl_verbs[FL_VERB_ADMIN_CERTIFICATE].audit, .how = ""};
+    uint8_t hash[FL_KEY_HASH];
+    int rv;
+
+    fl_key_hash(key, hash);
+    rv = fl__check_revoked(a, &(struct fl_revoked){.name = wanted->name, .key = hash}, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__check_key(a, hash, wanted->name, now_ms, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_admin_name(a, wanted->name, hash, now_ms, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__check_burst(a, wanted->name, now_ms, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return issue_noted(a, &issue, &noted, now_ms, ret, err);
+}
+
+int fl_authority_issue_admin(struct fl_authority *authority, const struct fl_admin_wanted *wanted,
+                             int64_t now_ms, struct fl_joined *ret, struct fl_err *err)
+{
     struct fl_joined joined = {0};
     struct fl_key *key = NULL;
-    uint8_t hash[FL_KEY_HASH];
     int rv = fl__issues(authority, err);
 
-    if (rv == FL_OK && !fl_name_allowed(name)) {
-        rv = fl_err_set(err, FL_EINVAL,
-                        "invalid name of an admin: expected 1 to %d of [A-Za-z0-9._-], not "
-                        "starting with a dot or '-'",
-                        FL_IDENTITY_NAME_MAX - 1);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? fl_csr_check(request, request_len, &key, err) : rv;
-    if (rv == FL_OK) {
-        fl_key_hash(key, hash);
-        rv = fl__check_revoked(authority, NULL, 0, hash, name, err);
-        rv = rv == FL_OK ? fl__check_key(authority, hash, name, now_ms, err) : rv;
-        rv = rv == FL_OK ? check_admin_name(authority, name, hash, now_ms, err) : rv;
-        rv = rv == FL_OK ? fl__check_burst(authority, name, now_ms, err) : rv;
-        rv = rv == FL_OK
-                 ? issue_admin(authority, name, key, span > 0 ? span : 1, by, now_ms, &joined, err)
-                 : rv;
+    if (!fl_name_allowed(wanted->name)) {
+        return fl_err_set(err, FL_EINVAL,
+                          "invalid name of an admin: expected 1 to %d of [A-Za-z0-9._-], not "
+                          "starting with a dot or '-'",
+                          FL_IDENTITY_NAME_MAX - 1);
     }
+    rv = fl_csr_check(wanted->request.data, wanted->request.len, &key, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = issue_admin(authority, wanted, key, now_ms, &joined, err);
     fl_key_unref(key);
     if (rv != FL_OK) {
         fl_joined_done(&joined);

@@ -86,14 +86,13 @@ static const struct revocation *revocation_find(const struct fl_revocations *rev
 }
 
 /* Without the advice: "revoked at 2026-11-22 18:15:02Z by uid 0 (root): stolen". */
-static void revocation_format(char *out, size_t size, enum fl_revocation_verb verb, const char *why,
-                              const char *by, int64_t at_ms)
+static void revocation_format(char *out, size_t size, const struct fl__revocation *row)
 {
     char when[FL_WHEN_TEXT];
 
-    (void)snprintf(out, size, "%s at %s by %s%s%s", fl_revocation_verb_text(verb),
-                   fl_when_text(when, sizeof(when), at_ms / 1000), by, why[0] != '\0' ? ": " : "",
-                   why);
+    (void)snprintf(out, size, "%s at %s by %s%s%s", fl_revocation_verb_text(row->verb),
+                   fl_when_text(when, sizeof(when), row->at_ms / 1000), row->by,
+                   row->why[0] != '\0' ? ": " : "", row->why);
 }
 
 /* With the advice, addressed to the revoked peer: "revoked at … (permanent; …)". */
@@ -158,14 +157,10 @@ bool fl_revocations_has(const struct fl_revocations *revocations, const struct f
     return found != NULL;
 }
 
-static int revocation_add(struct fl_revocations *d, struct fl_query *q)
+static int revocation_add(struct fl_revocations *d, const struct fl__revocation *row)
 {
     char text[2 * FL__AUDIT_TEXT];
     struct revocation *slot;
-    const void *value;
-    const char *why;
-    const char *by;
-    size_t len = 0;
 
     if (d->n == d->cap) {
         size_t cap = d->cap > 0 ? 2 * d->cap : 64;
@@ -177,25 +172,43 @@ static int revocation_add(struct fl_revocations *d, struct fl_query *q)
         d->list = grown;
         d->cap = cap;
     }
+    revocation_format(text, sizeof(text), row);
     slot = &d->list[d->n];
-    *slot = (struct revocation){.kind = (uint8_t)fl_column_u64(q)};
-    value = fl_column_blob(q, &len);
-    slot->len = (uint8_t)(len < sizeof(slot->value) ? len : sizeof(slot->value));
-    (void)memcpy(slot->value, value != NULL ? value : "", slot->len);
-    slot->verb = (enum fl_revocation_verb)fl_column_u64(q);
-    why = fl_column_text(q);
-    by = fl_column_text(q);
-    revocation_format(text, sizeof(text), slot->verb, why, by, (int64_t)fl_column_u64(q));
-    slot->why = fl_str_dup(text);
-    d->n += slot->why != NULL;
-    return slot->why != NULL ? FL_OK : FL_ENOMEM;
+    *slot = (struct revocation){.kind = (uint8_t)row->kind,
+                                .len = (uint8_t)row->value_len,
+                                .verb = row->verb,
+                                .why = fl_str_dup(text)};
+    if (slot->why == NULL) {
+        return FL_ENOMEM;
+    }
+    if (row->value_len > 0) {
+        (void)memcpy(slot->value, row->value, row->value_len);
+    }
+    d->n++;
+    return FL_OK;
+}
+
+static int revocations_read(struct fl_authority *a, struct fl_revocations *made, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_REVOCATIONS);
+    struct fl__revocation row;
+    int rv;
+
+    while ((rv = fl__revocation_next(&q, &row, err)) == FL_OK) {
+        rv = revocation_add(made, &row);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "revocations: %s", fl_strerror(rv));
+            break;
+        }
+    }
+    fl_query_reset(&q);
+    return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 int fl_authority_revocations(struct fl_authority *authority, struct fl_revocations **ret,
                              struct fl_err *err)
 {
     struct fl_revocations *made;
-    struct fl_query q;
     int rv;
 
     if (!authority->revocations_stale) {
@@ -207,16 +220,8 @@ int fl_authority_revocations(struct fl_authority *authority, struct fl_revocatio
         return fl_err_set(err, FL_ENOMEM, "revocations: out of memory");
     }
     atomic_init(&made->refs, 1);
-    q = fl_db_query(&authority->db, FL__SQL_GET_REVOCATIONS);
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        rv = revocation_add(made, &q);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "revocations: %s", fl_strerror(rv));
-            break;
-        }
-    }
-    fl_query_reset(&q);
-    if (rv != FL_ENOENT) {
+    rv = revocations_read(authority, made, err);
+    if (rv != FL_OK) {
         fl_revocations_unref(made);
         return rv;
     }
@@ -229,46 +234,39 @@ int fl_authority_revocations(struct fl_authority *authority, struct fl_revocatio
 
 /* --- the same query on the database, for a peer that requests a certificate --- */
 
-int fl__revoked_by(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
-                   const uint8_t *key, const char *name, int *ret_verb, char *why, size_t size,
-                   struct fl_err *err)
+int fl__revoked_by(struct fl_authority *a, const struct fl_revoked *whom,
+                   struct fl__revoked_state *ret, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_REVOCATION);
+    struct fl__revocation row;
     int rv;
 
-    *ret_verb = 0;
-    fl_query_blob(&q, serial, serial_len);
-    fl_query_blob(&q, key, FL_KEY_HASH);
-    fl_query_blob(&q, name, name != NULL ? strlen(name) : 0);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        const char *reason;
-        const char *by;
-
-        *ret_verb = (int)fl_column_u64(&q);
-        reason = fl_column_text(&q);
-        by = fl_column_text(&q);
-        if (why != NULL) {
-            revocation_format(why, size, (enum fl_revocation_verb) * ret_verb, reason, by,
-                              (int64_t)fl_column_u64(&q));
-        }
+    *ret = (struct fl__revoked_state){.verb = 0};
+    fl_query_blob(&q, whom->serial, whom->serial_len);
+    fl_query_blob(&q, whom->key, FL_KEY_HASH);
+    fl_query_blob(&q, whom->name, whom->name != NULL ? strlen(whom->name) : 0);
+    rv = fl__revocation_next(&q, &row, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    ret->verb = (int)row.verb;
+    revocation_format(ret->why, sizeof(ret->why), &row);
+done:
     fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-int fl__check_revoked(struct fl_authority *a, const uint8_t *serial, size_t serial_len,
-                      const uint8_t *key, const char *name, struct fl_err *err)
+int fl__check_revoked(struct fl_authority *a, const struct fl_revoked *whom, struct fl_err *err)
 {
-    char why[2 * FL__AUDIT_TEXT];
     char text[FL_ERR_BUF_SIZE];
-    int verb = 0;
-    int rv = fl__revoked_by(a, serial, serial_len, key, name, &verb, why, sizeof(why), err);
+    struct fl__revoked_state revoked;
+    int rv = fl__revoked_by(a, whom, &revoked, err);
 
-    if (rv != FL_OK || verb == 0) {
+    if (rv != FL_OK || revoked.verb == 0) {
         return rv;
     }
-    revocation_format_advice(text, sizeof(text), (enum fl_revocation_verb)verb, why, name);
-    return fl_err_set(err, FL_EPERM, "%s%s%s was %s", name != NULL ? "'" : "this key",
-                      name != NULL ? name : "", name != NULL ? "'" : "", text);
+    revocation_format_advice(text, sizeof(text), (enum fl_revocation_verb)revoked.verb, revoked.why,
+                             whom->name);
+    return fl_err_set(err, FL_EPERM, "%s%s%s was %s", whom->name != NULL ? "'" : "this key",
+                      whom->name != NULL ? whom->name : "", whom->name != NULL ? "'" : "", text);
 }

@@ -64,60 +64,49 @@ static int check_whom(const struct fl_revoked *whom, const char *reason, struct 
                : fl_err_set(err, FL_EINVAL, "a reason has at most %d bytes", FL__AUDIT_TEXT - 1);
 }
 
-static int revoke_put(struct fl_authority *a, enum fl__revocation_kind kind, const void *value,
-                      size_t len, const struct verb *v, struct fl_err *err)
+/* The row of `whom`; of its certificates and keys the statements choose kind and value. */
+static struct fl__revocation revoke_row(const struct fl_revoked *whom, const struct verb *v)
 {
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_PUT_REVOCATION);
+    struct fl__revocation row = {
+        .kind = kind_of(whom), .verb = v->verb, .why = v->reason, .by = v->by, .at_ms = v->now_ms};
 
-    fl_query_u64(&q, (uint64_t)kind);
-    fl_query_blob(&q, value, len);
-    fl_query_u64(&q, (uint64_t)v->verb);
-    fl_query_text(&q, v->reason);
-    fl_query_text(&q, v->by);
-    fl_query_u64(&q, (uint64_t)v->now_ms);
-    fl_query_u64(&q, 0);
-    return fl_query_run(&q, err);
+    row.value = revoke_value_of(whom, &row.value_len);
+    return row;
 }
 
-static int put_certificates(struct fl_authority *a, const char *name, const struct verb *v,
-                            struct fl_err *err)
+/* Revokes all certificates of a name, and with FL_REVOCATION_REVOKED their keys. */
+static int revoke_certificates(struct fl_authority *a, const char *name,
+                               const struct fl__revocation *row, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&a->db, FL__SQL_REVOKE_NAME);
+    int rv;
 
-    fl_query_text(&q, name);
-    fl_query_u64(&q, (uint64_t)v->verb);
-    fl_query_text(&q, v->reason);
-    fl_query_text(&q, v->by);
-    fl_query_u64(&q, (uint64_t)v->now_ms);
+    fl__revocation_bind(&q, row);
     fl_query_u64(&q, (uint64_t)a->conf.spans.grace);
-    fl_query_blob(&q, "", 0);
-    return fl_query_run(&q, err);
-}
-
-static int put_keys(struct fl_authority *a, const char *name, const struct verb *v,
-                    struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_REVOKE_KEYS);
-
     fl_query_text(&q, name);
-    fl_query_u64(&q, (uint64_t)v->verb);
-    fl_query_text(&q, v->reason);
-    fl_query_text(&q, v->by);
-    fl_query_u64(&q, (uint64_t)v->now_ms);
+    fl_query_blob(&q, "", 0); /* but for this key: none */
+    rv = fl_query_run(&q, err);
+    if (rv != FL_OK || row->verb != FL_REVOCATION_REVOKED) {
+        return rv;
+    }
+    q = fl_db_query(&a->db, FL__SQL_REVOKE_KEYS);
+    fl__revocation_bind(&q, row);
+    fl_query_text(&q, name);
     return fl_query_run(&q, err);
 }
 
-/* Count the target's certificates that could be used or renewed. */
+/* Count the target's certificates that could be used or renewed; of a serial whether it exists. */
 static int revoke_count(struct fl_authority *a, const struct fl_revoked *whom, int64_t now_ms,
                         size_t *ret_n, struct fl_err *err)
 {
-    static const int statements[] = {[FL__REVOKE_SERIAL] = FL__SQL_GET_CERTIFICATE,
+    static const int statements[] = {[FL__REVOKE_SERIAL] = FL__SQL_COUNT_SERIAL,
                                      [FL__REVOKE_KEY] = FL__SQL_COUNT_KEY,
                                      [FL__REVOKE_NAME] = FL__SQL_COUNT_NAME};
     enum fl__revocation_kind kind = kind_of(whom);
     struct fl_query q = fl_db_query(&a->db, (size_t)statements[kind]);
     size_t len;
     const void *value = revoke_value_of(whom, &len);
+    uint64_t n = 0;
     int rv;
 
     if (kind == FL__REVOKE_NAME) {
@@ -128,38 +117,32 @@ static int revoke_count(struct fl_authority *a, const struct fl_revoked *whom, i
     if (kind != FL__REVOKE_SERIAL) {
         fl_query_u64(&q, (uint64_t)(now_ms / 1000 - a->conf.spans.grace));
     }
-    rv = fl_query_next(&q, err);
-    *ret_n = rv != FL_OK ? 0 : kind == FL__REVOKE_SERIAL ? 1 : (size_t)fl_column_u64(&q);
-    fl_query_reset(&q);
-    return rv == FL_ENOENT ? FL_OK : rv;
-}
-
-/* The revocation of exactly this name, serial or key. */
-static int revoke_state(struct fl_authority *a, const struct fl_revoked *whom, int *ret_verb,
-                        char *why, size_t size, struct fl_err *err)
-{
-    return fl__revoked_by(a, whom->serial, whom->serial_len, whom->key, whom->name, ret_verb, why,
-                          size, err);
+    rv = fl_query_number(&q, &n, err);
+    *ret_n = (size_t)n;
+    return rv;
 }
 
 static int revoke_apply(struct fl_authority *a, const struct fl_revoked *whom, const struct verb *v,
                         size_t *ret_n, struct fl_err *err)
 {
     char object[3 * FL_IDENTITY_NAME_MAX];
-    char why[2 * FL__AUDIT_TEXT];
     char result[2 * FL__AUDIT_TEXT];
-    size_t len;
-    const void *value = revoke_value_of(whom, &len);
-    int before = 0;
+    const struct fl__revocation row = revoke_row(whom, v);
+    const struct fl_audit_line line = {
+        .at_ms = v->now_ms, .who = v->by, .what = v->what, .object = object, .result = result};
+    struct fl__revoked_state before;
     int rv = revoke_count(a, whom, v->now_ms, ret_n, err);
 
-    object_of(whom, object, sizeof(object));
-    rv = rv == FL_OK ? revoke_state(a, whom, &before, why, sizeof(why), err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
-    if (before != 0 && before < (int)v->verb) {
-        return fl_err_set(err, FL_EEXIST, "'%s' was %s already", object, why);
+    rv = fl__revoked_by(a, whom, &before, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    object_of(whom, object, sizeof(object));
+    if (before.verb != 0 && before.verb < (int)v->verb) {
+        return fl_err_set(err, FL_EEXIST, "'%s' was %s already", object, before.why);
     }
     if (v->verb == FL_REVOCATION_EVICTED && *ret_n == 0) {
         return fl_err_set(
@@ -169,36 +152,84 @@ static int revoke_apply(struct fl_authority *a, const struct fl_revoked *whom, c
             object, object);
     }
     if (v->verb != FL_REVOCATION_EVICTED) {
-        rv = revoke_put(a, kind_of(whom), value, len, v, err);
+        rv = fl__revocation_put(&a->db, FL__SQL_PUT_REVOCATION, &row, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && v->verb != FL_REVOCATION_DISABLED && whom->name != NULL) {
-        rv = put_certificates(a, whom->name, v, err);
-        if (rv == FL_OK && v->verb == FL_REVOCATION_REVOKED) {
-            rv = put_keys(a, whom->name, v, err);
+    if (v->verb != FL_REVOCATION_DISABLED && whom->name != NULL) {
+        rv = revoke_certificates(a, whom->name, &row, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
     (void)snprintf(result, sizeof(result), "ok, %zu certificate%s%s%s", *ret_n,
                    *ret_n == 1 ? "" : "s", v->reason[0] != '\0' ? ": " : "", v->reason);
-    return rv == FL_OK ? fl__audit(a, false, v->by, v->what, object, result, v->now_ms, err) : rv;
+    return fl__audit(a, &line, err);
 }
 
+/* Ends the disabling of exactly this name, serial or key. */
+static int revoke_enable(struct fl_authority *a, const struct fl_revoked *whom,
+                         const struct verb *v, size_t *ret_n, struct fl_err *err)
+{
+    char object[3 * FL_IDENTITY_NAME_MAX];
+    char result[64];
+    const struct fl__revocation row = revoke_row(whom, v);
+    const struct fl_audit_line line = {
+        .at_ms = v->now_ms, .who = v->by, .what = v->what, .object = object, .result = result};
+    struct fl__revoked_state before;
+    struct fl_query q;
+    int rv = fl__revoked_by(a, whom, &before, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    object_of(whom, object, sizeof(object));
+    if (before.verb != FL_REVOCATION_DISABLED) {
+        return fl_err_set(err, FL_ENOENT, "'%s' is not disabled%s%s", object,
+                          before.verb != 0 ? ": it was " : "", before.why);
+    }
+    rv = revoke_count(a, whom, v->now_ms, ret_n, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    q = fl_db_query(&a->db, FL__SQL_DROP_REVOCATION);
+    fl__revocation_bind(&q, &row);
+    rv = fl_query_run(&q, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)snprintf(result, sizeof(result), "ok, %zu certificate%s", *ret_n, *ret_n == 1 ? "" : "s");
+    return fl__audit(a, &line, err);
+}
+
+typedef int revoke_step(struct fl_authority *a, const struct fl_revoked *whom, const struct verb *v,
+                        size_t *ret_n, struct fl_err *err);
+
+/* One step in a transaction. */
 static int revoke_with_verb(struct fl_authority *a, const struct fl_revoked *whom,
-                            const struct verb *v, size_t *ret_n, struct fl_err *err)
+                            const struct verb *v, revoke_step *step, size_t *ret_n,
+                            struct fl_err *err)
 {
     size_t n = 0;
     int rv = check_whom(whom, v->reason, err);
 
-    rv = rv == FL_OK ? fl__authority_begin(a, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
-    rv = revoke_apply(a, whom, v, &n, err);
-    rv = fl__authority_end(a, rv, err);
+    rv = fl__authority_begin(a, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__authority_end(a, step(a, whom, v, &n, err), err);
     a->revocations_stale = true;
-    if (rv == FL_OK && ret_n != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (ret_n != NULL) {
         *ret_n = n;
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_authority_revoke(struct fl_authority *authority, const struct fl_revoked *whom,
@@ -207,7 +238,7 @@ int fl_authority_revoke(struct fl_authority *authority, const struct fl_revoked 
 {
     struct verb v = {FL_REVOCATION_REVOKED, fl_verbs[FL_VERB_REVOKE].audit, reason, by, now_ms};
 
-    return revoke_with_verb(authority, whom, &v, ret_n, err);
+    return revoke_with_verb(authority, whom, &v, revoke_apply, ret_n, err);
 }
 
 int fl_authority_evict(struct fl_authority *authority, const struct fl_revoked *whom,
@@ -221,7 +252,7 @@ int fl_authority_evict(struct fl_authority *authority, const struct fl_revoked *
                           "only a name can be evicted, with all its certificates; revoke a single "
                           "serial number or key: flctl revoke");
     }
-    return revoke_with_verb(authority, whom, &v, ret_n, err);
+    return revoke_with_verb(authority, whom, &v, revoke_apply, ret_n, err);
 }
 
 int fl_authority_disable(struct fl_authority *authority, const struct fl_revoked *whom,
@@ -230,56 +261,13 @@ int fl_authority_disable(struct fl_authority *authority, const struct fl_revoked
 {
     struct verb v = {FL_REVOCATION_DISABLED, fl_verbs[FL_VERB_DISABLE].audit, reason, by, now_ms};
 
-    return revoke_with_verb(authority, whom, &v, ret_n, err);
-}
-
-static int revoke_enable(struct fl_authority *a, const struct fl_revoked *whom, const char *by,
-                         int64_t now_ms, size_t *ret_n, struct fl_err *err)
-{
-    struct fl_query q;
-    char object[3 * FL_IDENTITY_NAME_MAX];
-    char why[2 * FL__AUDIT_TEXT];
-    char result[64];
-    size_t len;
-    const void *value = revoke_value_of(whom, &len);
-    int verb = 0;
-    int rv = revoke_state(a, whom, &verb, why, sizeof(why), err);
-
-    object_of(whom, object, sizeof(object));
-    if (rv == FL_OK && verb != FL_REVOCATION_DISABLED) {
-        return fl_err_set(err, FL_ENOENT, "'%s' is not disabled%s%s", object,
-                          verb != 0 ? ": it was " : "", verb != 0 ? why : "");
-    }
-    rv = rv == FL_OK ? revoke_count(a, whom, now_ms, ret_n, err) : rv;
-    if (rv != FL_OK) {
-        return rv;
-    }
-    q = fl_db_query(&a->db, FL__SQL_DROP_REVOCATION);
-    fl_query_u64(&q, (uint64_t)kind_of(whom));
-    fl_query_blob(&q, value, len);
-    fl_query_u64(&q, FL_REVOCATION_DISABLED);
-    rv = fl_query_run(&q, err);
-    (void)snprintf(result, sizeof(result), "ok, %zu certificate%s", *ret_n, *ret_n == 1 ? "" : "s");
-    return rv == FL_OK ? fl__audit(a, false, by, fl_verbs[FL_VERB_ENABLE].audit, object, result,
-                                   now_ms, err)
-                       : rv;
+    return revoke_with_verb(authority, whom, &v, revoke_apply, ret_n, err);
 }
 
 int fl_authority_enable(struct fl_authority *authority, const struct fl_revoked *whom,
                         const char *by, int64_t now_ms, size_t *ret_n, struct fl_err *err)
 {
-    size_t n = 0;
-    int rv = check_whom(whom, "", err);
+    struct verb v = {FL_REVOCATION_DISABLED, fl_verbs[FL_VERB_ENABLE].audit, "", by, now_ms};
 
-    rv = rv == FL_OK ? fl__authority_begin(authority, err) : rv;
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = revoke_enable(authority, whom, by, now_ms, &n, err);
-    rv = fl__authority_end(authority, rv, err);
-    authority->revocations_stale = true;
-    if (rv == FL_OK && ret_n != NULL) {
-        *ret_n = n;
-    }
-    return rv;
+    return revoke_with_verb(authority, whom, &v, revoke_enable, ret_n, err);
 }

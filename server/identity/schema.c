@@ -1,92 +1,44 @@
-/*
- * The schema of identity.db. Times that end in _ms are of our clock, in ms since 1970; those of
- * certificates are seconds.
- */
+/* The schema of identity.db, from the lists of its rows. */
 #include "server/identity/identity_db_impl.h"
+#include "server/identity/identity_rows_impl.h"
 
 static const char schema[] =
     "CREATE TABLE federation ("
-    " one INTEGER PRIMARY KEY CHECK (one = 1),"
-    " name TEXT NOT NULL,"
-    " cleaned_ms INTEGER NOT NULL," /* time of the last deletion of expired rows */
-    " sum INTEGER"
-    ") STRICT;"
-    "CREATE TABLE invitation ("
-    " id INTEGER PRIMARY KEY,"
-    " prefix TEXT NOT NULL UNIQUE,"
-    " hash BLOB NOT NULL," /* SHA-256 of the token */
-    " name TEXT NOT NULL," /* or pattern */
-    " labels BLOB,"        /* keys and values, each with its NUL */
-    " uses INTEGER NOT NULL,"
-    " used INTEGER NOT NULL,"
-    " made_ms INTEGER NOT NULL,"
-    " ends_ms INTEGER NOT NULL,"
-    " withdrawn_ms INTEGER NOT NULL,"
-    " by TEXT NOT NULL,"
-    " sum INTEGER"
-    ") STRICT;"
-    "CREATE INDEX invitation_ends ON invitation (ends_ms);"
-    "CREATE TABLE used (" /* the keys that joined by an invitation, and their certificates */
-    " invitation INTEGER NOT NULL,"
-    " key BLOB NOT NULL,"
-    " name TEXT NOT NULL,"
-    " serial BLOB NOT NULL,"
-    " at_ms INTEGER NOT NULL,"
-    " sum INTEGER,"
-    " UNIQUE (invitation, key)"
-    ") STRICT;"
-    "CREATE TABLE certificate ("
-    " id INTEGER PRIMARY KEY,"
-    " serial BLOB NOT NULL UNIQUE,"
-    " name TEXT NOT NULL,"
-    " role INTEGER NOT NULL,"
-    " key BLOB NOT NULL,"
-    " issued_ms INTEGER NOT NULL,"
-    " not_before INTEGER NOT NULL,"
-    " not_after INTEGER NOT NULL,"
-    " by TEXT NOT NULL,"
-    " der BLOB NOT NULL,"
-    " parent BLOB,"             /* serial of its predecessor */
-    " joined INTEGER NOT NULL," /* 1: by an invitation */
-    " sum INTEGER"
-    ") STRICT;"
-    "CREATE INDEX certificate_name ON certificate (name, issued_ms);"
-    "CREATE INDEX certificate_key ON certificate (key);"
-    "CREATE INDEX certificate_parent ON certificate (parent);"
-    "CREATE INDEX certificate_end ON certificate (not_after);"
-    "CREATE TABLE revocation ("
-    " id INTEGER PRIMARY KEY,"
-    " kind INTEGER NOT NULL," /* enum fl__revocation_kind */
-    " value BLOB NOT NULL,"   /* serial, hash of the key, or name */
-    " verb INTEGER NOT NULL," /* enum fl_revocation_verb */
-    " why TEXT NOT NULL,"
-    " by TEXT NOT NULL,"
-    " at_ms INTEGER NOT NULL,"
-    " ends INTEGER NOT NULL," /* when the target is no longer usable; 0: never */
-    " sum INTEGER,"
-    " UNIQUE (kind, value)"
-    ") STRICT;"
-    "CREATE TABLE audit ("
-    " number INTEGER PRIMARY KEY AUTOINCREMENT,"
-    " at_ms INTEGER NOT NULL,"
-    " who TEXT NOT NULL,"
-    " what TEXT NOT NULL,"
-    " object TEXT NOT NULL,"
-    " result TEXT NOT NULL,"
-    " peer INTEGER NOT NULL," /* 1: a peer can cause it at will */
-    " sum INTEGER"
-    ") STRICT;"
-    "CREATE INDEX audit_peer ON audit (peer, number);"
-    /*
-     * Names that were shown with a certificate of an operator's own PKI, with the latest expiry of
-     * such a certificate (s).
-     */
-    "CREATE TABLE shown ("
-    " id INTEGER PRIMARY KEY,"
-    " name TEXT NOT NULL UNIQUE,"
-    " not_after INTEGER NOT NULL,"
-    " sum INTEGER"
-    ") STRICT;";
+    " one INTEGER PRIMARY KEY CHECK (one = 1), " FL_ROW_CREATE(
+        FL__FEDERATION_ROWS) ") STRICT;"
+                             "CREATE TABLE invitation (" FL_ROW_CREATE(
+                                 FL__INVITATION_ROWS) ", UNIQUE (prefix)) STRICT;"
+                                                      "CREATE INDEX invitation_ends ON invitation "
+                                                      "(ends_ms);"
+                                                      "CREATE TABLE used (" FL_ROW_CREATE(
+                                                          FL__USE_ROWS) ", UNIQUE (invitation, "
+                                                                        "key)) STRICT;"
+                                                                        "CREATE TABLE certificate ("
+                                                                        " id INTEGER PRIMARY "
+                                                                        "KEY, " FL_ROW_CREATE(
+                                                                            FL__CERTIFICATE_ROWS) ", UNIQUE (serial)) STRICT;"
+                                                                                                  "CREATE INDEX certificate_name ON certificate (name, issued_ms);"
+                                                                                                  "CREATE INDEX certificate_key ON certificate (key);"
+                                                                                                  "CREATE INDEX certificate_parent ON certificate (parent);"
+                                                                                                  "CREATE INDEX certificate_end ON certificate (not_after);"
+                                                                                                  "CREATE TABLE revocation ("
+                                                                                                  " id INTEGER PRIMARY KEY, " FL_ROW_CREATE(
+                                                                                                      FL__REVOCATION_ROWS) ", UNIQUE (kind, value)) STRICT;"
+                                                                                                                           "CREATE TABLE audit (" FL_ROW_CREATE(
+                                                                                                                               FL__AUDIT_ROWS) ") STRICT;"
+                                                                                                                                               "CREATE INDEX audit_peer ON audit (peer, number);"
+                                                                                                                                               "CREATE TABLE shown ("
+                                                                                                                                               " id INTEGER PRIMARY KEY, " FL_ROW_CREATE(
+                                                                                                                                                   FL__SHOWN_ROWS) ", UNIQUE (name)) STRICT;";
+
+FL_ROW_TABLE(fl__federation, struct fl__federation, "federation", FL__FEDERATION_ROWS)
+FL_ROW_TABLE(fl__invitation, struct fl__invitation, "invitation", FL__INVITATION_ROWS)
+FL_ROW_TABLE(fl__use, struct fl__use, "used", FL__USE_ROWS)
+FL_ROW_TABLE(fl__certificate, struct fl__certificate, "certificate", FL__CERTIFICATE_ROWS)
+FL_ROW_TABLE(fl__holder, struct fl__holder, "certificate", FL__HOLDER_ROWS)
+FL_ROW_TABLE(fl__revocation, struct fl__revocation, "revocation", FL__REVOCATION_ROWS)
+FL_ROW_TABLE(fl__audit_line, struct fl_audit_line, "audit", FL__AUDIT_ROWS)
+FL_ROW_TABLE(fl__shown, struct fl__shown, "shown", FL__SHOWN_ROWS)
 
 static const char *const statements[] = {
 #define X(name, sql) [FL__SQL_##name] = (sql),

@@ -102,8 +102,9 @@ void rig_invite(struct rig *r, const char *name, uint32_t uses, struct fl_invite
 {
     struct fl_invitation in = {.name = name, .uses = uses};
 
-    ck_assert_msg(fl_authority_invite(r->a, &in, 1, "uid 0 (root)", r->now_ms, keep_line, ret,
-                                      &r->err) == FL_OK,
+    ck_assert_msg(fl_authority_invite(
+                      r->a, &(struct fl_invitations){.list = &in, .n = 1, .by = "uid 0 (root)"},
+                      r->now_ms, keep_line, ret, &r->err) == FL_OK,
                   "%s", r->err.msg);
 }
 
@@ -160,8 +161,8 @@ int rig_renew(struct rig *r, const struct fl_identity *who, const struct fl_key 
 
     request(key, &der);
     fl_joined_done(&r->joined);
-    rv = fl_authority_renew(r->a, who, der.data, der.len, "10.0.0.1:1000", r->now_ms, &r->joined,
-                            &r->err);
+    rv = fl_authority_renew(r->a, who, &(struct fl_der){.data = der.data, .len = der.len},
+                            "10.0.0.1:1000", r->now_ms, &r->joined, &r->err);
     fl_buf_done(&der);
     return rv;
 }

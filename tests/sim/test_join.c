@@ -246,8 +246,8 @@ static int ask_renew(const struct fl_identity *who, const uint8_t *request, size
 
     begin(SERVER);
     fl_joined_done(&server.joined);
-    rv = fl_authority_renew(server.a, who, request, len, "10.0.0.1:1", server.now_ms,
-                            &server.joined, &server.err);
+    rv = fl_authority_renew(server.a, who, &(struct fl_der){.data = request, .len = len},
+                            "10.0.0.1:1", server.now_ms, &server.joined, &server.err);
     *ret_died = end();
     return rv;
 }

@@ -102,8 +102,8 @@ static void renew(struct client *c, const struct fl_client_identity *mine,
     ck_assert_msg(fl_enrolling_renew(c->dir, mine, &e, &r.err) == FL_OK, "%s", r.err.msg);
     request = fl_enrolling_request(e, &len);
     fl_joined_done(&r.joined);
-    ck_assert_msg(fl_authority_renew(r.a, who, request, len, "10.0.0.1:1", r.now_ms, &r.joined,
-                                     &r.err) == FL_OK,
+    ck_assert_msg(fl_authority_renew(r.a, who, &(struct fl_der){.data = request, .len = len},
+                                     "10.0.0.1:1", r.now_ms, &r.joined, &r.err) == FL_OK,
                   "%s", r.err.msg);
     take(e);
     c->renewed++;
@@ -141,9 +141,9 @@ static void come_back(struct client *c)
     ck_assert_int_eq(believes(&mine, "10.77.0.1"), FL_EPERM); /* of a root that it never heard of */
     who = mine.who;
     fl_joined_done(&r.joined);
-    ck_assert_int_eq(
-        fl_authority_renew(r.a, &who, NULL, 0, "10.0.0.1:1", r.now_ms, &r.joined, &r.err),
-        FL_EPERM);
+    ck_assert_int_eq(fl_authority_renew(r.a, &who, &(struct fl_der){.data = NULL}, "10.0.0.1:1",
+                                        r.now_ms, &r.joined, &r.err),
+                     FL_EPERM);
     rig_says(&r, "flctl invite edge-1");
     fl_client_identity_done(&mine);
     join(c);
@@ -257,8 +257,8 @@ START_TEST(a_server_whose_clock_is_years_off_says_both_times_and_gives_nobody_a_
 
     load(&clients[2], &mine);
     r.now_ms -= 3 * 365 * RIG_DAY_MS;
-    ck_assert_int_eq(fl_authority_renew(r.a, &mine.who, NULL, 0, "10.0.0.1:1", r.now_ms, &r.joined,
-                                        &r.err) == FL_OK,
+    ck_assert_int_eq(fl_authority_renew(r.a, &mine.who, &(struct fl_der){.data = NULL},
+                                        "10.0.0.1:1", r.now_ms, &r.joined, &r.err) == FL_OK,
                      0);
     rig_close(&r);
     ck_assert_int_ne(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_OK);

@@ -302,9 +302,11 @@ static void invite(struct fl_authority *authority, void *arg)
     struct fl_invitation in = {.name = "edge-001", .uses = 1};
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_authority_invite(authority, &in, 1, "uid 0 (root)",
-                                      (int64_t)fl_clock_wall_ms(), keep_line, arg, &err) == FL_OK,
-                  "%s", err.msg);
+    ck_assert_msg(
+        fl_authority_invite(authority,
+                            &(struct fl_invitations){.list = &in, .n = 1, .by = "uid 0 (root)"},
+                            (int64_t)fl_clock_wall_ms(), keep_line, arg, &err) == FL_OK,
+        "%s", err.msg);
 }
 
 static void frame(struct fl_buf *message, struct fl_buf *body)

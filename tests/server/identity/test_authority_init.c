@@ -585,13 +585,17 @@ START_TEST(an_invitation_ends_with_the_pin_that_it_names)
     int64_t ends = 0;
 
     rig_init(&r);
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, ends_at, &ends, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a,
+                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
+                                         r.now_ms, ends_at, &ends, &r.err),
                      FL_OK);
     ck_assert_int_eq(ends, r.now_ms + 200 * RIG_DAY_MS);
     ck_assert_int_eq(fl_authority_renew_root(&r.conf, r.now_ms, &r.err), FL_OK);
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     in.name = "edge-002";
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, ends_at, &ends, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a,
+                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
+                                         r.now_ms, ends_at, &ends, &r.err),
                      FL_OK);
     ck_assert_int_eq(ends, r.now_ms + 90 * RIG_DAY_MS);
 }

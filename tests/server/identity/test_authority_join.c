@@ -410,12 +410,16 @@ START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
     }
     list_of[N - 1].name = "-edge";
     ck_assert_int_eq(
-        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &ranks, &r.err),
+        fl_authority_invite(r.a,
+                            &(struct fl_invitations){.list = list_of, .n = N, .by = "uid 0 (root)"},
+                            r.now_ms, count_line, &ranks, &r.err),
         FL_EINVAL);
     list_of[N - 1].name = "not a name";
     lines = audit()->n;
     ck_assert_int_eq(
-        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &ranks, &r.err),
+        fl_authority_invite(r.a,
+                            &(struct fl_invitations){.list = list_of, .n = N, .by = "uid 0 (root)"},
+                            r.now_ms, count_line, &ranks, &r.err),
         FL_EINVAL);
     rig_says(&r, "number 10000 of 10000, no invitation was created");
     rig_says(&r, "'not a name'");
@@ -423,7 +427,9 @@ START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
     ck_assert_uint_eq(audit()->n, lines);
     list_of[N - 1].name = names[N - 1];
     ck_assert_int_eq(
-        fl_authority_invite(r.a, list_of, N, "uid 0 (root)", r.now_ms, count_line, &ranks, &r.err),
+        fl_authority_invite(r.a,
+                            &(struct fl_invitations){.list = list_of, .n = N, .by = "uid 0 (root)"},
+                            r.now_ms, count_line, &ranks, &r.err),
         FL_OK);
     ck_assert_uint_eq(ranks.n, N);
     ck_assert_uint_eq(audit()->n, lines + N);
@@ -462,7 +468,9 @@ START_TEST(invitations_are_listed_by_state_and_hand_on_their_labels)
     struct ranks ranks = {0};
     char text[2000] = "";
 
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &ranks, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a,
+                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
+                                         r.now_ms, count_line, &ranks, &r.err),
                      FL_OK);
     ck_assert_int_eq(rig_join(&r, &ranks.last, key, "edge-1", NULL), FL_OK);
     ck_assert_uint_eq(r.joined.n_labels, 1);
@@ -492,14 +500,20 @@ START_TEST(an_invitation_that_makes_no_sense_is_refused)
     struct fl_invitation in = {.name = "edge-1", .uses = 2};
     struct ranks ranks = {0};
 
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &ranks, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a,
+                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
+                                         r.now_ms, count_line, &ranks, &r.err),
                      FL_EINVAL);
     rig_says(&r, "has one use");
     in = (struct fl_invitation){.name = "../etc"};
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &ranks, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a,
+                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
+                                         r.now_ms, count_line, &ranks, &r.err),
                      FL_EINVAL);
     in = (struct fl_invitation){.name = "a", .valid_ms = INT64_MAX};
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, count_line, &ranks, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a,
+                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
+                                         r.now_ms, count_line, &ranks, &r.err),
                      FL_EINVAL);
     rig_says(&r, "a year at most");
 }
@@ -607,8 +621,13 @@ static int issue_admin(const char *name, const struct fl_key *with)
     fl_buf_init(&der, FL_CSR_MAX);
     ck_assert_int_eq(fl_csr_make(with, name, &der), FL_OK);
     fl_joined_done(&r.joined);
-    rv = fl_authority_issue_admin(r.a, name, der.data, der.len, 30 * RIG_DAY_MS, "uid 0 (root)",
-                                  r.now_ms, &r.joined, &r.err);
+    rv = fl_authority_issue_admin(
+        r.a,
+        &(struct fl_admin_wanted){.name = name,
+                                  .request = {.data = der.data, .len = der.len},
+                                  .valid_ms = 30 * RIG_DAY_MS,
+                                  .by = "uid 0 (root)"},
+        r.now_ms, &r.joined, &r.err);
     fl_buf_done(&der);
     return rv;
 }
@@ -654,8 +673,13 @@ START_TEST(an_admin_is_one_by_his_certificate)
 
     fl_buf_init(&der, FL_CSR_MAX);
     ck_assert_int_eq(fl_csr_make(key, "jane", &der), FL_OK);
-    ck_assert_int_eq(fl_authority_issue_admin(r.a, "jane", der.data, der.len, 86400 * 1000,
-                                              "uid 0 (root)", r.now_ms, &r.joined, &r.err),
+    ck_assert_int_eq(fl_authority_issue_admin(
+                         r.a,
+                         &(struct fl_admin_wanted){.name = "jane",
+                                                   .request = {.data = der.data, .len = der.len},
+                                                   .valid_ms = 86400 * 1000,
+                                                   .by = "uid 0 (root)"},
+                         r.now_ms, &r.joined, &r.err),
                      FL_OK);
     who = rig_who(&r);
     ck_assert_int_eq(who.role, FL_ROLE_ADMIN);

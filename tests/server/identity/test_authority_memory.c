@@ -87,7 +87,8 @@ static int invite(void)
     struct fl_wire_pair labels[] = {{(char *)(uintptr_t) "site", (char *)(uintptr_t) "kiel"}};
     struct fl_invitation in = {.name = "*", .uses = 2, .labels = labels, .n_labels = 1};
 
-    return fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, ignore, NULL, &r.err);
+    return fl_authority_invite(r.a, &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
+                               r.now_ms, ignore, NULL, &r.err);
 }
 
 static int join(void)
@@ -105,8 +106,8 @@ static int join(void)
 static int renew(void)
 {
     fl_joined_done(&r.joined);
-    return fl_authority_renew(r.a, &who, second.data, second.len, "10.0.0.1:1000", r.now_ms,
-                              &r.joined, &r.err);
+    return fl_authority_renew(r.a, &who, &(struct fl_der){.data = second.data, .len = second.len},
+                              "10.0.0.1:1000", r.now_ms, &r.joined, &r.err);
 }
 
 static int revocations(void)

@@ -77,7 +77,9 @@ START_TEST(a_name_that_is_revoked_is_out_for_good_with_all_its_keys)
     ck_assert_ptr_nonnull(strstr(why, "'edge-001' was revoked at 2026-11-22"));
     ck_assert_ptr_nonnull(strstr(why, "by uid 0 (root): stolen"));
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_EPERM);
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, nothing, NULL, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a,
+                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
+                                         r.now_ms, nothing, NULL, &r.err),
                      FL_EPERM);
     rig_says(&r, "permanent");
     /* A pattern does not help, nor does one of its keys under another name. */
@@ -198,7 +200,9 @@ START_TEST(a_name_of_an_own_pki_is_kept_out_by_its_name)
     ck_assert(!rig_revoked(&r, &theirs, NULL, 0));
     ck_assert_uint_eq(revoke_by(fl_authority_disable, &whom), 0);
     ck_assert(rig_revoked(&r, &theirs, NULL, 0));
-    ck_assert_int_eq(fl_authority_invite(r.a, &in, 1, "ops", r.now_ms, nothing, NULL, &r.err),
+    ck_assert_int_eq(fl_authority_invite(r.a,
+                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
+                                         r.now_ms, nothing, NULL, &r.err),
                      FL_ESTATE);
     rig_says(&r, "own PKI");
 }
