@@ -64,14 +64,17 @@ static int aggregation_open_reader(const struct pass *a, const char *client,
 {
     const struct fl_federation *f = a->f;
     const struct fl_aggregation *job = a->job;
-    int rv = FL_ENOENT;
 
     if (f->uploads != NULL) {
-        rv = fl_uploads_open(f->uploads, job->round, job->attempt, client, f->layout, ret, a->err);
+        int rv =
+            fl_uploads_open(f->uploads, job->round, job->attempt, client, f->layout, ret, a->err);
+
+        if (rv != FL_ENOENT) {
+            return rv;
+        }
     }
-    return rv == FL_ENOENT ? fl_spool_reader_open(f->state_dir, job->round, job->attempt, client,
-                                                  f->layout, ret, a->err)
-                           : rv;
+    return fl_spool_reader_open(f->state_dir, job->round, job->attempt, client, f->layout, ret,
+                                a->err);
 }
 
 static int open_readers(struct pass *a)
@@ -154,10 +157,13 @@ static int aggregation_open_personal_models(struct pass *a)
                                    fl_federation_floats(a->f) * sizeof(float), &a->personal_models,
                                    a->err);
     free(names);
-    if (rv == FL_OK && a->f->scratch) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (a->f->scratch) {
         fl_personal_models_scratch(a->personal_models);
     }
-    return rv;
+    return FL_OK;
 }
 
 /* --- the checkpoint --- */
@@ -241,39 +247,54 @@ static int aggregation_make(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
     bool mixes = a->f->strategy->aggregate->mixes;
+    struct fl_personal_models_writer *w;
     int rv = fl_model_state_new(a->f, &job->next.model);
 
-    job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
-    rv = rv == FL_OK && job->distance == NULL ? FL_ENOMEM : rv;
-    if (rv == FL_OK) {
-        map_payloads(a);
-        rv = open_readers(a);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && mixes) {
+    job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
+    if (job->distance == NULL) {
+        return FL_ENOMEM;
+    }
+    map_payloads(a);
+    rv = open_readers(a);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (mixes) {
         rv = aggregation_open_personal_models(a);
-    } else if (rv == FL_OK && a->f->store != NULL) {
+        if (rv != FL_OK) {
+            return rv;
+        }
+    } else if (a->f->store != NULL) {
         /* With personal models the checkpoint needs their seal, which is not known yet. */
         begin_draft(a);
     }
-    if (rv == FL_OK) {
-        rv = run_aggregation(a);
+    rv = run_aggregation(a);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && fl_norms_round(job->round)) {
+    if (fl_norms_round(job->round)) {
         rv = fl_norms_apart(a->f->layout, a->readers, job->n_parts,
                             fl_blob_floats(job->next.model.theta), &job->norms_apart);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && mixes) {
-        struct fl_personal_models_writer *w = a->personal_models;
-
-        a->personal_models = NULL;
-        rv = fl_personal_models_publish(w, a->err);
+    if (!mixes) {
+        return FL_OK;
     }
-    if (rv == FL_OK && mixes) { /* Opened here, where a lack of descriptors is merely retried. */
-        rv = fl_personal_models_open(a->f->state_dir, job->round,
-                                     fl_federation_floats(a->f) * sizeof(float),
-                                     &job->next.personal_models, a->err);
+    w = a->personal_models;
+    a->personal_models = NULL;
+    rv = fl_personal_models_publish(w, a->err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    /* Opened here, where a lack of descriptors is merely retried. */
+    return fl_personal_models_open(a->f->state_dir, job->round,
+                                   fl_federation_floats(a->f) * sizeof(float),
+                                   &job->next.personal_models, a->err);
 }
 
 int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggregation *aggregation,

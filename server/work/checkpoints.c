@@ -38,30 +38,39 @@ static int checkpoints_collect(const struct fl_federation *federation, uint64_t 
     size_t n = 0;
     int rv = fl_models_list(federation->state_dir, &rounds, &n, err);
 
-    if (rv == FL_OK) {
-        l.list = calloc(n + 1, sizeof(*l.list));
-        rv = l.list != NULL ? FL_OK : FL_ENOMEM;
+    if (rv != FL_OK) {
+        return rv;
     }
-    while (rv == FL_OK && n-- > 0) {
+    l.list = calloc(n + 1, sizeof(*l.list));
+    if (l.list == NULL) {
+        rv = FL_ENOMEM;
+        goto fail;
+    }
+    while (n-- > 0) {
         struct fl_round_rec rec = {.accuracy = -1.0};
 
         if (rounds[n] > committed) {
             continue; /* Its round is not committed. */
         }
         rv = fl_store_round(federation->store, rounds[n], &rec, err);
-        rv = rv == FL_ENOENT ? FL_OK : rv; /* The first model has no record. */
+        if (rv != FL_OK && rv != FL_ENOENT) { /* The first model has no record. */
+            goto fail;
+        }
         l.list[l.n++] = (struct fl_checkpoint){
             .round = rounds[n], .made_ms = rec.ended_ms, .accuracy = rec.accuracy};
     }
-    free(rounds);
-    rv = rv == FL_OK ? fl_store_pins(federation->store, mark_held, &l, err) : rv;
+    rv = fl_store_pins(federation->store, mark_held, &l, err);
     if (rv != FL_OK) {
-        free(l.list);
-        return rv;
+        goto fail;
     }
+    free(rounds);
     fl_retain(&federation->retention, wall_ms, l.list, l.n);
     *ret = l;
     return FL_OK;
+fail:
+    free(rounds);
+    free(l.list);
+    return rv;
 }
 
 int fl_checkpoints_prune(const struct fl_federation *federation, uint64_t committed,
@@ -78,15 +87,18 @@ int fl_checkpoints_prune(const struct fl_federation *federation, uint64_t commit
         return rv;
     }
     stay = calloc(l.n + 1, sizeof(*stay));
-    for (i = 0; stay != NULL && i < l.n; i++) {
+    if (stay == NULL) {
+        free(l.list);
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < l.n; i++) {
         if (l.list[i].reasons != 0) {
             stay[n++] = l.list[i].round;
         }
     }
     tag.held = stay;
     tag.n_held = n;
-    rv = stay != NULL ? fl_models_prune(federation->state_dir, &tag, committed, 1, 0, err)
-                      : FL_ENOMEM;
+    rv = fl_models_prune(federation->state_dir, &tag, committed, 1, 0, err);
     free(stay);
     free(l.list);
     return rv;
@@ -141,7 +153,10 @@ static int each_abandoned(const struct fl_federation *federation, fl_checkpoints
     size_t i;
     int rv = fl_models_abandoned(federation->state_dir, &list, &n, err);
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < n; i++) {
         const struct fl_checkpoint c = {.round = list[i].round, .accuracy = -1.0};
         char why[160];
 
@@ -149,6 +164,9 @@ static int each_abandoned(const struct fl_federation *federation, fl_checkpoints
                        "abandoned: models/round-%06llu.safetensors.line-%llu, until released",
                        (unsigned long long)list[i].round, (unsigned long long)list[i].line);
         rv = cb(ctx, &c, why);
+        if (rv != FL_OK) {
+            break;
+        }
     }
     free(list);
     return rv;
@@ -164,18 +182,26 @@ int fl_checkpoints_each(const struct fl_federation *federation, uint64_t wall_ms
     if (rv != FL_OK) {
         return rv;
     }
-    for (i = 0; rv == FL_OK && i < l.n; i++) {
+    for (i = 0; i < l.n; i++) {
         char why[512];
         struct naming naming = {l.list[i].round, why, sizeof(why)};
         const char *text = checkpoint_reasons(&l.list[i], why, sizeof(why));
 
         if (l.list[i].held) {
             rv = fl_store_pins(federation->store, add_reason, &naming, err);
+            if (rv != FL_OK) {
+                goto done;
+            }
         }
-        rv = rv == FL_OK ? cb(ctx, &l.list[i], text) : rv;
+        rv = cb(ctx, &l.list[i], text);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
+    rv = each_abandoned(federation, cb, ctx, err);
+done:
     free(l.list);
-    return rv == FL_OK ? each_abandoned(federation, cb, ctx, err) : rv;
+    return rv;
 }
 
 int fl_checkpoints_pin(const struct fl_federation *federation, uint64_t round, uint64_t wall_ms,
@@ -186,17 +212,19 @@ int fl_checkpoints_pin(const struct fl_federation *federation, uint64_t round, u
     size_t i = 0;
     int rv = fl_models_list(federation->state_dir, &rounds, &n, err);
 
-    while (rv == FL_OK && i < n && rounds[i] != round) {
-        i++;
-    }
-    free(rounds);
     if (rv != FL_OK) {
         return rv;
     }
-    return i < n ? fl_store_pin(federation->store, round, "by the operator", wall_ms, err)
-                 : fl_err_set(err, FL_ENOENT,
-                              "round %llu has no checkpoint; 'flctl checkpoints' lists them",
-                              (unsigned long long)round);
+    while (i < n && rounds[i] != round) {
+        i++;
+    }
+    free(rounds);
+    if (i == n) {
+        return fl_err_set(err, FL_ENOENT,
+                          "round %llu has no checkpoint; 'flctl checkpoints' lists them",
+                          (unsigned long long)round);
+    }
+    return fl_store_pin(federation->store, round, "by the operator", wall_ms, err);
 }
 
 int fl_checkpoints_unpin(const struct fl_federation *federation, uint64_t round, struct fl_err *err)
@@ -223,10 +251,11 @@ int fl_checkpoints_read(const struct fl_federation *federation, uint64_t round,
     struct fl_models_found found;
     int rv = fl_blob_create(fl_federation_floats(federation) * sizeof(float), &blob);
 
-    if (rv == FL_OK) {
-        rv = fl_models_load(federation->state_dir, round, &tag, federation->layout,
-                            fl_blob_fill_floats(blob), NULL, NULL, 0, &found, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_models_load(federation->state_dir, round, &tag, federation->layout,
+                        fl_blob_fill_floats(blob), NULL, NULL, 0, &found, err);
     if (rv != FL_OK) {
         fl_blob_unref(blob);
         return rv;

@@ -86,11 +86,17 @@ static void commit_prune(const struct fl_federation *f, uint64_t round, uint64_t
     struct fl_err err = {0};
     int rv = fl_checkpoints_prune(f, round, wall_ms, &err);
 
-    rv = rv == FL_OK ? fl_checkpoints_prune_personal_models(f, round, &err) : rv;
     if (rv != FL_OK) {
-        fl_log(f->log, FL_LOG_WARNING, "server",
-               "old checkpoints could not be removed, ignoring: %s", fl_err_text(&err, rv));
+        goto fail;
     }
+    rv = fl_checkpoints_prune_personal_models(f, round, &err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return;
+fail:
+    fl_log(f->log, FL_LOG_WARNING, "server", "old checkpoints could not be removed, ignoring: %s",
+           fl_err_text(&err, rv));
 }
 
 int fl_commit_run(const struct fl_federation *federation, const struct fl_commit *commit,
@@ -99,17 +105,20 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
     uint64_t round = commit->record->round;
     int rv = commit_save_checkpoint(federation, commit->progress, round, err);
 
-    if (rv == FL_OK) {
-        rv = fl_store_put_epoch(federation->store, commit->epoch, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_store_commit(federation->store, commit->record, commit->clients, commit->n_clients,
-                             err);
+    rv = fl_store_put_epoch(federation->store, commit->epoch, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        commit_prune(federation, round, commit->wall_ms);
+    rv =
+        fl_store_commit(federation->store, commit->record, commit->clients, commit->n_clients, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    commit_prune(federation, round, commit->wall_ms);
+    return FL_OK;
 }
 
 void fl_progress_committed(struct fl_progress *progress, const struct fl_round_rec *record)

@@ -50,16 +50,20 @@ static int start_program(struct fl_evaluator *e, const struct fl_evaluator_progr
                                         .n_layers = conf->net->n_layers};
     int rv = fl_persistent_create(&resident, &e->program, err);
 
-    if (rv == FL_OK) {
-        rv = fl_persistent_start(e->program, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && !fl_persistent_can(e->program, FL_PERSISTENT_EVALUATE)) {
-        rv = fl_err_set(err, FL_EUNIMPL,
-                        "'%.100s' cannot evaluate: its `ready` has no \"evaluate\" in `can` "
-                        "(docs/trainers.md)",
-                        conf->argv[0]);
+    rv = fl_persistent_start(e->program, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_persistent_describe(e->program, &model, conf->start_limit_ms, err) : rv;
+    if (!fl_persistent_can(e->program, FL_PERSISTENT_EVALUATE)) {
+        return fl_err_set(err, FL_EUNIMPL,
+                          "'%.100s' cannot evaluate: its `ready` has no \"evaluate\" in `can` "
+                          "(docs/trainers.md)",
+                          conf->argv[0]);
+    }
+    return fl_persistent_describe(e->program, &model, conf->start_limit_ms, err);
 }
 
 int fl_evaluator_program(const struct fl_evaluator_program *conf, struct fl_evaluator **ret,

@@ -31,20 +31,25 @@ static int go_back(const struct opening *o, uint64_t round, struct fl_err *err)
                                   .wall_ms = o->how->wall_ms};
     int rv = fl_store_rewind(o->f->store, round, &why, err);
 
-    if (rv == FL_OK && why.keep_anew) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (why.keep_anew) {
         fl_log(o->f->log, FL_LOG_WARNING, "server",
                "solver '%s': the state of server and clients is reset, since client state is up to "
                "%llu rounds newer",
                s->solver->policy.name, (unsigned long long)(o->resume->committed - round));
     }
-    if (rv == FL_OK) {
-        rv = fl_store_generation(o->f->store, &o->f->line, err);
+    rv = fl_store_generation(o->f->store, &o->f->line, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        fl_store_resume_done(o->resume);
-        rv = fl_store_load(o->f->store, o->resume, err);
+    fl_store_resume_done(o->resume);
+    rv = fl_store_load(o->f->store, o->resume, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_store_totals(o->f->store, &o->progress->totals, err) : rv;
+    return fl_store_totals(o->f->store, &o->progress->totals, err);
 }
 
 /* The search for a checkpoint. */
@@ -70,10 +75,44 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     rv = fl_models_load(o->f->state_dir, round, &s->tag, o->f->layout,
                         fl_blob_fill_floats(o->progress->committed.model.theta), state,
                         o->f->state_names, o->f->n_state, &found, err);
-    rv = rv == FL_OK ? fl_judge_checkpoint(o->f, round, &found, anew, err) : rv;
-    return rv == FL_OK ? fl_judge_personal_models(o->f, round, &found,
-                                                  &o->progress->committed.personal_models, err)
-                       : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_judge_checkpoint(o->f, round, &found, anew, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_judge_personal_models(o->f, round, &found, &o->progress->committed.personal_models,
+                                    err);
+}
+
+/* `*ret_known`: it has a record; otherwise nothing is loaded. */
+static int try_round(const struct search *s, uint64_t round, bool *ret_known, struct fl_err *err)
+{
+    int rv = fl_store_has_round(s->o->f->store, round, ret_known, err);
+
+    if (rv != FL_OK || !*ret_known) {
+        return rv;
+    }
+    return load_round(s, round, err);
+}
+
+/* FL_OK: the error `rv` of try_round() allows an older checkpoint. */
+static int skip_round(const struct search *s, uint64_t round, int rv, struct fl_err *err)
+{
+    if (rv == FL_EVERSION) {
+        return rv;
+    }
+    if (rv != FL_ENOENT && !fl_models_is_bad(rv)) {
+        return fl_err_wrap(
+            err, rv, "checkpoint of round %llu: could not be read, leaving it unchanged%s",
+            (unsigned long long)round,
+            rv == FL_EIO ? " ('fl-serverd --recover CONFIG' resumes without it)" : "");
+    }
+    fl_log(s->o->f->log, FL_LOG_WARNING, "server",
+           "checkpoint of round %llu: skipped as unusable: %s", (unsigned long long)round,
+           fl_err_text(err, rv));
+    return FL_OK;
 }
 
 /*
@@ -84,35 +123,26 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
  */
 static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
 {
-    const struct opening *o = s->o;
-    uint64_t last = o->resume->committed;
     size_t i;
 
     for (i = 0; i < s->n; i++) {
         bool known = false;
-        int rv = FL_OK;
+        int rv;
 
-        if (s->rounds[i] <= last) {
-            rv = fl_store_has_round(o->f->store, s->rounds[i], &known, err);
+        if (s->rounds[i] > s->o->resume->committed) {
+            continue;
         }
-        rv = rv == FL_OK && known ? load_round(s, s->rounds[i], err) : rv;
-        if (rv == FL_OK && known) {
+        rv = try_round(s, s->rounds[i], &known, err);
+        if (rv != FL_OK) {
+            rv = skip_round(s, s->rounds[i], rv, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            continue;
+        }
+        if (known) {
             *ret = s->rounds[i];
             return FL_OK;
-        }
-        if (rv == FL_EVERSION) {
-            return rv;
-        }
-        if (rv != FL_OK && rv != FL_ENOENT && !fl_models_is_bad(rv)) {
-            return fl_err_wrap(
-                err, rv, "checkpoint of round %llu: could not be read, leaving it unchanged%s",
-                (unsigned long long)s->rounds[i],
-                rv == FL_EIO ? " ('fl-serverd --recover CONFIG' resumes without it)" : "");
-        }
-        if (rv != FL_OK) {
-            fl_log(o->f->log, FL_LOG_WARNING, "server",
-                   "checkpoint of round %llu: skipped as unusable: %s",
-                   (unsigned long long)s->rounds[i], fl_err_text(err, rv));
         }
     }
     return FL_ENOENT;
@@ -121,18 +151,25 @@ static int find_pair(const struct search *s, uint64_t *ret, struct fl_err *err)
 /* Quarantines bad checkpoints, which would be overwritten when their rounds are run again. */
 static int opening_quarantine(const struct search *s, uint64_t after, struct fl_err *err)
 {
+    const char *dir = s->o->f->state_dir;
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < s->n; i++) {
-        if (s->rounds[i] > after && s->rounds[i] <= s->o->resume->committed) {
-            rv = fl_models_quarantine(s->o->f->state_dir, s->rounds[i], err);
-            if (rv == FL_OK) {
-                rv = fl_personal_models_quarantine(s->o->f->state_dir, s->rounds[i], err);
-            }
+    for (i = 0; i < s->n; i++) {
+        int rv;
+
+        if (s->rounds[i] <= after || s->rounds[i] > s->o->resume->committed) {
+            continue;
+        }
+        rv = fl_models_quarantine(dir, s->rounds[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_personal_models_quarantine(dir, s->rounds[i], err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int no_pair(const struct search *s, struct fl_err *err)
@@ -151,6 +188,25 @@ static int no_pair(const struct search *s, struct fl_err *err)
         dir, (unsigned long long)s->o->resume->committed, newest);
 }
 
+/* FL_ENOENT, or an error: the first model can be created again; what was started with it cannot. */
+static int start_over(const struct search *s, struct fl_err *err)
+{
+    int rv;
+
+    if (s->n == 0) {
+        return FL_ENOENT;
+    }
+    rv = fl_models_quarantine(s->o->f->state_dir, 0, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = go_back(s->o, 0, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return FL_ENOENT;
+}
+
 /* FL_ENOENT: there is none yet, and none is needed. */
 static int use_pair(const struct search *s, struct fl_err *err)
 {
@@ -162,29 +218,31 @@ static int use_pair(const struct search *s, struct fl_err *err)
     if (rv == FL_ENOENT && (last > 0 || (s->n > 0 && s->rounds[0] > 1))) {
         return no_pair(s, err);
     }
-    /* The first model can be created again; what was started with it cannot. */
     if (rv == FL_ENOENT) {
-        int code = s->n > 0 ? fl_models_quarantine(o->f->state_dir, 0, err) : FL_OK;
-
-        code = code == FL_OK && s->n > 0 ? go_back(o, 0, err) : code;
-        return code == FL_OK ? FL_ENOENT : code;
+        return start_over(s, err);
     }
-    if (rv == FL_OK && s->rounds[0] > last + 1) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (s->rounds[0] > last + 1) {
         fl_log(o->f->log, FL_LOG_WARNING, "server",
                "checkpoints exist up to round %llu, but the state database ends at round %llu: was "
                "it replaced by an older copy? Running these rounds again; 'fl-serverd --recover "
                "CONFIG' resumes from the newest checkpoint instead",
                (unsigned long long)s->rounds[0], (unsigned long long)last);
     }
-    if (rv != FL_OK || round == last) {
-        return rv;
+    if (round == last) {
+        return FL_OK;
     }
     fl_log(o->f->log, FL_LOG_WARNING, "server",
            "resuming from round %llu, the newest with a record and a good checkpoint: running "
            "rounds up to %llu again",
            (unsigned long long)round, (unsigned long long)last);
     rv = opening_quarantine(s, round, err);
-    return rv == FL_OK ? go_back(o, round, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return go_back(o, round, err);
 }
 
 static int load_checkpoint(const struct opening *o, struct fl_err *err)
@@ -192,7 +250,10 @@ static int load_checkpoint(const struct opening *o, struct fl_err *err)
     struct search s = {.o = o, .tag = fl_federation_tag(o->f)};
     int rv = fl_models_list(o->f->state_dir, &s.rounds, &s.n, err);
 
-    rv = rv == FL_OK ? use_pair(&s, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = use_pair(&s, err);
     free(s.rounds);
     return rv;
 }
@@ -249,12 +310,13 @@ static int opening_enter(const struct opening *o, struct fl_err *err)
     struct fl_store_entered entered;
     int rv = fl_store_enter(o->f->store, o->how->settings, o->how->wall_ms, &entered, err);
 
-    if (rv == FL_OK) {
-        o->f->line = entered.line;
-        opening_log_changes(o->f->log, &entered);
-        fl_store_entered_done(&entered);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    o->f->line = entered.line;
+    opening_log_changes(o->f->log, &entered);
+    fl_store_entered_done(&entered);
+    return FL_OK;
 }
 
 static int open_records(const struct opening *o, struct fl_err *err)
@@ -264,22 +326,30 @@ static int open_records(const struct opening *o, struct fl_err *err)
         fl_store_open(f->state_dir, o->how->name, f->layout, o->how->durability, &f->store, err);
 
     f->scratch = o->how->durability == FL_DURABLE_SCRATCH;
-    if (rv == FL_OK) {
-        rv = fl_restored_carry_out(f, o->how->wall_ms, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_rollback_carry_out(f, o->how->wall_ms, err);
+    rv = fl_restored_carry_out(f, o->how->wall_ms, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = opening_enter(o, err);
+    rv = fl_rollback_carry_out(f, o->how->wall_ms, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_store_load(f->store, o->resume, err);
+    rv = opening_enter(o, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_store_clean_spool(f->state_dir, o->resume, err);
+    rv = fl_store_load(f->store, o->resume, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_store_totals(f->store, &o->progress->totals, err) : rv;
+    rv = fl_store_clean_spool(f->state_dir, o->resume, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_store_totals(f->store, &o->progress->totals, err);
 }
 
 static int make_first(const struct opening *o, struct fl_err *err)
@@ -288,9 +358,10 @@ static int make_first(const struct opening *o, struct fl_err *err)
     float *theta = fl_blob_fill_floats(o->progress->committed.model.theta);
     int rv = o->how->first_model(o->how->ctx, theta, err);
 
-    return rv == FL_OK ? fl_models_save(o->f->state_dir, 0, &tag, o->f->layout, theta, NULL, NULL,
-                                        0, true, err)
-                       : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_models_save(o->f->state_dir, 0, &tag, o->f->layout, theta, NULL, NULL, 0, true, err);
 }
 
 static int opening_open_model(const struct opening *o, struct fl_err *err)
@@ -302,12 +373,17 @@ static int opening_open_model(const struct opening *o, struct fl_err *err)
     size_t i;
     int rv = fl_model_state_new(f, &committed->model);
 
-    for (i = 0; rv == FL_OK && i < f->n_state; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < f->n_state; i++) {
         (void)memset(fl_blob_fill(committed->model.state[i]), 0,
                      fl_blob_len(committed->model.state[i]));
     }
-    rv = rv == FL_OK ? load_checkpoint(o, err) : rv;
-    rv = rv == FL_ENOENT ? make_first(o, err) : rv;
+    rv = load_checkpoint(o, err);
+    if (rv == FL_ENOENT) {
+        rv = make_first(o, err);
+    }
     if (rv != FL_OK) {
         return rv;
     }
@@ -316,9 +392,11 @@ static int opening_open_model(const struct opening *o, struct fl_err *err)
     tag = fl_federation_tag(f);
     /* Removes temporary files. */
     rv = fl_models_prune(f->state_dir, &tag, last, UINT32_MAX, 0, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     /* Removes personal models of a round that was aggregated but not committed. */
-    rv = rv == FL_OK ? fl_checkpoints_prune_personal_models(f, last, err) : rv;
-    return rv;
+    return fl_checkpoints_prune_personal_models(f, last, err);
 }
 
 int fl_opening_run(struct fl_federation *federation, const struct fl_opening *opening,
@@ -329,8 +407,14 @@ int fl_opening_run(struct fl_federation *federation, const struct fl_opening *op
 
     fl_federation_name_states(federation);
     rv = open_records(&o, err);
-    rv = rv == FL_OK ? opening_open_model(&o, err) : rv;
-    return rv == FL_OK ? fl_collection_open(federation, &ret->collection, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = opening_open_model(&o, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_collection_open(federation, &ret->collection, err);
 }
 
 int fl_opening_draw(const struct fl_net_spec *spec, uint64_t seed, float *theta, struct fl_err *err)
@@ -339,13 +423,14 @@ int fl_opening_draw(const struct fl_net_spec *spec, uint64_t seed, float *theta,
     struct fl_rng rng;
     int rv = fl_net_create(spec, 1, &net, err);
 
-    if (rv == FL_OK) {
-        fl_rng_key(&rng, seed, FL_RNG_INIT, 0, 0);
-        fl_net_init(net, &rng);
-        fl_net_get(net, theta);
-        fl_net_free(net);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_rng_key(&rng, seed, FL_RNG_INIT, 0, 0);
+    fl_net_init(net, &rng);
+    fl_net_get(net, theta);
+    fl_net_free(net);
+    return FL_OK;
 }
 
 int fl_opening_rebuild(struct fl_federation *federation, const char *name,

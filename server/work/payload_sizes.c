@@ -61,13 +61,16 @@ int fl_sent_parts(const struct fl_layout *layout, const struct fl_strategy *stra
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     rv = sections_fill(parts, strategy, header, err);
-    if (rv == FL_OK) {
-        rv = fl_spool_check(layout, grant, &form, parts, header->n_parts, err);
-    }
     if (rv != FL_OK) {
-        free(parts);
-        return rv;
+        goto fail;
+    }
+    rv = fl_spool_check(layout, grant, &form, parts, header->n_parts, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = parts;
     return FL_OK;
+fail:
+    free(parts);
+    return rv;
 }

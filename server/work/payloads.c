@@ -47,12 +47,13 @@ static int payload_describe_state(const struct opening *o, size_t i, struct fl_b
         return FL_OK;
     }
     rv = fl_blob_create(fl_blob_len(state), &described);
-    if (rv == FL_OK) {
-        fl_strategy_describe(strategy, i, fl_blob_floats(state), o->members,
-                             fl_blob_fill_floats(described), fl_federation_floats(o->f));
-        *ret = described;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_strategy_describe(strategy, i, fl_blob_floats(state), o->members,
+                         fl_blob_fill_floats(described), fl_federation_floats(o->f));
+    *ret = described;
+    return FL_OK;
 }
 
 static int payload_open_personal_models(const struct opening *o)
@@ -79,7 +80,7 @@ static int payload_open(const struct opening *o, const struct fl_payload_name *n
 {
     const struct fl_progress *p = o->progress;
     struct fl_payload b = {.name = name->name};
-    int rv = FL_OK;
+    int rv;
 
     switch (name->kind) {
     case FL_PAYLOAD_IS_MODEL:
@@ -87,6 +88,9 @@ static int payload_open(const struct opening *o, const struct fl_payload_name *n
         break;
     case FL_PAYLOAD_IS_STATE:
         rv = payload_describe_state(o, name->state, &b.bytes.blob);
+        if (rv != FL_OK) {
+            return rv;
+        }
         break;
     case FL_PAYLOAD_IS_SUMMARIES:
         b.bytes.file = p->collection.file != NULL ? fl_file_ref(p->collection.file) : NULL;
@@ -95,11 +99,11 @@ static int payload_open(const struct opening *o, const struct fl_payload_name *n
     case FL_PAYLOAD_IS_PERSONAL_MODEL:
         return payload_open_personal_models(o);
     }
-    if (rv == FL_OK && fl_bytes_are(&b.bytes)) {
+    if (fl_bytes_are(&b.bytes)) {
         o->cb(o->ctx, &b);
     }
     fl_bytes_done(&b.bytes);
-    return rv;
+    return FL_OK;
 }
 
 int fl_payloads_open(const struct fl_federation *federation, struct fl_progress *progress,
@@ -111,10 +115,16 @@ int fl_payloads_open(const struct fl_federation *federation, struct fl_progress 
     size_t i;
     int rv = fl_progress_enter(federation, progress, round, size->epoch);
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = payload_open(&o, &list[i]);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    for (i = 0; i < n; i++) {
+        rv = payload_open(&o, &list[i]);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 bool fl_payloads_has_personal_model(const struct fl_progress *progress, const char *client)

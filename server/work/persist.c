@@ -19,10 +19,14 @@ static int select_clients(const struct fl_federation *f, const struct fl_effect 
 static int forget_clients(const struct fl_federation *f, const struct fl_effect *e,
                           struct fl_collection *summaries, struct fl_err *err)
 {
-    int rv = summaries != NULL ? fl_collection_forget(f, e->clients, e->n_clients, summaries, err)
-                               : FL_OK;
+    if (summaries != NULL) {
+        int rv = fl_collection_forget(f, e->clients, e->n_clients, summaries, err);
 
-    return rv == FL_OK ? fl_store_forget(f->store, e->clients, e->n_clients, err) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return fl_store_forget(f->store, e->clients, e->n_clients, err);
 }
 
 int fl_persist_run(const struct fl_federation *federation, const struct fl_effect *effect,

@@ -31,8 +31,9 @@ int fl_restored_carry_out(const struct fl_federation *federation, uint64_t wall_
     struct fl_restored r;
     int rv = fl_store_carry_restored(federation->store, anew, wall_ms, &r, err);
 
-    if (rv == FL_OK) {
-        restored_log(federation, &r, anew);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
     }
-    return rv == FL_ENOENT ? FL_OK : rv;
+    restored_log(federation, &r, anew);
+    return FL_OK;
 }

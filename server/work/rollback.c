@@ -47,16 +47,18 @@ static int rollback_check_checkpoint(const struct fl_federation *federation, uin
     const struct fl_models_tag tag = fl_federation_tag(federation);
     float *vectors[1 + FL_AGG_MAX_STATE] = {NULL};
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; i <= federation->n_state && rv == FL_OK; i++) {
+    for (i = 0; i <= federation->n_state; i++) {
         vectors[i] = calloc(fl_federation_floats(federation) + 1, sizeof(*vectors[i]));
-        rv = vectors[i] != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "out of memory");
+        if (vectors[i] == NULL) {
+            rv = fl_err_set(err, FL_ENOMEM, "out of memory");
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        rv = fl_models_load(federation->state_dir, round, &tag, federation->layout, vectors[0],
-                            vectors + 1, federation->state_names, federation->n_state, ret, err);
-    }
+    rv = fl_models_load(federation->state_dir, round, &tag, federation->layout, vectors[0],
+                        vectors + 1, federation->state_names, federation->n_state, ret, err);
+done:
     for (i = 0; i <= federation->n_state; i++) {
         free(vectors[i]);
     }
@@ -72,7 +74,10 @@ static int check_round(const struct fl_federation *federation, uint64_t round,
     bool known = false;
     int rv = fl_store_totals(federation->store, &totals, err);
 
-    rv = rv == FL_OK ? fl_store_has_round(federation->store, round, &known, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_store_has_round(federation->store, round, &known, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -89,7 +94,10 @@ static int check_round(const struct fl_federation *federation, uint64_t round,
     if (fl_models_is_bad(rv)) {
         return refuse_round(federation, round, fl_err_text(&why, rv), err);
     }
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
+    }
+    return FL_OK;
 }
 
 /* FL_ENOENT: the next start could not resume from it. */
@@ -114,8 +122,14 @@ int fl_rollback_ask(const struct fl_federation *federation, uint64_t round, bool
     struct fl_models_found found;
     int rv = check_round(federation, round, &found, err);
 
-    rv = rv == FL_OK ? rollback_check_vectors(federation, round, &found, err) : rv;
-    if (rv == FL_OK && fl_federation_clients_keep(federation) && !force) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = rollback_check_vectors(federation, round, &found, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_federation_clients_keep(federation) && !force) {
         return fl_err_set(
             err, FL_ESTATE,
             "rollback refused: with '%s', clients%s keep state between rounds, which belongs to "
@@ -123,13 +137,14 @@ int fl_rollback_ask(const struct fl_federation *federation, uint64_t round, bool
             s->algorithm, s->solver->server != NULL ? " and the server" : "",
             (unsigned long long)round);
     }
-    rv = rv == FL_OK ? fl_store_ask_rollback(federation->store, round, wall_ms, err) : rv;
-    if (rv == FL_OK) {
-        fl_log(federation->log, FL_LOG_NOTICE, "server",
-               "rollback to round %llu requested by the operator: restarting",
-               (unsigned long long)round);
+    rv = fl_store_ask_rollback(federation->store, round, wall_ms, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_log(federation->log, FL_LOG_NOTICE, "server",
+           "rollback to round %llu requested by the operator: restarting",
+           (unsigned long long)round);
+    return FL_OK;
 }
 
 static void rollback_log(const struct fl_federation *federation, const struct fl_rolled_back *r,
@@ -164,17 +179,25 @@ int fl_rollback_carry_out(const struct fl_federation *federation, uint64_t wall_
     uint64_t round = 0;
     int rv = fl_store_asked_rollback(federation->store, &round, err);
 
-    if (rv == FL_OK) {
-        rv = check_round(federation, round, &found, err);
-        if (rv == FL_ENOENT) { /* It existed when it was requested. */
-            fl_log(federation->log, FL_LOG_ERROR, "server",
-                   "%s; rollback cancelled, the federation is unchanged", fl_err_text(err, rv));
-            return fl_store_drop_rollback(federation->store, err);
-        }
-        rv = rv == FL_OK ? fl_store_roll_back(federation->store, anew, wall_ms, &r, err) : rv;
-        if (rv == FL_OK) {
-            rollback_log(federation, &r, anew);
-        }
+    if (rv == FL_ENOENT) {
+        return fl_store_finish_rollback(federation->store, err);
     }
-    return rv == FL_OK || rv == FL_ENOENT ? fl_store_finish_rollback(federation->store, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_round(federation, round, &found, err);
+    if (rv == FL_ENOENT) { /* It existed when it was requested. */
+        fl_log(federation->log, FL_LOG_ERROR, "server",
+               "%s; rollback cancelled, the federation is unchanged", fl_err_text(err, rv));
+        return fl_store_drop_rollback(federation->store, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_store_roll_back(federation->store, anew, wall_ms, &r, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rollback_log(federation, &r, anew);
+    return fl_store_finish_rollback(federation->store, err);
 }

@@ -17,10 +17,16 @@ int fl_model_state_new(const struct fl_federation *federation, struct fl_model_s
     size_t i;
     int rv = fl_blob_create(bytes, &model->theta);
 
-    for (i = 0; rv == FL_OK && i < federation->n_state; i++) {
-        rv = fl_blob_create(bytes, &model->state[i]);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    for (i = 0; i < federation->n_state; i++) {
+        rv = fl_blob_create(bytes, &model->state[i]);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 void fl_model_state_done(struct fl_model_state *model)

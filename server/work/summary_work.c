@@ -33,10 +33,11 @@ static int summary_check_data(const struct fl_federation *f, const void *data, s
 {
     const struct fl_strategy *s = f->strategy;
 
-    return s->solver->summary_check != NULL
-               ? s->solver->summary_check(s->options[FL_COMPONENT_SOLVER], data, len, f->inputs,
-                                          f->classes, err)
-               : FL_OK;
+    if (s->solver->summary_check == NULL) {
+        return FL_OK;
+    }
+    return s->solver->summary_check(s->options[FL_COMPONENT_SOLVER], data, len, f->inputs,
+                                    f->classes, err);
 }
 
 static int summary_check_one(void *ctx, const void *data, size_t len, double *ret_largest,
@@ -45,10 +46,13 @@ static int summary_check_one(void *ctx, const void *data, size_t len, double *re
     const struct ruling *r = ctx;
     int rv = summary_check_data(r->f, data, len, err);
 
-    if (rv == FL_OK && r->f->strategy->solver->summary_largest != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (r->f->strategy->solver->summary_largest != NULL) {
         *ret_largest = r->f->strategy->solver->summary_largest(data, len);
     }
-    return rv;
+    return FL_OK;
 }
 
 static void left_out(void *ctx, const struct fl_data_summary_info *info, const char *why)
@@ -90,14 +94,20 @@ static void summary_log_left_out(const struct ruling *r)
 int fl_collection_take(const struct fl_federation *federation, const char *client, const void *data,
                        size_t len, struct fl_err *err)
 {
-    int rv = len > 0 ? summary_check_data(federation, data, len, err) : FL_OK;
+    int rv;
 
-    if (rv == FL_OK && fl_summaries_dropped(federation->state_dir, client)) {
+    if (len > 0) {
+        rv = summary_check_data(federation, data, len, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (fl_summaries_dropped(federation->state_dir, client)) {
         fl_log(federation->log, FL_LOG_NOTICE, "round",
                "data summary of client '%s' ignored: an operator dropped it", client);
         return FL_OK;
     }
-    rv = rv == FL_OK ? fl_summaries_put(federation->state_dir, client, data, len, err) : rv;
+    rv = fl_summaries_put(federation->state_dir, client, data, len, err);
     return rv == FL_EEXIST ? FL_OK : rv; /* Too late: the collection is fixed. */
 }
 
@@ -115,11 +125,14 @@ static int summary_renew(const struct fl_federation *f, bool *ret_new, struct fl
     int rv = fl_summaries_renew(f->state_dir, &rule, ret_new, err);
 
     summary_log_left_out(&ruling);
-    if (rv == FL_OK && *ret_new) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (*ret_new) {
         fl_log(f->log, FL_LOG_NOTICE, "round",
                "collection of data summaries rebuilt: clients receive it in the next round");
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_collection_open(const struct fl_federation *federation, struct fl_collection *ret,
@@ -138,15 +151,19 @@ int fl_collection_open(const struct fl_federation *federation, struct fl_collect
                "next round: %s",
                fl_err_text(err, rv));
         rv = fl_summaries_quarantine(federation->state_dir, err);
-    } else if (rv == FL_OK) {
-        rv = summary_renew(federation, &made, err);
-        if (made) {
-            fl_file_unref(ret->file);
-            ret->file = NULL;
-            rv = fl_summaries_open(federation->state_dir, &ret->file, ret->digest, err);
-        }
+        goto done;
     }
-    return rv == FL_ENOENT ? FL_OK : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = summary_renew(federation, &made, err);
+    if (made) {
+        fl_file_unref(ret->file);
+        ret->file = NULL;
+        rv = fl_summaries_open(federation->state_dir, &ret->file, ret->digest, err);
+    }
+done:
+    return rv == FL_ENOENT ? FL_OK : rv; /* There is none yet. */
 }
 
 static int summary_fix(const struct fl_federation *f, struct fl_collection *ret, struct fl_err *err)
@@ -157,8 +174,14 @@ static int summary_fix(const struct fl_federation *f, struct fl_collection *ret,
     int rv = fl_summaries_fix(f->state_dir, &rule, err);
 
     summary_log_left_out(&ruling);
-    rv = rv == FL_OK ? summary_renew(f, &made, err) : rv; /* Completes an interrupted removal. */
-    return rv == FL_OK ? fl_summaries_open(f->state_dir, &ret->file, ret->digest, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = summary_renew(f, &made, err); /* Completes an interrupted removal. */
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_summaries_open(f->state_dir, &ret->file, ret->digest, err);
 }
 
 static int renew_for(const struct fl_federation *f, struct fl_collection *ret, struct fl_err *err)
@@ -166,7 +189,10 @@ static int renew_for(const struct fl_federation *f, struct fl_collection *ret, s
     bool made = false;
     int rv = summary_renew(f, &made, err);
 
-    return rv == FL_OK && made ? fl_summaries_open(f->state_dir, &ret->file, ret->digest, err) : rv;
+    if (rv != FL_OK || !made) {
+        return rv;
+    }
+    return fl_summaries_open(f->state_dir, &ret->file, ret->digest, err);
 }
 
 int fl_collection_forget(const struct fl_federation *federation,
@@ -175,22 +201,28 @@ int fl_collection_forget(const struct fl_federation *federation,
 {
     bool removed = false;
     size_t i;
-    int rv = FL_OK;
 
     if (federation->strategy->solver->summary == NULL) {
         return FL_OK;
     }
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = fl_summaries_remove(federation->state_dir, clients[i].name, /* stays= */ false, err);
-        if (rv == FL_OK) {
-            removed = true;
-            fl_log(federation->log, FL_LOG_NOTICE, "round",
-                   "data summary of client '%s' removed: the client was forgotten",
-                   clients[i].name);
+    for (i = 0; i < n; i++) {
+        int rv =
+            fl_summaries_remove(federation->state_dir, clients[i].name, /* stays= */ false, err);
+
+        if (rv == FL_ENOENT) {
+            continue;
         }
-        rv = rv == FL_ENOENT ? FL_OK : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        removed = true;
+        fl_log(federation->log, FL_LOG_NOTICE, "round",
+               "data summary of client '%s' removed: the client was forgotten", clients[i].name);
     }
-    return rv == FL_OK && removed ? renew_for(federation, ret, err) : rv;
+    if (!removed) {
+        return FL_OK;
+    }
+    return renew_for(federation, ret, err);
 }
 
 int fl_collection_drop(const struct fl_federation *federation, const char *client,
@@ -203,7 +235,10 @@ int fl_collection_drop(const struct fl_federation *federation, const char *clien
                           "data summaries: the configured algorithm does not use them");
     }
     rv = fl_summaries_remove(federation->state_dir, client, /* stays= */ true, err);
-    return rv == FL_OK ? renew_for(federation, ret, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return renew_for(federation, ret, err);
 }
 
 int fl_collection_list(const struct fl_federation *federation, fl_summaries_list_cb *cb, void *ctx,
@@ -222,8 +257,12 @@ int fl_collection_select(const struct fl_federation *federation,
                          const struct fl_selection *selection, struct fl_collection *summaries,
                          struct fl_err *err)
 {
-    int rv = summaries != NULL && selection->n_parts > 0 ? summary_fix(federation, summaries, err)
-                                                         : FL_OK;
+    if (summaries != NULL && selection->n_parts > 0) {
+        int rv = summary_fix(federation, summaries, err);
 
-    return rv == FL_OK ? fl_store_put_selection(federation->store, selection, err) : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return fl_store_put_selection(federation->store, selection, err);
 }

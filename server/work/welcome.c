@@ -34,21 +34,24 @@ static int welcome_fill_component(const struct fl_policy *policy, const struct f
 
 static int welcome_fill_components(const struct fl_strategy *s, struct fl_wire_welcome *w)
 {
-    int rv =
-        welcome_fill_component(&s->solver->policy, s->options[FL_COMPONENT_SOLVER], &w->solver);
+    const struct {
+        const struct fl_policy *policy;
+        size_t component;
+        struct fl_wire_component *out;
+    } all[] = {{&s->solver->policy, FL_COMPONENT_SOLVER, &w->solver},
+               {&s->codec->policy, FL_COMPONENT_CODEC, &w->codec},
+               {&s->upload->policy, FL_COMPONENT_UPLOAD, &w->upload},
+               {&s->personal->policy, FL_COMPONENT_PERSONAL, &w->personal}};
+    size_t i;
 
-    if (rv == FL_OK) {
-        rv = welcome_fill_component(&s->codec->policy, s->options[FL_COMPONENT_CODEC], &w->codec);
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        int rv = welcome_fill_component(all[i].policy, s->options[all[i].component], all[i].out);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK) {
-        rv =
-            welcome_fill_component(&s->upload->policy, s->options[FL_COMPONENT_UPLOAD], &w->upload);
-    }
-    if (rv == FL_OK) {
-        rv = welcome_fill_component(&s->personal->policy, s->options[FL_COMPONENT_PERSONAL],
-                                    &w->personal);
-    }
-    return rv;
+    return FL_OK;
 }
 
 static int fill_network(const struct fl_net_spec *net, struct fl_wire_welcome *w)
@@ -80,15 +83,18 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
 
     (void)memcpy(w.generation, of->line->tag, sizeof(w.generation));
     (void)memcpy(w.state_generation, of->line->kept_tag, sizeof(w.state_generation));
-    if (rv == FL_OK) {
-        rv = welcome_fill_components(of->strategy, &w);
-    }
     if (rv != FL_OK) {
-        fl_welcome_done(&w);
-        return rv;
+        goto fail;
+    }
+    rv = welcome_fill_components(of->strategy, &w);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = w;
     return FL_OK;
+fail:
+    fl_welcome_done(&w);
+    return rv;
 }
 
 static void welcome_component_done(struct fl_wire_component *component)
