@@ -29,6 +29,7 @@ static size_t row_length(const struct fl_db_column *c, const char *rec)
 
     if (c->kind == FL_ROW_SHORT || c->kind == FL_ROW_DATA) {
         (void)memcpy(&len, rec + c->len_at, sizeof(len));
+        FL_REQUIRE(c->kind != FL_ROW_SHORT || len <= c->size);
     }
     return len;
 }

@@ -217,28 +217,33 @@ static int cell_read(const struct cell *cell, char *rec, struct fl_err *err)
 }
 
 /* Which column of the list each column of the statement is: the names are compared once a query. */
-static void row_map(struct fl_query *q, const struct fl_db_row *row)
+static int row_map(struct fl_query *q, const struct fl_db_row *row, struct fl_err *err)
 {
     int n = sqlite3_column_count(q->st);
     size_t at = 0;
     int i;
 
     if (q->row == row) {
-        return;
+        return FL_OK;
     }
     FL_REQUIRE(n < FL_QUERY_COLUMNS);
     for (i = 0; i < n; i++) {
         const char *name = sqlite3_column_name(q->st, i);
 
+        if (name == NULL) {
+            return fl_err_set(err, FL_ENOMEM, "%s '%s': out of memory", q->db->kind->what,
+                              q->db->path);
+        }
         q->map[i] = NO_COLUMN;
-        if (name == NULL || strcmp(name, "NULL") == 0) {
-            continue; /* out of memory, or the end of FL_ROW_SELECT() */
+        if (strcmp(name, "NULL") == 0) {
+            continue; /* the end of FL_ROW_SELECT() */
         }
         at = fl__db_row_find(row, name, at);
         FL_REQUIRE(at < row->n);
         q->map[i] = (uint8_t)at++;
     }
     q->row = row;
+    return FL_OK;
 }
 
 int fl_db_row_next(struct fl_query *q, const struct fl_db_row *row, void *rec, struct fl_err *err)
@@ -252,7 +257,10 @@ int fl_db_row_next(struct fl_query *q, const struct fl_db_row *row, void *rec, s
     if (rv != FL_OK) {
         return rv;
     }
-    row_map(q, row);
+    rv = row_map(q, row, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     for (i = 0; i < n; i++) {
         struct cell cell = {.q = q, .row = row, .i = i};
 

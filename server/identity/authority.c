@@ -1,7 +1,6 @@
 /*
- * Creates, opens, refreshes and closes an authority: its files, its lock, its database, and the
- * cleaning of expired rows. Synchronous, on the caller's thread. Issuing, joining and revoking are
- * in files of their own.
+ * Creates, opens, refreshes and closes an authority: its files and its lock. Synchronous, on the
+ * caller's thread. Its database, issuing, joining and revoking are in files of their own.
  */
 
 #include "server/identity/authority.h"
@@ -15,10 +14,9 @@
 #include "libfl/base/str.h"
 #include "server/identity/authority_impl.h"
 
-#define HOUR_MS      (INT64_C(3600) * 1000)
-#define DAY_MS       (24 * HOUR_MS)
-#define RETRY_MS     (INT64_C(300) * 1000)
-#define FORGOTTEN_MS (30 * DAY_MS) /* how long an expired invitation is still recognized */
+#define HOUR_MS  (INT64_C(3600) * 1000)
+#define DAY_MS   (24 * HOUR_MS)
+#define RETRY_MS (INT64_C(300) * 1000)
 
 const struct fl_authority_spans fl_authority_default_spans = {
     .root = INT64_C(10) * 365 * 86400,
@@ -83,88 +81,11 @@ static int authority_lock_folder(const struct fl_authority_conf *conf, bool wait
     return wait ? fl_fs_lock_dir_wait(path, ret_fd, err) : fl_fs_lock_dir(path, ret_fd, err);
 }
 
-static int authority_wrong_federation(const char *path, const char *name, const char *federation,
-                                      bool empty, struct fl_err *err)
-{
-    return fl_err_set(err, FL_ESTATE,
-                      "'%s' belongs to federation '%s', but this is '%s': correct `federation`, or "
-                      "use another state folder%s",
-                      path, name, federation,
-                      empty ? "; it has issued no client certificate: to start again under the new "
-                              "name remove the folder that contains it, then run fl-serverd --init"
-                            : "");
-}
-
-int fl_authority_check_name(const char *state_dir, const char *federation, struct fl_err *err)
-{
-    const struct fl_authority_conf conf = {.state_dir = state_dir};
-    char path[FL__PATH_MAX];
-    char name[FL_NAME_MAX];
-    uint64_t certificates = 0;
-
-    if (fl__files_path(path, &conf, "identity.db", NULL) != FL_OK || !fl_fs_exists(path) ||
-        fl_db_first_row(&fl__identity_db, path,
-                        "SELECT name, (SELECT COUNT(*) FROM certificate) FROM federation", name,
-                        sizeof(name), &certificates, NULL) != FL_OK ||
-        strcmp(name, federation) == 0)
-    {
-        return FL_OK;
-    }
-    return authority_wrong_federation(path, name, federation, certificates == 0, err);
-}
-
 int fl_authority_check_folder(const char *state_dir, struct fl_err *err)
 {
     const struct fl_authority_conf conf = {.state_dir = state_dir};
 
     return fl__files_check_folder(&conf, err);
-}
-
-/* A new database gets the name of the federation; another one must have it. */
-static int authority_check_federation(struct fl_db *db, const struct fl_authority_conf *conf,
-                                      struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(db, FL__SQL_GET_FEDERATION);
-    struct fl__federation row;
-    int rv = fl__federation_one(&q, &row, err);
-
-    if (rv == FL_ENOENT) {
-        (void)snprintf(row.name, sizeof(row.name), "%s", conf->federation);
-        return fl__federation_put(db, FL__SQL_PUT_FEDERATION, &row, err);
-    }
-    if (rv != FL_OK || strcmp(row.name, conf->federation) == 0) {
-        return rv;
-    }
-    return authority_wrong_federation(db->path, row.name, conf->federation, /* empty= */ false,
-                                      err);
-}
-
-static int authority_open_db(const struct fl_authority_conf *conf, struct fl_db *db,
-                             struct fl_err *err)
-{
-    char path[FL__PATH_MAX];
-    int rv = fl__files_path(path, conf, "identity.db", err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_db_open(db, &fl__identity_db, path, FL_DB_SYNC_FULL, err);
-    if (rv == FL_EFORMAT && err != NULL) {
-        struct fl_err inner = *err;
-
-        return fl_err_set(
-            err, rv,
-            "%.300s: restore it from a backup (flctl restore); without it all revocations are lost",
-            fl_err_text(&inner, rv));
-    }
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = authority_check_federation(db, conf, err);
-    if (rv != FL_OK) {
-        fl_db_close(db);
-    }
-    return rv;
 }
 
 /* Creates and renews files; `files` is the caller's, to be freed also on error. */
@@ -213,7 +134,7 @@ static int authority_change_files(const struct fl_authority_conf *given, int64_t
     if (rv != FL_OK) {
         return rv;
     }
-    rv = authority_open_db(&conf, &db, err);
+    rv = fl__identity_db_open(&conf, &db, err);
     if (rv != FL_OK || conf.own_pki) {
         goto done;
     }
@@ -416,64 +337,6 @@ static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_chang
     return FL_OK;
 }
 
-/* Delete rows that had expired at `then_ms`. */
-static int authority_delete_expired(struct fl_authority *a, int64_t then_ms, int64_t now_ms,
-                                    struct fl_err *err)
-{
-    int64_t ended = then_ms / 1000 - a->conf.spans.grace - DAY_MS / 1000;
-    const struct {
-        enum fl__identity_statement statement;
-        int64_t value;
-    } steps[] = {{FL__SQL_DROP_INVITATIONS, then_ms - FORGOTTEN_MS},
-                 {FL__SQL_DROP_USES, -1},
-                 {FL__SQL_DROP_CERTIFICATES, ended},
-                 {FL__SQL_DROP_SHOWN, ended},
-                 {FL__SQL_DROP_REVOCATIONS, then_ms / 1000 - DAY_MS / 1000},
-                 {FL__SQL_SET_CLEANED, now_ms}};
-    size_t i;
-
-    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        struct fl_query q = fl_db_query(&a->db, steps[i].statement);
-        int rv;
-
-        if (steps[i].statement != FL__SQL_DROP_USES) {
-            fl_query_u64(&q, (uint64_t)(steps[i].value > 0 ? steps[i].value : 0));
-        }
-        rv = fl_query_run(&q, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
-/*
- * Delete rows that can no longer be used, as of the previous cleaning, at least a day ago: a clock
- * that is years ahead for an hour must not delete revocations.
- */
-static int authority_clean(struct fl_authority *a, int64_t now_ms, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_CLEANED);
-    uint64_t cleaned = 0;
-    int64_t last_ms;
-    int rv = fl_query_number(&q, &cleaned, err);
-
-    if (rv != FL_OK && rv != FL_ENOENT) {
-        return rv;
-    }
-    last_ms = (int64_t)cleaned;
-    if (now_ms >= last_ms && now_ms - last_ms < DAY_MS) {
-        return FL_OK;
-    }
-    rv = fl__authority_begin(a, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = authority_delete_expired(a, now_ms > last_ms ? last_ms : 0, now_ms, err);
-    a->revocations_stale = true;
-    return fl__authority_end(a, rv, err);
-}
-
 static int refresh_all(struct fl_authority *a, int64_t now_ms, bool *ret_changed,
                        struct fl_err *err)
 {
@@ -482,7 +345,7 @@ static int refresh_all(struct fl_authority *a, int64_t now_ms, bool *ret_changed
     if (rv != FL_OK) {
         return rv;
     }
-    rv = authority_clean(a, now_ms, err);
+    rv = fl__identity_db_clean(a, now_ms, err);
     if (rv != FL_OK || a->conf.own_pki) {
         return rv;
     }
@@ -540,7 +403,7 @@ int fl_authority_open(const struct fl_authority_conf *conf, int64_t now_ms,
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = authority_open_db(&a->conf, &a->db, err);
+    rv = fl__identity_db_open(&a->conf, &a->db, err);
     if (rv != FL_OK) {
         goto fail;
     }

@@ -34,6 +34,15 @@ struct fl_authority {
     int64_t warned_ms; /* time of the last warning about the root's key; 0: never */
 };
 
+/* Opens the database, which has to be of the configured federation. FL_ESTATE: it is not. */
+FL_MUST_CHECK int fl__identity_db_open(const struct fl_authority_conf *conf, struct fl_db *db,
+                                       struct fl_err *err);
+/*
+ * Delete rows that can no longer be used, as of the previous cleaning, at least a day ago: a clock
+ * that is years ahead for an hour must not delete revocations.
+ */
+FL_MUST_CHECK int fl__identity_db_clean(struct fl_authority *a, int64_t now_ms, struct fl_err *err);
+
 /* One transaction; its audit entries are logged when it is committed. `rv` as fl_db_end(). */
 FL_MUST_CHECK int fl__authority_begin(struct fl_authority *a, struct fl_err *err);
 FL_MUST_CHECK int fl__authority_end(struct fl_authority *a, int rv, struct fl_err *err);
@@ -64,10 +73,6 @@ FL_MUST_CHECK int fl__revoked_by(struct fl_authority *a, const struct fl_revoked
                                  struct fl__revoked_state *ret, struct fl_err *err);
 /* FL_ESTATE: certificates are issued by an operator's own PKI. */
 FL_MUST_CHECK int fl__issues(const struct fl_authority *a, struct fl_err *err);
-
-/* authority.c / init.c, for --renew-root */
-FL_MUST_CHECK int fl__files_begin_root(const struct fl_authority_conf *conf,
-                                       struct fl__files *files, int64_t now, struct fl_err *err);
 
 /* Labels as they are stored: keys and values, each with its NUL. */
 FL_MUST_CHECK int fl__labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_buf *out);

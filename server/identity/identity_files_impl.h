@@ -40,11 +40,14 @@ FL_MUST_CHECK int fl__files_put_chain(const struct fl_authority_conf *conf, cons
 FL_MUST_CHECK int fl__files_make_key(const struct fl_authority_conf *conf, const char *name,
                                      struct fl_key **slot, struct fl_err *err);
 
-/* init.c */
+/* init.c and renew_files.c */
 
 /* Create roots and intermediate where they are missing. */
 FL_MUST_CHECK int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *files,
                                   int64_t now, struct fl_err *err);
+/* Create the next root and the intermediate below it, for --renew-root. Idempotent. */
+FL_MUST_CHECK int fl__files_begin_root(const struct fl_authority_conf *conf,
+                                       struct fl__files *files, int64_t now, struct fl_err *err);
 /*
  * Renew what is due; with `init` also certificates that are not valid yet. `*ret_due`: when the
  * next renewal is due, s.
