@@ -347,19 +347,30 @@ static int client_conf_choose_kernels(struct fl_client_conf *conf, struct fl_err
     struct fl_err why = {0};
     int rv = fl_kernels_named(fl_kernels_names[*instructions], &conf->kernels, &why);
 
-    return rv == FL_OK ? FL_OK
-                       : fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
+    }
+    return FL_OK;
 }
 
 static int client_conf_check(struct fl_client_conf *conf, struct fl_findings *all,
                              struct fl_err *err)
 {
+    static int (*const checks[])(const struct fl_client_conf *, struct fl_err *) = {
+        check_identity, check_trainer, check_command, check_labels};
+    size_t i;
     int rv = fl_findings_keep(all, client_conf_choose_kernels(conf, err), err);
 
-    rv = rv == FL_OK ? fl_findings_keep(all, check_identity(conf, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, check_trainer(conf, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, check_command(conf, err), err) : rv;
-    return rv == FL_OK ? fl_findings_keep(all, check_labels(conf, err), err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        rv = fl_findings_keep(all, checks[i](conf, err), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 int fl_client_conf_load(const char *path, struct fl_findings *all, struct fl_client_conf **ret,
@@ -372,14 +383,22 @@ int fl_client_conf_load(const char *path, struct fl_findings *all, struct fl_cli
         return FL_ENOMEM;
     }
     rv = fl_conf_read(path, sections, NULL, all, conf, &conf->file, err);
-    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
-    rv = rv == FL_OK ? client_conf_check(conf, all, err) : rv;
     if (rv != FL_OK) {
-        fl_client_conf_free(conf);
-        return rv;
+        goto fail;
+    }
+    rv = fl_findings_first(all, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = client_conf_check(conf, all, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = conf;
     return FL_OK;
+fail:
+    fl_client_conf_free(conf);
+    return rv;
 }
 
 int fl_client_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
@@ -393,14 +412,22 @@ int fl_client_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node
         return FL_ENOMEM;
     }
     rv = fl_conf_read_map(&part, sections, NULL, conf, &conf->file, err);
-    rv = rv == FL_OK ? client_conf_choose_kernels(conf, err) : rv;
-    rv = rv == FL_OK ? check_labels(conf, err) : rv;
     if (rv != FL_OK) {
-        fl_client_conf_free(conf);
-        return rv;
+        goto fail;
+    }
+    rv = client_conf_choose_kernels(conf, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = check_labels(conf, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = conf;
     return FL_OK;
+fail:
+    fl_client_conf_free(conf);
+    return rv;
 }
 
 int fl_client_conf_daemons(const struct fl_client_conf *conf, struct fl_buf *out)

@@ -13,12 +13,16 @@
 #define PATH_BYTES 4096
 
 /* A double-quoted scalar (YAML 1.2, section 7.3.1). */
-static int first_conf_add_quoted(struct fl_buf *out, const char *text)
+static int first_conf_add_quoted(struct fl_buf *out, const char *before, const char *text,
+                                 const char *after)
 {
     const char *c;
-    int rv = fl_buf_add(out, "\"", 1);
+    int rv = fl_buf_printf(out, "%s\"", before);
 
-    for (c = text; rv == FL_OK && *c != '\0'; c++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (c = text; *c != '\0'; c++) {
         if (*c == '"' || *c == '\\') {
             rv = fl_buf_printf(out, "\\%c", *c);
         } else if ((unsigned char)*c < 0x20) {
@@ -26,16 +30,11 @@ static int first_conf_add_quoted(struct fl_buf *out, const char *text)
         } else {
             rv = fl_buf_add(out, c, 1);
         }
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv == FL_OK ? fl_buf_add(out, "\"", 1) : rv;
-}
-
-static int add_key(struct fl_buf *out, const char *key, const char *text)
-{
-    int rv = fl_buf_printf(out, "%s: ", key);
-
-    rv = rv == FL_OK ? first_conf_add_quoted(out, text) : rv;
-    return rv == FL_OK ? fl_buf_add(out, "\n", 1) : rv;
+    return fl_buf_printf(out, "\"%s", after);
 }
 
 static int first_conf_add_labels(struct fl_buf *out, const struct fl_client_first *first)
@@ -43,35 +42,53 @@ static int first_conf_add_labels(struct fl_buf *out, const struct fl_client_firs
     size_t i;
     int rv = first->n_labels > 0 ? fl_buf_printf(out, "labels:\n") : FL_OK;
 
-    for (i = 0; rv == FL_OK && i < first->n_labels; i++) {
-        rv = fl_buf_add(out, "  ", 2);
-        rv = rv == FL_OK ? first_conf_add_quoted(out, first->labels[i].key) : rv;
-        rv = rv == FL_OK ? fl_buf_add(out, ": ", 2) : rv;
-        rv = rv == FL_OK ? first_conf_add_quoted(out, first->labels[i].value) : rv;
-        rv = rv == FL_OK ? fl_buf_add(out, "\n", 1) : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    for (i = 0; i < first->n_labels; i++) {
+        rv = first_conf_add_quoted(out, "  ", first->labels[i].key, ": ");
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = first_conf_add_quoted(out, "", first->labels[i].value, "\n");
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 static int first_conf_text(const struct fl_client_first *first, struct fl_buf *out)
 {
+    const char *const keys[][2] = {
+        {"server: ", first->server}, {"name: ", first->name}, {"state_dir: ", first->state_dir}};
+    size_t i;
     int rv =
         fl_buf_printf(out, "# Written by fl-clientd --join. All keys: fl-clientd --reference\n");
 
-    rv = rv == FL_OK ? add_key(out, "server", first->server) : rv;
-    rv = rv == FL_OK ? add_key(out, "name", first->name) : rv;
-    rv = rv == FL_OK ? add_key(out, "state_dir", first->state_dir) : rv;
-    rv = rv == FL_OK ? first_conf_add_labels(out, first) : rv;
-    if (rv == FL_OK) {
-        rv = fl_buf_printf(
-            out, "data:\n%s  ",
-            first->data != NULL
-                ? ""
-                : "  # The folder with the data of this host: put it there, or set another one.\n");
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK
-               ? add_key(out, "path", first->data != NULL ? first->data : FL_CLIENT_FIRST_DATA)
-               : rv;
+    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        rv = first_conf_add_quoted(out, keys[i][0], keys[i][1], "\n");
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    rv = first_conf_add_labels(out, first);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_buf_printf(
+        out, "data:\n%s",
+        first->data != NULL
+            ? ""
+            : "  # The folder with the data of this host: put it there, or set another one.\n");
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return first_conf_add_quoted(
+        out, "  path: ", first->data != NULL ? first->data : FL_CLIENT_FIRST_DATA, "\n");
 }
 
 static int make_folder_of(const char *path, struct fl_err *err)
@@ -113,14 +130,20 @@ int fl_client_first_write(const char *path, const struct fl_client_first *first,
                  : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
 
     fl_buf_init(&text, FIRST_MAX);
-    rv = rv == FL_OK ? first_conf_text(first, &text) : rv;
-    if (rv == FL_OK) {
-        rv = fl_fs_replace(tmp, text.data, text.len, /* sync= */ true, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = first_conf_publish(tmp, path, err);
-        (void)unlink(tmp);
+    rv = first_conf_text(first, &text);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_fs_replace(tmp, text.data, text.len, /* sync= */ true, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = first_conf_publish(tmp, path, err);
+    (void)unlink(tmp);
+done:
     fl_buf_done(&text);
     return rv;
 }
