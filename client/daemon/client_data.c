@@ -122,7 +122,11 @@ static int open_command(const struct fl_client_conf *conf, const char *name, uin
 
     data->trainer_counts = c->resident;
     data->samples = c->resident ? 0 : (uint64_t)c->samples;
-    rv = rv == FL_OK ? fl_trainer_command(&command, ret, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_trainer_command(&command, ret, err);
+done:
     fl_str_list_free(environment);
     return rv;
 }
@@ -137,12 +141,12 @@ int fl_local_data_open(const struct fl_client_conf *conf, const char *name, uint
         return open_command(conf, name, descriptors, log, data, ret, err);
     }
     rv = local_data_load(conf, log, data, err);
-    if (rv == FL_OK) {
-        fl_log(log, FL_LOG_NOTICE, "client", "using the built-in trainer: kernels=%s blas=%s",
-               fl_kernels_name(conf->kernels), fl_gemm_kernel());
-        rv = fl_trainer_builtin(data->train, data->test, conf->kernels, ret, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_log(log, FL_LOG_NOTICE, "client", "using the built-in trainer: kernels=%s blas=%s",
+           fl_kernels_name(conf->kernels), fl_gemm_kernel());
+    return fl_trainer_builtin(data->train, data->test, conf->kernels, ret, err);
 }
 
 void fl_local_data_done(struct fl_local_data *data)

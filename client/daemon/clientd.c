@@ -68,7 +68,10 @@ static int clientd_lock_state(struct fl_clientd *cli, struct fl_err *err)
     const char *dir = cli->conf->main->state_dir;
     int rv = fl_fs_mkdirs(dir, err);
 
-    return rv == FL_OK ? fl_fs_lock_dir(dir, &cli->lock_fd, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_lock_dir(dir, &cli->lock_fd, err);
 }
 
 static struct fl_worker_terms terms_of(const struct fl_client_conf *conf)
@@ -115,8 +118,10 @@ static int open_session(struct fl_clientd *cli)
 
     int rv = fl_session_shell_create(&conf, &fl__clientd_ops, cli, &cli->jobs.shell);
 
-    return rv == FL_OK ? fl_timer_create(cli->jobs.loop, fl__clientd_on_timer, cli, &cli->timer)
-                       : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_timer_create(cli->jobs.loop, fl__clientd_on_timer, cli, &cli->timer);
 }
 
 /* Creates the parts and connects them to each other. */
@@ -189,9 +194,10 @@ static int open_credentials(struct fl_clientd *cli, struct fl_err *err)
         return FL_OK;
     }
     rv = fl_enrol_by_credential(cli->conf, cli->jobs.loop, cli->log, &cli->exit_code, err);
-    return rv == FL_OK
-               ? fl_credentials_open(cli->conf, cli->log, &cli->credentials, &cli->exit_code, err)
-               : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_credentials_open(cli->conf, cli->log, &cli->credentials, &cli->exit_code, err);
 }
 
 static int clientd_start(struct fl_clientd *cli, uint64_t descriptors, struct fl_err *err)
@@ -199,39 +205,49 @@ static int clientd_start(struct fl_clientd *cli, uint64_t descriptors, struct fl
     int rv;
 
     rv = fl_client_preflight_places(cli->conf, NULL, &cli->exit_code, err);
-    if (rv == FL_OK) {
-        cli->exit_code = FL_EXIT_STATE;
-        rv = clientd_lock_state(cli, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        cli->exit_code = FL_EXIT_FAILURE;
-        rv = fl_loop_create(&cli->jobs.loop, err);
+    cli->exit_code = FL_EXIT_STATE;
+    rv = clientd_lock_state(cli, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = open_credentials(cli, err);
+    cli->exit_code = FL_EXIT_FAILURE;
+    rv = fl_loop_create(&cli->jobs.loop, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = open_credentials(cli, err);
     if (rv != FL_OK) {
         return rv;
     }
     cli->exit_code = FL_EXIT_FAILURE;
     rv = open_session(cli);
-    if (rv == FL_OK) {
-        rv = clientd_create_parts(cli);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        cli->exit_code = FL_EXIT_STATE;
-        rv = clientd_open_state(cli, err);
+    rv = clientd_create_parts(cli);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        cli->exit_code = FL_EXIT_DATA;
-        rv = fl_local_data_open(cli->conf, fl__clientd_name(cli), descriptors, cli->log, &cli->data,
-                                &cli->worker.trainer, err);
+    cli->exit_code = FL_EXIT_STATE;
+    rv = clientd_open_state(cli, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? fl_worker_thread_create("fl-train", &cli->jobs.thread, err) : rv;
-    return rv == FL_OK ? fl_resting_start(
-                             &cli->resting, &cli->jobs, &cli->worker,
-                             cli->conf->command->resident ? cli->conf->command->idle_exit_ms : 0)
-                       : rv;
+    cli->exit_code = FL_EXIT_DATA;
+    rv = fl_local_data_open(cli->conf, fl__clientd_name(cli), descriptors, cli->log, &cli->data,
+                            &cli->worker.trainer, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_worker_thread_create("fl-train", &cli->jobs.thread, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_resting_start(&cli->resting, &cli->jobs, &cli->worker,
+                            cli->conf->command->resident ? cli->conf->command->idle_exit_ms : 0);
 }
 
 /* Below TimeoutStopSec= of the unit. A thread that waits for a hung disk cannot be joined. */
@@ -305,16 +321,22 @@ static int clientd_open_signals(struct fl_clientd *cli, struct clientd_signals *
     struct fl_loop *loop = cli->jobs.loop;
     int rv = fl_signal_create(loop, SIGTERM, clientd_on_signal, cli, &to->term);
 
-    if (rv == FL_OK) {
-        rv = fl_signal_create(loop, SIGINT, clientd_on_signal, cli, &to->interrupt);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_signal_create(loop, SIGHUP, clientd_on_reload, cli, &to->reload);
+    rv = fl_signal_create(loop, SIGINT, clientd_on_signal, cli, &to->interrupt);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_watchdog_create(loop, NULL, &to->watchdog);
+    rv = fl_signal_create(loop, SIGHUP, clientd_on_reload, cli, &to->reload);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_status_create(loop, fill_status, cli, &cli->status) : rv;
+    rv = fl_watchdog_create(loop, NULL, &to->watchdog);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_status_create(loop, fill_status, cli, &cli->status);
 }
 
 static void clientd_close_signals(struct fl_clientd *cli, struct clientd_signals *to)
@@ -373,20 +395,29 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
 
     (void)fl_descriptors_raise(&descriptors);
     rv = clientd_start(&cli, descriptors, &err);
-    rv = rv == FL_OK ? clientd_open_signals(&cli, &to) : rv;
-    rv = rv == FL_OK ? start_trainer(&cli) : rv;
-    if (rv == FL_OK) {
-        cli.exit_code = FL_EXIT_OK;
-        fl_notify_ready();
-        fl_start_succeeded();
-        if (!cli.data.trainer_counts) {
-            clientd_join(&cli);
-        }
-        fl_loop_run(cli.jobs.loop);
-        fl_notify_stopping();
-    } else if (rv == FL_ECANCELED) { /* Stopped by a signal while joining. */
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = clientd_open_signals(&cli, &to);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = start_trainer(&cli);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    cli.exit_code = FL_EXIT_OK;
+    fl_notify_ready();
+    fl_start_succeeded();
+    if (!cli.data.trainer_counts) {
+        clientd_join(&cli);
+    }
+    fl_loop_run(cli.jobs.loop);
+    fl_notify_stopping();
+done:
+    if (rv == FL_ECANCELED) { /* Stopped by a signal while joining. */
         fl_log(log, FL_LOG_NOTICE, "client", "%s", fl_err_text(&err, rv));
-    } else {
+    } else if (rv != FL_OK) {
         fl_log(log, FL_LOG_ERROR, "client", "cannot start: %s%s", fl_err_text(&err, rv),
                rv == FL_ENOSPC ? ": disk full; free some space (df -h), then start the client again"
                                : "");

@@ -52,13 +52,24 @@ int fl_clientd_conf_load(const char *path, struct fl_findings *all, struct fl_cl
     struct fl_client_conf *conf = NULL;
     int rv = fl_client_conf_load(path, all, &conf, err);
 
-    rv = rv == FL_OK ? fl_findings_keep(all, clientd_conf_check_server(conf, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, clientd_conf_check_server_name(conf, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
     if (rv != FL_OK) {
-        fl_client_conf_free(conf);
-        return rv;
+        goto fail;
+    }
+    rv = fl_findings_keep(all, clientd_conf_check_server(conf, err), err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_findings_keep(all, clientd_conf_check_server_name(conf, err), err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_findings_first(all, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = conf;
     return FL_OK;
+fail:
+    fl_client_conf_free(conf);
+    return rv;
 }

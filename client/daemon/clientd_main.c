@@ -105,15 +105,15 @@ static void client_print_usage(FILE *out)
 static int client_print_reference(void)
 {
     struct fl_buf buf;
-    int rv;
+    bool printed = false;
 
     fl_buf_init(&buf, 1u << 20);
-    rv = fl_client_conf_reference(&buf);
-    if (rv == FL_OK) {
+    if (fl_client_conf_reference(&buf) == FL_OK) {
         (void)fwrite(buf.data, 1, buf.len, stdout);
+        printed = fflush(stdout) == 0;
     }
     fl_buf_done(&buf);
-    return rv == FL_OK && fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
+    return printed ? FL_EXIT_OK : FL_EXIT_FAILURE;
 }
 
 /* An operator has to fix a folder or a data set, so retries of the service manager are slow. */
@@ -196,13 +196,19 @@ static int main_check_config(const struct fl_client_conf *conf, const char *path
     int exit_code = FL_EXIT_FAILURE;
     int rv = fl_owner_become(conf->main->state_dir, path, &notes, &err);
 
-    rv = rv == FL_OK ? fl_client_preflight(conf, &errors, &exit_code, &err) : rv;
-    if (rv == FL_OK) {
-        exit_code = FL_EXIT_OK;
-        (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
-                     conf->main->name[0] != '\0' ? conf->main->name : "(of its certificate)",
-                     conf->main->server, fl_client_trainers[conf->main->trainer]);
-    } else if (errors.n == 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_client_preflight(conf, &errors, &exit_code, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    exit_code = FL_EXIT_OK;
+    (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
+                 conf->main->name[0] != '\0' ? conf->main->name : "(of its certificate)",
+                 conf->main->server, fl_client_trainers[conf->main->trainer]);
+done:
+    if (rv != FL_OK && errors.n == 0) {
         main_complain(out, fl_err_text(&err, rv));
     }
     fl_findings_each(&errors, main_complain, out);

@@ -27,17 +27,23 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, struct fl_find
     bool builtin = conf->main->trainer != FL_TRAINER_COMMAND;
     int rv = fl_fs_check_folder(conf->main->state_dir, err);
 
-    rv = rv == FL_OK ? rv : fl_conf_blame(conf->file, &conf->main->state_dir, rv, err);
+    if (rv != FL_OK) {
+        rv = fl_conf_blame(conf->file, &conf->main->state_dir, rv, err);
+    }
     rv = preflight_keep_finding(all, FL_EXIT_STATE, ret_exit, rv, err);
     if (rv != FL_OK) {
         return rv;
     }
     if (builtin) {
         rv = fl_gemm_init(err);
-        rv = rv == FL_OK ? rv : fl_err_wrap(err, rv, "trainer 'builtin'");
+        if (rv != FL_OK) {
+            rv = fl_err_wrap(err, rv, "trainer 'builtin'");
+        }
     } else {
         rv = fl_trainer_command_find(conf->command->program.list[0], err);
-        rv = rv == FL_OK ? rv : fl_conf_blame(conf->file, &conf->command->program, rv, err);
+        if (rv != FL_OK) {
+            rv = fl_conf_blame(conf->file, &conf->command->program, rv, err);
+        }
     }
     return preflight_keep_finding(all, builtin ? FL_EXIT_CONFIG : FL_EXIT_DATA, ret_exit, rv, err);
 }
@@ -52,7 +58,10 @@ static int open_test(const struct fl_client_conf *conf, struct fl_dataset *train
         *ret = NULL;
         rv = FL_OK;
     }
-    return rv == FL_OK ? fl_train_keep_back(train, conf->data->validation, ret, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_train_keep_back(train, conf->data->validation, ret, err);
 }
 
 int fl_client_open_data(const struct fl_client_conf *conf, struct fl_dataset **ret_train,
@@ -63,13 +72,16 @@ int fl_client_open_data(const struct fl_client_conf *conf, struct fl_dataset **r
     const void *field = &conf->data->path;
     int rv = fl_dataset_open(conf->data->path, "train", &train, err);
 
-    if (rv == FL_OK) {
-        rv = open_test(conf, train, &test, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        field = &conf->data->augment;
-        rv = fl_dataset_set_augment(train, conf->data->augment, err);
+    rv = open_test(conf, train, &test, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    field = &conf->data->augment;
+    rv = fl_dataset_set_augment(train, conf->data->augment, err);
+done:
     if (rv != FL_OK) {
         fl_dataset_free(train);
         fl_dataset_free(test);
@@ -97,15 +109,22 @@ int fl_client_preflight(const struct fl_client_conf *conf, struct fl_findings *a
     int exit_code = FL_EXIT_STATE;
     int rv = fl_client_preflight_places(conf, all, ret_exit, err);
 
-    if (rv == FL_OK) {
-        rv = check_credentials(conf, &exit_code, err);
-        rv = preflight_keep_finding(all, exit_code, ret_exit, rv, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && conf->main->trainer != FL_TRAINER_COMMAND) {
+    rv = check_credentials(conf, &exit_code, err);
+    rv = preflight_keep_finding(all, exit_code, ret_exit, rv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (conf->main->trainer != FL_TRAINER_COMMAND) {
         rv = fl_client_open_data(conf, &train, &test, err);
         rv = preflight_keep_finding(all, FL_EXIT_DATA, ret_exit, rv, err);
         fl_dataset_free(train);
         fl_dataset_free(test);
     }
-    return rv == FL_OK ? fl_findings_first(all, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_findings_first(all, err);
 }

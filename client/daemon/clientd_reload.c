@@ -42,10 +42,16 @@ void fl_client_reload(const struct fl_client_reload *r)
 
     fl_notify_reloading();
     rv = fl_clientd_conf_load(r->path, NULL, &fresh, &err);
-    rv = rv == FL_OK ? client_reload_apply(r, fresh, &err) : rv;
-    if (rv == FL_OK) {
-        client_reload_log(r, fresh);
-    } else {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = client_reload_apply(r, fresh, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    client_reload_log(r, fresh);
+done:
+    if (rv != FL_OK) {
         fl_log(r->log, FL_LOG_ERROR, "client", "reload failed, nothing is changed: %s",
                fl_err_text(&err, rv));
     }

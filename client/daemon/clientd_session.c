@@ -35,11 +35,13 @@ static void clientd_on_data(void *ctx, const char *why)
 {
     struct fl_clientd *cli = ctx;
     struct fl_err err = {0};
-    int rv = FL_OK;
+    int rv;
 
     if (why == NULL) {
         rv = fl_connection_open(cli->connection, &err);
-        why = rv != FL_OK ? fl_err_text(&err, rv) : NULL;
+        if (rv != FL_OK) {
+            why = fl_err_text(&err, rv);
+        }
     }
     if (why != NULL) {
         fl_session_shell_failed(cli->jobs.shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0},

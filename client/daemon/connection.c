@@ -66,10 +66,12 @@ void fl_connection_send(struct fl_connection *c, const struct fl_wire_event *eve
     }
     fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
     rv = fl_wire_event_encode(event, &buf);
-    if (rv == FL_OK) {
-        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
-        rv = fl_call_send(c->stream, &piece, 1);
+    if (rv != FL_OK) {
+        goto done;
     }
+    piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+    rv = fl_call_send(c->stream, &piece, 1);
+done:
     fl_buf_done(&buf);
     if (rv != FL_OK && rv != FL_ECLOSED) {
         fl_log_peer(c->conf.log, FL_LOG_WARNING, "client", FL_WORK_SERVER,

@@ -80,12 +80,13 @@ static int credentials_load(const struct fl_client_conf *conf,
     int rv = fl_client_identity_load(files, ret, err);
 
     *ret_exit = FL_EXIT_STATE;
-    if (rv == FL_OK) {
-        rv = credentials_check_name(conf, ret, err);
-        if (rv != FL_OK) {
-            *ret_exit = FL_EXIT_CONFIG;
-            fl_client_identity_done(ret);
-        }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = credentials_check_name(conf, ret, err);
+    if (rv != FL_OK) {
+        *ret_exit = FL_EXIT_CONFIG;
+        fl_client_identity_done(ret);
     }
     return rv;
 }
@@ -98,10 +99,12 @@ int fl_credentials_check(const struct fl_client_conf *conf, int *ret_exit, struc
     int rv = fl_credentials_dir(conf, dir, sizeof(dir));
 
     *ret_exit = FL_EXIT_STATE;
-    if (rv == FL_OK) {
-        files = files_of(conf, dir);
-        rv = credentials_load(conf, &files, &identity, ret_exit, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    files = files_of(conf, dir);
+    rv = credentials_load(conf, &files, &identity, ret_exit, err);
+done:
     fl_client_identity_done(&identity);
     return rv;
 }
@@ -117,10 +120,11 @@ static int credentials_create_tls(struct fl_client_credentials *c, struct fl_err
                                        .now = fl_wall_seconds};
     int rv = fl_tls_create(&setup, &c->tls, err);
 
-    if (rv == FL_OK) {
-        c->filter = fl_tls_filter(c->tls);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    c->filter = fl_tls_filter(c->tls);
+    return FL_OK;
 }
 
 static int credentials_host(const struct fl_client_conf *conf, char *out, size_t size,
@@ -156,8 +160,14 @@ static int credentials_open_files(struct fl_client_credentials *c, int *ret_exit
         rv = fl_client_identity_settle(c->dir, err);
     }
     c->mark = fl_client_identity_mark(&c->files);
-    rv = rv == FL_OK ? credentials_load(c->conf, &c->files, &c->identity, ret_exit, err) : rv;
-    return rv == FL_OK ? credentials_create_tls(c, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = credentials_load(c->conf, &c->files, &c->identity, ret_exit, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return credentials_create_tls(c, err);
 }
 
 int fl_credentials_open(const struct fl_client_conf *conf, const struct fl_log *log,
@@ -216,14 +226,19 @@ int fl_credentials_read(struct fl_client_credentials *c, struct fl_err *err)
 
     c->mark = fl_client_identity_mark(&c->files);
     rv = credentials_load(c->conf, &c->files, &found, &exit_code, err);
-    rv = rv == FL_OK ? fl_tls_renew(c->tls, found.chain, found.key, found.trust, err) : rv;
     if (rv != FL_OK) {
-        fl_client_identity_done(&found);
-        return rv;
+        goto fail;
+    }
+    rv = fl_tls_renew(c->tls, found.chain, found.key, found.trust, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     fl_client_identity_done(&c->identity);
     c->identity = found;
     return FL_OK;
+fail:
+    fl_client_identity_done(&found);
+    return rv;
 }
 
 bool fl_credentials_look(struct fl_client_credentials *c)

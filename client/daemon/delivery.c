@@ -115,10 +115,12 @@ static int send_header(struct fl_delivery *p)
 
     fl_buf_init(&buf, FL_WIRE_MAX_CONTROL);
     rv = fl_wire_push_header_encode(&header, &buf);
-    if (rv == FL_OK) {
-        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
-        rv = fl_call_send(p->call, &piece, 1);
+    if (rv != FL_OK) {
+        goto done;
     }
+    piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+    rv = fl_call_send(p->call, &piece, 1);
+done:
     fl_buf_done(&buf);
     return rv;
 }
@@ -328,17 +330,20 @@ static int ask_status(struct fl_delivery *p)
 
     fl_buf_init(&buf, 4096);
     rv = fl_wire_push_status_request_encode(&status, &buf);
-    if (rv == FL_OK) {
-        rv = fl_connection_call(p->owner->connection, "/fl.v1.Federation/PushStatus",
-                                STATUS_TIMEOUT_MS, &status_handler, p, &p->call);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
-        if (fl_call_send(p->call, &piece, 1) != FL_OK) {
-            fl_call_cancel(p->call); /* on_status_closed() reports it to the session. */
-        }
-        fl_call_end(p->call);
+    rv = fl_connection_call(p->owner->connection, "/fl.v1.Federation/PushStatus", STATUS_TIMEOUT_MS,
+                            &status_handler, p, &p->call);
+    if (rv != FL_OK) {
+        goto done;
     }
+    piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+    if (fl_call_send(p->call, &piece, 1) != FL_OK) {
+        fl_call_cancel(p->call); /* on_status_closed() reports it to the session. */
+    }
+    fl_call_end(p->call);
+done:
     fl_buf_done(&buf);
     return rv;
 }
@@ -358,15 +363,18 @@ int fl_deliveries_begin(struct fl_deliveries *d, struct fl_round_key key, const 
     p->key = key;
     fl_sm_init(&p->sm, delivery_states, DELIVERY_STATES, DELIVERY_ASKING);
     rv = fl_code_begin(&p->code, d->worker, d->pending->result, units, n_units);
-    if (rv == FL_OK) {
-        rv = ask_status(p);
-    }
     if (rv != FL_OK) {
-        delivery_free(p);
-        return rv;
+        goto fail;
+    }
+    rv = ask_status(p);
+    if (rv != FL_OK) {
+        goto fail;
     }
     d->newest = p;
     return FL_OK;
+fail:
+    delivery_free(p);
+    return rv;
 }
 
 void fl_deliveries_cancel(struct fl_deliveries *d)

@@ -91,9 +91,11 @@ static void download_payload_done(struct fl_download *f)
     struct fl_err err = {0};
     int rv = fl_input_check(f->at, &err);
 
-    if (rv == FL_OK) {
-        rv = download_next_payload(f);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = download_next_payload(f);
+done:
     if (rv != FL_OK) {
         download_failed(f, FL_FAULT_PASSING, fl_err_text(&err, rv));
     }
@@ -125,9 +127,11 @@ static bool download_on_message(struct fl_call *call, void *ctx, const uint8_t *
     struct fl_err err = {0};
     int rv = fl_wire_chunk_decode(data, len, &chunk, &err);
 
-    if (rv == FL_OK) {
-        rv = fl_input_add(f->at, chunk.offset, chunk.data, chunk.len, &err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_input_add(f->at, chunk.offset, chunk.data, chunk.len, &err);
+done:
     if (rv != FL_OK) {
         fl_log_peer(f->owner->jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
                     rv == FL_ENOMEM ? "out of memory for a chunk of the server, retrying: %s"
@@ -180,24 +184,28 @@ static int download_start_fetch(struct fl_download *f)
 
     rv = fl_str_copy(request.payload, sizeof(request.payload), f->at->name);
     fl_buf_init(&buf, 4096);
-    if (rv == FL_OK) {
-        rv = fl_wire_fetch_encode(&request, &buf);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = fl_connection_call(f->owner->connection, "/fl.v1.Federation/Fetch", 0,
-                                &download_handler, f, &f->call);
+    rv = fl_wire_fetch_encode(&request, &buf);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        fl_call_set_bulk(f->call, FL_CALL_TAKES_BULK);
-        fl_sm_move(&f->sm, DOWNLOAD_RUNNING);
-        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
-        rv = fl_call_send(f->call, &piece, 1);
-        fl_call_end(f->call);
-        if (rv != FL_OK) { /* download_on_closed() reports it to the session. */
-            fl_call_cancel(f->call);
-            rv = FL_OK;
-        }
+    rv = fl_connection_call(f->owner->connection, "/fl.v1.Federation/Fetch", 0, &download_handler,
+                            f, &f->call);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_call_set_bulk(f->call, FL_CALL_TAKES_BULK);
+    fl_sm_move(&f->sm, DOWNLOAD_RUNNING);
+    piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+    rv = fl_call_send(f->call, &piece, 1);
+    fl_call_end(f->call);
+    if (rv != FL_OK) { /* download_on_closed() reports it to the session. */
+        fl_call_cancel(f->call);
+        rv = FL_OK;
+    }
+done:
     fl_buf_done(&buf);
     return rv;
 }
@@ -206,14 +214,15 @@ static int download_next_payload(struct fl_download *f)
 {
     int rv = fl_inputs_next(&f->in, &f->at);
 
-    if (rv == FL_OK && f->at != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (f->at != NULL) {
         return download_start_fetch(f);
     }
-    if (rv == FL_OK) {
-        /* May start another download or free `f`: do not use `f` afterwards. */
-        download_finished(f);
-    }
-    return rv;
+    /* May start another download or free `f`: do not use `f` afterwards. */
+    download_finished(f);
+    return FL_OK;
 }
 
 /* --- before the first payload: client state and payloads on disk --- */
@@ -238,7 +247,10 @@ static int download_start(struct fl_download *f, struct fl_settling *settling, s
     struct fl_inputs *listed = &f->owner->wanted->listed;
     int rv = fl_settling_choose(settling, listed, f->owner->jobs->log, &f->in, err);
 
-    return rv == FL_OK ? download_next_payload(f) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return download_next_payload(f);
 }
 
 static void settle_done(void *arg)
@@ -372,13 +384,16 @@ int fl_downloads_begin_model(struct fl_downloads *d, struct fl_err *err)
     f->evaluation = true;
     f->rate = wanted->rate;
     rv = fl_inputs_choose_model(d->worker->setup, &wanted->payload, &f->in, err);
-    if (rv == FL_OK) {
-        rv = download_next_payload(f);
-    }
     if (rv != FL_OK) {
-        download_free(f);
-        return rv;
+        goto fail;
+    }
+    rv = download_next_payload(f);
+    if (rv != FL_OK) {
+        goto fail;
     }
     d->model = f;
     return FL_OK;
+fail:
+    download_free(f);
+    return rv;
 }

@@ -200,19 +200,23 @@ static bool enrol_on_message(struct fl_call *call, void *ctx, const uint8_t *dat
         return true;
     }
     rv = fl_wire_joined_decode(data, len, &reply, &err);
-    if (rv == FL_OK) {
-        rv = fl_enrolling_done(e->enrolling,
-                               &(struct fl_enrolling_reply){&reply.chain, &reply.roots,
-                                                            (int64_t)(reply.time_ms / 1000)},
-                               (int64_t)(fl_clock_wall_ms() / 1000), &e->enrolled.who, &err);
-        e->local = rv != FL_OK && rv != FL_EPROTO && rv != FL_EAGAIN;
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        e->rv = FL_OK;
-        fl_wire_labels_done(&e->enrolled.labels);
-        e->enrolled.labels = reply.labels;
-        reply.labels = (struct fl_wire_labels){NULL};
-    } else {
+    rv = fl_enrolling_done(
+        e->enrolling,
+        &(struct fl_enrolling_reply){&reply.chain, &reply.roots, (int64_t)(reply.time_ms / 1000)},
+        (int64_t)(fl_clock_wall_ms() / 1000), &e->enrolled.who, &err);
+    e->local = rv != FL_OK && rv != FL_EPROTO && rv != FL_EAGAIN;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    e->rv = FL_OK;
+    fl_wire_labels_done(&e->enrolled.labels);
+    e->enrolled.labels = reply.labels;
+    reply.labels = (struct fl_wire_labels){NULL};
+done:
+    if (rv != FL_OK) {
         e->final = rv == FL_EPROTO;
         enrol_note_result(e, rv == FL_EPROTO ? FL_EPERM : rv, fl_err_text(&err, rv));
     }
@@ -267,7 +271,11 @@ static int enrol_encode_join(const struct enrol *e, struct fl_buf *out)
 
     join.request.data = (uint8_t *)(uintptr_t)der; /* borrowed, only read */
     (void)memcpy(join.token, e->setup->invite->token, sizeof(join.token));
-    rv = rv == FL_OK ? fl_wire_join_encode(&join, out) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_wire_join_encode(&join, out);
+done:
     explicit_bzero(join.token, sizeof(join.token));
     return rv;
 }
@@ -287,14 +295,17 @@ static void enrol_on_up(void *ctx)
     fl_buf_init(&buf, FL_WIRE_MAX_IDENTITY);
     buf.secret = true;
     rv = enrol_encode_join(e, &buf);
-    if (rv == FL_OK) {
-        rv = fl_grpc_call(e->channel, "/fl.v1.Identity/Join", CALL_MS, &handler, e, &call);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        piece = (struct fl_piece){.data = buf.data, .len = buf.len, .secret = true};
-        rv = fl_call_send(call, &piece, 1);
-        fl_call_end(call);
+    rv = fl_grpc_call(e->channel, "/fl.v1.Identity/Join", CALL_MS, &handler, e, &call);
+    if (rv != FL_OK) {
+        goto done;
     }
+    piece = (struct fl_piece){.data = buf.data, .len = buf.len, .secret = true};
+    rv = fl_call_send(call, &piece, 1);
+    fl_call_end(call);
+done:
     if (rv != FL_OK) {
         enrol_note_result(e, rv, fl_strerror(rv));
         fl_grpc_channel_close(e->channel);
@@ -353,18 +364,20 @@ static void enrol_attempt(void *arg)
     e->err = (struct fl_err){0};
     rv = fl_enrolling_join(s->dir, s->invite, s->name, &e->enrolling, &e->err);
     e->local = rv != FL_OK;
-    if (rv == FL_OK) {
-        fl_rpc_limits_default(&limits);
-        rv = fl_grpc_connect(
-            &(struct fl_grpc_channel_setup){.loop = s->loop,
-                                            .address = e->address,
-                                            .limits = &limits,
-                                            .timeout_ms = (uint32_t)s->connect_timeout_ms,
-                                            .cbs = &channel_cbs,
-                                            .ctx = e,
-                                            .filter = &e->filter},
-            &e->channel, &e->err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_rpc_limits_default(&limits);
+    rv = fl_grpc_connect(
+        &(struct fl_grpc_channel_setup){.loop = s->loop,
+                                        .address = e->address,
+                                        .limits = &limits,
+                                        .timeout_ms = (uint32_t)s->connect_timeout_ms,
+                                        .cbs = &channel_cbs,
+                                        .ctx = e,
+                                        .filter = &e->filter},
+        &e->channel, &e->err);
+done:
     if (rv != FL_OK) {
         e->rv = rv;
         enrol_attempt_ended(e);
@@ -380,11 +393,11 @@ static int enrol_prepare(struct enrol *e, struct fl_err *err)
                                        .now = fl_wall_seconds};
     int rv = fl_tls_create(&setup, &e->tls, err);
 
-    if (rv == FL_OK) {
-        e->filter = fl_tls_filter(e->tls);
-        rv = fl_timer_create(e->setup->loop, enrol_attempt, e, &e->timer);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    e->filter = fl_tls_filter(e->tls);
+    return fl_timer_create(e->setup->loop, enrol_attempt, e, &e->timer);
 }
 
 /* The loop was stopped from outside during enrolment. */
@@ -408,29 +421,34 @@ int fl_enrol_run(const struct fl_enrol_setup *setup, struct fl_enrolled *ret, bo
     uint64_t seed = 0;
     int rv = fl_random_bytes(&seed, sizeof(seed));
 
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "cannot read random bytes for the pauses");
+        goto done;
+    }
     (void)fl_enrol_address(setup->invite, e.address);
     fl_sm_init(&e.sm, enrol_states, ENROL_STATES, ENROL_WAITING);
     fl_rng_key(&e.rng, seed, FL_RNG_JITTER, 0, 0);
-    rv = rv == FL_OK ? enrol_prepare(&e, err)
-                     : fl_err_set(err, rv, "cannot read random bytes for the pauses");
-    if (rv == FL_OK) {
-        fl_timer_start(e.timer, 0);
-        fl_loop_run(setup->loop);
-        if (e.sm.state != ENROL_OVER) {
-            enrol_break_off(&e);
-        }
-        rv = e.rv;
-        if (err != NULL) {
-            *err = e.err;
-        }
+    rv = enrol_prepare(&e, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_timer_start(e.timer, 0);
+    fl_loop_run(setup->loop);
+    if (e.sm.state != ENROL_OVER) {
+        enrol_break_off(&e);
+    }
+    rv = e.rv;
+    if (err != NULL) {
+        *err = e.err;
+    }
+done:
     fl_timer_close(e.timer);
     fl_tls_unref(e.tls);
     *ret_local = e.local;
-    if (rv == FL_OK) {
-        *ret = e.enrolled;
-    } else {
+    if (rv != FL_OK) {
         fl_enrolled_done(&e.enrolled);
+        return rv;
     }
-    return rv;
+    *ret = e.enrolled;
+    return FL_OK;
 }

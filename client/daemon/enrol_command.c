@@ -92,24 +92,24 @@ static int enrol_order_from_options(struct enrol_order *o)
 
 static int enrol_order_prepare(struct enrol_order *o, struct fl_err *err)
 {
+    char path[PATH_BYTES];
+    const char *from = o->options->invitation;
     int rv;
 
     o->config = o->options->config != NULL ? o->options->config : FL_ENROL_CONFIG;
     rv = fl_fs_exists(o->config) ? enrol_order_from_conf(o, err) : enrol_order_from_options(o);
-    if (rv == FL_OK && o->name[0] != '\0' && !fl_name_allowed(o->name)) {
-        rv = fl_err_set(err, FL_ECONF,
-                        "--name: expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
-                        FL_NAME_MAX - 1, o->name);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? fl_fs_join(o->dir, sizeof(o->dir), o->state_dir, "identity") : rv;
-    return rv;
-}
-
-static int enrol_order_read_line(struct enrol_order *o, struct fl_err *err)
-{
-    char path[PATH_BYTES];
-    const char *from = o->options->invitation;
-
+    if (o->name[0] != '\0' && !fl_name_allowed(o->name)) {
+        return fl_err_set(err, FL_ECONF,
+                          "--name: expected 1 to %d characters of A-Z a-z 0-9 . _ -, found '%s'",
+                          FL_NAME_MAX - 1, o->name);
+    }
+    rv = fl_fs_join(o->dir, sizeof(o->dir), o->state_dir, "identity");
+    if (rv != FL_OK) {
+        return rv;
+    }
     return fl_invitation_read(from != NULL ? from : fl_invitation_credential(path, sizeof(path)),
                               &o->invite, err);
 }
@@ -167,10 +167,11 @@ static int enrol_order_run(struct enrol_order *o, bool *ret_local, struct fl_err
     int rv = fl_loop_create(&setup.loop, err);
 
     fl_log_out_init(&out, STDERR_FILENO);
-    if (rv == FL_OK) {
-        rv = fl_enrol_run(&setup, &o->enrolled, ret_local, err);
-        fl_loop_free(setup.loop);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_enrol_run(&setup, &o->enrolled, ret_local, err);
+    fl_loop_free(setup.loop);
     return rv;
 }
 
@@ -199,7 +200,10 @@ static int enrol_as_owner(struct enrol_order *o, struct fl_err *err)
         return exit_code;
     }
     rv = restore_own_ids(err);
-    return rv == FL_OK ? FL_EXIT_OK : enrol_print_error(FL_EXIT_FAILURE, err, rv);
+    if (rv != FL_OK) {
+        return enrol_print_error(FL_EXIT_FAILURE, err, rv);
+    }
+    return FL_EXIT_OK;
 }
 
 static int write_first(const struct enrol_order *o, struct fl_err *err)
@@ -212,7 +216,7 @@ static int write_first(const struct enrol_order *o, struct fl_err *err)
                                     .state_dir = o->state_dir,
                                     .labels = labels};
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     for (i = 0; i < o->enrolled.labels.n && i < FL_WIRE_MAX_PAIRS; i++) {
         labels[i] =
@@ -221,9 +225,12 @@ static int write_first(const struct enrol_order *o, struct fl_err *err)
     first.n_labels = i;
     if (o->options->data != NULL) {
         rv = fl_fs_absolute(o->options->data, data, sizeof(data), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
         first.data = data;
     }
-    return rv == FL_OK ? fl_client_first_write(o->config, &first, err) : rv;
+    return fl_client_first_write(o->config, &first, err);
 }
 
 /* --- the next step --- */
@@ -280,14 +287,15 @@ static int enrol_command_finish(const struct enrol_order *o, struct fl_err *err)
     (void)printf(
         "joined '%s' as '%s'; the certificate is valid until %s and is renewed automatically\n",
         who->federation, who->name, fl_when_text(when, sizeof(when), who->not_after));
-    if (rv == FL_OK) {
-        (void)printf("wrote %s\n", o->config);
-    } else if (rv != FL_EEXIST) {
+    if (rv != FL_OK && rv != FL_EEXIST) {
         (void)enrol_print_error(FL_EXIT_CONFIG, err, rv);
         (void)fputs("fl-clientd: the certificate is in place; run the same command with the same "
                     "invitation again to write the configuration\n",
                     stderr);
         return FL_EXIT_CONFIG;
+    }
+    if (rv != FL_EEXIST) {
+        (void)printf("wrote %s\n", o->config);
     }
     return enrol_start_service(o, err);
 }
@@ -296,7 +304,7 @@ int fl_enrol_command(const struct fl_enrol_options *options)
 {
     struct enrol_order *o = calloc(1, sizeof(*o));
     struct fl_err err = {0};
-    int exit_code = FL_EXIT_FAILURE;
+    int exit_code;
     int rv;
 
     if (o == NULL) {
@@ -304,15 +312,15 @@ int fl_enrol_command(const struct fl_enrol_options *options)
     }
     o->options = options;
     rv = enrol_order_prepare(o, &err);
-    rv = rv == FL_OK ? enrol_order_read_line(o, &err) : rv;
     if (rv != FL_OK) {
         exit_code = enrol_print_error(rv == FL_ENOMEM ? FL_EXIT_FAILURE : FL_EXIT_CONFIG, &err, rv);
-    } else {
-        exit_code = enrol_as_owner(o, &err);
+        goto done;
     }
+    exit_code = enrol_as_owner(o, &err);
     if (exit_code == FL_EXIT_OK) {
         exit_code = enrol_command_finish(o, &err);
     }
+done:
     fl_enrolled_done(&o->enrolled);
     fl_invite_done(&o->invite);
     fl_client_conf_free(o->conf);

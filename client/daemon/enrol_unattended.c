@@ -35,10 +35,15 @@ static int enrol_run_until_signal(struct fl_enrol_setup *setup, struct fl_enroll
     struct fl_signal *interrupt = NULL;
     int rv = fl_signal_create(setup->loop, SIGTERM, enrol_on_signal, setup->loop, &term);
 
-    if (rv == FL_OK) {
-        rv = fl_signal_create(setup->loop, SIGINT, enrol_on_signal, setup->loop, &interrupt);
+    if (rv != FL_OK) {
+        goto done;
     }
-    rv = rv == FL_OK ? fl_enrol_run(setup, ret, ret_local, err) : rv;
+    rv = fl_signal_create(setup->loop, SIGINT, enrol_on_signal, setup->loop, &interrupt);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_enrol_run(setup, ret, ret_local, err);
+done:
     fl_signal_close(term);
     fl_signal_close(interrupt);
     return rv;
@@ -69,20 +74,23 @@ static int join_with(const struct fl_client_conf *conf, const char *credential,
         return rv;
     }
     rv = fl_credentials_dir(conf, dir, sizeof(dir));
-    if (rv == FL_OK) {
-        fl_log(log, FL_LOG_NOTICE, "client",
-               "joining '%s' with the invitation from the systemd credential", invite.federation);
-        rv = enrol_run_until_signal(&setup, &enrolled, &local, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_log(log, FL_LOG_NOTICE, "client",
+           "joining '%s' with the invitation from the systemd credential", invite.federation);
+    rv = enrol_run_until_signal(&setup, &enrolled, &local, err);
+done:
     fl_invite_done(&invite);
     *ret_exit = enrol_unattended_exit_code(rv, local);
-    if (rv == FL_OK) {
-        fl_log(log, FL_LOG_NOTICE, "client", "joined: federation=%s name=%s until=%s",
-               enrolled.who.federation, enrolled.who.name,
-               fl_when_text(when, sizeof(when), enrolled.who.not_after));
-        fl_enrolled_done(&enrolled);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_log(log, FL_LOG_NOTICE, "client", "joined: federation=%s name=%s until=%s",
+           enrolled.who.federation, enrolled.who.name,
+           fl_when_text(when, sizeof(when), enrolled.who.not_after));
+    fl_enrolled_done(&enrolled);
+    return FL_OK;
 }
 
 int fl_enrol_by_credential(const struct fl_client_conf *conf, struct fl_loop *loop,

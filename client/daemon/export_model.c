@@ -98,22 +98,30 @@ int fl_export_model(const struct fl_client_conf *conf, const char *file, const c
     int exit_code = FL_EXIT_FAILURE;
     int rv = export_check_file(file, &err);
 
-    if (rv == FL_OK) {
-        rv = export_find_model(conf->main->state_dir, &found, &err);
-        exit_code = FL_EXIT_STATE;
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK && requests[found.request].local) {
-        rv = export_add_local_tensors(&found, base, &err);
+    exit_code = FL_EXIT_STATE;
+    rv = export_find_model(conf->main->state_dir, &found, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (requests[found.request].local) {
         exit_code = FL_EXIT_DATA;
+        rv = export_add_local_tensors(&found, base, &err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        rv = export_save(conf, &found, file, &err);
-        exit_code = FL_EXIT_FAILURE;
+    exit_code = FL_EXIT_FAILURE;
+    rv = export_save(conf, &found, file, &err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        export_print(&found, file);
-        exit_code = FL_EXIT_OK;
-    } else {
+    exit_code = FL_EXIT_OK;
+    export_print(&found, file);
+done:
+    if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
     }
     fl_client_state_found_done(&found);

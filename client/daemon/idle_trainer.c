@@ -47,10 +47,11 @@ int fl_resting_start(struct fl_resting *r, const struct fl_jobs *jobs,
     }
     r->every_ms = every < LEAST_MS ? LEAST_MS : every > MOST_MS ? MOST_MS : every;
     rv = fl_timer_create(jobs->loop, idle_trainer_check, r, &r->timer);
-    if (rv == FL_OK) {
-        fl_timer_start(r->timer, r->every_ms);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_timer_start(r->timer, r->every_ms);
+    return FL_OK;
 }
 
 void fl_resting_stop(struct fl_resting *r)

@@ -114,9 +114,10 @@ static int invitation_read_file(const char *path, char *out, size_t size, size_t
                           "%s: expected the line of an invitation, found more than %zu bytes", from,
                           size);
     }
-    return rv == FL_OK ? FL_OK
-                       : fl_err_set(err, rv, "cannot read the invitation from %s: %s", from,
-                                    fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot read the invitation from %s: %s", from, fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 int fl_invitation_read(const char *path, struct fl_invite *ret, struct fl_err *err)
@@ -125,12 +126,14 @@ int fl_invitation_read(const char *path, struct fl_invite *ret, struct fl_err *e
     size_t len = 0;
     int rv = invitation_read_file(path, line, sizeof(line), &len, err);
 
-    if (rv == FL_OK) {
-        rv = fl_invite_parse(line, len, ret, err);
-        if (rv != FL_OK) {
-            rv = fl_err_wrap(err, rv, "%s", path != NULL ? path : "standard input");
-        }
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_invite_parse(line, len, ret, err);
+    if (rv != FL_OK) {
+        rv = fl_err_wrap(err, rv, "%s", path != NULL ? path : "standard input");
+    }
+done:
     explicit_bzero(line, sizeof(line));
     return rv;
 }

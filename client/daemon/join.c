@@ -174,14 +174,17 @@ static int joining_prepare_setup(struct fl_join_job *j, struct fl_wire_welcome *
     struct fl_setup *setup = NULL;
     int rv = fl_setup_create(w, &setup, err);
 
-    if (rv == FL_OK) {
-        fl_joining_forget(j);
-        rv = fl_terms_check_model(&j->worker->terms, setup, err);
-        rv = rv == FL_OK ? fl_worker_prepare(j->worker, setup, err) : rv;
-        fl_setup_unref(setup);
-    }
     if (rv != FL_OK) {
         return rv;
+    }
+    fl_joining_forget(j);
+    rv = fl_terms_check_model(&j->worker->terms, setup, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_worker_prepare(j->worker, setup, err);
+    if (rv != FL_OK) {
+        goto done;
     }
     *held_unfit = fl_worker_unfit(j->worker, held);
     if (*held_unfit != NULL) {
@@ -189,7 +192,9 @@ static int joining_prepare_setup(struct fl_join_job *j, struct fl_wire_welcome *
                     "dropping the pending result of round %llu: %s",
                     (unsigned long long)held->key.round, *held_unfit);
     }
-    return FL_OK;
+done:
+    fl_setup_unref(setup);
+    return rv;
 }
 
 /* Cancels work for the previous setup and reconnects; the next Welcome finds the worker idle. */
@@ -227,7 +232,7 @@ bool fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w,
     /* After a reconnect the setup is nearly always the prepared one. */
     bool same = j->worker->setup != NULL && fl_setup_is(j->worker->setup, w);
     bool wants_summary = w->wants_summary; /* of this session only, so not compared */
-    int rv = FL_OK;
+    int rv;
 
     if (!same && joining_is_busy(j)) {
         joining_end_work(j);
@@ -238,23 +243,31 @@ bool fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w,
     event->u.welcome.model_fits = true;
     if (!same) {
         rv = joining_prepare_setup(j, w, &event->u.welcome.held_unfit, &err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     /* A busy trainer belongs to the training thread, and its setup was checked before. */
-    if (rv == FL_OK && !joining_is_busy(j)) {
+    if (!joining_is_busy(j)) {
         rv = fl_terms_check_training(j->worker, &err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    if (rv == FL_OK) {
-        rv = fl_data_summary_check(j->worker, wants_summary, &err);
+    rv = fl_data_summary_check(j->worker, wants_summary, &err);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    if (rv == FL_OK && j->pending->result == NULL && leave_for_today(j, (struct fl_round_key){0})) {
+    if (j->pending->result == NULL && leave_for_today(j, (struct fl_round_key){0})) {
         return false;
     }
-    if (rv == FL_OK) {
-        joining_log(j);
-    } else if (rv == FL_ENOMEM) {
+    joining_log(j);
+    return true;
+fail:
+    if (rv == FL_ENOMEM) {
         joining_reconnect(j);
     } else {
         joining_leave_unfit(j, fl_err_text(&err, rv));
     }
-    return rv == FL_OK;
+    return false;
 }

@@ -144,19 +144,21 @@ static bool renewal_on_message(struct fl_call *call, void *ctx, const uint8_t *d
     }
     r->answered = true;
     rv = fl_wire_renewed_decode(data, len, &reply, &err);
-    if (rv == FL_OK) {
-        renewal_log_clocks(r, reply.time_ms);
-        rv = fl_enrolling_done(r->enrolling,
-                               &(struct fl_enrolling_reply){&reply.chain, &reply.roots,
-                                                            (int64_t)(reply.time_ms / 1000)},
-                               wall_ms() / 1000, NULL, &err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    renewal_log_clocks(r, reply.time_ms);
+    rv = fl_enrolling_done(
+        r->enrolling,
+        &(struct fl_enrolling_reply){&reply.chain, &reply.roots, (int64_t)(reply.time_ms / 1000)},
+        wall_ms() / 1000, NULL, &err);
+done:
     fl_wire_renewed_done(&reply);
     renewal_drop_request(r);
-    if (rv == FL_OK) {
-        renewal_succeeded(r);
-    } else {
+    if (rv != FL_OK) {
         renewal_failed(r, fl_err_text(&err, rv));
+    } else {
+        renewal_succeeded(r);
     }
     return true;
 }
@@ -219,19 +221,21 @@ static int renewal_send(struct fl_renewal *r)
     request.request.data = (uint8_t *)(uintptr_t)der; /* borrowed, only read */
     fl_buf_init(&buf, FL_WIRE_MAX_IDENTITY);
     rv = fl_wire_renew_encode(&request, &buf);
-    if (rv == FL_OK) {
-        rv = fl_connection_call(r->connection, "/fl.v1.Identity/Renew", CALL_MS, &handler, r,
-                                &r->call);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        piece = (struct fl_piece){.data = buf.data, .len = buf.len};
-        rv = fl_call_send(r->call, &piece, 1);
-        fl_call_end(r->call);
-        if (rv != FL_OK) { /* renewal_on_closed() reports it. */
-            fl_call_cancel(r->call);
-            rv = FL_OK;
-        }
+    rv = fl_connection_call(r->connection, "/fl.v1.Identity/Renew", CALL_MS, &handler, r, &r->call);
+    if (rv != FL_OK) {
+        goto done;
     }
+    piece = (struct fl_piece){.data = buf.data, .len = buf.len};
+    rv = fl_call_send(r->call, &piece, 1);
+    fl_call_end(r->call);
+    if (rv != FL_OK) { /* renewal_on_closed() reports it. */
+        fl_call_cancel(r->call);
+        rv = FL_OK;
+    }
+done:
     fl_buf_done(&buf);
     return rv;
 }
@@ -247,9 +251,11 @@ static void renewal_begin(struct fl_renewal *r)
     r->answered = false;
     rv = fl_enrolling_renew(fl_credentials_folder(r->credentials),
                             fl_credentials_identity(r->credentials), &r->enrolling, &err);
-    if (rv == FL_OK) {
-        rv = renewal_send(r);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = renewal_send(r);
+done:
     if (rv != FL_OK) {
         renewal_drop_request(r);
         renewal_failed(r, fl_err_text(&err, rv));
@@ -414,10 +420,11 @@ int fl_renewal_reload(struct fl_renewal *r, struct fl_err *err)
         return FL_OK;
     }
     rv = fl_credentials_read(r->credentials, err);
-    if (rv == FL_OK) {
-        renewal_retry_session(r);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    renewal_retry_session(r);
+    return FL_OK;
 }
 
 int fl_renewal_create(struct fl_loop *loop, const struct fl_log *log,

@@ -58,10 +58,11 @@ int fl_trainer_starting_begin(struct fl_trainer_starting *s)
 {
     int rv = fl_timer_create(s->jobs->loop, trainer_start_attempt, s, &s->timer);
 
-    if (rv == FL_OK) {
-        fl_timer_start(s->timer, 0);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_timer_start(s->timer, 0);
+    return FL_OK;
 }
 
 void fl_trainer_starting_stop(struct fl_trainer_starting *s)

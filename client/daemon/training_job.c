@@ -96,15 +96,18 @@ static int training_job_begin(struct fl_trainings *t, const struct fl_task *task
     job->key = task->key;
     job->reported_ms = fl_clock_ms();
     rv = fl_training_new(t->worker, task, inputs, training_job_progress, job, &job->training, err);
-    if (rv == FL_OK) {
-        rv = fl_jobs_submit(t->jobs, train_work, train_done, job);
-    }
     if (rv != FL_OK) {
-        training_job_free(job);
-        return rv;
+        goto fail;
+    }
+    rv = fl_jobs_submit(t->jobs, train_work, train_done, job);
+    if (rv != FL_OK) {
+        goto fail;
     }
     t->newest = job;
     return FL_OK;
+fail:
+    training_job_free(job);
+    return rv;
 }
 
 int fl_trainings_begin(struct fl_trainings *t, const struct fl_task *task, struct fl_round_key key,

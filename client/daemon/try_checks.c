@@ -92,14 +92,19 @@ static void try_part(struct fl__try *t, const struct probe *probe, const char *w
     bool something = true;
     int rv = fl__try_describe(t, t->layout, probe->part, &err);
 
-    if (rv == FL_OK && probe->nothing != NULL) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (probe->nothing != NULL) {
         rv = train_with(t, probe, probe->nothing, 0.0F, &err);
         nothing = fl__try_same(t, t->other);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        rv = train_with(t, probe, probe->something, probe->value, &err);
-        something = !fl__try_same(t, t->other);
-    }
+    rv = train_with(t, probe, probe->something, probe->value, &err);
+    something = !fl__try_same(t, t->other);
+done:
     if (rv != FL_OK) {
         fl_try_say(&t->report, FL_TRY_FAILED, what, "%s", fl_err_text(&err, rv));
     } else if (probe->nothing == NULL || !t->repeatable) {
@@ -168,15 +173,15 @@ void fl__try_cancel(struct fl__try *t)
     took = fl_clock_ms() - t->cancel_at_ms;
     t->cancel_at_ms = 0;
     atomic_store(&t->cancel, false);
-    if (rv == FL_OK) {
-        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "cancel",
-                   "%" PRIu32 " epochs ended before a training could be cancelled", task.epochs);
-    } else if (rv != FL_ECANCELED || !fl_persistent_runs(t->r)) {
+    if (rv == FL_ECANCELED && fl_persistent_runs(t->r)) {
+        fl_try_say(&t->report, FL_TRY_OK, "cancel", "answered after %" PRIu64 " ms", took);
+        fl_try_set(&t->report, "cancel_ms", fl_json_whole(took));
+    } else if (rv != FL_OK) {
         fl_try_say(&t->report, FL_TRY_FAILED, "cancel", "expected 'canceled' or 'done', found: %s",
                    fl_err_text(&err, rv));
     } else {
-        fl_try_say(&t->report, FL_TRY_OK, "cancel", "answered after %" PRIu64 " ms", took);
-        fl_try_set(&t->report, "cancel_ms", fl_json_whole(took));
+        fl_try_say(&t->report, FL_TRY_NOT_TRIED, "cancel",
+                   "%" PRIu32 " epochs ended before a training could be cancelled", task.epochs);
     }
 }
 
@@ -208,7 +213,10 @@ static int other_layout(const struct fl_layout *from, struct fl_layout **ret,
     int rv = fl_layout_create(&layout);
 
     *ret_tensor = NULL;
-    for (i = 0; rv == FL_OK && i < fl_layout_tensors(from); i++) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; i < fl_layout_tensors(from); i++) {
         const struct fl_tensor *tensor = fl_layout_tensor(from, i);
         struct fl_tensor other = *tensor;
 
@@ -216,14 +224,19 @@ static int other_layout(const struct fl_layout *from, struct fl_layout **ret,
             *ret_tensor = tensor;
         }
         rv = fl_layout_add_like(layout, fl_layout_unit(from, tensor->unit)->name, &other, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    rv = rv == FL_OK ? fl_layout_finish(layout, err) : rv;
+    rv = fl_layout_finish(layout, err);
     if (rv != FL_OK) {
-        fl_layout_free(layout);
-        return rv;
+        goto fail;
     }
     *ret = layout;
     return FL_OK;
+fail:
+    fl_layout_free(layout);
+    return rv;
 }
 
 void fl__try_shape(struct fl__try *t)
@@ -240,11 +253,15 @@ void fl__try_shape(struct fl__try *t)
         return;
     }
     rv = fl__try_describe(t, layout, NULL, &err);
-    if (rv == FL_OK && tensor != NULL) { /* The error may come only with the next task. */
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (tensor != NULL) { /* The error may come only with the next task. */
         task.kind = fl_persistent_can(t->r, FL_PERSISTENT_TRAIN) ? FL_PERSISTENT_TRAIN
                                                                  : FL_PERSISTENT_EVALUATE;
         rv = fl_persistent_run(t->r, &task, &answer, &err);
     }
+done:
     if (tensor == NULL) {
         fl_try_say(&t->report, FL_TRY_NOT_TRIED, "other model",
                    "no tensor has a shape that can be changed");

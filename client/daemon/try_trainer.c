@@ -99,18 +99,24 @@ int fl__try_train(struct fl__try *t, const struct fl_persistent_task *task, floa
     size_t l;
     int rv = fl_persistent_run(t->r, task, ret, err);
 
-    rv = rv == FL_OK ? fl_persistent_result(t->r, out, err) : rv;
-    for (l = 0; rv == FL_OK && l < fl_layout_units(t->layout); l++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_persistent_result(t->r, out, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (l = 0; l < fl_layout_units(t->layout); l++) {
         const struct fl_unit *unit = fl_layout_unit(t->layout, l);
 
         if (!fl_vec_finite(out + unit->offset, unit->count)) {
-            rv = fl_err_set(
+            return fl_err_set(
                 err, FL_ENUMERIC,
                 "expected finite numbers, found others in layer '%s' of the trained model",
                 unit->name);
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 bool fl__try_same(const struct fl__try *t, const float *other)
@@ -566,12 +572,20 @@ static int try_run(struct fl__try *t)
     bool good = false;
     int rv = environment != NULL ? try_create_program(t, environment, &err) : FL_ENOMEM;
 
-    rv = rv == FL_OK && t->options->model != NULL ? load_model(t, &err) : rv;
-    if (rv == FL_OK) {
-        fl_try_report_begin(&t->report, stdout, t->options->json);
-        try_run_checks(t);
-        good = fl_try_report_end(&t->report);
-    } else {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (t->options->model != NULL) {
+        rv = load_model(t, &err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
+    fl_try_report_begin(&t->report, stdout, t->options->json);
+    try_run_checks(t);
+    good = fl_try_report_end(&t->report);
+done:
+    if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-clientd: %s\n", fl_err_text(&err, rv));
     }
     fl_persistent_free(t->r);
