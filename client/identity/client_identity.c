@@ -77,8 +77,14 @@ static int identity_read_key(const char *dir, struct reading *r, struct fl_err *
     char path[FL__PATH_MAX];
     int rv = fl__identity_path(path, dir, FL__KEY, err);
 
-    rv = rv == FL_OK ? fl_key_load(path, &r->key, err) : rv;
-    return rv == FL_OK ? fl_chain_fits(r->chain, r->key, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_key_load(path, &r->key, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_chain_fits(r->chain, r->key, err);
 }
 
 static int identity_read_folder(const char *dir, struct reading *r, struct fl_err *err)
@@ -87,18 +93,33 @@ static int identity_read_folder(const char *dir, struct reading *r, struct fl_er
     const char *roots = FL__ROOTS;
     int rv = fl_fs_exists(dir) ? fl__folder_check(dir, err) : identity_missing(dir, err);
 
-    if (rv == FL_OK && !identity_file_exists(dir, FL__CERTIFICATE)) {
-        rv = identity_missing(dir, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? fl__identity_path(path, dir, FL__CERTIFICATE, err) : rv;
-    rv = rv == FL_OK ? fl_chain_load(path, &r->chain, err) : rv;
-    if (rv == FL_OK && read_next_key(dir, r) != FL_OK) {
+    if (!identity_file_exists(dir, FL__CERTIFICATE)) {
+        return identity_missing(dir, err);
+    }
+    rv = fl__identity_path(path, dir, FL__CERTIFICATE, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_chain_load(path, &r->chain, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (read_next_key(dir, r) != FL_OK) {
         rv = identity_read_key(dir, r, err);
-    } else if (rv == FL_OK && identity_file_exists(dir, FL__NEXT_ROOTS)) {
+        if (rv != FL_OK) {
+            return rv;
+        }
+    } else if (identity_file_exists(dir, FL__NEXT_ROOTS)) {
         roots = FL__NEXT_ROOTS;
     }
-    rv = rv == FL_OK ? fl__identity_path(path, dir, roots, err) : rv;
-    return rv == FL_OK ? fl_chain_load(path, &r->roots, err) : rv;
+    rv = fl__identity_path(path, dir, roots, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_chain_load(path, &r->roots, err);
 }
 
 static int read_files(const struct fl_client_identity_files *files, struct reading *r,
@@ -138,12 +159,15 @@ static int identity_create_trust(const struct fl_client_identity_files *files,
                                    .crl_files = files->crl,
                                    .n_crl_files = lists ? files->n_crl : 0,
                                    .federation = federation};
-    int rv = FL_OK;
+    int rv;
 
     if (federation == NULL) {
         rv = fl_rules_create(NULL, 0, &setup.rules, NULL, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    rv = rv == FL_OK ? fl_trust_create(&setup, ret, err) : rv;
+    rv = fl_trust_create(&setup, ret, err);
     fl_rules_unref(setup.rules);
     return rv;
 }
@@ -159,16 +183,18 @@ static int check_ours(const struct fl_client_identity_files *files, const struct
     struct fl_cert_info info;
     int rv = identity_create_trust(files, r, name->federation, /* lists= */ false, &trust, err);
 
-    if (rv == FL_OK) {
-        fl_chain_info(r->chain, 0, &info);
-        rv = fl_trust_verify(
-            trust,
-            &(struct fl_claim){.chain = r->chain, .purpose = FL_ROLE_CLIENT, .now = info.not_after},
-            ret, NULL, err);
-        if (rv != FL_OK && rv != FL_ENOMEM) {
-            rv = fl_err_wrap(err, FL_EFORMAT, "'%s'", fl_chain_origin(r->chain));
-        }
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_chain_info(r->chain, 0, &info);
+    rv = fl_trust_verify(
+        trust,
+        &(struct fl_claim){.chain = r->chain, .purpose = FL_ROLE_CLIENT, .now = info.not_after},
+        ret, NULL, err);
+    if (rv != FL_OK && rv != FL_ENOMEM) {
+        rv = fl_err_wrap(err, FL_EFORMAT, "'%s'", fl_chain_origin(r->chain));
+    }
+done:
     fl_trust_unref(trust);
     return rv;
 }
@@ -197,27 +223,30 @@ static int identity_check(const struct fl_client_identity_files *files, const st
     struct fl_uri_name name;
     int rv = fl_chain_name(r->chain, &name);
 
-    if (rv == FL_OK && name.role != FL_ROLE_CLIENT) {
+    if (rv == FL_ENOENT && !ret->ours) {
+        take_as_it_is(r, &ret->who);
+        return identity_create_trust(files, r, NULL, /* lists= */ true, &ret->trust, err);
+    }
+    if (rv == FL_ENOMEM) {
+        return rv;
+    }
+    if (rv != FL_OK) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s': expected one name fl://FEDERATION/client/NAME in the certificate, "
+                          "found %s: join again with an invitation (fl-clientd --join)",
+                          fl_chain_origin(r->chain), rv == FL_ENOENT ? "none" : "others");
+    }
+    if (name.role != FL_ROLE_CLIENT) {
         return fl_err_set(err, FL_EFORMAT,
                           "'%s': expected a client's certificate, found one of a %s",
                           fl_chain_origin(r->chain), fl_role_text(name.role));
     }
-    if (rv == FL_OK) {
-        rv = check_ours(files, r, &name, &ret->who, err);
-    } else if (rv == FL_ENOENT && !ret->ours) {
-        take_as_it_is(r, &ret->who);
-        rv = FL_OK;
-    } else if (rv != FL_ENOMEM) {
-        rv = fl_err_set(err, FL_EFORMAT,
-                        "'%s': expected one name fl://FEDERATION/client/NAME in the certificate, "
-                        "found %s: join again with an invitation (fl-clientd --join)",
-                        fl_chain_origin(r->chain), rv == FL_ENOENT ? "none" : "others");
+    rv = check_ours(files, r, &name, &ret->who, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK
-               ? identity_create_trust(files, r,
-                                       ret->who.federation[0] != '\0' ? name.federation : NULL,
-                                       /* lists= */ true, &ret->trust, err)
-               : rv;
+    return identity_create_trust(files, r, ret->who.federation[0] != '\0' ? name.federation : NULL,
+                                 /* lists= */ true, &ret->trust, err);
 }
 
 int fl_client_identity_load(const struct fl_client_identity_files *files,
@@ -227,12 +256,17 @@ int fl_client_identity_load(const struct fl_client_identity_files *files,
     struct reading r = {.chain = NULL};
     int rv = read_files(files, &r, err);
 
-    rv = rv == FL_OK ? identity_check(files, &r, &made, err) : rv;
-    if (rv == FL_OK) {
-        made.chain = fl_chain_ref(r.chain);
-        made.key = fl_key_ref(r.key);
-        *ret = made;
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = identity_check(files, &r, &made, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    made.chain = fl_chain_ref(r.chain);
+    made.key = fl_key_ref(r.key);
+    *ret = made;
+done:
     reading_done(&r);
     return rv;
 }

@@ -99,7 +99,10 @@ static int keep_key(struct fl_enrolling *e, struct fl_err *err)
     char path[FL__PATH_MAX];
     int rv = fl__identity_path(path, e->dir, FL__NEXT_KEY, err);
 
-    return rv == FL_OK ? fl_key_save(e->key, path, /* sync= */ true, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_key_save(e->key, path, /* sync= */ true, err);
 }
 
 static int keep_record(const struct fl_enrolling *e, const uint8_t token[HASH], struct fl_err *err)
@@ -109,7 +112,10 @@ static int keep_record(const struct fl_enrolling *e, const uint8_t token[HASH], 
     int rv = fl__identity_path(path, e->dir, FL__INVITATION, err);
 
     record_of(token, e->key, record);
-    return rv == FL_OK ? fl_fs_replace(path, record, RECORD_MAX, /* sync= */ true, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_replace(path, record, RECORD_MAX, /* sync= */ true, err);
 }
 
 /*
@@ -130,8 +136,14 @@ static int choose_key(struct fl_enrolling *e, const uint8_t token[HASH], struct 
         return keep_key(e, err);
     }
     rv = fl_key_make(&e->key);
-    rv = rv == FL_OK ? keep_key(e, err) : rv;
-    return rv == FL_OK ? keep_record(e, token, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = keep_key(e, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return keep_record(e, token, err);
 }
 
 /* --- beginning --- */
@@ -149,16 +161,30 @@ static int enrolling_begin(const char *dir, const char *name, const char *federa
     fl_buf_init(&e->request, FL_CSR_MAX);
     e->dir = fl_str_dup(dir);
     rv = e->dir != NULL ? FL_OK : FL_ENOMEM;
-    rv = rv == FL_OK ? fl_str_copy(e->name, sizeof(e->name), name) : rv;
-    rv = rv == FL_OK ? fl_str_copy(e->federation, sizeof(e->federation), federation) : rv;
-    rv = rv == FL_OK ? fl__folder_take(dir, &e->lock, err) : rv;
-    rv = rv == FL_OK ? fl__folder_settle(dir, err) : rv;
     if (rv != FL_OK) {
-        fl_enrolling_free(e);
-        return rv;
+        goto fail;
+    }
+    rv = fl_str_copy(e->name, sizeof(e->name), name);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_str_copy(e->federation, sizeof(e->federation), federation);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl__folder_take(dir, &e->lock, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl__folder_settle(dir, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = e;
     return FL_OK;
+fail:
+    fl_enrolling_free(e);
+    return rv;
 }
 
 static int make_request(struct fl_enrolling *e)
@@ -179,14 +205,22 @@ int fl_enrolling_join(const char *dir, const struct fl_invite *invite, const cha
     e->pinned = true;
     (void)memcpy(e->pin, invite->pin, sizeof(e->pin));
     rv = fl_token_hash(invite->token, token);
-    rv = rv == FL_OK ? choose_key(e, token, err) : rv;
-    rv = rv == FL_OK ? make_request(e) : rv;
     if (rv != FL_OK) {
-        fl_enrolling_free(e);
-        return rv;
+        goto fail;
+    }
+    rv = choose_key(e, token, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = make_request(e);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = e;
     return FL_OK;
+fail:
+    fl_enrolling_free(e);
+    return rv;
 }
 
 /* Was this key used with an invitation? */
@@ -219,15 +253,21 @@ static int choose_next_key(struct fl_enrolling *e, struct fl_err *err)
     char path[FL__PATH_MAX];
     int rv = fl__identity_path(path, e->dir, FL__NEXT_KEY, err);
 
-    if (rv == FL_OK && fl_fs_exists(path) && fl_key_load(path, &e->key, NULL) == FL_OK) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_fs_exists(path) && fl_key_load(path, &e->key, NULL) == FL_OK) {
         if (!is_of_invitation(e->dir, e->key)) {
             return FL_OK;
         }
         fl_key_unref(e->key);
         e->key = NULL;
     }
-    rv = rv == FL_OK ? fl_key_make(&e->key) : rv;
-    return rv == FL_OK ? keep_key(e, err) : rv;
+    rv = fl_key_make(&e->key);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return keep_key(e, err);
 }
 
 int fl_enrolling_renew(const char *dir, const struct fl_client_identity *identity,
@@ -240,13 +280,18 @@ int fl_enrolling_renew(const char *dir, const struct fl_client_identity *identit
         return rv;
     }
     rv = choose_next_key(e, err);
-    rv = rv == FL_OK ? make_request(e) : rv;
     if (rv != FL_OK) {
-        fl_enrolling_free(e);
-        return rv;
+        goto fail;
+    }
+    rv = make_request(e);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = e;
     return FL_OK;
+fail:
+    fl_enrolling_free(e);
+    return rv;
 }
 
 const uint8_t *fl_enrolling_request(const struct fl_enrolling *e, size_t *ret_len)
@@ -310,33 +355,27 @@ static int check_chain(const struct fl_enrolling *e, const struct fl_chain *chai
     struct fl_cert_info info;
     int rv = fl_trust_create(&setup, &trust, err);
 
-    if (rv == FL_OK) {
-        fl_chain_info(chain, 0, &info);
-        rv = fl_trust_verify(
-            trust,
-            &(struct fl_claim){.chain = chain, .purpose = FL_ROLE_CLIENT, .now = info.not_after},
-            ret, NULL, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_chain_info(chain, 0, &info);
+    rv = fl_trust_verify(
+        trust, &(struct fl_claim){.chain = chain, .purpose = FL_ROLE_CLIENT, .now = info.not_after},
+        ret, NULL, err);
+done:
     fl_trust_unref(trust);
-    if (rv == FL_OK && ret->role != FL_ROLE_CLIENT) {
-        rv =
-            fl_err_set(err, FL_EPERM, "expected a client's certificate, found one of another role");
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && e->name[0] != '\0' && strcmp(e->name, ret->name) != 0) {
-        rv = fl_err_set(err, FL_EPERM, "expected a certificate for '%s', found one for '%s'",
-                        e->name, ret->name);
+    if (ret->role != FL_ROLE_CLIENT) {
+        return fl_err_set(err, FL_EPERM,
+                          "expected a client's certificate, found one of another role");
     }
-    return rv;
-}
-
-static int check_reply(const struct fl_enrolling *e, const struct fl_chain *chain,
-                       const struct fl_chain *roots, struct fl_identity *ret, struct fl_err *err)
-{
-    int rv = fl_chain_fits(chain, e->key, err);
-
-    rv = rv == FL_OK ? check_roots(e, roots, err) : rv;
-    rv = rv == FL_OK ? check_chain(e, chain, roots, ret, err) : rv;
-    return rv;
+    if (e->name[0] != '\0' && strcmp(e->name, ret->name) != 0) {
+        return fl_err_set(err, FL_EPERM, "expected a certificate for '%s', found one for '%s'",
+                          e->name, ret->name);
+    }
+    return FL_OK;
 }
 
 static int enrolling_read_chain(const struct fl_wire_chain *certs, const char *origin,
@@ -355,26 +394,57 @@ static int enrolling_read_chain(const struct fl_wire_chain *certs, const char *o
     return fl_chain_from_der(der, certs->n, origin, ret, err);
 }
 
+/* Reads and checks what the server sent; the chains belong to the caller also on error. */
+static int check_reply(const struct fl_enrolling *e, const struct fl_enrolling_reply *reply,
+                       struct fl_chain **chain, struct fl_chain **roots, struct fl_identity *ret,
+                       struct fl_err *err)
+{
+    int rv = enrolling_read_chain(reply->chain, "the server's reply", chain, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = enrolling_read_chain(reply->roots, "the roots in the server's reply", roots, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_chain_fits(*chain, e->key, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_roots(e, *roots, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return check_chain(e, *chain, *roots, ret, err);
+}
+
 int fl_enrolling_done(struct fl_enrolling *e, const struct fl_enrolling_reply *reply, int64_t now,
                       struct fl_identity *ret, struct fl_err *err)
 {
     struct fl_chain *chain = NULL;
     struct fl_chain *roots = NULL;
     struct fl_identity who;
-    int rv = enrolling_read_chain(reply->chain, "the server's reply", &chain, err);
+    int rv = check_reply(e, reply, &chain, &roots, &who, err);
 
-    rv = rv == FL_OK
-             ? enrolling_read_chain(reply->roots, "the roots in the server's reply", &roots, err)
-             : rv;
-    rv = rv == FL_OK ? check_reply(e, chain, roots, &who, err) : rv;
     if (rv != FL_OK && rv != FL_ENOMEM) {
         rv = fl_err_wrap(err, FL_EPROTO, "the certificate that the server sent is rejected");
     }
-    rv = rv == FL_OK ? check_begun(chain, reply, now, err) : rv;
-    rv = rv == FL_OK ? fl__folder_install(e->dir, chain, roots, err) : rv;
-    if (rv == FL_OK && ret != NULL) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = check_begun(chain, reply, now, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__folder_install(e->dir, chain, roots, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (ret != NULL) {
         *ret = who;
     }
+done:
     fl_chain_unref(chain);
     fl_chain_unref(roots);
     return rv;

@@ -58,28 +58,37 @@ static int folder_make(const char *dir, struct fl_err *err)
 {
     char parent[FL__PATH_MAX];
     const char *slash = strrchr(dir, '/');
-    int rv = FL_OK;
+    int rv;
 
     if (slash != NULL && slash != dir && (size_t)(slash - dir) < sizeof(parent)) {
         (void)memcpy(parent, dir, (size_t)(slash - dir));
         parent[slash - dir] = '\0';
         rv = fl_fs_mkdirs(parent, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && mkdir(dir, 0700) != 0 && errno != EEXIST) {
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
         int saved = errno;
 
-        rv = fl_err_set(err, fl_err_from_errno(saved), "cannot create folder '%s': %s", dir,
-                        strerror(saved));
+        return fl_err_set(err, fl_err_from_errno(saved), "cannot create folder '%s': %s", dir,
+                          strerror(saved));
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__folder_take(const char *dir, int *ret_lock, struct fl_err *err)
 {
     int rv = folder_make(dir, err);
 
-    rv = rv == FL_OK ? fl__folder_check(dir, err) : rv;
-    return rv == FL_OK ? fl_fs_lock_dir(dir, ret_lock, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__folder_check(dir, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_lock_dir(dir, ret_lock, err);
 }
 
 /* --- replacing the identity --- */
@@ -91,8 +100,14 @@ static int rename_file(const char *dir, const char *from, const char *to, struct
     char b[FL__PATH_MAX];
     int rv = fl__identity_path(a, dir, from, err);
 
-    rv = rv == FL_OK ? fl__identity_path(b, dir, to, err) : rv;
-    return rv == FL_OK && fl_fs_exists(a) ? fl_fs_publish(a, b, /* sync= */ true, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__identity_path(b, dir, to, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_exists(a) ? fl_fs_publish(a, b, /* sync= */ true, err) : FL_OK;
 }
 
 /* The steps after the commit. */
@@ -100,7 +115,10 @@ static int folder_finish_install(const char *dir, struct fl_err *err)
 {
     int rv = rename_file(dir, FL__NEXT_ROOTS, FL__ROOTS, err);
 
-    return rv == FL_OK ? rename_file(dir, FL__NEXT_KEY, FL__KEY, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return rename_file(dir, FL__NEXT_KEY, FL__KEY, err);
 }
 
 int fl__folder_install(const char *dir, const struct fl_chain *chain, const struct fl_chain *roots,
@@ -109,10 +127,22 @@ int fl__folder_install(const char *dir, const struct fl_chain *chain, const stru
     char path[FL__PATH_MAX];
     int rv = fl__identity_path(path, dir, FL__NEXT_ROOTS, err);
 
-    rv = rv == FL_OK ? fl_chain_save(roots, path, /* sync= */ true, err) : rv;
-    rv = rv == FL_OK ? fl__identity_path(path, dir, FL__CERTIFICATE, err) : rv;
-    rv = rv == FL_OK ? fl_chain_save(chain, path, /* sync= */ true, err) : rv;
-    return rv == FL_OK ? folder_finish_install(dir, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_chain_save(roots, path, /* sync= */ true, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__identity_path(path, dir, FL__CERTIFICATE, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_chain_save(chain, path, /* sync= */ true, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return folder_finish_install(dir, err);
 }
 
 int fl__folder_settle(const char *dir, struct fl_err *err)
@@ -151,9 +181,10 @@ int fl_client_identity_settle(const char *dir, struct fl_err *err)
     if (rv == FL_EINUSE) { /* The process that joins or renews now makes these steps itself. */
         return FL_OK;
     }
-    if (rv == FL_OK) {
-        rv = fl__folder_settle(dir, err);
-        (void)close(lock);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl__folder_settle(dir, err);
+    (void)close(lock);
     return rv;
 }
