@@ -66,12 +66,17 @@ static int state_load_index(struct fl_client_state *k, struct fl_err *err)
     struct fl_err inner = {0};
     int rv = fl__client_state_index_read(k->dir, &k->index, &inner);
 
-    if (rv == FL_OK) {
+    switch (rv) {
+    case FL_OK:
         fl__client_state_sweep(k->dir, &k->index);
-    } else if (rv == FL_EFORMAT) {
+        break;
+    case FL_ENOENT:
+        break;
+    case FL_EFORMAT:
         fl_log(k->log, FL_LOG_WARNING, "keep",
                "%s: all client state is lost, continuing without it", inner.msg);
-    } else if (rv != FL_ENOENT) {
+        break;
+    default:
         return fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
     }
     k->loaded = true;
@@ -164,10 +169,12 @@ static int start_over(struct fl_client_state *k, const struct fl_client_state_ho
                                            .n_units = fl_layout_units(k->layout)};
     int rv = fl_str_copy(fresh.federation, sizeof(fresh.federation), home->federation);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     fresh.granted = calloc(fresh.n_units + 1, 1);
-    if (rv != FL_OK || fresh.granted == NULL) {
-        free(fresh.granted);
-        return rv != FL_OK ? rv : FL_ENOMEM;
+    if (fresh.granted == NULL) {
+        return FL_ENOMEM;
     }
     (void)memcpy(fresh.layout, fl_layout_digest(k->layout), sizeof(fresh.layout));
     (void)memcpy(fresh.line, home->state_generation, sizeof(fresh.line));
@@ -199,16 +206,19 @@ int fl_client_state_bind(struct fl_client_state *k, const struct fl_client_state
     const char *why;
     int rv = check_wanted(wanted, n, err);
 
-    if (rv == FL_OK && n > 0 && k->dir == NULL) {
-        rv = fl_err_set(err, FL_EINVAL,
-                        "cannot keep '%s' between rounds: no folder for client state",
-                        wanted[0].name);
-    }
-    if (rv == FL_OK && n > 0 && !k->loaded) {
-        rv = state_load_index(k, err);
-    }
     if (rv != FL_OK) {
         return rv;
+    }
+    if (n > 0 && k->dir == NULL) {
+        return fl_err_set(err, FL_EINVAL,
+                          "cannot keep '%s' between rounds: no folder for client state",
+                          wanted[0].name);
+    }
+    if (n > 0 && !k->loaded) {
+        rv = state_load_index(k, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     k->layout = n > 0 ? home->layout : NULL;
     k->layout_saved = false;
@@ -268,20 +278,23 @@ static int state_commit(struct fl_client_state *k, struct fl__client_state_index
 {
     int rv = fl_fs_mkdirs(k->dir, err);
 
-    if (rv == FL_OK) {
-        state_write_layout(k);
-        rv = fl__client_state_index_write(k->dir, next, k->sync, err);
-    }
     if (rv != FL_OK) {
-        /* After a failed sync the disk may have the new index, so its files must not change. */
-        k->index.serial = next->serial;
-        return rv;
+        goto fail;
+    }
+    state_write_layout(k);
+    rv = fl__client_state_index_write(k->dir, next, k->sync, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     fl__client_state_index_done(&k->index);
     k->index = *next;
     *next = (struct fl__client_state_index){0};
     fl__client_state_sweep(k->dir, &k->index);
     return FL_OK;
+fail:
+    /* After a failed sync the disk may have the new index, so its files must not change. */
+    k->index.serial = next->serial;
+    return rv;
 }
 
 /* Writes a block into a new file; its serial is stored in `*ret_serial`. */
@@ -292,10 +305,11 @@ static int write_block(struct fl_client_state *k, struct fl__client_state_index 
     struct fl__client_state_block block = state_block(k, name, key);
     int rv = fl__client_state_block_write(k->dir, &block, next->serial + 1, data, k->sync, err);
 
-    if (rv == FL_OK) {
-        *ret_serial = ++next->serial;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret_serial = ++next->serial;
+    return FL_OK;
 }
 
 static bool is_wanted(const struct fl_client_state *k, const char *name)
@@ -354,15 +368,19 @@ static int state_merge_units(struct fl_client_state *k, struct fl__client_state_
         *lost = true;
         return FL_OK;
     }
-    if (rv == FL_OK && e->kept != 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (e->kept != 0) {
         rv = fl__client_state_block_read(k->dir, &block, e->kept, &old, &inner);
         if (is_damage(rv)) {
             log_lost(k, e->name, &inner, rv);
             *lost = true;
-            rv = FL_OK;
+        } else if (rv != FL_OK) {
+            goto done;
         }
     }
-    for (l = 0; rv == FL_OK && l < next->n_units; l++) {
+    for (l = 0; l < next->n_units; l++) {
         const struct fl_unit *unit = fl_layout_unit(k->layout, l);
 
         if (next->granted[l] != 0) {
@@ -375,11 +393,15 @@ static int state_merge_units(struct fl_client_state *k, struct fl__client_state_
         }
     }
     free(old);
-    if (rv == FL_OK) {
-        rv = write_block(k, next, e->name, next->pending, new, &e->kept, &inner);
-    }
+    old = NULL;
+    rv = write_block(k, next, e->name, next->pending, new, &e->kept, &inner);
+done:
+    free(old);
     free(new);
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+    }
+    return FL_OK;
 }
 
 static int state_commit_pending(struct fl_client_state *k, struct fl__client_state_index *next,
@@ -389,7 +411,7 @@ static int state_commit_pending(struct fl_client_state *k, struct fl__client_sta
     size_t i;
     int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < k->n_wanted; i++) {
+    for (i = 0; i < k->n_wanted; i++) {
         struct fl__client_state_entry *e = fl__client_state_find(next, k->wanted[i].name);
         bool damaged = false;
 
@@ -400,9 +422,13 @@ static int state_commit_pending(struct fl_client_state *k, struct fl__client_sta
             e->kept = e->pending;
         } else if (fl__client_state_any_granted(next)) {
             rv = state_merge_units(k, next, e, &damaged, err);
+            if (rv != FL_OK) {
+                goto done;
+            }
         }
         lost = lost || (damaged && k->wanted[i].summed);
     }
+done:
     next->kept = lost && k->epoch != 0 ? (struct fl_round_key){0} : next->pending;
     fl__client_state_clear_pending(next);
     return rv;
@@ -535,16 +561,18 @@ int fl_client_state_settle(struct fl_client_state *k, struct fl_round_key task,
     drop_unwanted(k, &next);
     if (counted.round != 0 && state_same_round(next.pending, counted)) {
         rv = state_commit_pending(k, &next, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     } else if (next.pending.round != 0 && !state_same_round(next.pending, task)) {
         drop_pending(k, &next, counted);
     }
-    if (rv == FL_OK && !state_same_round(next.kept, counted)) {
+    if (!state_same_round(next.kept, counted)) {
         forget_kept(k, &next, counted, epoch);
     }
-    if (rv == FL_OK) {
-        drop_outdated(k, &next, epoch);
-        rv = state_commit(k, &next, err);
-    }
+    drop_outdated(k, &next, epoch);
+    rv = state_commit(k, &next, err);
+done:
     fl__client_state_index_done(&next);
     return rv;
 }
@@ -597,7 +625,10 @@ int fl_client_state_load(struct fl_client_state *k, const char *name, float **re
         }
         rv = FL_ENOENT;
     }
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+    }
+    return FL_OK;
 }
 
 int fl_client_state_newest(struct fl_client_state *k, const char *name, float **ret,
@@ -617,7 +648,10 @@ int fl_client_state_newest(struct fl_client_state *k, const char *name, float **
     if (is_damage(rv)) {
         return fl_client_state_load(k, name, ret, err);
     }
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+    }
+    return FL_OK;
 }
 
 /* --- the pending set --- */
@@ -653,18 +687,24 @@ int fl_client_state_put(struct fl_client_state *k, struct fl_round_key key,
 
     FL_REQUIRE(k->n_wanted > 0 && key.round != 0);
     rv = fl_fs_mkdirs(k->dir, err);
-    if (rv != FL_OK || (rv = fl__client_state_index_copy(&k->index, &next)) != FL_OK) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__client_state_index_copy(&k->index, &next);
+    if (rv != FL_OK) {
         return rv;
     }
     drop_unwanted(k, &next);
     fl__client_state_clear_pending(&next);
     next.pending = key;
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         rv = add_pending(k, &next, key, &values[i], err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        rv = state_commit(k, &next, err);
-    }
+    rv = state_commit(k, &next, err);
+done:
     fl__client_state_index_done(&next);
     return rv;
 }
@@ -694,10 +734,12 @@ int fl_client_state_grant(struct fl_client_state *k, struct fl_round_key key, co
     }
     if (more != NULL) {
         rv = add_pending(k, &next, key, more, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        rv = state_commit(k, &next, err);
-    }
+    rv = state_commit(k, &next, err);
+done:
     fl__client_state_index_done(&next);
     return rv;
 }

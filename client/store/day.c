@@ -24,13 +24,19 @@ int fl_day_rounds(const char *state_dir, uint64_t day, uint64_t *ret, struct fl_
     struct fl_buf file;
     int rv = day_path(state_dir, path, err);
 
-    rv = rv == FL_OK ? fl_fs_read(path, DAY_BYTES, &file, err) : rv;
-    if (rv == FL_OK) {
-        (void)snprintf(text, sizeof(text), "%.*s", (int)file.len, (const char *)file.data);
-        fl_buf_done(&file);
-    } else if (rv != FL_ENOENT && rv != FL_ELIMIT) {
+    if (rv != FL_OK) {
         return rv;
     }
+    rv = fl_fs_read(path, DAY_BYTES, &file, err);
+    if (rv == FL_ENOENT || rv == FL_ELIMIT) {
+        *ret = 0;
+        return FL_OK;
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)snprintf(text, sizeof(text), "%.*s", (int)file.len, (const char *)file.data);
+    fl_buf_done(&file);
     *ret = strtoull(text, &end, 10) == day && *end == ' ' ? strtoull(end, NULL, 10) : 0;
     return FL_OK;
 }
@@ -43,7 +49,10 @@ int fl_day_add(const char *state_dir, uint64_t day, struct fl_err *err)
     int n;
     int rv = fl_day_rounds(state_dir, day, &rounds, err);
 
-    rv = rv == FL_OK ? day_path(state_dir, path, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = day_path(state_dir, path, err);
     if (rv != FL_OK) {
         return rv;
     }
