@@ -114,15 +114,22 @@ static int builtin_take_memory(struct fl__builtin *b, const struct fl_dataset *t
     size_t piece = test != NULL ? fl_net_piece(b->net) : 1;
     size_t held = piece > b->max_batch ? piece : b->max_batch;
     void *lists[] = {b->order, b->order_test, b->x, b->y};
-    int rv = builtin_room(&lists[0], &b->room.order, builtin_largest_set(b, train, test),
-                          sizeof(*b->order), err);
+    const struct {
+        size_t *cap;
+        size_t n, size;
+    } rooms[] = {{&b->room.order, builtin_largest_set(b, train, test), sizeof(*b->order)},
+                 {&b->room.order_test, piece, sizeof(*b->order_test)},
+                 {&b->room.x, held, train->dim * sizeof(*b->x)},
+                 {&b->room.y, held, sizeof(*b->y)}};
+    size_t i;
+    int rv = FL_OK;
 
-    rv = rv == FL_OK
-             ? builtin_room(&lists[1], &b->room.order_test, piece, sizeof(*b->order_test), err)
-             : rv;
-    rv = rv == FL_OK ? builtin_room(&lists[2], &b->room.x, held, train->dim * sizeof(*b->x), err)
-                     : rv;
-    rv = rv == FL_OK ? builtin_room(&lists[3], &b->room.y, held, sizeof(*b->y), err) : rv;
+    for (i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+        rv = builtin_room(&lists[i], rooms[i].cap, rooms[i].n, rooms[i].size, err);
+        if (rv != FL_OK) {
+            break;
+        }
+    }
     b->order = lists[0];
     b->order_test = lists[1];
     b->x = lists[2];
@@ -177,22 +184,34 @@ int fl__builtin_check_data(const struct fl__builtin *b, const struct fl_dataset 
 {
     int rv = check_one(b->net, train, "training", err);
 
-    return rv == FL_OK && test != NULL ? check_one(b->net, test, "test", err) : rv;
+    if (rv != FL_OK || test == NULL) {
+        return rv;
+    }
+    return check_one(b->net, test, "test", err);
 }
 
 int fl__builtin_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
                          const struct fl_dataset *test, struct fl_err *err)
 {
     struct fl__builtin *b = (struct fl__builtin *)(void *)trainer;
-    int rv = train->n > 0 ? FL_OK : fl_err_set(err, FL_EINVAL, "the training data has no samples");
+    int rv;
 
-    if (rv == FL_OK && b->net != NULL) {
-        rv = fl__builtin_check_data(b, train, test, err);
-        rv = rv == FL_OK ? widen_net(b, builtin_largest_set(b, train, test), err) : rv;
-        rv = rv == FL_OK ? builtin_take_memory(b, train, test, err) : rv;
+    if (train->n == 0) {
+        return fl_err_set(err, FL_EINVAL, "the training data has no samples");
     }
-    if (rv != FL_OK) {
-        return rv;
+    if (b->net != NULL) {
+        rv = fl__builtin_check_data(b, train, test, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = widen_net(b, builtin_largest_set(b, train, test), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = builtin_take_memory(b, train, test, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     fl_buf_done(&b->own_summary); /* It was computed from the previous data. */
     b->train = train;

@@ -38,10 +38,9 @@ int fl__summary_own(struct fl__builtin *b, uint64_t seed, struct fl_err *err)
     }
     fl_buf_init(&b->own_summary, FL_SUMMARY_MAX);
     rv = fl__summary_make(b, seed, &b->own_summary, &why);
-    if (rv == FL_OK) {
-        return FL_OK;
+    if (rv != FL_OK) {
+        fl_buf_done(&b->own_summary);
     }
-    fl_buf_done(&b->own_summary);
     /* No summary of this data was sent if none can be made, so there is none to recognise. */
     return rv == FL_ENOMEM ? fl_err_set(err, rv, "%s", why.msg) : FL_OK;
 }

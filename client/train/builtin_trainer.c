@@ -54,8 +54,10 @@ static int make_net(struct fl__builtin *b, const struct fl_train_model *model, s
     char diff[256];
     int rv = fl__builtin_describe(b, &model->net);
 
-    rv = rv == FL_OK ? fl__builtin_make_net(b, err)
-                     : fl_err_set(err, rv, "the server's network: out of memory");
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "the server's network: out of memory");
+    }
+    rv = fl__builtin_make_net(b, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -96,10 +98,11 @@ static int builtin_prepare(struct fl_trainer *trainer, const struct fl_train_mod
     int rv = check_model(model, err);
 
     builtin_forget(b);
-    if (rv == FL_OK) {
-        take_description(b, model);
-        rv = make_net(b, model, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    take_description(b, model);
+    rv = make_net(b, model, err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -252,16 +255,21 @@ static int builtin_solve(const struct fl__walk *w, struct fl_train_result *ret, 
     size_t count = fl_layout_count(fl_net_layout(b->net));
     int rv = fl__train_extras(fl_solver_keeps(b->solver->keeps), &ret->kept, &ret->n_kept, err);
 
-    if (rv == FL_OK) {
-        rv = fl__train_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
-                              &ret->n_sent, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && w->task->own_summary.data == NULL) {
+    rv = fl__train_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
+                          &ret->n_sent, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (w->task->own_summary.data == NULL) {
         rv = fl__summary_own(b, w->task->summary_seed, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK) {
-        rv = make_solver(w, /* adapting= */ false, &solver, err);
-    }
+    rv = make_solver(w, /* adapting= */ false, &solver, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -315,7 +323,10 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
     }
     w = fl__walk_passes(b, task, b->train, b->epochs, b->steps);
     rv = builtin_solve(&w, ret, err);
-    return rv == FL_OK ? fl__train_finish(fl_net_layout(b->net), task, ret, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__train_finish(fl_net_layout(b->net), task, ret, err);
 }
 
 /* Makes the steps of personal.adapt, from the parameters in the network. */
@@ -350,9 +361,10 @@ static int builtin_adapt(struct fl_trainer *trainer, const struct fl_train_task 
     struct fl__builtin *b = builtin_of(trainer);
     int rv = check_evaluation(b, err);
 
-    if (rv == FL_OK) {
-        rv = builtin_load(b, task, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = builtin_load(b, task, err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -90,13 +90,22 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
         }
     }
     rv = check_kind(r, program, FL_PERSISTENT_TRAIN, "solver", s->policy.name, err);
-    if (rv == FL_OK && s->summary != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (s->summary != NULL) {
         rv = check_kind(r, program, FL_PERSISTENT_SUMMARY, "solver", s->policy.name, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && adapts) {
+    if (adapts) {
         rv = check_kind(r, program, FL_PERSISTENT_ADAPT, "personal", m->personal->policy.name, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* All options as text values. */

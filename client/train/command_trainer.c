@@ -138,15 +138,20 @@ static int command_prepare(struct fl_trainer *trainer, const struct fl_train_mod
     take_adapting(c, m);
     c->solver_text = fl__policy_text(&m->solver->policy, m->solver_options);
     rv = fl_layout_copy(m->layout, NULL, NULL, &c->layout, err);
-    if (rv == FL_OK &&
-        (c->solver_text == NULL || fl_options_copy(m->solver_options, &c->options) != FL_OK))
-    {
-        rv = fl_err_set(err, FL_ENOMEM, "solver options: out of memory");
-    }
-    rv = rv == FL_OK ? command_describe_model(c, m, err) : rv;
     if (rv != FL_OK) {
-        command_forget(c);
+        goto fail;
     }
+    if (c->solver_text == NULL || fl_options_copy(m->solver_options, &c->options) != FL_OK) {
+        rv = fl_err_set(err, FL_ENOMEM, "solver options: out of memory");
+        goto fail;
+    }
+    rv = command_describe_model(c, m, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    command_forget(c);
     return rv;
 }
 
@@ -184,10 +189,11 @@ static int command_run_limited(struct command *c, struct fl_persistent_task *tas
     task->limit_ms = fl__limit_of(limit, deadline_ms);
     task->limit_note = fl__limit_note(limit, deadline_ms);
     rv = fl_persistent_run(c->r, task, ret, err);
-    if (rv == FL_OK) {
-        fl__limit_good(limit, ret->took_ms);
+    if (rv != FL_OK) {
+        return command_map_error(rv);
     }
-    return command_map_error(rv);
+    fl__limit_good(limit, ret->took_ms);
+    return FL_OK;
 }
 
 static struct fl_external_task external_task(const struct command *c,
@@ -255,18 +261,23 @@ static int command_take_result(struct command *c, const struct fl_train_task *ta
 {
     int rv = fl__train_extras(fl_solver_keeps(c->solver->keeps), &ret->kept, &ret->n_kept, err);
 
-    if (rv == FL_OK) {
-        rv = fl__train_extras(fl_solver_names(fl_solver_sends(c->solver, c->options)), &ret->sent,
-                              &ret->n_sent, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_external_finish(
-            c->solver, c->options, of,
-            &(struct fl_external_outcome){
-                .trained = ret->delta, .steps = ret->steps, .kept = ret->kept, .sent = ret->sent},
-            err);
+    rv = fl__train_extras(fl_solver_names(fl_solver_sends(c->solver, c->options)), &ret->sent,
+                          &ret->n_sent, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl__train_finish(c->layout, task, ret, err) : rv;
+    rv = fl_external_finish(
+        c->solver, c->options, of,
+        &(struct fl_external_outcome){
+            .trained = ret->delta, .steps = ret->steps, .kept = ret->kept, .sent = ret->sent},
+        err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__train_finish(c->layout, task, ret, err);
 }
 
 static void take_answer(const struct fl_train_task *task, const struct fl_persistent_answer *a,
@@ -291,14 +302,17 @@ static int command_train(struct command *c, const struct fl_train_task *task,
     int rv = parts != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
 
     ret->delta = malloc(fl_layout_count(c->layout) * sizeof(*ret->delta));
-    if (rv == FL_OK && ret->delta == NULL) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (ret->delta == NULL) {
         rv = fl_err_set(err, FL_ENOMEM, "result of %zu parameters: out of memory",
                         fl_layout_count(c->layout));
+        goto done;
     }
-    if (rv == FL_OK) {
-        t.trained = ret->delta;
-        rv = command_run_limited(c, &t, task->deadline_ms, &answer, err);
-    }
+    t.trained = ret->delta;
+    rv = command_run_limited(c, &t, task->deadline_ms, &answer, err);
+done:
     free(parts);
     if (rv != FL_OK) {
         return rv;
@@ -340,11 +354,11 @@ static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task 
     char *parts;
     int rv = command_check_can(c, FL_PERSISTENT_ADAPT, FL_ENOENT, err);
 
-    if (rv == FL_OK && c->layout == NULL) {
-        rv = fl_err_set(err, FL_ESTATE, "fitting before the server described its model");
-    }
     if (rv != FL_OK) {
         return rv;
+    }
+    if (c->layout == NULL) {
+        return fl_err_set(err, FL_ESTATE, "fitting before the server described its model");
     }
     of = external_task(c, task, true);
     rv = fl_external_begin(c->solver, c->options, &of, &external, err);
@@ -363,11 +377,12 @@ static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task 
                        : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
     free(parts);
     fl_external_done(&external);
-    if (rv == FL_OK) {
-        *ret_received = a.received;
-        *ret_adapted = a.adapted;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret_received = a.received;
+    *ret_adapted = a.adapted;
+    return FL_OK;
 }
 
 static int command_evaluate(struct fl_trainer *trainer, const float *model, atomic_bool *cancel,
@@ -379,11 +394,15 @@ static int command_evaluate(struct fl_trainer *trainer, const float *model, atom
     struct fl_persistent_answer a = {0};
     int rv = command_check_can(c, FL_PERSISTENT_EVALUATE, FL_ENOENT, err);
 
-    rv = rv == FL_OK ? command_run_limited(c, &t, 0, &a, err) : rv;
-    if (rv == FL_OK) {
-        *ret = a.received;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = command_run_limited(c, &t, 0, &a, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret = a.received;
+    return FL_OK;
 }
 
 static int command_summary(struct fl_trainer *trainer, uint64_t seed, struct fl_buf *out,
@@ -396,21 +415,33 @@ static int command_summary(struct fl_trainer *trainer, uint64_t seed, struct fl_
     size_t len;
     int rv = command_check_can(c, FL_PERSISTENT_SUMMARY, FL_EUNIMPL, err);
 
-    if (rv == FL_OK && (c->layout == NULL || c->solver->summary == NULL)) {
-        rv = fl_err_set(err, FL_ESTATE, "a summary that no solver asks for");
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? command_run_limited(c, &t, 0, &a, err) : rv;
+    if (c->layout == NULL || c->solver->summary == NULL) {
+        return fl_err_set(err, FL_ESTATE, "a summary that no solver asks for");
+    }
+    rv = command_run_limited(c, &t, 0, &a, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     len = (size_t)a.summary_bytes;
-    rv = rv == FL_OK ? fl_buf_reserve(out, len) : rv;
+    rv = fl_buf_reserve(out, len);
     if (rv != FL_OK || len == 0) {
         return rv;
     }
     rv = fl_persistent_summary(c->r, out->data + out->len, len, err);
-    if (rv == FL_OK && c->solver->summary_check != NULL) {
-        rv = c->solver->summary_check(c->options, out->data + out->len, len, 0, 0, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    out->len += rv == FL_OK ? len : 0;
-    return rv;
+    if (c->solver->summary_check != NULL) {
+        rv = c->solver->summary_check(c->options, out->data + out->len, len, 0, 0, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    out->len += len;
+    return FL_OK;
 }
 
 static uint64_t command_samples(const struct fl_trainer *trainer)
@@ -426,13 +457,14 @@ static int command_start(struct fl_trainer *trainer, uint64_t *ret_samples,
     struct command *c = command_of(trainer);
     int rv = fl_persistent_start(c->r, err);
 
-    if (rv == FL_OK) {
-        *ret_samples = fl_persistent_ready(c->r)->samples;
-        *ret_test_samples = fl_persistent_can(c->r, FL_PERSISTENT_EVALUATE)
-                                ? fl_persistent_ready(c->r)->test_samples
-                                : 0;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret_samples = fl_persistent_ready(c->r)->samples;
+    *ret_test_samples = fl_persistent_can(c->r, FL_PERSISTENT_EVALUATE)
+                            ? fl_persistent_ready(c->r)->test_samples
+                            : 0;
+    return FL_OK;
 }
 
 static uint64_t command_idle(struct fl_trainer *trainer)
