@@ -57,11 +57,11 @@ static int code_update(struct fl_code *code, size_t l, const uint8_t *keep, floa
     size_t before = buf->len;
     int rv = fl_unit_encode(setup->codec, setup->codec_options, layout, l, &in, buf);
 
-    if (rv == FL_OK) {
-        rv = code_add_section(code, "update", l, setup->codec->id, buf->len - before);
-        code->parts[code->n_parts - 1].masked = keep != NULL;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    code->parts[code->n_parts].masked = keep != NULL;
+    return code_add_section(code, "update", l, setup->codec->id, buf->len - before);
 }
 
 /* Payloads of the solver other than the update are sent uncompressed, as float32. */
@@ -71,18 +71,22 @@ static int code_sent(struct fl_code *code, size_t l, struct fl_buf *buf)
     const struct fl_layout *layout = setup->layout;
     const char *const *names = fl_solver_sends(setup->solver, setup->solver_options);
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < code->result->n_sent; i++) {
+    for (i = 0; i < code->result->n_sent; i++) {
         size_t before = buf->len;
 
         rv = fl_codec_float32.encode(
             NULL, layout, l, code->result->sent[i] + fl_layout_unit(layout, l)->offset, buf);
-        if (rv == FL_OK) {
-            rv = code_add_section(code, names[i], l, FL_CODEC_FLOAT32, buf->len - before);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = code_add_section(code, names[i], l, FL_CODEC_FLOAT32, buf->len - before);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int code_units(struct fl_code *code, float *residual)
@@ -92,25 +96,28 @@ static int code_units(struct fl_code *code, float *residual)
     size_t n = fl_layout_units(layout);
     struct fl_buf buf;
     size_t l;
-    int rv = FL_OK;
+    int rv;
 
     code->parts = calloc(n * (1 + code->result->n_sent), sizeof(*code->parts));
     if (code->parts == NULL) {
         return FL_ENOMEM;
     }
     fl_buf_init(&buf, SIZE_MAX / 2);
-    for (l = 0; rv == FL_OK && l < n; l++) {
+    for (l = 0; l < n; l++) {
         if (code->units[l] != 0) {
             rv = code_update(code, l, mask, residual, &buf);
-        }
-        if (rv == FL_OK && code->units[l] != 0) {
+            if (rv != FL_OK) {
+                goto done;
+            }
             rv = code_sent(code, l, &buf);
+            if (rv != FL_OK) {
+                goto done;
+            }
         }
         mask = mask != NULL ? mask + fl_neurons(layout, l) : NULL;
     }
-    if (rv == FL_OK) {
-        rv = fl_blob_from_buf(&buf, &code->bytes);
-    }
+    rv = fl_blob_from_buf(&buf, &code->bytes);
+done:
     fl_buf_done(&buf);
     return rv;
 }
@@ -140,15 +147,20 @@ int fl_code_run(struct fl_code *code, struct fl_err *err)
     }
     if (fl_codec_keeps_residual(setup->codec, setup->codec_options)) {
         rv = load_residual(code, &residual, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        rv = code_units(code, residual);
+    rv = code_units(code, residual);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK && fl_client_state_wanted(code->keeps)) {
+    if (fl_client_state_wanted(code->keeps)) {
         value.data = residual;
         rv = fl_client_state_grant(code->keeps, code->result->key, code->units,
                                    residual != NULL ? &value : NULL, err);
     }
+done:
     free(residual);
     return rv;
 }

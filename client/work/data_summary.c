@@ -47,7 +47,10 @@ static int make_new(const struct fl_worker *worker, struct fl_buf *out, struct f
                           least, samples);
     }
     rv = fl_trainer_summary(worker->trainer, worker->seed, out, err);
-    return rv == FL_OK && out->len > 0 ? check_means(worker, out, samples, err) : rv;
+    if (rv != FL_OK || out->len == 0) {
+        return rv;
+    }
+    return check_means(worker, out, samples, err);
 }
 
 /* The summary that was sent before. FL_ENOENT: none. */
@@ -78,16 +81,18 @@ int fl_data_summary_make(const struct fl_worker *worker, struct fl_data_summary 
     fl_buf_init(&ret->data, FL_SUMMARY_MAX);
     rv = load_sent(worker, &ret->data, err);
     if (rv == FL_ENOENT) {
-        made = true;
         rv = make_new(worker, &ret->data, err);
-    }
-    if (rv == FL_OK && made) {
+        if (rv != FL_OK) {
+            made = true;
+            goto fail;
+        }
         rv = save_new(worker, &ret->data, err);
-        made = false;
     }
-    if (rv == FL_OK) {
-        return rv;
+    if (rv != FL_OK) {
+        goto fail;
     }
+    return FL_OK;
+fail:
     fl_buf_done(&ret->data);
     fl_buf_init(&ret->data, 0);
     if (rv == FL_ENOMEM || (!made && rv != FL_EFORMAT && rv != FL_EVERSION)) {
@@ -157,15 +162,18 @@ static int summary_check_sent(const struct fl_worker *worker, struct fl_err *err
     int rv =
         worker->state_dir != NULL ? fl_summary_group(worker->state_dir, &sent, err) : FL_ENOENT;
 
-    if (rv == FL_OK && sent != asked) {
-        rv = fl_err_set(err, FL_EPERM,
-                        "the server requests means with strategy.solver.group %" PRIu64
-                        ", and this client sent its data summary with %" PRIu64
-                        ": two summaries of the same samples would reveal single samples "
-                        "(docs/security.md)",
-                        asked, sent);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
     }
-    return rv == FL_ENOENT ? FL_OK : rv;
+    if (sent != asked) {
+        return fl_err_set(err, FL_EPERM,
+                          "the server requests means with strategy.solver.group %" PRIu64
+                          ", and this client sent its data summary with %" PRIu64
+                          ": two summaries of the same samples would reveal single samples "
+                          "(docs/security.md)",
+                          asked, sent);
+    }
+    return FL_OK;
 }
 
 int fl_data_summary_check(const struct fl_worker *worker, bool wants, struct fl_err *err)
@@ -178,5 +186,8 @@ int fl_data_summary_check(const struct fl_worker *worker, bool wants, struct fl_
         return FL_OK;
     }
     rv = fl_data_summary_allowed(&worker->terms, setup->solver, setup->solver_options, err);
-    return rv == FL_OK && made ? summary_check_sent(worker, err) : rv;
+    if (rv != FL_OK || !made) {
+        return rv;
+    }
+    return summary_check_sent(worker, err);
 }

@@ -38,9 +38,11 @@ int fl_evaluation_run(const struct fl_worker *worker, const struct fl_evaluation
                           "the setup changed: the evaluation was for another model");
     }
     rv = fl_local_copy(worker, request->setup->layout, request->model, &own, err);
-    if (rv == FL_OK) {
-        rv = evaluation_measure(worker, request, own != NULL ? own : request->model, ret, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = evaluation_measure(worker, request, own != NULL ? own : request->model, ret, err);
+done:
     free(own);
     return rv;
 }

@@ -117,7 +117,10 @@ int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_
 
     *ret = (struct fl_inputs){.setup = fl_setup_ref(setup)};
     rv = choose_start(listed, has_own, ret, err);
-    for (; rv == FL_OK && name != NULL && *name != NULL; name++) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (; name != NULL && *name != NULL; name++) {
         const struct fl_input *in = fl_inputs_find(listed, *name);
         bool opaque = solver->collection != NULL && strcmp(*name, solver->collection) == 0;
 
@@ -129,11 +132,14 @@ int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_
         /* A payload that is not listed does not exist yet; the solver handles that. */
         if (in != NULL && fl_inputs_find(ret, *name) == NULL) {
             rv = inputs_add(in, opaque, ret, err);
+            if (rv != FL_OK) {
+                goto fail;
+            }
         }
     }
-    if (rv != FL_OK) {
-        fl_inputs_done(ret);
-    }
+    return FL_OK;
+fail:
+    fl_inputs_done(ret);
     return rv;
 }
 
@@ -265,7 +271,9 @@ int fl_input_check(struct fl_input *input, struct fl_err *err)
 {
     int rv = input_check_digest(input, err);
 
-    input->have = rv == FL_OK ? input->have : 0;
+    if (rv != FL_OK) {
+        input->have = 0;
+    }
     return rv;
 }
 

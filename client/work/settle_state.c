@@ -26,16 +26,21 @@ int fl_settling_run(struct fl_settling *s, const struct fl_worker *worker, struc
 {
     int rv = fl_client_state_settle(worker->keeps, s->task, s->counted, s->epoch, err);
 
-    if (rv == FL_OK && s->setup->personal->own) {
-        rv = fl_client_state_load(worker->keeps, FL_KEEP_PERSONAL, &s->own, err);
-        rv = rv == FL_ENOENT ? FL_OK : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && s->cached.name[0] != '\0' && worker->state_dir != NULL) {
+    if (s->setup->personal->own) {
+        rv = fl_client_state_load(worker->keeps, FL_KEEP_PERSONAL, &s->own, err);
+        if (rv != FL_OK && rv != FL_ENOENT) {
+            return rv;
+        }
+    }
+    if (s->cached.name[0] != '\0' && worker->state_dir != NULL) {
         /* Not found: it is fetched. */
         s->cached.cached = fl_cache_load(worker->state_dir, s->cached.digest,
                                          (size_t)s->cached.bytes, &s->cached.data) == FL_OK;
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_settling_choose(struct fl_settling *s, struct fl_inputs *listed, const struct fl_log *log,

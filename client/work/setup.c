@@ -46,9 +46,10 @@ static int prepare_solver(struct fl_setup *s, struct fl_err *err)
     struct fl_component_option *o = NULL;
     int rv = component_options(w, &o);
 
-    if (rv == FL_OK) {
-        rv = fl_solver_by_name(w->name, o, w->n_options, &s->solver, &s->solver_options, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_solver_by_name(w->name, o, w->n_options, &s->solver, &s->solver_options, err);
     free(o);
     return component_error("solver", w->name, rv, err);
 }
@@ -59,9 +60,10 @@ static int prepare_codec(struct fl_setup *s, struct fl_err *err)
     struct fl_component_option *o = NULL;
     int rv = component_options(w, &o);
 
-    if (rv == FL_OK) {
-        rv = fl_codec_by_name(w->name, o, w->n_options, &s->codec, &s->codec_options, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_codec_by_name(w->name, o, w->n_options, &s->codec, &s->codec_options, err);
     free(o);
     return component_error("codec", w->name, rv, err);
 }
@@ -73,9 +75,10 @@ static int prepare_upload(struct fl_setup *s, struct fl_err *err)
     struct fl_component_option *o = NULL;
     int rv = component_options(w, &o);
 
-    if (rv == FL_OK) {
-        rv = fl_upload_by_name(name, o, w->n_options, &s->upload, &s->upload_options, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_upload_by_name(name, o, w->n_options, &s->upload, &s->upload_options, err);
     free(o);
     return component_error("upload", name, rv, err);
 }
@@ -87,9 +90,10 @@ static int prepare_personal(struct fl_setup *s, struct fl_err *err)
     struct fl_component_option *o = NULL;
     int rv = component_options(w, &o);
 
-    if (rv == FL_OK) {
-        rv = fl_personal_by_name(name, o, w->n_options, &s->personal, &s->personal_options, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_personal_by_name(name, o, w->n_options, &s->personal, &s->personal_options, err);
     free(o);
     return component_error("personal", name, rv, err);
 }
@@ -98,13 +102,18 @@ static int prepare_slots(struct fl_setup *s, struct fl_err *err)
 {
     int rv = prepare_solver(s, err);
 
-    if (rv == FL_OK) {
-        rv = prepare_codec(s, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = prepare_upload(s, err);
+    rv = prepare_codec(s, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? prepare_personal(s, err) : rv;
+    rv = prepare_upload(s, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return prepare_personal(s, err);
 }
 
 static int check_network(const struct fl_wire_welcome *w, struct fl_err *err)
@@ -142,15 +151,18 @@ int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_setup **ret, stru
     s->layout = s->welcome.layout;
     *welcome = (struct fl_wire_welcome){0};
     rv = check_network(&s->welcome, err);
-    if (rv == FL_OK) {
-        rv = prepare_slots(s, err);
-    }
     if (rv != FL_OK) {
-        fl_setup_unref(s);
-        return rv;
+        goto fail;
+    }
+    rv = prepare_slots(s, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = s;
     return FL_OK;
+fail:
+    fl_setup_unref(s);
+    return rv;
 }
 
 struct fl_setup *fl_setup_ref(struct fl_setup *setup)

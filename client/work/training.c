@@ -128,12 +128,15 @@ static int start_received(struct fl_training *t, struct fl_input *in)
     if (fl_layout_local(layout) > 0) {
         rv = fl_client_state_load(t->worker->keeps, FL_KEEP_LOCAL, &kept, &t->err);
     }
-    if (rv == FL_OK) {
-        rv = fl_input_own(in);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        fl_local_put(layout, kept, (float *)(void *)in->data);
+    rv = fl_input_own(in);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_local_put(layout, kept, (float *)(void *)in->data);
+done:
     free(kept);
     t->start = (float *)(void *)in->data;
     return rv == FL_ENOENT ? FL_OK : rv;
@@ -150,9 +153,10 @@ static int load_kept(struct fl_training *t)
         float *data = NULL;
         int rv = fl_kept_name(setup->solver, setup->solver->keeps[i].name, name);
 
-        if (rv == FL_OK) {
-            rv = fl_client_state_load(t->worker->keeps, name, &data, &t->err);
+        if (rv != FL_OK) {
+            return rv;
         }
+        rv = fl_client_state_load(t->worker->keeps, name, &data, &t->err);
         if (rv != FL_OK && rv != FL_ENOENT) {
             return rv;
         }
@@ -195,9 +199,13 @@ static int load_summary(struct fl_training *t)
     }
     fl_buf_init(&t->summary, FL_SUMMARY_MAX);
     rv = fl_summary_load(worker->state_dir, &t->summary, &t->err);
-    if (rv == FL_OK && t->summary.len > 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (t->summary.len > 0) {
         t->task.own_summary = (struct fl_solver_bytes){t->summary.data, t->summary.len};
     }
+done:
     /* Without the file the trainer computes the summary from the data. */
     return rv == FL_ENOENT || rv == FL_EFORMAT || rv == FL_EVERSION ? FL_OK : rv;
 }
@@ -235,12 +243,13 @@ static int training_prepare(struct fl_training *t)
     } else if (in != NULL) {
         rv = start_received(t, in);
     }
-    if (rv == FL_OK && t->start == NULL) {
-        rv = fl_err_set(&t->err, FL_ESTATE, "no model was fetched");
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = load_kept(t);
+    if (t->start == NULL) {
+        return fl_err_set(&t->err, FL_ESTATE, "no model was fetched");
     }
+    rv = load_kept(t);
     if (rv != FL_OK) {
         return rv;
     }
@@ -307,9 +316,11 @@ static int take_previous(struct fl_training *t)
         return FL_OK;
     }
     rv = fl_client_state_load(t->worker->keeps, FL_KEEP_PREVIOUS, &previous, &t->err);
-    if (rv == FL_OK) {
-        t->made->previous_dot = inner_product(t->setup->layout, previous, t->result.delta);
+    if (rv != FL_OK) {
+        goto done;
     }
+    t->made->previous_dot = inner_product(t->setup->layout, previous, t->result.delta);
+done:
     free(previous);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
@@ -393,22 +404,26 @@ static int solver_values(struct fl_training *t, struct fl_client_state_value *va
 {
     const struct fl_solver_ops *solver = t->setup->solver;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < t->result.n_kept && i < EXTRAS_MAX; i++) {
+    for (i = 0; i < t->result.n_kept && i < EXTRAS_MAX; i++) {
         const struct fl_buf *block = &t->result.kept[i];
 
         if (block->len == 0) {
             continue;
         }
         rv = check_block(t, block, solver->keeps[i].name, &t->err);
-        if (rv == FL_OK) {
-            rv = fl_kept_name(solver, solver->keeps[i].name, names[*n]);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_kept_name(solver, solver->keeps[i].name, names[*n]);
+        if (rv != FL_OK) {
+            return rv;
         }
         values[*n] = (struct fl_client_state_value){names[*n], (const float *)(void *)block->data};
         (*n)++;
     }
-    return rv;
+    return FL_OK;
 }
 
 static int write_pending(struct fl_training *t)
@@ -424,6 +439,9 @@ static int write_pending(struct fl_training *t)
         return FL_OK;
     }
     rv = solver_values(t, values, names, &n);
+    if (rv != FL_OK) {
+        goto done;
+    }
     if (setup->welcome.wants_previous_dot) {
         values[n++] = (struct fl_client_state_value){FL_KEEP_PREVIOUS, t->result.delta};
     }
@@ -436,15 +454,16 @@ static int write_pending(struct fl_training *t)
     if (t->local != NULL) {
         values[n++] = (struct fl_client_state_value){FL_KEEP_LOCAL, t->local};
     }
-    if (rv == FL_OK) {
-        rv = fl_client_state_put(keeps, t->key, values, n, &t->err);
-    }
+    rv = fl_client_state_put(keeps, t->key, values, n, &t->err);
+done:
     t->made->pending = rv == FL_OK;
     for (n = 0; n < t->result.n_kept; n++) {
         fl_buf_done(&t->result.kept[n]);
     }
-    return rv == FL_OK ? rv
-                       : fl_err_wrap(&t->err, rv, "cannot save the client state of the next round");
+    if (rv != FL_OK) {
+        return fl_err_wrap(&t->err, rv, "cannot save the client state of the next round");
+    }
+    return FL_OK;
 }
 
 static int take_sent(struct fl_training *t)
@@ -506,13 +525,26 @@ static int keep_result(struct fl_training *t)
     }
     release_inputs(t);
     rv = take_local(t);
-    rv = rv == FL_OK ? take_mask(t) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = take_mask(t);
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (!t->setup->personal->own || !t->received) { /* Else the inputs hold the next anchor. */
         fl_inputs_done(&t->in);
     }
-    if (rv != FL_OK || (rv = take_previous(t)) != FL_OK || (rv = write_pending(t)) != FL_OK ||
-        (rv = take_sent(t)) != FL_OK)
-    {
+    rv = take_previous(t);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = write_pending(t);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = take_sent(t);
+    if (rv != FL_OK) {
         return rv;
     }
     training_take_result(t);
@@ -574,16 +606,23 @@ int fl_training_run(struct fl_training *t, struct fl_err *err)
     /* The previous result may have reported too few samples. */
     int rv = fl_terms_check_training(t->worker, &t->err);
 
-    rv = rv == FL_OK ? training_prepare(t) : rv;
-    if (rv == FL_OK) {
-        rv = fl_trainer_run(t->worker->trainer, &t->task, &t->result, &t->err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = fl_terms_check_result(&t->worker->terms, t->result.samples, t->result.steps, &t->err);
+    rv = training_prepare(t);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = keep_result(t);
+    rv = fl_trainer_run(t->worker->trainer, &t->task, &t->result, &t->err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_terms_check_result(&t->worker->terms, t->result.samples, t->result.steps, &t->err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = keep_result(t);
+done:
     if (rv != FL_OK) {
         fl_result_unref(t->made); /* Drop a partial result. */
         t->made = NULL;

@@ -32,50 +32,54 @@ int fl_kept_name(const struct fl_solver_ops *solver, const char *name, char ret[
     return n > 0 && n < FL_NAME_MAX ? FL_OK : FL_ELIMIT;
 }
 
-static int want_own(struct fl_client_state_spec *specs, size_t *n, const char *name, bool per_unit)
-{
-    specs[*n].per_unit = per_unit;
-    return fl_str_copy(specs[(*n)++].name, FL_NAME_MAX, name);
-}
-
 /* Lists the client state that the components of `s` keep between rounds. */
 static int worker_wanted_state(const struct fl_setup *s,
                                struct fl_client_state_spec specs[FL_CLIENT_STATE_MAX],
                                size_t *ret_n)
 {
+    size_t local = fl_layout_local(s->layout);
+    const struct {
+        bool wanted;
+        const char *name;
+        bool per_unit;
+        size_t floats;
+    } own[] = {{s->welcome.wants_previous_dot, FL_KEEP_PREVIOUS, false, 0},
+               {fl_codec_keeps_residual(s->codec, s->codec_options), FL_KEEP_RESIDUAL, true, 0},
+               {s->personal->own, FL_KEEP_PERSONAL, false, 0},
+               {s->personal->own, FL_KEEP_ANCHOR, false, 0},
+               {local > 0, FL_KEEP_LOCAL, false, local}};
     size_t n_solver = fl_solver_keeps(s->solver->keeps);
     size_t n = 0;
     size_t i;
-    int rv =
-        n_solver + 4 + (fl_layout_local(s->layout) > 0) <= FL_CLIENT_STATE_MAX ? FL_OK : FL_ELIMIT;
+    int rv;
 
+    if (n_solver + 4 + (local > 0) > FL_CLIENT_STATE_MAX) {
+        return FL_ELIMIT;
+    }
     (void)memset(specs, 0, FL_CLIENT_STATE_MAX * sizeof(*specs));
-
-    for (i = 0; rv == FL_OK && i < n_solver; i++) {
+    for (i = 0; i < n_solver; i++, n++) {
         const struct fl_keep *keep = &s->solver->keeps[i];
 
         specs[n].per_unit = keep->per_unit;
         specs[n].summed = fl_solver_sums_kept(s->solver);
-        rv = fl_kept_name(s->solver, keep->name, specs[n++].name);
+        rv = fl_kept_name(s->solver, keep->name, specs[n].name);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && s->welcome.wants_previous_dot) {
-        rv = want_own(specs, &n, FL_KEEP_PREVIOUS, false);
-    }
-    if (rv == FL_OK && fl_codec_keeps_residual(s->codec, s->codec_options)) {
-        rv = want_own(specs, &n, FL_KEEP_RESIDUAL, true);
-    }
-    if (rv == FL_OK && s->personal->own) {
-        rv = want_own(specs, &n, FL_KEEP_PERSONAL, false);
-    }
-    if (rv == FL_OK && s->personal->own) {
-        rv = want_own(specs, &n, FL_KEEP_ANCHOR, false);
-    }
-    if (rv == FL_OK && fl_layout_local(s->layout) > 0) {
-        specs[n].floats = fl_layout_local(s->layout);
-        rv = want_own(specs, &n, FL_KEEP_LOCAL, false);
+    for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        if (!own[i].wanted) {
+            continue;
+        }
+        specs[n].per_unit = own[i].per_unit;
+        specs[n].floats = own[i].floats;
+        rv = fl_str_copy(specs[n++].name, FL_NAME_MAX, own[i].name);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     *ret_n = n;
-    return rv;
+    return FL_OK;
 }
 
 static int prepare_keeps(struct fl_client_state *keeps, const struct fl_setup *s,
@@ -87,7 +91,10 @@ static int prepare_keeps(struct fl_client_state *keeps, const struct fl_setup *s
     size_t n = 0;
     int rv = worker_wanted_state(s, specs, &n);
 
-    return rv == FL_OK ? fl_client_state_bind(keeps, &home, specs, n, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_client_state_bind(keeps, &home, specs, n, err);
 }
 
 bool fl_worker_client_state(const struct fl_setup *setup)
@@ -145,12 +152,18 @@ int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *setup, struct f
     (void)fl_setup_ref(setup); /* Before the other is released: both may be the same. */
     fl_setup_unref(worker->setup);
     worker->setup = setup;
-    if (rv == FL_OK && worker->trainer != NULL) {
-        rv = fl_worker_prepare_trainer(worker->trainer, setup, err);
-    }
     if (rv != FL_OK) {
-        fl_worker_forget(worker);
+        goto fail;
     }
+    if (worker->trainer != NULL) {
+        rv = fl_worker_prepare_trainer(worker->trainer, setup, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    return FL_OK;
+fail:
+    fl_worker_forget(worker);
     return rv;
 }
 
