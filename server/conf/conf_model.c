@@ -86,6 +86,7 @@ static int load_network(struct fl_server_conf *conf, struct fl_err *err)
     bool preset = m->preset[0] != '\0';
     bool layers = m->layers.n > 0;
     struct fl_net *net = NULL;
+    struct fl_err inner;
     int rv;
 
     if (preset && layers) {
@@ -101,28 +102,30 @@ static int load_network(struct fl_server_conf *conf, struct fl_err *err)
     }
     if (preset) {
         rv = fl_net_preset(m->preset, &conf->net, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     } else {
         rv = own_network(conf, err);
         if (rv != FL_OK) {
             return rv;
         }
     }
-    if (rv == FL_OK) {
-        rv = fl_net_create(&conf->net, 1, &net, err);
-    }
+    rv = fl_net_create(&conf->net, 1, &net, err);
     if (rv != FL_OK) {
-        struct fl_err inner = *err;
-
-        return rv == FL_ENOMEM ? rv
-                               : fl_conf_error(preset ? fl_conf_field(conf->file, &m->preset)
-                                                      : fl_conf_field(conf->file, &m->layers),
-                                               err, "%s", fl_err_text(&inner, rv));
+        goto fail;
     }
     conf->inputs = fl_net_inputs(net);
     conf->classes = fl_net_classes(net);
     rv = fl_layout_copy(fl_net_layout(net), NULL, NULL, &conf->layout, err);
     fl_net_free(net);
     return rv;
+fail:
+    inner = *err;
+    return rv == FL_ENOMEM ? rv
+                           : fl_conf_error(preset ? fl_conf_field(conf->file, &m->preset)
+                                                  : fl_conf_field(conf->file, &m->layers),
+                                           err, "%s", fl_err_text(&inner, rv));
 }
 
 /* --- local tensors --- */
@@ -229,24 +232,39 @@ int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
 {
     int rv = load_network(conf, err);
 
-    rv = rv == FL_OK ? check_local(conf, err) : rv;
-    rv = rv == FL_OK ? mark_local(conf, err) : rv;
-    return rv == FL_OK ? check_norm(conf, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_local(conf, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = mark_local(conf, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return check_norm(conf, err);
 }
 
 int fl_server_conf_model(const struct fl_server_conf *conf, float *theta, struct fl_err *err)
 {
+    const char *file = conf->model->file;
     int rv;
 
-    if (conf->model->file[0] == '\0') {
+    if (file[0] == '\0') {
         return FL_OK;
     }
-    rv = fl_st_load(conf->model->file, conf->layout, theta, err);
-    if (rv == FL_OK && !fl_vec_finite(theta, fl_layout_count(conf->layout))) {
-        rv =
-            fl_err_set(err, FL_ENUMERIC, "'%s' contains NaN or infinite values", conf->model->file);
+    rv = fl_st_load(file, conf->layout, theta, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &conf->model->file, rv, err);
+    if (!fl_vec_finite(theta, fl_layout_count(conf->layout))) {
+        rv = fl_err_set(err, FL_ENUMERIC, "'%s' contains NaN or infinite values", file);
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    return fl_conf_blame(conf->file, &conf->model->file, rv, err);
 }
 
 int fl_server_conf_go_on(struct fl_server_conf *conf, const struct fl_layout *begun, bool *ret,

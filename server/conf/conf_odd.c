@@ -21,7 +21,7 @@ static int coded_size(const struct fl_strategy *s, const struct fl_layout *layou
     int rv = FL_OK;
 
     *ret = 0;
-    for (l = 0; rv == FL_OK && l < fl_layout_units(layout); l++) {
+    for (l = 0; l < fl_layout_units(layout); l++) {
         size_t n = fl_layout_unit(layout, l)->count;
         float *delta = malloc((n + 1) * sizeof(*delta));
         const struct fl_unit_update in = {.delta = delta};
@@ -41,8 +41,11 @@ static int coded_size(const struct fl_strategy *s, const struct fl_layout *layou
         *ret += buf.len;
         fl_buf_done(&buf);
         free(delta);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 bool fl_server_conf_beside(const struct fl_server_conf *conf, char *out, size_t size)

@@ -12,16 +12,24 @@ static int add_network(const struct fl_server_conf *conf, struct fl_settings *s)
     int rv = FL_OK;
 
     fl_buf_init(&text, FL_WIRE_MAX_CONTROL);
-    for (i = 0; rv == FL_OK && i < conf->net.n_input; i++) {
+    for (i = 0; i < conf->net.n_input; i++) {
         rv = fl_buf_printf(&text, "%s%zu", i > 0 ? "x" : "", conf->net.input[i]);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    for (i = 0; rv == FL_OK && i < conf->net.n_layers; i++) {
+    for (i = 0; i < conf->net.n_layers; i++) {
         rv = fl_buf_printf(&text, "; %s", conf->net.layers[i]);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    rv = rv == FL_OK ? fl_buf_add(&text, "", 1) : rv;
-    if (rv == FL_OK) {
-        rv = fl_settings_add(s, FL_SETTING_UPDATE, "model", (const char *)text.data);
+    rv = fl_buf_add(&text, "", 1);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_settings_add(s, FL_SETTING_UPDATE, "model", (const char *)text.data);
+done:
     fl_buf_done(&text);
     return rv;
 }
@@ -32,18 +40,21 @@ static int add_section(const struct fl_server_conf *conf, size_t i, struct fl_se
     const struct fl_conf_section *section = &fl__server_sections[i];
     const struct fl_opt_spec *spec = section->specs;
     bool scaled = fl_strategy_scales_updates(conf->strategy);
-    int rv = FL_OK;
+    int rv;
 
-    for (; rv == FL_OK && spec->name != NULL; spec++) {
+    for (; spec->name != NULL; spec++) {
         unsigned flags = section->flags | spec->flags;
         bool update = scaled && (flags & (unsigned)FL_SERVER_RATE) != 0;
 
         if (update || (flags & (unsigned)FL_SERVER_FIGURE) != 0) {
             rv = fl_settings_add_option(s, update ? FL_SETTING_UPDATE : FL_SETTING_FIGURE,
                                         section->name, fl_conf_file_options(conf->file, i), spec);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* Without local tensors there is nothing to store. Client state of local tensors restarts when
@@ -61,18 +72,27 @@ static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
     }
     fl_buf_init(&text, FL_WIRE_MAX_CONTROL);
     rv = fl_buf_printf(&text, "local");
-    for (i = 0; rv == FL_OK && i < local->n; i++) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (i = 0; i < local->n; i++) {
         rv = fl_buf_printf(&text, " %s", local->list[i]);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    rv = rv == FL_OK ? fl_buf_add(&text, "", 1) : rv;
-    if (rv == FL_OK) {
-        rv = fl_settings_add(s, FL_SETTING_UPDATE, "model.norm", (const char *)text.data);
+    rv = fl_buf_add(&text, "", 1);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_settings_add(s, FL_SETTING_UPDATE, "model.norm", (const char *)text.data);
+done:
     fl_buf_done(&text);
-    return rv == FL_OK
-               ? fl_settings_add(s, FL_SETTING_KEPT, "kept.local",
-                                 fl_hex(digest, fl_layout_digest(conf->layout), FL_DIGEST_SIZE))
-               : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_settings_add(s, FL_SETTING_KEPT, "kept.local",
+                           fl_hex(digest, fl_layout_digest(conf->layout), FL_DIGEST_SIZE));
 }
 
 int fl_server_conf_settings(const struct fl_server_conf *conf, struct fl_settings *ret)
@@ -81,15 +101,26 @@ int fl_server_conf_settings(const struct fl_server_conf *conf, struct fl_setting
     size_t i;
     int rv = fl_settings_add_strategy(&s, conf->strategy);
 
-    rv = rv == FL_OK ? add_network(conf, &s) : rv;
-    rv = rv == FL_OK ? add_local(conf, &s) : rv;
-    for (i = 0; rv == FL_OK && fl__server_sections[i].name != NULL; i++) {
-        rv = add_section(conf, i, &s);
-    }
     if (rv != FL_OK) {
-        fl_settings_done(&s);
-        return rv;
+        goto fail;
+    }
+    rv = add_network(conf, &s);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = add_local(conf, &s);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; fl__server_sections[i].name != NULL; i++) {
+        rv = add_section(conf, i, &s);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = s;
     return FL_OK;
+fail:
+    fl_settings_done(&s);
+    return rv;
 }

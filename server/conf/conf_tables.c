@@ -278,21 +278,28 @@ static int reference_component(enum fl_component component, struct fl_buf *out)
 {
     const struct fl_policy *const *p = fl_strategy_policies(component);
     char prefix[2 * FL_NAME_MAX];
-    int rv = FL_OK;
+    int rv;
 
-    for (; rv == FL_OK && *p != NULL; p++) {
+    for (; *p != NULL; p++) {
         rv = fl_buf_printf(out, "\n`%s` policy `%s`: %s (%s)\n\n", fl_component_name(component),
                            (*p)->name, (*p)->help, (*p)->source);
-        if (rv == FL_OK && (*p)->options != NULL && (*p)->options[0].name != NULL) {
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if ((*p)->options != NULL && (*p)->options[0].name != NULL) {
             (void)snprintf(prefix, sizeof(prefix), "strategy.%s", fl_component_name(component));
             rv = fl_buf_printf(out, "| key | type | default | range | meaning |\n"
                                     "| --- | --- | --- | --- | --- |\n");
-            if (rv == FL_OK) {
-                rv = fl_conf_reference((*p)->options, prefix, out);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            rv = fl_conf_reference((*p)->options, prefix, out);
+            if (rv != FL_OK) {
+                return rv;
             }
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 const struct fl_conf_section fl__server_sections[] = {
@@ -325,15 +332,25 @@ int fl_server_conf_reference(struct fl_buf *out)
     size_t i;
     int rv = fl_conf_sections_reference(fl__server_sections, out);
 
-    if (rv == FL_OK) {
-        rv = fl_buf_printf(out, "\n`algorithm` is one of:\n\n| preset | what it is | source |\n"
-                                "| --- | --- | --- |\n");
+    if (rv != FL_OK) {
+        return rv;
     }
-    for (preset = fl_strategy_presets(); rv == FL_OK && preset->name != NULL; preset++) {
+    rv = fl_buf_printf(out, "\n`algorithm` is one of:\n\n| preset | what it is | source |\n"
+                            "| --- | --- | --- |\n");
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (preset = fl_strategy_presets(); preset->name != NULL; preset++) {
         rv = fl_buf_printf(out, "| `%s` | %s | %s |\n", preset->name, preset->help, preset->source);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    for (i = 0; rv == FL_OK && i < FL_COMPONENT_COUNT; i++) {
+    for (i = 0; i < FL_COMPONENT_COUNT; i++) {
         rv = reference_component((enum fl_component)i, out);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }

@@ -84,9 +84,11 @@ static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
     int rv = fl_strategy_check_training(conf->strategy, conf->training->learning_rate,
                                         conf->training->momentum, &why);
 
-    return rv == FL_OK ? FL_OK
-                       : fl_conf_error(fl_conf_field(conf->file, &conf->training->learning_rate),
-                                       err, "%s", why.msg);
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->training->learning_rate), err, "%s",
+                             why.msg);
+    }
+    return FL_OK;
 }
 
 /* A learning rate of 0 is for simulations that compare: a federation with it never learns. */
@@ -124,13 +126,30 @@ static int conf_check_name(const struct fl_server_conf *conf, bool daemon, struc
 static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
                       struct fl_err *err)
 {
+    static const struct {
+        int (*check)(const struct fl_server_conf *conf, struct fl_err *err);
+        bool daemon; /* not for simulations */
+    } checks[] = {{check_training, false},
+                  {conf_check_evaluation, false},
+                  {conf_check_clients, true},
+                  {check_steps, true},
+                  {check_rate, false}};
+    size_t i;
     int rv = fl_findings_keep(all, conf_check_name(conf, daemon, err), err);
 
-    rv = rv == FL_OK ? fl_findings_keep(all, check_training(conf, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, conf_check_evaluation(conf, err), err) : rv;
-    rv = rv == FL_OK && daemon ? fl_findings_keep(all, conf_check_clients(conf, err), err) : rv;
-    rv = rv == FL_OK && daemon ? fl_findings_keep(all, check_steps(conf, err), err) : rv;
-    return rv == FL_OK ? fl_findings_keep(all, check_rate(conf, err), err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+        if (checks[i].daemon && !daemon) {
+            continue;
+        }
+        rv = fl_findings_keep(all, checks[i].check(conf, err), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
@@ -149,8 +168,10 @@ static int conf_choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
     struct fl_err why = {0};
     int rv = fl_kernels_named(fl_kernels_names[*instructions], &conf->net.kernels, &why);
 
-    return rv == FL_OK ? FL_OK
-                       : fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(conf->file, instructions), err, "%s", why.msg);
+    }
+    return FL_OK;
 }
 
 /* Checks that span sections are meaningless while one of them is invalid. */
@@ -159,10 +180,22 @@ static int conf_examine(struct fl_server_conf *conf, bool daemon, struct fl_find
 {
     int rv = fl_findings_keep(all, load_strategy(conf, err), err);
 
-    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, fl__server_conf_model(conf, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, conf_choose_kernels(conf, err), err) : rv;
-    return rv == FL_OK ? conf_check(conf, daemon, all, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_findings_first(all, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_findings_keep(all, fl__server_conf_model(conf, err), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_findings_keep(all, conf_choose_kernels(conf, err), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return conf_check(conf, daemon, all, err);
 }
 
 /* Checks the sections that were read into `conf`; takes it. */
