@@ -128,11 +128,14 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "%zu clients", resume->n_clients);
     }
-    for (i = 0; rv == FL_OK && i < resume->n_clients; i++) {
+    for (i = 0; i < resume->n_clients; i++) {
         rv = resume_client(c, &resume->clients[i], i, resume->committed, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     c->expected = (size_t)resume->expected;
-    return rv == FL_OK ? resume_away(c, resume, err) : rv;
+    return resume_away(c, resume, err);
 }
 
 /* Restore one participant; what was not persisted restarts where its client does. */
@@ -671,9 +674,10 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
 {
     int rv = fl__clients_reserve(&c->clients, c->round.n);
 
-    if (rv == FL_OK) {
-        rv = fl__coord_reserve(c);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl__coord_reserve(c);
     if (rv != FL_OK) {
         return rv;
     }

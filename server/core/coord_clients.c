@@ -72,13 +72,18 @@ int fl__clients_reserve(struct fl__clients *t, size_t n_parts)
     size_t most = t->connected.n + 1 > n_parts ? t->connected.n + 1 : n_parts;
     int rv = fl__clients_reserve_numbers(t, t->free.n > 0 ? t->n : t->n + 1);
 
-    if (rv == FL_OK) {
-        rv = reserve_scratch(t, most);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_order_reserve(&t->names);
+    rv = reserve_scratch(t, most);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_order_reserve(&t->connected) : rv;
+    rv = fl_order_reserve(&t->names);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_order_reserve(&t->connected);
 }
 
 void fl__clients_done(struct fl__clients *t)

@@ -210,8 +210,9 @@ int fl_coord_may_push(const struct fl_coord *c, uint32_t client, uint64_t round,
                           "upload refused: the client was not selected in round %" PRIu64, round);
     }
     rv = push_check_participant(c, part, err);
-    if (rv == FL_OK) {
-        *ret_units = part->units;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret_units = part->units;
+    return FL_OK;
 }

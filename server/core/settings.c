@@ -46,12 +46,15 @@ int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind, const char
 static int settings_add_text(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
                              struct fl_buf *buf, int rv)
 {
-    if (rv == FL_OK) {
-        rv = fl_buf_add(buf, "", 1);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = fl_settings_add(s, kind, name, (const char *)buf->data);
+    rv = fl_buf_add(buf, "", 1);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_settings_add(s, kind, name, (const char *)buf->data);
+done:
     fl_buf_done(buf);
     return rv;
 }
@@ -77,22 +80,27 @@ int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *st
     int component;
     int rv = fl_settings_add(s, FL_SETTING_FIGURE, "algorithm", strategy->algorithm);
 
-    for (component = 0; rv == FL_OK && component < FL_COMPONENT_COUNT; component++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (component = 0; component < FL_COMPONENT_COUNT; component++) {
         rv = settings_add_component(s, strategy, (enum fl_component)component);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK) {
-        fl_buf_init(&buf, TEXT_MAX);
-        rv = settings_add_text(s, FL_SETTING_KEPT, "kept", &buf,
-                               fl_strategy_kept_text(strategy, &buf));
+    fl_buf_init(&buf, TEXT_MAX);
+    rv = settings_add_text(s, FL_SETTING_KEPT, "kept", &buf, fl_strategy_kept_text(strategy, &buf));
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        fl_buf_init(&buf, TEXT_MAX);
-        rv = settings_add_text(s, FL_SETTING_SUMMARY, "summary", &buf,
-                               fl_strategy_summary_text(strategy, &buf));
+    fl_buf_init(&buf, TEXT_MAX);
+    rv = settings_add_text(s, FL_SETTING_SUMMARY, "summary", &buf,
+                           fl_strategy_summary_text(strategy, &buf));
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK
-               ? fl_settings_add(s, FL_SETTING_SCORE, "scores", strategy->selection->policy.name)
-               : rv;
+    return fl_settings_add(s, FL_SETTING_SCORE, "scores", strategy->selection->policy.name);
 }
 
 int fl_settings_add_option(struct fl_settings *s, enum fl_setting_kind kind, const char *prefix,
@@ -145,7 +153,10 @@ int fl_settings_meaning(const struct fl_settings *s, const uint8_t layout[FL_DIG
 
     fl_buf_init(&buf, TEXT_MAX);
     rv = fl_buf_add(&buf, layout, FL_DIGEST_SIZE);
-    for (i = 0; rv == FL_OK && i < s->n; i++) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (i = 0; i < s->n; i++) {
         const struct fl_setting *e = &s->list[i];
 
         if (e->kind != FL_SETTING_UPDATE) {
@@ -153,9 +164,16 @@ int fl_settings_meaning(const struct fl_settings *s, const uint8_t layout[FL_DIG
         }
         /* Terminators included, so that no two lists give the same bytes. */
         rv = fl_buf_add(&buf, e->name, strlen(e->name) + 1);
-        rv = rv == FL_OK ? fl_buf_add(&buf, e->value, strlen(e->value) + 1) : rv;
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = fl_buf_add(&buf, e->value, strlen(e->value) + 1);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    rv = rv == FL_OK ? fl_sha256(buf.data, buf.len, out) : rv;
+    rv = fl_sha256(buf.data, buf.len, out);
+done:
     fl_buf_done(&buf);
     return rv;
 }
