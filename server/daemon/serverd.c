@@ -48,22 +48,27 @@ static int serverd_sources_open(struct fl_serverd *srv, struct listening *to)
 {
     int rv = fl_timer_create(srv->net, fl_serverd_on_stop_timeout, srv, &srv->stop_timer);
 
-    if (rv == FL_OK) {
-        rv = fl_signal_create(srv->net, SIGTERM, fl_serverd_on_signal, srv, &to->term);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_signal_create(srv->net, SIGINT, fl_serverd_on_signal, srv, &to->interrupt);
+    rv = fl_signal_create(srv->net, SIGTERM, fl_serverd_on_signal, srv, &to->term);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_signal_create(srv->net, SIGHUP, serverd_on_reload, srv, &to->reload);
+    rv = fl_signal_create(srv->net, SIGINT, fl_serverd_on_signal, srv, &to->interrupt);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_watchdog_create(srv->net, fl_runtime_loop(srv->runtime), &to->watchdog);
+    rv = fl_signal_create(srv->net, SIGHUP, serverd_on_reload, srv, &to->reload);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        fl_watchdog_heed(to->watchdog, disk_answers, srv);
+    rv = fl_watchdog_create(srv->net, fl_runtime_loop(srv->runtime), &to->watchdog);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_watchdog_heed(to->watchdog, disk_answers, srv);
+    return FL_OK;
 }
 
 static void serverd_sources_close(struct fl_serverd *srv, struct listening *to)
@@ -92,21 +97,27 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
     int rv;
 
     rv = fl_serverd_open(&srv, &exit_code, &err);
-    rv = rv == FL_OK ? serverd_sources_open(&srv, &to) : rv;
-    if (rv == FL_OK) {
-        exit_code = FL_EXIT_OK;
-        fl_log(log, FL_LOG_NOTICE, "server",
-               "federation '%s' runs: algorithm=%s units=%zu parameters=%zu kernels=%s blas=%s",
-               conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
-               fl_layout_count(conf->layout), fl_kernels_name(conf->net.kernels), fl_gemm_kernel());
-        fl_notify_ready();
-        fl_start_succeeded();
-        fl_loop_run(srv.net);
-        srv.stopping = true;
-        if (!srv.restart) {
-            fl_notify_stopping();
-        }
-    } else {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = serverd_sources_open(&srv, &to);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    exit_code = FL_EXIT_OK;
+    fl_log(log, FL_LOG_NOTICE, "server",
+           "federation '%s' runs: algorithm=%s units=%zu parameters=%zu kernels=%s blas=%s",
+           conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
+           fl_layout_count(conf->layout), fl_kernels_name(conf->net.kernels), fl_gemm_kernel());
+    fl_notify_ready();
+    fl_start_succeeded();
+    fl_loop_run(srv.net);
+    srv.stopping = true;
+    if (!srv.restart) {
+        fl_notify_stopping();
+    }
+done:
+    if (rv != FL_OK) {
         fl_log(log, FL_LOG_ERROR, "server", "cannot start: %s%s", fl_err_text(&err, rv),
                rv == FL_ENOSPC
                    ? ": disk full: free some space on that disk (df -h), then start it again"

@@ -38,13 +38,16 @@ static int serverd_conf_check_list(const struct fl_server_conf *conf,
                                    const struct fl_opt_texts *list, bool plain,
                                    struct fl_findings *all, struct fl_err *err)
 {
-    int rv = FL_OK;
+    int rv;
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < list->n; i++) {
+    for (i = 0; i < list->n; i++) {
         rv = fl_findings_keep(all, check_address(conf, list, list->list[i], plain, err), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int check_addresses(const struct fl_server_conf *conf, struct fl_findings *all,
@@ -59,8 +62,14 @@ static int check_addresses(const struct fl_server_conf *conf, struct fl_findings
         return fl_findings_keep(all, rv, err);
     }
     rv = serverd_conf_check_list(conf, &m->listen, m->insecure, all, err);
-    rv = rv == FL_OK ? serverd_conf_check_list(conf, &m->listen_insecure, true, all, err) : rv;
-    return rv == FL_OK ? serverd_conf_check_list(conf, &m->listen_admin, false, all, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = serverd_conf_check_list(conf, &m->listen_insecure, true, all, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return serverd_conf_check_list(conf, &m->listen_admin, false, all, err);
 }
 
 /* They become part of certificates and invitations, where an invalid host is noticed late. */
@@ -68,18 +77,21 @@ static int check_hosts(const struct fl_server_conf *conf, struct fl_findings *al
                        struct fl_err *err)
 {
     const struct fl_opt_texts *hosts = &conf->identity->hosts;
-    int rv = FL_OK;
+    int rv;
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < hosts->n; i++) {
+    for (i = 0; i < hosts->n; i++) {
         struct fl_err inner = {0};
 
         if (fl_address_check_host(hosts->list[i], &inner) != FL_OK) {
             rv = fl_conf_error(fl_conf_field(conf->file, hosts), err, "%s", inner.msg);
             rv = fl_findings_keep(all, rv, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* An own PKI needs all of its keys or none. */
@@ -130,16 +142,19 @@ static int resolve_paths(struct fl_serverd_conf *own, struct fl_err *err)
     (void)snprintf(own->state_dir, sizeof(own->state_dir), "%s", path);
     rv = given ? fl_fs_absolute(admin, path, sizeof(path), &inner) : FL_OK;
     (void)snprintf(own->admin, sizeof(own->admin), "unix:%s%s", path, given ? "" : "/admin.sock");
-    if (rv == FL_OK) {
-        rv = fl_address_parse(own->admin, &parsed, &inner);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    return rv == FL_OK
-               ? FL_OK
-               : fl_conf_error(
-                     fl_conf_field(conf->file,
-                                   given ? &conf->main->admin_socket : &conf->main->state_dir),
-                     err, "%s%s", fl_err_text(&inner, rv),
-                     given ? "" : ": this is the socket for flctl, set admin_socket to move it");
+    rv = fl_address_parse(own->admin, &parsed, &inner);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    return fl_conf_error(
+        fl_conf_field(conf->file, given ? &conf->main->admin_socket : &conf->main->state_dir), err,
+        "%s%s", fl_err_text(&inner, rv),
+        given ? "" : ": this is the socket for flctl, set admin_socket to move it");
 }
 
 /* Uploads at full speed must fit beside everything else, one connection into the total. */
@@ -246,12 +261,30 @@ static int serverd_conf_check(struct fl_serverd_conf *own, struct fl_findings *a
 {
     int rv = fl_findings_keep(all, check_memory(own, err), err);
 
-    rv = rv == FL_OK ? check_addresses(own->conf, all, err) : rv;
-    rv = rv == FL_OK ? check_hosts(own->conf, all, err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, check_tls(own, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_keep(all, resolve_paths(own, err), err) : rv;
-    rv = rv == FL_OK ? fl_findings_first(all, err) : rv;
-    return rv == FL_OK ? serverd_conf_use_state_units(own, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_addresses(own->conf, all, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_hosts(own->conf, all, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_findings_keep(all, check_tls(own, err), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_findings_keep(all, resolve_paths(own, err), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_findings_first(all, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return serverd_conf_use_state_units(own, err);
 }
 
 int fl_serverd_conf_load(const char *path, struct fl_findings *all, struct fl_serverd_conf **ret,
@@ -260,15 +293,20 @@ int fl_serverd_conf_load(const char *path, struct fl_findings *all, struct fl_se
     struct fl_serverd_conf *own = calloc(1, sizeof(*own));
     int rv = own != NULL ? fl_server_conf_load(path, all, &own->conf, err) : FL_ENOMEM;
 
-    rv = rv == FL_OK ? serverd_conf_check(own, all, err) : rv;
     if (rv != FL_OK) {
-        fl_serverd_conf_free(own);
-        return rv;
+        goto fail;
+    }
+    rv = serverd_conf_check(own, all, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     fill_limits(own);
     own->path = path;
     *ret = own;
     return FL_OK;
+fail:
+    fl_serverd_conf_free(own);
+    return rv;
 }
 
 void fl_serverd_conf_free(struct fl_serverd_conf *own)

@@ -73,15 +73,15 @@ static void serverd_usage(FILE *out)
 static int serverd_print_reference(void)
 {
     struct fl_buf buf;
-    int rv;
+    bool printed = false;
 
     fl_buf_init(&buf, 1u << 20);
-    rv = fl_server_conf_reference(&buf);
-    if (rv == FL_OK) {
+    if (fl_server_conf_reference(&buf) == FL_OK) {
         (void)fwrite(buf.data, 1, buf.len, stdout);
+        printed = fflush(stdout) == 0;
     }
     fl_buf_done(&buf);
-    return rv == FL_OK && fflush(stdout) == 0 ? FL_EXIT_OK : FL_EXIT_FAILURE;
+    return printed ? FL_EXIT_OK : FL_EXIT_FAILURE;
 }
 
 /*
@@ -141,8 +141,15 @@ static int serverd_init(const struct fl_serverd_conf *own, const struct fl_log *
     }
     /* Files that root creates must belong to the service user, or the service cannot read them. */
     rv = fl_owner_become(own->state_dir, own->path, NULL, &err);
-    rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
-    rv = rv == FL_OK ? fl_auth_init(&setup, renew_root, &err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_preflight_federation(own, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_auth_init(&setup, renew_root, &err);
+done:
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-serverd: %s\n", fl_err_text(&err, rv));
         return FL_EXIT_IDENTITY;
@@ -158,20 +165,32 @@ static int serverd_recover(const struct fl_serverd_conf *own, const struct fl_lo
 {
     const char *dir = own->state_dir;
     struct fl_err err = {0};
+    int exit_code = FL_EXIT_STATE;
     int lock = -1;
     int rv = fl_fs_exists(dir)
                  ? fl_fs_lock_dir(dir, &lock, &err)
                  : fl_err_set(&err, FL_ENOENT, "the state folder '%s' does not exist", dir);
 
-    rv = rv == FL_OK ? fl_preflight_federation(own, &err) : rv;
-    rv = rv == FL_OK ? fl_runtime_rebuild(own->conf, dir, log, &err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_preflight_federation(own, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_runtime_rebuild(own->conf, dir, log, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    exit_code = FL_EXIT_OK;
+done:
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-serverd: cannot recover: %s\n", fl_err_text(&err, rv));
     }
     if (lock >= 0) {
         (void)close(lock);
     }
-    return rv == FL_OK ? FL_EXIT_OK : FL_EXIT_STATE;
+    return exit_code;
 }
 
 enum task { TASK_RUN, TASK_CHECK, TASK_RECOVER, TASK_INIT, TASK_RENEW_ROOT };
@@ -217,11 +236,17 @@ static int serverd_check_config(const struct fl_serverd_conf *own, struct fl_log
     int exit_code = FL_EXIT_FAILURE;
     int rv = fl_owner_become(own->state_dir, own->path, &report.notes, &err);
 
-    rv = rv == FL_OK ? fl_preflight(own, &report, &exit_code, &err) : rv;
-    if (rv == FL_OK) {
-        serverd_print_ok(own, &report.notes);
-        exit_code = FL_EXIT_OK;
-    } else {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_preflight(own, &report, &exit_code, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    serverd_print_ok(own, &report.notes);
+    exit_code = FL_EXIT_OK;
+done:
+    if (rv != FL_OK) {
         if (report.errors.n == 0) {
             serverd_print_error(out, fl_err_text(&err, rv));
         }
@@ -238,7 +263,11 @@ static int serverd_load(const char *path, struct fl_log_out *out, struct fl_serv
     int rv =
         fl_gemm_init(&err); /* First, else its error would be reported for the network's key. */
 
-    rv = rv == FL_OK ? fl_serverd_conf_load(path, &all, ret, &err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_serverd_conf_load(path, &all, ret, &err);
+done:
     if (rv == FL_ENOENT && !fl_fs_exists(path)) {
         (void)fl_err_set(&err, rv,
                          "the configuration '%.200s' does not exist: write one; fl-serverd "

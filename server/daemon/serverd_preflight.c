@@ -106,25 +106,36 @@ static int check_socket(const struct fl_serverd_conf *own, const char *address, 
     struct fl_address a;
     int rv = fl_address_parse(address, &a, err);
 
-    if (rv == FL_OK && a.kind == FL_ADDRESS_UNIX) {
-        rv = preflight_check_path(own, a.path, report, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK && report != NULL ? try_address(own, address, running, report, err) : rv;
+    if (a.kind == FL_ADDRESS_UNIX) {
+        rv = preflight_check_path(own, a.path, report, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return report != NULL ? try_address(own, address, running, report, err) : FL_OK;
 }
 
 static int preflight_check_list(const struct fl_serverd_conf *own, const struct fl_opt_texts *list,
                                 long running, struct fl_preflight_report *report, int *ret_exit,
                                 struct fl_err *err)
 {
-    int rv = FL_OK;
     size_t i;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < list->n; i++) {
+    for (i = 0; i < list->n; i++) {
         rv = check_socket(own, list->list[i], running, report, err);
-        rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, list, rv, err);
+        if (rv != FL_OK) {
+            rv = fl_conf_blame(own->conf->file, list, rv, err);
+        }
         rv = preflight_add_error(report, FL_EXIT_LISTEN, ret_exit, rv, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int check_sockets(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
@@ -134,11 +145,14 @@ static int check_sockets(const struct fl_serverd_conf *own, struct fl_preflight_
     long running = report != NULL ? fl_fs_lock_holder(own->state_dir) : 0;
     int rv = preflight_check_list(own, &m->listen, running, report, ret_exit, err);
 
-    rv = rv == FL_OK
-             ? preflight_check_list(own, &m->listen_insecure, running, report, ret_exit, err)
-             : rv;
-    rv = rv == FL_OK ? preflight_check_list(own, &m->listen_admin, running, report, ret_exit, err)
-                     : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = preflight_check_list(own, &m->listen_insecure, running, report, ret_exit, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = preflight_check_list(own, &m->listen_admin, running, report, ret_exit, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -173,31 +187,52 @@ int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *er
     const char *federation = own->conf->main->federation;
     int rv = fl_moved_check(own->state_dir, err);
 
-    rv = rv == FL_OK ? fl_store_check_name(own->state_dir, federation, err) : rv;
-    return rv == FL_OK ? fl_authority_check_name(own->state_dir, federation, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_store_check_name(own->state_dir, federation, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_authority_check_name(own->state_dir, federation, err);
 }
 
 /* The state belongs to this federation, and to this model. */
+static int check_state_folder(const struct fl_serverd_conf *own, struct fl_err *err)
+{
+    int rv = fl_fs_check_folder(own->state_dir, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_moved_check(own->state_dir, err);
+}
+
 static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
                        int *ret_exit, struct fl_err *err)
 {
     const struct fl_server_main *m = own->conf->main;
-    int rv = fl_fs_check_folder(own->state_dir, err);
+    int rv = check_state_folder(own, err);
 
-    rv = rv == FL_OK ? fl_moved_check(own->state_dir, err) : rv;
-    rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
+    if (rv != FL_OK) {
+        rv = fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
+    }
     rv = preflight_add_error(report, FL_EXIT_STATE, ret_exit, rv, err);
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_preflight_federation(own, err);
-    rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->federation, rv, err);
+    if (rv != FL_OK) {
+        rv = fl_conf_blame(own->conf->file, &m->federation, rv, err);
+    }
     rv = preflight_add_error(report, FL_EXIT_STATE, ret_exit, rv, err);
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_store_check_model(own->state_dir, own->conf->layout, err);
-    rv = rv == FL_OK ? rv : fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
+    if (rv != FL_OK) {
+        rv = fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
+    }
     return preflight_add_error(report, FL_EXIT_STATE, ret_exit, rv, err);
 }
 
@@ -217,11 +252,19 @@ int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_r
     int rv = fl_admin_access_init(own->conf, &access, err);
 
     rv = preflight_add_error(report, FL_EXIT_CONFIG, ret_exit, rv, err);
-    rv = rv == FL_OK ? check_state(own, report, ret_exit, err) : rv;
-    rv = rv == FL_OK ? check_sockets(own, report, ret_exit, err) : rv;
-    return rv == FL_OK ? preflight_add_error(report, FL_EXIT_DATA, ret_exit,
-                                             preflight_check_model(own, err), err)
-                       : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_state(own, report, ret_exit, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_sockets(own, report, ret_exit, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return preflight_add_error(report, FL_EXIT_DATA, ret_exit, preflight_check_model(own, err),
+                               err);
 }
 
 static int preflight_dataset_fits(const struct fl_dataset *test, const struct fl_net *net,
@@ -244,12 +287,15 @@ static int open_network(const struct fl_server_conf *conf, struct fl_evaluator *
     struct fl_net *net = NULL;
     int rv = fl_dataset_open(folder, "test", &test, err);
 
-    if (rv == FL_OK) {
-        rv = fl_net_create_evaluator(&conf->net, &net, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = preflight_dataset_fits(test, net, folder, err);
+    rv = fl_net_create_evaluator(&conf->net, &net, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = preflight_dataset_fits(test, net, folder, err);
+done:
     if (rv != FL_OK) {
         fl_dataset_free(test);
         fl_net_free(net);
@@ -276,7 +322,10 @@ static int preflight_open_program(const struct fl_server_conf *conf, const struc
     int rv = log != NULL ? fl_evaluator_program(&program, ret, err)
                          : fl_program_find(e->command.list[0], path, sizeof(path), err);
 
-    return rv == FL_OK ? FL_OK : fl_conf_blame(conf->file, &e->command, rv, err);
+    if (rv != FL_OK) {
+        return fl_conf_blame(conf->file, &e->command, rv, err);
+    }
+    return FL_OK;
 }
 
 int fl_preflight_evaluation(const struct fl_server_conf *conf, const struct fl_log *log,
@@ -322,30 +371,37 @@ int fl_preflight(const struct fl_serverd_conf *own, struct fl_preflight_report *
 
     fl_server_conf_odd(own->conf, &report->notes);
     rv = fl_preflight_places(own, report, ret_exit, err);
-    if (rv == FL_OK) {
-        rv = preflight_add_error(report, FL_EXIT_STATE, ret_exit,
-                                 fl_store_check(own->state_dir, err), err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_preflight_connections(own->conf, fl_descriptors_most(), &connections, text,
-                                      sizeof(text), err);
-        rv = preflight_add_error(report, FL_EXIT_FAILURE, ret_exit, rv, err);
+    rv = preflight_add_error(report, FL_EXIT_STATE, ret_exit, fl_store_check(own->state_dir, err),
+                             err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_preflight_connections(own->conf, fl_descriptors_most(), &connections, text,
+                                  sizeof(text), err);
+    rv = preflight_add_error(report, FL_EXIT_FAILURE, ret_exit, rv, err);
     if (text[0] != '\0') {
         fl_findings_note(&report->notes, "%s: %s", own->path, text);
     }
-    if (rv == FL_OK) {
-        rv = fl_auth_check(&(struct fl_auth_setup){.conf = own->conf, .state_dir = own->state_dir},
-                           text, sizeof(text), err);
-        rv = preflight_add_error(report, FL_EXIT_IDENTITY, ret_exit, rv, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_auth_check(&(struct fl_auth_setup){.conf = own->conf, .state_dir = own->state_dir},
+                       text, sizeof(text), err);
+    rv = preflight_add_error(report, FL_EXIT_IDENTITY, ret_exit, rv, err);
     if (text[0] != '\0') {
         fl_findings_note(&report->notes, "%s: %s", own->path, text);
     }
-    if (rv == FL_OK) {
-        rv = fl_preflight_evaluation(own->conf, NULL, &evaluator, err);
-        rv = preflight_add_error(report, FL_EXIT_DATA, ret_exit, rv, err);
-        fl_evaluator_free(evaluator);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_findings_first(&report->errors, err) : rv;
+    rv = fl_preflight_evaluation(own->conf, NULL, &evaluator, err);
+    rv = preflight_add_error(report, FL_EXIT_DATA, ret_exit, rv, err);
+    fl_evaluator_free(evaluator);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_findings_first(&report->errors, err);
 }

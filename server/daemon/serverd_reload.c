@@ -44,24 +44,30 @@ static void reload_log(const struct fl_reload *of, const struct fl_serverd_conf 
 void fl_server_reload(const struct fl_reload *of)
 {
     struct fl_serverd_conf *fresh = NULL;
+    const char *result = "ok";
     struct fl_err err = {0};
     int rv;
 
     fl_notify_reloading();
     rv = fl_serverd_conf_load(of->own->path, NULL, &fresh, &err);
-    rv = rv == FL_OK ? reload_apply(of, fresh, &err) : rv;
-    if (rv == FL_OK) {
-        reload_log(of, fresh);
-    } else {
-        fl_log(of->log, FL_LOG_ERROR, "server", "reload failed, nothing is changed: %s",
-               fl_err_text(&err, rv));
+    if (rv != FL_OK) {
+        goto done;
     }
-    fl_audit_note(of->auth, of->log,
-                  &(struct fl_audit_note){.peer = "signal SIGHUP",
-                                          .what = "reload",
-                                          .object = of->own->path,
-                                          .result = rv == FL_OK ? "ok" : fl_err_text(&err, rv)},
-                  NULL, NULL);
+    rv = reload_apply(of, fresh, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    reload_log(of, fresh);
+done:
+    if (rv != FL_OK) {
+        result = fl_err_text(&err, rv);
+        fl_log(of->log, FL_LOG_ERROR, "server", "reload failed, nothing is changed: %s", result);
+    }
+    fl_audit_note(
+        of->auth, of->log,
+        &(struct fl_audit_note){
+            .peer = "signal SIGHUP", .what = "reload", .object = of->own->path, .result = result},
+        NULL, NULL);
     fl_serverd_conf_free(fresh);
     fl_notify_ready();
 }

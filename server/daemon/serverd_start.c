@@ -34,13 +34,14 @@ static int serverd_open_threads(struct fl_serverd *srv, struct fl_err *err)
 {
     int rv = fl_worker_thread_create("fl-io", &srv->disk.io, err);
 
-    if (rv == FL_OK) {
-        rv = fl_worker_thread_create("fl-db", &srv->disk.db, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_worker_thread_create("fl-work", &srv->disk.work, err);
+    rv = fl_worker_thread_create("fl-db", &srv->disk.db, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    return fl_worker_thread_create("fl-work", &srv->disk.work, err);
 }
 
 /* Peers may be revoked or no longer trusted. */
@@ -149,20 +150,23 @@ static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
                                             .ctx = srv};
     int rv = fl_frontend_create(&setup, &srv->frontend, err);
 
-    if (rv == FL_OK) {
-        rv = fl_admin_create(&(struct fl_admin_setup){.conf = srv->conf,
-                                                      .state_dir = srv->disk.state_dir,
-                                                      .log = srv->log,
-                                                      .net = srv->net,
-                                                      .auth = srv->disk.auth,
-                                                      .frontend = srv->frontend,
-                                                      .ops = &admin_ops,
-                                                      .ctx = srv},
-                             &srv->admin);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_frontend_serve(srv->frontend, fl_admin_client_methods(srv->admin),
-                                           fl_admin_methods(srv->admin), err)
-                       : rv;
+    rv = fl_admin_create(&(struct fl_admin_setup){.conf = srv->conf,
+                                                  .state_dir = srv->disk.state_dir,
+                                                  .log = srv->log,
+                                                  .net = srv->net,
+                                                  .auth = srv->disk.auth,
+                                                  .frontend = srv->frontend,
+                                                  .ops = &admin_ops,
+                                                  .ctx = srv},
+                         &srv->admin);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_frontend_serve(srv->frontend, fl_admin_client_methods(srv->admin),
+                             fl_admin_methods(srv->admin), err);
 }
 
 int fl_serverd_open(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
@@ -172,43 +176,54 @@ int fl_serverd_open(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
     int rv;
 
     rv = fl_preflight_places(srv->own, NULL, ret_exit, err);
-    if (rv == FL_OK) {
-        rv = fl_preflight_identity(srv->own, ret_exit, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        *ret_exit = FL_EXIT_FAILURE;
-        rv = limit_connections(srv, err);
+    rv = fl_preflight_identity(srv->own, ret_exit, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_loop_create(&srv->net, err);
+    *ret_exit = FL_EXIT_FAILURE;
+    rv = limit_connections(srv, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = serverd_open_threads(srv, err);
+    rv = fl_loop_create(&srv->net, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = open_runtime(srv, ret_exit, err);
+    rv = serverd_open_threads(srv, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        *ret_exit = FL_EXIT_IDENTITY;
-        rv = fl_auth_create(&auth, srv->net, serverd_on_auth_changed, srv, &srv->disk.auth, err);
+    rv = open_runtime(srv, ret_exit, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        *ret_exit = FL_EXIT_FAILURE;
-        rv = open_frontend(srv, err);
+    *ret_exit = FL_EXIT_IDENTITY;
+    rv = fl_auth_create(&auth, srv->net, serverd_on_auth_changed, srv, &srv->disk.auth, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && srv->disk.auth != NULL) {
+    *ret_exit = FL_EXIT_FAILURE;
+    rv = open_frontend(srv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (srv->disk.auth != NULL) {
         *ret_exit = FL_EXIT_IDENTITY;
         rv = fl_auth_revoked(srv->disk.auth, serverd_exclude, srv, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK) {
-        *ret_exit = FL_EXIT_LISTEN;
-        rv = fl_frontend_listen(srv->frontend, err);
+    *ret_exit = FL_EXIT_LISTEN;
+    rv = fl_frontend_listen(srv->frontend, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        *ret_exit = FL_EXIT_FAILURE;
-        rv = fl_runtime_start(srv->runtime, err);
-    }
-    return rv;
+    *ret_exit = FL_EXIT_FAILURE;
+    return fl_runtime_start(srv->runtime, err);
 }
 
 struct stop {
