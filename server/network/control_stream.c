@@ -452,16 +452,20 @@ void fl_control_stream_taken(struct fl_frontend *frontend, const struct fl_net_m
     fl_inbox_taken(&stream->inbox);
     fl_buf_init(&buf, SIZE_MAX);
     rv = fl_inbox_next(&stream->inbox, &buf);
-    if (rv == FL_OK) {
-        fl_call_consume(stream->call, buf.len);
-        rv = fl_wire_event_decode(buf.data, buf.len, &event, NULL);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        control_post_event(stream, &event);
-        if (event.type != 0) {
-            fl_wire_event_done(&event);
-        }
-    } else if (rv != FL_ENOENT) {
+    fl_call_consume(stream->call, buf.len);
+    rv = fl_wire_event_decode(buf.data, buf.len, &event, NULL);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    control_post_event(stream, &event);
+    if (event.type != 0) {
+        fl_wire_event_done(&event);
+    }
+done:
+    if (rv != FL_OK && rv != FL_ENOENT) {
         fl_call_cancel(stream->call); /* Out of memory: it was decoded successfully before. */
     }
     fl_buf_done(&buf);

@@ -39,9 +39,11 @@ void fl_control_stream_command(struct fl_control_stream *stream,
     }
     fl_buf_init(&buf, FL_WIRE_MAX_CONTROL + 65536);
     rv = fl_wire_command_encode(command, &buf);
-    if (rv == FL_OK) {
-        rv = fl_frontend_send(stream->call, &buf);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_frontend_send(stream->call, &buf);
+done:
     fl_buf_done(&buf);
     if (rv != FL_OK && rv != FL_ECLOSED) {
         /*

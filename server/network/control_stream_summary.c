@@ -72,14 +72,17 @@ void fl_control_stream_summary(struct fl_control_stream *stream,
     }
     stream->summary_total = piece->total;
     rv = fl_call_charge(stream->call, piece->len);
-    if (rv == FL_OK) {
-        rv = fl_buf_add(&stream->summary, piece->data, piece->len);
-    }
     if (rv != FL_OK) {
-        summary_piece_refuse(stream, fl_grpc_status_from_err(rv), fl_strerror(rv));
-        return;
+        goto fail;
+    }
+    rv = fl_buf_add(&stream->summary, piece->data, piece->len);
+    if (rv != FL_OK) {
+        goto fail;
     }
     if (stream->summary.len == piece->total) {
         summary_post(stream);
     }
+    return;
+fail:
+    summary_piece_refuse(stream, fl_grpc_status_from_err(rv), fl_strerror(rv));
 }

@@ -31,8 +31,11 @@ static int disk_job_submit(struct fl_disk_job *job)
 {
     int rv = fl_frontend_on_disk(job->frontend, disk_job_run, disk_job_returned, job);
 
-    job->frontend->disk.n_submitted += rv == FL_OK ? 1 : 0;
-    return rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    job->frontend->disk.n_submitted++;
+    return FL_OK;
 }
 
 static void disk_job_returned(void *arg)

@@ -75,10 +75,11 @@ static int send_chunk(struct fl_fetch *f, const struct fl_piece *bytes)
         {.data = head, .len = fl_wire_chunk_head(f->offset, bytes->len, head)}, *bytes};
     int rv = fl_call_send(f->call, pieces, 2);
 
-    if (rv == FL_OK) {
-        f->offset += bytes->len;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    f->offset += bytes->len;
+    return FL_OK;
 }
 
 /* Bytes of the next chunk; 0: everything was sent. */
@@ -120,7 +121,10 @@ static int fetch_read_work(struct fl_disk_job *job)
     struct read *r = (struct read *)(void *)job;
     int rv = fl_blob_create(r->len, &r->blob);
 
-    return rv == FL_OK ? fl_file_read(r->file, r->offset, fl_blob_fill(r->blob), r->len) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_file_read(r->file, r->offset, fl_blob_fill(r->blob), r->len);
 }
 
 static void fetch_read_done(struct fl_disk_job *job)

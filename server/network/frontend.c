@@ -241,14 +241,14 @@ int fl_frontend_create(const struct fl_frontend_setup *setup, struct fl_frontend
     if (frontend == NULL) {
         return FL_ENOMEM;
     }
+    *ret = frontend;
     frontend->setup = *setup;
     frontend->n_units = fl_layout_units(setup->conf->layout);
     rv = fl_recycled_create(setup->state_dir, &frontend->recycled, err);
-    if (rv == FL_OK) {
-        rv = fl_grpc_builtin_create(services, &frontend->builtin);
+    if (rv != FL_OK) {
+        return rv;
     }
-    *ret = frontend;
-    return rv;
+    return fl_grpc_builtin_create(services, &frontend->builtin);
 }
 
 int fl_frontend_serve(struct fl_frontend *frontend, const struct fl_rpc_method *client_methods,
@@ -269,19 +269,20 @@ int fl_frontend_serve(struct fl_frontend *frontend, const struct fl_rpc_method *
 
     make_methods(frontend, client_methods);
     rv = fl_grpc_server_create(&setup, &frontend->server, err);
-    if (rv == FL_OK) {
-        frontend->n_open_servers++;
-        setup.methods = admin_methods;
-        setup.max_connections = from->admin_connections;
-        setup.peer_connections = 0;
-        setup.memory = 0;
-        rv = fl_grpc_server_create(&setup, &frontend->admin, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        frontend->n_open_servers++;
-        rv = fl_timer_create(from->net, on_sweep, frontend, &frontend->sweep);
+    frontend->n_open_servers++;
+    setup.methods = admin_methods;
+    setup.max_connections = from->admin_connections;
+    setup.peer_connections = 0;
+    setup.memory = 0;
+    rv = fl_grpc_server_create(&setup, &frontend->admin, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    frontend->n_open_servers++;
+    return fl_timer_create(from->net, on_sweep, frontend, &frontend->sweep);
 }
 
 /* Prints the address to standard output as well: port 0 is resolved only here. */
@@ -307,13 +308,14 @@ static int listen_one(struct fl_frontend *frontend, struct fl_grpc_server *serve
     unsigned port = 0;
     int rv = fl_grpc_server_listen(server, listen, &port, err);
 
-    if (rv == FL_OK) {
-        frontend_announce(frontend, kind, listen->address, port);
-        if (server == frontend->server && listen->filter != NULL && frontend->port == 0) {
-            frontend->port = (uint16_t)port;
-        }
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    frontend_announce(frontend, kind, listen->address, port);
+    if (server == frontend->server && listen->filter != NULL && frontend->port == 0) {
+        frontend->port = (uint16_t)port;
+    }
+    return FL_OK;
 }
 
 static int listen_admin(struct fl_frontend *frontend, struct fl_err *err)
@@ -322,20 +324,22 @@ static int listen_admin(struct fl_frontend *frontend, struct fl_err *err)
     const char *address = frontend->setup.admin;
     int rv = fl_admin_access_init(frontend->setup.conf, access, err);
 
-    if (rv == FL_OK) {
-        rv = fl_grpc_server_listen(frontend->admin,
-                                   &(struct fl_grpc_listen){.address = address,
-                                                            .who = fl_admin_access_who,
-                                                            .who_ctx = access},
-                                   NULL, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl_admin_access_socket(access, address + strlen("unix:"), err);
+    rv = fl_grpc_server_listen(
+        frontend->admin,
+        &(struct fl_grpc_listen){.address = address, .who = fl_admin_access_who, .who_ctx = access},
+        NULL, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        frontend_announce(frontend, "admin", address, 0);
+    rv = fl_admin_access_socket(access, address + strlen("unix:"), err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    frontend_announce(frontend, "admin", address, 0);
+    return FL_OK;
 }
 
 /*
@@ -372,11 +376,14 @@ static int listen_list(struct fl_frontend *frontend, struct fl_grpc_server *serv
         listen.who = fl_auth_who;
         listen.who_ctx = auth;
     }
-    for (i = 0; rv == FL_OK && i < list->n; i++) {
+    for (i = 0; i < list->n; i++) {
         listen.address = list->list[i];
         rv = listen_one(frontend, server, kind, &listen, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_frontend_listen(struct fl_frontend *frontend, struct fl_err *err)
@@ -384,21 +391,28 @@ int fl_frontend_listen(struct fl_frontend *frontend, struct fl_err *err)
     const struct fl_server_main *m = frontend->setup.conf->main;
     int rv = listen_list(frontend, frontend->server, "listening", &m->listen, m->insecure, err);
 
-    if (rv == FL_OK) {
-        rv = listen_list(frontend, frontend->server, "listening", &m->listen_insecure, true, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = listen_list(frontend, frontend->admin, "admin", &m->listen_admin, false, err);
+    rv = listen_list(frontend, frontend->server, "listening", &m->listen_insecure, true, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = listen_admin(frontend, err);
+    rv = listen_list(frontend, frontend->admin, "admin", &m->listen_admin, false, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? check_inherited(frontend, err) : rv;
-    if (rv == FL_OK) {
-        fl_grpc_builtin_serving(frontend->builtin, true);
-        fl_timer_start(frontend->sweep, sweep_interval(frontend));
+    rv = listen_admin(frontend, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = check_inherited(frontend, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_grpc_builtin_serving(frontend->builtin, true);
+    fl_timer_start(frontend->sweep, sweep_interval(frontend));
+    return FL_OK;
 }
 
 static void one_closed(void *arg)

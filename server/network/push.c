@@ -181,15 +181,17 @@ static void push_reply(struct fl_push *p, bool accepted, uint64_t received)
     }
     fl_buf_init(&buf, 256);
     rv = fl_wire_push_reply_encode(&r, &buf);
-    if (rv == FL_OK) {
-        rv = fl_frontend_send(p->call, &buf);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_frontend_send(p->call, &buf);
+done:
     fl_buf_done(&buf);
-    if (rv == FL_OK) {
-        fl_call_finish(p->call, FL_GRPC_OK, NULL);
-    } else {
+    if (rv != FL_OK) {
         fl_call_cancel(p->call);
+        return;
     }
+    fl_call_finish(p->call, FL_GRPC_OK, NULL);
 }
 
 /* Post the update to the coordinator with its size, or the reason why it is invalid. */
@@ -316,16 +318,19 @@ static void push_open_file(struct fl_push *p, const struct fl_wire_push_header *
             &err); /* A wrong shape cannot be corrected: the coordinator rejects the client. */
         return;
     }
-    if (rv == FL_OK) {
-        rv = fl_spool_writer_open(p->frontend, &p->key, p->name, parts, h->n_parts, &writer_cbs, p,
-                                  &p->writer);
-    }
     if (rv != FL_OK) {
-        free(parts);
-        push_fail_server(p, FL_ENOMEM, "out of memory");
-        return;
+        goto fail;
+    }
+    rv = fl_spool_writer_open(p->frontend, &p->key, p->name, parts, h->n_parts, &writer_cbs, p,
+                              &p->writer);
+    if (rv != FL_OK) {
+        goto fail;
     }
     push_move(p, PUSH_OPENING);
+    return;
+fail:
+    free(parts);
+    push_fail_server(p, FL_ENOMEM, "out of memory");
 }
 
 static void push_on_header(struct fl_push *p, const struct fl_wire_push_header *h)

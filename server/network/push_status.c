@@ -33,9 +33,11 @@ static void push_status_answer(struct question *q)
 
     fl_buf_init(&buf, 256);
     rv = fl_wire_push_status_reply_encode(&q->status, &buf);
-    if (rv == FL_OK) {
-        rv = fl_frontend_send(q->call, &buf);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_frontend_send(q->call, &buf);
+done:
     fl_buf_done(&buf);
     fl_call_finish(q->call, fl_grpc_status_from_err(rv), NULL);
 }

@@ -118,16 +118,19 @@ int fl_spool_writer_open(struct fl_frontend *frontend, const struct fl_session_k
                                   .parts = parts,
                                   .n_parts = n_parts};
     rv = fl_str_copy(w->client, sizeof(w->client), client);
-    if (rv == FL_OK) {
-        rv = spool_job_submit(w, &(struct job){.work = open_work, .done = spool_job_opened});
-    }
     if (rv != FL_OK) {
-        w->parts = NULL; /* On error they stay the caller's. */
-        spool_writer_unref(w);
-        return rv;
+        goto fail;
+    }
+    rv = spool_job_submit(w, &(struct job){.work = open_work, .done = spool_job_opened});
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = w;
     return FL_OK;
+fail:
+    w->parts = NULL; /* On error they stay the caller's. */
+    spool_writer_unref(w);
+    return rv;
 }
 
 /* --- pieces --- */
@@ -175,12 +178,14 @@ static int spool_finish_work(struct job *job)
     }
     rv = fl_spool_finish(w->spool, conf->layout, conf->round->norm_bound, conf->main->durability,
                          &job->err);
-    if (rv == FL_OK) { /* Unlock it before it is accepted: a backup takes a lock of its own. */
-        job->norms = fl_spool_take_norms(w->spool);
-        fl_spool_close(w->spool);
-        w->spool = NULL;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    /* Unlock it before it is accepted: a backup takes a lock of its own. */
+    job->norms = fl_spool_take_norms(w->spool);
+    fl_spool_close(w->spool);
+    w->spool = NULL;
+    return FL_OK;
 }
 
 static void spool_job_finished(struct job *job)

@@ -73,11 +73,11 @@ int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_wir
         return FL_OK;
     }
     rv = labels_reserve(labels, client);
-    if (rv == FL_OK) {
-        labels->sets[client] = copy_pairs(pairs, n);
-        rv = labels->sets[client] != NULL ? FL_OK : FL_ENOMEM;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    labels->sets[client] = copy_pairs(pairs, n);
+    return labels->sets[client] != NULL ? FL_OK : FL_ENOMEM;
 }
 
 const struct fl_label_set *fl_labels_find(const struct fl_labels *labels, uint32_t client)

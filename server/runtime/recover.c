@@ -56,6 +56,7 @@ static int recover_first_model(void *ctx, float *theta, struct fl_err *err)
 
 static int recover_open_folder(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)
 {
+    const char *dir = runtime->setup.state_dir;
     const struct fl_server_conf *conf = runtime->setup.conf;
     struct fl_settings settings = {.n = 0};
     struct first first = {conf, runtime->coord_conf.seed, ret_no_model};
@@ -65,18 +66,29 @@ static int recover_open_folder(struct fl_runtime *runtime, bool *ret_no_model, s
                                        .wall_ms = fl_clock_wall_ms(),
                                        .first_model = recover_first_model,
                                        .ctx = &first};
-    int rv = fl_fs_mkdirs(runtime->setup.state_dir, err);
+    int rv = fl_fs_mkdirs(dir, err);
 
-    rv = rv == FL_OK ? fl_fs_lock_dir(runtime->setup.state_dir, &runtime->lock_fd, err) : rv;
-    rv = rv == FL_OK ? fl_moved_check(runtime->setup.state_dir, err)
-                     : rv; /* after locking the folder */
-    rv = rv == FL_OK ? fl_server_conf_settings(conf, &settings) : rv;
-    if (rv == FL_OK) {
-        rv = fl_opening_run(&runtime->federation, &opening, &runtime->progress, &runtime->resume,
-                            err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_fs_lock_dir(dir, &runtime->lock_fd, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_moved_check(dir, err); /* after locking the folder */
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_server_conf_settings(conf, &settings);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_opening_run(&runtime->federation, &opening, &runtime->progress, &runtime->resume, err);
     fl_settings_done(&settings);
-    return rv == FL_OK ? fl_runtime_load_errors(runtime, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_runtime_load_errors(runtime, err);
 }
 
 int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)

@@ -455,8 +455,12 @@ int fl_runtime_create(const struct fl_runtime_setup *setup, struct fl_runtime **
     runtime->lock_fd = -1;
     fl_server_conf_coord(setup->conf, &runtime->coord_conf);
     rv = fl_runtime_recover(runtime, ret_no_model, err);
-    if (rv == FL_OK) {
-        rv = fl_coord_create(&runtime->coord_conf, &runtime->resume, &runtime->coord, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_coord_create(&runtime->coord_conf, &runtime->resume, &runtime->coord, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     runtime->shell = (struct fl_coord_shell){.ops = &runtime_ops,
                                              .ctx = runtime,
@@ -465,32 +469,38 @@ int fl_runtime_create(const struct fl_runtime_setup *setup, struct fl_runtime **
                                              .federation = &runtime->federation,
                                              .progress = &runtime->progress,
                                              .log = setup->log};
-    if (rv == FL_OK) {
-        rv = fl_loop_create(&runtime->loop, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl_timer_create(runtime->loop, runtime_on_timer, runtime, &runtime->timer);
-    }
-    if (rv == FL_OK) {
-        rv = fl_runtime_status_create(runtime);
-    }
-    if (rv == FL_OK) {
-        rv = fl_runtime_stall_create(runtime);
-    }
+    rv = fl_loop_create(&runtime->loop, err);
     if (rv != FL_OK) {
-        runtime->setup.evaluator = NULL; /* It stays the caller's. */
-        fl_runtime_free(runtime);
-        return rv;
+        goto fail;
+    }
+    rv = fl_timer_create(runtime->loop, runtime_on_timer, runtime, &runtime->timer);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_runtime_status_create(runtime);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_runtime_stall_create(runtime);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = runtime;
     return FL_OK;
+fail:
+    runtime->setup.evaluator = NULL; /* It stays the caller's. */
+    fl_runtime_free(runtime);
+    return rv;
 }
 
 int fl_runtime_start(struct fl_runtime *runtime, struct fl_err *err)
 {
     int rv = fl_thread_create("fl-coord", runtime_thread_main, runtime, &runtime->thread, err);
 
-    return rv == FL_OK ? fl_loop_post(runtime->loop, runtime_on_start, runtime) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_loop_post(runtime->loop, runtime_on_start, runtime);
 }
 
 const struct fl_generation *fl_runtime_generation(const struct fl_runtime *runtime)

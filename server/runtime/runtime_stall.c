@@ -63,8 +63,9 @@ int fl_runtime_stall_create(struct fl_runtime *runtime)
 {
     int rv = fl_timer_create(runtime->loop, stall_on_timer, runtime, &runtime->stall_timer);
 
-    if (rv == FL_OK) {
-        fl_timer_start(runtime->stall_timer, STALL_CHECK_MS);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_timer_start(runtime->stall_timer, STALL_CHECK_MS);
+    return FL_OK;
 }
