@@ -100,15 +100,15 @@ int fl_buf_add(struct fl_buf *buf, const void *data, size_t len)
     return FL_OK;
 }
 
-int fl_buf_printf(struct fl_buf *buf, const char *fmt, ...)
+int fl_buf_vprintf(struct fl_buf *buf, const char *fmt, va_list ap)
 {
-    va_list ap;
+    va_list again;
     int n;
     int rv;
 
-    va_start(ap, fmt);
-    n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
+    va_copy(again, ap);
+    n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
     if (n < 0) {
         return FL_EINVAL;
     }
@@ -116,11 +116,20 @@ int fl_buf_printf(struct fl_buf *buf, const char *fmt, ...)
     if (rv != FL_OK) {
         return rv;
     }
-    va_start(ap, fmt);
     (void)vsnprintf((char *)buf->data + buf->len, (size_t)n + 1, fmt, ap);
-    va_end(ap);
     buf->len += (size_t)n;
     return FL_OK;
+}
+
+int fl_buf_printf(struct fl_buf *buf, const char *fmt, ...)
+{
+    va_list ap;
+    int rv;
+
+    va_start(ap, fmt);
+    rv = fl_buf_vprintf(buf, fmt, ap);
+    va_end(ap);
+    return rv;
 }
 
 void fl_buf_drop(struct fl_buf *buf, size_t n)

@@ -10,6 +10,7 @@
  * creation.
  */
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,6 +40,7 @@ FL_MUST_CHECK int fl_buf_reserve(struct fl_buf *buf, size_t extra);
 /* Append a copy of `len` bytes. On error the buffer is unchanged. */
 FL_MUST_CHECK int fl_buf_add(struct fl_buf *buf, const void *data, size_t len);
 FL_MUST_CHECK FL_PRINTF(2, 3) int fl_buf_printf(struct fl_buf *buf, const char *fmt, ...);
+FL_MUST_CHECK FL_PRINTF(2, 0) int fl_buf_vprintf(struct fl_buf *buf, const char *fmt, va_list ap);
 /* Drop the first `n` bytes (n <= len). */
 void fl_buf_drop(struct fl_buf *buf, size_t n);
 

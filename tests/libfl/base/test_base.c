@@ -19,6 +19,7 @@
 #include "libfl/base/str.h"
 #include "libfl/base/undumpable.h"
 #include "libfl/base/utc.h"
+#include "libfl/base/writer.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/suites.h"
 
@@ -94,6 +95,29 @@ static void count_release(void *ctx)
 {
     ++*(int *)ctx;
 }
+
+START_TEST(a_writer_keeps_its_first_error_and_appends_nothing_after_it)
+{
+    struct fl_buf buf;
+    struct fl_writer w = {.out = &buf};
+
+    fl_buf_init(&buf, 12);
+    fl_writer_printf(&w, "%d,", 1);
+    fl_writer_escape(&w, "a|b", '|', '\\');
+    fl_writer_add(&w, "cd", 2);
+    fl_writer_note(&w, FL_OK);
+    ck_assert_int_eq(w.code, FL_OK);
+    ck_assert_mem_eq(buf.data, "1,a\\|bcd", 8);
+    fl_writer_printf(&w, "%s", "too long");
+    ck_assert_int_eq(w.code, FL_ELIMIT);
+    fl_writer_printf(&w, "e");
+    fl_writer_add(&w, "e", 1);
+    fl_writer_note(&w, FL_EIO);
+    ck_assert_int_eq(w.code, FL_ELIMIT);
+    ck_assert_uint_eq(buf.len, 8);
+    fl_buf_done(&buf);
+}
+END_TEST
 
 START_TEST(a_blob_is_released_with_its_last_reference)
 {
@@ -498,6 +522,7 @@ SUITE()
     tcase_add_test(tc, every_error_code_has_its_own_text);
     tcase_add_test(tc, wrapping_puts_the_outer_words_first);
     tcase_add_test(tc, a_buffer_never_grows_past_its_limit);
+    tcase_add_test(tc, a_writer_keeps_its_first_error_and_appends_nothing_after_it);
     tcase_add_test(tc, a_blob_is_released_with_its_last_reference);
     tcase_add_test(tc, streams_with_different_keys_differ_and_repeat);
     tcase_add_test(tc, normals_have_mean_zero_and_variance_one);
