@@ -23,13 +23,13 @@ int fl_data_usage_error(const char *command, const char *fmt, ...)
 }
 
 bool args_parse(int argc, char **argv, const char *summary, const struct fl_arg *args,
-                size_t n_args, const char **words, size_t n_words, int *ret_status)
+                size_t n_args, const char **word, int *ret_status)
 {
     struct fl_arg rows[MAX_ARGS + 2] = {{.name = NULL}};
     char program[64];
     struct fl_args line = {.program = program, .rows = rows, .argc = argc, .argv = argv};
+    int most = word != NULL ? 1 : 0;
     int got;
-    int i;
 
     FL_REQUIRE(n_args <= MAX_ARGS);
     (void)memcpy(rows, args, n_args * sizeof(*rows));
@@ -48,12 +48,12 @@ bool args_parse(int argc, char **argv, const char *summary, const struct fl_arg 
     if (got != FL_ARGS_END) {
         return false;
     }
-    for (i = 0; i < line.n_operands; i++) {
-        if ((size_t)i == n_words) {
-            (void)fl_data_usage_error(argv[0], "unexpected word '%s'", argv[1 + i]);
-            return false;
-        }
-        words[i] = argv[1 + i];
+    if (line.n_operands > most) {
+        (void)fl_data_usage_error(argv[0], "unexpected word '%s'", argv[1 + most]);
+        return false;
+    }
+    if (line.n_operands == 1) {
+        *word = argv[1];
     }
     return true;
 }

@@ -23,12 +23,12 @@
 /* data_args.c */
 
 /*
- * Parses argv[1 …]; up to `n_words` words without dashes go to `words`. Returns false when the
- * command ends here with *ret_status: help was printed (0), or the usage was wrong (2, with a
+ * Parses argv[1 …]; a word without dashes goes to `word`, when that is not NULL. Returns false when
+ * the command ends here with *ret_status: help was printed (0), or the usage was wrong (2, with a
  * message on stderr).
  */
 bool args_parse(int argc, char **argv, const char *summary, const struct fl_arg *args,
-                size_t n_args, const char **words, size_t n_words, int *ret_status);
+                size_t n_args, const char **word, int *ret_status);
 /* Prints "fl-data COMMAND: ", the message and how to get help on stderr; returns EXIT_USAGE. */
 FL_PRINTF(2, 3) int fl_data_usage_error(const char *command, const char *fmt, ...);
 /* Parse the text of an option; NULL (not given) leaves *ret. False after a usage error. */

@@ -55,6 +55,7 @@ static json_t *inspect_part_json(const char *part, const struct fl_dataset *ds)
 static int inspect_folder_json(const char *name, const char *path, json_t **ret, struct fl_err *err)
 {
     json_t *parts = json_array();
+    json_t *part;
     size_t i;
     int rv;
 
@@ -65,14 +66,15 @@ static int inspect_folder_json(const char *name, const char *path, json_t **ret,
             continue;
         }
         rv = fl_dataset_open(path, part_names[i], &ds, err);
-        if (rv == FL_OK && json_array_append_new(parts, inspect_part_json(part_names[i], ds)) != 0)
-        {
-            rv = fl_err_set(err, FL_ENOMEM, "out of memory describing '%s'", path);
-        }
-        fl_dataset_free(ds);
         if (rv != FL_OK) {
             json_decref(parts);
             return rv;
+        }
+        part = inspect_part_json(part_names[i], ds);
+        fl_dataset_free(ds);
+        if (json_array_append_new(parts, part) != 0) {
+            json_decref(parts);
+            return fl_err_set(err, FL_ENOMEM, "out of memory describing '%s'", path);
         }
     }
     *ret = json_pack("{s:s, s:o}", "folder", name, "parts", parts);
@@ -243,37 +245,41 @@ static int inspect_list_folders(const char *path, char ***ret, size_t *ret_n, st
 static int inspect_add_folders(const char *path, json_t *root, struct fl_err *err)
 {
     json_t *folders = json_array();
+    struct fl_dataset *none = NULL;
+    char sub[PATH_SIZE];
+    json_t *one = NULL;
     char **names = NULL;
     size_t n = 0;
     size_t i;
     int rv = inspect_list_folders(path, &names, &n, err);
 
-    for (i = 0; i < n && rv == FL_OK; i++) {
-        char sub[PATH_SIZE];
-        json_t *one = NULL;
-
-        if (fl_fs_join(sub, sizeof(sub), path, names[i]) != FL_OK) {
-            rv = fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
-            break;
-        }
-        rv = inspect_folder_json(names[i], sub, &one, err);
-        if (rv == FL_OK) {
-            (void)json_array_append_new(folders, one);
-        }
+    if (rv != FL_OK) {
+        goto done;
     }
-    inspect_free_names(names, n);
-    if (rv == FL_OK && n == 0) {
-        struct fl_dataset *none = NULL;
-
+    if (n == 0) {
         /* The message of the error lists the expected files. */
         rv = fl_dataset_open(path, "train", &none, err);
         fl_dataset_free(none);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv != FL_OK || json_object_set_new(root, "folders", folders) != 0) {
-        json_decref(rv != FL_OK ? folders : NULL);
-        return rv != FL_OK ? rv : FL_ENOMEM;
+    for (i = 0; i < n; i++) {
+        if (fl_fs_join(sub, sizeof(sub), path, names[i]) != FL_OK) {
+            rv = fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
+            goto done;
+        }
+        rv = inspect_folder_json(names[i], sub, &one, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        (void)json_array_append_new(folders, one);
     }
-    return FL_OK;
+    rv = json_object_set(root, "folders", folders) == 0 ? FL_OK : FL_ENOMEM;
+done:
+    inspect_free_names(names, n);
+    json_decref(folders);
+    return rv;
 }
 
 static void inspect_print_text(const json_t *root)
@@ -304,24 +310,32 @@ int cmd_inspect(int argc, char **argv)
     int status = EXIT_USAGE;
     int rv;
 
-    if (!args_parse(argc, argv, summary, args, 1, &path, 1, &status)) {
+    if (!args_parse(argc, argv, summary, args, 1, &path, &status)) {
         return status;
     }
     if (path == NULL) {
         return fl_data_usage_error("inspect", "expected a folder");
     }
     rv = inspect_folder_json(path, path, &root, &err);
-    if (rv == FL_OK && json_array_size(json_object_get(root, "parts")) == 0) {
-        rv = inspect_add_folders(path, root, &err);
-    }
     if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-data inspect: %s\n", fl_err_text(&err, rv));
-    } else if (as_json) {
+        goto fail;
+    }
+    if (json_array_size(json_object_get(root, "parts")) == 0) {
+        rv = inspect_add_folders(path, root, &err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    if (as_json) {
         (void)json_dumpf(root, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
         (void)putchar('\n');
     } else {
         inspect_print_text(root);
     }
     json_decref(root);
-    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return EXIT_SUCCESS;
+fail:
+    (void)fprintf(stderr, "fl-data inspect: %s\n", fl_err_text(&err, rv));
+    json_decref(root);
+    return EXIT_FAILURE;
 }

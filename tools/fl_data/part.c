@@ -32,40 +32,44 @@ json_t *shape_json(const struct fl_dataset *ds)
     return shape;
 }
 
-static int part_open_file(const char *folder, const char *name, const char *suffix,
-                          enum fl_npy_type type, const uint64_t *shape, size_t n_dims,
-                          struct fl_npy_writer **ret, struct fl_err *err)
+/* The file of the labels, or that of the features. */
+static int part_open_file(const char *folder, const char *name, const struct fl_dataset *like,
+                          size_t n, bool labels, struct fl_npy_writer **ret, struct fl_err *err)
 {
+    const uint64_t shape[4] = {n, like->dims[0], like->dims[1], like->dims[2]};
     char path[PATH_SIZE];
-    int n = snprintf(path, sizeof(path), "%s/%s-%s.npy", folder, name, suffix);
+    int len = snprintf(path, sizeof(path), "%s/%s-%s.npy", folder, name, labels ? "y" : "x");
 
-    if (n < 0 || (size_t)n >= sizeof(path)) {
+    if (len < 0 || (size_t)len >= sizeof(path)) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", folder);
     }
-    return fl_npy_create(path, type, shape, n_dims, ret, err);
+    return labels ? fl_npy_create(path, FL_NPY_I32, shape, 1, ret, err)
+                  : fl_npy_create(path, like->type == FL_DATA_U8 ? FL_NPY_U8 : FL_NPY_F32, shape,
+                                  1 + like->n_dims, ret, err);
 }
 
 int part_open(const char *folder, const char *name, const struct fl_dataset *like, size_t n,
               struct part **ret, struct fl_err *err)
 {
-    const uint64_t shape[4] = {n, like->dims[0], like->dims[1], like->dims[2]};
     struct part *part = calloc(1, sizeof(*part));
     int rv;
 
     if (part == NULL) {
         return fl_err_set(err, FL_ENOMEM, "out of memory writing into '%s'", folder);
     }
-    rv = part_open_file(folder, name, "x", like->type == FL_DATA_U8 ? FL_NPY_U8 : FL_NPY_F32, shape,
-                        1 + like->n_dims, &part->x, err);
-    if (rv == FL_OK) {
-        rv = part_open_file(folder, name, "y", FL_NPY_I32, shape, 1, &part->y, err);
-    }
+    rv = part_open_file(folder, name, like, n, /* labels= */ false, &part->x, err);
     if (rv != FL_OK) {
-        part_abort(part);
-        return rv;
+        goto fail;
+    }
+    rv = part_open_file(folder, name, like, n, /* labels= */ true, &part->y, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = part;
     return FL_OK;
+fail:
+    part_abort(part);
+    return rv;
 }
 
 int part_add(struct part *part, const struct fl_dataset *ds, size_t i, struct fl_err *err)
@@ -73,16 +77,24 @@ int part_add(struct part *part, const struct fl_dataset *ds, size_t i, struct fl
     int32_t label = fl_dataset_label(ds, i);
     int rv = fl_npy_add(part->x, fl_dataset_row(ds, i), ds->dim, err);
 
-    return rv == FL_OK ? fl_npy_add(part->y, &label, 1, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_npy_add(part->y, &label, 1, err);
 }
 
 int part_close(struct part *part, struct fl_err *err)
 {
     int rv = fl_npy_finish(part->x, err);
-    int rv_y = fl_npy_finish(part->y, rv == FL_OK ? err : NULL);
 
+    part->x = NULL;
+    if (rv != FL_OK) {
+        part_abort(part);
+        return rv;
+    }
+    rv = fl_npy_finish(part->y, err);
     free(part);
-    return rv != FL_OK ? rv : rv_y;
+    return rv;
 }
 
 void part_abort(struct part *part)
@@ -110,17 +122,20 @@ int write_norm(const char *folder, const struct fl_dataset *ds, struct fl_err *e
         return fl_err_set(err, rv, "path '%s' is too long", folder);
     }
     rv = fl_npy_create(path, FL_NPY_F32, shape, 2, &w, err);
-    if (rv == FL_OK) {
-        rv = fl_npy_add(w, ds->mean, ds->n_norm, err);
-        if (rv == FL_OK) {
-            rv = fl_npy_add(w, ds->std, ds->n_norm, err);
-        }
-        if (rv != FL_OK) {
-            fl_npy_abort(w);
-            return rv;
-        }
-        rv = fl_npy_finish(w, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_npy_add(w, ds->mean, ds->n_norm, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_npy_add(w, ds->std, ds->n_norm, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return fl_npy_finish(w, err);
+fail:
+    fl_npy_abort(w);
     return rv;
 }
 
@@ -132,17 +147,23 @@ static int part_write(const struct client_job *job, const char *folder, const ch
     size_t i;
     int rv = part_open(folder, name, job->ds, n, &part, err);
 
-    for (i = 0; i < n && rv == FL_OK; i++) {
-        rv = part_add(part, job->ds, items[i], err);
-        if (rv == FL_OK && pool != NULL) {
-            rv = part_add(pool, job->ds, items[i], err);
-        }
-    }
     if (rv != FL_OK) {
-        part_abort(part);
         return rv;
     }
+    for (i = 0; i < n; i++) {
+        rv = part_add(part, job->ds, items[i], err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = pool != NULL ? part_add(pool, job->ds, items[i], err) : FL_OK;
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
     return part_close(part, err);
+fail:
+    part_abort(part);
+    return rv;
 }
 
 static int part_describe(const struct client_job *job, json_t *manifest)
@@ -181,17 +202,24 @@ int write_client(const struct client_job *job, json_t *manifest, struct fl_err *
     char folder[PATH_SIZE];
     int rv = output_folder(job->out, job->name, folder, err);
 
-    if (rv == FL_OK) {
-        rv = write_norm(folder, job->ds, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = part_write(job, folder, "train", job->items, n_train, NULL, err);
+    rv = write_norm(folder, job->ds, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && job->n_test > 0) {
+    rv = part_write(job, folder, "train", job->items, n_train, NULL, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (job->n_test > 0) {
         rv = part_write(job, folder, "test", job->items + n_train, job->n_test, job->pool, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && part_describe(job, manifest) != FL_OK) {
-        rv = fl_err_set(err, FL_ENOMEM, "out of memory for the manifest");
-    }
-    return rv;
+    return part_describe(job, manifest) == FL_OK
+               ? FL_OK
+               : fl_err_set(err, FL_ENOMEM, "out of memory for the manifest");
 }

@@ -237,7 +237,7 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
                                              .help = m.helps[i],
                                              .text = &m.texts[i]};
     }
-    if (!args_parse(argc, argv, text, args, N_COMMON + m.n, NULL, 0, ret_status)) {
+    if (!args_parse(argc, argv, text, args, N_COMMON + m.n, NULL, ret_status)) {
         return false;
     }
     *ret_status = EXIT_USAGE;

@@ -45,12 +45,14 @@ static int split_write_server(const struct split *s, const struct output *out,
         return FL_OK;
     }
     rv = output_folder(out, FL_SPLIT_SERVER, folder, err);
-    if (rv == FL_OK) {
-        rv = write_norm(folder, s->set.train, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = part_open(folder, "test", s->set.train, n, &part, err);
+    rv = write_norm(folder, s->set.train, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = part_open(folder, "test", s->set.train, n, &part, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -58,14 +60,16 @@ static int split_write_server(const struct split *s, const struct output *out,
         *ret_pool = part;
         return FL_OK;
     }
-    for (i = 0; i < n && rv == FL_OK; i++) {
+    for (i = 0; i < n; i++) {
         rv = part_add(part, s->set.test, i, err);
-    }
-    if (rv != FL_OK) {
-        part_abort(part);
-        return rv;
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     return part_close(part, err);
+fail:
+    part_abort(part);
+    return rv;
 }
 
 static int split_write_clients(const struct split *s, const struct output *out, struct part *pool,
@@ -73,9 +77,9 @@ static int split_write_clients(const struct split *s, const struct output *out, 
 {
     char name[FL_SPLIT_NAME];
     size_t k;
-    int rv = FL_OK;
+    int rv;
 
-    for (k = 0; k < s->part.n_clients && rv == FL_OK; k++) {
+    for (k = 0; k < s->part.n_clients; k++) {
         size_t n = fl_partition_count(&s->part, k);
         struct client_job job = {
             .out = out,
@@ -88,12 +92,16 @@ static int split_write_clients(const struct split *s, const struct output *out, 
         };
 
         rv = write_client(&job, clients, err);
-        if (rv == FL_OK) {
-            show_progress("clients", k + 1, s->conf.partition.n_clients);
-            rv = check_interrupted(err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        show_progress("clients", k + 1, s->conf.partition.n_clients);
+        rv = check_interrupted(err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* Takes `clients`. */
@@ -124,19 +132,23 @@ static int split_write_all(const struct split *s, const struct output *out, stru
     struct part *pool = NULL;
     int rv = split_write_server(s, out, &pool, err);
 
-    if (rv == FL_OK) {
-        rv = split_write_clients(s, out, pool, clients, err);
-    }
-    if (rv == FL_OK && pool != NULL) {
-        rv = part_close(pool, err);
-        pool = NULL;
-    }
     if (rv != FL_OK) {
-        part_abort(pool);
-        json_decref(clients);
-        return rv;
+        goto fail;
+    }
+    rv = split_write_clients(s, out, pool, clients, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = pool != NULL ? part_close(pool, err) : FL_OK;
+    pool = NULL;
+    if (rv != FL_OK) {
+        goto fail;
     }
     return split_write_manifest(s, out, clients, err);
+fail:
+    part_abort(pool);
+    json_decref(clients);
+    return rv;
 }
 
 static void split_count_client_test(struct split *s)
@@ -199,16 +211,20 @@ static int split_run(struct split *s, struct fl_err *err)
         return rv;
     }
     rv = fl_split_open(s->input, &s->conf, &s->set, err);
-    if (rv == FL_OK) {
-        rv = fl_split_share(s->set.train, &s->conf, &s->part, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        split_count_client_test(s);
-        rv = split_write_all(s, &out, err);
+    rv = fl_split_share(s->set.train, &s->conf, &s->part, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = output_commit(&out, err);
+    split_count_client_test(s);
+    rv = split_write_all(s, &out, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = output_commit(&out, err);
+done:
     output_abort(&out);
     return rv;
 }
@@ -224,14 +240,17 @@ int cmd_split(int argc, char **argv)
         return status;
     }
     catch_signals();
+    status = EXIT_FAILURE;
     rv = split_run(&s, &err);
-    if (rv == FL_OK) {
-        split_warn_classes(&s);
-        split_report(&s);
-    } else {
+    if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-data split: %s\n", fl_err_text(&err, rv));
+        goto done;
     }
+    split_warn_classes(&s);
+    split_report(&s);
+    status = EXIT_SUCCESS;
+done:
     fl_partition_done(&s.part);
     fl_split_set_done(&s.set);
-    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return status;
 }

@@ -52,8 +52,7 @@ static bool synthetic_parse(struct job *j, int argc, char **argv, int *ret_statu
         {.name = "force", .help = "replace an output folder that is not empty", .flag = &j->force},
     };
 
-    if (!args_parse(argc, argv, summary, args, sizeof(args) / sizeof(args[0]), NULL, 0, ret_status))
-    {
+    if (!args_parse(argc, argv, summary, args, sizeof(args) / sizeof(args[0]), NULL, ret_status)) {
         return false;
     }
     *ret_status = EXIT_USAGE;
@@ -84,7 +83,10 @@ static int synthetic_open_pool(const struct output *out, size_t n, struct part *
     char folder[PATH_SIZE];
     int rv = output_folder(out, FL_SPLIT_SERVER, folder, err);
 
-    return rv == FL_OK ? part_open(folder, "test", &like, n, ret, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return part_open(folder, "test", &like, n, ret, err);
 }
 
 /* Generates the k-th client and writes its folder. */
@@ -112,9 +114,11 @@ static int synthetic_write_next(const struct job *j, struct fl_synthetic *gen, s
     client->n = ds->n;
     client->n_test = fl_dataset_split_count(ds->n, j->test_share);
     rv = fl_split_own_test(j->conf.seed, k, j->test_share, items, ds->n, err);
-    if (rv == FL_OK) {
-        rv = write_client(client, clients, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = write_client(client, clients, err);
+done:
     free(items);
     fl_dataset_free(ds);
     return rv;
@@ -126,19 +130,23 @@ static int synthetic_write_clients(const struct job *j, struct fl_synthetic *gen
 {
     char name[FL_SPLIT_NAME];
     size_t k;
-    int rv = FL_OK;
+    int rv;
 
-    for (k = 0; k < j->conf.n_clients && rv == FL_OK; k++) {
+    for (k = 0; k < j->conf.n_clients; k++) {
         struct client_job client = {
             .out = out, .name = fl_split_name(name, k, j->conf.n_clients), .pool = pool};
 
         rv = synthetic_write_next(j, gen, k, &client, clients, err);
-        if (rv == FL_OK) {
-            show_progress("clients", k + 1, j->conf.n_clients);
-            rv = check_interrupted(err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        show_progress("clients", k + 1, j->conf.n_clients);
+        rv = check_interrupted(err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
@@ -149,20 +157,17 @@ static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
     json_t *root;
     int rv = n_test > 0 ? synthetic_open_pool(out, n_test, &pool, err) : FL_OK;
 
-    if (rv == FL_OK) {
-        rv = synthetic_write_clients(j, gen, out, pool, clients, err);
-    }
     if (rv != FL_OK) {
-        part_abort(pool);
-        json_decref(clients);
-        return rv;
+        goto fail;
     }
-    if (pool != NULL) {
-        rv = part_close(pool, err);
-    }
+    rv = synthetic_write_clients(j, gen, out, pool, clients, err);
     if (rv != FL_OK) {
-        json_decref(clients);
-        return rv;
+        goto fail;
+    }
+    rv = pool != NULL ? part_close(pool, err) : FL_OK;
+    pool = NULL;
+    if (rv != FL_OK) {
+        goto fail;
     }
     root =
         json_pack("{s:s, s:s, s:{s:f, s:f}, s:I, s:f, s:{s:s, s:[i]}, s:{s:s, s:i}, s:o, "
@@ -175,12 +180,16 @@ static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
     rv = output_manifest(out, root, err);
     json_decref(root);
     return rv;
+fail:
+    part_abort(pool);
+    json_decref(clients);
+    return rv;
 }
 
 static int synthetic_run(const struct job *j, struct fl_err *err)
 {
     struct fl_synthetic *gen = NULL;
-    struct output out;
+    struct output out = {.exists = false};
     size_t total = 0;
     size_t n_test = 0;
     size_t k;
@@ -194,19 +203,23 @@ static int synthetic_run(const struct job *j, struct fl_err *err)
         n_test += fl_dataset_split_count(fl_synthetic_size(gen, k), j->test_share);
     }
     rv = output_begin(&out, j->output, NULL, j->force, err);
-    if (rv == FL_OK) {
-        rv = synthetic_write_all(j, gen, &out, n_test, err);
-        if (rv == FL_OK) {
-            rv = output_commit(&out, err);
-        }
-        output_abort(&out);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = synthetic_write_all(j, gen, &out, n_test, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = output_commit(&out, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    (void)printf("%s: %zu clients (synthetic, seed %" PRIu64 "), %zu samples, %zu of them for "
+                 "test\n",
+                 j->output, j->conf.n_clients, j->conf.seed, total, n_test);
+done:
+    output_abort(&out);
     fl_synthetic_free(gen);
-    if (rv == FL_OK) {
-        (void)printf("%s: %zu clients (synthetic, seed %" PRIu64 "), %zu samples, %zu of them for "
-                     "test\n",
-                     j->output, j->conf.n_clients, j->conf.seed, total, n_test);
-    }
     return rv;
 }
 
@@ -224,6 +237,7 @@ int cmd_synthetic(int argc, char **argv)
     rv = synthetic_run(&j, &err);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-data synthetic: %s\n", fl_err_text(&err, rv));
+        return EXIT_FAILURE;
     }
-    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return EXIT_SUCCESS;
 }
