@@ -42,17 +42,30 @@ static int load_props(struct fl__loader *l, const char *section, const struct fl
     }
     known[n] = NULL;
     rv = fl_conf_only(map, known, l->err);
-    for (i = 0; rv == FL_OK && i < FL__N_PROPS; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < FL__N_PROPS; i++) {
         const struct fl_conf_node *node = fl_conf_get(map, props[i].key);
 
         if (node != NULL && strcmp(props[i].section, section) == 0) {
             rv = fl__read_prop(l, &props[i], node, &l->world->props[i]);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* --- sections --- */
+
+static int load_train(struct fl__loader *l, const struct fl_conf_node *map)
+{
+    static const char *const none[] = {NULL};
+
+    return load_props(l, "train", map, none);
+}
 
 static bool load_is_word(const struct fl_conf_node *node, const char *word)
 {
@@ -68,16 +81,25 @@ static int load_server_link(struct fl__loader *l, const struct fl_conf_node *map
     int rv = fl_conf_only(map, keys, l->err);
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < 2; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < 2; i++) {
         const struct fl_conf_node *node = fl_conf_get(map, keys[i]);
 
-        if (node != NULL && load_is_word(node, "unlimited")) {
+        if (node == NULL) {
+            continue;
+        }
+        if (load_is_word(node, "unlimited")) {
             *rates[i] = 0;
-        } else if (node != NULL) {
-            rv = fl__read_quantity(l, FL__RATE, node, rates[i]);
+            continue;
+        }
+        rv = fl__read_quantity(l, FL__RATE, node, rates[i]);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* `{trace: FILE, repeat: yes, assign: drawn}` */
@@ -91,22 +113,31 @@ static int load_trace(struct fl__loader *l, const struct fl_conf_node *map, bool
     struct fl__trace *trace = NULL;
     int rv = fl_conf_only(map, keys, l->err);
 
-    if (rv == FL_OK && fl_conf_get(map, "trace") == NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_conf_get(map, "trace") == NULL) {
         return fl_conf_error(map, l->err, "expected a trace: {trace: FILE, repeat: yes}");
     }
-    if (rv == FL_OK && repeat != NULL && !load_is_word(repeat, "yes") &&
-        !load_is_word(repeat, "no")) {
-        rv = fl_conf_error(repeat, l->err, "expected yes or no");
+    if (repeat != NULL && !load_is_word(repeat, "yes") && !load_is_word(repeat, "no")) {
+        return fl_conf_error(repeat, l->err, "expected yes or no");
     }
     ask.repeat = repeat != NULL && load_is_word(repeat, "yes");
-    rv = rv == FL_OK ? fl__read_assign(l, map, &ask.in_order) : rv;
-    rv = rv == FL_OK ? fl__open_table(l, fl_conf_get(map, "trace"), &table) : rv;
-    rv = rv == FL_OK ? fl__trace_make(table, &ask, &trace, l->err) : rv;
-    if (rv == FL_OK) {
-        fl__trace_free(*ret);
-        *ret = trace;
+    rv = fl__read_assign(l, map, &ask.in_order);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = fl__open_table(l, fl_conf_get(map, "trace"), &table);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__trace_make(table, &ask, &trace, l->err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl__trace_free(*ret);
+    *ret = trace;
+    return FL_OK;
 }
 
 static int load_bandwidth(struct fl__loader *l, const struct fl_conf_node *node)
@@ -137,15 +168,19 @@ static int load_windows(struct fl__loader *l, const struct fl_conf_node *map)
                              "{trace: FILE, repeat: yes}");
     }
     rv = fl__read_quantity(l, FL__TIME, every, &period);
-    if (rv == FL_OK && fl__us(period) == 0) {
-        rv = fl_conf_error(every, l->err, "a period of length 0: expected more, such as 24h");
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? load_props(l, "availability", map, others) : rv;
-    if (rv == FL_OK) {
-        l->world->windows = true;
-        l->world->period_us = fl__us(period);
+    if (fl__us(period) == 0) {
+        return fl_conf_error(every, l->err, "a period of length 0: expected more, such as 24h");
     }
-    return rv;
+    rv = load_props(l, "availability", map, others);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    l->world->windows = true;
+    l->world->period_us = fl__us(period);
+    return FL_OK;
 }
 
 static int load_availability(struct fl__loader *l, const struct fl_conf_node *node)
@@ -185,30 +220,31 @@ static int load_drop(struct fl__loader *l, const struct fl_conf_node *node)
 
 static int load_world_map(struct fl__loader *l, const struct fl_conf_node *map)
 {
-    static const char *const none[] = {NULL};
     static const char *const others[] = {"base",      "train", "server", "availability",
                                          "bandwidth", "drop",  NULL};
-    const struct fl_conf_node *node;
+    static const struct {
+        const char *key;
+        int (*load)(struct fl__loader *, const struct fl_conf_node *);
+    } sections[] = {{"train", load_train},
+                    {"server", load_server_link},
+                    {"availability", load_availability},
+                    {"bandwidth", load_bandwidth},
+                    {"drop", load_drop}};
+    size_t i;
     int rv = load_props(l, "", map, others);
 
-    node = fl_conf_get(map, "train");
-    if (rv == FL_OK && node != NULL) {
-        rv = load_props(l, "train", node, none);
+    if (rv != FL_OK) {
+        return rv;
     }
-    node = fl_conf_get(map, "server");
-    if (rv == FL_OK && node != NULL) {
-        rv = load_server_link(l, node);
+    for (i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        const struct fl_conf_node *node = fl_conf_get(map, sections[i].key);
+
+        rv = node != NULL ? sections[i].load(l, node) : FL_OK;
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    node = fl_conf_get(map, "availability");
-    if (rv == FL_OK && node != NULL) {
-        rv = load_availability(l, node);
-    }
-    node = fl_conf_get(map, "bandwidth");
-    if (rv == FL_OK && node != NULL) {
-        rv = load_bandwidth(l, node);
-    }
-    node = fl_conf_get(map, "drop");
-    return rv == FL_OK && node != NULL ? load_drop(l, node) : rv;
+    return FL_OK;
 }
 
 static int load_named_world(struct fl__loader *l, const struct fl_conf_node *node)
@@ -229,7 +265,10 @@ static int load_named_world(struct fl__loader *l, const struct fl_conf_node *nod
             const char *yaml = fl_world_named(n)->yaml;
 
             rv = fl_conf_parse(names[n], yaml, strlen(yaml), &doc, l->err);
-            rv = rv == FL_OK ? load_world_map(l, fl_conf_root(doc)) : rv;
+            if (rv != FL_OK) {
+                return rv;
+            }
+            rv = load_world_map(l, fl_conf_root(doc));
             fl_conf_free(doc);
             return rv;
         }
@@ -253,6 +292,9 @@ int fl__world_read(struct fl_world *world, const struct fl_world_ask *ask, struc
     base = fl_conf_kind(ask->node) == FL_CONF_MAP ? fl_conf_get(ask->node, "base") : NULL;
     if (base != NULL) {
         rv = load_named_world(&l, base);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv == FL_OK ? load_world_map(&l, ask->node) : rv;
+    return load_world_map(&l, ask->node);
 }

@@ -75,11 +75,17 @@ static int prop_read_column(struct fl__loader *l, const struct fl__prop_spec *pr
     const char *name = column != NULL ? fl_conf_text(column) : NULL;
     int rv = fl_conf_only(map, keys, l->err);
 
-    if (rv == FL_OK && name == NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (name == NULL) {
         return fl_conf_error(map, l->err, "expected the name of a column beside the table");
     }
-    rv = rv == FL_OK ? fl__open_table(l, fl_conf_get(map, "table"), &dist->table) : rv;
-    rv = rv == FL_OK ? fl__read_assign(l, map, &dist->in_order) : rv;
+    rv = fl__open_table(l, fl_conf_get(map, "table"), &dist->table);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__read_assign(l, map, &dist->in_order);
     if (rv != FL_OK) {
         return rv;
     }
@@ -133,11 +139,17 @@ static int prop_read_uniform(struct fl__loader *l, const struct fl__prop_spec *p
     }
     dist->kind = FL__UNIFORM;
     rv = fl__read_quantity(l, prop->unit, fl_conf_at(node, 0), &dist->a);
-    rv = rv == FL_OK ? fl__read_quantity(l, prop->unit, fl_conf_at(node, 1), &dist->b) : rv;
-    if (rv == FL_OK && dist->b < dist->a) {
-        rv = fl_conf_error(node, l->err, "the lowest is above the highest");
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = fl__read_quantity(l, prop->unit, fl_conf_at(node, 1), &dist->b);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (dist->b < dist->a) {
+        return fl_conf_error(node, l->err, "the lowest is above the highest");
+    }
+    return FL_OK;
 }
 
 static int prop_read_lognormal(struct fl__loader *l, const struct fl__prop_spec *prop,
@@ -148,16 +160,25 @@ static int prop_read_lognormal(struct fl__loader *l, const struct fl__prop_spec 
     const struct fl_conf_node *sigma = fl_conf_get(node, "sigma");
     int rv = fl_conf_only(node, keys, l->err);
 
-    if (rv == FL_OK && (median == NULL || sigma == NULL)) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (median == NULL || sigma == NULL) {
         return fl_conf_error(node, l->err, "expected {median: …, sigma: …}");
     }
     dist->kind = FL__LOGNORMAL;
-    rv = rv == FL_OK ? fl__read_quantity(l, prop->unit, median, &dist->a) : rv;
-    rv = rv == FL_OK ? fl__read_quantity(l, FL__NUMBER, sigma, &dist->b) : rv;
-    if (rv == FL_OK && dist->b > 10) {
-        rv = fl_conf_error(sigma, l->err, "expected a number, 0 to 10 (sigma of the logarithm)");
+    rv = fl__read_quantity(l, prop->unit, median, &dist->a);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = fl__read_quantity(l, FL__NUMBER, sigma, &dist->b);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (dist->b > 10) {
+        return fl_conf_error(sigma, l->err, "expected a number, 0 to 10 (sigma of the logarithm)");
+    }
+    return FL_OK;
 }
 
 static int prop_read_choice(struct fl__loader *l, const struct fl__prop_spec *prop,
@@ -170,14 +191,14 @@ static int prop_read_choice(struct fl__loader *l, const struct fl__prop_spec *pr
     size_t i;
     int rv = fl_conf_only(map, keys, l->err);
 
-    if (rv == FL_OK && (fl_conf_kind(values) != FL_CONF_SEQ || fl_conf_size(values) == 0)) {
-        rv = fl_conf_error(values, l->err, "expected a list of values");
-    }
-    if (rv == FL_OK && weights != NULL && fl_conf_size(weights) != fl_conf_size(values)) {
-        rv = fl_conf_error(weights, l->err, "expected one weight for each value");
-    }
     if (rv != FL_OK) {
         return rv;
+    }
+    if (fl_conf_kind(values) != FL_CONF_SEQ || fl_conf_size(values) == 0) {
+        return fl_conf_error(values, l->err, "expected a list of values");
+    }
+    if (weights != NULL && fl_conf_size(weights) != fl_conf_size(values)) {
+        return fl_conf_error(weights, l->err, "expected one weight for each value");
     }
     dist->kind = FL__CHOICE;
     dist->n = fl_conf_size(values);
@@ -186,20 +207,26 @@ static int prop_read_choice(struct fl__loader *l, const struct fl__prop_spec *pr
     if (dist->values == NULL || dist->until == NULL) {
         return fl_err_set(l->err, FL_ENOMEM, "out of memory for a network and device model");
     }
-    for (i = 0; rv == FL_OK && i < dist->n; i++) {
+    for (i = 0; i < dist->n; i++) {
         double weight = 1;
 
         rv = fl__read_quantity(l, prop->unit, fl_conf_at(values, i), &dist->values[i]);
-        if (rv == FL_OK && weights != NULL) {
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (weights != NULL) {
             rv = fl__read_quantity(l, FL__NUMBER, fl_conf_at(weights, i), &weight);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
         sum += weight;
         dist->until[i] = sum;
     }
-    if (rv == FL_OK && sum <= 0) {
-        rv = fl_conf_error(weights, l->err, "all weights are zero");
+    if (sum <= 0) {
+        return fl_conf_error(weights, l->err, "all weights are zero");
     }
-    return rv;
+    return FL_OK;
 }
 
 static int prop_read_map(struct fl__loader *l, const struct fl__prop_spec *prop,

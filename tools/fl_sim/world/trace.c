@@ -53,14 +53,22 @@ static int trace_find_columns(struct maker *m)
     bool rates = m->ask->rates;
     int rv = trace_find_column(m, FL__NAME_OF_WHOM, FL__NUMBER, &m->client);
 
-    rv = rv == FL_OK ? trace_find_column(m, rates ? "from" : "up_from", FL__TIME, &m->from) : rv;
-    rv = rv == FL_OK ? trace_find_column(m, rates ? "until" : "up_until", FL__TIME, &m->until) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = trace_find_column(m, rates ? "from" : "up_from", FL__TIME, &m->from);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = trace_find_column(m, rates ? "until" : "up_until", FL__TIME, &m->until);
+    if (rv != FL_OK) {
+        return rv;
+    }
     m->up = rates ? fl__table_column(t, "uplink") : t->n_columns;
     m->down = rates ? fl__table_column(t, "downlink") : t->n_columns;
-    if (rv == FL_OK && rates && m->up == t->n_columns) {
-        rv = m->down == t->n_columns ? trace_find_column(m, "uplink", FL__RATE, &m->up) : FL_OK;
-    }
-    return rv;
+    return rates && m->up == t->n_columns && m->down == t->n_columns
+               ? trace_find_column(m, "uplink", FL__RATE, &m->up)
+               : FL_OK;
 }
 
 static int trace_refuse_row(const struct maker *m, const struct row *row, const char *why)
@@ -162,9 +170,9 @@ static int trace_check_length(const struct maker *m)
 static int trace_fill(struct maker *m, struct fl__trace *trace)
 {
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < m->n; i++) {
+    for (i = 0; i < m->n; i++) {
         bool begins = i == 0 || m->rows[i - 1].client != m->rows[i].client;
         bool last = i + 1 == m->n || m->rows[i + 1].client != m->rows[i].client;
 
@@ -176,15 +184,18 @@ static int trace_fill(struct maker *m, struct fl__trace *trace)
         }
         trace->spans[i] = m->rows[i].span;
         rv = trace_check_next(m, begins ? NULL : &m->rows[i - 1], &m->rows[i], last);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     trace->first[trace->n_clients] = m->n;
-    if (rv == FL_OK && m->ask->in_order && trace->n_clients < m->ask->n) {
-        rv = fl_err_set(m->err, FL_ECONF,
-                        "%s: client %zu has no row, and the model has %" PRIu64
-                        " clients (`assign: drawn` gives each a trace by chance)",
-                        m->table->path, trace->n_clients, m->ask->n);
+    if (m->ask->in_order && trace->n_clients < m->ask->n) {
+        return fl_err_set(m->err, FL_ECONF,
+                          "%s: client %zu has no row, and the model has %" PRIu64
+                          " clients (`assign: drawn` gives each a trace by chance)",
+                          m->table->path, trace->n_clients, m->ask->n);
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__trace_make(const struct fl__table *table, const struct fl__trace_ask *ask,
@@ -194,14 +205,22 @@ int fl__trace_make(const struct fl__table *table, const struct fl__trace_ask *as
     struct fl__trace *trace = calloc(1, sizeof(*trace));
     int rv = trace != NULL ? trace_find_columns(&m) : FL_ENOMEM;
 
-    rv = rv == FL_OK ? trace_read_rows(&m) : rv;
-    rv = rv == FL_OK ? trace_check_length(&m) : rv;
-    if (rv == FL_OK) {
-        qsort(m.rows, m.n, sizeof(*m.rows), trace_compare_rows);
-        trace->spans = calloc(m.n, sizeof(*trace->spans));
-        trace->first = calloc(m.n + 1, sizeof(*trace->first));
-        rv = trace->spans != NULL && trace->first != NULL ? trace_fill(&m, trace) : FL_ENOMEM;
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = trace_read_rows(&m);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = trace_check_length(&m);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    qsort(m.rows, m.n, sizeof(*m.rows), trace_compare_rows);
+    trace->spans = calloc(m.n, sizeof(*trace->spans));
+    trace->first = calloc(m.n + 1, sizeof(*trace->first));
+    rv = trace->spans != NULL && trace->first != NULL ? trace_fill(&m, trace) : FL_ENOMEM;
+done:
     free(m.rows);
     if (rv != FL_OK) {
         fl__trace_free(trace);

@@ -188,9 +188,10 @@ static int table_on_field(void *ctx, char *text, size_t len)
         return refuse(r, "more values than the %zu columns", t->n_columns);
     }
     rv = table_grow(r);
-    return rv == FL_OK
-               ? table_read_cell(r, &t->columns[i], text, &t->cells[t->n_rows * t->n_columns + i])
-               : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return table_read_cell(r, &t->columns[i], text, &t->cells[t->n_rows * t->n_columns + i]);
 }
 
 static int table_on_row(void *ctx)
@@ -218,12 +219,18 @@ static int table_read(struct reader *r, const char *text, size_t len)
                           r->table->path);
     }
     rv = fl_csv_feed(&r->csv, text, len);
-    rv = rv == FL_OK ? fl_csv_end(&r->csv) : rv;
-    if (rv == FL_OK && r->table->n_rows == 0) {
-        r->csv.line--;
-        rv = refuse(r, "no rows: a model without clients");
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = fl_csv_end(&r->csv);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (r->table->n_rows == 0) {
+        r->csv.line--;
+        return refuse(r, "no rows: a model without clients");
+    }
+    return FL_OK;
 }
 
 int fl__table_parse(const char *path, const void *data, size_t len, struct fl__table **ret,
