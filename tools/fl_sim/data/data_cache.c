@@ -25,27 +25,25 @@ _Static_assert(sizeof(struct header) == 56, "no padding");
 
 static const char magic[8] = {'F', 'L', 'P', 'A', 'R', 'T', '0', '1'};
 
-int fl__data_describe_partition(const struct fl_split_conf *conf, struct fl_buf *out)
+void fl__data_describe_partition(const struct fl_split_conf *conf, struct fl_writer *w)
 {
     const struct fl_partition_option *option;
-    int rv =
-        fl_buf_printf(out, " %s clients=%zu seed=%" PRIu64 " test_share=%.17g", conf->method->name,
-                      conf->partition.n_clients, conf->partition.seed, conf->test_share);
 
-    for (option = conf->method->options; rv == FL_OK && option->name != NULL; option++) {
+    fl_writer_printf(w, " %s clients=%zu seed=%" PRIu64 " test_share=%.17g", conf->method->name,
+                     conf->partition.n_clients, conf->partition.seed, conf->test_share);
+    for (option = conf->method->options; option->name != NULL; option++) {
         const char *at = (const char *)&conf->partition + option->offset;
         uint64_t count;
         double value;
 
         if (option->type == FL_PARTITION_REAL) {
             (void)memcpy(&value, at, sizeof(value));
-            rv = fl_buf_printf(out, " %s=%.17g", option->name, value);
+            fl_writer_printf(w, " %s=%.17g", option->name, value);
         } else {
             (void)memcpy(&count, at, sizeof(count));
-            rv = fl_buf_printf(out, " %s=%" PRIu64, option->name, count);
+            fl_writer_printf(w, " %s=%" PRIu64, option->name, count);
         }
     }
-    return rv;
 }
 
 /* Labels, method, options and seed determine a partition completely. */
@@ -53,19 +51,18 @@ int fl__data_partition_key(const struct fl_dataset *train, const struct fl_split
                            struct fl__data_key *ret, struct fl_err *err)
 {
     struct fl_buf text;
-    int rv;
+    struct fl_writer w = {.out = &text};
 
     fl_buf_init(&text, 4096);
-    rv = fl_buf_printf(&text, "n=%zu classes=%zu labels=%016" PRIx64, train->n, train->classes,
-                       fl_checksum(train->y, train->n * sizeof(*train->y)));
-    if (rv == FL_OK) {
-        rv = fl__data_describe_partition(conf, &text);
-    }
-    if (rv == FL_OK) {
-        rv = fl_sha256(text.data, text.len, ret->sha);
-    }
+    fl_writer_printf(&w, "n=%zu classes=%zu labels=%016" PRIx64, train->n, train->classes,
+                     fl_checksum(train->y, train->n * sizeof(*train->y)));
+    fl__data_describe_partition(conf, &w);
+    fl_writer_note(&w, fl_sha256(text.data, text.len, ret->sha));
     fl_buf_done(&text);
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "partition: %s", fl_strerror(rv));
+    if (w.code != FL_OK) {
+        return fl_err_set(err, w.code, "partition: %s", fl_strerror(w.code));
+    }
+    return FL_OK;
 }
 
 static int cache_path(const char *folder, const struct fl__data_key *key, char path[FL__DATA_PATH],
@@ -167,27 +164,24 @@ static int cache_pack(const struct fl__data_key *key, const struct fl_partition 
                       struct fl_buf *buf)
 {
     struct header h = {.n_clients = part->n_clients, .n_items = part->start[part->n_clients]};
+    struct fl_writer w = {.out = buf};
     uint64_t number;
     size_t i;
-    int rv = fl_buf_reserve(buf, cache_file_size(part->n_clients, (size_t)h.n_items));
 
     (void)memcpy(h.magic, magic, sizeof(magic));
     (void)memcpy(h.key, key->sha, sizeof(h.key));
-    if (rv == FL_OK) {
-        rv = fl_buf_add(buf, &h, sizeof(h));
-    }
-    for (i = 0; rv == FL_OK && i <= part->n_clients; i++) {
+    fl_writer_note(&w, fl_buf_reserve(buf, cache_file_size(part->n_clients, (size_t)h.n_items)));
+    fl_writer_add(&w, &h, sizeof(h));
+    for (i = 0; i <= part->n_clients; i++) {
         number = part->start[i];
-        rv = fl_buf_add(buf, &number, sizeof(number));
+        fl_writer_add(&w, &number, sizeof(number));
     }
-    if (rv == FL_OK) {
-        rv = fl_buf_add(buf, part->items, (size_t)h.n_items * sizeof(*part->items));
+    fl_writer_add(&w, part->items, (size_t)h.n_items * sizeof(*part->items));
+    if (w.code != FL_OK) {
+        return w.code;
     }
-    if (rv == FL_OK) {
-        number = fl_checksum(buf->data, buf->len);
-        rv = fl_buf_add(buf, &number, sizeof(number));
-    }
-    return rv;
+    number = fl_checksum(buf->data, buf->len);
+    return fl_buf_add(buf, &number, sizeof(number));
 }
 
 int fl__data_write_partition(const char *folder, const struct fl__data_key *key,
@@ -197,16 +191,21 @@ int fl__data_write_partition(const char *folder, const struct fl__data_key *key,
     struct fl_buf buf;
     int rv = cache_path(folder, key, path, err);
 
-    if (rv == FL_OK) {
-        rv = fl_fs_mkdirs(folder, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_fs_mkdirs(folder, err);
     if (rv != FL_OK) {
         return rv;
     }
     fl_buf_init(&buf, SIZE_MAX);
     rv = cache_pack(key, part, &buf);
-    rv = rv == FL_OK ? fl_fs_replace(path, buf.data, buf.len, false, err)
-                     : fl_err_set(err, rv, "'%s': %s", path, fl_strerror(rv));
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "'%s': %s", path, fl_strerror(rv));
+        goto done;
+    }
+    rv = fl_fs_replace(path, buf.data, buf.len, false, err);
+done:
     fl_buf_done(&buf);
     return rv;
 }

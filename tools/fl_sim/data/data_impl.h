@@ -3,8 +3,8 @@
 
 /* Shared by the files of this folder: configured and open data. */
 
-#include "libfl/base/buf.h"
 #include "libfl/base/str.h"
+#include "libfl/base/writer.h"
 #include "libfl/data/split.h"
 #include "libfl/data/synthetic.h"
 #include "tools/fl_sim/data/sim_data.h"
@@ -85,7 +85,7 @@ struct fl__data_key {
     uint8_t sha[32];
 };
 /* Appends method, options, clients, seed and test share as text. */
-FL_MUST_CHECK int fl__data_describe_partition(const struct fl_split_conf *conf, struct fl_buf *out);
+void fl__data_describe_partition(const struct fl_split_conf *conf, struct fl_writer *w);
 FL_MUST_CHECK int fl__data_partition_key(const struct fl_dataset *train,
                                          const struct fl_split_conf *conf, struct fl__data_key *ret,
                                          struct fl_err *err);

@@ -38,7 +38,10 @@ int fl__data_resolve(const char *base, const char *path, char out[FL__DATA_PATH]
     int rv = path[0] == '/' ? fl_str_copy(out, FL__DATA_PATH, path)
                             : fl_fs_join(out, FL__DATA_PATH, base, path);
 
-    return rv == FL_OK ? FL_OK : fl_err_set(err, FL_ELIMIT, "path '%.200s…' is too long", path);
+    if (rv != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%.200s…' is too long", path);
+    }
+    return FL_OK;
 }
 
 /* `b` relative to `a`. */
@@ -148,10 +151,12 @@ int fl__data_find(const char *base, const char *name, char path[FL__DATA_PATH], 
 
     if (strchr(name, '/') != NULL) {
         rv = fl__data_resolve(base, name, path, err);
-        if (rv == FL_OK && !find_is_folder(path)) {
-            rv = fl_err_set(err, FL_ENOENT, "folder '%s' does not exist", path);
+        if (rv != FL_OK) {
+            return rv;
         }
-        return rv;
+        return find_is_folder(path)
+                   ? FL_OK
+                   : fl_err_set(err, FL_ENOENT, "folder '%s' does not exist", path);
     }
     for (i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
         folder = strcmp(aliases[i].name, name) == 0 ? aliases[i].folder : folder;

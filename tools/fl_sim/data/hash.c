@@ -19,19 +19,24 @@ static void hash_fold(struct hashing *h)
 {
     uint8_t digest[32];
 
-    h->rv = h->rv == FL_OK ? fl_sha256(h->buf.data, h->buf.len, digest) : h->rv;
-    if (h->rv == FL_OK) {
-        fl_buf_clear(&h->buf);
-        h->rv = fl_buf_add(&h->buf, digest, sizeof(digest));
+    if (h->rv != FL_OK) {
+        return;
     }
+    h->rv = fl_sha256(h->buf.data, h->buf.len, digest);
+    if (h->rv != FL_OK) {
+        return;
+    }
+    fl_buf_clear(&h->buf);
+    h->rv = fl_buf_add(&h->buf, digest, sizeof(digest));
 }
 
 static void hash_add(struct hashing *h, const void *data, size_t len)
 {
-    if (h->rv == FL_OK) {
-        h->rv = fl_buf_add(&h->buf, data, len);
+    if (h->rv != FL_OK) {
+        return;
     }
-    if (h->rv == FL_OK && h->buf.len >= PIECE) {
+    h->rv = fl_buf_add(&h->buf, data, len);
+    if (h->buf.len >= PIECE) {
         hash_fold(h);
     }
 }
@@ -123,9 +128,11 @@ int fl__data_hash(struct fl_sim_data *data, struct fl_err *err)
     }
     hash_add_server(&h, data);
     hash_fold(&h);
-    if (h.rv == FL_OK) {
-        (void)fl_hex(data->hash, h.buf.data, 32);
+    if (h.rv != FL_OK) {
+        fl_buf_done(&h.buf);
+        return fl_err_set(err, h.rv, "hash of the data: %s", fl_strerror(h.rv));
     }
+    (void)fl_hex(data->hash, h.buf.data, 32);
     fl_buf_done(&h.buf);
-    return h.rv == FL_OK ? FL_OK : fl_err_set(err, h.rv, "hash of the data: %s", fl_strerror(h.rv));
+    return FL_OK;
 }

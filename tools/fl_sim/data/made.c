@@ -31,12 +31,15 @@ static int made_describe(struct fl_sim_data *data, double test_share, struct fl_
     size_t k;
     int rv = fl__data_take_clients(data, n, size, err);
 
-    for (k = 0; rv == FL_OK && k < n; k++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (k = 0; k < n; k++) {
         (void)memcpy(data->names + k * size, fl_split_name(name, k, n), size);
         data->n_test[k] =
             (uint32_t)fl_dataset_split_count(fl_partition_count(&data->part, k), test_share);
     }
-    return rv;
+    return FL_OK;
 }
 
 /* The server's test set is the test samples of all clients, if there are any. */
@@ -65,10 +68,11 @@ static int made_pool_tests(struct fl_sim_data *data, struct fl_err *err)
     }
     rv = fl_dataset_view(data->samples->set.train, data->server_items, total, &data->server_view,
                          err);
-    if (rv == FL_OK) {
-        data->server = data->server_view;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    data->server = data->server_view;
+    return FL_OK;
 }
 
 /* --- partition --- */
@@ -93,7 +97,10 @@ static int made_partition(const struct fl_split_conf *conf, const char *keep,
         return rv;
     }
     rv = fl_split_share(train, conf, &data->part, err);
-    return rv == FL_OK ? fl__data_write_partition(keep, &key, &data->part, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__data_write_partition(keep, &key, &data->part, err);
 }
 
 int fl__data_share(const struct fl_split_conf *conf, const char *keep, struct fl_sim_data *data,
@@ -101,15 +108,18 @@ int fl__data_share(const struct fl_split_conf *conf, const char *keep, struct fl
 {
     int rv = made_partition(conf, keep, data, err);
 
-    if (rv == FL_OK) {
-        rv = made_describe(data, conf->test_share, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK && data->samples->set.pooled) {
-        rv = made_pool_tests(data, err);
-    } else if (rv == FL_OK) {
-        data->server = data->samples->set.test;
+    rv = made_describe(data, conf->test_share, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    if (data->samples->set.pooled) {
+        return made_pool_tests(data, err);
+    }
+    data->server = data->samples->set.test;
+    return FL_OK;
 }
 
 /* --- Synthetic(alpha, beta) --- */
@@ -137,30 +147,32 @@ static int made_generate(const struct fl_synthetic *gen, struct fl_sim_data *dat
         part->items[i] = (uint32_t)i;
     }
     rv = fl_dataset_create(FL_DATA_F32, total, &dim, 1, &data->samples->set.train, err);
-    if (rv == FL_OK) {
-        data->samples->set.train->classes = FL_SYNTHETIC_CLASSES;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    data->samples->set.train->classes = FL_SYNTHETIC_CLASSES;
+    return FL_OK;
 }
 
 static int made_fill(struct fl_synthetic *gen, struct fl_sim_data *data, struct fl_err *err)
 {
     const struct fl_dataset *all = data->samples->set.train;
     size_t k;
-    int rv = FL_OK;
+    int rv;
 
-    for (k = 0; rv == FL_OK && k < data->part.n_clients; k++) {
+    for (k = 0; k < data->part.n_clients; k++) {
         struct fl_dataset *ds = NULL;
         size_t at = data->part.start[k];
 
         rv = fl_synthetic_next(gen, &ds, err);
-        if (rv == FL_OK) {
-            (void)memcpy((float *)all->x + at * all->dim, ds->x, ds->n * ds->dim * sizeof(float));
-            (void)memcpy(all->y + at, ds->y, ds->n * sizeof(*ds->y));
-            fl_dataset_free(ds);
+        if (rv != FL_OK) {
+            return rv;
         }
+        (void)memcpy((float *)all->x + at * all->dim, ds->x, ds->n * ds->dim * sizeof(float));
+        (void)memcpy(all->y + at, ds->y, ds->n * sizeof(*ds->y));
+        fl_dataset_free(ds);
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, double test_share,
@@ -179,16 +191,26 @@ int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, double test_sh
     rv = part->start != NULL
              ? made_generate(gen, data, err)
              : fl_err_set(err, FL_ENOMEM, "out of memory for %zu clients", conf->n_clients);
-    if (rv == FL_OK) {
-        rv = made_fill(gen, data, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    fl_synthetic_free(gen);
-    for (k = 0; rv == FL_OK && k < conf->n_clients; k++) {
+    rv = made_fill(gen, data, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (k = 0; k < conf->n_clients; k++) {
         rv = fl_split_own_test(conf->seed, k, test_share, part->items + part->start[k],
                                fl_partition_count(part, k), err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        rv = made_describe(data, test_share, err);
+    rv = made_describe(data, test_share, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    return rv == FL_OK ? made_pool_tests(data, err) : rv;
+    rv = made_pool_tests(data, err);
+done:
+    fl_synthetic_free(gen);
+    return rv;
 }

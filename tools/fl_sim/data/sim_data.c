@@ -95,23 +95,26 @@ static int data_make_key(const struct fl_sim_data_conf *conf, struct fl_buf *out
 {
     const struct fl_split_conf *split = &conf->split;
     const struct fl_synthetic_conf *s = &conf->synthetic;
-    int rv;
+    struct fl_writer w = {.out = out};
 
-    if (conf->kind == FL__DATA_FOLDER) {
-        rv = fl_buf_printf(out, "folder %s", conf->path);
-        *ret_samples = out->len;
-        return rv;
+    switch (conf->kind) {
+    case FL__DATA_FOLDER:
+        fl_writer_printf(&w, "folder %s", conf->path);
+        break;
+    case FL__DATA_SYNTHETIC:
+        fl_writer_printf(&w, "synthetic %zu %.17g %.17g %" PRIu64 " %.17g", s->n_clients, s->alpha,
+                         s->beta, s->seed, split->test_share);
+        break;
+    case FL__DATA_SET:
+        fl_writer_printf(&w, "set %" PRIu64 " %d %d %s", split->crop, (int)split->standardise,
+                         (int)fl_split_pools_test(split), conf->path);
+        break;
     }
-    if (conf->kind == FL__DATA_SYNTHETIC) {
-        rv = fl_buf_printf(out, "synthetic %zu %.17g %.17g %" PRIu64 " %.17g", s->n_clients,
-                           s->alpha, s->beta, s->seed, split->test_share);
-        *ret_samples = out->len;
-        return rv;
-    }
-    rv = fl_buf_printf(out, "set %" PRIu64 " %d %d %s", split->crop, (int)split->standardise,
-                       (int)fl_split_pools_test(split), conf->path);
     *ret_samples = out->len;
-    return rv == FL_OK ? fl__data_describe_partition(split, out) : rv;
+    if (conf->kind == FL__DATA_SET) {
+        fl__data_describe_partition(split, &w);
+    }
+    return w.code;
 }
 
 static char *data_copy_key(const struct fl_buf *key, size_t len)
@@ -188,18 +191,28 @@ static int data_fill(const struct fl_sim_data_conf *conf, bool new_samples,
         break;
     case FL__DATA_SET:
         rv = new_samples ? fl_split_open(conf->path, &conf->split, &s->set, err) : FL_OK;
-        if (rv == FL_OK) {
-            rv = fl__data_share(&conf->split, data->cache->keep, data, err);
+        if (rv != FL_OK) {
+            return rv;
         }
+        rv = fl__data_share(&conf->split, data->cache->keep, data, err);
         break;
     }
-    if (rv == FL_OK && s->sums == NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (s->sums == NULL) {
         rv = fl__data_sum_samples(s->set.train, &s->sums, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && s->set.test != NULL && s->test_sums == NULL) {
+    if (s->set.test != NULL && s->test_sums == NULL) {
         rv = fl__data_sum_samples(s->set.test, &s->test_sums, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv == FL_OK ? fl__data_hash(data, err) : rv;
+    return fl__data_hash(data, err);
 }
 
 static int data_open(struct fl_sim_data_cache *cache, const struct fl_sim_data_conf *conf,
@@ -245,16 +258,17 @@ static int data_get(struct fl_sim_data_cache *cache, const struct fl_sim_data_co
     rv = data_make_key(conf, &key, &len);
     if (rv != FL_OK) {
         rv = fl_err_set(err, rv, "out of memory for data");
-        goto out;
+        goto done;
     }
     *ret = data_find(cache, &key);
     if (*ret == NULL) {
         rv = data_open(cache, conf, &key, len, ret, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        (*ret)->refs++;
-    }
-out:
+    (*ret)->refs++;
+done:
     fl_buf_done(&key);
     return rv;
 }
@@ -297,11 +311,11 @@ int fl_sim_data_get(struct fl_sim_data_cache *cache, const struct fl_sim_data_co
     (void)pthread_mutex_lock(&cache->lock);
     rv = data_get(cache, &of_trial, &data, &inner);
     (void)pthread_mutex_unlock(&cache->lock);
-    if (rv == FL_OK) {
-        *ret = data;
-        return FL_OK;
+    if (rv != FL_OK) {
+        return data_error_at_key(conf, rv, &inner, err);
     }
-    return data_error_at_key(conf, rv, &inner, err);
+    *ret = data;
+    return FL_OK;
 }
 
 void fl_sim_data_put(const struct fl_sim_data *data)
@@ -366,23 +380,30 @@ int fl_sim_data_client(const struct fl_sim_data *data, size_t client, double val
     n_test = data->n_test[client];
     n = fl_partition_count(&data->part, client) - n_test;
     rv = fl_dataset_view(all, items, n, &train, err);
-    if (rv == FL_OK && n_test > 0) {
-        rv = fl_dataset_view(all, items + n, n_test, &test, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl_train_keep_back(train, validation, &test, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl_dataset_set_augment(train, augment, err);
-    }
     if (rv != FL_OK) {
-        fl_dataset_free(train);
-        fl_dataset_free(test);
-        return rv;
+        goto fail;
+    }
+    if (n_test > 0) {
+        rv = fl_dataset_view(all, items + n, n_test, &test, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    rv = fl_train_keep_back(train, validation, &test, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_dataset_set_augment(train, augment, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret_train = train;
     *ret_test = test;
     return FL_OK;
+fail:
+    fl_dataset_free(train);
+    fl_dataset_free(test);
+    return rv;
 }
 
 const struct fl_dataset *fl_sim_data_server(const struct fl_sim_data *data)

@@ -223,14 +223,14 @@ static int conf_read_spread(const struct reading *r, const char *key, double *re
         return FL_OK;
     }
     rv = conf_text_of(node, &text, err);
-    if (rv == FL_OK && (fl_str_to_double(text, &value) != FL_OK || !(value >= 0.0 && value <= 1e6)))
-    {
-        rv = fl_conf_error(node, err, "expected a number from 0 to 1e6, found '%s'", text);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        *ret = value;
+    if (fl_str_to_double(text, &value) != FL_OK || !(value >= 0.0 && value <= 1e6)) {
+        return fl_conf_error(node, err, "expected a number from 0 to 1e6, found '%s'", text);
     }
-    return rv;
+    *ret = value;
+    return FL_OK;
 }
 
 static int conf_read_synthetic(const struct reading *r, struct fl_err *err)
@@ -240,19 +240,25 @@ static int conf_read_synthetic(const struct reading *r, struct fl_err *err)
     struct fl_synthetic_conf *s = &r->conf->synthetic;
     int rv = conf_only_keys(r, keep, "'set: synthetic', which generates the clients", err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     r->conf->kind = FL__DATA_SYNTHETIC;
     fl_synthetic_conf_init(s);
     r->conf->split.test_share = r->v->test_share_given ? r->v->test_share : FL_SYNTHETIC_TEST_SHARE;
-    if (rv == FL_OK) {
-        rv = conf_read_seed(r, &s->seed, err);
+    rv = conf_read_seed(r, &s->seed, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = conf_read_spread(r, "alpha", &s->alpha, err);
+    rv = conf_read_spread(r, "alpha", &s->alpha, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = conf_read_spread(r, "beta", &s->beta, err);
+    rv = conf_read_spread(r, "beta", &s->beta, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? conf_require_clients(r, &s->n_clients, err) : rv;
+    return conf_require_clients(r, &s->n_clients, err);
 }
 
 static int conf_read_method(const struct reading *r, struct fl_err *err)
@@ -321,16 +327,19 @@ static int conf_read_set(const struct reading *r, struct fl_err *err)
     struct fl_err inner = {0};
     int rv = conf_read_method(r, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     r->conf->kind = FL__DATA_SET;
-    if (rv == FL_OK) {
-        rv = conf_read_options(r, err);
+    rv = conf_read_options(r, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = conf_read_seed(r, &split->partition.seed, err);
+    rv = conf_read_seed(r, &split->partition.seed, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = conf_require_clients(r, &split->partition.n_clients, err);
-    }
+    rv = conf_require_clients(r, &split->partition.n_clients, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -386,10 +395,12 @@ int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_no
     conf->map = map;
     fl_split_conf_init(&conf->split);
     rv = fl_conf_apply(doc, map, "data", others.list, options, err);
-    if (rv == FL_OK) {
-        r.v = fl_options_values(options);
-        rv = conf_read_all(&r, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    r.v = fl_options_values(options);
+    rv = conf_read_all(&r, err);
+done:
     fl_options_free(options);
     if (rv != FL_OK) {
         free(conf);

@@ -107,18 +107,21 @@ static int folder_make_set(const struct folder *f, const struct fl_dataset *like
         return fl_err_set(err, FL_ELIMIT, "'%s' has more samples than can be addressed", f->path);
     }
     rv = fl_dataset_create(like->type, (size_t)total, like->dims, like->n_dims, &all, err);
-    if (rv == FL_OK) {
-        rv = fl_dataset_copy_norm(all, like, err);
-    }
     if (rv != FL_OK) {
-        fl_dataset_free(all);
-        return rv;
+        goto fail;
+    }
+    rv = fl_dataset_copy_norm(all, like, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     all->scale = like->scale;
     all->format = like->format;
     all->source = fl_str_dup(f->path); /* Only for messages: on an error the name stays unknown. */
     *ret = all;
     return FL_OK;
+fail:
+    fl_dataset_free(all);
+    return rv;
 }
 
 /* Copies the part of a client behind the first `at` samples. */
@@ -148,12 +151,14 @@ static int folder_copy_part(const struct folder *f, size_t k, const char *part, 
                         "'%s': type, shape or standardisation are not those of client '%s'",
                         ds->source, f->entries[0].name);
     }
-    if (rv == FL_OK) {
-        bytes = ds->dim * fl_dataset_value_size(ds);
-        (void)memcpy((char *)(*all)->x + at * bytes, ds->x, ds->n * bytes);
-        (void)memcpy((*all)->y + at, ds->y, ds->n * sizeof(*ds->y));
-        (*all)->classes = ds->classes > (*all)->classes ? ds->classes : (*all)->classes;
+    if (rv != FL_OK) {
+        goto done;
     }
+    bytes = ds->dim * fl_dataset_value_size(ds);
+    (void)memcpy((char *)(*all)->x + at * bytes, ds->x, ds->n * bytes);
+    (void)memcpy((*all)->y + at, ds->y, ds->n * sizeof(*ds->y));
+    (*all)->classes = ds->classes > (*all)->classes ? ds->classes : (*all)->classes;
+done:
     fl_dataset_free(ds);
     return rv;
 }
@@ -165,7 +170,10 @@ static int folder_copy_clients(const struct folder *f, struct fl_sim_data *data,
     size_t k;
     int rv = fl__data_take_clients(data, f->n, FL_NAME_MAX, err);
 
-    for (k = 0; rv == FL_OK && k < f->n; k++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (k = 0; k < f->n; k++) {
         const struct entry *e = &f->entries[k];
 
         FL_REQUIRE(fl_str_copy(data->names + k * data->name_size, data->name_size, e->name) ==
@@ -173,14 +181,17 @@ static int folder_copy_clients(const struct folder *f, struct fl_sim_data *data,
         data->part.start[k] = used;
         data->n_test[k] = (uint32_t)e->test;
         rv = folder_copy_part(f, k, "train", e->train, used, all, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
         used += (size_t)e->train;
-        if (rv == FL_OK && e->test > 0) {
+        if (e->test > 0) {
             rv = folder_copy_part(f, k, "test", e->test, used, all, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
             used += (size_t)e->test;
         }
-    }
-    if (rv != FL_OK) {
-        return rv;
     }
     data->part.start[f->n] = used;
     data->part.items = malloc((used + 1) * sizeof(*data->part.items));
@@ -204,14 +215,16 @@ static int folder_copy_server(const struct folder *f, struct fl_sim_data *data, 
         return FL_OK;
     }
     rv = fl_dataset_open(path, "test", &set->test, err);
-    if (rv == FL_OK && !fl_dataset_alike(set->test, set->train)) {
-        rv = fl_err_set(err, FL_ESHAPE, "'%s': type or shape are not those of the clients' samples",
-                        set->test->source);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        data->server = set->test;
+    if (!fl_dataset_alike(set->test, set->train)) {
+        return fl_err_set(err, FL_ESHAPE,
+                          "'%s': type or shape are not those of the clients' samples",
+                          set->test->source);
     }
-    return rv;
+    data->server = set->test;
+    return FL_OK;
 }
 
 int fl__data_open_folder(const char *path, struct fl_sim_data *data, struct fl_err *err)
@@ -219,12 +232,15 @@ int fl__data_open_folder(const char *path, struct fl_sim_data *data, struct fl_e
     struct folder f = {.path = path};
     int rv = folder_load_manifest(&f, err);
 
-    if (rv == FL_OK) {
-        rv = folder_copy_clients(&f, data, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = folder_copy_server(&f, data, err);
+    rv = folder_copy_clients(&f, data, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = folder_copy_server(&f, data, err);
+done:
     free(f.entries);
     json_decref(f.manifest);
     return rv;
