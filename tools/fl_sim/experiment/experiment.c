@@ -17,18 +17,6 @@
 
 /* --- top level of the file --- */
 
-static int experiment_apply_set(struct fl_experiment *e, const char *const *set, size_t n,
-                                struct fl_err *err)
-{
-    size_t i;
-    int rv = FL_OK;
-
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = fl_conf_assign(e->doc, "--set", set[i], err);
-    }
-    return rv;
-}
-
 static int experiment_check_root(const struct fl_experiment *e, struct fl_err *err)
 {
     static const char *const known[] = {"name", "server", "client", "data", "world",
@@ -38,20 +26,23 @@ static int experiment_check_root(const struct fl_experiment *e, struct fl_err *e
     size_t i;
     int rv = fl_conf_only(root, known, err);
 
-    for (i = 0; rv == FL_OK && i < sizeof(required) / sizeof(required[0]); i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
         const struct fl_conf_node *node = fl_conf_get(root, required[i]);
 
         if (node == NULL || (fl_conf_text(node) != NULL && fl_conf_text(node)[0] == '\0')) {
-            rv = fl_conf_error(node != NULL ? node : root, err,
-                               "the required key '%s' is missing (%s)", required[i],
-                               i == 0 ? "the keys of fl-serverd's file" : "the clients' data");
+            return fl_conf_error(node != NULL ? node : root, err,
+                                 "the required key '%s' is missing (%s)", required[i],
+                                 i == 0 ? "the keys of fl-serverd's file" : "the clients' data");
         }
     }
-    if (rv == FL_OK && fl_conf_kind(fl_conf_get(root, "server")) != FL_CONF_MAP) {
-        rv = fl_conf_error(fl_conf_get(root, "server"), err,
-                           "expected a section of 'key: value' lines");
+    if (fl_conf_kind(fl_conf_get(root, "server")) != FL_CONF_MAP) {
+        return fl_conf_error(fl_conf_get(root, "server"), err,
+                             "expected a section of 'key: value' lines");
     }
-    return rv;
+    return FL_OK;
 }
 
 /* The file's name without folder and extension, in characters that a name may have. */
@@ -95,16 +86,20 @@ static int experiment_take_name(struct fl_experiment *e, const char *path, struc
 }
 
 /* Removes server.seed from the base: seeds belong to the trials. */
-static int experiment_make_base(struct fl_experiment *e)
+static int experiment_make_base(struct fl_experiment *e, struct fl_err *err)
 {
     static const char *const own[] = {"name", "trials", "sweep", "server.seed"};
     size_t i;
     int rv = fl_conf_copy(e->doc, &e->base);
 
-    for (i = 0; rv == FL_OK && i < sizeof(own) / sizeof(own[0]); i++) {
+    (void)err;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
         fl_conf_drop(e->base, own[i]);
     }
-    return rv;
+    return FL_OK;
 }
 
 /* --- canonical texts --- */
@@ -112,6 +107,7 @@ static int experiment_make_base(struct fl_experiment *e)
 static int experiment_put_seeds(const struct fl_experiment *e, struct fl_conf_doc *doc)
 {
     struct fl_buf text;
+    struct fl_writer w = {.out = &text};
     size_t i = 1;
     int rv;
 
@@ -120,17 +116,21 @@ static int experiment_put_seeds(const struct fl_experiment *e, struct fl_conf_do
     }
     fl_buf_init(&text, TEXT_MAX);
     if (i == e->n_seeds) {
-        rv =
-            fl_buf_printf(&text, "trials={count: %zu, seed: %" PRIu64 "}", e->n_seeds, e->seeds[0]);
+        fl_writer_printf(&w, "trials={count: %zu, seed: %" PRIu64 "}", e->n_seeds, e->seeds[0]);
     } else {
-        rv = fl_buf_printf(&text, "trials={seeds: [%" PRIu64, e->seeds[0]);
-        for (i = 1; rv == FL_OK && i < e->n_seeds; i++) {
-            rv = fl_buf_printf(&text, ", %" PRIu64, e->seeds[i]);
+        fl_writer_printf(&w, "trials={seeds: [%" PRIu64, e->seeds[0]);
+        for (i = 1; i < e->n_seeds; i++) {
+            fl_writer_printf(&w, ", %" PRIu64, e->seeds[i]);
         }
-        rv = rv == FL_OK ? fl_buf_printf(&text, "]}") : rv;
+        fl_writer_printf(&w, "]}");
     }
-    rv = rv == FL_OK ? fl_buf_add(&text, "", 1) : rv;
-    rv = rv == FL_OK ? fl_conf_assign(doc, "trials", (const char *)text.data, NULL) : rv;
+    fl_writer_add(&w, "", 1);
+    rv = w.code;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_conf_assign(doc, "trials", (const char *)text.data, NULL);
+done:
     fl_buf_done(&text);
     return rv;
 }
@@ -146,17 +146,30 @@ static int experiment_canonical(const struct fl_experiment *e, const struct fl_c
     size_t i;
     int rv = fl_conf_parse("", "{}", 2, &doc, NULL);
 
-    if (rv == FL_OK && named) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (named) {
         (void)snprintf(name, sizeof(name), "name=\"%s\"", e->name);
         rv = fl_conf_assign(doc, "", name, NULL);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    for (i = 0; rv == FL_OK && i < sizeof(keys) / sizeof(keys[0]); i++) {
+    for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         const struct fl_conf_node *node = fl_conf_get(fl_conf_root(from), keys[i]);
 
         rv = node != NULL ? fl_conf_put(doc, keys[i], node, NULL) : FL_OK;
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    rv = rv == FL_OK ? experiment_put_seeds(e, doc) : rv;
-    rv = rv == FL_OK ? fl_conf_write(fl_conf_root(doc), out) : rv;
+    rv = experiment_put_seeds(e, doc);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_conf_write(fl_conf_root(doc), out);
+done:
     fl_conf_free(doc);
     return rv;
 }
@@ -168,7 +181,11 @@ int fl_experiment_text(const struct fl_experiment *e, size_t point, struct fl_bu
 
     FL_REQUIRE(point < e->n_points);
     rv = fl__point_doc(e, point, &doc, NULL);
-    rv = rv == FL_OK ? experiment_canonical(e, doc, /* named= */ true, out) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = experiment_canonical(e, doc, /* named= */ true, out);
+done:
     fl_conf_free(doc);
     return rv;
 }
@@ -181,9 +198,11 @@ static int experiment_digest(const struct fl_experiment *e, const struct fl_conf
 
     fl_buf_init(&text, TEXT_MAX);
     rv = experiment_canonical(e, doc, /* named= */ false, &text);
-    if (rv == FL_OK) {
-        *ret = fl_checksum(text.data, text.len);
+    if (rv != FL_OK) {
+        goto done;
     }
+    *ret = fl_checksum(text.data, text.len);
+done:
     fl_buf_done(&text);
     return rv;
 }
@@ -239,72 +258,117 @@ static int experiment_check_duplicates(const struct fl_experiment *e, struct sum
     return FL_OK;
 }
 
-static int experiment_check_points(const struct fl_experiment *e, struct fl_err *err)
+static int experiment_check_point(const struct fl_experiment *e, size_t i, struct sum *ret,
+                                  struct fl_err *err)
+{
+    struct fl_experiment_point *point = NULL;
+    struct fl_conf_doc *doc = NULL;
+    int rv = fl_experiment_open(e, i, 0, &point, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_experiment_close(point);
+    rv = fl__point_doc(e, i, &doc, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    ret->point = i;
+    rv = experiment_digest(e, doc, &ret->value);
+    fl_conf_free(doc);
+    return rv;
+}
+
+static int experiment_check_points(struct fl_experiment *e, struct fl_err *err)
 {
     struct sum *sums = calloc(e->n_points, sizeof(*sums));
     size_t i;
-    int rv = sums != NULL ? FL_OK : FL_ENOMEM;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < e->n_points; i++) {
-        struct fl_experiment_point *point = NULL;
-        struct fl_conf_doc *doc = NULL;
-
-        rv = fl_experiment_open(e, i, 0, &point, err);
-        fl_experiment_close(point);
-        rv = rv == FL_OK ? fl__point_doc(e, i, &doc, err) : rv;
-        sums[i].point = i;
-        rv = rv == FL_OK ? experiment_digest(e, doc, &sums[i].value) : rv;
-        fl_conf_free(doc);
+    if (sums == NULL) {
+        return FL_ENOMEM;
     }
-    rv = rv == FL_OK ? experiment_check_duplicates(e, sums, err) : rv;
+    for (i = 0; i < e->n_points; i++) {
+        rv = experiment_check_point(e, i, &sums[i], err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
+    rv = experiment_check_duplicates(e, sums, err);
+done:
     free(sums);
     return rv;
 }
 
-static int experiment_read_all(struct fl_experiment *e, const char *path, const char *const *set,
-                               size_t n_set, struct fl_err *err)
+/* Takes `doc`, also on an error. */
+static int experiment_read(struct fl_conf_doc *doc, const char *path, const char *const *set,
+                           size_t n_set, struct fl_experiment **ret, struct fl_err *err)
 {
-    int rv = experiment_apply_set(e, set, n_set, err);
+    static int (*const steps[])(struct fl_experiment *, struct fl_err *) = {
+        fl__trials_read,  experiment_make_base,    fl__sweep_read,
+        fl__label_points, experiment_check_points, fl__label_check};
+    struct fl_experiment *e = calloc(1, sizeof(*e));
+    size_t i;
+    int rv;
 
-    rv = rv == FL_OK ? experiment_check_root(e, err) : rv;
-    rv = rv == FL_OK ? experiment_take_name(e, path, err) : rv;
-    rv = rv == FL_OK ? fl__trials_read(e, err) : rv;
-    rv = rv == FL_OK ? experiment_make_base(e) : rv;
-    rv = rv == FL_OK ? fl__sweep_read(e, err) : rv;
-    rv = rv == FL_OK ? fl__label_points(e, err) : rv;
-    rv = rv == FL_OK ? experiment_check_points(e, err) : rv;
-    rv = rv == FL_OK ? fl__label_check(e, err) : rv;
-    return rv == FL_OK ? experiment_digest(e, e->doc, &e->fingerprint) : rv;
+    if (e == NULL) {
+        fl_conf_free(doc);
+        return FL_ENOMEM;
+    }
+    e->doc = doc;
+    for (i = 0; i < n_set; i++) {
+        rv = fl_conf_assign(doc, "--set", set[i], err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    rv = experiment_check_root(e, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = experiment_take_name(e, path, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        rv = steps[i](e, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    rv = experiment_digest(e, e->doc, &e->fingerprint);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    *ret = e;
+    return FL_OK;
+fail:
+    fl_experiment_free(e);
+    return rv;
 }
 
 int fl_experiment_parse(const char *path, const void *text, size_t len, const char *const *set,
                         size_t n_set, struct fl_experiment **ret, struct fl_err *err)
 {
-    struct fl_experiment *e = calloc(1, sizeof(*e));
-    int rv = e != NULL ? fl_conf_parse(path, text, len, &e->doc, err) : FL_ENOMEM;
+    struct fl_conf_doc *doc = NULL;
+    int rv = fl_conf_parse(path, text, len, &doc, err);
 
-    rv = rv == FL_OK ? experiment_read_all(e, path, set, n_set, err) : rv;
     if (rv != FL_OK) {
-        fl_experiment_free(e);
         return rv;
     }
-    *ret = e;
-    return FL_OK;
+    return experiment_read(doc, path, set, n_set, ret, err);
 }
 
 int fl_experiment_load(const char *path, const char *const *set, size_t n_set,
                        struct fl_experiment **ret, struct fl_err *err)
 {
-    struct fl_experiment *e = calloc(1, sizeof(*e));
-    int rv = e != NULL ? fl_conf_load(path, &e->doc, err) : FL_ENOMEM;
+    struct fl_conf_doc *doc = NULL;
+    int rv = fl_conf_load(path, &doc, err);
 
-    rv = rv == FL_OK ? experiment_read_all(e, path, set, n_set, err) : rv;
     if (rv != FL_OK) {
-        fl_experiment_free(e);
         return rv;
     }
-    *ret = e;
-    return FL_OK;
+    return experiment_read(doc, path, set, n_set, ret, err);
 }
 
 void fl_experiment_free(struct fl_experiment *e)

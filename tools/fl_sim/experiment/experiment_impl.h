@@ -3,6 +3,7 @@
 
 /* Shared by the files of this folder only. */
 
+#include "libfl/base/writer.h"
 #include "libfl/conf/edit.h"
 #include "tools/fl_sim/experiment/experiment.h"
 
@@ -52,7 +53,7 @@ void fl__sweep_free(struct fl_experiment *e);
 /* Labels and slugs of the points. */
 FL_MUST_CHECK int fl__label_points(struct fl_experiment *e, struct fl_err *err);
 /* Fails when two different points have the same label. */
-FL_MUST_CHECK int fl__label_check(const struct fl_experiment *e, struct fl_err *err);
+FL_MUST_CHECK int fl__label_check(struct fl_experiment *e, struct fl_err *err);
 
 /* --- point.c --- */
 

@@ -25,9 +25,11 @@ static const char *const sweep =
 
 int fl_experiment_reference(struct fl_buf *out)
 {
-    int rv = fl_buf_printf(out, "%s", sections);
+    struct fl_writer w = {.out = out};
 
-    rv = rv == FL_OK ? fl_conf_reference(fl__stop_specs, "stop", out) : rv;
-    rv = rv == FL_OK ? fl_conf_reference(fl__trials_specs, "trials", out) : rv;
-    return rv == FL_OK ? fl_buf_printf(out, "%s", sweep) : rv;
+    fl_writer_printf(&w, "%s", sections);
+    fl_writer_note(&w, fl_conf_reference(fl__stop_specs, "stop", out));
+    fl_writer_note(&w, fl_conf_reference(fl__trials_specs, "trials", out));
+    fl_writer_printf(&w, "%s", sweep);
+    return w.code;
 }

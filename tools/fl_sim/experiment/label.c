@@ -161,7 +161,7 @@ static int label_compare(const void *a, const void *b)
 }
 
 /* Two rows of a table with one label would be indistinguishable. */
-int fl__label_check(const struct fl_experiment *e, struct fl_err *err)
+int fl__label_check(struct fl_experiment *e, struct fl_err *err)
 {
     struct fl__point **sorted = e->n_points > 0 ? calloc(e->n_points, sizeof(*sorted)) : NULL;
     size_t i;
@@ -174,7 +174,7 @@ int fl__label_check(const struct fl_experiment *e, struct fl_err *err)
         sorted[i] = &e->points[i];
     }
     qsort(sorted, e->n_points, sizeof(struct fl__point *), label_compare);
-    for (i = 1; rv == FL_OK && i < e->n_points; i++) {
+    for (i = 1; i < e->n_points; i++) {
         if (strcmp(sorted[i]->label, sorted[i - 1]->label) == 0) {
             rv = fl_conf_error(sorted[i]->node, err,
                                "points %zu and %zu have the same name '%.100s': give them "
@@ -182,8 +182,10 @@ int fl__label_check(const struct fl_experiment *e, struct fl_err *err)
                                "points",
                                (size_t)(sorted[i - 1] - e->points) + 1,
                                (size_t)(sorted[i] - e->points) + 1, sorted[i]->label);
+            goto done;
         }
     }
+done:
     free(sorted);
     return rv;
 }
@@ -194,11 +196,14 @@ int fl__label_points(struct fl_experiment *e, struct fl_err *err)
     size_t i;
     int rv = label_collect_keys(e, &names, err);
 
-    for (i = 0; rv == FL_OK && i < e->n_points; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < e->n_points; i++) {
         if (e->points[i].label[0] == '\0') {
             label_make(&e->points[i], &names);
         }
         label_make_slug(e, i);
     }
-    return rv;
+    return FL_OK;
 }

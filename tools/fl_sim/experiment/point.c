@@ -34,30 +34,39 @@ int fl__point_doc(const struct fl_experiment *e, size_t point, struct fl_conf_do
     size_t k;
     int rv = fl_conf_copy(e->base, &doc);
 
-    for (k = 0; rv == FL_OK && k < p->n; k++) {
-        rv = fl_conf_put(doc, p->settings[k].path, p->settings[k].value, err);
-    }
     if (rv != FL_OK) {
-        fl_conf_free(doc);
-        return rv;
+        goto fail;
+    }
+    for (k = 0; k < p->n; k++) {
+        rv = fl_conf_put(doc, p->settings[k].path, p->settings[k].value, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = doc;
     return FL_OK;
+fail:
+    fl_conf_free(doc);
+    return rv;
 }
 
 static int point_read_stop(struct fl_experiment_point *p, struct fl_err *err)
 {
     const struct fl_conf_node *node = fl_conf_get(fl_conf_root(p->doc), "stop");
     struct fl_options *options = NULL;
+    const struct stop *s;
     int rv = fl_options_create(fl__stop_specs, &options);
 
-    rv = rv == FL_OK ? fl_conf_apply(p->doc, node, "stop", NULL, options, err) : rv;
-    if (rv == FL_OK) {
-        const struct stop *s = fl_options_values(options);
-
-        p->stop =
-            (struct fl_experiment_stop){s->rounds, s->accuracy, s->uplink, s->bytes, s->time_ms};
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_conf_apply(p->doc, node, "stop", NULL, options, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    s = fl_options_values(options);
+    p->stop = (struct fl_experiment_stop){s->rounds, s->accuracy, s->uplink, s->bytes, s->time_ms};
+done:
     fl_options_free(options);
     return rv;
 }
@@ -68,29 +77,35 @@ static int point_read_server(struct fl_experiment_point *p, struct fl_err *err)
     const struct fl_conf_node *root = fl_conf_root(p->doc);
     const struct fl_conf_node *rounds = fl_conf_get(fl_conf_get(root, "stop"), "rounds");
     bool has_rounds = p->stop.rounds > 0;
-    int rv = FL_OK;
+    int rv;
 
     if (has_rounds && fl_conf_get(fl_conf_get(root, "server"), "rounds") == NULL) {
         rv = fl_conf_put(p->doc, "server.rounds", rounds, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    rv = rv == FL_OK ? fl_server_conf_read(p->doc, fl_conf_get(root, "server"), &p->server, err)
-                     : rv;
-    if (rv == FL_OK && has_rounds &&
-        (p->server->main->rounds == 0 || p->server->main->rounds > p->stop.rounds))
-    {
+    rv = fl_server_conf_read(p->doc, fl_conf_get(root, "server"), &p->server, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (has_rounds && (p->server->main->rounds == 0 || p->server->main->rounds > p->stop.rounds)) {
         fl_server_conf_free(p->server);
         p->server = NULL;
         rv = fl_conf_put(p->doc, "server.rounds", rounds, err);
-        rv = rv == FL_OK ? fl_server_conf_read(p->doc, fl_conf_get(root, "server"), &p->server, err)
-                         : rv;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_server_conf_read(p->doc, fl_conf_get(root, "server"), &p->server, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK) {
-        p->stop.rounds = p->server->main->rounds;
-    }
-    return rv;
+    p->stop.rounds = p->server->main->rounds;
+    return FL_OK;
 }
 
-static int point_check_stop(const struct fl_experiment_point *p, struct fl_err *err)
+static int point_check_stop(struct fl_experiment_point *p, struct fl_err *err)
 {
     const struct fl_conf_node *root = fl_conf_root(p->doc);
     const struct fl_conf_node *stop = fl_conf_get(root, "stop");
@@ -109,7 +124,7 @@ static int point_check_stop(const struct fl_experiment_point *p, struct fl_err *
     return FL_OK;
 }
 
-static int point_check_evaluation(const struct fl_experiment_point *p, struct fl_err *err)
+static int point_check_evaluation(struct fl_experiment_point *p, struct fl_err *err)
 {
     const struct fl_opt_texts *command = &p->server->evaluation->command;
 
@@ -160,29 +175,37 @@ static int point_wrap_error(const struct fl_experiment *e, size_t point, int rv,
 int fl_experiment_open(const struct fl_experiment *e, size_t point, size_t trial,
                        struct fl_experiment_point **ret, struct fl_err *err)
 {
+    static int (*const steps[])(struct fl_experiment_point *, struct fl_err *) = {
+        point_read_stop, point_read_server, point_check_stop, point_check_evaluation,
+        point_read_client};
     struct fl_experiment_point *p = calloc(1, sizeof(*p));
     char seed[64];
-    int rv = FL_ENOMEM;
+    size_t i;
+    int rv;
 
     FL_REQUIRE(point < e->n_points && trial < e->n_seeds);
-    if (p != NULL) {
-        (void)snprintf(seed, sizeof(seed), "server.seed=%" PRIu64, e->seeds[trial]);
-        rv = fl__point_doc(e, point, &p->doc, err);
-    }
-    rv = rv == FL_OK ? fl_conf_assign(p->doc, "trials", seed, err) : rv;
-    rv = rv == FL_OK ? point_read_stop(p, err) : rv;
-    rv = rv == FL_OK ? point_read_server(p, err) : rv;
-    rv = rv == FL_OK ? point_check_stop(p, err) : rv;
-    rv = rv == FL_OK ? point_check_evaluation(p, err) : rv;
-    rv = rv == FL_OK ? point_read_client(p, err) : rv;
+    rv = p != NULL ? fl__point_doc(e, point, &p->doc, err) : FL_ENOMEM;
     if (rv != FL_OK) {
-        fl_experiment_close(p);
-        return point_wrap_error(e, point, rv, err);
+        goto fail;
+    }
+    (void)snprintf(seed, sizeof(seed), "server.seed=%" PRIu64, e->seeds[trial]);
+    rv = fl_conf_assign(p->doc, "trials", seed, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        rv = steps[i](p, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     p->data = fl_conf_get(fl_conf_root(p->doc), "data");
     p->world = fl_conf_get(fl_conf_root(p->doc), "world");
     *ret = p;
     return FL_OK;
+fail:
+    fl_experiment_close(p);
+    return point_wrap_error(e, point, rv, err);
 }
 
 static int point_add_checkpoints(const struct fl_experiment_point *p, struct fl_buf *out)
@@ -199,10 +222,14 @@ static int point_add_checkpoints(const struct fl_experiment_point *p, struct fl_
 int fl_experiment_without_effect(const struct fl_experiment_point *p, bool keep_state,
                                  struct fl_buf *out)
 {
-    int rv = fl_server_conf_daemons(p->server, out);
+    struct fl_writer w = {.out = out};
 
-    rv = rv == FL_OK && !keep_state ? point_add_checkpoints(p, out) : rv;
-    return rv == FL_OK ? fl_client_conf_daemons(p->client, out) : rv;
+    fl_writer_note(&w, fl_server_conf_daemons(p->server, out));
+    if (!keep_state) {
+        fl_writer_note(&w, point_add_checkpoints(p, out));
+    }
+    fl_writer_note(&w, fl_client_conf_daemons(p->client, out));
+    return w.code;
 }
 
 void fl_experiment_close(struct fl_experiment_point *p)

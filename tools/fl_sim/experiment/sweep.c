@@ -119,13 +119,16 @@ static int sweep_set_value(struct fl__point *p, const char *path, bool lent,
     size_t i;
     int rv = sweep_check_key(path, node, err);
 
-    if (rv == FL_OK && !sweep_is_merged(path, value)) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (!sweep_is_merged(path, value)) {
         if (strcmp(path, "server") == 0 || strcmp(path, "client") == 0) {
             return fl_conf_error(value, err, "expected a section of 'key: value' lines");
         }
         return sweep_add_setting(p, path, lent, value);
     }
-    for (i = 0; rv == FL_OK && i < fl_conf_size(value); i++) {
+    for (i = 0; i < fl_conf_size(value); i++) {
         int n = snprintf(inner, sizeof(inner), "%s.%s", path, fl_conf_key(value, i));
 
         if (n < 0 || (size_t)n >= sizeof(inner)) {
@@ -133,8 +136,11 @@ static int sweep_set_value(struct fl__point *p, const char *path, bool lent,
         }
         rv = sweep_set_value(p, inner, /* lent= */ false, fl_conf_at(value, i),
                              fl_conf_at(value, i), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* --- a grid --- */
@@ -174,17 +180,20 @@ static int sweep_grid_point(struct fl__point *p, const struct fl_conf_node *swee
                             size_t n, struct fl_err *err)
 {
     size_t k;
-    int rv = FL_OK;
+    int rv;
 
     p->node = sweep;
-    for (k = 0; rv == FL_OK && k < fl_conf_size(sweep); k++) {
+    for (k = 0; k < fl_conf_size(sweep); k++) {
         const struct fl_conf_node *list = fl_conf_at(sweep, k);
 
         n /= fl_conf_size(list);
         rv = sweep_set_value(p, fl_conf_key(sweep, k), /* lent= */ true, list,
                              fl_conf_at(list, i / n % fl_conf_size(list)), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* --- a list of points --- */
@@ -207,7 +216,7 @@ static int sweep_list_point(struct fl__point *p, const struct fl_conf_node *node
                             struct fl_err *err)
 {
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     p->node = node;
     if (fl_conf_kind(node) != FL_CONF_MAP) {
@@ -215,15 +224,18 @@ static int sweep_list_point(struct fl__point *p, const struct fl_conf_node *node
                              "expected a point such as {label: fast, "
                              "server.training.learning_rate: 0.1}");
     }
-    for (i = 0; rv == FL_OK && i < fl_conf_size(node); i++) {
+    for (i = 0; i < fl_conf_size(node); i++) {
         const struct fl_conf_node *value = fl_conf_at(node, i);
         const char *key = fl_conf_key(node, i);
 
         rv = strcmp(key, "label") == 0
                  ? sweep_take_label(p, value, err)
                  : sweep_set_value(p, key, /* lent= */ true, value, value, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int sweep_count_list(const struct fl_experiment *e, const struct fl_conf_node *sweep,
@@ -248,22 +260,28 @@ int fl__sweep_read(struct fl_experiment *e, struct fl_err *err)
     bool list = sweep != NULL && fl_conf_kind(sweep) == FL_CONF_SEQ;
     size_t n = 1;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     if (sweep != NULL && fl_conf_text(sweep) != NULL && fl_conf_text(sweep)[0] != '\0') {
         return fl_conf_error(sweep, err, "expected keys with lists of values, or a list of points");
     }
     if (sweep != NULL) {
         rv = list ? sweep_count_list(e, sweep, &n, err) : sweep_count_grid(e, sweep, &n, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    e->points = rv == FL_OK ? calloc(n, sizeof(*e->points)) : NULL;
+    e->points = calloc(n, sizeof(*e->points));
     if (e->points == NULL) {
-        return rv == FL_OK ? FL_ENOMEM : rv;
+        return FL_ENOMEM;
     }
     e->n_points = n;
-    for (i = 0; rv == FL_OK && sweep != NULL && i < n; i++) {
+    for (i = 0; sweep != NULL && i < n; i++) {
         rv = list ? sweep_list_point(&e->points[i], fl_conf_at(sweep, i), err)
                   : sweep_grid_point(&e->points[i], sweep, i, n, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }

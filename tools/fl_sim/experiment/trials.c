@@ -57,12 +57,14 @@ static int trials_check_duplicates(const struct fl_opt_ints *seeds, const struct
         sorted[i] = (struct seed){seeds->list[i], i};
     }
     qsort(sorted, seeds->n, sizeof(*sorted), trials_by_value);
-    for (i = 1; rv == FL_OK && i < seeds->n; i++) {
+    for (i = 1; i < seeds->n; i++) {
         if (sorted[i].value == sorted[i - 1].value) {
             rv = fl_conf_error(fl_conf_at(node, sorted[i].at), err, "duplicate seed %lld",
                                (long long)sorted[i].value);
+            goto done;
         }
     }
+done:
     free(sorted);
     return rv;
 }
@@ -83,9 +85,12 @@ static int trials_take_list(struct fl_experiment *e, const struct trials *t,
     }
     /* A single value in place of a list is a list of one. */
     rv = t->seeds.n > 1 ? trials_check_duplicates(&t->seeds, seeds, err) : FL_OK;
-    e->seeds = rv == FL_OK ? calloc(t->seeds.n, sizeof(*e->seeds)) : NULL;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    e->seeds = calloc(t->seeds.n, sizeof(*e->seeds));
     if (e->seeds == NULL) {
-        return rv == FL_OK ? FL_ENOMEM : rv;
+        return FL_ENOMEM;
     }
     for (i = 0; i < t->seeds.n; i++) {
         e->seeds[i] = (uint64_t)t->seeds.list[i];
@@ -148,22 +153,27 @@ int fl__trials_read(struct fl_experiment *e, struct fl_err *err)
     struct fl_options *options = NULL;
     int rv = trials_expand_count(e->doc, err);
 
-    rv = rv == FL_OK ? fl_options_create(fl__trials_specs, &options) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_options_create(fl__trials_specs, &options);
     if (rv != FL_OK) {
         return rv;
     }
     node = fl_conf_get(fl_conf_root(e->doc), "trials");
     t = fl_options_values(options);
     rv = fl_conf_apply(e->doc, node, "trials", NULL, options, err);
-    if (rv == FL_OK && given != NULL && (t->seed_given || t->seeds_given)) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (given != NULL && (t->seed_given || t->seeds_given)) {
         rv = fl_conf_error(given, err,
                            "the seeds are given by trials (line %zu); remove one of them",
                            fl_conf_line(node));
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = t->seeds_given ? trials_take_list(e, t, node, err)
-                            : trials_take_count(e, t, given, err);
-    }
+    rv = t->seeds_given ? trials_take_list(e, t, node, err) : trials_take_count(e, t, given, err);
+done:
     fl_options_free(options);
     return rv;
 }
