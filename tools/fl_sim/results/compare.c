@@ -166,26 +166,26 @@ int fl_compare(const struct fl_read_point *a, const struct fl_read_point *b, con
 
     if (pairs == NULL || values == NULL) {
         rv = fl_err_set(err, FL_ENOMEM, "out of memory for the comparison");
-    } else {
-        c.n_seeds = compare_match_pairs(a, b, quality, pairs, &c);
-        if (c.n_seeds == 0) {
-            rv = fl_err_set(err, FL_ENOENT,
-                            "'%s' and '%s' have no seed that is finished in both: "
-                            "nothing to compare",
-                            a->label, b->label);
+        goto done;
+    }
+    c.n_seeds = compare_match_pairs(a, b, quality, pairs, &c);
+    if (c.n_seeds == 0) {
+        rv = fl_err_set(err, FL_ENOENT,
+                        "'%s' and '%s' have no seed that is finished in both: "
+                        "nothing to compare",
+                        a->label, b->label);
+        goto done;
+    }
+    compare_add_quality(&c, pairs, c.n_seeds, "best", quality, compare_best, values);
+    compare_add_quality(&c, pairs, c.n_seeds, "last", quality, compare_last, values);
+    for (i = FL_N_TARGETS; i-- > 0 && targets < N_TARGETS;) {
+        if (compare_all_reached(pairs, c.n_seeds, i)) {
+            compare_add_reached(&c, pairs, c.n_seeds, i, values);
+            targets++;
         }
     }
-    if (rv == FL_OK) {
-        compare_add_quality(&c, pairs, c.n_seeds, "best", quality, compare_best, values);
-        compare_add_quality(&c, pairs, c.n_seeds, "last", quality, compare_last, values);
-        for (i = FL_N_TARGETS; i-- > 0 && targets < N_TARGETS;) {
-            if (compare_all_reached(pairs, c.n_seeds, i)) {
-                compare_add_reached(&c, pairs, c.n_seeds, i, values);
-                targets++;
-            }
-        }
-        *ret = c;
-    }
+    *ret = c;
+done:
     free(pairs);
     free(values);
     return rv;
@@ -193,7 +193,7 @@ int fl_compare(const struct fl_read_point *a, const struct fl_read_point *b, con
 
 /* --- printed comparison --- */
 
-static int compare_add_row(struct fl_buf *out, const struct fl_compared *row)
+static void compare_add_row(struct fl_writer *w, const struct fl_compared *row)
 {
     const struct fl_paired *p = &row->paired;
     double per = row->scale.per;
@@ -204,68 +204,58 @@ static int compare_add_row(struct fl_buf *out, const struct fl_compared *row)
         (void)snprintf(interval, sizeof(interval), "%.4g .. %.4g", p->low / per, p->high / per);
         (void)snprintf(error, sizeof(error), "%.3g", p->error / per);
     }
-    return fl_buf_printf(out, "%-26s %-5s %10.4g %10.4g %10.4g %10s  %-22s %s\n", row->name,
-                         row->scale.unit, p->mean_a / per, p->mean_b / per, p->difference / per,
-                         error, interval,
-                         p->n < 2               ? "too few pairs"
-                         : fl_paired_differs(p) ? p->difference > 0.0 ? "B is more" : "B is less"
-                                                : "within noise");
+    fl_writer_printf(w, "%-26s %-5s %10.4g %10.4g %10.4g %10s  %-22s %s\n", row->name,
+                     row->scale.unit, p->mean_a / per, p->mean_b / per, p->difference / per, error,
+                     interval,
+                     p->n < 2               ? "too few pairs"
+                     : fl_paired_differs(p) ? p->difference > 0.0 ? "B is more" : "B is less"
+                                            : "within noise");
 }
 
 /* Names of the rows within noise: "A, B". */
-static int compare_add_noise(struct fl_buf *out, const struct fl_comparison *c)
+static void compare_add_noise(struct fl_writer *w, const struct fl_comparison *c)
 {
     size_t n = 0;
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < c->n_rows; i++) {
+    for (i = 0; i < c->n_rows; i++) {
         if (!fl_paired_differs(&c->rows[i].paired)) {
-            rv = fl_buf_printf(
-                out, "%s%s",
+            fl_writer_printf(
+                w, "%s%s",
                 n++ > 0 ? ", " : "Within noise, for 95 % intervals that hold 0: ", c->rows[i].name);
         }
     }
-    return rv != FL_OK ? rv
-           : n > 0
-               ? fl_buf_printf(out, ".\n")
-               : fl_buf_printf(out, "No difference is within noise: no 95 %% interval holds 0.\n");
-}
-
-static int compare_add_notes(struct fl_buf *out, const struct fl_comparison *c)
-{
-    int rv = FL_OK;
-
-    if (c->diverged_a + c->diverged_b > 0) {
-        rv = fl_buf_printf(out, "Diverged: %zu trials of A, %zu of B.\n", c->diverged_a,
-                           c->diverged_b);
-    }
-    if (rv == FL_OK && c->n_left_out > 0) {
-        rv = fl_buf_printf(out, "Left out: %zu trials whose seed is not finished in both.\n",
-                           c->n_left_out);
-    }
-    return rv;
+    fl_writer_printf(w, "%s.\n",
+                     n > 0 ? "" : "No difference is within noise: no 95 % interval holds 0");
 }
 
 int fl_comparison_text(struct fl_buf *out, const struct fl_comparison *comparison,
                        const char *label_a, const char *label_b)
 {
+    struct fl_writer w = {.out = out};
     size_t i;
-    int rv = fl_buf_printf(out, "A: %s\nB: %s\n%zu pair%s of the same seed\n\n", label_a, label_b,
-                           comparison->n_seeds, comparison->n_seeds == 1 ? "" : "s");
 
-    rv = rv == FL_OK ? fl_buf_printf(out, "%-26s %-5s %10s %10s %10s %10s  %-22s\n", "mean of", "",
-                                     "A", "B", "B - A", "std error", "95 % interval")
-                     : rv;
-    for (i = 0; rv == FL_OK && i < comparison->n_rows; i++) {
-        rv = compare_add_row(out, &comparison->rows[i]);
+    fl_writer_printf(&w, "A: %s\nB: %s\n%zu pair%s of the same seed\n\n", label_a, label_b,
+                     comparison->n_seeds, comparison->n_seeds == 1 ? "" : "s");
+    fl_writer_printf(&w, "%-26s %-5s %10s %10s %10s %10s  %-22s\n", "mean of", "", "A", "B",
+                     "B - A", "std error", "95 % interval");
+    for (i = 0; i < comparison->n_rows; i++) {
+        compare_add_row(&w, &comparison->rows[i]);
     }
-    rv = rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
-    if (rv == FL_OK && comparison->n_seeds < 2) {
-        rv = fl_buf_printf(out, "One pair gives no estimate of noise: run more trials "
-                                "(trials: of the experiment).\n");
-    } else if (rv == FL_OK) {
-        rv = compare_add_noise(out, comparison);
+    fl_writer_printf(&w, "\n");
+    if (comparison->n_seeds < 2) {
+        fl_writer_printf(&w, "One pair gives no estimate of noise: run more trials "
+                             "(trials: of the experiment).\n");
+    } else {
+        compare_add_noise(&w, comparison);
     }
-    return rv == FL_OK ? compare_add_notes(out, comparison) : rv;
+    if (comparison->diverged_a + comparison->diverged_b > 0) {
+        fl_writer_printf(&w, "Diverged: %zu trials of A, %zu of B.\n", comparison->diverged_a,
+                         comparison->diverged_b);
+    }
+    if (comparison->n_left_out > 0) {
+        fl_writer_printf(&w, "Left out: %zu trials whose seed is not finished in both.\n",
+                         comparison->n_left_out);
+    }
+    return w.code;
 }

@@ -171,18 +171,25 @@ static int curve_join(struct line *lines, size_t n, bool finished, enum fl_band 
     size_t k;
     int rv = values != NULL ? curve_make_grid(lines, n, finished, c) : FL_ENOMEM;
 
-    if (rv == FL_OK && c->n > 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (c->n > 0) {
         c->mean = calloc(c->n, sizeof(*c->mean));
         c->low = calloc(c->n, sizeof(*c->low));
         c->high = calloc(c->n, sizeof(*c->high));
         rv = c->mean != NULL && c->low != NULL && c->high != NULL ? FL_OK : FL_ENOMEM;
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    for (i = 0; rv == FL_OK && i < c->n; i++) {
+    for (i = 0; i < c->n; i++) {
         for (k = 0; k < n; k++) {
             values[k] = line_at(&lines[k], c->x[i]);
         }
         curve_band_at(c, i, values, n, band);
     }
+done:
     free(values);
     return rv;
 }
@@ -201,21 +208,28 @@ int fl_curve_make(const struct fl_read_point *point, enum fl_axis axis,
     for (i = 0; i < point->n_trials; i++) {
         finished = finished || point->trials[i].finished;
     }
-    for (i = 0; rv == FL_OK && i < point->n_trials; i++) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (i = 0; i < point->n_trials; i++) {
         if (finished && !point->trials[i].finished) {
             continue;
         }
         rv = line_make(&point->trials[i], axis, y, smooth, &lines[n]);
-        if (rv == FL_OK && lines[n].n > 0) {
+        if (rv != FL_OK) {
+            goto done;
+        }
+        if (lines[n].n > 0) {
             n++;
-        } else if (rv == FL_OK) {
+        } else {
             line_done(&lines[n]);
         }
     }
-    if (rv == FL_OK && n > 0) {
+    if (n > 0) {
         rv = curve_join(lines, n, finished, band, &c);
         c.n_trials = n;
     }
+done:
     for (i = 0; i < n; i++) {
         line_done(&lines[i]);
     }

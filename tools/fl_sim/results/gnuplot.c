@@ -126,10 +126,17 @@ static int gnuplot_draw_file(const struct fl_plot *plot, enum fl_picture picture
     }
     fl_buf_init(&text, SCRIPT_MAX);
     rv = fl_plot_script(&text, plot, picture, tmp);
-    rv = rv == FL_OK ? gnuplot_draw(&text, err)
-                     : fl_err_set(err, rv, "the script for '%s': %s", path, fl_strerror(rv));
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "the script for '%s': %s", path, fl_strerror(rv));
+        goto done;
+    }
+    rv = gnuplot_draw(&text, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_fs_publish(tmp, path, /* sync= */ false, err);
+done:
     fl_buf_done(&text);
-    rv = rv == FL_OK ? fl_fs_publish(tmp, path, /* sync= */ false, err) : rv;
     if (rv != FL_OK) {
         (void)unlink(tmp);
     }
@@ -140,5 +147,8 @@ int fl_plot_draw(const struct fl_plot *plot, const char *name, struct fl_err *er
 {
     int rv = gnuplot_draw_file(plot, FL_PICTURE_SVG, name, err);
 
-    return rv == FL_OK ? gnuplot_draw_file(plot, FL_PICTURE_PNG, name, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return gnuplot_draw_file(plot, FL_PICTURE_PNG, name, err);
 }

@@ -100,18 +100,6 @@ static int past_read_summary(const char *path, json_t **ret, struct fl_err *err)
     return *ret != NULL ? FL_OK : FL_ENOENT;
 }
 
-static int past_write_summary(const char *path, const json_t *summary, struct fl_err *err)
-{
-    struct fl_buf text;
-    int rv;
-
-    fl_buf_init(&text, SUMMARY_MAX);
-    rv = fl_json_add(&text, summary);
-    rv = rv == FL_OK ? fl_fs_replace(path, text.data, text.len, /* sync= */ true, NULL) : rv;
-    fl_buf_done(&text);
-    return rv == FL_OK ? FL_OK : fl_results_write_error(err, rv, path);
-}
-
 static bool past_summary_has(const json_t *summary, const char *key, const char *text)
 {
     const char *value = json_string_value(json_object_get(summary, key));
@@ -126,7 +114,10 @@ int fl_results_rename_trial(const char *dir, const struct fl_run_point *point, u
     json_t *summary = NULL;
     int rv = past_summary_path(dir, point->slug, seed, "summary.json", path, err);
 
-    rv = rv == FL_OK ? past_read_summary(path, &summary, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = past_read_summary(path, &summary, err);
     if (rv != FL_OK) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }
@@ -135,7 +126,7 @@ int fl_results_rename_trial(const char *dir, const struct fl_run_point *point, u
     {
         (void)json_object_set_new(summary, "point", json_string(point->slug));
         (void)json_object_set_new(summary, "label", json_string(point->label));
-        rv = past_write_summary(path, summary, err);
+        rv = fl_results_write_json(path, summary, SUMMARY_MAX, err);
     }
     json_decref(summary);
     return rv;
@@ -184,8 +175,14 @@ int fl_results_reopen_trial(const char *dir, const char *point, uint64_t seed,
     int rv = past_summary_path(dir, point, seed, "summary.json", path, err);
 
     *ret_reopened = *ret_kept = false;
-    rv = rv == FL_OK ? past_summary_path(dir, point, seed, "state/journal", state, err) : rv;
-    rv = rv == FL_OK ? past_read_summary(path, &summary, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = past_summary_path(dir, point, seed, "state/journal", state, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = past_read_summary(path, &summary, err);
     if (rv != FL_OK) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "libfl/base/writer.h"
 #include "tools/fl_sim/results/scale.h"
 
 /*
@@ -22,26 +23,24 @@ static const char *const colours[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7"
 #define KEY_LETTER 9
 
 /* In single quotes, only the quote itself is special to gnuplot. */
-static int plot_add_quoted(struct fl_buf *out, const char *text)
+static void plot_add_quoted(struct fl_writer *w, const char *text)
 {
-    int rv = fl_buf_printf(out, "'");
     const char *p;
 
-    for (p = text; rv == FL_OK && *p != '\0'; p++) {
+    fl_writer_printf(w, "'");
+    for (p = text; *p != '\0'; p++) {
         unsigned char c = (unsigned char)*p;
 
-        rv = *p == '\'' ? fl_buf_printf(out, "''")
-                        : fl_buf_printf(out, "%c", c < ' ' || c == 0x7f ? ' ' : *p);
+        fl_writer_printf(w, *p == '\'' ? "'%c" : "%c", c < ' ' || c == 0x7f ? ' ' : *p);
     }
-    return rv == FL_OK ? fl_buf_printf(out, "'") : rv;
+    fl_writer_printf(w, "'");
 }
 
-static int plot_add_set(struct fl_buf *out, const char *what, const char *text)
+static void plot_add_set(struct fl_writer *w, const char *what, const char *text)
 {
-    int rv = fl_buf_printf(out, "set %s ", what);
-
-    rv = rv == FL_OK ? plot_add_quoted(out, text) : rv;
-    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+    fl_writer_printf(w, "set %s ", what);
+    plot_add_quoted(w, text);
+    fl_writer_printf(w, "\n");
 }
 
 /* The largest and the smallest positive value of the picture. */
@@ -72,8 +71,8 @@ static struct extent plot_extent(const struct fl_plot *plot)
 }
 
 /* "uplink (MB)"; for "wall_us" in seconds "wall (s)". */
-static int plot_add_axis_label(struct fl_buf *out, const char *what, const char *name,
-                               const char *unit)
+static void plot_add_axis_label(struct fl_writer *w, const char *what, const char *name,
+                                const char *unit)
 {
     int len = (int)strlen(name) - (fl_str_ends_with(name, "_us") ? 3 : 0);
     char text[160];
@@ -84,7 +83,7 @@ static int plot_add_axis_label(struct fl_buf *out, const char *what, const char 
     for (p = text; *p != '\0'; p++) {
         *p = *p == '_' ? ' ' : *p;
     }
-    return plot_add_set(out, what, text);
+    plot_add_set(w, what, text);
 }
 
 static const char *plot_axis_label(enum fl_axis axis)
@@ -120,101 +119,97 @@ static unsigned plot_legend_lines(const struct fl_plot *plot)
     return (unsigned)((plot->n_series + in_a_line - 1) / in_a_line);
 }
 
-static int plot_add_terminal(struct fl_buf *out, const struct fl_plot *plot,
-                             enum fl_picture picture, const char *path)
+static void plot_add_terminal(struct fl_writer *w, const struct fl_plot *plot,
+                              enum fl_picture picture, const char *path)
 {
     unsigned height = 488 + 24 * plot_legend_lines(plot);
-    int rv = picture == FL_PICTURE_SVG
-                 ? fl_buf_printf(out,
-                                 "set encoding utf8\nset terminal svg size 800,%u dynamic "
-                                 "noenhanced font 'DejaVu Sans,15' linewidth 1 "
-                                 "background '#FFFFFF'\n",
-                                 height)
-                 : fl_buf_printf(out,
-                                 "set encoding utf8\nset terminal pngcairo size 1600,%u "
-                                 "noenhanced font 'DejaVu Sans,23' linewidth 2 "
-                                 "background '#FFFFFF'\n",
-                                 2 * height);
 
-    return rv == FL_OK ? plot_add_set(out, "output", path) : rv;
-}
-
-static int plot_add_frame(struct fl_buf *out, const struct fl_plot *plot)
-{
-    int rv = fl_buf_printf(out, "set border 3 linecolor rgb '#606060'\n"
-                                "set tics nomirror out scale 0.6 textcolor rgb '#303030'\n"
-                                "set grid xtics ytics linetype 1 linewidth 0.6 "
-                                "linecolor rgb '#E0E0E0'\n"
-                                "set key outside bottom left horizontal Left reverse samplen 3 "
-                                "spacing 1.2 height 1\n");
-
-    if (rv == FL_OK && plot->title != NULL && plot->title[0] != '\0') {
-        rv = plot_add_set(out, "title", plot->title);
+    if (picture == FL_PICTURE_SVG) {
+        fl_writer_printf(w,
+                         "set encoding utf8\nset terminal svg size 800,%u dynamic "
+                         "noenhanced font 'DejaVu Sans,15' linewidth 1 "
+                         "background '#FFFFFF'\n",
+                         height);
+    } else {
+        fl_writer_printf(w,
+                         "set encoding utf8\nset terminal pngcairo size 1600,%u "
+                         "noenhanced font 'DejaVu Sans,23' linewidth 2 "
+                         "background '#FFFFFF'\n",
+                         2 * height);
     }
-    return rv;
+    plot_add_set(w, "output", path);
 }
 
-static int plot_add_axes(struct fl_buf *out, const struct fl_plot *plot, const struct extent *e,
-                         const struct fl_scale *x, const struct fl_scale *y)
+static void plot_add_frame(struct fl_writer *w, const struct fl_plot *plot)
 {
-    int rv = plot_add_axis_label(out, "xlabel", plot_axis_label(plot->axis), x->unit);
+    fl_writer_printf(w, "set border 3 linecolor rgb '#606060'\n"
+                        "set tics nomirror out scale 0.6 textcolor rgb '#303030'\n"
+                        "set grid xtics ytics linetype 1 linewidth 0.6 "
+                        "linecolor rgb '#E0E0E0'\n"
+                        "set key outside bottom left horizontal Left reverse samplen 3 "
+                        "spacing 1.2 height 1\n");
+    if (plot->title != NULL && plot->title[0] != '\0') {
+        plot_add_set(w, "title", plot->title);
+    }
+}
 
-    rv = rv == FL_OK ? plot_add_axis_label(out, "ylabel", fl_figure_key(plot->y), y->unit) : rv;
+static void plot_add_axes(struct fl_writer *w, const struct fl_plot *plot, const struct extent *e,
+                          const struct fl_scale *x, const struct fl_scale *y)
+{
+    plot_add_axis_label(w, "xlabel", plot_axis_label(plot->axis), x->unit);
+    plot_add_axis_label(w, "ylabel", fl_figure_key(plot->y), y->unit);
     /* If the axis is 0 everywhere, neither a logarithm nor a range is possible. */
-    if (rv == FL_OK && plot->log_x && e->x_last > 0.0) {
-        rv = fl_buf_printf(out, "set logscale x 10\nset xrange [%.6g:%.6g]\n",
-                           e->x_first / x->per * 0.95, e->x_last / x->per * 1.05);
-    } else if (rv == FL_OK) {
-        rv =
-            fl_buf_printf(out, "set xrange [0:%.6g]\n", e->x_last > 0.0 ? e->x_last / x->per : 1.0);
+    if (plot->log_x && e->x_last > 0.0) {
+        fl_writer_printf(w, "set logscale x 10\nset xrange [%.6g:%.6g]\n",
+                         e->x_first / x->per * 0.95, e->x_last / x->per * 1.05);
+    } else {
+        fl_writer_printf(w, "set xrange [0:%.6g]\n", e->x_last > 0.0 ? e->x_last / x->per : 1.0);
     }
-    return rv;
 }
 
-static int plot_add_data(struct fl_buf *out, size_t s, const struct fl_curve *c,
-                         const struct fl_scale *x, const struct fl_scale *y)
+static void plot_add_data(struct fl_writer *w, size_t s, const struct fl_curve *c,
+                          const struct fl_scale *x, const struct fl_scale *y)
 {
-    int rv = fl_buf_printf(out, "$s%zu << END\n", s);
     size_t i;
 
-    for (i = 0; rv == FL_OK && i < c->n; i++) {
-        rv = fl_buf_printf(out, "%.9g %.9g %.9g %.9g\n", c->x[i] / x->per, c->mean[i] / y->per,
-                           c->low[i] / y->per, c->high[i] / y->per);
+    fl_writer_printf(w, "$s%zu << END\n", s);
+    for (i = 0; i < c->n; i++) {
+        fl_writer_printf(w, "%.9g %.9g %.9g %.9g\n", c->x[i] / x->per, c->mean[i] / y->per,
+                         c->low[i] / y->per, c->high[i] / y->per);
     }
-    return rv == FL_OK ? fl_buf_printf(out, "END\n") : rv;
+    fl_writer_printf(w, "END\n");
 }
 
 /* Bands first, so that they do not cover curves. */
-static int plot_add_curves(struct fl_buf *out, const struct fl_plot *plot)
+static void plot_add_curves(struct fl_writer *w, const struct fl_plot *plot)
 {
     const char *lead = "plot ";
     size_t s;
-    int rv = FL_OK;
 
-    for (s = 0; rv == FL_OK && s < plot->n_series; s++) {
+    for (s = 0; s < plot->n_series; s++) {
         const struct fl_curve *c = &plot->series[s].curve;
 
         if (c->n > 0 && plot->band && c->n_trials > 1) {
-            rv = fl_buf_printf(out,
-                               "%s$s%zu using 1:3:4 with filledcurves "
-                               "fillcolor rgb '%s' fillstyle transparent solid 0.15 noborder "
-                               "notitle",
-                               lead, s, colours[s % N_COLOURS]);
+            fl_writer_printf(w,
+                             "%s$s%zu using 1:3:4 with filledcurves "
+                             "fillcolor rgb '%s' fillstyle transparent solid 0.15 noborder "
+                             "notitle",
+                             lead, s, colours[s % N_COLOURS]);
             lead = ", \\\n  ";
         }
     }
-    for (s = 0; rv == FL_OK && s < plot->n_series; s++) {
+    for (s = 0; s < plot->n_series; s++) {
         if (plot->series[s].curve.n == 0) {
             continue;
         }
-        rv = fl_buf_printf(out,
-                           "%s$s%zu using 1:2 with lines linewidth 2 dashtype %zu "
-                           "linecolor rgb '%s' title ",
-                           lead, s, s / N_COLOURS + 1, colours[s % N_COLOURS]);
-        rv = rv == FL_OK ? plot_add_quoted(out, plot->series[s].label) : rv;
+        fl_writer_printf(w,
+                         "%s$s%zu using 1:2 with lines linewidth 2 dashtype %zu "
+                         "linecolor rgb '%s' title ",
+                         lead, s, s / N_COLOURS + 1, colours[s % N_COLOURS]);
+        plot_add_quoted(w, plot->series[s].label);
         lead = ", \\\n  ";
     }
-    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+    fl_writer_printf(w, "\n");
 }
 
 int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_picture picture,
@@ -223,15 +218,17 @@ int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_pictu
     struct extent e = plot_extent(plot);
     struct fl_scale x = fl_scale_axis(plot->axis, e.x_last);
     struct fl_scale y = fl_scale_unit(plot->y->unit, e.y_high);
+    struct fl_writer w = {.out = out};
     size_t s;
-    int rv = plot_add_terminal(out, plot, picture, path);
 
-    rv = rv == FL_OK ? plot_add_frame(out, plot) : rv;
-    rv = rv == FL_OK ? plot_add_axes(out, plot, &e, &x, &y) : rv;
-    for (s = 0; rv == FL_OK && s < plot->n_series; s++) {
+    plot_add_terminal(&w, plot, picture, path);
+    plot_add_frame(&w, plot);
+    plot_add_axes(&w, plot, &e, &x, &y);
+    for (s = 0; s < plot->n_series; s++) {
         if (plot->series[s].curve.n > 0) {
-            rv = plot_add_data(out, s, &plot->series[s].curve, &x, &y);
+            plot_add_data(&w, s, &plot->series[s].curve, &x, &y);
         }
     }
-    return rv == FL_OK ? plot_add_curves(out, plot) : rv;
+    plot_add_curves(&w, plot);
+    return w.code;
 }

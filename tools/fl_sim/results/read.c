@@ -66,22 +66,25 @@ static int read_round_lines(struct fl_read_trial *t, const struct fl_buf *text, 
     const char *at = (const char *)text->data;
     const char *end = at + text->len;
     size_t room = 0;
-    int rv = FL_OK;
+    int rv;
 
     while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
-        bool last = stop == NULL || stop + 1 == end;
+        /* The run may still be writing its last line. */
+        bool growing = !t->finished && (stop == NULL || stop + 1 == end);
 
-        rv = stop != NULL ? FL_OK
-                          : fl_err_set(err, FL_EFORMAT, "%s:%zu: the line is truncated", path,
-                                       t->n_rows + 1);
-        rv = rv == FL_OK ? read_grow_rows(t, &room, err) : rv;
-        rv = rv == FL_OK ? read_round_line(t, at, (size_t)(stop - at), path, err) : rv;
-        if (rv == FL_EFORMAT && last && !t->finished) {
-            return FL_OK; /* The run is still writing this line. */
+        if (stop == NULL) {
+            return growing ? FL_OK
+                           : fl_err_set(err, FL_EFORMAT, "%s:%zu: the line is truncated", path,
+                                        t->n_rows + 1);
         }
+        rv = read_grow_rows(t, &room, err);
         if (rv != FL_OK) {
             return rv;
+        }
+        rv = read_round_line(t, at, (size_t)(stop - at), path, err);
+        if (rv != FL_OK) {
+            return rv == FL_EFORMAT && growing ? FL_OK : rv;
         }
         t->n_rows++;
         at = stop + 1;
@@ -184,10 +187,11 @@ static int read_trial(struct fl_read_trial *t, const char *folder, struct fl_err
         return FL_OK;
     }
     rv = fl_fs_read(path, ROUNDS_MAX, &text, err);
-    if (rv == FL_OK) {
-        rv = read_round_lines(t, &text, path, err);
-        fl_buf_done(&text);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = read_round_lines(t, &text, path, err);
+    fl_buf_done(&text);
     return rv;
 }
 
@@ -206,9 +210,13 @@ static int read_point(struct fl_read_point *p, const char *dir, struct fl_err *e
         return rv;
     }
     qsort(p->trials, p->n_trials, sizeof(*p->trials), read_compare_seeds);
-    for (i = 0; rv == FL_OK && i < p->n_trials; i++) {
+    for (i = 0; i < p->n_trials; i++) {
         rv = read_trial(&p->trials[i], folder, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
+done:
     for (i = 0; i < p->n_trials; i++) {
         if (p->trials[i].n_rows > 0) {
             p->trials[kept++] = p->trials[i];
@@ -340,15 +348,20 @@ int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err)
              ? read_take_points(run, json_object_get(json, "points"), point, err)
              : read_out_of_memory(err);
     json_decref(json);
-    for (i = 0; rv == FL_OK && i < run->n_points; i++) {
-        rv = read_point(&run->points[i], dir, err);
-    }
     if (rv != FL_OK) {
-        fl_read_run_free(run);
-        return rv;
+        goto fail;
+    }
+    for (i = 0; i < run->n_points; i++) {
+        rv = read_point(&run->points[i], dir, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = run;
     return FL_OK;
+fail:
+    fl_read_run_free(run);
+    return rv;
 }
 
 void fl_read_trajectory(const struct fl_read_trial *trial, struct fl_trajectory *trajectory,

@@ -23,27 +23,28 @@ int fl_read_all(char *const *paths, size_t n, struct fl_read_set *ret, struct fl
     struct fl_read_set set = {.runs = calloc(n, sizeof(struct fl_read_run *))};
     bool some = false;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     if (set.runs == NULL) {
         return fl_err_set(err, FL_ENOMEM, "out of memory for the results");
     }
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         rv = fl_read_run(paths[i], &set.runs[i], err);
-        if (rv == FL_OK) {
-            set.n++;
-            some = some || has_trials(set.runs[i]);
+        if (rv != FL_OK) {
+            goto fail;
         }
+        set.n++;
+        some = some || has_trials(set.runs[i]);
     }
-    if (rv == FL_OK && !some) {
+    if (!some) {
         rv = fl_err_set(err, FL_ENOENT, "'%s' has no trial with a round yet", paths[0]);
-    }
-    if (rv != FL_OK) {
-        fl_read_set_done(&set);
-        return rv;
+        goto fail;
     }
     *ret = set;
     return FL_OK;
+fail:
+    fl_read_set_done(&set);
+    return rv;
 }
 
 void fl_read_set_done(struct fl_read_set *set)

@@ -29,6 +29,25 @@ int fl_results_write_error(struct fl_err *err, int code, const char *path)
     return fl_err_set(err, code, "cannot write '%s': %s", path, fl_strerror(code));
 }
 
+int fl_results_write_json(const char *path, const json_t *json, size_t max, struct fl_err *err)
+{
+    struct fl_buf text;
+    int rv;
+
+    fl_buf_init(&text, max);
+    rv = fl_json_add(&text, json);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_fs_replace(path, text.data, text.len, /* sync= */ true, NULL);
+done:
+    fl_buf_done(&text);
+    if (rv != FL_OK) {
+        return fl_results_write_error(err, rv, path);
+    }
+    return FL_OK;
+}
+
 static int results_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;
@@ -178,19 +197,42 @@ int fl_results_open(const char *dir, const struct fl_run_info *info, struct fl_r
     json_t *old = NULL;
     int rv = results_new(dir, info, &r, err);
 
-    rv = rv == FL_OK ? results_check_slugs(info, err) : rv;
-    /* Called before anything is created, and again under the lock. */
-    rv = rv == FL_OK ? fl_results_check(dir, info, err) : rv;
-    rv = rv == FL_OK ? fl_fs_mkdirs(dir, err) : rv;
-    rv = rv == FL_OK ? fl_fs_lock_dir(dir, &r->lock_fd, err) : rv;
-    rv = rv == FL_OK ? results_check_folder(dir, info, &old, err) : rv;
-    if (rv == FL_OK && old != NULL &&
-        strcmp(results_old_value(old, "fingerprint"), info->fingerprint) != 0)
-    {
-        rv = info->extend(info->extend_ctx, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    rv = rv == FL_OK ? fl_run_json_make(info, old, &r->run_json, err) : rv;
-    rv = rv == FL_OK ? fl_run_json_write(dir, r->run_json, err) : rv;
+    rv = results_check_slugs(info, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    /* Called before anything is created, and again under the lock. */
+    rv = fl_results_check(dir, info, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_fs_mkdirs(dir, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_fs_lock_dir(dir, &r->lock_fd, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = results_check_folder(dir, info, &old, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (old != NULL && strcmp(results_old_value(old, "fingerprint"), info->fingerprint) != 0) {
+        rv = info->extend(info->extend_ctx, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
+    rv = fl_run_json_make(info, old, &r->run_json, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_run_json_write(dir, r->run_json, err);
+done:
     json_decref(old);
     if (rv != FL_OK) {
         fl_results_free(r);
@@ -207,13 +249,20 @@ int fl_results_join(const char *dir, const struct fl_run_info *info, struct fl_r
     json_t *old = NULL;
     int rv = results_new(dir, info, &r, err);
 
-    rv = rv == FL_OK ? results_check_folder(dir, info, &old, err) : rv;
-    if (rv == FL_OK && old == NULL) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = results_check_folder(dir, info, &old, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (old == NULL) {
         rv = fl_err_set(err, FL_ENOENT,
                         "'%s' is not the folder that the first process created: do "
                         "all machines share the file system?",
                         dir);
     }
+done:
     json_decref(old);
     if (rv != FL_OK) {
         fl_results_free(r);
@@ -297,10 +346,12 @@ static int results_add_trial(const struct fl_results *results, const char *point
         return fl_err_set(err, FL_EFORMAT, "'%s' is not JSON; remove it to run its trial again",
                           path);
     }
-    rv = out->len == 0 ? fl_summary_csv(out, summary, /* head= */ true) : FL_OK;
-    rv = rv == FL_OK ? fl_summary_csv(out, summary, /* head= */ false) : rv;
+    rv = fl_summary_csv(out, summary);
     json_decref(summary);
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "results.csv: %s", fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "results.csv: %s", fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 int fl_results_finish(struct fl_results *results, struct fl_err *err)
@@ -317,14 +368,18 @@ int fl_results_finish(struct fl_results *results, struct fl_err *err)
     }
     fl_buf_init(&out, CSV_MAX);
     for (i = 0; i < info->n_points; i++) {
-        for (k = 0; rv == FL_OK && k < info->n_seeds; k++) {
+        for (k = 0; k < info->n_seeds; k++) {
             rv = results_add_trial(results, info->points[i].slug, info->seeds[k], &out, err);
+            if (rv != FL_OK) {
+                goto done;
+            }
         }
     }
-    if (rv == FL_OK) {
-        rv = fl_fs_replace(path, out.data, out.len, /* sync= */ true, NULL);
-        rv = rv == FL_OK ? FL_OK : fl_results_write_error(err, rv, path);
+    rv = fl_fs_replace(path, out.data, out.len, /* sync= */ true, NULL);
+    if (rv != FL_OK) {
+        rv = fl_results_write_error(err, rv, path);
     }
+done:
     fl_buf_done(&out);
     return rv;
 }

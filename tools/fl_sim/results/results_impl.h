@@ -22,6 +22,9 @@ struct fl_results {
 
 /* Set the error of a file that could not be written, and its consequence. */
 int fl_results_write_error(struct fl_err *err, int code, const char *path);
+/* Replace a file by at most `max` bytes of JSON, synced. Borrows `json`. */
+FL_MUST_CHECK int fl_results_write_json(const char *path, const json_t *json, size_t max,
+                                        struct fl_err *err);
 /* "POINT/seed-S" in the folder of the results. FL_ELIMIT. */
 FL_MUST_CHECK int fl_results_trial_dir(const struct fl_results *results, const char *point,
                                        uint64_t seed, char out[FL_RESULTS_DIR], struct fl_err *err);
@@ -51,7 +54,7 @@ struct fl_summary {
 /* Replace `path`, synced. */
 FL_MUST_CHECK int fl_summary_write(const char *path, const struct fl_summary *summary,
                                    const struct fl_trial_end *end, struct fl_err *err);
-/* Append lines of results.csv: of a summary that was read, and the header. */
-FL_MUST_CHECK int fl_summary_csv(struct fl_buf *out, const json_t *summary, bool head);
+/* Append the line of results.csv of a summary that was read; before the first one, the header. */
+FL_MUST_CHECK int fl_summary_csv(struct fl_buf *out, const json_t *summary);
 
 #endif

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "libfl/base/fs.h"
 #include "libfl/json/json.h"
 #include "tools/fl_sim/results/results_impl.h"
 
@@ -83,63 +82,67 @@ int fl_summary_write(const char *path, const struct fl_summary *summary,
                      const struct fl_trial_end *end, struct fl_err *err)
 {
     json_t *object = summary_json(summary, end);
-    struct fl_buf text;
-    int rv;
+    int rv = fl_results_write_json(path, object, SUMMARY_MAX, err);
 
-    fl_buf_init(&text, SUMMARY_MAX);
-    rv = fl_json_add(&text, object);
     json_decref(object);
-    rv = rv == FL_OK ? fl_fs_replace(path, text.data, text.len, /* sync= */ true, NULL) : rv;
-    fl_buf_done(&text);
-    return rv == FL_OK ? FL_OK : fl_results_write_error(err, rv, path);
+    return rv;
 }
 
-static int summary_add_cell(struct fl_buf *out, const json_t *value)
+static void summary_add_cell(struct fl_writer *w, const json_t *value)
 {
     char number[FL_JSON_EXACT];
 
     if (json_is_string(value)) {
-        return fl_csv_add(out, json_string_value(value));
+        fl_csv_add(w, json_string_value(value));
+    } else if (json_is_integer(value)) {
+        fl_writer_printf(w, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    } else if (json_is_real(value)) {
+        fl_writer_printf(w, "%s", fl_json_exact(json_real_value(value), number));
     }
-    if (json_is_integer(value)) {
-        return fl_buf_printf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    }
-    return json_is_real(value)
-               ? fl_buf_printf(out, "%s", fl_json_exact(json_real_value(value), number))
-               : FL_OK;
 }
 
 /* Nested members become columns "accuracy.reached.0.9.round". */
-static int summary_add_cells(struct fl_buf *out, const json_t *object, const char *prefix,
-                             bool head, bool *first)
+static void summary_add_cells(struct fl_writer *w, const json_t *object, const char *prefix,
+                              bool head, bool *first)
 {
     void *it = json_object_iter((json_t *)(uintptr_t)object);
-    int rv = FL_OK;
 
-    while (rv == FL_OK && it != NULL) {
+    for (; it != NULL; it = json_object_iter_next((json_t *)(uintptr_t)object, it)) {
         const json_t *value = json_object_iter_value(it);
         char name[NAME_MAX];
 
         (void)snprintf(name, sizeof(name), "%s%s%s", prefix, prefix[0] != '\0' ? "." : "",
                        json_object_iter_key(it));
-        if (json_is_object(value)) {
+        if (json_is_object(value) && strlen(name) == NAME_MAX - 1) {
             /* Nesting is limited by summary_json(), so the name fits. */
-            rv = strlen(name) < NAME_MAX - 1 ? summary_add_cells(out, value, name, head, first)
-                                             : FL_ELIMIT;
-        } else {
-            rv = *first ? FL_OK : fl_buf_printf(out, ",");
-            *first = false;
-            rv = rv != FL_OK ? rv : head ? fl_csv_add(out, name) : summary_add_cell(out, value);
+            fl_writer_note(w, FL_ELIMIT);
+            return;
         }
-        it = json_object_iter_next((json_t *)(uintptr_t)object, it);
+        if (json_is_object(value)) {
+            summary_add_cells(w, value, name, head, first);
+            continue;
+        }
+        fl_writer_printf(w, "%s", *first ? "" : ",");
+        *first = false;
+        if (head) {
+            fl_csv_add(w, name);
+        } else {
+            summary_add_cell(w, value);
+        }
     }
-    return rv;
 }
 
-int fl_summary_csv(struct fl_buf *out, const json_t *summary, bool head)
+int fl_summary_csv(struct fl_buf *out, const json_t *summary)
 {
+    struct fl_writer w = {.out = out};
     bool first = true;
-    int rv = summary_add_cells(out, summary, "", head, &first);
 
-    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+    if (out->len == 0) {
+        summary_add_cells(&w, summary, "", /* head= */ true, &first);
+        fl_writer_printf(&w, "\n");
+        first = true;
+    }
+    summary_add_cells(&w, summary, "", /* head= */ false, &first);
+    fl_writer_printf(&w, "\n");
+    return w.code;
 }

@@ -149,8 +149,8 @@ static struct fl_scale table_scale(const struct fl_column *c, double largest)
 }
 
 /* "95.49 ± 0.12 %", "1.12 MB (2 of 3)", "-" */
-static int table_add_mean(struct fl_buf *out, const struct fl_column *c, const double *values,
-                          size_t n, size_t n_trials)
+static void table_add_mean(struct fl_writer *w, const struct fl_column *c, const double *values,
+                           size_t n, size_t n_trials)
 {
     double mean = fl_mean(values, n);
     struct fl_scale scale = table_scale(c, mean);
@@ -158,59 +158,60 @@ static int table_add_mean(struct fl_buf *out, const struct fl_column *c, const d
     bool share = strcmp(scale.unit, "%") == 0;
     double size = fabs(mean) / scale.per;
     int decimals = share ? 2 : size >= 100.0 ? 0 : size >= 10.0 ? 1 : 2;
-    char of[48] = "";
+    bool whole = !(size > 0.0) || (scale.unit[0] == '\0' && floor(mean) == mean);
 
     if (n == 0) {
-        return fl_buf_printf(out, "-");
-    }
-    if (n < n_trials) {
-        (void)snprintf(of, sizeof(of), " (%zu of %zu)", n, n_trials);
+        fl_writer_printf(w, "-");
+        return;
     }
     if (n == 1 || (c->kind == FL_COLUMN_SPENT && !(deviation > 0.0))) {
-        return fl_buf_printf(
-            out, "%.*f%s%s%s",
-            !(size > 0.0) || (scale.unit[0] == '\0' && floor(mean) == mean) ? 0 : decimals,
-            mean / scale.per, scale.unit[0] != '\0' ? " " : "", scale.unit, of);
+        fl_writer_printf(w, "%.*f", whole ? 0 : decimals, mean / scale.per);
+    } else {
+        fl_writer_printf(w, "%.*f ± %.*f", decimals, mean / scale.per, decimals, deviation);
     }
-    return fl_buf_printf(out, "%.*f ± %.*f%s%s%s", decimals, mean / scale.per, decimals, deviation,
-                         scale.unit[0] != '\0' ? " " : "", scale.unit, of);
+    fl_writer_printf(w, "%s%s", scale.unit[0] != '\0' ? " " : "", scale.unit);
+    if (n < n_trials) {
+        fl_writer_printf(w, " (%zu of %zu)", n, n_trials);
+    }
 }
 
-static int table_add_exact(struct fl_buf *out, double value, bool known)
+static void table_add_exact(struct fl_writer *w, double value, bool known)
 {
     char number[FL_JSON_EXACT];
 
-    return fl_buf_printf(out, ",%s", known ? fl_json_exact(value, number) : "");
+    fl_writer_printf(w, ",%s", known ? fl_json_exact(value, number) : "");
 }
 
 /* "3", "3, 1 diverged, 2 not finished" */
-static int table_add_trials(struct fl_buf *out, const struct fl_read_point *p, size_t n_trials,
-                            bool csv)
+static void table_add_trials(struct fl_writer *w, const struct fl_read_point *p, size_t n_trials,
+                             bool csv)
 {
     size_t diverged = 0;
     size_t i;
-    int rv = fl_buf_printf(out, "%zu", n_trials);
 
+    fl_writer_printf(w, csv ? ",%zu" : " %zu", n_trials);
+    if (csv) {
+        return;
+    }
     for (i = 0; i < p->n_trials; i++) {
         diverged += p->trials[i].finished && p->trials[i].end.how == FL_TRIAL_DIVERGED;
     }
-    if (rv == FL_OK && !csv && diverged > 0) {
-        rv = fl_buf_printf(out, ", %zu diverged", diverged);
+    if (diverged > 0) {
+        fl_writer_printf(w, ", %zu diverged", diverged);
     }
-    if (rv == FL_OK && !csv && n_trials < p->n_trials) {
-        rv = fl_buf_printf(out, ", %zu not finished", p->n_trials - n_trials);
+    if (n_trials < p->n_trials) {
+        fl_writer_printf(w, ", %zu not finished", p->n_trials - n_trials);
     }
-    return rv;
+    fl_writer_printf(w, " |");
 }
 
 /* `values` has room for all trials. */
-static int table_add_cell(struct fl_buf *out, const struct fl_table *table,
-                          const struct fl_column *c, const struct fl_read_point *p, double *values)
+static void table_add_cell(struct fl_writer *w, const struct fl_table *table,
+                           const struct fl_column *c, const struct fl_read_point *p, double *values)
 {
     size_t n_trials = 0;
     size_t n = 0;
     size_t i;
-    int rv;
 
     for (i = 0; i < p->n_trials; i++) {
         if (p->trials[i].finished) {
@@ -220,86 +221,91 @@ static int table_add_cell(struct fl_buf *out, const struct fl_table *table,
         }
     }
     if (c->kind == FL_COLUMN_TRIALS) {
-        rv = fl_buf_printf(out, table->csv ? "," : " ");
-        rv = rv == FL_OK ? table_add_trials(out, p, n_trials, table->csv) : rv;
-        return rv != FL_OK || table->csv ? rv : fl_buf_printf(out, " |");
+        table_add_trials(w, p, n_trials, table->csv);
+        return;
     }
     if (table->csv) {
-        rv = table_add_exact(out, fl_mean(values, n), n > 0);
-        rv = rv == FL_OK ? table_add_exact(out, fl_deviation(values, n), n > 0) : rv;
-        return rv == FL_OK ? fl_buf_printf(out, ",%zu", n) : rv;
+        table_add_exact(w, fl_mean(values, n), n > 0);
+        table_add_exact(w, fl_deviation(values, n), n > 0);
+        fl_writer_printf(w, ",%zu", n);
+        return;
     }
-    rv = fl_buf_printf(out, " ");
-    rv = rv == FL_OK ? table_add_mean(out, c, values, n, n_trials) : rv;
-    return rv == FL_OK ? fl_buf_printf(out, " |") : rv;
+    fl_writer_printf(w, " ");
+    table_add_mean(w, c, values, n, n_trials);
+    fl_writer_printf(w, " |");
 }
 
 /* --- lines --- */
 
-static int table_add_head(struct fl_buf *out, const struct fl_table *table)
+static void table_add_head(struct fl_writer *w, const struct fl_table *table)
 {
     size_t i;
-    int rv = fl_buf_printf(out, table->csv ? "point" : "| point |");
 
-    for (i = 0; rv == FL_OK && i < table->n; i++) {
+    fl_writer_printf(w, table->csv ? "point" : "| point |");
+    for (i = 0; i < table->n; i++) {
         const char *name = table->columns[i].name;
 
-        rv = !table->csv ? fl_buf_printf(out, " %s |", name)
-             : table->columns[i].kind == FL_COLUMN_TRIALS
-                 ? fl_buf_printf(out, ",%s", name)
-                 : fl_buf_printf(out, ",%s,%s.std,%s.trials", name, name, name);
+        if (!table->csv) {
+            fl_writer_printf(w, " %s |", name);
+        } else if (table->columns[i].kind == FL_COLUMN_TRIALS) {
+            fl_writer_printf(w, ",%s", name);
+        } else {
+            fl_writer_printf(w, ",%s,%s.std,%s.trials", name, name, name);
+        }
     }
-    rv = rv == FL_OK ? fl_buf_printf(out, table->csv ? "\n" : "\n| --- |") : rv;
-    for (i = 0; rv == FL_OK && !table->csv && i < table->n; i++) {
-        rv = fl_buf_printf(out, " ---: |");
+    fl_writer_printf(w, "\n");
+    if (!table->csv) {
+        fl_writer_printf(w, "| --- |");
+        for (i = 0; i < table->n; i++) {
+            fl_writer_printf(w, " ---: |");
+        }
+        fl_writer_printf(w, "\n");
     }
-    return rv == FL_OK && !table->csv ? fl_buf_printf(out, "\n") : rv;
 }
 
-/* A '|' would end the cell. */
-static int table_add_label(struct fl_buf *out, const char *label, bool csv)
-{
-    const char *p;
-    int rv;
-
-    if (csv) {
-        return fl_csv_add(out, label);
-    }
-    rv = fl_buf_printf(out, "| ");
-    for (p = label; rv == FL_OK && *p != '\0'; p++) {
-        rv = fl_buf_printf(out, *p == '|' ? "\\%c" : "%c", *p);
-    }
-    return rv == FL_OK ? fl_buf_printf(out, " |") : rv;
-}
-
-static int table_add_line(struct fl_buf *out, const struct fl_table *table, const char *label,
+static int table_add_line(struct fl_writer *w, const struct fl_table *table, const char *label,
                           const struct fl_read_point *p)
 {
     double *values = calloc(p->n_trials > 0 ? p->n_trials : 1, sizeof(*values));
     size_t i;
-    int rv = values != NULL ? table_add_label(out, label, table->csv) : FL_ENOMEM;
 
-    for (i = 0; rv == FL_OK && i < table->n; i++) {
-        rv = table_add_cell(out, table, &table->columns[i], p, values);
+    if (values == NULL) {
+        return FL_ENOMEM;
     }
+    if (table->csv) {
+        fl_csv_add(w, label);
+    } else {
+        fl_writer_printf(w, "| ");
+        fl_writer_escape(w, label, '|', '\\'); /* A '|' would end the cell. */
+        fl_writer_printf(w, " |");
+    }
+    for (i = 0; i < table->n; i++) {
+        table_add_cell(w, table, &table->columns[i], p, values);
+    }
+    fl_writer_printf(w, "\n");
     free(values);
-    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+    return w->code;
 }
 
 int fl_table_text(struct fl_buf *out, const struct fl_table *table, const struct fl_read_set *set)
 {
+    struct fl_writer w = {.out = out};
     char label[512];
     size_t r;
     size_t p;
-    int rv = table_add_head(out, table);
+    int rv;
 
+    table_add_head(&w, table);
     for (r = 0; r < set->n; r++) {
-        for (p = 0; rv == FL_OK && p < set->runs[r]->n_points; p++) {
+        for (p = 0; p < set->runs[r]->n_points; p++) {
             const struct fl_read_point *point = &set->runs[r]->points[p];
 
             (void)fl_read_label(set, set->runs[r], point, label, sizeof(label));
-            rv = table_add_line(out, table, label, point);
+            rv = table_add_line(&w, table, label, point);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    return rv;
+    return w.code;
 }

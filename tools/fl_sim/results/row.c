@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "libfl/base/writer.h"
 #include "libfl/json/json.h"
 
 /* The tables of a row, in the order of its columns; the text of the second one is last. */
@@ -68,111 +69,112 @@ double fl_row_value(const struct fl_row_figure *figure, const struct fl_row *row
 }
 
 /* Appends a number, or `unknown`. */
-static int row_add_value(struct fl_buf *out, const struct fl_figures *figures,
-                         const struct fl_figure *f, const void *record, const char *unknown)
+static void row_add_value(struct fl_writer *w, const struct fl_figures *figures,
+                          const struct fl_figure *f, const void *record, const char *unknown)
 {
     char number[FL_JSON_EXACT];
     bool known = fl_figure_known(figures, f, record);
 
-    if (f->type != FL_FIGURE_F64) {
-        return known || f->lead != 0 ? fl_buf_printf(out, "%" PRIu64, fl_figure_whole(f, record))
-                                     : fl_buf_printf(out, "%s", unknown);
+    if (f->type != FL_FIGURE_F64 && (known || f->lead != 0)) {
+        fl_writer_printf(w, "%" PRIu64, fl_figure_whole(f, record));
+        return;
     }
-    known = known && isfinite(fl_figure_real(f, record));
-    return fl_buf_printf(out, "%s",
-                         known ? fl_json_exact(fl_figure_real(f, record), number) : unknown);
+    known = known && f->type == FL_FIGURE_F64 && isfinite(fl_figure_real(f, record));
+    fl_writer_printf(w, "%s", known ? fl_json_exact(fl_figure_real(f, record), number) : unknown);
 }
 
 /* Appends "key":value of every figure, with commas between them. */
-static int row_add_members(struct fl_buf *out, const struct fl_figures *figures, const void *record)
+static void row_add_members(struct fl_writer *w, const struct fl_figures *figures,
+                            const void *record)
 {
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < figures->n; i++) {
+    for (i = 0; i < figures->n; i++) {
         const struct fl_figure *f = &figures->rows[i];
 
-        rv = fl_buf_printf(out, "%s\"%s\":", i > 0 ? "," : "", fl_figure_key(f));
-        rv = rv == FL_OK ? row_add_value(out, figures, f, record, "null") : rv;
+        fl_writer_printf(w, "%s\"%s\":", i > 0 ? "," : "", fl_figure_key(f));
+        row_add_value(w, figures, f, record, "null");
     }
-    return rv;
 }
 
-static int row_add_text_member(struct fl_buf *out, const char *key, const char *text)
+static void row_add_text_member(struct fl_writer *w, const char *key, const char *text)
 {
-    int rv = fl_buf_printf(out, ",\"%s\":", key);
-
-    return rv != FL_OK    ? rv
-           : text != NULL ? fl_json_add_text(out, text)
-                          : fl_buf_printf(out, "null");
+    fl_writer_printf(w, ",\"%s\":", key);
+    if (text != NULL) {
+        fl_writer_note(w, fl_json_add_text(w->out, text));
+    } else {
+        fl_writer_printf(w, "null");
+    }
 }
 
 int fl_row_json(struct fl_buf *out, const struct fl_row *row)
 {
-    int rv = fl_buf_printf(out, "{");
+    struct fl_writer w = {.out = out};
 
-    rv = rv == FL_OK ? row_add_members(out, &fl_round_rows, &row->record) : rv;
-    rv = rv == FL_OK ? fl_buf_printf(out, ",") : rv;
-    rv = rv == FL_OK ? row_add_members(out, &fl_sim_round_rows, &row->sim) : rv;
-    rv = rv == FL_OK ? row_add_text_member(out, "waiting_for", row->sim.waiting_for) : rv;
-    return rv == FL_OK ? fl_buf_printf(out, "}\n") : rv;
+    fl_writer_printf(&w, "{");
+    row_add_members(&w, &fl_round_rows, &row->record);
+    fl_writer_printf(&w, ",");
+    row_add_members(&w, &fl_sim_round_rows, &row->sim);
+    row_add_text_member(&w, "waiting_for", row->sim.waiting_for);
+    fl_writer_printf(&w, "}\n");
+    return w.code;
 }
 
 int fl_row_client_json(struct fl_buf *out, const struct fl_sim_client_round *client)
 {
-    int rv = fl_buf_printf(out, "{");
+    struct fl_writer w = {.out = out};
 
-    rv = rv == FL_OK ? row_add_members(out, &fl_sim_client_rows, client) : rv;
-    rv = rv == FL_OK ? row_add_text_member(out, "name", client->name) : rv;
-    rv = rv == FL_OK ? row_add_text_member(out, "state", fl_sim_fate_text(client->fate)) : rv;
-    rv = rv == FL_OK ? row_add_text_member(out, "asked", client->asked) : rv;
-    return rv == FL_OK ? fl_buf_printf(out, "}\n") : rv;
+    fl_writer_printf(&w, "{");
+    row_add_members(&w, &fl_sim_client_rows, client);
+    row_add_text_member(&w, "name", client->name);
+    row_add_text_member(&w, "state", fl_sim_fate_text(client->fate));
+    row_add_text_member(&w, "asked", client->asked);
+    fl_writer_printf(&w, "}\n");
+    return w.code;
 }
 
-int fl_csv_add(struct fl_buf *out, const char *text)
+void fl_csv_add(struct fl_writer *w, const char *text)
 {
-    const char *p;
-    int rv;
-
     if (strpbrk(text, ",\"\r\n") == NULL) {
-        return fl_buf_printf(out, "%s", text);
+        fl_writer_printf(w, "%s", text);
+        return;
     }
-    rv = fl_buf_printf(out, "\"");
-    for (p = text; rv == FL_OK && *p != '\0'; p++) {
-        rv = fl_buf_printf(out, *p == '"' ? "\"%c" : "%c", *p);
-    }
-    return rv == FL_OK ? fl_buf_printf(out, "\"") : rv;
+    fl_writer_printf(w, "\"");
+    fl_writer_escape(w, text, '"', '"');
+    fl_writer_printf(w, "\"");
 }
 
 int fl_row_csv(struct fl_buf *out, const struct fl_row *row)
 {
+    struct fl_writer w = {.out = out};
     size_t t;
     size_t i;
-    int rv = FL_OK;
 
     for (t = 0; t < N_TABLES; t++) {
-        for (i = 0; rv == FL_OK && i < tables[t].figures->n; i++) {
-            rv = row_add_value(out, tables[t].figures, &tables[t].figures->rows[i],
-                               row_record(&tables[t], row), "");
-            rv = rv == FL_OK ? fl_buf_printf(out, ",") : rv;
+        for (i = 0; i < tables[t].figures->n; i++) {
+            row_add_value(&w, tables[t].figures, &tables[t].figures->rows[i],
+                          row_record(&tables[t], row), "");
+            fl_writer_printf(&w, ",");
         }
     }
-    rv = rv == FL_OK ? fl_csv_add(out, row->sim.waiting_for) : rv;
-    return rv == FL_OK ? fl_buf_printf(out, "\n") : rv;
+    fl_csv_add(&w, row->sim.waiting_for);
+    fl_writer_printf(&w, "\n");
+    return w.code;
 }
 
 int fl_row_csv_head(struct fl_buf *out)
 {
+    struct fl_writer w = {.out = out};
     size_t t;
     size_t i;
-    int rv = FL_OK;
 
     for (t = 0; t < N_TABLES; t++) {
-        for (i = 0; rv == FL_OK && i < tables[t].figures->n; i++) {
-            rv = fl_buf_printf(out, "%s,", fl_figure_key(&tables[t].figures->rows[i]));
+        for (i = 0; i < tables[t].figures->n; i++) {
+            fl_writer_printf(&w, "%s,", fl_figure_key(&tables[t].figures->rows[i]));
         }
     }
-    return rv == FL_OK ? fl_buf_printf(out, "waiting_for\n") : rv;
+    fl_writer_printf(&w, "waiting_for\n");
+    return w.code;
 }
 
 int fl_row_read(const json_t *object, struct fl_row *ret)

@@ -10,7 +10,7 @@
 
 #include "libfl/json/json.h"
 
-#include "libfl/base/buf.h"
+#include "libfl/base/writer.h"
 #include "tools/fl_sim/results/result_columns.h"
 
 struct fl_row {
@@ -39,6 +39,6 @@ FL_MUST_CHECK int fl_row_client_json(struct fl_buf *out, const struct fl_sim_cli
 /* Read the object of a line of fl_row_json(). FL_EFORMAT: it has no round. */
 FL_MUST_CHECK int fl_row_read(const json_t *object, struct fl_row *ret);
 /* Append a field of CSV, quoted if necessary. */
-FL_MUST_CHECK int fl_csv_add(struct fl_buf *out, const char *text);
+void fl_csv_add(struct fl_writer *w, const char *text);
 
 #endif

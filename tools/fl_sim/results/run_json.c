@@ -184,7 +184,10 @@ int fl_run_json_read(const char *dir, json_t **ret, struct fl_err *err)
     json_t *root;
     int rv = run_json_path(dir, path, err);
 
-    rv = rv == FL_OK ? fl_fs_read(path, FILE_MAX, &text, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_fs_read(path, FILE_MAX, &text, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -206,15 +209,10 @@ int fl_run_json_read(const char *dir, json_t **ret, struct fl_err *err)
 int fl_run_json_write(const char *dir, const json_t *run, struct fl_err *err)
 {
     char path[FL_RESULTS_PATH];
-    struct fl_buf text;
     int rv = run_json_path(dir, path, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    fl_buf_init(&text, FILE_MAX);
-    rv = fl_json_add(&text, run);
-    rv = rv == FL_OK ? fl_fs_replace(path, text.data, text.len, /* sync= */ true, NULL) : rv;
-    fl_buf_done(&text);
-    return rv == FL_OK ? FL_OK : fl_results_write_error(err, rv, path);
+    return fl_results_write_json(path, run, FILE_MAX, err);
 }

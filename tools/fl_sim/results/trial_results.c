@@ -68,22 +68,32 @@ static int sink_open(const struct fl_trial *trial, struct sink *sink, struct fl_
 /* `rv`: the result of putting the lines into `pending`. */
 static int sink_flush(const struct fl_trial *trial, struct sink *sink, int rv, struct fl_err *err)
 {
-    if (rv == FL_OK && sink->fd >= 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (sink->fd >= 0) {
         rv = fl_fs_pwrite(sink->fd, sink->pending.data, sink->pending.len, sink->size);
         sink->size += sink->pending.len;
     }
+done:
     fl_buf_clear(&sink->pending);
-    return rv == FL_OK ? FL_OK : sink_error(trial, sink, rv, err);
+    if (rv != FL_OK) {
+        return sink_error(trial, sink, rv, err);
+    }
+    return FL_OK;
 }
 
 static int sink_sync(const struct fl_trial *trial, struct sink *sink, struct fl_err *err)
 {
     int rv = sink_flush(trial, sink, FL_OK, err);
 
-    if (rv == FL_OK && sink->fd >= 0 && fsync(sink->fd) != 0) {
-        rv = sink_error(trial, sink, fl_err_from_errno(errno), err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    if (sink->fd >= 0 && fsync(sink->fd) != 0) {
+        return sink_error(trial, sink, fl_err_from_errno(errno), err);
+    }
+    return FL_OK;
 }
 
 static void sink_done(struct sink *sink)
@@ -154,12 +164,24 @@ static int trial_open_files(struct fl_trial *t, struct fl_err *err)
 {
     int rv = fl_fs_mkdirs(t->state_dir, err);
 
-    rv = rv == FL_OK ? sink_open(t, &t->jsonl, err) : rv;
-    rv = rv == FL_OK ? sink_open(t, &t->csv, err) : rv;
-    if (rv == FL_OK && t->results->info->clients) {
-        rv = sink_open(t, &t->clients, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? sink_flush(t, &t->csv, fl_row_csv_head(&t->csv.pending), err) : rv;
+    rv = sink_open(t, &t->jsonl, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = sink_open(t, &t->csv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (t->results->info->clients) {
+        rv = sink_open(t, &t->clients, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return sink_flush(t, &t->csv, fl_row_csv_head(&t->csv.pending), err);
 }
 
 int fl_trial_begin(struct fl_results *results, const char *point, uint64_t seed,
@@ -168,7 +190,6 @@ int fl_trial_begin(struct fl_results *results, const char *point, uint64_t seed,
     const struct fl_run_point *p = trial_find_point(results->info, point);
     char path[FL_RESULTS_PATH];
     struct fl_trial *t;
-    bool finished = false;
     int rv;
 
     FL_REQUIRE(p != NULL && trial_has_seed(results->info, seed));
@@ -177,19 +198,28 @@ int fl_trial_begin(struct fl_results *results, const char *point, uint64_t seed,
         return fl_err_set(err, FL_ENOMEM, "out of memory for trial %s/seed-%" PRIu64, point, seed);
     }
     rv = fl_results_trial_dir(results, point, seed, t->dir, err);
-    if (rv == FL_OK) {
-        trial_path(t, "state", t->state_dir);
-        trial_path(t, "summary.json", path);
-        finished = fl_fs_exists(path);
-        rv = finished ? trial_drop_state(t, err) : trial_open_files(t, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    if (rv != FL_OK || finished) {
+    trial_path(t, "state", t->state_dir);
+    trial_path(t, "summary.json", path);
+    if (fl_fs_exists(path)) {
+        rv = trial_drop_state(t, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
         fl_trial_free(t);
-        t = NULL;
+        *ret = NULL;
+        return FL_OK;
     }
-    if (rv == FL_OK) {
-        *ret = t;
+    rv = trial_open_files(t, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
+    *ret = t;
+    return FL_OK;
+fail:
+    fl_trial_free(t);
     return rv;
 }
 
@@ -249,16 +279,19 @@ int fl_trial_round(struct fl_trial *trial, const struct fl_round_rec *record,
         return rv;
     }
     rv = sink_flush(trial, &trial->clients, FL_OK, err);
-    if (rv == FL_OK) {
-        rv = sink_flush(trial, &trial->csv, fl_row_csv(&trial->csv.pending, &row), err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        rv = sink_flush(trial, &trial->jsonl, fl_row_json(&trial->jsonl.pending, &row), err);
+    rv = sink_flush(trial, &trial->csv, fl_row_csv(&trial->csv.pending, &row), err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        trial_sum_up(trial, &row);
+    rv = sink_flush(trial, &trial->jsonl, fl_row_json(&trial->jsonl.pending, &row), err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    trial_sum_up(trial, &row);
+    return FL_OK;
 }
 
 int fl_trial_client(struct fl_trial *trial, const struct fl_sim_client_round *client,
@@ -270,10 +303,10 @@ int fl_trial_client(struct fl_trial *trial, const struct fl_sim_client_round *cl
         return FL_OK;
     }
     rv = fl_row_client_json(&trial->clients.pending, client);
-    if (rv == FL_OK && trial->clients.pending.len < BATCH) {
-        return FL_OK;
+    if (rv != FL_OK || trial->clients.pending.len >= BATCH) {
+        return sink_flush(trial, &trial->clients, rv, err);
     }
-    return sink_flush(trial, &trial->clients, rv, err);
+    return FL_OK;
 }
 
 /* --- finish --- */
@@ -282,19 +315,27 @@ int fl_trial_finish(struct fl_trial *trial, const struct fl_trial_end *end, stru
 {
     const struct fl_summary *s = &trial->summary;
     char path[FL_RESULTS_PATH];
-    int rv = sink_sync(trial, &trial->clients, err);
+    struct sink *const sinks[] = {&trial->clients, &trial->csv, &trial->jsonl};
+    size_t i;
+    int rv;
 
-    rv = rv == FL_OK ? sink_sync(trial, &trial->csv, err) : rv;
-    rv = rv == FL_OK ? sink_sync(trial, &trial->jsonl, err) : rv;
-    if (rv != FL_OK) {
-        return rv;
+    for (i = 0; i < sizeof(sinks) / sizeof(sinks[0]); i++) {
+        rv = sink_sync(trial, sinks[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     trial_path(trial, "summary.json", path);
     rv = fl_summary_write(path, s, end, err);
-    rv = rv == FL_OK ? trial_drop_state(trial, err) : rv;
-    return rv == FL_OK ? fl_results_note_trial(trial->results, s->point, s->seed,
-                                               fl_clock_ns() - trial->began_ns, err)
-                       : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = trial_drop_state(trial, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_results_note_trial(trial->results, s->point, s->seed, fl_clock_ns() - trial->began_ns,
+                                 err);
 }
 
 void fl_trial_free(struct fl_trial *trial)
