@@ -15,6 +15,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/nn/net.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/member_open.h"
 #include "tests/sim/fed.h"
 
 /*
@@ -185,8 +186,7 @@ static void open_in(struct fed *fed, const char *dir, struct fl_member *ret)
     struct fl_err err = {0};
 
     ck_assert_int_eq(fl_trainer_builtin(fed->data, NULL, NULL, &trainer, &err), FL_OK);
-    ck_assert_msg(fl_member_open(ret, dir, trainer, &fed->work_log, 1, &err) == FL_OK, "%s",
-                  err.msg);
+    ck_assert_msg(member_open(ret, dir, trainer, &fed->work_log, 1, &err) == FL_OK, "%s", err.msg);
     ck_assert_msg(fl_worker_prepare(&ret->worker, fed->setup, &err) == FL_OK, "%s", err.msg);
 }
 

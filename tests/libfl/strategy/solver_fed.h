@@ -14,8 +14,8 @@
 #include "libfl/strategy/solver/solver.h"
 #include "server/work/aggregation.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/member_open.h"
 #include "tests/libfl/strategy/strategy_fixture.h"
-#include "tools/fl_sim/engine/member.h"
 
 #define FED_CLIENTS 5
 #define FED_UNITS   2
@@ -137,7 +137,7 @@ static inline void fed_open_client(struct fed *f, size_t k, const struct fl_solv
     (void)snprintf(dir, sizeof(dir), "%s/%zu", f->dir, k);
     ck_assert_int_eq(fl_fs_mkdirs(dir, NULL), FL_OK);
     ck_assert_int_eq(fl_trainer_builtin(f->data[k], NULL, NULL, &trainer, NULL), FL_OK);
-    ck_assert_int_eq(fl_member_open(&f->client[k], dir, trainer, NULL, k, NULL), FL_OK);
+    ck_assert_int_eq(member_open(&f->client[k], dir, trainer, NULL, k, NULL), FL_OK);
     ck_assert_msg(fl_member_setup(&of, &setup, &err) == FL_OK, "%s", err.msg);
     setup->solver = watch;
     ck_assert_msg(fl_worker_prepare(&f->client[k].worker, setup, &err) == FL_OK, "%s", err.msg);

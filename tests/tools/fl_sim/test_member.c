@@ -13,8 +13,8 @@
 #include "server/work/aggregation.h"
 #include "tests/client/train/train_fixture.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/member_open.h"
 #include "tests/lib/suites.h"
-#include "tools/fl_sim/engine/member.h"
 
 #define CLIENTS 2
 #define ROUNDS  4
@@ -142,7 +142,7 @@ static void open_one(struct world *w, size_t k, struct fl_member *ret)
     path_of(w, "opened", k, dir);
     ck_assert_int_eq(fl_fs_mkdirs(dir, NULL), FL_OK);
     ck_assert_int_eq(fl_trainer_builtin(w->data[k], NULL, NULL, &trainer, &w->err), FL_OK);
-    ck_assert_msg(fl_member_open(ret, dir, trainer, NULL, seed_of(k), &w->err) == FL_OK, "%s",
+    ck_assert_msg(member_open(ret, dir, trainer, NULL, seed_of(k), &w->err) == FL_OK, "%s",
                   w->err.msg);
     ck_assert_msg(fl_worker_prepare(&ret->worker, w->setup, &w->err) == FL_OK, "%s", w->err.msg);
 }

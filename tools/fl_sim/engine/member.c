@@ -5,33 +5,12 @@
 #include "tools/fl_sim/engine/member.h"
 
 #include <stdlib.h>
-
 #include <string.h>
 
 #include "libfl/model/digest.h"
 #include "server/work/payload_sizes.h"
 
 /* --- process --- */
-
-int fl_member_open(struct fl_member *m, const char *dir, struct fl_trainer *trainer,
-                   const struct fl_log *log, uint64_t seed, struct fl_err *err)
-{
-    int rv;
-
-    *m = (struct fl_member){.worker = {.trainer = trainer, .log = log, .seed = seed}};
-    m->worker.state_dir = m->dir;
-    rv = fl_str_copy(m->dir, sizeof(m->dir), dir);
-    rv = rv == FL_OK ? fl_client_state_open(m->dir, log, &m->worker.keeps, err)
-                     : fl_err_set(err, rv, "path '%s' is too long", dir);
-    m->held = (struct fl_pending_result){.state_dir = m->dir, .log = log};
-    if (rv == FL_OK) {
-        rv = fl_pending_result_load(&m->held, err);
-    }
-    if (rv != FL_OK) {
-        fl_member_close(m);
-    }
-    return rv;
-}
 
 int fl_member_begin(struct fl_member *m, const struct fl_member_place *place,
                     struct fl_setup *setup, struct fl_err *err)
@@ -45,10 +24,16 @@ int fl_member_begin(struct fl_member *m, const struct fl_member_place *place,
                    .seed = place->seed},
         .held = {.log = place->log}};
     rv = fl_client_state_open_scratch(place->dir, place->log, &m->worker.keeps, err);
-    rv = rv == FL_OK ? fl_worker_prepare(&m->worker, setup, err) : rv;
     if (rv != FL_OK) {
-        fl_member_close(m);
+        goto fail;
     }
+    rv = fl_worker_prepare(&m->worker, setup, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    return FL_OK;
+fail:
+    fl_member_close(m);
     return rv;
 }
 
@@ -79,20 +64,21 @@ static int member_list_payloads(const struct fl_member_payload *payloads, size_t
     struct fl_wire_payload wire[FL_WIRE_MAX_PAYLOADS] = {{0}};
     struct fl_wire_task task = {.payloads = wire, .n_payloads = n};
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     FL_REQUIRE(n <= FL_WIRE_MAX_PAYLOADS);
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         wire[i].name = fl_wire_lend(payloads[i].name);
         wire[i].bytes = payloads[i].len;
         wire[i].has_digest = payloads[i].has_digest && !lend;
         rv = wire[i].has_digest ? fl_sha256(payloads[i].data, payloads[i].len, wire[i].digest)
                                 : FL_OK;
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK) {
-        fl_inputs_list(ret, &task);
-    }
-    return rv;
+    fl_inputs_list(ret, &task);
+    return FL_OK;
 }
 
 static int member_settle(struct fl_member *m, struct fl_inputs *listed, struct fl_err *err)
@@ -102,10 +88,12 @@ static int member_settle(struct fl_member *m, struct fl_inputs *listed, struct f
 
     if (fl_settling_begin(&m->worker, m->worker.setup, listed, &m->task, &settling)) {
         rv = fl_settling_run(&settling, &m->worker, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        rv = fl_settling_choose(&settling, listed, m->worker.log, &m->inputs, err);
-    }
+    rv = fl_settling_choose(&settling, listed, m->worker.log, &m->inputs, err);
+done:
     fl_settling_done(&settling);
     return rv;
 }
@@ -142,20 +130,24 @@ static int member_receive_payloads(struct fl_inputs *inputs,
                                    struct fl_err *err)
 {
     struct fl_input *in = NULL;
-    int rv = fl_inputs_next(inputs, &in);
+    const struct fl_member_payload *b;
+    int rv;
 
-    while (rv == FL_OK && in != NULL) {
-        const struct fl_member_payload *b = member_find_payload(payloads, n, in->name);
-
-        rv = fl_input_add(in, 0, b->data, b->len, err);
-        if (rv == FL_OK) {
-            rv = fl_input_check(in, err);
+    for (;;) {
+        rv = fl_inputs_next(inputs, &in);
+        if (rv != FL_OK || in == NULL) {
+            return rv;
         }
-        if (rv == FL_OK) {
-            rv = fl_inputs_next(inputs, &in);
+        b = member_find_payload(payloads, n, in->name);
+        rv = fl_input_add(in, 0, b->data, b->len, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_input_check(in, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
 }
 
 int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
@@ -168,12 +160,19 @@ int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
         fl_inputs_done(&m->inputs); /* Exclude the data summaries of other clients. */
     }
     m->task = *task;
-    rv = rv == FL_OK ? member_settle(m, &listed, err) : rv;
-    if (rv == FL_OK && m->begun) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = member_settle(m, &listed, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (m->begun) {
         member_borrow_payloads(&m->inputs, payloads, n);
-    } else if (rv == FL_OK) {
+    } else {
         rv = member_receive_payloads(&m->inputs, payloads, n, err);
     }
+done:
     fl_inputs_done(&listed);
     return rv;
 }
@@ -187,9 +186,11 @@ int fl_member_train(struct fl_member *m, struct fl_err *err)
         return rv;
     }
     rv = fl_training_run(training, err);
-    if (rv == FL_OK) {
-        fl_pending_result_put(&m->held, fl_training_take(training));
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl_pending_result_put(&m->held, fl_training_take(training));
+done:
     fl_training_free(training);
     return rv;
 }
@@ -202,7 +203,10 @@ int fl_member_code(struct fl_member *m, const uint8_t *units, struct fl_code *re
     *ret = (struct fl_code){.setup = NULL};
     rv = fl_code_begin(ret, &m->worker, m->held.result, units,
                        fl_layout_units(m->worker.setup->layout));
-    return rv == FL_OK ? fl_code_run(ret, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_code_run(ret, err);
 }
 
 /* --- messages between member and server --- */
@@ -223,11 +227,17 @@ int fl_member_setup(const struct fl_described *of, struct fl_setup **ret, struct
     fl_buf_init(&wire, SIZE_MAX / 2);
     rv = fl_wire_command_encode(&command, &wire);
     fl_welcome_done(&command.u.welcome);
-    if (rv == FL_OK) {
-        rv = fl_wire_command_decode(wire.data, wire.len, &heard, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_wire_command_decode(wire.data, wire.len, &heard, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_setup_create(&heard.u.welcome, ret, err);
+done:
     fl_buf_done(&wire);
-    return rv == FL_OK ? fl_setup_create(&heard.u.welcome, ret, err) : rv;
+    return rv;
 }
 
 static int member_upload_to_file(const struct fl_federation *f, const char *name,
@@ -240,16 +250,22 @@ static int member_upload_to_file(const struct fl_federation *f, const char *name
     int rv = fl_spool_open(f->state_dir, key.round, key.attempt, name, parts, code->n_parts, &spool,
                            &there, err);
 
-    if (rv == FL_OK && there < fl_blob_len(code->bytes)) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (there < fl_blob_len(code->bytes)) {
         rv = fl_spool_write(spool, there, fl_blob_data(code->bytes) + there,
                             (size_t)(fl_blob_len(code->bytes) - there), err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        rv = fl_spool_finish(spool, f->layout, f->norm_bound, FL_DURABLE_PROCESS, err);
+    rv = fl_spool_finish(spool, f->layout, f->norm_bound, FL_DURABLE_PROCESS, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        *ret = fl_spool_take_norms(spool);
-    }
+    *ret = fl_spool_take_norms(spool);
+done:
     fl_spool_close(spool);
     return rv;
 }
@@ -284,10 +300,11 @@ int fl_member_upload(const struct fl_federation *f, const char *name, const stru
     struct fl_spool_part *parts = NULL;
     int rv = fl_sent_parts(f->layout, f->strategy, &header, code->units, &parts, err);
 
-    if (rv == FL_OK) {
-        rv = f->uploads != NULL ? member_upload_to_memory(f, name, code, parts, ret, err)
-                                : member_upload_to_file(f, name, code, parts, ret, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = f->uploads != NULL ? member_upload_to_memory(f, name, code, parts, ret, err)
+                            : member_upload_to_file(f, name, code, parts, ret, err);
     free(parts);
     return rv;
 }

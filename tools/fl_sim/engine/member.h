@@ -7,8 +7,8 @@
  * threads. The caller takes the role of the session: fetch, train, code, drop
  * (client/core/session.h).
  *
- * Its state is on disk in the format of the daemon: fl_member_close() and fl_member_open() model
- * the end of a process and the start of the next one.
+ * Its state is on disk in the format of the daemon: fl_member_close() and member_open() of the
+ * tests model the end of a process and the start of the next one.
  *
  * A member must not move in memory while it is open.
  *
@@ -23,7 +23,7 @@
 #include "server/work/welcome.h"
 
 struct fl_member {
-    char dir[512]; /* set by fl_member_open() */
+    char dir[512]; /* set by member_open() */
     bool begun;    /* its trainer is lent */
     struct fl_worker worker;
     struct fl_task task;
@@ -39,13 +39,6 @@ struct fl_member_payload {
     bool has_digest; /* listed with its SHA-256, so that it may be cached */
 };
 
-/*
- * Start a process in `dir`, which exists, with the state of the previous process. Takes `trainer`,
- * on error too; `log` may be NULL, and is borrowed. `seed`: the same in every run of this client.
- */
-FL_MUST_CHECK int fl_member_open(struct fl_member *member, const char *dir,
-                                 struct fl_trainer *trainer, const struct fl_log *log,
-                                 uint64_t seed, struct fl_err *err);
 /* End the process; the folder is unchanged. A zeroed member is allowed. */
 void fl_member_close(struct fl_member *member);
 

@@ -11,16 +11,6 @@
 #include "server/work/summary_work.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
-void fl__message_free(struct fl__message *m)
-{
-    if (m != NULL) {
-        fl_blob_unref(m->model);
-        fl_job_answer_done(&m->answer);
-        free(m->units);
-        free(m);
-    }
-}
-
 struct fl__message *fl__fed_message(struct fl_fed *fed, enum fl__message_type type, uint32_t client)
 {
     struct fl__message *m = calloc(1, sizeof(*m));
@@ -188,7 +178,8 @@ static void message_take_summary(struct fl_fed *fed, uint32_t client)
     struct fl_err err = {0};
     const char *name = fl__fed_name(fed, client);
     struct fl_pool_job *job = NULL;
-    int rv = FL_OK;
+    const struct fl_buf *bytes;
+    int rv;
 
     if (!fl__fed_replays(fed)) {
         job = fl_worker_pool_summary(fed->pool, client);
@@ -197,23 +188,27 @@ static void message_take_summary(struct fl_fed *fed, uint32_t client)
             return;
         }
     }
-    if (fl__fed_take(fed, job, FL_JOB_SUMMARY, client, (struct fl_round_key){0}, &answer) == FL_OK)
+    if (fl__fed_take(fed, job, FL_JOB_SUMMARY, client, (struct fl_round_key){0}, &answer) != FL_OK)
     {
-        fed->account.sim.up_summary_bytes += answer.bytes;
-        fed->dry_collection_bytes += fed->conf.dry && !fed->summaries_fixed ? answer.bytes : 0;
-        rv = answer.code;
-        if (rv == FL_OK && job != NULL && !fed->conf.dry &&
-            fl_collection_waits(&fed->federation, &fed->progress, name))
-        {
-            const struct fl_buf *bytes = fl_job_bytes(job);
-
-            rv = fl_collection_take(&fed->federation, name, bytes->data, bytes->len, &err);
-        }
+        goto done;
+    }
+    fed->account.sim.up_summary_bytes += answer.bytes;
+    fed->dry_collection_bytes += fed->conf.dry && !fed->summaries_fixed ? answer.bytes : 0;
+    rv = answer.code;
+    fl_job_answer_done(&answer);
+    if (rv != FL_OK) {
+        fl__fed_fail(fed, rv, &err, name);
+        goto done;
+    }
+    if (job != NULL && !fed->conf.dry &&
+        fl_collection_waits(&fed->federation, &fed->progress, name)) {
+        bytes = fl_job_bytes(job);
+        rv = fl_collection_take(&fed->federation, name, bytes->data, bytes->len, &err);
         if (rv != FL_OK) {
             fl__fed_fail(fed, rv, &err, name);
         }
-        fl_job_answer_done(&answer);
     }
+done:
     fl_pool_job_free(job);
 }
 

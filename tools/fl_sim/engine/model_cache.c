@@ -73,10 +73,12 @@ int fl_model_cache_open(const struct fl_federation *federation, struct fl_progre
     }
     atomic_init(&model_cache->refs, 1);
     rv = fl_payloads_open(federation, progress, round, size, model_cache_put, &f);
-    rv = rv == FL_OK ? f.code : rv;
     if (rv != FL_OK) {
-        fl_model_cache_unref(model_cache);
-        return rv;
+        goto fail;
+    }
+    rv = f.code;
+    if (rv != FL_OK) {
+        goto fail;
     }
     if (model_cache->n_own > 1) {
         qsort(model_cache->own, model_cache->n_own, sizeof(*model_cache->own),
@@ -84,6 +86,9 @@ int fl_model_cache_open(const struct fl_federation *federation, struct fl_progre
     }
     *ret = model_cache;
     return FL_OK;
+fail:
+    fl_model_cache_unref(model_cache);
+    return rv;
 }
 
 int fl_model_cache_make(const struct fl_model_cache_item *common, size_t n_common,

@@ -6,6 +6,7 @@
  * of machine, so numbers are sent in host representation.
  */
 
+#include "libfl/base/writer.h"
 #include "libfl/wire/messages.h"
 #include "tools/fl_sim/engine/ranks.h"
 #include "tools/fl_sim/engine/worker_pool_impl.h"
@@ -63,15 +64,18 @@ struct fl__ranks_rest {
     size_t left;
 };
 
-FL_MUST_CHECK int fl__ranks_start_message(struct fl_buf *out, const struct fl__ranks_head *head);
-/* Send the contents of `message`, and empty it. */
-FL_MUST_CHECK int fl__ranks_send(const struct fl_ranks *ranks, unsigned to, struct fl_buf *message,
+/* Initialises `out`, which the functions below free. */
+struct fl_writer fl__ranks_start_message(struct fl_buf *out, const struct fl__ranks_head *head);
+/* The error of the writer, if there is one. */
+FL_MUST_CHECK int fl__ranks_finish_message(struct fl_writer *w, struct fl_blob **ret);
+/* Finish the message and send it. */
+FL_MUST_CHECK int fl__ranks_send(const struct fl_ranks *ranks, unsigned to, struct fl_writer *w,
                                  struct fl_err *err);
 /* Copy the next `n` bytes; FL_EFORMAT: fewer are left. */
 FL_MUST_CHECK int fl__ranks_read(struct fl__ranks_rest *rest, void *ret, size_t n);
 /* The same in place, without a copy. */
 FL_MUST_CHECK int fl__ranks_skip(struct fl__ranks_rest *rest, uint64_t n, const uint8_t **ret);
-FL_MUST_CHECK int fl__ranks_put_item(struct fl_buf *out, const struct fl_model_cache_item *item);
+void fl__ranks_put_item(struct fl_writer *w, const struct fl_model_cache_item *item);
 /* The item is owned. */
 FL_MUST_CHECK int fl__ranks_read_item(struct fl__ranks_rest *rest, struct fl_model_cache_item *ret);
 FL_MUST_CHECK int fl__ranks_read_blob(struct fl__ranks_rest *rest, uint64_t n,

@@ -64,41 +64,56 @@ static int serve_open_pool(struct serving *s, struct fl__ranks_rest *rest, struc
     int rv = fl__ranks_read(rest, &open, sizeof(open));
 
     serve_close_pool(s);
-    rv = rv == FL_OK ? fl__ranks_skip(rest, open.dir_len, &dir) : rv;
-    if (rv == FL_OK) {
-        s->dir = strndup((const char *)dir, (size_t)open.dir_len);
-        rv = s->dir != NULL ? fl_wire_command_decode(rest->at, rest->left, &heard, err) : FL_ENOMEM;
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? fl_setup_create(&heard.u.welcome, &s->setup, err) : rv;
-    if (rv == FL_OK) {
-        conf.dir = s->dir;
-        conf.seed = open.seed;
-        conf.setup = s->setup;
-        rv = fl_worker_pool_create(&conf, &s->pool, err);
+    rv = fl__ranks_skip(rest, open.dir_len, &dir);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    s->dir = strndup((const char *)dir, (size_t)open.dir_len);
+    if (s->dir == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_wire_command_decode(rest->at, rest->left, &heard, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_setup_create(&heard.u.welcome, &s->setup, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    conf.dir = s->dir;
+    conf.seed = open.seed;
+    conf.setup = s->setup;
+    return fl_worker_pool_create(&conf, &s->pool, err);
 }
 
 /* --- shared payloads of rounds --- */
 
 static int serve_set_model_cache(struct serving *s, struct fl__ranks_rest *rest)
 {
-    struct fl_model_cache_item items[FL_PAYLOADS_MAX];
+    struct fl_model_cache_item items[FL_PAYLOADS_MAX] = {{.name = ""}};
     struct fl_model_cache *model_cache = NULL;
     size_t n = 0;
-    int rv = FL_OK;
+    int rv;
 
-    while (rv == FL_OK && rest->left > 0) {
+    while (rest->left > 0) {
         rv = n < FL_PAYLOADS_MAX ? fl__ranks_read_item(rest, &items[n]) : FL_EFORMAT;
-        n += rv == FL_OK;
+        if (rv != FL_OK) {
+            goto done;
+        }
+        n++;
     }
-    rv = rv == FL_OK ? fl_model_cache_make(items, n, NULL, &model_cache) : rv;
+    rv = fl_model_cache_make(items, n, NULL, &model_cache);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    fl_model_cache_unref(s->model_cache);
+    s->model_cache = model_cache;
+done:
     while (n > 0) {
         fl_bytes_done(&items[--n].bytes);
-    }
-    if (rv == FL_OK) {
-        fl_model_cache_unref(s->model_cache);
-        s->model_cache = model_cache;
     }
     return rv;
 }
@@ -108,11 +123,12 @@ static int serve_set_model(struct serving *s, struct fl__ranks_rest *rest)
     struct fl_blob *model = NULL;
     int rv = fl__ranks_read_blob(rest, rest->left, &model);
 
-    if (rv == FL_OK) {
-        fl_blob_unref(s->model);
-        s->model = model;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_blob_unref(s->model);
+    s->model = model;
+    return FL_OK;
 }
 
 /* --- jobs --- */
@@ -124,22 +140,31 @@ static int serve_start_training(struct serving *s, uint32_t client,
     struct fl_model_cache_item own = {.name = ""};
     struct fl_model_cache *model_cache = NULL;
     struct fl_sim_client sim_client;
-    int rv = s->model_cache != NULL ? FL_OK : FL_EFORMAT;
+    int rv;
 
-    if (rv == FL_OK && begin->has_own) {
-        s->sim_clients->sim_client(s->sim_clients->ctx, client, &sim_client);
-        rv = fl__ranks_read_item(rest, &own);
-        rv = rv == FL_OK ? fl_str_copy(own.client, sizeof(own.client), sim_client.name) : rv;
-        rv = rv == FL_OK ? fl_model_cache_make(s->model_cache->common, s->model_cache->n_common,
-                                               &own, &model_cache)
-                         : rv;
-        fl_bytes_done(&own.bytes);
-    } else if (rv == FL_OK) {
-        model_cache = fl_model_cache_ref(s->model_cache);
+    if (s->model_cache == NULL) {
+        return FL_EFORMAT;
     }
-    if (rv == FL_OK) {
-        *ret = fl_worker_pool_train(s->pool, client, &begin->task, model_cache);
+    if (!begin->has_own) {
+        *ret = fl_worker_pool_train(s->pool, client, &begin->task, s->model_cache);
+        return FL_OK;
     }
+    s->sim_clients->sim_client(s->sim_clients->ctx, client, &sim_client);
+    rv = fl__ranks_read_item(rest, &own);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_str_copy(own.client, sizeof(own.client), sim_client.name);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_model_cache_make(s->model_cache->common, s->model_cache->n_common, &own, &model_cache);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    *ret = fl_worker_pool_train(s->pool, client, &begin->task, model_cache);
+done:
+    fl_bytes_done(&own.bytes);
     fl_model_cache_unref(model_cache);
     return rv;
 }
@@ -160,37 +185,47 @@ static int serve_start_job(struct serving *s, uint32_t client, struct fl__ranks_
         break;
     case FL_JOB_TRAIN:
         rv = serve_start_training(s, client, &begin, rest, ret);
+        if (rv != FL_OK) {
+            return rv;
+        }
         break;
     case FL_JOB_CODE:
-        rv = begin.n_units == 0 || begin.n_units == fl_layout_units(s->setup->layout)
-                 ? fl__ranks_skip(rest, begin.n_units, &units)
-                 : FL_EFORMAT;
-        if (rv == FL_OK) {
-            *ret = fl_worker_pool_code(s->pool, client, begin.task.key,
-                                       begin.n_units > 0 ? units : NULL);
+        if (begin.n_units != 0 && begin.n_units != fl_layout_units(s->setup->layout)) {
+            return FL_EFORMAT;
         }
+        rv = fl__ranks_skip(rest, begin.n_units, &units);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        *ret =
+            fl_worker_pool_code(s->pool, client, begin.task.key, begin.n_units > 0 ? units : NULL);
         break;
     case FL_JOB_EVALUATE:
-        rv = s->model != NULL ? FL_OK : FL_EFORMAT;
-        if (rv == FL_OK) {
-            *ret = fl_worker_pool_evaluate(s->pool, client, &begin.task, s->model, begin.rate);
+        if (s->model == NULL) {
+            return FL_EFORMAT;
         }
+        *ret = fl_worker_pool_evaluate(s->pool, client, &begin.task, s->model, begin.rate);
         break;
     default:
         return FL_EFORMAT;
     }
-    return rv == FL_OK && *ret == NULL ? FL_ENOMEM : rv;
+    return *ret != NULL ? FL_OK : FL_ENOMEM;
 }
 
 static int serve_begin_job(struct serving *s, const struct fl__ranks_head *head,
                            struct fl__ranks_rest *rest)
 {
-    struct serve_job *p = calloc(1, sizeof(*p));
-    int rv = p == NULL                                              ? FL_ENOMEM
-             : s->pool == NULL || head->client >= s->sim_clients->n ? FL_EFORMAT
-                                                                    : FL_OK;
+    struct serve_job *p;
+    int rv;
 
-    rv = rv == FL_OK ? serve_start_job(s, head->client, rest, &p->job) : rv;
+    if (s->pool == NULL || head->client >= s->sim_clients->n) {
+        return FL_EFORMAT;
+    }
+    p = calloc(1, sizeof(*p));
+    if (p == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = serve_start_job(s, head->client, rest, &p->job);
     if (rv != FL_OK) {
         free(p);
         return rv;
@@ -231,7 +266,7 @@ static int serve_send_answer(struct serving *s, const struct serve_job *p, struc
     const struct fl_buf *summary = fl_job_bytes(p->job);
     struct fl__ranks_answer answer;
     struct fl_buf message;
-    int rv = fl__ranks_start_message(&message, &head);
+    struct fl_writer w = fl__ranks_start_message(&message, &head);
 
     (void)memset(&answer, 0, sizeof(answer));
     answer.answer = *a;
@@ -240,20 +275,18 @@ static int serve_send_answer(struct serving *s, const struct serve_job *p, struc
     answer.n_summary = summary->len;
     answer.n_parts = p->job->n_parts;
     answer.n_upload = p->job->upload != NULL ? fl_blob_len(p->job->upload) : 0;
-    rv = rv == FL_OK ? fl_buf_add(&message, &answer, sizeof(answer)) : rv;
-    if (rv == FL_OK && a->divergence != NULL) {
-        rv = fl_buf_add(&message, a->divergence, a->n_units * sizeof(*a->divergence));
+    fl_writer_add(&w, &answer, sizeof(answer));
+    if (a->divergence != NULL) {
+        fl_writer_add(&w, a->divergence, a->n_units * sizeof(*a->divergence));
     }
-    rv = rv == FL_OK ? fl_buf_add(&message, summary->data, summary->len) : rv;
-    rv = rv == FL_OK && answer.n_parts > 0
-             ? fl_buf_add(&message, p->job->parts, p->job->n_parts * sizeof(*p->job->parts))
-             : rv;
-    rv = rv == FL_OK && answer.n_upload > 0
-             ? fl_buf_add(&message, fl_blob_data(p->job->upload), (size_t)answer.n_upload)
-             : rv;
-    rv = rv == FL_OK ? fl__ranks_send(s->ranks, 0, &message, err) : rv;
-    fl_buf_done(&message);
-    return rv;
+    fl_writer_add(&w, summary->data, summary->len);
+    if (answer.n_parts > 0) {
+        fl_writer_add(&w, p->job->parts, p->job->n_parts * sizeof(*p->job->parts));
+    }
+    if (answer.n_upload > 0) {
+        fl_writer_add(&w, fl_blob_data(p->job->upload), (size_t)answer.n_upload);
+    }
+    return fl__ranks_send(s->ranks, 0, &w, err);
 }
 
 static int serve_finish_first(struct serving *s, struct fl_err *err)
@@ -320,17 +353,27 @@ int fl_ranks_serve(const struct fl_ranks *ranks, const struct fl_sim_clients *si
     int rv = FL_OK;
 
     s.end = &s.first;
-    while (rv == FL_OK && !s.over) {
+    while (!s.over) {
         /* First all messages, then the oldest job, which the leader waits for first. */
         rv = ranks->receive(ranks->ctx, /* wait= */ s.first == NULL, &message, err);
-        if (rv == FL_OK) {
-            rv = serve_receive(&s, &message, err);
-            rv = rv == FL_OK ? FL_OK : fl_err_wrap(err, rv, "a message from the leader");
-            fl_buf_done(&message);
-        } else if (rv == FL_ENOENT) {
+        if (rv == FL_ENOENT) {
             rv = serve_finish_first(&s, err);
+            if (rv != FL_OK) {
+                goto done;
+            }
+            continue;
+        }
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = serve_receive(&s, &message, err);
+        fl_buf_done(&message);
+        if (rv != FL_OK) {
+            rv = fl_err_wrap(err, rv, "a message from the leader");
+            goto done;
         }
     }
+done:
     serve_close_pool(&s);
     return rv;
 }

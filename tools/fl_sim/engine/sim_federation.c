@@ -1,6 +1,6 @@
 /*
- * A simulated federation (sim_federation.h): virtual clock, agenda of events, the queue of results
- * for the coordinator, creation and end. One thread; the clients' work has its own worker pool.
+ * A simulated federation (sim_federation.h): virtual clock, creation and end. One thread; the
+ * clients' work has its own worker pool. The agenda of events is in sim_events.c.
  * Server work is in sim_server.c, clients in clients.c and sim_session.c, transfers in transfer.c.
  */
 #include "tools/fl_sim/engine/sim_federation.h"
@@ -14,115 +14,15 @@
 #include "server/work/opening.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
-/*
- * Events of so many clients in one instant are processed before the next ones, so that their data
- * stays in the CPU caches and is freed before that of the next is allocated; enough for any number
- * of threads.
- */
-#define GROUP 128
 /* The run stops after so many aborted attempts at one round. */
 #define ATTEMPTS_MAX 1000
-
-/* --- events --- */
-
-void fl__fed_fail(struct fl_fed *fed, int code, const struct fl_err *err, const char *what)
-{
-    if (fed->code == FL_OK) {
-        fed->code = fl_err_set(&fed->err, code, "%s: %s", what, fl_err_text(err, code));
-        fed->shell.stopped = true;
-    }
-}
-
-const char *fl__fed_name(const struct fl_fed *fed, uint32_t client)
-{
-    struct fl_sim_client sim_client;
-
-    fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, client, &sim_client);
-    return sim_client.name;
-}
-
-void fl__fed_at(struct fl_fed *fed, uint64_t at_us, enum fl__fed_kind kind, uint32_t client,
-                uint32_t stamp, void *data)
-{
-    const struct fl_agenda_event event = {.at = at_us > fed->now_us ? at_us : fed->now_us,
-                                          .rank1 = client / GROUP,
-                                          .rank2 = (uint32_t)kind * GROUP + client % GROUP,
-                                          .words = {stamp, 0},
-                                          .data = data};
-
-    if (fl_agenda_push(&fed->agenda, &event) != FL_OK) {
-        if (kind == FL__AT_MESSAGE) {
-            fl__message_free(data);
-        }
-        fl__fed_fail(fed, FL_ENOMEM, NULL, "the agenda");
-    }
-}
-
-struct fl__fed_answer *fl__fed_answer(struct fl_fed *fed, enum fl_event_type type)
-{
-    size_t cap = fed->cap_queue == 0 ? 64 : 2 * fed->cap_queue;
-    struct fl__fed_answer *grown;
-
-    /* All answers were taken: reuse the array from its start. */
-    if (fed->first > 0 && fed->first == fed->n_queue) {
-        fed->first = fed->n_queue = 0;
-    }
-    if (fed->n_queue == fed->cap_queue) {
-        grown = realloc(fed->queue, cap * sizeof(*grown));
-        if (grown == NULL) {
-            fl__fed_fail(fed, FL_ENOMEM, NULL, "answers to the coordinator");
-            return NULL;
-        }
-        fed->queue = grown;
-        fed->cap_queue = cap;
-    }
-    fed->queue[fed->n_queue] = (struct fl__fed_answer){.event = {.type = type}};
-    return &fed->queue[fed->n_queue++];
-}
-
-void fl__fed_step(struct fl_fed *fed, struct fl_event *event)
-{
-    fl_coord_shell_step(&fed->shell, event);
-    while (fed->code == FL_OK && !fed->finished && fed->first < fed->n_queue) {
-        struct fl__fed_answer a = fed->queue[fed->first++];
-
-        if (a.job != NULL) {
-            fl_coord_shell_done(&fed->shell, a.job);
-        } else {
-            fl_coord_shell_step(&fed->shell, &a.event);
-        }
-    }
-}
-
-int fl__fed_take(struct fl_fed *fed, struct fl_pool_job *job, enum fl_job_kind kind,
-                 uint32_t client, struct fl_round_key key, struct fl_job_answer *ret)
-{
-    struct fl_err err = {0};
-    int rv = FL_OK;
-
-    *ret = (struct fl_job_answer){.code = FL_OK};
-    if (fl__fed_replays(fed)) {
-        rv = fl_journal_take(fed->journal, kind, client, key, ret, &err);
-    } else if (job != NULL) {
-        fl_job_take(job, ret);
-        rv = fed->journal != NULL ? fl_journal_put(fed->journal, kind, client, key, ret) : FL_OK;
-    } else
-    { /* The job began before the commit that the journal ends with, so no result is needed. */
-        ret->code = FL_ECANCELED;
-    }
-    if (rv != FL_OK) {
-        fl_job_answer_done(ret);
-        fl__fed_fail(fed, rv, &err, "the journal");
-    }
-    return rv;
-}
 
 /* --- the clock --- */
 
 static void federation_dispatch(struct fl_fed *fed, struct fl_agenda_event *e)
 {
-    enum fl__fed_kind kind = (enum fl__fed_kind)(e->rank2 / GROUP);
-    uint32_t client = e->rank1 * GROUP + e->rank2 % GROUP;
+    enum fl__fed_kind kind = (enum fl__fed_kind)(e->rank2 / FL__FED_GROUP);
+    uint32_t client = e->rank1 * FL__FED_GROUP + e->rank2 % FL__FED_GROUP;
 
     switch (kind) {
     case FL__AT_MACHINE:
@@ -275,8 +175,11 @@ static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
                                        .settings = settings,
                                        .first_model = federation_initial_model,
                                        .ctx = fed};
-    int rv = fl_fs_mkdirs(fed->server_dir, err);
+    int rv = fl_uploads_create(&fed->uploads);
 
+    if (rv != FL_OK) {
+        goto done;
+    }
     fed->federation = (struct fl_federation){.layout = fed->conf.coord.layout,
                                              .strategy = fed->conf.coord.strategy,
                                              .state_dir = fed->server_dir,
@@ -289,11 +192,20 @@ static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
                                              .classes = fed->conf.classes,
                                              .norm_bound = fed->conf.norm_bound,
                                              .uploads = fed->uploads};
-    rv = rv == FL_OK ? fl_fs_lock_dir(fed->server_dir, &fed->lock_fd, err) : rv;
-    rv = rv == FL_OK ? fl_settings_add_strategy(&components, fed->conf.coord.strategy) : rv;
-    if (rv == FL_OK) {
-        rv = fl_opening_run(&fed->federation, &opening, &fed->progress, &fed->resume, err);
+    rv = fl_fs_mkdirs(fed->server_dir, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_fs_lock_dir(fed->server_dir, &fed->lock_fd, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_settings_add_strategy(&components, fed->conf.coord.strategy);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_opening_run(&fed->federation, &opening, &fed->progress, &fed->resume, err);
+done:
     fl_settings_done(&components);
     return rv;
 }
@@ -303,25 +215,27 @@ static int federation_open_coordinator(struct fl_fed *fed, struct fl_err *err)
 {
     const struct fl_coord_resume nothing = {.committed = 0};
     bool replays = fed->conf.journal != NULL;
-    int rv = FL_OK;
+    int rv;
 
     if (replays) {
         rv = fl_journal_open(fed->conf.journal, fed->resume.committed, &fed->journal, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    rv = rv == FL_OK ? fl_coord_create(&fed->conf.coord, replays ? &nothing : &fed->resume,
-                                       &fed->coord, err)
-                     : rv;
-    if (rv == FL_OK) {
-        fed->phase = fl_coord_phase(fed->coord);
-        fed->shell = (struct fl_coord_shell){.ops = &fl__fed_ops,
-                                             .ctx = fed,
-                                             .coord = fed->coord,
-                                             .conf = &fed->conf.coord,
-                                             .federation = &fed->federation,
-                                             .progress = &fed->progress,
-                                             .log = fed->conf.log};
+    rv = fl_coord_create(&fed->conf.coord, replays ? &nothing : &fed->resume, &fed->coord, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fed->phase = fl_coord_phase(fed->coord);
+    fed->shell = (struct fl_coord_shell){.ops = &fl__fed_ops,
+                                         .ctx = fed,
+                                         .coord = fed->coord,
+                                         .conf = &fed->conf.coord,
+                                         .federation = &fed->federation,
+                                         .progress = &fed->progress,
+                                         .log = fed->conf.log};
+    return FL_OK;
 }
 
 static int federation_describe(struct fl_fed *fed, struct fl_err *err)
@@ -335,12 +249,16 @@ static int federation_describe(struct fl_fed *fed, struct fl_err *err)
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
     int rv = fl_member_setup(&of, &fed->setup, err);
 
-    if (rv == FL_OK) {
-        command.u.welcome = fed->setup->welcome; /* The model is lent to the network. */
-        rv = fl_wire_command_encode(&command, &fed->scratch);
-        fed->welcome_bytes = fed->scratch.len;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    command.u.welcome = fed->setup->welcome; /* The model is lent to the network. */
+    rv = fl_wire_command_encode(&command, &fed->scratch);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fed->welcome_bytes = fed->scratch.len;
+    return FL_OK;
 }
 
 /* Memory of a client: network, optimiser and batch; the received model, and the update. */
@@ -351,13 +269,14 @@ static int federation_measure_training(struct fl_fed *fed, struct fl_err *err)
     struct fl_net *net = NULL;
     int rv = fl_net_create(&fed->conf.net, fed->conf.training.batch_size, &net, err);
 
-    if (rv == FL_OK) {
-        memory = fl_net_memory(net);
-        fed->training_bytes = memory.all + 3 * model;
-        fed->classes = fl_net_classes(net);
-        fl_net_free(net);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    memory = fl_net_memory(net);
+    fed->training_bytes = memory.all + 3 * model;
+    fed->classes = fl_net_classes(net);
+    fl_net_free(net);
+    return FL_OK;
 }
 
 static int federation_open_pool(struct fl_fed *fed, struct fl_err *err)
@@ -375,27 +294,36 @@ static int federation_open_pool(struct fl_fed *fed, struct fl_err *err)
                                              .log = fed->conf.log};
     int rv = fl_worker_pool_create(&conf, &fed->pool, err);
 
-    if (rv == FL_OK && fed->conf.test != NULL && !fed->conf.dry) {
-        rv = fl_net_create_evaluator(&fed->conf.net, &fed->net, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    return fed->conf.test != NULL && !fed->conf.dry
+               ? fl_net_create_evaluator(&fed->conf.net, &fed->net, err)
+               : FL_OK;
 }
 
-static int federation_open_links(struct fl_fed *fed)
+static int federation_open_links(struct fl_fed *fed, struct fl_err *err)
 {
     struct fl_world_server link = {0};
     size_t i;
     int rv;
 
+    (void)err;
     if (fed->conf.world != NULL) {
         link = fl_world_server(fed->conf.world);
     }
     fed->unlimited_down = !(link.up > 0);
     fed->unlimited_up = !(link.down > 0);
     rv = fl_flows_create(link.up, &fed->down);
-    rv = rv == FL_OK ? fl_flows_create(link.down, &fed->up) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_flows_create(link.down, &fed->up);
+    if (rv != FL_OK) {
+        return rv;
+    }
     fed->clients = calloc(fed->conf.sim_clients->n + 1, sizeof(*fed->clients));
-    if (rv != FL_OK || fed->clients == NULL) {
+    if (fed->clients == NULL) {
         return FL_ENOMEM;
     }
     for (i = 0; i < fed->conf.sim_clients->n; i++) {
@@ -424,7 +352,12 @@ static int federation_make_paths(struct fl_fed *fed, struct fl_err *err)
 
 int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl_err *err)
 {
+    static int (*const steps[])(struct fl_fed *, struct fl_err *) = {
+        federation_make_paths, federation_open_server,      federation_open_coordinator,
+        federation_describe,   federation_measure_training, federation_open_pool,
+        federation_open_links};
     struct fl_fed *fed = calloc(1, sizeof(*fed));
+    size_t i;
     int rv;
 
     if (fed == NULL) {
@@ -436,17 +369,12 @@ int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl
     fed->joining = UINT32_MAX;
     fl_buf_init(&fed->scratch, SIZE_MAX / 2);
     fl_sim_account_begin(&fed->account, 0);
-    rv = federation_make_paths(fed, err);
-    rv = rv == FL_OK ? fl_uploads_create(&fed->uploads) : rv;
-    rv = rv == FL_OK ? federation_open_server(fed, err) : rv;
-    rv = rv == FL_OK ? federation_open_coordinator(fed, err) : rv;
-    rv = rv == FL_OK ? federation_describe(fed, err) : rv;
-    rv = rv == FL_OK ? federation_measure_training(fed, err) : rv;
-    rv = rv == FL_OK ? federation_open_pool(fed, err) : rv;
-    rv = rv == FL_OK ? federation_open_links(fed) : rv;
-    if (rv != FL_OK) {
-        fl_fed_free(fed);
-        return rv;
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        rv = steps[i](fed, err);
+        if (rv != FL_OK) {
+            fl_fed_free(fed);
+            return rv;
+        }
     }
     *ret = fed;
     return FL_OK;
@@ -463,7 +391,7 @@ static void federation_free_clients(struct fl_fed *fed)
         }
     }
     while (fl_agenda_pop(&fed->agenda, &e)) {
-        if (e.rank2 / GROUP == FL__AT_MESSAGE) {
+        if (e.rank2 / FL__FED_GROUP == FL__AT_MESSAGE) {
             fl__message_free(e.data);
         }
     }

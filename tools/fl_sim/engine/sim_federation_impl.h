@@ -2,10 +2,11 @@
 #define FL_SIM_FEDERATION_IMPL_H
 
 /*
- * Shared by the files of a simulated federation: sim_federation.c has creation and the clock,
- * sim_server.c the coordinator's server work, sim_commands.c its messages to clients,
- * clients.c availability and messages, sim_session.c the sessions of clients, sim_training.c
- * training and evaluation, transfer.c transfers over the links.
+ * Shared by the files of a simulated federation, from the top: sim_federation.c has creation and
+ * the clock, sim_server.c the coordinator's server work, sim_commands.c its messages to clients,
+ * clients.c availability, sim_session.c the sessions of clients, sim_training.c training and
+ * evaluation, transfer.c transfers, sim_process.c the state of active clients, transfer_links.c the
+ * links, messages.c messages, sim_events.c events and results.
  */
 
 #include "client/shell/session_shell.h"
@@ -36,6 +37,13 @@ enum fl__fed_kind {
     FL__AT_EVALUATED,
     FL__AT_TICK /* a deadline of the session */
 };
+
+/*
+ * Events of so many clients in one instant are processed before the next ones, so that their data
+ * stays in the CPU caches and is freed before that of the next is allocated; enough for any number
+ * of threads.
+ */
+#define FL__FED_GROUP 128
 
 /* Types of messages: the core's own events and effects. */
 enum fl__message_type {
@@ -190,10 +198,7 @@ struct fl__fed_answer *fl__fed_answer(struct fl_fed *fed, enum fl_event_type typ
 void fl__fed_at(struct fl_fed *fed, uint64_t at_us, enum fl__fed_kind kind, uint32_t client,
                 uint32_t stamp, void *data);
 /* Are results read from the journal? */
-static inline bool fl__fed_replays(const struct fl_fed *fed)
-{
-    return fed->journal != NULL && fl_journal_replays(fed->journal);
-}
+bool fl__fed_replays(const struct fl_fed *fed);
 const char *fl__fed_name(const struct fl_fed *fed, uint32_t client);
 /* Latency of a message between client and server. */
 static inline uint64_t fl__fed_latency(const struct fl_fed *fed, uint32_t client)
@@ -201,6 +206,7 @@ static inline uint64_t fl__fed_latency(const struct fl_fed *fed, uint32_t client
     return fed->clients[client].latency_us;
 }
 
+void fl__message_free(struct fl__message *m);
 /* The result of a job: from the journal during a replay, else of `job`, which may be NULL. Owned by
    the caller. An error ends the run. */
 FL_MUST_CHECK int fl__fed_take(struct fl_fed *fed, struct fl_pool_job *job, enum fl_job_kind kind,
@@ -210,8 +216,6 @@ FL_MUST_CHECK int fl__fed_take(struct fl_fed *fed, struct fl_pool_job *job, enum
 
 /* The operations of the coordinator's shell; their `ctx` is the federation. */
 extern const struct fl_coord_ops fl__fed_ops;
-/* Handle a message of a client. */
-void fl__fed_receive(struct fl_fed *fed, struct fl__message *m);
 
 /* --- sim_commands.c --- */
 
@@ -233,18 +237,27 @@ void fl__fed_begin_clients(struct fl_fed *fed);
 void fl__fed_machine(struct fl_fed *fed, uint32_t client);
 /* AT_BACK. */
 void fl__fed_back(struct fl_fed *fed, uint32_t client);
+
+/* --- sim_process.c --- */
+
+/* The active state of a client, created if needed; NULL: out of memory, which ends the run. */
+struct fl__active *fl__fed_active(struct fl_fed *fed, uint32_t client);
+void fl__active_free(struct fl_fed *fed, struct fl__active *a);
+/* The process ends and loses its connection; its client state stays on disk. */
+void fl__process_kill(struct fl_fed *fed, uint32_t client);
 /* Disconnect in the middle of work, and reconnect after so long. */
 void fl__fed_drop(struct fl_fed *fed, uint32_t client, uint64_t down_us);
+
+/* --- messages.c --- */
+
 /* Send a message between client and server, which arrives after the latency; takes `m`. */
 void fl__fed_send(struct fl_fed *fed, struct fl__message *m);
 struct fl__message *fl__fed_message(struct fl_fed *fed, enum fl__message_type type,
                                     uint32_t client);
-void fl__message_free(struct fl__message *m);
 /* The encoded length of the message. */
 uint64_t fl__message_bytes(struct fl_fed *fed, const struct fl__message *m);
-/* The active state of a client, created if needed; NULL: out of memory, which ends the run. */
-struct fl__active *fl__fed_active(struct fl_fed *fed, uint32_t client);
-void fl__active_free(struct fl_fed *fed, struct fl__active *a);
+/* Handle a message of a client. */
+void fl__fed_receive(struct fl_fed *fed, struct fl__message *m);
 
 /* --- sim_session.c --- */
 
@@ -270,22 +283,36 @@ void fl__train_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_ki
 /* --- transfer.c --- */
 
 void fl__fetch_begin(struct fl_fed *fed, struct fl__active *a);
-void fl__fetch_cancel(struct fl_fed *fed, struct fl__active *a);
 void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key,
                     const uint8_t *units, size_t n_units);
 /* Report moving uploads to the coordinator, as heartbeats of a daemon do. */
 void fl__push_progress(struct fl_fed *fed);
-void fl__push_cancel(struct fl_fed *fed, struct fl__active *a);
-/* The round ends during an upload: the bytes so far belong to that round. */
-void fl__push_cut(struct fl_fed *fed, struct fl__active *a);
 void fl__model_begin(struct fl_fed *fed, struct fl__active *a);
-void fl__model_cancel(struct fl_fed *fed, struct fl__active *a);
-/* AT_LINK. */
-void fl__transfer_link(struct fl_fed *fed, uint32_t client);
 /* AT_FETCH, AT_PUSH, AT_MODEL, AT_PUSHED. */
 void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_kind kind,
                           uint32_t stamp);
 /* Complete the next flow, at `fed->now_us`. */
 void fl__transfer_done(struct fl_fed *fed, bool up);
+
+/* --- transfer_links.c --- */
+
+/* Begin to transfer; at its end, event `done` (AT_SENT and the like) or fl__transfer_next(). */
+void fl__transfer_begin(struct fl_fed *fed, struct fl__active *a, struct fl__transfer *t,
+                        uint64_t bytes, enum fl__fed_kind done);
+/* Remove the next completed flow, at `fed->now_us`; NULL: there is none. `ret_model`: it was the
+   model of an evaluation. */
+struct fl__active *fl__transfer_next(struct fl_fed *fed, bool up, bool *ret_model);
+/* The client's participant in the open attempt, if that is the attempt of `key`; else NULL. */
+struct fl_fed_part *fl__transfer_participant(struct fl_fed *fed, const struct fl__active *a,
+                                             struct fl_round_key key);
+/* Count uploaded bytes: for the participant of the open attempt, or as wasted. */
+void fl__transfer_count_up(struct fl_fed *fed, struct fl__active *a, uint64_t bytes);
+void fl__fetch_cancel(struct fl_fed *fed, struct fl__active *a);
+void fl__push_cancel(struct fl_fed *fed, struct fl__active *a);
+/* The round ends during an upload: the bytes so far belong to that round. */
+void fl__push_cut(struct fl_fed *fed, struct fl__active *a);
+void fl__model_cancel(struct fl_fed *fed, struct fl__active *a);
+/* AT_LINK. */
+void fl__transfer_link(struct fl_fed *fed, uint32_t client);
 
 #endif

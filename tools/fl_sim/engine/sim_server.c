@@ -186,9 +186,10 @@ static int server_measure(struct fl_fed *fed, struct fl_coord_job *job, struct f
     }
     rv = fl_measure(fed->net, fed->conf.test, fl_blob_floats(job->theta), &never, &job->accuracy,
                     &job->loss);
-    return rv == FL_OK && fed->journal != NULL
-               ? fl_journal_put_evaluated(fed->journal, job->accuracy, job->loss)
-               : rv;
+    if (rv != FL_OK || fed->journal == NULL) {
+        return rv;
+    }
+    return fl_journal_put_evaluated(fed->journal, job->accuracy, job->loss);
 }
 
 static void server_evaluate(struct fl_fed *fed, struct fl_coord_job *job)

@@ -1,7 +1,6 @@
 /*
- * Transfers over the links of a simulated federation: payloads and models down, updates up. One
- * thread, that of the federation. Rates come from the network and device model, sharing of links
- * from libfl/sim/flow.h.
+ * The transfers of a simulated federation: payloads and models down, updates up. One thread, that
+ * of the federation. The links are in transfer_links.c.
  */
 
 #include <stdlib.h>
@@ -9,110 +8,9 @@
 
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
-/* Layout of a flow's tag: its client, and its kind. */
-#define TAG_OF_TASK 0 /* its update, or its payloads */
-#define TAG_MODEL   1
-#define TAG_KINDS   2
-
 static bool transfer_same_key(struct fl_round_key a, struct fl_round_key b)
 {
     return a.round == b.round && a.attempt == b.attempt;
-}
-
-/* The client's participant in the open attempt, if that is the attempt of `key`. */
-static struct fl_fed_part *transfer_participant(struct fl_fed *fed, const struct fl__active *a,
-                                                struct fl_round_key key)
-{
-    struct fl_fed_part *p = fl_sim_account_part(&fed->account, a->client);
-
-    return p != NULL && p->round == key.round && p->attempt == key.attempt ? p : NULL;
-}
-
-/* The lower of two rates; 0: unlimited. */
-static double transfer_lower_rate(double link, double limit)
-{
-    return link > 0 && (link < limit || !(limit > 0)) ? link : limit;
-}
-
-/* Sets the rates that its link and its own limit allow now, and schedules the next query. */
-static double transfer_rate(struct fl_fed *fed, uint32_t client, bool up)
-{
-    struct fl__fed_client *c = &fed->clients[client];
-    uint64_t until = UINT64_MAX;
-    double limit = up ? fed->conf.upload_rate : fed->conf.download_rate;
-    double rate_up = 0;
-    double rate_down = 0;
-
-    if (fed->conf.world == NULL) {
-        return limit;
-    }
-    fl_world_link(fed->conf.world, client, fed->now_us, &rate_up, &rate_down, &until);
-    if (until != UINT64_MAX && (c->link_us <= fed->now_us || until < c->link_us)) {
-        c->link_us = until;
-        fl__fed_at(fed, until, FL__AT_LINK, client, 0, NULL);
-    }
-    return transfer_lower_rate(up ? rate_up : rate_down, limit);
-}
-
-/* Schedules the next event of a completed transfer (FL__AT_LOADED and the like). */
-static void transfer_begin_flow(struct fl_fed *fed, struct fl__active *a, struct fl__transfer *t,
-                                uint64_t bytes, enum fl__fed_kind done)
-{
-    bool up = done == FL__AT_SENT;
-    double rate = transfer_rate(fed, a->client, up);
-    struct fl_flows *flows = up ? fed->up : fed->down;
-    unsigned kind = done == FL__AT_MODEL_LOADED ? TAG_MODEL : TAG_OF_TASK;
-    uint32_t stamp = done == FL__AT_SENT     ? a->awaits_push
-                     : done == FL__AT_LOADED ? a->awaits_fetch
-                                             : a->awaits_evaluation;
-
-    t->on = true;
-    t->bytes = bytes;
-    t->at_once = !(rate > 0) && (up ? fed->unlimited_up : fed->unlimited_down);
-    if (t->at_once) {
-        fl__fed_at(fed, fed->now_us, done, a->client, stamp, NULL);
-    } else if (fl_flows_add(flows, fed->now_us, bytes, rate, (uint64_t)a->client * TAG_KINDS + kind,
-                            &t->flow) != FL_OK)
-    {
-        t->on = false;
-        fl__fed_fail(fed, FL_ENOMEM, NULL, "a transfer");
-    }
-}
-
-static void transfer_change_rate(struct fl_fed *fed, uint32_t client, struct fl__transfer *t,
-                                 bool up)
-{
-    if (t->on && !t->at_once &&
-        fl_flows_set_cap(up ? fed->up : fed->down, fed->now_us, t->flow,
-                         transfer_rate(fed, client, up)) != FL_OK)
-    {
-        fl__fed_fail(fed, FL_ENOMEM, NULL, "a transfer");
-    }
-}
-
-void fl__transfer_link(struct fl_fed *fed, uint32_t client)
-{
-    struct fl__active *a = fed->clients[client].active;
-
-    if (a != NULL) {
-        transfer_change_rate(fed, client, &a->down, /* up= */ false);
-        transfer_change_rate(fed, client, &a->model_down, /* up= */ false);
-        transfer_change_rate(fed, client, &a->up, /* up= */ true);
-    }
-}
-
-/* Bytes transferred so far. */
-static uint64_t transfer_stop_flow(struct fl_fed *fed, struct fl__transfer *t, bool up)
-{
-    uint64_t went = 0;
-
-    if (t->on && t->at_once) {
-        went = t->bytes;
-    } else if (t->on) {
-        fl_flows_stop(up ? fed->up : fed->down, fed->now_us, t->flow, &went);
-    }
-    t->on = false;
-    return went;
 }
 
 /* --- payloads --- */
@@ -138,12 +36,14 @@ static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, st
         }
         *in = (struct fl_input){
             .bytes = names[i].kind == FL_PAYLOAD_IS_SUMMARIES ? fed->collection_bytes : model};
-        rv = fl_str_copy(in->name, sizeof(in->name), names[i].name);
-        listed.n += rv == FL_OK;
+        listed.n += fl_str_copy(in->name, sizeof(in->name), names[i].name) == FL_OK;
     }
-    rv = fl_inputs_choose(fed->setup, &listed, has_own, NULL, &chosen, err);
     a->fetch = (struct fl__fetch){.n = 0};
-    for (i = 0; rv == FL_OK && i < chosen.n; i++) {
+    rv = fl_inputs_choose(fed->setup, &listed, has_own, NULL, &chosen, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < chosen.n; i++) {
         const struct fl_input *in = &chosen.list[i];
 
         if (in->opaque && fed->clients[a->client].has_summaries) {
@@ -155,10 +55,8 @@ static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, st
           : strcmp(in->name, FL_PAYLOAD_PERSONAL_MODEL) == 0 ? &a->fetch.personal_model
                                                              : &a->fetch.state) += in->bytes;
     }
-    if (rv == FL_OK) {
-        fl_inputs_done(&chosen);
-    }
-    return rv;
+    fl_inputs_done(&chosen);
+    return FL_OK;
 }
 
 void fl__fetch_begin(struct fl_fed *fed, struct fl__active *a)
@@ -175,23 +73,11 @@ void fl__fetch_begin(struct fl_fed *fed, struct fl__active *a)
                a->stamp, NULL);
 }
 
-void fl__fetch_cancel(struct fl_fed *fed, struct fl__active *a)
-{
-    struct fl_fed_part *p = transfer_participant(fed, a, a->task.key);
-    uint64_t went = transfer_stop_flow(fed, &a->down, /* up= */ false);
-
-    a->awaits_fetch = 0;
-    fed->account.sim.down_model_bytes += went;
-    if (p != NULL) {
-        p->bytes_down += went;
-    }
-}
-
 /* Each payload is requested when the one before it has arrived. */
 static void transfer_fetch_done(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_sim_round *sim = &fed->account.sim;
-    struct fl_fed_part *p = transfer_participant(fed, a, a->task.key);
+    struct fl_fed_part *p = fl__transfer_participant(fed, a, a->task.key);
     uint64_t latency = fl__fed_latency(fed, a->client);
     uint64_t asked = a->fetch.n > 1 ? a->fetch.n - 1 : 0;
 
@@ -210,7 +96,7 @@ static void transfer_fetch_done(struct fl_fed *fed, struct fl__active *a)
 
 static void transfer_fetched(struct fl_fed *fed, struct fl__active *a)
 {
-    struct fl_fed_part *p = transfer_participant(fed, a, a->task.key);
+    struct fl_fed_part *p = fl__transfer_participant(fed, a, a->task.key);
 
     a->awaits_fetch = 0;
     if (p != NULL) {
@@ -280,23 +166,6 @@ void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_ke
                a->stamp, NULL);
 }
 
-/* Counts uploaded bytes: for the participant of the open attempt, or as wasted. */
-static void transfer_count_up(struct fl_fed *fed, struct fl__active *a, uint64_t bytes)
-{
-    struct fl_fed_part *p = transfer_participant(fed, a, a->pushing);
-
-    *(p != NULL ? &p->bytes_up : &fed->account.sim.up_wasted_bytes) += bytes;
-}
-
-void fl__push_cancel(struct fl_fed *fed, struct fl__active *a)
-{
-    uint64_t went = transfer_stop_flow(fed, &a->up, /* up= */ true);
-
-    a->awaits_push = 0;
-    a->received += went;
-    transfer_count_up(fed, a, went);
-}
-
 void fl__push_progress(struct fl_fed *fed)
 {
     size_t i;
@@ -311,19 +180,6 @@ void fl__push_progress(struct fl_fed *fed)
             event.u.upload.attempt = a->pushing.attempt;
             fl__fed_step(fed, &event);
         }
-    }
-}
-
-void fl__push_cut(struct fl_fed *fed, struct fl__active *a)
-{
-    uint64_t bytes = a->up.bytes;
-    uint64_t went;
-
-    if (a->up.on) {
-        went = transfer_stop_flow(fed, &a->up, /* up= */ true);
-        a->received += went;
-        transfer_count_up(fed, a, went);
-        transfer_begin_flow(fed, a, &a->up, bytes - went, FL__AT_SENT);
     }
 }
 
@@ -351,7 +207,7 @@ static bool transfer_take_code(struct fl_fed *fed, struct fl__active *a)
 
 static void transfer_send(struct fl_fed *fed, struct fl__active *a)
 {
-    struct fl_fed_part *p = transfer_participant(fed, a, a->pushing);
+    struct fl_fed_part *p = fl__transfer_participant(fed, a, a->pushing);
     uint64_t bytes = a->code.bytes > a->received ? a->code.bytes - a->received : 0;
     double share = 1;
 
@@ -366,7 +222,7 @@ static void transfer_send(struct fl_fed *fed, struct fl__active *a)
     if (p != NULL && p->sending_us == 0) {
         p->sending_us = fed->now_us;
     }
-    transfer_begin_flow(fed, a, &a->up, bytes, FL__AT_SENT);
+    fl__transfer_begin(fed, a, &a->up, bytes, FL__AT_SENT);
 }
 
 /* The answer to PushStatus: the offset to resume from, or that the upload is not wanted. */
@@ -390,13 +246,13 @@ static void transfer_push_allowed(struct fl_fed *fed, struct fl__active *a)
 
 static void transfer_push_done(struct fl_fed *fed, struct fl__active *a)
 {
-    struct fl_fed_part *p = transfer_participant(fed, a, a->pushing);
+    struct fl_fed_part *p = fl__transfer_participant(fed, a, a->pushing);
     uint64_t down_us = a->down_us;
     uint32_t client = a->client;
 
     a->up.on = false;
     a->received += a->up.bytes;
-    transfer_count_up(fed, a, a->up.bytes);
+    fl__transfer_count_up(fed, a, a->up.bytes);
     if (down_us != 0) {
         a->down_us = 0;
         fl__fed_drop(fed, client, down_us);
@@ -414,7 +270,7 @@ static void transfer_pushed(struct fl_fed *fed, struct fl__active *a)
     bool good = a->code.code == FL_OK;
     struct fl_event event = {.type = good ? FL_EV_UPLOAD_STORED : FL_EV_UPLOAD_INVALID};
     struct fl_norms norms = fl_job_answer_norms(&a->code, fl_layout_units(fed->conf.coord.layout));
-    struct fl_fed_part *p = transfer_participant(fed, a, a->pushing);
+    struct fl_fed_part *p = fl__transfer_participant(fed, a, a->pushing);
 
     a->awaits_push = 0;
     if (p != NULL) {
@@ -440,13 +296,6 @@ void fl__model_begin(struct fl_fed *fed, struct fl__active *a)
                a->stamp, NULL);
 }
 
-void fl__model_cancel(struct fl_fed *fed, struct fl__active *a)
-{
-    fed->account.sim.down_evaluation_bytes +=
-        transfer_stop_flow(fed, &a->model_down, /* up= */ false);
-    a->awaits_evaluation = 0;
-}
-
 static void transfer_model_done(struct fl_fed *fed, struct fl__active *a)
 {
     a->model_down.on = false;
@@ -463,10 +312,10 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
     uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
 
     if (kind == FL__AT_FETCH && stamp == a->awaits_fetch) {
-        transfer_begin_flow(fed, a, &a->down,
-                            a->fetch.model + a->fetch.state + a->fetch.personal_model +
-                                a->fetch.summaries,
-                            FL__AT_LOADED);
+        fl__transfer_begin(fed, a, &a->down,
+                           a->fetch.model + a->fetch.state + a->fetch.personal_model +
+                               a->fetch.summaries,
+                           FL__AT_LOADED);
     } else if (kind == FL__AT_LOADED && stamp == a->awaits_fetch && a->down.on) {
         transfer_fetch_done(fed, a);
     } else if (kind == FL__AT_FETCHED && stamp == a->awaits_fetch) {
@@ -476,7 +325,7 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
     } else if (kind == FL__AT_PUSHED && stamp == a->awaits_push) {
         transfer_pushed(fed, a);
     } else if (kind == FL__AT_MODEL && stamp == a->awaits_evaluation) {
-        transfer_begin_flow(fed, a, &a->model_down, model, FL__AT_MODEL_LOADED);
+        fl__transfer_begin(fed, a, &a->model_down, model, FL__AT_MODEL_LOADED);
     } else if (kind == FL__AT_MODEL_LOADED && stamp == a->awaits_evaluation && a->model_down.on) {
         transfer_model_done(fed, a);
     } else if (kind == FL__AT_SENT && stamp == a->awaits_push && a->up.on) {
@@ -486,19 +335,17 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
 
 void fl__transfer_done(struct fl_fed *fed, bool up)
 {
-    struct fl__active *a;
-    uint64_t tag;
+    bool model;
+    struct fl__active *a = fl__transfer_next(fed, up, &model);
 
-    if (!fl_flows_pop(up ? fed->up : fed->down, fed->now_us, &tag)) {
+    if (a == NULL) {
         return;
     }
-    a = fed->clients[tag / TAG_KINDS].active;
-    FL_REQUIRE(a != NULL); /* A client that disconnects stops its transfers. */
     if (up) {
         transfer_push_done(fed, a);
-    } else if (tag % TAG_KINDS == TAG_OF_TASK) {
-        transfer_fetch_done(fed, a);
-    } else {
+    } else if (model) {
         transfer_model_done(fed, a);
+    } else {
+        transfer_fetch_done(fed, a);
     }
 }

@@ -10,72 +10,14 @@
 
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
-void fl_job_answer_done(struct fl_job_answer *answer)
-{
-    free(answer->divergence);
-    answer->divergence = NULL;
-    answer->n_units = 0;
-}
-
-#define UNIT_FLOATS (sizeof(struct fl_unit_norm) / sizeof(float))
-
-void fl_job_answer_coded(struct fl_job_answer *answer, const struct fl_norms *norms, size_t n_units)
-{
-    answer->n_units = n_units * UNIT_FLOATS;
-    answer->divergence = (float *)(void *)norms->unit;
-    (void)memcpy(answer->rms, norms->rms, sizeof(answer->rms));
-}
-
-struct fl_norms fl_job_answer_norms(const struct fl_job_answer *answer, size_t n_units)
-{
-    struct fl_norms norms = {.unit = NULL};
-
-    if (answer->n_units == n_units * UNIT_FLOATS) {
-        norms.unit = (struct fl_unit_norm *)(void *)answer->divergence;
-    }
-    (void)memcpy(norms.rms, answer->rms, sizeof(norms.rms));
-    return norms;
-}
-
-/* --- the queue; called with the lock held --- */
-
-static struct fl_pool_job *pool_first(const struct fl_worker_pool *pool)
-{
-    return FL_LIST_FIRST(&pool->queue, struct fl_pool_job, link);
-}
-
-static void pool_run_job(struct fl_worker_pool *pool, struct fl_pool_job *job)
-{
-    fl_list_remove(&job->link);
-    job->state = FL__JOB_RUNNING;
-    (void)pthread_mutex_unlock(&pool->lock);
-    fl__worker_pool_run(job);
-    (void)pthread_mutex_lock(&pool->lock);
-    job->state = FL__JOB_DONE;
-    (void)pthread_cond_broadcast(&pool->done);
-}
-
-bool fl__worker_pool_step(struct fl_worker_pool *pool)
-{
-    bool any;
-
-    (void)pthread_mutex_lock(&pool->lock);
-    any = pool_first(pool) != NULL;
-    if (any) {
-        pool_run_job(pool, pool_first(pool));
-    }
-    (void)pthread_mutex_unlock(&pool->lock);
-    return any;
-}
-
 static void *pool_thread(void *arg)
 {
     struct fl_worker_pool *pool = arg;
 
     (void)pthread_mutex_lock(&pool->lock);
     while (!pool->ending) {
-        if (pool_first(pool) != NULL) {
-            pool_run_job(pool, pool_first(pool));
+        if (fl__worker_pool_first(pool) != NULL) {
+            fl__worker_pool_run(fl__worker_pool_first(pool));
         } else {
             (void)pthread_cond_wait(&pool->more, &pool->lock);
         }
@@ -193,11 +135,11 @@ static void pool_finish(struct fl_pool_job *job)
     }
     (void)pthread_mutex_lock(&pool->lock);
     if (job->state == FL__JOB_QUEUED) {
-        pool_run_job(pool, job);
+        fl__worker_pool_run(job);
     }
     while (job->state != FL__JOB_DONE) {
-        if (pool_first(pool) != NULL) { /* The job that the caller will wait for next. */
-            pool_run_job(pool, pool_first(pool));
+        if (fl__worker_pool_first(pool) != NULL) { /* The job that the caller will wait for next. */
+            fl__worker_pool_run(fl__worker_pool_first(pool));
         } else {
             (void)pthread_cond_wait(&pool->done, &pool->lock);
         }
@@ -305,19 +247,25 @@ int fl_worker_pool_create(const struct fl_worker_pool_conf *conf, struct fl_work
     (void)pthread_cond_init(&pool->done, NULL);
     pool->members = calloc(conf->sim_clients->n + 1, sizeof(struct fl_member *));
     pool->spare = calloc((size_t)conf->threads + 1, sizeof(struct fl_trainer *));
-    rv = pool->members != NULL && pool->spare != NULL ? FL_OK : FL_ENOMEM;
-    if (rv == FL_OK) {
-        rv = conf->dry ? fl__worker_pool_dry_sizes(pool) : pool_start_threads(pool, err);
+    if (pool->members == NULL || pool->spare == NULL) {
+        rv = FL_ENOMEM;
+        goto fail;
     }
-    if (rv == FL_OK && conf->ranks != NULL && conf->ranks->n > 1 && !conf->dry) {
-        rv = fl__ranks_open(pool, err);
-    }
+    rv = conf->dry ? fl__worker_pool_dry_sizes(pool) : pool_start_threads(pool, err);
     if (rv != FL_OK) {
-        fl_worker_pool_free(pool);
-        return rv;
+        goto fail;
+    }
+    if (conf->ranks != NULL && conf->ranks->n > 1 && !conf->dry) {
+        rv = fl__ranks_open(pool, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = pool;
     return FL_OK;
+fail:
+    fl_worker_pool_free(pool);
+    return rv;
 }
 
 void fl_worker_pool_free(struct fl_worker_pool *pool)

@@ -118,18 +118,25 @@ int fl__worker_pool_dry_sizes(struct fl_worker_pool *pool)
     uint8_t *keep = masks ? malloc(fl_neurons_total(s->layout) + 1) : NULL;
     const uint8_t *at = keep;
     size_t l;
-    int rv = delta != NULL && (!masks || keep != NULL) ? FL_OK : FL_ENOMEM;
+    int rv = FL_ENOMEM;
 
     pool->unit_bytes = calloc(n + 1, sizeof(*pool->unit_bytes));
-    rv = pool->unit_bytes != NULL ? rv : FL_ENOMEM;
-    if (rv == FL_OK) {
-        dry_draw_delta(s->layout, delta);
-        rv = masks ? dry_draw_mask(s, delta, keep) : FL_OK;
+    if (delta == NULL || (masks && keep == NULL) || pool->unit_bytes == NULL) {
+        goto done;
     }
-    for (l = 0; rv == FL_OK && l < n; l++) {
+    dry_draw_delta(s->layout, delta);
+    rv = masks ? dry_draw_mask(s, delta, keep) : FL_OK;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (l = 0; l < n; l++) {
         rv = dry_unit_bytes(s, l, delta, at, &pool->unit_bytes[l]);
+        if (rv != FL_OK) {
+            goto done;
+        }
         at = at != NULL ? at + fl_neurons(s->layout, l) : NULL;
     }
+done:
     free(delta);
     free(keep);
     return rv;

@@ -53,12 +53,17 @@ struct fl_worker_pool {
     struct fl__worker_pool_ranks *ranks; /* NULL: no other processes */
 };
 
+/* With the lock held: the next queued job; NULL: there is none. */
+static inline struct fl_pool_job *fl__worker_pool_first(const struct fl_worker_pool *pool)
+{
+    return FL_LIST_FIRST(&pool->queue, struct fl_pool_job, link);
+}
+
+/* With the lock held, which is released meanwhile: run a queued job on this thread. */
+void fl__worker_pool_run(struct fl_pool_job *job);
 /* Run the next queued job; false: there is none. */
 bool fl__worker_pool_step(struct fl_worker_pool *pool);
-
-/* Run the job, on any thread. */
-void fl__worker_pool_run(struct fl_pool_job *job);
-/* The same in a dry run, at once; the function below computes the sizes first. */
+/* Run a job of a dry run, at once; the function below computes the sizes first. */
 void fl__worker_pool_dry(struct fl_pool_job *job);
 FL_MUST_CHECK int fl__worker_pool_dry_sizes(struct fl_worker_pool *pool);
 /* Close the client's member; its state on disk stays. */

@@ -26,28 +26,30 @@ struct fl__worker_pool_ranks {
 static int ranks_send_shared(const struct fl__worker_pool_ranks *t, struct shared_message *what,
                              unsigned to, struct fl_err *err)
 {
-    int rv = FL_OK;
+    int rv;
 
-    if (!what->at[to]) {
-        rv = t->of->send(t->of->ctx, to, what->message, err);
-        what->at[to] = rv == FL_OK;
+    if (what->at[to]) {
+        return FL_OK;
     }
+    rv = t->of->send(t->of->ctx, to, what->message, err);
+    what->at[to] = rv == FL_OK;
     return rv;
 }
 
 /* Replaces the message; no process has the new one. */
 static int ranks_replace_shared(const struct fl__worker_pool_ranks *t, struct shared_message *what,
-                                struct fl_buf *message)
+                                struct fl_writer *w)
 {
     struct fl_blob *blob = NULL;
-    int rv = fl_blob_from_buf(message, &blob);
+    int rv = fl__ranks_finish_message(w, &blob);
 
-    if (rv == FL_OK) {
-        fl_blob_unref(what->message);
-        what->message = blob;
-        (void)memset(what->at, 0, t->of->n * sizeof(*what->at));
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    fl_blob_unref(what->message);
+    what->message = blob;
+    (void)memset(what->at, 0, t->of->n * sizeof(*what->at));
+    return FL_OK;
 }
 
 static int ranks_send_model_cache(struct fl__worker_pool_ranks *t, const struct fl_pool_job *job,
@@ -55,18 +57,16 @@ static int ranks_send_model_cache(struct fl__worker_pool_ranks *t, const struct 
 {
     const struct fl__ranks_head head = {.kind = FL__RANKS_MODEL_CACHE};
     struct fl_buf message;
+    struct fl_writer w;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     if (t->model_cache != job->model_cache) {
-        rv = fl__ranks_start_message(&message, &head);
-        for (i = 0; rv == FL_OK && i < job->model_cache->n_common; i++) {
-            rv = fl__ranks_put_item(&message, &job->model_cache->common[i]);
+        w = fl__ranks_start_message(&message, &head);
+        for (i = 0; i < job->model_cache->n_common; i++) {
+            fl__ranks_put_item(&w, &job->model_cache->common[i]);
         }
-        if (rv == FL_OK) {
-            rv = ranks_replace_shared(t, &t->common, &message);
-        }
-        fl_buf_done(&message);
+        rv = ranks_replace_shared(t, &t->common, &w);
         if (rv != FL_OK) {
             return rv;
         }
@@ -81,14 +81,13 @@ static int ranks_send_model(struct fl__worker_pool_ranks *t, const struct fl_poo
 {
     const struct fl__ranks_head head = {.kind = FL__RANKS_MODEL};
     struct fl_buf message;
-    int rv = FL_OK;
+    struct fl_writer w;
+    int rv;
 
     if (t->model != job->model) {
-        rv = fl__ranks_start_message(&message, &head);
-        rv = rv == FL_OK ? fl_buf_add(&message, fl_blob_data(job->model), fl_blob_len(job->model))
-                         : rv;
-        rv = rv == FL_OK ? ranks_replace_shared(t, &t->evaluated, &message) : rv;
-        fl_buf_done(&message);
+        w = fl__ranks_start_message(&message, &head);
+        fl_writer_add(&w, fl_blob_data(job->model), fl_blob_len(job->model));
+        rv = ranks_replace_shared(t, &t->evaluated, &w);
         if (rv != FL_OK) {
             return rv;
         }
@@ -121,7 +120,7 @@ static int ranks_send_begin(const struct fl__worker_pool_ranks *t, const struct 
     const struct fl_model_cache_item *own = ranks_own_item(job);
     struct fl__ranks_begin begin;
     struct fl_buf message;
-    int rv = fl__ranks_start_message(&message, &head);
+    struct fl_writer w = fl__ranks_start_message(&message, &head);
 
     (void)memset(&begin, 0, sizeof(begin));
     begin.job = (uint32_t)job->kind;
@@ -129,16 +128,14 @@ static int ranks_send_begin(const struct fl__worker_pool_ranks *t, const struct 
     begin.task = job->task;
     begin.rate = job->rate;
     begin.n_units = job->units != NULL ? fl_layout_units(job->pool->conf.setup->layout) : 0;
-    rv = rv == FL_OK ? fl_buf_add(&message, &begin, sizeof(begin)) : rv;
-    if (rv == FL_OK && job->units != NULL) {
-        rv = fl_buf_add(&message, job->units, (size_t)begin.n_units);
+    fl_writer_add(&w, &begin, sizeof(begin));
+    if (job->units != NULL) {
+        fl_writer_add(&w, job->units, (size_t)begin.n_units);
     }
-    if (rv == FL_OK && own != NULL) {
-        rv = fl__ranks_put_item(&message, own);
+    if (own != NULL) {
+        fl__ranks_put_item(&w, own);
     }
-    rv = rv == FL_OK ? fl__ranks_send(t->of, job->process, &message, err) : rv;
-    fl_buf_done(&message);
-    return rv;
+    return fl__ranks_send(t->of, job->process, &w, err);
 }
 
 /* Sends a message without an answer. Errors are ignored here: the next message that is waited for
@@ -147,10 +144,9 @@ static void ranks_send_head(struct fl__worker_pool_ranks *t, unsigned to,
                             const struct fl__ranks_head *head)
 {
     struct fl_buf message;
-    int rv = fl__ranks_start_message(&message, head);
+    struct fl_writer w = fl__ranks_start_message(&message, head);
+    int rv = fl__ranks_send(t->of, to, &w, NULL);
 
-    rv = rv == FL_OK ? fl__ranks_send(t->of, to, &message, NULL) : rv;
-    fl_buf_done(&message);
     (void)rv;
 }
 
@@ -185,30 +181,37 @@ static int ranks_take_upload(struct fl_pool_job *job, struct fl__ranks_rest *res
     struct fl_code code = {.result = &result, .n_parts = (size_t)head_answer->n_parts};
     struct fl_sim_client sim_client;
     struct fl_norms norms;
-    int rv = head_answer->n_parts <= n_units * FL_PAYLOADS_MAX ? FL_OK : FL_EFORMAT;
+    int rv = FL_ENOMEM;
 
+    if (head_answer->n_parts > n_units * FL_PAYLOADS_MAX) {
+        return FL_EFORMAT;
+    }
     job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
                                             &sim_client);
     code.units = malloc(n_units + 1);
-    code.parts = rv == FL_OK ? calloc(code.n_parts + 1, sizeof(*code.parts)) : NULL;
-    if (rv == FL_OK && (code.units == NULL || code.parts == NULL)) {
-        rv = FL_ENOMEM;
+    code.parts = calloc(code.n_parts + 1, sizeof(*code.parts));
+    if (code.units == NULL || code.parts == NULL) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        if (job->units != NULL) {
-            (void)memcpy(code.units, job->units, n_units);
-        } else {
-            (void)memset(code.units, 1, n_units);
-        }
-        rv = fl__ranks_read(rest, code.parts, code.n_parts * sizeof(*code.parts));
+    if (job->units != NULL) {
+        (void)memcpy(code.units, job->units, n_units);
+    } else {
+        (void)memset(code.units, 1, n_units);
     }
-    rv = rv == FL_OK ? fl__ranks_read_blob(rest, head_answer->n_upload, &code.bytes) : rv;
-    rv = rv == FL_OK
-             ? fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &norms, err)
-             : rv;
-    if (rv == FL_OK) {
-        fl_job_answer_coded(&job->answer, &norms, n_units);
+    rv = fl__ranks_read(rest, code.parts, code.n_parts * sizeof(*code.parts));
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl__ranks_read_blob(rest, head_answer->n_upload, &code.bytes);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &norms, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    fl_job_answer_coded(&job->answer, &norms, n_units);
+done:
     fl_blob_unref(code.bytes);
     free(code.parts);
     free(code.units);
@@ -231,16 +234,25 @@ static int ranks_take_answer(struct fl_pool_job *job, struct fl__ranks_rest *res
     n = head_answer.answer.n_units;
     if (head_answer.has_divergence) {
         job->answer.divergence = n <= rest->left ? calloc(n + 1, sizeof(float)) : NULL;
-        rv = job->answer.divergence != NULL
-                 ? fl__ranks_read(rest, job->answer.divergence, n * sizeof(float))
-                 : FL_ENOMEM;
+        if (job->answer.divergence == NULL) {
+            return FL_ENOMEM;
+        }
+        rv = fl__ranks_read(rest, job->answer.divergence, n * sizeof(float));
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    rv = rv == FL_OK ? fl__ranks_skip(rest, head_answer.n_summary, &summary) : rv;
-    rv = rv == FL_OK ? fl_buf_add(&job->bytes, summary, (size_t)head_answer.n_summary) : rv;
-    if (rv == FL_OK && job->kind == FL_JOB_CODE && head_answer.answer.code == FL_OK) {
-        rv = ranks_take_upload(job, rest, &head_answer, err);
+    rv = fl__ranks_skip(rest, head_answer.n_summary, &summary);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = fl_buf_add(&job->bytes, summary, (size_t)head_answer.n_summary);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return job->kind == FL_JOB_CODE && head_answer.answer.code == FL_OK
+               ? ranks_take_upload(job, rest, &head_answer, err)
+               : FL_OK;
 }
 
 /* Answers of cancelled jobs are dropped. */
@@ -273,26 +285,35 @@ static int ranks_receive_next(struct fl_worker_pool *pool, bool wait, struct fl_
     struct fl_buf message;
     int rv = of->receive(of->ctx, wait, &message, err);
 
-    if (rv == FL_OK) {
-        ranks_receive(pool->ranks, &message);
-        fl_buf_done(&message);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    ranks_receive(pool->ranks, &message);
+    fl_buf_done(&message);
+    return FL_OK;
+}
+
+static int ranks_send_job(struct fl__worker_pool_ranks *t, const struct fl_pool_job *job,
+                          struct fl_err *err)
+{
+    int rv = job->kind == FL_JOB_TRAIN      ? ranks_send_model_cache(t, job, err)
+             : job->kind == FL_JOB_EVALUATE ? ranks_send_model(t, job, err)
+                                            : FL_OK;
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return ranks_send_begin(t, job, err);
 }
 
 void fl__ranks_begin(struct fl_pool_job *job)
 {
     struct fl__worker_pool_ranks *t = job->pool->ranks;
     struct fl_err err = {0};
-    int rv = FL_OK;
+    int rv;
 
     job->id = ++t->last_id;
-    if (job->kind == FL_JOB_TRAIN) {
-        rv = ranks_send_model_cache(t, job, &err);
-    } else if (job->kind == FL_JOB_EVALUATE) {
-        rv = ranks_send_model(t, job, &err);
-    }
-    rv = rv == FL_OK ? ranks_send_begin(t, job, &err) : rv;
+    rv = ranks_send_job(t, job, &err);
     if (rv != FL_OK) {
         ranks_fail_job(job, rv, &err);
         job->state = FL__JOB_DONE;
@@ -352,17 +373,24 @@ static int ranks_send_open(const struct fl_worker_pool *pool, struct fl_err *err
                                             .u.welcome = pool->conf.setup->welcome};
     struct fl_blob *blob = NULL;
     struct fl_buf message;
+    struct fl_writer w = fl__ranks_start_message(&message, &head);
     unsigned k;
-    int rv = fl__ranks_start_message(&message, &head);
+    int rv;
 
-    rv = rv == FL_OK ? fl_buf_add(&message, &open, sizeof(open)) : rv;
-    rv = rv == FL_OK ? fl_buf_add(&message, pool->conf.dir, (size_t)open.dir_len) : rv;
-    rv = rv == FL_OK ? fl_wire_command_encode(&command, &message) : rv;
-    rv = rv == FL_OK ? fl_blob_from_buf(&message, &blob) : rv;
-    fl_buf_done(&message);
-    for (k = 1; rv == FL_OK && k < pool->ranks->of->n; k++) {
-        rv = pool->ranks->of->send(pool->ranks->of->ctx, k, blob, err);
+    fl_writer_add(&w, &open, sizeof(open));
+    fl_writer_add(&w, pool->conf.dir, (size_t)open.dir_len);
+    fl_writer_note(&w, fl_wire_command_encode(&command, &message));
+    rv = fl__ranks_finish_message(&w, &blob);
+    if (rv != FL_OK) {
+        return rv;
     }
+    for (k = 1; k < pool->ranks->of->n; k++) {
+        rv = pool->ranks->of->send(pool->ranks->of->ctx, k, blob, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
+done:
     fl_blob_unref(blob);
     return rv;
 }
@@ -406,15 +434,17 @@ void fl__ranks_close(struct fl_worker_pool *pool)
 int fl_ranks_end(const struct fl_ranks *ranks, struct fl_err *err)
 {
     const struct fl__ranks_head head = {.kind = FL__RANKS_END};
+    struct fl_buf message;
+    struct fl_writer w;
     unsigned k;
-    int rv = FL_OK;
+    int rv;
 
-    for (k = 1; rv == FL_OK && k < ranks->n; k++) {
-        struct fl_buf message;
-
-        rv = fl__ranks_start_message(&message, &head);
-        rv = rv == FL_OK ? fl__ranks_send(ranks, k, &message, err) : rv;
-        fl_buf_done(&message);
+    for (k = 1; k < ranks->n; k++) {
+        w = fl__ranks_start_message(&message, &head);
+        rv = fl__ranks_send(ranks, k, &w, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }

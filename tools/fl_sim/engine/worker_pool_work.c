@@ -73,16 +73,24 @@ static int work_take_trainer(struct fl_worker_pool *pool, const struct fl_sim_cl
     (void)pthread_mutex_unlock(&pool->lock);
     if (trainer != NULL) {
         rv = fl_trainer_set_data(trainer, data->train, data->test, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     } else {
         rv = fl_trainer_builtin(data->train, data->test, pool->conf.kernels, &trainer, err);
-        rv = rv == FL_OK ? fl_worker_prepare_trainer(trainer, pool->conf.setup, err) : rv;
-    }
-    if (rv != FL_OK) {
-        fl_trainer_free(trainer);
-        return rv;
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = fl_worker_prepare_trainer(trainer, pool->conf.setup, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = trainer;
     return FL_OK;
+fail:
+    fl_trainer_free(trainer);
+    return rv;
 }
 
 static void work_return_trainer(struct fl_worker_pool *pool, struct fl_trainer *trainer)
@@ -103,9 +111,9 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
                               struct fl_member_payload *list, uint8_t **read, struct fl_err *err)
 {
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         const struct fl_bytes *b = &items[i]->bytes;
         size_t len = (size_t)fl_bytes_len(b);
 
@@ -113,7 +121,7 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
             read[i] = malloc(len + 1);
             rv = read[i] != NULL ? fl_file_read(b->file, 0, read[i], len) : FL_ENOMEM;
             if (rv != FL_OK) {
-                rv = fl_err_set(err, rv, "payload '%s': %s", items[i]->name, fl_strerror(rv));
+                return fl_err_set(err, rv, "payload '%s': %s", items[i]->name, fl_strerror(rv));
             }
         }
         list[i] = (struct fl_member_payload){.name = items[i]->name,
@@ -123,7 +131,7 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
                                              .len = len,
                                              .has_digest = items[i]->has_digest};
     }
-    return rv;
+    return FL_OK;
 }
 
 static struct fl_eval_rec work_eval(const struct fl_evaluation *e)
@@ -165,8 +173,15 @@ static int work_fetch_and_train(struct fl_pool_job *job, struct fl_member *m, st
                                             &sim_client);
     n = fl_model_cache_list(job->model_cache, sim_client.name, items);
     rv = work_read_payloads(items, n, list, read, err);
-    rv = rv == FL_OK ? fl_member_fetch(m, &job->task, list, n, err) : rv;
-    rv = rv == FL_OK ? fl_member_train(m, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_member_fetch(m, &job->task, list, n, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_member_train(m, err);
+done:
     for (i = 0; i < n; i++) {
         free(read[i]);
     }
@@ -175,10 +190,15 @@ static int work_fetch_and_train(struct fl_pool_job *job, struct fl_member *m, st
 
 static int work_train(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
-    int rv =
-        fl_pending_result_is(&m->held, job->task.key) ? FL_OK : work_fetch_and_train(job, m, err);
+    int rv;
 
-    return rv == FL_OK ? work_take_result(m->held.result, &job->answer) : rv;
+    if (!fl_pending_result_is(&m->held, job->task.key)) {
+        rv = work_fetch_and_train(job, m, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return work_take_result(m->held.result, &job->answer);
 }
 
 /* --- other jobs --- */
@@ -197,20 +217,23 @@ static int work_code(struct fl_pool_job *job, struct fl_member *m, struct fl_err
     job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
                                             &sim_client);
     rv = fl_member_code(m, job->units, &code, err);
-    if (rv == FL_OK) {
-        job->answer.bytes = fl_blob_len(code.bytes);
-        if (job->pool->conf.federation != NULL) {
-            rv = fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &norms, err);
-            if (rv == FL_OK) {
-                fl_job_answer_coded(&job->answer, &norms, fl_layout_units(m->worker.setup->layout));
-            }
-        } else {
-            job->parts = code.parts;
-            job->n_parts = code.n_parts;
-            job->upload = fl_blob_ref(code.bytes);
-            code.parts = NULL;
-        }
+    if (rv != FL_OK) {
+        goto done;
     }
+    job->answer.bytes = fl_blob_len(code.bytes);
+    if (job->pool->conf.federation != NULL) {
+        rv = fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &norms, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        fl_job_answer_coded(&job->answer, &norms, fl_layout_units(m->worker.setup->layout));
+    } else {
+        job->parts = code.parts;
+        job->n_parts = code.n_parts;
+        job->upload = fl_blob_ref(code.bytes);
+        code.parts = NULL;
+    }
+done:
     fl_code_done(&code);
     return rv;
 }
@@ -239,10 +262,12 @@ static int work_summarize_data(struct fl_pool_job *job, struct fl_member *m, str
     struct fl_data_summary made;
     int rv = fl_data_summary_make(&m->worker, &made, err);
 
-    if (rv == FL_OK) {
-        rv = fl_buf_add(&job->bytes, made.data.data, made.data.len);
-        job->answer.bytes = made.data.len;
+    if (rv != FL_OK) {
+        goto done;
     }
+    job->answer.bytes = made.data.len;
+    rv = fl_buf_add(&job->bytes, made.data.data, made.data.len);
+done:
     fl_data_summary_done(&made);
     return rv;
 }
@@ -270,14 +295,19 @@ static int work_run_with_data(struct fl_pool_job *job, const struct fl_sim_clien
     struct fl_member *m = NULL;
     int rv = work_begin_member(pool, job->client, &m, err);
 
-    if (rv == FL_OK && job->kind != FL_JOB_CODE) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (job->kind != FL_JOB_CODE) {
         rv = work_take_trainer(pool, data, &trainer, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    if (rv == FL_OK) {
-        fl_member_lend(m, trainer);
-        rv = work_run(job, m, err);
-        fl_member_lend(m, NULL);
-    }
+    fl_member_lend(m, trainer);
+    rv = work_run(job, m, err);
+    fl_member_lend(m, NULL);
+done:
     if (trainer != NULL) {
         work_return_trainer(pool, trainer);
     }
@@ -287,7 +317,7 @@ static int work_run_with_data(struct fl_pool_job *job, const struct fl_sim_clien
     return rv;
 }
 
-void fl__worker_pool_run(struct fl_pool_job *job)
+static void work_run_job(struct fl_pool_job *job)
 {
     const struct fl_sim_clients *sim_clients = job->pool->conf.sim_clients;
     struct fl_sim_client_data data = {.train = NULL};
@@ -295,14 +325,44 @@ void fl__worker_pool_run(struct fl_pool_job *job)
     bool coding = job->kind == FL_JOB_CODE;
     int rv = coding ? FL_OK : sim_clients->data(sim_clients->ctx, job->client, &data, &err);
 
-    if (rv == FL_OK) {
-        rv = work_run_with_data(job, &data, &err);
-        if (!coding) {
-            sim_clients->release(sim_clients->ctx, &data);
-        }
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = work_run_with_data(job, &data, &err);
+    if (!coding) {
+        sim_clients->release(sim_clients->ctx, &data);
+    }
+done:
     job->answer.code = rv;
     if (rv != FL_OK) {
         (void)snprintf(job->answer.why, sizeof(job->answer.why), "%s", fl_err_text(&err, rv));
     }
+}
+
+/* --- the queue --- */
+
+void fl__worker_pool_run(struct fl_pool_job *job)
+{
+    struct fl_worker_pool *pool = job->pool;
+
+    fl_list_remove(&job->link);
+    job->state = FL__JOB_RUNNING;
+    (void)pthread_mutex_unlock(&pool->lock);
+    work_run_job(job);
+    (void)pthread_mutex_lock(&pool->lock);
+    job->state = FL__JOB_DONE;
+    (void)pthread_cond_broadcast(&pool->done);
+}
+
+bool fl__worker_pool_step(struct fl_worker_pool *pool)
+{
+    bool any;
+
+    (void)pthread_mutex_lock(&pool->lock);
+    any = fl__worker_pool_first(pool) != NULL;
+    if (any) {
+        fl__worker_pool_run(fl__worker_pool_first(pool));
+    }
+    (void)pthread_mutex_unlock(&pool->lock);
+    return any;
 }
