@@ -43,11 +43,7 @@ static int compare_points(const struct fl_read_set *set, const struct fl_read_po
     rv =
         fl_comparison_text(&text, &c, fl_read_label(set, set->runs[0], a, label_a, sizeof(label_a)),
                            fl_read_label(set, set->runs[1], b, label_b, sizeof(label_b)));
-    if (rv == FL_OK) {
-        (void)fwrite(text.data, text.len, 1, stdout);
-    }
-    fl_buf_done(&text);
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%s", fl_strerror(rv));
+    return print_text(&text, rv, err);
 }
 
 static const struct fl_read_point *compare_find_point(const struct fl_read_run *run,
@@ -69,25 +65,28 @@ static int compare_runs(const struct fl_read_set *set, struct fl_err *err)
     const struct fl_read_run *b = set->runs[1];
     size_t n = 0;
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     if (a->n_points == 1 && b->n_points == 1) {
         return compare_points(set, &a->points[0], &b->points[0], err);
     }
-    for (i = 0; rv == FL_OK && i < a->n_points; i++) {
+    for (i = 0; i < a->n_points; i++) {
         const struct fl_read_point *other = compare_find_point(b, a->points[i].slug);
 
-        if (other != NULL) {
-            (void)printf("%s", n++ > 0 ? "\n" : "");
-            rv = compare_points(set, &a->points[i], other, err);
+        if (other == NULL) {
+            continue;
+        }
+        (void)printf("%s", n++ > 0 ? "\n" : "");
+        rv = compare_points(set, &a->points[i], other, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv != FL_OK || n > 0
-               ? rv
-               : fl_err_set(err, FL_ENOENT,
-                            "'%s' (%zu points) and '%s' (%zu) have no point of the same name: "
-                            "choose one of each, DIR/POINT",
-                            a->path, a->n_points, b->path, b->n_points);
+    return n > 0 ? FL_OK
+                 : fl_err_set(err, FL_ENOENT,
+                              "'%s' (%zu points) and '%s' (%zu) have no point of the same name: "
+                              "choose one of each, DIR/POINT",
+                              a->path, a->n_points, b->path, b->n_points);
 }
 
 int cmd_compare(int argc, char **argv)
@@ -110,10 +109,11 @@ int cmd_compare(int argc, char **argv)
         return usage_error(COMMAND, "expected two results, found %d", argc - 1);
     }
     rv = fl_read_all(argv + 1, 2, &set, &err);
-    rv = rv == FL_OK ? compare_runs(&set, &err) : rv;
-    fl_read_set_done(&set);
     if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
+        goto done;
     }
-    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    rv = compare_runs(&set, &err);
+done:
+    fl_read_set_done(&set);
+    return command_end(COMMAND, rv, &err);
 }

@@ -55,20 +55,30 @@ void extend_free(struct extend *x)
 
 /* --- what changed --- */
 
-/* The keys that differ between a point before and now, except its end. `*ret` 0: none. */
-static int extend_differing_keys(const struct fl_experiment *before, size_t i,
-                                 const struct fl_experiment *now, size_t k, char *keys, size_t size,
-                                 size_t *ret, struct fl_err *err)
+struct difference {
+    size_t n;
+    char keys[256];
+};
+
+/* The keys that differ between point `i` before and point `k` now, except its end. */
+static int extend_differing_keys(const struct extend *x, size_t i, size_t k, struct difference *ret,
+                                 struct fl_err *err)
 {
     static const char *const except[] = {"stop", "server.rounds", "server.seed", "trials", NULL};
     struct fl_experiment_point *a = NULL;
     struct fl_experiment_point *b = NULL;
-    int rv = fl_experiment_open(before, i, 0, &a, err);
+    int rv = fl_experiment_open(x->before, i, 0, &a, err);
 
-    rv = rv == FL_OK ? fl_experiment_open(now, k, 0, &b, err) : rv;
-    if (rv == FL_OK) {
-        *ret = fl_conf_differ(fl_conf_root(a->doc), fl_conf_root(b->doc), except, keys, size);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_experiment_open(x->now, k, 0, &b, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    ret->n = fl_conf_differ(fl_conf_root(a->doc), fl_conf_root(b->doc), except, ret->keys,
+                            sizeof(ret->keys));
+done:
     fl_experiment_close(a);
     fl_experiment_close(b);
     return rv;
@@ -115,7 +125,10 @@ static int extend_check_end(struct extend *x, size_t i, struct fl_err *err)
     size_t k;
     int rv = extend_ends(x->before, i, then, err);
 
-    rv = rv == FL_OK ? extend_ends(x->now, x->point_of[i], now, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = extend_ends(x->now, x->point_of[i], now, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -137,32 +150,29 @@ static int extend_check_end(struct extend *x, size_t i, struct fl_err *err)
 static int extend_find_point(struct extend *x, size_t i, struct fl_err *err)
 {
     size_t n = fl_experiment_points(x->now);
-    char fewest[256] = "";
+    struct difference fewest = {.n = SIZE_MAX};
     char what[FL_EXPERIMENT_LABEL + 320];
-    size_t least = SIZE_MAX;
     size_t first = i > 0 ? x->point_of[i - 1] + 1 : 0;
     size_t j;
 
     for (j = 0; j < n; j++) {
         size_t k = (first + j) % n;
-        char keys[256] = "";
-        size_t changed = 0;
-        int rv = extend_differing_keys(x->before, i, x->now, k, keys, sizeof(keys), &changed, err);
+        struct difference d = {.n = 0};
+        int rv = extend_differing_keys(x, i, k, &d, err);
 
         if (rv != FL_OK) {
             return rv;
         }
-        if (changed == 0) {
+        if (d.n == 0) {
             x->point_of[i] = k;
             return extend_check_end(x, i, err);
         }
-        if (changed < least) {
-            least = changed;
-            (void)snprintf(fewest, sizeof(fewest), "%s", keys);
+        if (d.n < fewest.n) {
+            fewest = d;
         }
     }
     (void)snprintf(what, sizeof(what), "its point '%s' has changed (%s changed)",
-                   fl_experiment_label(x->before, i), fewest);
+                   fl_experiment_label(x->before, i), fewest.keys);
     return extend_refuse(x, err, what);
 }
 
@@ -198,10 +208,13 @@ static int extend_compare(struct extend *x, struct fl_err *err)
     if (x->point_of == NULL || x->later == NULL) {
         return FL_ENOMEM;
     }
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         rv = extend_find_point(x, i, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv == FL_OK ? extend_check_seeds(x, err) : rv;
+    return extend_check_seeds(x, err);
 }
 
 /* --- from the folder --- */
@@ -248,13 +261,18 @@ int extend_plan(const char *dir, const struct fl_experiment *now, bool dry, stru
     x->now = now;
     x->dir = fl_str_dup(dir);
     rv = x->dir != NULL ? extend_open_past(x, dry, err) : FL_ENOMEM;
-    rv = rv == FL_OK ? extend_compare(x, err) : rv;
     if (rv != FL_OK) {
-        extend_free(x);
-        return rv == FL_ENOENT ? FL_OK : rv;
+        goto fail;
+    }
+    rv = extend_compare(x, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = x;
     return FL_OK;
+fail:
+    extend_free(x);
+    return rv == FL_ENOENT ? FL_OK : rv;
 }
 
 /* --- after the check --- */
@@ -265,15 +283,21 @@ static int extend_move_point(const struct extend *x, size_t i, struct fl_err *er
                                     fl_experiment_label(x->now, x->point_of[i])};
     const char *from = fl_experiment_slug(x->before, i);
     size_t t;
-    int rv = FL_OK;
+    int rv;
 
     if (strcmp(from, to.slug) != 0) {
         rv = fl_results_rename_point(x->dir, from, to.slug, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    for (t = 0; rv == FL_OK && t < fl_experiment_trials(x->before); t++) {
+    for (t = 0; t < fl_experiment_trials(x->before); t++) {
         rv = fl_results_rename_trial(x->dir, &to, fl_experiment_seed(x->before, t), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int extend_reopen_trials(const struct extend *x, size_t i, struct fl_err *err)
@@ -283,19 +307,22 @@ static int extend_reopen_trials(const struct extend *x, size_t i, struct fl_err 
     size_t n = 0;
     size_t k;
     size_t t;
-    int rv = FL_OK;
+    int rv;
 
     for (k = 0; k < EXTEND_RULES; k++) {
         if ((x->later[i] >> k & 1) != 0) {
             rules[n++] = extend_rules[k];
         }
     }
-    for (t = 0; rv == FL_OK && n > 0 && t < fl_experiment_trials(x->before); t++) {
+    for (t = 0; n > 0 && t < fl_experiment_trials(x->before); t++) {
         uint64_t seed = fl_experiment_seed(x->before, t);
         bool reopened = false;
         bool kept = false;
 
         rv = fl_results_reopen_trial(x->dir, slug, seed, rules, &reopened, &kept, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
         if (reopened) {
             (void)fprintf(stderr, "fl-sim run: a later end: %s/seed-%" PRIu64 " %s\n", slug, seed,
                           kept ? "continues after its last round"
@@ -303,7 +330,7 @@ static int extend_reopen_trials(const struct extend *x, size_t i, struct fl_err 
                                  "(--keep-state)");
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 int extend_apply(void *extend, struct fl_err *err)
@@ -311,13 +338,19 @@ int extend_apply(void *extend, struct fl_err *err)
     const struct extend *x = extend;
     size_t n = fl_experiment_points(x->before);
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         rv = extend_move_point(x, i, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         rv = extend_reopen_trials(x, i, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }

@@ -6,6 +6,7 @@
  * 1 failed (the reason is on stderr), 2 wrong usage.
  */
 
+#include "libfl/base/buf.h"
 #include "libfl/base/err.h"
 
 #define EXIT_USAGE       2
@@ -13,6 +14,10 @@
 
 /* Prints "fl-sim COMMAND: ", the reason and how to get help on stderr; returns EXIT_USAGE. */
 FL_PRINTF(2, 3) int usage_error(const char *command, const char *fmt, ...);
+/* The exit code of a command that ended with `rv`; prints "fl-sim COMMAND: " and the error. */
+int command_end(const char *command, int rv, const struct fl_err *err);
+/* Prints the text unless `rv`, the result of making it, is an error, and frees it. */
+FL_MUST_CHECK int print_text(struct fl_buf *text, int rv, struct fl_err *err);
 
 /* The commands. */
 int cmd_run(int argc, char **argv);

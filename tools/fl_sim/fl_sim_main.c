@@ -64,6 +64,26 @@ static int sim_main_exit(int status)
     return status;
 }
 
+int command_end(const char *command, int rv, const struct fl_err *err)
+{
+    if (rv != FL_OK) {
+        (void)fprintf(stderr, "fl-sim %s: %s\n", command, fl_err_text(err, rv));
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
+int print_text(struct fl_buf *text, int rv, struct fl_err *err)
+{
+    if (rv != FL_OK) {
+        fl_buf_done(text);
+        return fl_err_set(err, rv, "%s", fl_strerror(rv));
+    }
+    (void)fwrite(text->data, 1, text->len, stdout);
+    fl_buf_done(text);
+    return FL_OK;
+}
+
 static int print_reference(const char *what)
 {
     struct fl_buf buf;
@@ -78,11 +98,7 @@ static int print_reference(const char *what)
     }
     fl_buf_init(&buf, 1u << 20);
     rv = fl_experiment_reference(&buf);
-    if (rv == FL_OK) {
-        (void)fwrite(buf.data, 1, buf.len, stdout);
-    }
-    fl_buf_done(&buf);
-    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return print_text(&buf, rv, NULL) == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)

@@ -298,10 +298,11 @@ static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis
                      (strcmp(o->scale, "log") == 0 ||
                       (strcmp(o->scale, "auto") == 0 && longest > FAR_APART * shortest));
     rv = fl_plot_draw(&plot_run, name, err);
-    if (rv == FL_OK) {
-        (void)printf("%s.svg\n%s.png\n", name, name);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    (void)printf("%s.svg\n%s.png\n", name, name);
+    return FL_OK;
 }
 
 static int plot_draw_all(struct drawn *d, const struct options *o, const struct fl_row_figure *y,
@@ -311,27 +312,32 @@ static int plot_draw_all(struct drawn *d, const struct options *o, const struct 
     char name[2048];
     bool drawn = true;
     int axis;
-    int rv = FL_OK;
+    int rv;
 
     if (o->axis >= 0) {
         rv = plot_draw(d, o, (enum fl_axis)o->axis, y, base, &drawn, err);
-        return rv != FL_OK || drawn ? rv
-                                    : fl_err_set(err, FL_ENOENT,
-                                                 "these results have no '%s': it is 0 "
-                                                 "in every round",
-                                                 fl_axis_names[o->axis]);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        return drawn ? FL_OK
+                     : fl_err_set(err, FL_ENOENT,
+                                  "these results have no '%s': it is 0 in every round",
+                                  fl_axis_names[o->axis]);
     }
-    for (axis = FL_AXIS_ROUNDS; rv == FL_OK && axis <= FL_AXIS_TIME; axis++) {
+    for (axis = FL_AXIS_ROUNDS; axis <= FL_AXIS_TIME; axis++) {
         (void)snprintf(name, sizeof(name), "%s-%s", base, fl_axis_names[axis]);
         rv = plot_draw(d, o, (enum fl_axis)axis, y, name, &drawn, err);
-        if (rv == FL_OK && !drawn) {
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (!drawn) {
             (void)fprintf(stderr,
                           "fl-sim " COMMAND ": no picture over %s, which is 0 in every "
                           "round\n",
                           fl_axis_names[axis]);
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int plot_run(const struct options *o, char *const *paths, size_t n, struct fl_err *err)
@@ -341,11 +347,16 @@ static int plot_run(const struct options *o, char *const *paths, size_t n, struc
     int rv = d != NULL ? fl_read_all(paths, n, &d->set, err)
                        : fl_err_set(err, FL_ENOMEM, "out of memory for the results");
 
-    rv = rv == FL_OK ? plot_take_points(d, err) : rv;
-    if (rv == FL_OK) {
-        FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : plot_default_figure(d), &y));
-        rv = plot_draw_all(d, o, &y, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = plot_take_points(d, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : plot_default_figure(d), &y));
+    rv = plot_draw_all(d, o, &y, err);
+done:
     plot_free_curves(d);
     return rv;
 }
@@ -373,8 +384,5 @@ int cmd_plot(int argc, char **argv)
                            near != NULL ? "'?" : "");
     }
     rv = plot_run(&o, argv + 1, (size_t)o.n_dirs, &err);
-    if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
-    }
-    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return command_end(COMMAND, rv, &err);
 }

@@ -92,8 +92,7 @@ static void progress_time_left(const struct progress *p, uint64_t now_ms, char *
     }
 }
 
-static void progress_draw(struct progress *p, const char *label, uint64_t seed, uint64_t round,
-                          double accuracy, uint64_t bytes_up, uint64_t time_us)
+static void progress_draw(struct progress *p, const struct progress_at *at)
 {
     uint64_t now_ms = fl_clock_ms();
     char accuracy_text[48] = "";
@@ -105,27 +104,27 @@ static void progress_draw(struct progress *p, const char *label, uint64_t seed, 
         return;
     }
     progress_time_left(p, now_ms, left, sizeof(left));
-    if (accuracy >= 0) {
-        (void)snprintf(accuracy_text, sizeof(accuracy_text), " accuracy %.4f,", accuracy);
+    if (at->accuracy >= 0) {
+        (void)snprintf(accuracy_text, sizeof(accuracy_text), " accuracy %.4f,", at->accuracy);
     }
     progress_clear_locked(p);
     (void)fprintf(stderr, "%zu of %zu trials; %s seed %llu: round %llu,%s %s up, %s simulated%s",
-                  p->done, p->trials, label, (unsigned long long)seed, (unsigned long long)round,
-                  accuracy_text, fl_str_bytes(up, sizeof(up), bytes_up),
-                  progress_span_text(span, sizeof(span), (double)time_us / 1000), left);
+                  p->done, p->trials, at->label, (unsigned long long)at->seed,
+                  (unsigned long long)at->round, accuracy_text,
+                  fl_str_bytes(up, sizeof(up), at->bytes_up),
+                  progress_span_text(span, sizeof(span), (double)at->time_us / 1000), left);
     (void)fflush(stderr);
     p->line = true;
     p->drawn_ms = now_ms;
 }
 
-void progress_round(struct progress *p, const char *label, uint64_t seed, uint64_t round,
-                    uint64_t rounds, double accuracy, uint64_t bytes_up, uint64_t time_us)
+void progress_round(struct progress *p, const struct progress_at *at)
 {
     (void)pthread_mutex_lock(&p->lock);
     p->rounds++;
-    p->of_rounds = rounds > p->of_rounds ? rounds : p->of_rounds;
+    p->of_rounds = at->rounds > p->of_rounds ? at->rounds : p->of_rounds;
     if (p->shown) {
-        progress_draw(p, label, seed, round, accuracy, bytes_up, time_us);
+        progress_draw(p, at);
     }
     (void)pthread_mutex_unlock(&p->lock);
 }

@@ -107,14 +107,20 @@ static int run_check_out(struct job *j, struct fl_err *err)
                                    extend_fingerprint(j->experiment, j->o.dry, fingerprint)};
     int rv = extend_plan(j->out, j->experiment, j->o.dry, &j->extend, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     info.extends = j->extend != NULL ? extend_from(j->extend) : NULL;
-    return rv == FL_OK ? fl_results_check(j->out, &info, err) : rv;
+    return fl_results_check(j->out, &info, err);
 }
 
 static int run_open_results(struct job *j, int argc, char **argv, struct fl_err *err)
 {
     int rv = run_list_points(j);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     j->info = (struct fl_run_info){.name = fl_experiment_name(j->experiment),
                                    .fingerprint =
                                        extend_fingerprint(j->experiment, j->o.dry, j->fingerprint),
@@ -136,35 +142,43 @@ static int run_open_results(struct job *j, int argc, char **argv, struct fl_err 
                                    .n_command = (size_t)argc,
                                    .clients = j->o.clients,
                                    .keep_state = j->o.keep_state};
-    if (rv == FL_OK && !run_is_leader(j)) {
+    if (!run_is_leader(j)) {
         return fl_results_join(j->out, &j->info, &j->run.results, err);
     }
-    rv = rv == FL_OK ? fl_fs_read(j->o.file, FILE_MAX, &j->text, err) : rv;
-    rv = rv == FL_OK ? fl_buf_add(&j->text, "", 1) : rv;
+    rv = fl_fs_read(j->o.file, FILE_MAX, &j->text, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_buf_add(&j->text, "", 1);
+    if (rv != FL_OK) {
+        return rv;
+    }
     j->info.text = (const char *)j->text.data;
-    return rv == FL_OK ? fl_results_open(j->out, &j->info, &j->run.results, err) : rv;
+    return fl_results_open(j->out, &j->info, &j->run.results, err);
 }
 
 /* Writes, beside the trials of a point, a file that runs this point alone. */
-static int run_write_points(struct job *j, struct fl_err *err)
+static int run_write_point(const struct job *j, size_t i, struct fl_err *err)
 {
-    size_t n = fl_experiment_points(j->experiment);
-    size_t i;
-    int rv = FL_OK;
+    char dir[4400];
+    char path[4500];
+    struct fl_buf text;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        char dir[4400];
-        char path[4500];
-        struct fl_buf text;
-
-        fl_buf_init(&text, SIZE_MAX / 2);
-        (void)snprintf(dir, sizeof(dir), "%s/%s", j->out, fl_experiment_slug(j->experiment, i));
-        (void)snprintf(path, sizeof(path), "%s/experiment.yaml", dir);
-        rv = fl_experiment_text(j->experiment, i, &text);
-        rv = rv == FL_OK ? fl_fs_mkdirs(dir, err) : rv;
-        rv = rv == FL_OK ? fl_fs_replace(path, text.data, text.len, /* sync= */ false, err) : rv;
-        fl_buf_done(&text);
+    fl_buf_init(&text, SIZE_MAX / 2);
+    (void)snprintf(dir, sizeof(dir), "%s/%s", j->out, fl_experiment_slug(j->experiment, i));
+    (void)snprintf(path, sizeof(path), "%s/experiment.yaml", dir);
+    rv = fl_experiment_text(j->experiment, i, &text);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_fs_mkdirs(dir, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_fs_replace(path, text.data, text.len, /* sync= */ false, err);
+done:
+    fl_buf_done(&text);
     return rv;
 }
 
@@ -200,11 +214,18 @@ static int run_warn_keys(const struct job *j, struct fl_err *err)
     int rv = fl_experiment_open(j->experiment, 0, 0, &point, err);
 
     fl_buf_init(&keys, FILE_MAX);
-    rv = rv == FL_OK ? fl_experiment_without_effect(point, j->o.keep_state, &keys) : rv;
-    if (rv == FL_OK && keys.len > 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_experiment_without_effect(point, j->o.keep_state, &keys);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (keys.len > 0) {
         (void)fprintf(stderr, "fl-sim run: warning: without effect in a simulation: %.*s\n",
                       (int)keys.len, (const char *)keys.data);
     }
+done:
     fl_buf_done(&keys);
     fl_experiment_close(point);
     return rv;
@@ -225,22 +246,34 @@ static int run_prepare(struct job *j, struct fl_err *err)
     j->check.run = &j->run;
     run_share_threads(j);
     rv = run_set_paths(j, err);
-    if (!run_is_leader(j)) {
-        return rv == FL_OK ? run_open_data(j, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? run_check_out(j, err) : rv;
-    rv = rv == FL_OK ? run_open_data(j, err) : rv;
-    rv = rv == FL_OK ? run_check_all(&j->check, err) : rv;
-    rv = rv == FL_OK ? run_warn_keys(j, err) : rv;
-    return rv == FL_OK && !j->o.force
-               ? run_check_memory(&j->check, j->ranks != NULL ? j->ranks->local : 1, j->at_once,
-                                  err)
-               : rv;
+    if (!run_is_leader(j)) {
+        return run_open_data(j, err);
+    }
+    rv = run_check_out(j, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = run_open_data(j, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = run_check_all(&j->check, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = run_warn_keys(j, err);
+    if (rv != FL_OK || j->o.force) {
+        return rv;
+    }
+    return run_check_memory(&j->check, j->ranks != NULL ? j->ranks->local : 1, j->at_once, err);
 }
 
 static int run_with_folder(struct job *j, struct fl_err *err)
 {
-    int end;
+    int late;
     int rv = progress_new(fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment),
                           j->o.quiet || !run_is_leader(j), &j->run.progress);
 
@@ -254,16 +287,33 @@ static int run_with_folder(struct job *j, struct fl_err *err)
     if (!run_is_leader(j)) {
         return rv;
     }
-    end = fl_results_finish(j->run.results, rv == FL_OK ? err : NULL);
-    return rv != FL_OK ? rv : end;
+    /* The finished trials are listed also after an error, which is kept. */
+    late = fl_results_finish(j->run.results, rv != FL_OK ? NULL : err);
+    if (rv == FL_OK) {
+        rv = late;
+    }
+    return rv;
 }
 
 static int run_open_all(struct job *j, int argc, char **argv, struct fl_err *err)
 {
+    size_t i;
     int rv = run_prepare(j, err);
 
-    rv = rv == FL_OK ? run_open_results(j, argc, argv, err) : rv;
-    return rv == FL_OK && run_is_leader(j) ? run_write_points(j, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = run_open_results(j, argc, argv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; run_is_leader(j) && i < fl_experiment_points(j->experiment); i++) {
+        rv = run_write_point(j, i, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 /* Other ranks wait for the leader, so that an error is found and reported once. */
@@ -274,14 +324,17 @@ static int run_job(struct job *j, int argc, char **argv, struct fl_err *err)
 
     if (j->ranks != NULL) {
         j->ranks->share(&leaders, sizeof(leaders));
-        if (leaders == FL_OK && !run_is_leader(j)) {
-            rv = run_open_all(j, argc, argv, err);
-            if (rv != FL_OK) {
-                j->ranks->fail(rv, err);
-            }
+    }
+    if (leaders != FL_OK) {
+        return leaders;
+    }
+    if (!run_is_leader(j)) {
+        rv = run_open_all(j, argc, argv, err);
+        if (rv != FL_OK) {
+            j->ranks->fail(rv, err);
         }
     }
-    return leaders == FL_OK ? run_with_folder(j, err) : leaders;
+    return run_with_folder(j, err);
 }
 
 static void run_close_job(struct job *j)
@@ -299,19 +352,21 @@ static void run_close_job(struct job *j)
 
 static int run_print_end(const struct job *j, int rv, const struct fl_err *err)
 {
-    int status = rv == FL_OK ? EXIT_SUCCESS : rv == FL_ECANCELED ? EXIT_INTERRUPTED : EXIT_FAILURE;
-
-    if (!run_is_leader(j)) {
-        return status;
-    }
     if (rv == FL_ECANCELED) {
-        (void)fprintf(stderr, "fl-sim run: interrupted; run the same command again to continue\n");
-    } else if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-sim run: %s\n", fl_err_text(err, rv));
-    } else {
-        (void)printf("%zu trials in %s\n", j->check.cap, j->out);
+        if (run_is_leader(j)) {
+            (void)fprintf(stderr,
+                          "fl-sim run: interrupted; run the same command again to continue\n");
+        }
+        return EXIT_INTERRUPTED;
     }
-    return status;
+    if (!run_is_leader(j)) {
+        return rv != FL_OK ? EXIT_FAILURE : EXIT_SUCCESS;
+    }
+    if (rv != FL_OK) {
+        return command_end("run", rv, err);
+    }
+    (void)printf("%zu trials in %s\n", j->check.cap, j->out);
+    return EXIT_SUCCESS;
 }
 
 int cmd_run(int argc, char **argv)
@@ -331,8 +386,15 @@ int cmd_run(int argc, char **argv)
         return status;
     }
     rv = fl_gemm_init(&err);
-    rv = rv == FL_OK ? mpi_ranks_begin(argc, argv, j->o.kernels, &j->ranks, &err) : rv;
-    rv = rv == FL_OK ? run_job(j, argc, argv, &err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = mpi_ranks_begin(argc, argv, j->o.kernels, &j->ranks, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = run_job(j, argc, argv, &err);
+done:
     status = run_print_end(j, rv, &err);
     if (j->ranks != NULL) {
         j->ranks->end();

@@ -85,9 +85,14 @@ FL_MUST_CHECK int trial_serve(const struct run *run, size_t point, size_t trial,
 /* progress.c: one line on stderr while it is a terminal. Any thread. */
 FL_MUST_CHECK int progress_new(size_t trials, bool quiet, struct progress **ret);
 void progress_free(struct progress *progress);
-/* A trial is at `round` of `rounds` (0: not known). */
-void progress_round(struct progress *progress, const char *label, uint64_t seed, uint64_t round,
-                    uint64_t rounds, double accuracy, uint64_t bytes_up, uint64_t time_us);
+struct progress_at {
+    const char *label;
+    uint64_t seed;
+    uint64_t round, rounds; /* rounds 0: not known */
+    double accuracy;        /* negative: not measured */
+    uint64_t bytes_up, time_us;
+};
+void progress_round(struct progress *progress, const struct progress_at *at);
 void progress_trial(struct progress *progress);
 /* Clears the line, so that other output can be printed. */
 void progress_clear(struct progress *progress);

@@ -79,16 +79,22 @@ static int run_check_trial(struct run_check *c, size_t point, size_t trial, bool
     c->most = bytes > c->most ? bytes : c->most;
     bytes = fl_sim_data_bytes(s.data);
     c->data_bytes = bytes > c->data_bytes ? bytes : c->data_bytes;
-    if (rv == FL_OK && trial == 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (trial == 0) {
         run_check_warn_values(&s, fl_experiment_label(c->run->experiment, point));
     }
-    if (rv == FL_OK && run_check_is_new(c, fl_sim_data_hash(s.data))) {
+    if (run_check_is_new(c, fl_sim_data_hash(s.data))) {
         run_check_warn_classes(&s, fl_experiment_label(c->run->experiment, point));
     }
-    rv = rv == FL_OK ? run_check_add_partition(c, fl_experiment_label(c->run->experiment, point),
-                                               fl_sim_data_hash(s.data))
-                     : rv;
-    rv = rv == FL_OK ? setting_check(&s, err) : rv;
+    rv = run_check_add_partition(c, fl_experiment_label(c->run->experiment, point),
+                                 fl_sim_data_hash(s.data));
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = setting_check(&s, err);
+done:
     setting_close(&s);
     return rv;
 }
@@ -98,7 +104,7 @@ int run_check_all(struct run_check *c, struct fl_err *err)
     const struct fl_experiment *e = c->run->experiment;
     size_t point;
     size_t trial;
-    int rv = FL_OK;
+    int rv;
 
     c->cap = fl_experiment_points(e) * fl_experiment_trials(e);
     c->partitions = calloc(c->cap + 1, sizeof(*c->partitions));
@@ -106,14 +112,17 @@ int run_check_all(struct run_check *c, struct fl_err *err)
     if (c->partitions == NULL || c->hashes == NULL) {
         return FL_ENOMEM;
     }
-    for (point = 0; rv == FL_OK && point < fl_experiment_points(e); point++) {
+    for (point = 0; point < fl_experiment_points(e); point++) {
         bool by_trial = true;
 
-        for (trial = 0; rv == FL_OK && by_trial && trial < fl_experiment_trials(e); trial++) {
+        for (trial = 0; by_trial && trial < fl_experiment_trials(e); trial++) {
             rv = run_check_trial(c, point, trial, &by_trial, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* Memory available without swapping; the page cache counts as available. */

@@ -151,6 +151,11 @@ static bool trial_on_committed(void *ctx, const struct fl_round_rec *record,
                                const struct fl_sim_round *sim)
 {
     struct trial *t = ctx;
+    struct progress_at at = {.label = t->label,
+                             .seed = t->seed,
+                             .round = record->round,
+                             .rounds = (uint64_t)t->setting.point->stop.rounds,
+                             .time_us = sim->time_us};
     const char *rule;
 
     t->up_bytes += record->uplink_bytes;
@@ -160,8 +165,9 @@ static bool trial_on_committed(void *ctx, const struct fl_round_rec *record,
     if (t->code == FL_OK) {
         t->code = fl_trial_round(t->out, record, sim, &t->err);
     }
-    progress_round(t->run->progress, t->label, t->seed, record->round,
-                   (uint64_t)t->setting.point->stop.rounds, t->accuracy, t->up_bytes, sim->time_us);
+    at.accuracy = t->accuracy;
+    at.bytes_up = t->up_bytes;
+    progress_round(t->run->progress, &at);
     rule = trial_stop_rule(t, record, sim);
     if (rule != NULL) {
         t->end = (struct fl_trial_end){.how = FL_TRIAL_STOPPED, .reason = rule};
@@ -276,17 +282,27 @@ static int trial_run_federation(struct trial *t, struct fl_err *err)
     }
     conf = trial_fed_conf(t, &sim_clients, t->run->dry ? NULL : journal);
     rv = setting_model(&t->setting, &first, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     conf.first_model = first;
-    rv = rv == FL_OK ? fl_fed_create(&conf, &fed, err) : rv;
+    rv = fl_fed_create(&conf, &fed, err);
     free(first);
-    rv = rv == FL_OK ? fl_fed_run(fed, &end, err) : rv;
-    if (rv == FL_OK && (end == FL_FED_DIVERGED || end == FL_FED_STUCK)) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_fed_run(fed, &end, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (end == FL_FED_DIVERGED || end == FL_FED_STUCK) {
         (void)snprintf(t->reason, sizeof(t->reason), "%s", fl_fed_why(fed));
         t->end = (struct fl_trial_end){.how = end == FL_FED_DIVERGED ? FL_TRIAL_DIVERGED
                                                                      : FL_TRIAL_STOPPED,
                                        .round = t->round + 1,
                                        .reason = t->reason};
     }
+done:
     fl_fed_free(fed);
     return rv;
 }
@@ -296,22 +312,28 @@ static int trial_run_opened(struct trial *t, struct fl_err *err)
     int rv = fl_server_conf_settings(t->setting.point->server, &t->settings);
 
     t->log.fd = -1;
-    if (rv == FL_OK && t->run->keep_state) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (t->run->keep_state) {
         rv = trial_log_open(fl_trial_state_dir(t->out), &t->log, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
     t->asked = calloc(fl_layout_units(t->setting.point->server->layout) + 1, 1);
-    rv = rv == FL_OK && t->asked == NULL ? FL_ENOMEM : rv;
-    rv = rv == FL_OK ? trial_run_federation(t, err) : rv;
+    rv = t->asked != NULL ? trial_run_federation(t, err) : FL_ENOMEM;
+done:
     free(t->asked);
     trial_log_close(&t->log);
     fl_settings_done(&t->settings);
     if (t->code != FL_OK) { /* Why the run ended. */
         return fl_err_set(err, t->code, "%s", fl_err_text(&t->err, t->code));
     }
-    if (rv == FL_OK && t->interrupted) {
-        return FL_ECANCELED;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_trial_finish(t->out, &t->end, err) : rv;
+    return t->interrupted ? FL_ECANCELED : fl_trial_finish(t->out, &t->end, err);
 }
 
 int trial_run(const struct run *run, size_t point, size_t trial, const struct fl_ranks *ranks,
@@ -325,15 +347,23 @@ int trial_run(const struct run *run, size_t point, size_t trial, const struct fl
     int rv = fl_trial_begin(run->results, fl_experiment_slug(run->experiment, point), t.seed,
                             &t.out, err);
 
-    if (rv == FL_OK && t.out != NULL) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (t.out != NULL) {
         rv = setting_open(run, point, trial, &t.setting, err);
-        rv = rv == FL_OK ? trial_run_opened(&t, err) : rv;
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = trial_run_opened(&t, err);
         setting_close(&t.setting);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
+    progress_trial(run->progress);
+done:
     fl_trial_free(t.out);
-    if (rv == FL_OK) {
-        progress_trial(run->progress);
-    }
     return rv;
 }
 
@@ -341,13 +371,14 @@ int trial_serve(const struct run *run, size_t point, size_t trial, const struct 
                 struct fl_err *err)
 {
     struct trial t = {.run = run};
+    struct fl_sim_clients sim_clients;
     int rv = setting_open(run, point, trial, &t.setting, err);
 
-    if (rv == FL_OK) {
-        const struct fl_sim_clients sim_clients = trial_clients(&t);
-
-        rv = fl_ranks_serve(ranks, &sim_clients, run->kernels, run->threads, NULL, err);
-        setting_close(&t.setting);
+    if (rv != FL_OK) {
+        return rv;
     }
+    sim_clients = trial_clients(&t);
+    rv = fl_ranks_serve(ranks, &sim_clients, run->kernels, run->threads, NULL, err);
+    setting_close(&t.setting);
     return rv;
 }

@@ -16,12 +16,13 @@ int trials_one(const struct run *run, size_t i, const struct fl_ranks *ranks, st
     struct fl_err why = {0};
     int rv = trial_run(run, i % points, i / points, ranks, &why);
 
-    return rv == FL_OK
-               ? FL_OK
-               : fl_err_set(err, rv, "%s, seed %llu: %s",
-                            fl_experiment_label(run->experiment, i % points),
-                            (unsigned long long)fl_experiment_seed(run->experiment, i / points),
-                            fl_err_text(&why, rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s, seed %llu: %s",
+                          fl_experiment_label(run->experiment, i % points),
+                          (unsigned long long)fl_experiment_seed(run->experiment, i / points),
+                          fl_err_text(&why, rv));
+    }
+    return FL_OK;
 }
 
 /* --- threads --- */
@@ -75,10 +76,13 @@ int trials_run(struct run *run, unsigned at_once, struct fl_err *err)
     while (n > 0) {
         (void)pthread_join(threads[--n], NULL);
     }
-    if (q.code != FL_OK && err != NULL) {
-        *err = q.err;
+    if (q.code != FL_OK) {
+        if (err != NULL) {
+            *err = q.err;
+        }
+        return q.code;
     }
-    return q.code != FL_OK ? q.code : atomic_load(&run_interrupted) ? FL_ECANCELED : FL_OK;
+    return atomic_load(&run_interrupted) ? FL_ECANCELED : FL_OK;
 }
 
 /* --- processes --- */
@@ -90,19 +94,22 @@ static int trials_find_unfinished(const struct run *run, uint64_t *trials, uint6
     size_t points = fl_experiment_points(run->experiment);
     size_t n = trials_count(run);
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
     *ret_n = 0;
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        if (fl_results_finished(run->results, fl_experiment_slug(run->experiment, i % points),
-                                fl_experiment_seed(run->experiment, i / points)))
+    for (i = 0; i < n; i++) {
+        if (!fl_results_finished(run->results, fl_experiment_slug(run->experiment, i % points),
+                                 fl_experiment_seed(run->experiment, i / points)))
         {
-            rv = trials_one(run, i, NULL, err);
-        } else {
             trials[(*ret_n)++] = i;
+            continue;
+        }
+        rv = trials_one(run, i, NULL, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int trials_note_finished(const struct run *run, const uint64_t *trials, size_t n,
@@ -110,16 +117,19 @@ static int trials_note_finished(const struct run *run, const uint64_t *trials, s
 {
     size_t points = fl_experiment_points(run->experiment);
     size_t i;
-    int rv = FL_OK;
+    int rv;
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         if (wall_ns[i] > 0) {
             rv = fl_results_note_trial(
                 run->results, fl_experiment_slug(run->experiment, (size_t)(trials[i] % points)),
                 fl_experiment_seed(run->experiment, (size_t)(trials[i] / points)), wall_ns[i], err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 int trials_spread(struct run *run, const struct ranks *ranks, struct fl_err *err)
@@ -128,22 +138,28 @@ int trials_spread(struct run *run, const struct ranks *ranks, struct fl_err *err
     uint64_t *trials = calloc(most + 1, sizeof(*trials));
     uint64_t *wall_ns = calloc(most + 1, sizeof(*wall_ns));
     uint64_t n = 0;
-    int rv = trials != NULL && wall_ns != NULL ? FL_OK : FL_ENOMEM;
-    int noted = FL_OK;
+    int late;
+    int rv;
 
-    if (rv == FL_OK && ranks->me == 0) {
-        rv = trials_find_unfinished(run, trials, &n, err);
+    if (trials == NULL || wall_ns == NULL) {
+        ranks->fail(FL_ENOMEM, err);
     }
-    if (rv != FL_OK) {
-        ranks->fail(rv, err);
+    if (ranks->me == 0) {
+        rv = trials_find_unfinished(run, trials, &n, err);
+        if (rv != FL_OK) {
+            ranks->fail(rv, err);
+        }
     }
     ranks->share(&n, sizeof(n));
     ranks->share(trials, most * sizeof(*trials));
     rv = ranks->run(run, trials, (size_t)n, wall_ns);
     if (ranks->me == 0) {
-        noted = trials_note_finished(run, trials, (size_t)n, wall_ns, err);
+        late = trials_note_finished(run, trials, (size_t)n, wall_ns, err);
+        if (rv == FL_OK) {
+            rv = late;
+        }
     }
     free(trials);
     free(wall_ns);
-    return rv != FL_OK ? rv : noted;
+    return rv;
 }

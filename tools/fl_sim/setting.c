@@ -16,15 +16,19 @@ int setting_open(const struct run *run, size_t point, size_t trial, struct setti
 
     *ret = (struct setting){.point = NULL};
     rv = fl_experiment_open(run->experiment, point, trial, &ret->point, err);
-    if (rv == FL_OK) {
-        ret->point->server->net.kernels = run->kernels;
-        rv = fl_sim_data_conf_read(ret->point->doc, ret->point->data, run->base, &ret->data_conf,
-                                   err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = fl_sim_data_get(run->data, ret->data_conf, seed, &ret->data, err);
+    ret->point->server->net.kernels = run->kernels;
+    rv = fl_sim_data_conf_read(ret->point->doc, ret->point->data, run->base, &ret->data_conf, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK && ret->point->world != NULL) {
+    rv = fl_sim_data_get(run->data, ret->data_conf, seed, &ret->data, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (ret->point->world != NULL) {
         const struct fl_world_ask ask = {.node = ret->point->world,
                                          .dir = run->base,
                                          .seed = seed,
@@ -33,6 +37,7 @@ int setting_open(const struct run *run, size_t point, size_t trial, struct setti
 
         rv = fl_world_load(&ask, &ret->world, err);
     }
+done:
     if (rv != FL_OK) {
         setting_close(ret);
     }
@@ -169,8 +174,17 @@ int setting_check(const struct setting *s, struct fl_err *err)
     float *first = NULL;
     int rv = setting_check_model(s, err);
 
-    rv = rv == FL_OK ? setting_model(s, &first, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = setting_model(s, &first, err);
     free(first);
-    rv = rv == FL_OK ? setting_check_clients(s, err) : rv;
-    return rv == FL_OK ? setting_check_summaries(s, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = setting_check_clients(s, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return setting_check_summaries(s, err);
 }

@@ -96,11 +96,7 @@ static int table_print(const struct fl_table *table, const struct fl_read_set *s
 
     fl_buf_init(&text, (size_t)64 << 20);
     rv = fl_table_text(&text, table, set);
-    if (rv == FL_OK) {
-        (void)fwrite(text.data, text.len, 1, stdout);
-    }
-    fl_buf_done(&text);
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "%s", fl_strerror(rv));
+    return print_text(&text, rv, err);
 }
 
 int cmd_table(int argc, char **argv)
@@ -123,17 +119,19 @@ int cmd_table(int argc, char **argv)
         return usage_error(COMMAND, "--columns: %s", err.msg);
     }
     rv = fl_read_all(argv + 1, (size_t)o.n_dirs, &set, &err);
-    if (rv == FL_OK) {
-        table.csv = o.csv;
-        table.mean_of = (unsigned)o.mean_of;
-        table.quality = o.of != NULL ? o.of : fl_read_quality(&set);
-        (void)snprintf(usual, sizeof(usual), USUAL, table.quality);
-        rv = o.columns != NULL ? FL_OK : fl_table_columns(&table, usual, &err);
-    }
-    rv = rv == FL_OK ? table_print(&table, &set, &err) : rv;
-    fl_read_set_done(&set);
     if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
+        goto done;
     }
-    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    table.csv = o.csv;
+    table.mean_of = (unsigned)o.mean_of;
+    table.quality = o.of != NULL ? o.of : fl_read_quality(&set);
+    (void)snprintf(usual, sizeof(usual), USUAL, table.quality);
+    rv = o.columns != NULL ? FL_OK : fl_table_columns(&table, usual, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = table_print(&table, &set, &err);
+done:
+    fl_read_set_done(&set);
+    return command_end(COMMAND, rv, &err);
 }

@@ -128,15 +128,19 @@ static int world_load_named(const struct options *o, struct fl_world **ret, stru
 
     fl_buf_init(&text, 4096);
     rv = fl_buf_printf(&text, "world: '%s'\n", o->what);
-    rv = rv == FL_OK
-             ? fl_conf_parse("fl-sim world show", text.data, text.len, &doc, err)
-             : fl_err_set(err, rv, "'%s': not the name of a network and device model", o->what);
-    fl_buf_done(&text);
-    if (rv == FL_OK) {
-        ask.node = fl_conf_get(fl_conf_root(doc), "world");
-        rv = fl_world_load(&ask, ret, err);
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "'%s': not the name of a network and device model", o->what);
+        goto done;
     }
+    rv = fl_conf_parse("fl-sim world show", text.data, text.len, &doc, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    ask.node = fl_conf_get(fl_conf_root(doc), "world");
+    rv = fl_world_load(&ask, ret, err);
+done:
     fl_conf_free(doc);
+    fl_buf_done(&text);
     return rv;
 }
 
@@ -155,6 +159,7 @@ static int world_load_file(const struct options *o, struct fl_world **ret, struc
 {
     struct fl_experiment *experiment = NULL;
     struct fl_experiment_point *point = NULL;
+    struct fl_world_ask ask;
     const char *slash = strrchr(o->what, '/');
     char dir[DIR_SIZE];
     int rv = fl_experiment_load(o->what, NULL, 0, &experiment, err);
@@ -162,17 +167,21 @@ static int world_load_file(const struct options *o, struct fl_world **ret, struc
     (void)snprintf(dir, sizeof(dir), "%.*s",
                    slash != NULL ? (int)(slash - o->what) + (slash == o->what) : 1,
                    slash != NULL ? o->what : ".");
-    rv = rv == FL_OK ? fl_experiment_open(experiment, 0, 0, &point, err) : rv;
-    if (rv == FL_OK) {
-        const struct fl_world_ask ask = {
-            .node = point->world,
-            .dir = dir,
-            .seed = o->seed != NO_SEED_GIVEN ? o->seed : fl_experiment_seed(experiment, 0),
-            .n = o->clients > 0 ? o->clients : world_clients_of_data(point),
-            .horizon_us = point->stop.time_ms * 1000};
-
-        rv = fl_world_load(&ask, ret, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_experiment_open(experiment, 0, 0, &point, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    ask = (struct fl_world_ask){
+        .node = point->world,
+        .dir = dir,
+        .seed = o->seed != NO_SEED_GIVEN ? o->seed : fl_experiment_seed(experiment, 0),
+        .n = o->clients > 0 ? o->clients : world_clients_of_data(point),
+        .horizon_us = point->stop.time_ms * 1000};
+    rv = fl_world_load(&ask, ret, err);
+done:
     fl_experiment_close(point);
     fl_experiment_free(experiment);
     return rv;
@@ -357,7 +366,10 @@ static int world_transfer_all(const struct fl_world *world, bool upload, uint64_
     uint64_t i;
     int rv = fl_flows_create(upload ? server.down : server.up, &flows);
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (i = 0; i < n; i++) {
         struct fl_world_client c;
         uint64_t until;
         uint64_t id;
@@ -366,10 +378,14 @@ static int world_transfer_all(const struct fl_world *world, bool upload, uint64_
         fl_world_link(world, i, 0, &c.up, &c.down, &until);
         ends[i] = (double)c.latency_us;
         rv = fl_flows_add(flows, 0, SHOWN_BYTES, upload ? c.up : c.down, i, &id);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
-    while (rv == FL_OK && fl_flows_next(flows, &at) && fl_flows_pop(flows, at, &i)) {
+    while (fl_flows_next(flows, &at) && fl_flows_pop(flows, at, &i)) {
         ends[i] += (double)at;
     }
+done:
     fl_flows_free(flows);
     qsort(ends, (size_t)n, sizeof(*ends), world_by_value);
     return rv;
@@ -382,11 +398,14 @@ static int world_print_transfers(const struct fl_world *world)
     char a[COLUMN_TEXT];
     char b[COLUMN_TEXT];
     char c[COLUMN_TEXT];
-    int rv = FL_OK;
+    int rv;
     int upload;
 
-    for (upload = 0; rv == FL_OK && upload < 2; upload++) {
+    for (upload = 0; upload < 2; upload++) {
         rv = world_transfer_all(world, upload == 1, n, ends);
+        if (rv != FL_OK) {
+            return rv;
+        }
         (void)printf("%" PRIu64 " %s of %.1f MB at once: first after %s, half after %s, last after "
                      "%s\n",
                      n, upload == 1 ? "uploads" : "downloads", SHOWN_BYTES / 1e6,
@@ -394,7 +413,7 @@ static int world_print_transfers(const struct fl_world *world)
                      world_with_unit(b, times, ends[(n - 1) / 2]),
                      world_with_unit(c, times, ends[n - 1]));
     }
-    return rv;
+    return FL_OK;
 }
 
 static int world_show(const struct options *o, struct fl_err *err)
@@ -410,15 +429,20 @@ static int world_show(const struct options *o, struct fl_err *err)
         return rv;
     }
     rv = world_print_quantiles(world);
-    if (rv == FL_OK) {
-        server = fl_world_server(world);
-        (void)printf("server: uplink %s (to clients), downlink %s (from clients)\n",
-                     server.up > 0 ? world_with_unit(up, rates, server.up) : "unlimited",
-                     server.down > 0 ? world_with_unit(down, rates, server.down) : "unlimited");
-        rv = world_print_transfers(world);
+    if (rv != FL_OK) {
+        goto done;
     }
+    server = fl_world_server(world);
+    (void)printf("server: uplink %s (to clients), downlink %s (from clients)\n",
+                 server.up > 0 ? world_with_unit(up, rates, server.up) : "unlimited",
+                 server.down > 0 ? world_with_unit(down, rates, server.down) : "unlimited");
+    rv = world_print_transfers(world);
+done:
     fl_world_free(world);
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 int cmd_world(int argc, char **argv)
@@ -438,8 +462,5 @@ int cmd_world(int argc, char **argv)
         return world_list();
     }
     rv = world_show(&o, &err);
-    if (rv != FL_OK) {
-        (void)fprintf(stderr, "fl-sim " COMMAND ": %s\n", fl_err_text(&err, rv));
-    }
-    return rv == FL_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+    return command_end(COMMAND, rv, &err);
 }
