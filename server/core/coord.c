@@ -237,11 +237,6 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     return FL_OK;
 }
 
-uint32_t fl__coord_first_attempt(const struct fl_coord *c, uint64_t round)
-{
-    return round <= c->used_round ? c->used_attempt + 1 : 1;
-}
-
 static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume, struct fl_err *err)
 {
     int rv = resume_clients(c, resume, err);

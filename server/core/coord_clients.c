@@ -335,6 +335,14 @@ bool fl__coord_was_accepted(const struct fl_coord *c, uint32_t client, uint64_t 
     return round != 0 && live->accepted_round == round && live->accepted_attempt == attempt;
 }
 
+bool fl__coord_has_personal_model(const struct fl_coord *c, uint32_t client)
+{
+    const struct fl_client_rec *rec = &c->clients.recs[client];
+
+    return c->conf.strategy->personal->own && rec->counted_update && rec->counted_round != 0 &&
+           rec->counted_round == c->committed;
+}
+
 const char *fl__coord_name(const struct fl_coord *c, uint32_t client)
 {
     return c->clients.recs[client].name;

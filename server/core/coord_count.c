@@ -10,14 +10,6 @@ static bool is_responder(const struct fl_participant_rec *part)
     return part->state == FL_PARTICIPANT_ACCEPTED || part->state == FL_PARTICIPANT_EMPTY;
 }
 
-bool fl__coord_has_personal_model(const struct fl_coord *c, uint32_t client)
-{
-    const struct fl_client_rec *rec = &c->clients.recs[client];
-
-    return c->conf.strategy->personal->own && rec->counted_update && rec->counted_round != 0 &&
-           rec->counted_round == c->committed;
-}
-
 const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval)
 {
     if (eval->samples == 0) {

@@ -1,38 +1,12 @@
-/* The list of effects of a step, trace lines, the state table of the phases with its invariants,
-   and the current work of a phase with its retries. On the thread of the coordinator. */
+/* The list of effects of a step, trace lines, and the current work of a phase with its retries. On
+   the thread of the coordinator. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libfl/base/backoff.h"
 #include "server/core/coord_impl.h"
-
-#define TO(phase) FL_SM_TO(FL_PHASE_##phase)
-
-/* The drawing is in coord.h. Transitions from IDLE into the middle of a round resume it after a
-   restart; those to IDLE from within a round end an attempt, those to DRAINING the process. */
-static const struct fl_sm_state phases[FL_PHASE_COUNT] = {
-    [FL_PHASE_IDLE] = {"IDLE",
-                       TO(SELECTING) | TO(TRAINING) | TO(UPLOADING) | TO(PAUSED) | TO(DRAINING)},
-    [FL_PHASE_SELECTING] = {"SELECTING", TO(TRAINING) | TO(DRAINING)},
-    [FL_PHASE_TRAINING] = {"TRAINING", TO(PLANNING) | TO(UPLOADING) | TO(IDLE) | TO(DRAINING)},
-    [FL_PHASE_PLANNING] = {"PLANNING", TO(UPLOADING) | TO(DRAINING)},
-    [FL_PHASE_UPLOADING] = {"UPLOADING", TO(AGGREGATING) | TO(IDLE) | TO(DRAINING)},
-    [FL_PHASE_AGGREGATING] = {"AGGREGATING",
-                              TO(EVALUATING) | TO(COMMITTING) | TO(IDLE) | TO(DRAINING)},
-    [FL_PHASE_EVALUATING] = {"EVALUATING", TO(COMMITTING) | TO(DRAINING)},
-    [FL_PHASE_COMMITTING] = {"COMMITTING", TO(IDLE) | TO(DRAINING)},
-    [FL_PHASE_PAUSED] = {"PAUSED", TO(IDLE) | TO(DRAINING)},
-    [FL_PHASE_DRAINING] = {"DRAINING", TO(STOPPED)},
-    [FL_PHASE_STOPPED] = {"STOPPED", 0},
-};
-
-const char *fl_phase_name(enum fl_phase phase)
-{
-    return (unsigned)phase < FL_PHASE_COUNT ? phases[phase].name : "unknown";
-}
 
 static int effects_grow(void **array, size_t *cap, size_t want, size_t size)
 {
@@ -137,79 +111,6 @@ void fl__coord_warn(struct fl_coord *c, const char *fmt, ...)
     e->text = fl__coord_vtext(c, fmt, ap);
     va_end(ap);
     e->warning = true;
-}
-
-static void coord_trace_move(const struct fl_sm *sm, unsigned previous, void *ctx)
-{
-    struct fl_coord *c = ctx;
-    struct fl_effect *e = fl__coord_emit(c, FL_EFF_TRACE);
-
-    e->text = fl__coord_text(c, "round %" PRIu64 " attempt %" PRIu32 ": %s -> %s, %s", e->round,
-                             e->attempt, phases[previous].name, fl_sm_name(sm), c->reason);
-    /* Warn of a pause, an aborted attempt, or a round with fewer responders than selected. */
-    e->warning =
-        sm->state == FL_PHASE_PAUSED ||
-        (sm->state == FL_PHASE_IDLE && previous < FL_PHASE_COMMITTING) ||
-        (previous == FL_PHASE_COMMITTING && c->round.rec.n_responders < c->round.size.selected);
-}
-
-/* Invariants after every transition. */
-static bool coord_invariant(const struct fl_sm *sm, unsigned previous)
-{
-    const struct fl_coord *c = sm->ctx;
-    const struct fl__round *r = &c->round;
-    size_t sum = 0;
-    size_t i;
-
-    (void)previous;
-    for (i = 0; i <= FL_PARTICIPANT_LOST; i++) {
-        sum += r->count[i];
-    }
-    if (sum != r->n || (r->round != 0 && r->round != c->committed + 1)) {
-        return false;
-    }
-    switch ((enum fl_phase)sm->state) {
-    case FL_PHASE_IDLE:
-    case FL_PHASE_PAUSED:
-        return r->round == 0 || r->closing;
-    case FL_PHASE_DRAINING:
-        return r->round == 0 || r->closing || c->stopping;
-    case FL_PHASE_SELECTING:
-        return r->n > 0 && r->count[FL_PARTICIPANT_SELECTED] == r->n;
-    case FL_PHASE_TRAINING:
-        return r->n > 0 && !r->closing;
-    case FL_PHASE_PLANNING:
-        return r->count[FL_PARTICIPANT_SELECTED] == 0 && r->count[FL_PARTICIPANT_REPORTED] == 0;
-    case FL_PHASE_UPLOADING:
-        return !r->closing;
-    case FL_PHASE_AGGREGATING:
-    case FL_PHASE_EVALUATING:
-    case FL_PHASE_COMMITTING:
-        return !r->closing && fl__coord_round_waiting(c) == 0 && r->round == c->committed + 1;
-    case FL_PHASE_STOPPED:
-        return r->round == 0 || c->stopping;
-    case FL_PHASE_COUNT:
-        break;
-    }
-    return false;
-}
-
-void fl__coord_sm_init(struct fl_coord *c)
-{
-    fl_sm_init(&c->sm, phases, FL_PHASE_COUNT, FL_PHASE_IDLE);
-    c->sm.trace = coord_trace_move;
-    c->sm.invariant = coord_invariant;
-    c->sm.ctx = c;
-}
-
-void fl__coord_move(struct fl_coord *c, enum fl_phase to, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(c->reason, sizeof(c->reason), fmt, ap);
-    va_end(ap);
-    fl_sm_move(&c->sm, to);
 }
 
 uint64_t fl__coord_after(const struct fl_coord *c, uint64_t span_ms)

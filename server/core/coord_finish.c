@@ -5,23 +5,9 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "server/core/coord_impl.h"
-
-void fl__coord_list_accepted(struct fl_coord *c)
-{
-    struct fl__round *r = &c->round;
-    size_t i;
-
-    r->n_listed = 0;
-    for (i = 0; i < r->n; i++) {
-        if (r->parts[i].state == FL_PARTICIPANT_ACCEPTED) {
-            r->listed[r->n_listed++] = r->parts[i];
-        }
-    }
-}
 
 /* The last round is always evaluated, so that a federation ends with an accuracy. */
 static bool evaluation_due(const struct fl_coord *c)
@@ -358,6 +344,11 @@ bool fl__coord_evaluating(struct fl_coord *c)
     }
     finish_commit(c);
     return false;
+}
+
+uint32_t fl__coord_first_attempt(const struct fl_coord *c, uint64_t round)
+{
+    return round <= c->used_round ? c->used_attempt + 1 : 1;
 }
 
 void fl__coord_committed(struct fl_coord *c)

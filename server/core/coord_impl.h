@@ -304,10 +304,7 @@ struct fl_coord {
     char texts[FL__TEXTS][FL__TEXT_SIZE];
 };
 
-/* The number that the attempts of a round begin with. */
-uint32_t fl__coord_first_attempt(const struct fl_coord *c, uint64_t round);
-
-/* --- coord_effects.c: effects, traces, moves, work --- */
+/* --- coord_effects.c: effects, traces, work --- */
 
 FL_MUST_CHECK int fl__coord_reserve(struct fl_coord *c);
 struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type);
@@ -319,8 +316,6 @@ FL_PRINTF(2, 0) const char *fl__coord_vtext(struct fl_coord *c, const char *fmt,
 FL_PRINTF(2, 3) void fl__coord_trace(struct fl_coord *c, const char *fmt, ...);
 /* A trace line for the operator's attention. */
 FL_PRINTF(2, 3) void fl__coord_warn(struct fl_coord *c, const char *fmt, ...);
-void fl__coord_sm_init(struct fl_coord *c);
-FL_PRINTF(3, 4) void fl__coord_move(struct fl_coord *c, enum fl_phase to, const char *fmt, ...);
 /* Emit a piece of work, also to retry it after a failure. */
 void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind);
 void fl__coord_work_done(struct fl_coord *c);
@@ -330,6 +325,11 @@ uint64_t fl__coord_after(const struct fl_coord *c, uint64_t span_ms);
 uint64_t fl__coord_backoff(const struct fl_coord *c, unsigned n_failed);
 /* Printable copy of text from a peer. */
 const char *fl__coord_clean(char *out, size_t size, const char *text);
+
+/* --- coord_phase.c: the phases --- */
+
+void fl__coord_sm_init(struct fl_coord *c);
+FL_PRINTF(3, 4) void fl__coord_move(struct fl_coord *c, enum fl_phase to, const char *fmt, ...);
 
 /* --- coord_pending.c: records that are being written beside the phase's work --- */
 
@@ -378,17 +378,24 @@ void fl__coord_list_records(struct fl_coord *c);
 /* Its update of (round, attempt) was accepted, as far as this process knows. */
 bool fl__coord_was_accepted(const struct fl_coord *c, uint32_t client, uint64_t round,
                             uint32_t attempt);
+/* The last commit made a personal model for it (personal "own"). */
+bool fl__coord_has_personal_model(const struct fl_coord *c, uint32_t client);
 const char *fl__coord_name(const struct fl_coord *c, uint32_t client);
 
-/* --- coord_join.c: clients connect and disconnect --- */
+/* --- coord_join.c: clients connect --- */
 
 void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_summary(struct fl_coord *c, const struct fl_event *ev);
-void fl__coord_lost(struct fl_coord *c, uint32_t client);
+
+/* --- coord_leave.c: clients disconnect and leave --- */
+
+/* Stop waiting for the evaluation of a client that disconnected. */
+void fl__coord_forget_evaluation(struct fl_coord *c, uint32_t client);
 /* Remove the client from the known names. */
 void fl__coord_leave(struct fl_coord *c, uint32_t client);
 /* The same, and RELEASE it; `why` ends its session. */
 void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why);
+void fl__coord_lost(struct fl_coord *c, uint32_t client);
 
 /* --- coord_forget.c: forgotten clients and the deletion queue --- */
 
@@ -422,8 +429,6 @@ void fl__coord_write_pause(struct fl_coord *c);
 bool fl__coord_pause_is_durable(const struct fl_coord *c);
 void fl__coord_pause_persisted(struct fl_coord *c);
 void fl__coord_pause_failed(struct fl_coord *c, const char *reason);
-/* The operator commanded an abort and it is possible now: the attempt is aborted. */
-bool fl__coord_aborting(struct fl_coord *c);
 /* The end of the attempt is durable; else `trouble`, an error text. */
 void fl__coord_abort_closed(struct fl_coord *c, const char *trouble);
 /* Send a client, or all (FL__NONE), that the federation has finished or the server stops. */
@@ -460,11 +465,17 @@ void fl__coord_round_done(struct fl_coord *c);
 void fl__participant_set(struct fl_coord *c, size_t i, enum fl_participant_state state);
 bool fl__participant_waiting(const struct fl_coord *c, size_t i);
 bool fl__units_empty(const uint8_t *units, size_t n);
+/* Do upload plans need the reports of the participants? */
+bool fl__coord_has_feedback(const struct fl_coord *c);
 size_t fl__coord_round_waiting(const struct fl_coord *c);
 size_t fl__coord_round_responders(const struct fl_coord *c);
 /* The upload masks that plan() gives the `n` participants chosen[]; `feedback` when reports are
    there. False without memory, nothing changed. */
 bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *chosen, size_t n, bool feedback);
+/* Exclude it from the comparison of norms. */
+void fl__coord_forget_norms(struct fl_participant_rec *part);
+/* List the accepted participants, which are aggregated. */
+void fl__coord_list_accepted(struct fl_coord *c);
 /* The client leaves the round; DISMISSED when it is connected. */
 void fl__participant_lose(struct fl_coord *c, size_t i);
 void fl__participant_reject(struct fl_coord *c, size_t i, const char *reason);
@@ -484,7 +495,6 @@ const char *fl__names_text(struct fl__names *names);
 
 /* --- coord_round.c: from the selection to the last upload --- */
 
-void fl__coord_task(struct fl_coord *c, size_t i);
 void fl__coord_selected(struct fl_coord *c);
 void fl__coord_resume_round(struct fl_coord *c);
 void fl__coord_planned(struct fl_coord *c);
@@ -493,6 +503,8 @@ bool fl__coord_uploading(struct fl_coord *c);
 FL_PRINTF(2, 3) void fl__coord_abort(struct fl_coord *c, const char *fmt, ...);
 /* The same, without a wait before the next attempt. */
 FL_PRINTF(2, 3) void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...);
+/* The operator commanded an abort and it is possible now: the attempt is aborted. */
+bool fl__coord_aborting(struct fl_coord *c);
 /* Persist that the open attempt has ended. */
 void fl__coord_close(struct fl_coord *c);
 /* The write of it, which waits for the pause that follows from it. */
@@ -505,10 +517,28 @@ FL_PRINTF(2, 3) void fl__coord_pause_diverged(struct fl_coord *c, const char *fm
 bool fl__coord_too_few(const struct fl_coord *c);
 /* No update is accepted, and one is needed. */
 bool fl__coord_no_update(const struct fl_coord *c);
-bool fl__coord_has_feedback(const struct fl_coord *c);
+
+/* --- coord_send.c: what the clients of a round are sent --- */
+
+void fl__coord_task(struct fl_coord *c, size_t i);
+void fl__coord_accepted(struct fl_coord *c, size_t i);
 /* A client with an empty upload mask has been (or can be) sent ACCEPTED. */
 bool fl__coord_empty_confirmed(const struct fl_coord *c);
-void fl__coord_accepted(struct fl_coord *c, size_t i);
+/* The client's index among the participants of (round, attempt). When it is none, the client is
+   sent what became of that round and FL__NONE is returned. */
+uint32_t fl__coord_participant(struct fl_coord *c, uint32_t client, uint64_t round,
+                               uint32_t attempt);
+/* Send a client that (re)connected to its place in the round. */
+void fl__coord_rejoin(struct fl_coord *c, uint32_t client);
+
+/* --- coord_update.c: the record of an update --- */
+
+/* Write the participant's record, as accepted, empty or rejected. */
+void fl__coord_persist_update(struct fl_coord *c, size_t i);
+void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq);
+void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, const char *reason);
+/* Write again the records whose time has come. */
+void fl__coord_store_retry(struct fl_coord *c);
 
 /* --- coord_straggler.c: clients that are much slower than the others, or silent --- */
 
@@ -545,8 +575,6 @@ bool fl__coord_shorten_deadline(struct fl_coord *c);
 
 /* Leave out the accepted updates that are larger than norm_cap times the median. */
 void fl__coord_cap_norms(struct fl_coord *c);
-/* Exclude it from the comparison of norms. */
-void fl__coord_forget_norms(struct fl_participant_rec *part);
 void fl__coord_count_norms(const struct fl_coord *c, struct fl_round_rec *rec);
 /* "; client 'x' deviates most, ...", or "" when none is known to. */
 const char *fl__coord_deviant_text(struct fl_coord *c);
@@ -569,8 +597,6 @@ bool fl__coord_backfill(struct fl_coord *c);
 
 /* --- coord_count.c: what a committed round leaves behind --- */
 
-/* The last commit made a personal model for it (personal "own"). */
-bool fl__coord_has_personal_model(const struct fl_coord *c, uint32_t client);
 /* Why an evaluation is impossible; NULL: it is plausible or empty. */
 const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval);
 void fl__figures_add(struct fl__figures *figures, const struct fl_eval_rec *eval);
@@ -584,24 +610,16 @@ void fl__coord_mark_counted(struct fl_coord *c);
 
 /* --- coord_report.c: reports and uploads of clients --- */
 
-/* Send a client that (re)connected to its place in the round. */
-void fl__coord_rejoin(struct fl_coord *c, uint32_t client);
 void fl__coord_report(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev);
-/* Write the participant's record, as accepted, empty or rejected. */
-void fl__coord_persist_update(struct fl_coord *c, size_t i);
 /* Nothing that it sent for the open round counts any more. */
 void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason);
-void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq);
-void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, const char *reason);
-void fl__coord_store_retry(struct fl_coord *c);
 
 /* --- coord_finish.c: from the aggregation to the commit --- */
 
-void fl__coord_list_accepted(struct fl_coord *c);
 void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev);
@@ -609,5 +627,7 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev);
 void fl__coord_eval_failed(struct fl_coord *c, const char *reason);
 bool fl__coord_evaluating(struct fl_coord *c);
 void fl__coord_committed(struct fl_coord *c);
+/* The number that the attempts of a round begin with. */
+uint32_t fl__coord_first_attempt(const struct fl_coord *c, uint64_t round);
 
 #endif

@@ -1,22 +1,12 @@
-/* Clients connect, announce their data, disconnect and are dropped. On the thread of the
-   coordinator; sessions and authentication belong to the daemon. */
+/* Clients connect and announce their data. On the thread of the coordinator; sessions and
+   authentication belong to the daemon, disconnecting to coord_leave.c. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "server/core/coord_impl.h"
 
 /* Limit of known names where the operator set none: each costs memory. */
 #define FL__CLIENTS_LIMIT 100000
-
-/* Stop waiting for the evaluation of a client that disconnected. */
-static void forget_evaluation(struct fl_coord *c, uint32_t client)
-{
-    if (c->clients.live[client].asked) {
-        c->clients.live[client].asked = false;
-        c->round.n_asked--;
-    }
-}
 
 static void join_refuse(struct fl_coord *c, const char *name, const char *reason)
 {
@@ -107,7 +97,7 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
             return;
         }
     }
-    forget_evaluation(c, id);
+    fl__coord_forget_evaluation(c, id);
     take_hello(c, id, ev);
     fl__coord_trace(
         c, "client '%s' %s, %" PRIu64 " samples%s", name, known ? "is back" : "is new",
@@ -145,70 +135,4 @@ void fl__coord_summary(struct fl_coord *c, const struct fl_event *ev)
     fl__clients_seen(c, id);
     fl__clients_count(&c->clients, id);
     fl__coord_trace(c, "client '%s' has sent its data summary", rec->name);
-}
-
-static void join_disconnect(struct fl_coord *c, uint32_t client)
-{
-    struct fl__client *live = &c->clients.live[client];
-
-    forget_evaluation(c, client);
-    fl__clients_uncount(&c->clients, client);
-    live->connected = false;
-    fl__clients_count(&c->clients, client);
-    fl_order_remove(&c->clients.connected, c->clients.recs, client);
-    live->lost_ms = c->now_ms;
-}
-
-void fl__coord_lost(struct fl_coord *c, uint32_t client)
-{
-    struct fl__client *live;
-    uint64_t give_up;
-
-    if (!fl__clients_used(&c->clients, client) || !c->clients.live[client].connected) {
-        return;
-    }
-    live = &c->clients.live[client];
-    fl__clients_seen(c, client);
-    join_disconnect(c, client);
-    fl__coord_trace(c, "client '%s' disconnected", fl__coord_name(c, client));
-    if (!live->recorded) { /* Never selected: its name is not kept. */
-        fl__coord_drop(c, client, "");
-        return;
-    }
-    fl__clients_disconnected(c, client);
-    fl__clients_dirty(&c->clients, client);
-    give_up = fl__coord_after(c, c->conf.lost_grace_ms);
-    if (live->part != FL__NONE && give_up < c->round.grace_ms) {
-        c->round.grace_ms = give_up;
-    }
-}
-
-void fl__coord_leave(struct fl_coord *c, uint32_t client)
-{
-    struct fl__clients *t = &c->clients;
-
-    fl__list_remove(t, client);
-    fl__clients_uncount(t, client);
-    fl_order_remove(&t->names, t->recs, client);
-    t->live[client].removed = true;
-    fl__clients_count(t, client);
-}
-
-void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why)
-{
-    struct fl__clients *t = &c->clients;
-    struct fl__client *live = &t->live[client];
-
-    if (live->connected) {
-        join_disconnect(c, client);
-    }
-    fl__coord_leave(c, client);
-    if (t->recs[client].scored) {
-        t->sums.scores -= t->recs[client].score;
-        t->sums.samples -= fl__coord_weight(c, client);
-    }
-    if (live->part != FL__NONE) {
-        c->round.grace_ms = c->now_ms; /* Do not wait for it. */
-    }
-    fl__coord_effect_for(c, FL_EFF_RELEASE, client)->text = why;
 }

@@ -8,7 +8,6 @@
  */
 #include <float.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "server/core/coord_impl.h"
@@ -156,15 +155,6 @@ void fl__coord_cap_norms(struct fl_coord *c)
                        "largest '%s': %s, RMS norm %.6g, median %.6g",
                        c->round.round, c->conf.norm_cap, fl__names_text(&names),
                        fl__coord_name(c, most.client), kinds[most.kind], most.norm, most.median);
-    }
-}
-
-void fl__coord_forget_norms(struct fl_participant_rec *part)
-{
-    size_t kind;
-
-    for (kind = 0; kind < FL_NORMS_N; kind++) {
-        part->rms[kind] = 0.0;
     }
 }
 

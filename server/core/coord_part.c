@@ -119,6 +119,11 @@ enum fl_participant_state fl__coord_round_wanted(const struct fl_coord *c)
                                                     : FL_PARTICIPANT_REPORTED;
 }
 
+bool fl__coord_has_feedback(const struct fl_coord *c)
+{
+    return c->conf.strategy->upload->needs_feedback;
+}
+
 size_t fl__coord_round_waiting(const struct fl_coord *c)
 {
     const size_t *count = c->round.count;
@@ -176,6 +181,28 @@ bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *chosen, size_t n, 
         r->parts[chosen[i]].units = units;
     }
     return true;
+}
+
+void fl__coord_forget_norms(struct fl_participant_rec *part)
+{
+    size_t kind;
+
+    for (kind = 0; kind < FL_NORMS_N; kind++) {
+        part->rms[kind] = 0.0;
+    }
+}
+
+void fl__coord_list_accepted(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t i;
+
+    r->n_listed = 0;
+    for (i = 0; i < r->n; i++) {
+        if (r->parts[i].state == FL_PARTICIPANT_ACCEPTED) {
+            r->listed[r->n_listed++] = r->parts[i];
+        }
+    }
 }
 
 void fl__participant_lose(struct fl_coord *c, size_t i)

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "server/core/coord_impl.h"
 
@@ -243,15 +242,6 @@ void fl__coord_abort_round(struct fl_coord *c, const char *reason)
                   c->draining   ? "the server stops"
                   : c->pause.on ? "the federation pauses"
                                 : "the next attempt follows");
-}
-
-bool fl__coord_aborting(struct fl_coord *c)
-{
-    if (!c->aborting) {
-        return false;
-    }
-    fl__coord_abort_now(c, "%s", c->abort_command);
-    return true;
 }
 
 void fl__coord_abort_closed(struct fl_coord *c, const char *trouble)

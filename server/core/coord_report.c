@@ -1,11 +1,10 @@
 /*
  * Reports, failures and uploads of clients within a round. Any of them may come at any time, twice,
  * or too late. On the thread of the coordinator; the bytes of an upload are checked and stored by
- * the caller.
+ * the caller, its record is written in coord_update.c.
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "server/core/coord_impl.h"
@@ -13,87 +12,6 @@
 static bool in_round(const struct fl_coord *c)
 {
     return c->sm.state == FL_PHASE_TRAINING || c->sm.state == FL_PHASE_UPLOADING;
-}
-
-/* Answer about a round that may not be the open one. */
-static void report_answer(struct fl_coord *c, enum fl_effect_type type, uint32_t client,
-                          uint64_t round, uint32_t attempt)
-{
-    if (c->clients.live[client].connected) {
-        struct fl_effect *e = fl__coord_effect_for(c, type, client);
-
-        e->round = round;
-        e->attempt = attempt;
-    }
-}
-
-/* The client's index among the participants of (round, attempt). When it is none, the client is
-   sent what became of that round and FL__NONE is returned. */
-static uint32_t report_participant(struct fl_coord *c, uint32_t client, uint64_t round,
-                                   uint32_t attempt)
-{
-    const struct fl__round *r = &c->round;
-    uint32_t i;
-
-    if (fl_coord_client(c, client) == NULL) {
-        return FL__NONE;
-    }
-    fl__clients_seen(c, client);
-    i = c->clients.live[client].part;
-    if (i != FL__NONE && r->round == round && r->attempt == attempt) {
-        if (r->closing) {
-            return FL__NONE; /* It is answered once that is durable. */
-        }
-        if (r->parts[i].state != FL_PARTICIPANT_LOST &&
-            r->parts[i].state != FL_PARTICIPANT_REJECTED) {
-            return i;
-        }
-    }
-    report_answer(
-        c, fl__coord_was_accepted(c, client, round, attempt) ? FL_EFF_ACCEPTED : FL_EFF_DISMISSED,
-        client, round, attempt);
-    return FL__NONE;
-}
-
-void fl__coord_rejoin(struct fl_coord *c, uint32_t client)
-{
-    const struct fl__client *live = &c->clients.live[client];
-    uint32_t i = live->part;
-
-    if (c->sm.state == FL_PHASE_STOPPED || c->sm.state == FL_PHASE_DRAINING) {
-        (void)fl__coord_disconnect(c, client);
-        return;
-    }
-    if (i == FL__NONE) {
-        if (live->accepted_round != 0) { /* It may have missed ACCEPTED. */
-            report_answer(c, FL_EFF_ACCEPTED, client, live->accepted_round, live->accepted_attempt);
-        }
-        return;
-    }
-    if (c->round.closing || c->sm.state == FL_PHASE_SELECTING || c->sm.state == FL_PHASE_IDLE) {
-        return;
-    }
-    switch (c->round.parts[i].state) {
-    case FL_PARTICIPANT_SELECTED:
-    case FL_PARTICIPANT_REPORTED:
-    case FL_PARTICIPANT_PLANNED:
-        fl__coord_task(c, i);
-        break;
-    case FL_PARTICIPANT_EMPTY:
-        if (!fl__coord_empty_confirmed(c)) {
-            fl__coord_task(c, i);
-            break;
-        }
-        fl__coord_accepted(c, i);
-        break;
-    case FL_PARTICIPANT_ACCEPTED:
-        fl__coord_accepted(c, i);
-        break;
-    case FL_PARTICIPANT_REJECTED:
-    case FL_PARTICIPANT_LOST:
-        (void)report_participant(c, client, c->round.round, c->round.attempt);
-        break;
-    }
 }
 
 /* Rejects all non-finite numbers, except in evaluations, which only describe a model: those are
@@ -125,27 +43,6 @@ static const char *check_report(struct fl_coord *c, const struct fl_event *ev)
         }
     }
     return NULL;
-}
-
-void fl__coord_persist_update(struct fl_coord *c, size_t i)
-{
-    struct fl__round *r = &c->round;
-    struct fl__participant *live = &r->live[i];
-    struct fl_participant_rec *saved = &r->saved[i];
-    struct fl_effect *e;
-
-    *saved = r->parts[i];
-    saved->upload_bytes = live->stored_bytes;
-    if (saved->state != FL_PARTICIPANT_REJECTED) {
-        saved->state = fl__units_empty(saved->units, c->n_units) ? FL_PARTICIPANT_EMPTY
-                                                                 : FL_PARTICIPANT_ACCEPTED;
-    }
-    live->store_retry_ms = 0;
-    live->store_seq = fl__coord_pend(c, FL__PENDING_UPDATE, saved->client);
-    e = fl__coord_effect_for(c, FL_EFF_PERSIST_UPDATE, saved->client);
-    e->seq = live->store_seq;
-    e->parts = saved;
-    e->n_parts = 1;
 }
 
 /* An unusable evaluation does not make the update unusable. */
@@ -262,7 +159,7 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
 void fl__coord_report(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t client = ev->u.report.client;
-    uint32_t i = report_participant(c, client, ev->u.report.round, ev->u.report.attempt);
+    uint32_t i = fl__coord_participant(c, client, ev->u.report.round, ev->u.report.attempt);
 
     if (i == FL__NONE) {
         return;
@@ -322,7 +219,7 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
         client_does_not_fit(c, ev);
         return;
     }
-    i = report_participant(c, client, ev->u.failed.round, ev->u.failed.attempt);
+    i = fl__coord_participant(c, client, ev->u.failed.round, ev->u.failed.attempt);
     if (i == FL__NONE || !in_round(c) || !fl__participant_waiting(c, i) ||
         fl__participant_stored(c, i)) {
         return;
@@ -352,7 +249,7 @@ static bool welcome_upload(const struct fl_coord *c, size_t i)
 void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t i =
-        report_participant(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
+        fl__coord_participant(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
     struct fl__participant *live;
     const char *bad;
 
@@ -387,7 +284,7 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
 void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t i =
-        report_participant(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
+        fl__coord_participant(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
 
     if (i == FL__NONE || !welcome_upload(c, i) || c->round.live[i].stored) {
         return;
@@ -411,7 +308,7 @@ void fl__coord_upload_unstored(struct fl_coord *c, const struct fl_event *ev)
 {
     struct fl__round *r = &c->round;
     uint32_t i =
-        report_participant(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
+        fl__coord_participant(c, ev->u.upload.client, ev->u.upload.round, ev->u.upload.attempt);
     uint64_t until = fl__coord_after(c, c->conf.upload_ms);
     bool first = r->store_error[0] == '\0';
     char reason[FL__CLEAN_SIZE];
@@ -478,63 +375,5 @@ void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason)
         r->stale || (c->sm.state == FL_PHASE_AGGREGATING && state == FL_PARTICIPANT_ACCEPTED);
     if (state == FL_PARTICIPANT_ACCEPTED || r->live[i].store_seq != 0) {
         fl__coord_persist_update(c, i);
-    }
-}
-
-/* The record of an update is durable: only now may the client discard it. */
-void fl__coord_update_persisted(struct fl_coord *c, uint32_t client, uint64_t seq)
-{
-    uint32_t i = c->clients.live[client].part;
-
-    if (i == FL__NONE || c->round.live[i].store_seq != seq) {
-        return;
-    }
-    c->round.live[i].store_seq = 0;
-    c->round.parts[i].upload_bytes = c->round.saved[i].upload_bytes;
-    if (c->round.parts[i].state == FL_PARTICIPANT_REJECTED) {
-        return; /* It was excluded, and that is durable now. */
-    }
-    fl__participant_set(c, i, c->round.saved[i].state);
-    fl__coord_accepted(c, i);
-}
-
-void fl__coord_update_failed(struct fl_coord *c, uint32_t client, uint64_t seq, const char *reason)
-{
-    uint32_t i = c->clients.live[client].part;
-    char clean[FL__CLEAN_SIZE];
-    uint64_t again = fl__coord_after(c, fl__coord_backoff(c, 1));
-
-    if (i == FL__NONE || c->round.live[i].store_seq != seq) {
-        return;
-    }
-    c->round.live[i].store_seq = 0;
-    fl__coord_trace(c, "update of client '%s' could not be recorded, retrying: %s",
-                    fl__coord_name(c, client), fl__coord_clean(clean, sizeof(clean), reason));
-    if (c->round.expired && fl__participant_waiting(c, i))
-    { /* The others are in; only this record was missing. */
-        fl__participant_lose(c, i);
-        return;
-    }
-    c->round.live[i].store_retry_ms = again;
-    c->round.store_retry_ms = again < c->round.store_retry_ms ? again : c->round.store_retry_ms;
-}
-
-void fl__coord_store_retry(struct fl_coord *c)
-{
-    struct fl__round *r = &c->round;
-    size_t i;
-
-    if (c->now_ms < r->store_retry_ms) {
-        return;
-    }
-    r->store_retry_ms = FL__NEVER;
-    for (i = 0; i < r->n; i++) {
-        uint64_t at = r->live[i].store_retry_ms;
-
-        if (at != 0 && c->now_ms >= at) {
-            fl__coord_persist_update(c, i);
-        } else if (at != 0 && at < r->store_retry_ms) {
-            r->store_retry_ms = at;
-        }
     }
 }

@@ -13,41 +13,8 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "server/core/coord_impl.h"
-
-bool fl__coord_has_feedback(const struct fl_coord *c)
-{
-    return c->conf.strategy->upload->needs_feedback;
-}
-
-void fl__coord_task(struct fl_coord *c, size_t i)
-{
-    const struct fl_participant_rec *part = &c->round.parts[i];
-    const char *name = fl__coord_name(c, part->client);
-    struct fl_effect *e = fl__coord_effect_for(c, FL_EFF_TASK, part->client);
-    struct fl_rng rng;
-
-    /* Keyed by name, not by number: the seed of a client does not depend on the order of
-       connections. */
-    fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, e->round, fl_hash64(name, strlen(name)));
-    e->task.seed = fl_rng_u64(&rng);
-    fl_rng_key(&rng, c->conf.seed, FL_RNG_BATCH, 0, fl_hash64(name, strlen(name)));
-    e->task.order_seed = fl_rng_u64(&rng);
-    e->task.key = (struct fl_round_key){e->round, e->attempt};
-    e->task.counted = (struct fl_round_key){c->clients.recs[part->client].counted_round,
-                                            c->clients.recs[part->client].counted_attempt};
-    e->task.learning_rate = fl_coord_learning_rate(&c->conf, e->round);
-    e->task.n_selected = e->size.selected;
-    e->task.population = e->size.population;
-    e->task.epoch = e->size.epoch;
-    e->task.deadline_ms = c->round.deadline_ms == FL__NEVER || c->round.deadline_ms < c->now_ms
-                              ? c->conf.upload_ms
-                              : c->round.deadline_ms - c->now_ms;
-    e->units = fl__coord_has_feedback(c) ? NULL : part->units;
-    e->personal_model = fl__coord_has_personal_model(c, part->client);
-}
 
 /* The selection is on disk: the round exists. */
 void fl__coord_selected(struct fl_coord *c)
@@ -99,27 +66,6 @@ void fl__coord_resume_round(struct fl_coord *c)
     while ((client = fl_order_next(&c->clients.connected, &at)) != FL__NONE) {
         fl__coord_rejoin(c, client);
     }
-}
-
-void fl__coord_accepted(struct fl_coord *c, size_t i)
-{
-    uint32_t client = c->round.parts[i].client;
-    struct fl__client *live = &c->clients.live[client];
-
-    live->accepted_round = c->round.round;
-    live->accepted_attempt = c->round.attempt;
-    if (live->connected) {
-        (void)fl__coord_effect_for(c, FL_EFF_ACCEPTED, client);
-    }
-}
-
-bool fl__coord_empty_confirmed(const struct fl_coord *c)
-{
-    if (c->sm.state == FL_PHASE_UPLOADING) {
-        /* Backfill may still ask it for the units of a lost uploader. */
-        return !c->conf.backfill || !fl__coord_has_feedback(c);
-    }
-    return c->sm.state != FL_PHASE_PLANNING;
 }
 
 /* The plan is durable: send it; clients with an empty mask are done. */
@@ -370,6 +316,15 @@ bool fl__coord_uploading(struct fl_coord *c)
                    fl__coord_round_responders(c));
     fl__coord_work(c, FL__WORK_AGGREGATE);
     return false;
+}
+
+bool fl__coord_aborting(struct fl_coord *c)
+{
+    if (!c->aborting) {
+        return false;
+    }
+    fl__coord_abort_now(c, "%s", c->abort_command);
+    return true;
 }
 
 void fl__coord_close(struct fl_coord *c)
