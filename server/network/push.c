@@ -321,7 +321,13 @@ static void push_open_file(struct fl_push *p, const struct fl_wire_push_header *
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = fl_spool_writer_open(p->frontend, &p->key, p->name, parts, h->n_parts, &writer_cbs, p,
+    rv = fl_spool_writer_open(&(struct fl_spool_writer_setup){.frontend = p->frontend,
+                                                              .key = &p->key,
+                                                              .client = p->name,
+                                                              .parts = parts,
+                                                              .n_parts = h->n_parts,
+                                                              .cbs = &writer_cbs,
+                                                              .ctx = p},
                               &p->writer);
     if (rv != FL_OK) {
         goto fail;

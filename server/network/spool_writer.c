@@ -99,10 +99,7 @@ static void spool_job_opened(struct job *job)
     job->writer->cbs->opened(job->writer->ctx, job->code, job->received, &job->err);
 }
 
-int fl_spool_writer_open(struct fl_frontend *frontend, const struct fl_session_key *key,
-                         const char *client, struct fl_spool_part *parts, size_t n_parts,
-                         const struct fl_spool_writer_cbs *cbs, void *ctx,
-                         struct fl_spool_writer **ret)
+int fl_spool_writer_open(const struct fl_spool_writer_setup *setup, struct fl_spool_writer **ret)
 {
     struct fl_spool_writer *w = calloc(1, sizeof(*w));
     int rv;
@@ -110,14 +107,14 @@ int fl_spool_writer_open(struct fl_frontend *frontend, const struct fl_session_k
     if (w == NULL) {
         return FL_ENOMEM;
     }
-    *w = (struct fl_spool_writer){.frontend = frontend,
+    *w = (struct fl_spool_writer){.frontend = setup->frontend,
                                   .refs = 1,
-                                  .cbs = cbs,
-                                  .ctx = ctx,
-                                  .key = *key,
-                                  .parts = parts,
-                                  .n_parts = n_parts};
-    rv = fl_str_copy(w->client, sizeof(w->client), client);
+                                  .cbs = setup->cbs,
+                                  .ctx = setup->ctx,
+                                  .key = *setup->key,
+                                  .parts = setup->parts,
+                                  .n_parts = setup->n_parts};
+    rv = fl_str_copy(w->client, sizeof(w->client), setup->client);
     if (rv != FL_OK) {
         goto fail;
     }

@@ -40,11 +40,19 @@ struct fl_spool_writer_cbs {
     void (*finished)(void *ctx, int code, struct fl_norms *norms, const struct fl_err *err);
 };
 
-/* Open the file of (`key`, `client`), or continue it. Takes `parts`. FL_ENOMEM, FL_ECLOSED. */
-FL_MUST_CHECK int fl_spool_writer_open(struct fl_frontend *frontend,
-                                       const struct fl_session_key *key, const char *client,
-                                       struct fl_spool_part *parts, size_t n_parts,
-                                       const struct fl_spool_writer_cbs *cbs, void *ctx,
+/* The file of (`key`, `client`), which are copied. `cbs` and `ctx` are borrowed. */
+struct fl_spool_writer_setup {
+    struct fl_frontend *frontend;
+    const struct fl_session_key *key;
+    const char *client;
+    struct fl_spool_part *parts; /* taken on success */
+    size_t n_parts;
+    const struct fl_spool_writer_cbs *cbs;
+    void *ctx;
+};
+
+/* Open the file, or continue it. FL_ENOMEM, FL_ECLOSED. */
+FL_MUST_CHECK int fl_spool_writer_open(const struct fl_spool_writer_setup *setup,
                                        struct fl_spool_writer **ret);
 /* Takes the piece's memory. FL_ENOMEM, FL_ECLOSED. */
 FL_MUST_CHECK int fl_spool_writer_append(struct fl_spool_writer *w,

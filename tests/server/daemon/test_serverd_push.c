@@ -522,13 +522,18 @@ static void open_writer(size_t n_parts)
 {
     const struct fl_session_key key = {ROUND, ATTEMPT};
     struct fl_spool_part *parts = calloc(1, sizeof(*parts));
+    const struct fl_spool_writer_setup setup = {.frontend = &frontend,
+                                                .key = &key,
+                                                .client = "edge",
+                                                .parts = parts,
+                                                .n_parts = n_parts,
+                                                .cbs = &cbs};
 
     ck_assert_ptr_nonnull(parts);
     parts[0] = (struct fl_spool_part){.codec = FL_CODEC_FLOAT32, .bytes = 200};
     order[0] = '\0';
     close_at_once = false;
-    ck_assert_int_eq(
-        fl_spool_writer_open(&frontend, &key, "edge", parts, n_parts, &cbs, NULL, &writer), FL_OK);
+    ck_assert_int_eq(fl_spool_writer_open(&setup, &writer), FL_OK);
 }
 
 static void append(uint64_t offset)
