@@ -591,18 +591,6 @@ static bool state_is_summed(const struct fl_client_state *k, const char *name)
     return false;
 }
 
-bool fl_client_state_has(const struct fl_client_state *k, const char *name)
-{
-    size_t i;
-
-    for (i = 0; k->n_wanted > 0 && i < k->index.n; i++) {
-        if (strcmp(k->index.entries[i].name, name) == 0) {
-            return k->index.entries[i].kept != 0;
-        }
-    }
-    return false;
-}
-
 int fl_client_state_load(struct fl_client_state *k, const char *name, float **ret,
                          struct fl_err *err)
 {

@@ -109,9 +109,6 @@ FL_MUST_CHECK int fl_client_state_settle(struct fl_client_state *keeps, struct f
  * on is lost.
  */
 struct fl_round_key fl_client_state_of(const struct fl_client_state *keeps);
-
-/* Does the index have a kept value of that name? */
-bool fl_client_state_has(const struct fl_client_state *keeps, const char *name);
 /* The kept value; owned, free(). FL_ENOENT: none, or it is damaged (logged). */
 FL_MUST_CHECK int fl_client_state_load(struct fl_client_state *keeps, const char *name, float **ret,
                                        struct fl_err *err);

@@ -97,14 +97,6 @@ static int prepare_keeps(struct fl_client_state *keeps, const struct fl_setup *s
     return fl_client_state_bind(keeps, &home, specs, n, err);
 }
 
-bool fl_worker_client_state(const struct fl_setup *setup)
-{
-    struct fl_client_state_spec specs[FL_CLIENT_STATE_MAX];
-    size_t n = 0;
-
-    return worker_wanted_state(setup, specs, &n) != FL_OK || n > 0;
-}
-
 int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup *s,
                               struct fl_err *err)
 {

@@ -64,8 +64,6 @@ FL_MUST_CHECK int fl_worker_prepare(struct fl_worker *worker, struct fl_setup *s
 /* Prepare a trainer that has no worker yet for `setup`. FL_ESHAPE, FL_ENOMEM. */
 FL_MUST_CHECK int fl_worker_prepare_trainer(struct fl_trainer *trainer,
                                             const struct fl_setup *setup, struct fl_err *err);
-/* Does a client of `setup` keep client state between rounds? */
-bool fl_worker_client_state(const struct fl_setup *setup);
 /* Release the setup; the worker is prepared for none. */
 void fl_worker_forget(struct fl_worker *worker);
 

@@ -460,8 +460,6 @@ size_t fl_coord_n_known(const struct fl_coord *coord);
 size_t fl_coord_n_connected(const struct fl_coord *coord);
 /* The clock of fl_client_rec.seen_up_ms now. */
 uint64_t fl_coord_up_ms(const struct fl_coord *coord);
-/* N of the next round's fraction. */
-size_t fl_coord_population(const struct fl_coord *coord);
 /* The record of a known client, NULL for any other number. */
 const struct fl_client_rec *fl_coord_client(const struct fl_coord *coord, uint32_t client);
 /* The same, also of a forgotten client that still has a part in the open round. */

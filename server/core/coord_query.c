@@ -107,11 +107,6 @@ uint64_t fl_coord_up_ms(const struct fl_coord *c)
     return c->up_ms;
 }
 
-size_t fl_coord_population(const struct fl_coord *c)
-{
-    return fl__coord_population(c);
-}
-
 const struct fl_client_rec *fl_coord_part_client(const struct fl_coord *c, uint32_t client)
 {
     return fl__clients_used(&c->clients, client) ? &c->clients.recs[client] : NULL;

@@ -15,6 +15,7 @@
 
 #include "client/store/client_state.h"
 #include "libfl/base/fs.h"
+#include "tests/lib/client_kept.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/wrap_files.h"
 
@@ -209,7 +210,7 @@ static void expect_none(struct fl_client_state *k, const char *name)
 {
     float *have = NULL;
 
-    ck_assert(!fl_client_state_has(k, name));
+    ck_assert(!client_kept(k, name));
     ck_assert_int_eq(fl_client_state_load(k, name, &have, NULL), FL_ENOENT);
 }
 
@@ -519,7 +520,7 @@ START_TEST(a_damaged_block_counts_as_none_and_is_named)
     }
     ck_assert_ptr_nonnull(
         strstr(lines, "1 client state 'scaffold.control' is lost, continuing without"));
-    ck_assert(!fl_client_state_has(k, "scaffold.control"));
+    ck_assert(!client_kept(k, "scaffold.control"));
     fl_client_state_free(k);
 }
 END_TEST

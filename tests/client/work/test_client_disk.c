@@ -10,6 +10,7 @@
 #include "client/store/cache.h"
 #include "client/store/whole.h"
 #include "libfl/base/fs.h"
+#include "tests/lib/client_kept.h"
 #include "tests/lib/client_spy.h"
 #include "tests/lib/wrap_pwrite.h"
 
@@ -246,7 +247,7 @@ START_TEST(settling_that_fails_has_changed_nothing_and_can_be_done_again)
     s = settling_of(&r, &task);
     break_call(_i == 0 ? PWRITE : _i == 1 ? FSYNC : RENAME, 0);
     ck_assert_int_eq(fl_settling_run(&s, &r.worker, &r.err), FL_ENOSPC);
-    ck_assert(!fl_client_state_has(r.worker.keeps, "spy.two"));
+    ck_assert(!client_kept(r.worker.keeps, "spy.two"));
     ck_assert(fl_client_state_pending(r.worker.keeps, (struct fl_round_key){1, 1}));
     ck_assert_int_eq(fl_settling_run(&s, &r.worker, &r.err), FL_OK);
     two = rig_kept(&r, "spy.two");

@@ -9,6 +9,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/strategy/codec/codec_masked.h"
+#include "tests/lib/client_kept.h"
 #include "tests/lib/client_spy.h"
 #include "tests/lib/suites.h"
 
@@ -169,7 +170,7 @@ START_TEST(what_the_codec_loses_joins_the_pending_set_and_counts_with_the_round)
     result = rig_train_plain(&r, &task);
     code = coded(&r, result, NULL);
     fl_code_done(&code);
-    ck_assert(!fl_client_state_has(r.worker.keeps, FL_KEEP_RESIDUAL)); /* Not counted yet. */
+    ck_assert(!client_kept(r.worker.keeps, FL_KEEP_RESIDUAL)); /* Not counted yet. */
     task = rig_task(2, 1);
     fl_result_unref(rig_train_plain(&r, &task));
     residual = rig_kept(&r, FL_KEEP_RESIDUAL);
@@ -233,7 +234,7 @@ START_TEST(a_push_that_is_made_again_has_the_same_bytes)
     task = rig_task(2, 1);
     task.seed = 78;
     result = rig_train_plain(&r, &task);
-    ck_assert(fl_client_state_has(r.worker.keeps, FL_KEEP_RESIDUAL));
+    ck_assert(client_kept(r.worker.keeps, FL_KEEP_RESIDUAL));
     code[0] = coded(&r, result, NULL);
     code[1] = coded(&r, result, NULL);
     ck_assert(same_bytes(&code[0], &code[1]));

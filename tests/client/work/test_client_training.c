@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libfl/strategy/upload/upload.h"
+#include "tests/lib/client_kept.h"
 #include "tests/lib/client_spy.h"
 
 #define KILLED 77
@@ -275,7 +276,7 @@ START_TEST(what_the_counted_round_made_is_kept_and_of_another_is_dropped)
     spy_describe(&r, &plain);
     spy.keeps[1] = 100;
     fl_result_unref(rig_train_plain(&r, &task));
-    ck_assert(!fl_client_state_has(r.worker.keeps, "spy.two")); /* Not before it counts. */
+    ck_assert(!client_kept(r.worker.keeps, "spy.two")); /* Not before it counts. */
     task = rig_task(2, 1);
     spy.keeps[1] = 200;
     fl_result_unref(rig_train_plain(&r, &task));

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/client_kept.h"
 #include "tests/lib/client_spy.h"
 #include "tests/lib/suites.h"
 
@@ -52,7 +53,7 @@ START_TEST(what_is_kept_is_what_solver_codec_and_personal_policy_need)
     for (i = 0; rows[_i].names[i] != NULL; i++) {
         ck_assert(wants(&r, rows[_i].names[i]));
         ck_assert_int_eq(fl_client_state_settle(r.worker.keeps, next, first, 0, &r.err), FL_OK);
-        ck_assert(fl_client_state_has(r.worker.keeps, rows[_i].names[i]));
+        ck_assert(client_kept(r.worker.keeps, rows[_i].names[i]));
         ck_assert_int_eq(
             fl_client_state_settle(r.worker.keeps, first, (struct fl_round_key){0}, 0, &r.err),
             FL_OK);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/core/client_order.h"
+#include "server/core/coord_impl.h"
 #include "tests/lib/coord_script.h"
 #include "tests/lib/suites.h"
 
@@ -155,7 +156,7 @@ START_TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_e
     }
     ck_assert_uint_eq(s->record.n_responders, 1);
     ck_assert_int_eq(s->works[0].type, FL_EFF_FORGET_CLIENTS); /* before the next selection */
-    ck_assert_uint_eq(fl_coord_population(s->coord), 1);
+    ck_assert_uint_eq(fl__coord_population(s->coord), 1);
     script_free(s);
 }
 END_TEST
@@ -206,14 +207,14 @@ START_TEST(the_population_is_who_is_here_and_who_took_part)
     struct script *s = fedavg();
 
     second_round(s);
-    ck_assert_uint_eq(fl_coord_population(s->coord), 2);
+    ck_assert_uint_eq(fl__coord_population(s->coord), 2);
     script_join(s, "c", 1);
-    ck_assert_uint_eq(fl_coord_population(s->coord), 3);
+    ck_assert_uint_eq(fl__coord_population(s->coord), 3);
     script_lost(s, "c");
     script_lost(s, "a");
-    ck_assert_uint_eq(fl_coord_population(s->coord), 2);
+    ck_assert_uint_eq(fl__coord_population(s->coord), 2);
     script_forget_client(s, "a");
-    ck_assert_uint_eq(fl_coord_population(s->coord), 1);
+    ck_assert_uint_eq(fl__coord_population(s->coord), 1);
     script_free(s);
 }
 END_TEST

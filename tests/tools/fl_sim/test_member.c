@@ -400,7 +400,7 @@ START_TEST(a_folder_is_made_only_where_something_is_kept)
         take_part(&w, &m, 0, 1, &code);
         fl_code_done(&code);
         path_of(&w, "begun", 0, dir);
-        ck_assert_int_eq(stat(dir, &st) == 0, fl_worker_client_state(w.setup));
+        ck_assert_int_eq(stat(dir, &st) == 0, fl_client_state_wanted(m.worker.keeps));
     }
     fl_member_close(&m);
     world_done(&w);
@@ -414,13 +414,12 @@ START_TEST(where_something_is_kept_there_has_to_be_a_folder)
     struct world w;
 
     world_init(&w, "scaffold");
-    ck_assert(fl_worker_client_state(w.setup));
     ck_assert_int_eq(fl_member_begin(&m, &nowhere, w.setup, &w.err), FL_EINVAL);
     ck_assert_ptr_nonnull(strstr(w.err.msg, "no folder"));
     world_done(&w);
     world_init(&w, "fedavg");
-    ck_assert(!fl_worker_client_state(w.setup));
     ck_assert_int_eq(fl_member_begin(&m, &nowhere, w.setup, &w.err), FL_OK);
+    ck_assert(!fl_client_state_wanted(m.worker.keeps));
     fl_member_close(&m);
     world_done(&w);
 }

@@ -49,7 +49,7 @@ void fl_member_close(struct fl_member *member);
  */
 struct fl_member_place {
     const char
-        /* created by the first write; NULL: nothing may be stored (fl_worker_client_state()) */
+        /* created by the first write; NULL: nothing may be stored (fl_client_state_wanted()) */
         *dir;
     const struct fl_log *log; /* may be NULL, is borrowed */
     uint64_t seed;            /* as above */
