@@ -116,8 +116,9 @@ static void save_model(struct bench *b, uint64_t round)
     double before = now_us();
     struct fl_err err = {0};
 
-    check(fl_models_save(b->dir, round, &tag, b->layout, b->theta, NULL, NULL, 0, true, &err), &err,
-          "model");
+    check(fl_models_save(&(struct fl_models_checkpoint){b->dir, round, &tag, b->layout, NULL, 0},
+                         b->theta, NULL, true, &err),
+          &err, "model");
     b->model_us = now_us() - before;
 }
 

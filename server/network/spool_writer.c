@@ -89,9 +89,15 @@ static int spool_job_submit(struct fl_spool_writer *w, const struct job *what)
 static int open_work(struct job *job)
 {
     struct fl_spool_writer *w = job->writer;
+    const struct fl_spool_opening o = {.dir = w->frontend->setup.state_dir,
+                                       .round = w->key.round,
+                                       .attempt = w->key.attempt,
+                                       .client = w->client,
+                                       .parts = w->parts,
+                                       .n_parts = w->n_parts,
+                                       .recycled = w->frontend->recycled};
 
-    return fl_recycled_open(w->frontend->recycled, w->key.round, w->key.attempt, w->client,
-                            w->parts, w->n_parts, &w->spool, &job->received, &job->err);
+    return fl_spool_open(&o, &w->spool, &job->received, &job->err);
 }
 
 static void spool_job_opened(struct job *job)

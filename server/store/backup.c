@@ -4,13 +4,10 @@
 #include "server/store/backup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,13 +25,6 @@
 /* Retries after a round was committed while its files were being opened; never reached in practice.
  */
 #define TRIES 1000
-
-static int backup_fail(struct fl_err *err, const char *what, const char *path)
-{
-    int saved = errno;
-
-    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
-}
 
 /* --- opening files: an open file cannot be lost by removal --- */
 
@@ -86,38 +76,55 @@ static int open_folder(struct fl__making *m, const char *folder, fl_fs_each_cb *
 {
     struct opening o = {m, folder};
     char path[FL__STORE_PATH_MAX];
-    int rv = fl__making_join(path, m->b->dir, folder, err);
+    int rv = fl__store_join(path, m->b->dir, folder, err);
 
-    return rv == FL_OK ? fl_fs_each(path, cb, &o, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_each(path, cb, &o, err);
 }
 
 /* Accepted updates only: an unfinished upload is sent again by its client. */
 static int open_uploads(struct fl__making *m, struct fl_err *err)
 {
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < m->needs.n_accepted; i++) {
+    for (i = 0; i < m->needs.n_accepted; i++) {
         size_t before = m->files.n;
         char path[FL__STORE_PATH_MAX];
+        int rv = fl__spool_find(m->b->dir, m->needs.accepted[i], path, sizeof(path), err);
 
-        rv = fl__spool_find(m->b->dir, m->needs.accepted[i], path, sizeof(path), err);
-        rv = rv == FL_OK ? fl__making_open(m, "spool", strrchr(path, '/') + 1, err) : rv;
-        if (rv == FL_OK && m->files.n > before)
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl__making_open(m, "spool", strrchr(path, '/') + 1, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (m->files.n > before)
         { /* Lock the file, so that no later upload is written into it (recycled_files.h). */
             (void)flock(m->files.list[before].fd, LOCK_SH | LOCK_NB);
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 static int open_files(struct fl__making *m, struct fl_err *err)
 {
     int rv = open_folder(m, "models", open_model, err);
 
-    rv = rv == FL_OK ? open_folder(m, "personal_models", open_personal_models, err) : rv;
-    rv = rv == FL_OK ? open_uploads(m, err) : rv;
-    return rv == FL_OK ? open_folder(m, "summaries", open_summary, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = open_folder(m, "personal_models", open_personal_models, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = open_uploads(m, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return open_folder(m, "summaries", open_summary, err);
 }
 
 /* --- copying --- */
@@ -125,10 +132,16 @@ static int open_files(struct fl__making *m, struct fl_err *err)
 static int copy_database(struct fl__making *m, struct fl_db *db, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    int rv = fl__making_join(path, m->state, DATABASE, err);
+    int rv = fl__store_join(path, m->state, DATABASE, err);
 
-    rv = rv == FL_OK ? fl_db_copy(db, path, err) : rv;
-    return rv == FL_OK ? fl__making_add(m, FL__BACKUP_STATE "/" DATABASE, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_db_copy(db, path, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__making_add(m, FL__BACKUP_STATE "/" DATABASE, err);
 }
 
 /* Copy the database and the files that it refers to, in one consistent state. */
@@ -139,14 +152,30 @@ static int copy_instant(struct fl__making *m, struct fl_db *db, struct fl_err *e
                  ? FL_OK
                  : fl_db_error(db, err);
 
-    rv = rv == FL_OK ? fl__backup_read_needs(db, &m->needs, err) : rv;
-    rv = rv == FL_OK ? open_files(m, err) : rv;
-    rv = rv == FL_OK ? copy_database(m, db, err) : rv;
-    (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
-    for (i = 0; rv == FL_OK && i < m->files.n; i++) {
-        rv = m->files.list[i].fd >= 0 ? fl__making_copy(m, &m->files.list[i], err) : FL_OK;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = fl__backup_read_needs(db, &m->needs, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = open_files(m, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = copy_database(m, db, err);
+done:
+    (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < m->files.n; i++) {
+        rv = m->files.list[i].fd >= 0 ? fl__making_copy(m, &m->files.list[i], err) : FL_OK;
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 /* Check the copy as a server start would. */
@@ -154,15 +183,21 @@ static int check_copy(struct fl__making *m, struct fl_err *err)
 {
     struct fl_db db;
     char path[FL__STORE_PATH_MAX];
-    int rv = fl__making_join(path, m->state, DATABASE, err);
+    int rv = fl__store_join(path, m->state, DATABASE, err);
 
-    rv = rv == FL_OK ? fl_db_open_as_is(&db, &fl__store_db, path, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_db_open_as_is(&db, &fl__store_db, path, err);
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_db_verify(&db, err);
     fl_db_close(&db);
-    return rv == FL_OK ? fl__backup_check(m->state, &m->needs, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__backup_check(m->state, &m->needs, err);
 }
 
 /* Did the records change since? Then a missing file was removed legitimately. */
@@ -171,11 +206,12 @@ static int went_on(struct fl__making *m, struct fl_db *db, bool *ret, struct fl_
     struct fl__backup_needs now;
     int rv = fl__backup_read_needs(db, &now, err);
 
-    if (rv == FL_OK) {
-        *ret = !fl__backup_same_needs(&m->needs, &now);
-        fl__backup_needs_done(&now);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret = !fl__backup_same_needs(&m->needs, &now);
+    fl__backup_needs_done(&now);
+    return FL_OK;
 }
 
 static int copy_state(struct fl__making *m, struct fl_db *db, struct fl_err *err)
@@ -185,24 +221,27 @@ static int copy_state(struct fl__making *m, struct fl_db *db, struct fl_err *err
     for (i = 0;; i++) {
         struct fl_err inner = {0};
         bool moved = false;
+        int found;
         int rv = copy_instant(m, db, err);
-        int code;
 
         if (rv != FL_OK) {
             return rv;
         }
-        rv = check_copy(m, &inner);
-        if (rv == FL_OK) {
-            return FL_OK;
+        found = check_copy(m, &inner);
+        if (found == FL_ENOENT || fl_models_is_bad(found)) {
+            rv = went_on(m, db, &moved, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
-        code = rv == FL_ENOENT || fl_models_is_bad(rv) ? went_on(m, db, &moved, err) : FL_OK;
-        if (code != FL_OK || !moved || i == TRIES) {
-            return code != FL_OK ? code : fl_err_set(err, rv, "%s", fl_err_text(&inner, rv));
+        if (!moved || i == TRIES) {
+            return found == FL_OK ? FL_OK
+                                  : fl_err_set(err, found, "%s", fl_err_text(&inner, found));
         }
         fl__backup_needs_done(&m->needs);
-        code = fl__making_forget(m, 0, err);
-        if (code != FL_OK) {
-            return code;
+        rv = fl__making_forget(m, 0, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
 }
@@ -216,9 +255,12 @@ static int write_info(struct fl__making *m, struct fl_err *err)
     char text[1024];
     char when[32] = "";
     struct tm tm;
-    int rv = fl__making_join(path, b->target, FL__BACKUP_INFO, err);
     int n;
+    int rv = fl__store_join(path, b->target, FL__BACKUP_INFO, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (fl_utc((int64_t)(b->wall_ms / 1000), &tm)) {
         (void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
     }
@@ -228,8 +270,11 @@ static int write_info(struct fl__making *m, struct fl_err *err)
                                  " accepted updates\nkeys %s\n",
                  b->program, when, b->federation, b->committed, b->open_round, b->open_attempt,
                  b->accepted, b->keys ? "yes: keep it as secret as the server" : "no");
-    rv = rv == FL_OK ? fl_fs_replace(path, text, (size_t)n, /* sync= */ true, err) : rv;
-    return rv == FL_OK ? fl__making_add(m, FL__BACKUP_INFO, err) : rv;
+    rv = fl_fs_replace(path, text, (size_t)n, /* sync= */ true, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__making_add(m, FL__BACKUP_INFO, err);
 }
 
 /* Sync the folders, so that the new names survive a power failure. */
@@ -239,39 +284,48 @@ static int sync_folders(const struct fl__making *m, struct fl_err *err)
                                           IDENTITY};
     char path[FL__STORE_PATH_MAX];
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < sizeof(folders) / sizeof(folders[0]); i++) {
-        rv = fl__making_join(path, m->state, folders[i], err);
-        rv = rv == FL_OK && fl_fs_exists(path) ? fl_fs_sync_dir(path, err) : rv;
+    for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        int rv = fl__store_join(path, m->state, folders[i], err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_fs_exists(path) ? fl_fs_sync_dir(path, err) : FL_OK;
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv == FL_OK ? fl_fs_sync_dir(m->state, err) : rv;
+    return fl_fs_sync_dir(m->state, err);
 }
 
-static void fill_out(struct fl__making *m)
+static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_err *err)
 {
     struct fl_backup *b = m->b;
+    int rv = copy_state(m, db, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__backup_copy_keys(m, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     (void)memcpy(b->federation, m->needs.federation, sizeof(b->federation));
     b->committed = m->needs.committed;
     b->open_round = m->needs.open_round;
     b->open_attempt = m->needs.open_attempt;
     b->accepted = m->needs.n_accepted;
-}
-
-static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_err *err)
-{
-    int rv = copy_state(m, db, err);
-
-    rv = rv == FL_OK ? fl__backup_copy_keys(m, err) : rv;
-    if (rv == FL_OK) {
-        fill_out(m);
-        rv = write_info(m, err);
+    rv = write_info(m, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? sync_folders(m, err) : rv;
-    rv = rv == FL_OK ? fl__backup_write_sums(m->b->target, &m->files, err) : rv;
-    m->b->files = m->files.n;
-    return rv;
+    b->files = m->files.n;
+    rv = sync_folders(m, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__backup_write_sums(b->target, &m->files, err);
 }
 
 /* Check that `b->dir` is a state folder before the target is created. */
@@ -279,25 +333,28 @@ static int open_state(const struct fl_backup *b, struct fl_db *db, struct fl_err
 {
     char path[FL__STORE_PATH_MAX];
     struct fl__backup_needs needs;
-    int rv = fl__making_join(path, b->dir, DATABASE, err);
+    int rv = fl__store_join(path, b->dir, DATABASE, err);
 
-    if (rv == FL_OK && access(path, F_OK) != 0) {
-        rv = errno == ENOENT
-                 ? fl_err_set(err, FL_ENOENT, "'%s' is no state folder of a server: it has no %s",
-                              b->dir, DATABASE)
-                 : backup_fail(err, "cannot open", path);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? fl_db_open_as_is(db, &fl__store_db, path, err) : rv;
+    if (access(path, F_OK) != 0) {
+        return errno == ENOENT
+                   ? fl_err_set(err, FL_ENOENT, "'%s' is no state folder of a server: it has no %s",
+                                b->dir, DATABASE)
+                   : fl__store_fail(err, "cannot open", path);
+    }
+    rv = fl_db_open_as_is(db, &fl__store_db, path, err);
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl__backup_read_needs(db, &needs, err);
-    if (rv == FL_OK) {
-        fl__backup_needs_done(&needs);
-    } else {
+    if (rv != FL_OK) {
         fl_db_close(db);
+        return rv;
     }
-    return rv;
+    fl__backup_needs_done(&needs);
+    return FL_OK;
 }
 
 int fl_backup_make(struct fl_backup *backup, struct fl_err *err)
@@ -306,15 +363,28 @@ int fl_backup_make(struct fl_backup *backup, struct fl_err *err)
     struct fl_db db;
     int rv = fl__backup_check_empty(backup->target, NULL, err);
 
-    rv = rv == FL_OK ? fl__making_join(m.state, backup->target, FL__BACKUP_STATE, err) : rv;
-    rv = rv == FL_OK ? open_state(backup, &db, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_join(m.state, backup->target, FL__BACKUP_STATE, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = open_state(backup, &db, err);
     if (rv != FL_OK) {
         return rv;
     }
     (void)fl_descriptors_raise(NULL);
     rv = fl__making_folder(backup->target, err);
-    rv = rv == FL_OK ? fl__making_folder(m.state, err) : rv;
-    rv = rv == FL_OK ? backup_write_all(&m, &db, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__making_folder(m.state, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = backup_write_all(&m, &db, err);
+done:
     fl_db_close(&db);
     fl__backup_needs_done(&m.needs);
     fl__backup_list_done(&m.files);

@@ -32,11 +32,15 @@ struct checkpoint {
 static int check_vectors(const struct checkpoint *c, const char *states, struct fl_err *err)
 {
     struct fl_models_found found;
+    struct fl_models_checkpoint of = {
+        .dir = c->dir, .round = c->round, .tag = &c->tag, .layout = c->layout};
     const char *at = states;
-    int rv =
-        fl_models_load(c->dir, c->round, &c->tag, c->layout, c->theta, NULL, NULL, 0, &found, err);
+    int rv = fl_models_load(&of, c->theta, NULL, &found, err);
 
-    while (rv == FL_OK && *at != '\0') {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    while (*at != '\0') {
         char name[FL_NAME_MAX] = "";
         const char *names[] = {name};
         size_t n = strcspn(at, ": ");
@@ -46,12 +50,16 @@ static int check_vectors(const struct checkpoint *c, const char *states, struct 
                               c->round);
         }
         (void)memcpy(name, at, n);
-        rv = fl_models_load(c->dir, c->round, &c->tag, c->layout, c->theta,
-                            (float *const[]){c->state}, names, 1, &found, err);
+        of.state_names = names;
+        of.n_state = 1;
+        rv = fl_models_load(&of, c->theta, (float *const[]){c->state}, &found, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
         at += strcspn(at, " ");
         at += strspn(at, " ");
     }
-    return rv;
+    return FL_OK;
 }
 
 static int check_personal_models(const struct checkpoint *c, const char *path, struct fl_err *err)
@@ -60,13 +68,13 @@ static int check_personal_models(const struct checkpoint *c, const char *path, s
     char seal[FL_PERSONAL_MODELS_SEAL];
     int rv = fl_st_meta(path, FL__MODELS_MIXED_KEY, seal, sizeof(seal), err);
 
-    if (rv == FL_OK) {
-        rv = fl_personal_models_open_sealed(
-            c->dir, c->round, fl_layout_count(c->layout) * sizeof(float), seal, &m, err);
-        fl_personal_models_close(m);
-        return rv;
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv; /* The round has no personalized models. */
     }
-    return rv == FL_ENOENT ? FL_OK : rv; /* The round has no personalized models. */
+    rv = fl_personal_models_open_sealed(c->dir, c->round,
+                                        fl_layout_count(c->layout) * sizeof(float), seal, &m, err);
+    fl_personal_models_close(m);
+    return rv;
 }
 
 static int check_checkpoint(const char *dir, const struct fl__backup_needs *needs,
@@ -77,27 +85,36 @@ static int check_checkpoint(const char *dir, const struct fl__backup_needs *need
     char states[FL__MODELS_STATES_MAX] = "";
     int rv = fl_models_path(dir, c.round, NULL, path, sizeof(path));
 
-    if (rv == FL_OK && !fl_fs_exists(path)) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (!fl_fs_exists(path)) {
         /* A server killed before it saved its first model creates it at the next start. */
         return c.round == 0 && needs->open_round == 0
                    ? FL_OK
                    : fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is missing",
                                 c.round);
     }
-    rv = rv == FL_OK ? fl_st_layout(path, &c.layout, err) : rv;
-    if (rv == FL_OK) {
-        rv = fl_st_meta(path, FL__MODELS_STATES_KEY, states, sizeof(states), err);
+    rv = fl_st_layout(path, &c.layout, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        c.theta = calloc(fl_layout_count(c.layout) + 1, sizeof(*c.theta));
-        c.state = calloc(fl_layout_count(c.layout) + 1, sizeof(*c.state));
-        rv = c.theta != NULL && c.state != NULL
-                 ? check_vectors(&c, states, err)
-                 : fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    rv = fl_st_meta(path, FL__MODELS_STATES_KEY, states, sizeof(states), err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK && needs->kept_since < c.round) {
-        rv = check_personal_models(&c, path, err);
+    c.theta = calloc(fl_layout_count(c.layout) + 1, sizeof(*c.theta));
+    c.state = calloc(fl_layout_count(c.layout) + 1, sizeof(*c.state));
+    if (c.theta == NULL || c.state == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+        goto done;
     }
+    rv = check_vectors(&c, states, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = needs->kept_since < c.round ? check_personal_models(&c, path, err) : FL_OK;
+done:
     free(c.theta);
     free(c.state);
     fl_layout_free(c.layout);
@@ -114,14 +131,22 @@ static int check_blocks(int fd, const struct fl__spool_head *head)
     uint64_t at;
     int rv = fl__spool_tail_read(fd, head, &sums);
 
-    for (at = 0; rv == FL_OK && at < head->bytes; at += sizeof(block)) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (at = 0; at < head->bytes; at += sizeof(block)) {
         size_t n = head->bytes - at < sizeof(block) ? (size_t)(head->bytes - at) : sizeof(block);
 
         rv = fl_fs_pread(fd, block, n, head->start + at);
-        if (rv == FL_OK && !fl__sums_match(sums, at, block, n)) {
+        if (rv != FL_OK) {
+            goto done;
+        }
+        if (!fl__sums_match(sums, at, block, n)) {
             rv = FL_EFORMAT;
+            goto done;
         }
     }
+done:
     free(sums);
     return rv;
 }
@@ -140,21 +165,24 @@ static int check_upload(const char *dir, const struct fl__backup_needs *needs, c
     }
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        rv = fl_err_from_errno(errno);
-        return fl_err_set(err, rv, "cannot open '%s': %s", path, strerror(errno));
+        return fl__store_fail(err, "cannot open", path);
     }
     rv = fl__spool_head_read(fd, fl__spool_upload(needs->open_round, needs->open_attempt, client),
                              &head);
-    if (rv == FL_OK) {
-        rv = fstat(fd, &st) == 0 && fl__spool_whole(&head, (uint64_t)st.st_size)
-                 ? check_blocks(fd, &head)
-                 : FL_EFORMAT;
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fstat(fd, &st) == 0 && fl__spool_whole(&head, (uint64_t)st.st_size)
+             ? check_blocks(fd, &head)
+             : FL_EFORMAT;
+done:
     fl__spool_head_done(&head);
     (void)close(fd);
-    return rv == FL_OK ? rv
-                       : fl_err_set(err, rv, "the accepted update '%s' is damaged: %s", path,
-                                    fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "the accepted update '%s' is damaged: %s", path,
+                          fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 int fl__backup_check(const char *dir, const struct fl__backup_needs *needs, struct fl_err *err)
@@ -162,10 +190,16 @@ int fl__backup_check(const char *dir, const struct fl__backup_needs *needs, stru
     size_t i;
     int rv = check_checkpoint(dir, needs, err);
 
-    for (i = 0; rv == FL_OK && i < needs->n_accepted; i++) {
-        rv = check_upload(dir, needs, needs->accepted[i], err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    for (i = 0; i < needs->n_accepted; i++) {
+        rv = check_upload(dir, needs, needs->accepted[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 /* --- the records --- */
@@ -187,18 +221,26 @@ static int needs_prepare(struct fl_db *db, const char *sql, sqlite3_stmt **ret, 
 static int read_federation(struct fl_db *db, struct fl__backup_needs *ret, struct fl_err *err)
 {
     sqlite3_stmt *st = NULL;
+    const char *name;
+    const char *id;
     int rv = needs_prepare(db, "SELECT name, lower(hex(id)), kept_since FROM federation", &st, err);
 
-    rv = rv == FL_OK ? next_row(st, db, err) : rv;
-    if (rv == FL_OK) {
-        const char *name = (const char *)sqlite3_column_text(st, 0);
-        const char *id = (const char *)sqlite3_column_text(st, 1);
-
-        rv = fl_str_copy(ret->federation, sizeof(ret->federation), name != NULL ? name : "");
-        rv = rv == FL_OK ? fl_str_copy(ret->id, sizeof(ret->id), id != NULL ? id : "") : rv;
-        ret->kept_since = (uint64_t)sqlite3_column_int64(st, 2);
-        rv = rv == FL_OK ? rv : fl_err_set(err, FL_EFORMAT, "'%s' is damaged", db->path);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = next_row(st, db, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    name = (const char *)sqlite3_column_text(st, 0);
+    id = (const char *)sqlite3_column_text(st, 1);
+    ret->kept_since = (uint64_t)sqlite3_column_int64(st, 2);
+    if (fl_str_copy(ret->federation, sizeof(ret->federation), name != NULL ? name : "") != FL_OK ||
+        fl_str_copy(ret->id, sizeof(ret->id), id != NULL ? id : "") != FL_OK)
+    {
+        rv = fl_err_set(err, FL_EFORMAT, "'%s' is damaged", db->path);
+    }
+done:
     (void)sqlite3_finalize(st); /* returns the error of the step again */
     return rv;
 }
@@ -213,12 +255,17 @@ static int read_open(struct fl_db *db, struct fl__backup_needs *ret, struct fl_e
                       "0), COALESCE((SELECT attempt FROM open_round), 0)",
                       &st, err);
 
-    rv = rv == FL_OK ? next_row(st, db, err) : rv;
-    if (rv == FL_OK) {
-        ret->committed = (uint64_t)sqlite3_column_int64(st, 0);
-        ret->open_round = (uint64_t)sqlite3_column_int64(st, 1);
-        ret->open_attempt = (uint32_t)sqlite3_column_int64(st, 2);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = next_row(st, db, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    ret->committed = (uint64_t)sqlite3_column_int64(st, 0);
+    ret->open_round = (uint64_t)sqlite3_column_int64(st, 1);
+    ret->open_attempt = (uint32_t)sqlite3_column_int64(st, 2);
+done:
     (void)sqlite3_finalize(st);
     return rv;
 }
@@ -247,19 +294,26 @@ static int read_accepted(struct fl_db *db, struct fl__backup_needs *ret, struct 
                            "p.state = ? ORDER BY c.name",
                            &st, err);
 
-    if (rv == FL_OK && sqlite3_bind_int64(st, 1, FL_PARTICIPANT_ACCEPTED) != SQLITE_OK) {
-        rv = fl_db_error(db, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    while (rv == FL_OK && (rv = next_row(st, db, err)) == FL_OK) {
+    if (sqlite3_bind_int64(st, 1, FL_PARTICIPANT_ACCEPTED) != SQLITE_OK) {
+        rv = fl_db_error(db, err);
+        goto done;
+    }
+    while ((rv = next_row(st, db, err)) == FL_OK) {
         const char *name = (const char *)sqlite3_column_text(st, 0);
 
         rv = add_accepted(ret, &cap, name != NULL ? name : "");
         if (rv != FL_OK) {
             (void)fl_err_set(err, rv, "'%s': %s", db->path, fl_strerror(rv));
+            goto done;
         }
     }
+    rv = rv == FL_ENOENT ? FL_OK : rv;
+done:
     (void)sqlite3_finalize(st);
-    return rv == FL_ENOENT ? FL_OK : rv;
+    return rv;
 }
 
 int fl__backup_read_needs(struct fl_db *db, struct fl__backup_needs *ret, struct fl_err *err)
@@ -268,19 +322,29 @@ int fl__backup_read_needs(struct fl_db *db, struct fl__backup_needs *ret, struct
     uint64_t version = 0;
     int rv = fl_db_version(db, &version, err);
 
-    rv = rv == FL_OK && version == 0 ? FL_ENOENT : rv;
-    rv = rv == FL_OK ? read_federation(db, &needs, err) : rv;
-    if (rv == FL_ENOENT) {
-        return fl_err_set(err, FL_ESTATE, "'%s' holds no federation", db->path);
-    }
-    rv = rv == FL_OK ? read_open(db, &needs, err) : rv;
-    rv = rv == FL_OK ? read_accepted(db, &needs, err) : rv;
     if (rv != FL_OK) {
-        fl__backup_needs_done(&needs);
-        return rv;
+        goto fail;
+    }
+    rv = version == 0 ? FL_ENOENT : read_federation(db, &needs, err);
+    if (rv == FL_ENOENT) {
+        rv = fl_err_set(err, FL_ESTATE, "'%s' holds no federation", db->path);
+    }
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = read_open(db, &needs, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = read_accepted(db, &needs, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = needs;
     return FL_OK;
+fail:
+    fl__backup_needs_done(&needs);
+    return rv;
 }
 
 void fl__backup_needs_done(struct fl__backup_needs *needs)

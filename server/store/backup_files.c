@@ -18,13 +18,6 @@
 #define SUMS_MAX ((size_t)64 << 20)
 #define HEX      ((size_t)64)
 
-static int backup_file_fail(struct fl_err *err, const char *what, const char *path)
-{
-    int saved = errno;
-
-    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
-}
-
 /* --- the list --- */
 
 int fl__backup_add(struct fl__backup_list *files, const char *name, struct fl__backup_file **ret,
@@ -72,9 +65,12 @@ static int copy_and_hash(int from, int to, struct fl_sha256 *sha, uint64_t *ret_
 {
     uint8_t *piece = malloc(PIECE);
     uint64_t at = 0;
-    int rv = piece != NULL ? FL_OK : FL_ENOMEM;
+    int rv = FL_OK;
 
-    while (rv == FL_OK) {
+    if (piece == NULL) {
+        return FL_ENOMEM;
+    }
+    for (;;) {
         ssize_t n = pread(from, piece, PIECE, (off_t)at);
 
         if (n < 0 && errno == EINTR) {
@@ -82,14 +78,19 @@ static int copy_and_hash(int from, int to, struct fl_sha256 *sha, uint64_t *ret_
         }
         if (n <= 0) {
             rv = n < 0 ? fl_err_from_errno(errno) : FL_OK;
-            break;
+            goto done;
         }
         rv = fl_sha256_add(sha, piece, (size_t)n);
-        if (rv == FL_OK && to >= 0) {
-            rv = fl_fs_pwrite(to, piece, (size_t)n, at);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = to >= 0 ? fl_fs_pwrite(to, piece, (size_t)n, at) : FL_OK;
+        if (rv != FL_OK) {
+            goto done;
         }
         at += (uint64_t)n;
     }
+done:
     free(piece);
     *ret_bytes = at;
     return rv;
@@ -100,8 +101,15 @@ static int hash_file(int from, int to, uint8_t sha256[32], uint64_t *ret_bytes)
     struct fl_sha256 *sha = NULL;
     int rv = fl_sha256_new(&sha);
 
-    rv = rv == FL_OK ? copy_and_hash(from, to, sha, ret_bytes) : rv;
-    rv = rv == FL_OK ? fl_sha256_end(sha, sha256) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = copy_and_hash(from, to, sha, ret_bytes);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_sha256_end(sha, sha256);
+done:
     fl_sha256_free(sha);
     return rv;
 }
@@ -113,17 +121,20 @@ int fl__backup_copy(int fd, const char *from, const char *to, mode_t mode, uint8
     int rv;
 
     if (out < 0) {
-        return backup_file_fail(err, "cannot create", to);
+        return fl__store_fail(err, "cannot create", to);
     }
     rv = hash_file(fd, out, sha256, ret_bytes);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot copy '%s' to '%s': %s", from, to, fl_strerror(rv));
-    } else if (fsync(out) != 0) {
-        rv = backup_file_fail(err, "cannot sync", to);
+        goto fail;
     }
-    if (close(out) != 0 && rv == FL_OK) {
-        rv = backup_file_fail(err, "cannot close", to);
+    if (fsync(out) != 0) {
+        rv = fl__store_fail(err, "cannot sync", to);
+        goto fail;
     }
+    return close(out) == 0 ? FL_OK : fl__store_fail(err, "cannot close", to);
+fail:
+    (void)close(out);
     return rv;
 }
 
@@ -133,11 +144,14 @@ int fl__backup_sum(const char *path, uint8_t sha256[32], uint64_t *ret_bytes, st
     int rv;
 
     if (fd < 0) {
-        return backup_file_fail(err, "cannot open", path);
+        return fl__store_fail(err, "cannot open", path);
     }
     rv = hash_file(fd, -1, sha256, ret_bytes);
     (void)close(fd);
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 /* --- SHA256SUMS --- */
@@ -148,22 +162,26 @@ int fl__backup_write_sums(const char *target, const struct fl__backup_list *file
     char path[FL__STORE_PATH_MAX];
     struct fl_buf buf;
     size_t i;
-    int rv = fl_fs_join(path, sizeof(path), target, FL__BACKUP_SUMS);
+    int rv = fl__store_join(path, target, FL__BACKUP_SUMS, err);
 
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "path '%s' is too long", target);
+        return rv;
     }
     fl_buf_init(&buf, SUMS_MAX);
-    for (i = 0; rv == FL_OK && i < files->n; i++) {
+    for (i = 0; i < files->n; i++) {
         char line[FL__BACKUP_NAME + HEX + 8];
         char hex[HEX + 1];
         int n = snprintf(line, sizeof(line), "%s  %s\n", fl_hex(hex, files->list[i].sha256, 32),
                          files->list[i].name);
 
         rv = fl_buf_add(&buf, line, (size_t)n);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "'%s': %s", path, fl_strerror(rv));
+            goto done;
+        }
     }
-    rv = rv == FL_OK ? fl_fs_replace(path, buf.data, buf.len, /* sync= */ true, err)
-                     : fl_err_set(err, rv, "'%s': %s", path, fl_strerror(rv));
+    rv = fl_fs_replace(path, buf.data, buf.len, /* sync= */ true, err);
+done:
     fl_buf_done(&buf);
     return rv;
 }
@@ -213,7 +231,10 @@ static int parse_line(const uint8_t *line, size_t len, struct fl__backup_list *f
         return FL_EFORMAT;
     }
     rv = fl__backup_add(files, name, &f, err);
-    for (i = 0; rv == FL_OK && i < 32; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < 32; i++) {
         int high = hex_digit(line[2 * i]);
         int low = hex_digit(line[2 * i + 1]);
 
@@ -222,7 +243,7 @@ static int parse_line(const uint8_t *line, size_t len, struct fl__backup_list *f
         }
         f->sha256[i] = (uint8_t)(high << 4 | low);
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl__backup_read_sums(const char *target, struct fl__backup_list *ret, struct fl_err *err)
@@ -232,10 +253,10 @@ int fl__backup_read_sums(const char *target, struct fl__backup_list *ret, struct
     struct fl_buf buf;
     size_t from = 0;
     size_t number = 0;
-    int rv = fl_fs_join(path, sizeof(path), target, FL__BACKUP_SUMS);
+    int rv = fl__store_join(path, target, FL__BACKUP_SUMS, err);
 
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "path '%s' is too long", target);
+        return rv;
     }
     if (!fl_fs_exists(path)) {
         return fl_err_set(err, FL_EFORMAT,
@@ -246,34 +267,37 @@ int fl__backup_read_sums(const char *target, struct fl__backup_list *ret, struct
     if (rv != FL_OK) {
         return rv;
     }
-    while (rv == FL_OK && from < buf.len) {
+    while (from < buf.len) {
         const uint8_t *end = memchr(buf.data + from, '\n', buf.len - from);
         size_t len = end != NULL ? (size_t)(end - (buf.data + from)) : 0;
 
         number++;
         rv = end != NULL ? parse_line(buf.data + from, len, &files, err) : FL_EFORMAT;
+        if (rv != FL_OK) {
+            goto fail;
+        }
         from += len + 1;
     }
     fl_buf_done(&buf);
+    *ret = files;
+    return FL_OK;
+fail:
     if (rv == FL_EFORMAT) {
         (void)fl_err_set(err, rv,
                          "'%s', line %zu: expected a SHA-256, two blanks and a file of "
                          "the backup",
                          path, number);
     }
-    if (rv != FL_OK) {
-        fl__backup_list_done(&files);
-        return rv;
-    }
-    *ret = files;
-    return FL_OK;
+    fl_buf_done(&buf);
+    fl__backup_list_done(&files);
+    return rv;
 }
 
 /* --- folders --- */
 
 static int is_other(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
-    const char *but = ctx;
+    const char *but = *(const char *const *)ctx;
 
     (void)folder;
     (void)err;
@@ -285,13 +309,13 @@ static int is_other(void *ctx, const char *folder, const char *name, struct fl_e
 
 int fl__backup_check_empty(const char *dir, const char *but, struct fl_err *err)
 {
-    char *only = but != NULL ? fl_str_dup(but) : NULL;
-    int rv = but != NULL && only == NULL ? FL_ENOMEM : fl_fs_each(dir, is_other, only, err);
+    int rv = fl_fs_each(dir, is_other, &but, err);
 
-    free(only);
-    return rv == FL_EEXIST ? fl_err_set(err, rv,
-                                        "'%s' is not empty: choose a folder that is not there, or "
-                                        "move away what is in it",
-                                        dir)
-                           : rv;
+    if (rv == FL_EEXIST) {
+        return fl_err_set(err, rv,
+                          "'%s' is not empty: choose a folder that is not there, or move away what "
+                          "is in it",
+                          dir);
+    }
+    return rv;
 }

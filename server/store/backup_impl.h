@@ -78,8 +78,6 @@ struct fl__making {
     struct fl__backup_needs needs;
 };
 
-FL_MUST_CHECK int fl__making_join(char out[FL__STORE_PATH_MAX], const char *a, const char *b,
-                                  struct fl_err *err);
 /* Create with mode 0700; an existing folder is fine. */
 FL_MUST_CHECK int fl__making_folder(const char *path, struct fl_err *err);
 /* Open a file of the state folder and add it to the list; a missing file is skipped. */

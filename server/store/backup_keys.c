@@ -27,13 +27,19 @@ static int copy_identity_db(struct fl__making *m, const char *from, const char *
     struct fl_db db;
     int rv = fl__making_place(m, name, path, err);
 
-    rv = rv == FL_OK ? fl_db_open_as_is(&db, &any_db, from, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_db_open_as_is(&db, &any_db, from, err);
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_db_copy(&db, path, err);
     fl_db_close(&db);
-    return rv == FL_OK ? fl__making_add(m, name, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__making_add(m, name, err);
 }
 
 static int copy_identity(void *ctx, const char *folder, const char *name, struct fl_err *err)
@@ -44,7 +50,7 @@ static int copy_identity(void *ctx, const char *folder, const char *name, struct
     struct stat st;
     size_t last = m->files.n;
     int n = snprintf(below, sizeof(below), FL__BACKUP_STATE "/" IDENTITY "/%s", name);
-    int rv = fl__making_join(path, folder, name, err);
+    int rv = fl__store_join(path, folder, name, err);
 
     if (rv != FL_OK || n < 0 || (size_t)n >= sizeof(below)) {
         return fl_err_set(err, FL_ELIMIT, "name '%s' is too long", name);
@@ -56,7 +62,10 @@ static int copy_identity(void *ctx, const char *folder, const char *name, struct
         return copy_identity_db(m, path, below, err);
     }
     rv = fl__making_open(m, IDENTITY, name, err);
-    return rv == FL_OK && m->files.n > last ? fl__making_copy(m, &m->files.list[last], err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return m->files.n > last ? fl__making_copy(m, &m->files.list[last], err) : FL_OK;
 }
 
 /* Adds a file to a fingerprint of the folder, which changes when a file is replaced; files are
@@ -66,15 +75,16 @@ static int fingerprint_key_file(void *ctx, const char *folder, const char *name,
     uint64_t *seen = ctx;
     char path[FL__STORE_PATH_MAX];
     struct stat st;
-    int rv = fl__making_join(path, folder, name, err);
+    int rv = fl__store_join(path, folder, name, err);
 
-    if (rv == FL_OK && name[0] != '.' && !is_log(name) && !fl_str_ends_with(name, ".db") &&
-        stat(path, &st) == 0)
-    {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (name[0] != '.' && !is_log(name) && !fl_str_ends_with(name, ".db") && stat(path, &st) == 0) {
         *seen += ((uint64_t)st.st_ino * 1000003u) ^ (uint64_t)st.st_mtim.tv_sec * 31u ^
                  (uint64_t)st.st_mtim.tv_nsec ^ (uint64_t)st.st_size << 32;
     }
-    return rv;
+    return FL_OK;
 }
 
 /*
@@ -84,26 +94,38 @@ int fl__backup_copy_keys(struct fl__making *m, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
     unsigned i;
-    int rv = fl__making_join(folder, m->b->dir, IDENTITY, err);
+    int rv = fl__store_join(folder, m->b->dir, IDENTITY, err);
 
     if (rv != FL_OK || m->b->without_keys || !fl_fs_exists(folder)) {
         return rv;
     }
-    for (i = 0; rv == FL_OK && i < TRIES; i++) {
+    for (i = 0; i < TRIES; i++) {
         uint64_t before = 0;
         uint64_t after = 0;
         size_t n = m->files.n;
         uint64_t bytes = m->b->bytes;
 
         rv = fl_fs_each(folder, fingerprint_key_file, &before, err);
-        rv = rv == FL_OK ? fl_fs_each(folder, copy_identity, m, err) : rv;
-        rv = rv == FL_OK ? fl_fs_each(folder, fingerprint_key_file, &after, err) : rv;
-        if (rv == FL_OK && before == after) {
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_fs_each(folder, copy_identity, m, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_fs_each(folder, fingerprint_key_file, &after, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (before == after) {
             m->b->keys = true;
             return FL_OK;
         }
-        rv = rv == FL_OK ? fl__making_forget(m, n, err) : rv;
+        rv = fl__making_forget(m, n, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
         m->b->bytes = bytes;
     }
-    return rv == FL_OK ? fl_err_set(err, FL_EAGAIN, "'%s' changes all the time", folder) : rv;
+    return fl_err_set(err, FL_EAGAIN, "'%s' changes all the time", folder);
 }

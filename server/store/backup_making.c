@@ -10,25 +10,11 @@
 #include "libfl/base/fs.h"
 #include "server/store/backup_impl.h"
 
-static int making_fail(struct fl_err *err, const char *what, const char *path)
-{
-    int saved = errno;
-
-    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
-}
-
-int fl__making_join(char out[FL__STORE_PATH_MAX], const char *a, const char *b, struct fl_err *err)
-{
-    return fl_fs_join(out, FL__STORE_PATH_MAX, a, b) == FL_OK
-               ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", a);
-}
-
 int fl__making_folder(const char *path, struct fl_err *err)
 {
     return mkdir(path, 0700) == 0 || errno == EEXIST
                ? FL_OK
-               : making_fail(err, "cannot create folder", path);
+               : fl__store_fail(err, "cannot create folder", path);
 }
 
 int fl__making_open(struct fl__making *m, const char *folder, const char *name, struct fl_err *err)
@@ -37,18 +23,20 @@ int fl__making_open(struct fl__making *m, const char *folder, const char *name, 
     char path[FL__STORE_PATH_MAX];
     struct fl__backup_file *f;
     int n = snprintf(below, sizeof(below), FL__BACKUP_STATE "/%s/%s", folder, name);
-    int rv = n > 0 && (size_t)n < sizeof(below)
-                 ? fl__making_join(path, m->b->dir, below + strlen(FL__BACKUP_STATE "/"), err)
-                 : fl_err_set(err, FL_ELIMIT, "name '%s' is too long", name);
     int fd;
+    int rv;
 
+    if (n < 0 || (size_t)n >= sizeof(below)) {
+        return fl_err_set(err, FL_ELIMIT, "name '%s' is too long", name);
+    }
+    rv = fl__store_join(path, m->b->dir, below + strlen(FL__BACKUP_STATE "/"), err);
     if (rv != FL_OK) {
         return rv;
     }
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         return errno == ENOENT ? FL_OK
-                               : making_fail(err, "cannot open", path); /* Removed meanwhile. */
+                               : fl__store_fail(err, "cannot open", path); /* Removed meanwhile. */
     }
     rv = fl__backup_add(&m->files, below, &f, err);
     if (rv != FL_OK) {
@@ -64,14 +52,15 @@ int fl__making_place(const struct fl__making *m, const char *name, char path[FL_
                      struct fl_err *err)
 {
     char *slash;
-    int rv = fl__making_join(path, m->b->target, name, err);
+    int rv = fl__store_join(path, m->b->target, name, err);
 
-    if (rv == FL_OK) {
-        slash = strrchr(path, '/');
-        *slash = '\0';
-        rv = fl__making_folder(path, err);
-        *slash = '/';
+    if (rv != FL_OK) {
+        return rv;
     }
+    slash = strrchr(path, '/');
+    *slash = '\0';
+    rv = fl__making_folder(path, err);
+    *slash = '/';
     return rv;
 }
 
@@ -81,10 +70,14 @@ int fl__making_copy(struct fl__making *m, struct fl__backup_file *f, struct fl_e
     uint64_t bytes = 0;
     int rv = fl__making_place(m, f->name, path, err);
 
-    rv = rv == FL_OK ? fl__backup_copy(f->fd, f->name, path, 0600, f->sha256, &bytes, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__backup_copy(f->fd, f->name, path, 0600, f->sha256, &bytes, err);
+    m->b->bytes += bytes;
+done:
     (void)close(f->fd);
     f->fd = -1;
-    m->b->bytes += bytes;
     return rv;
 }
 
@@ -94,10 +87,16 @@ int fl__making_add(struct fl__making *m, const char *name, struct fl_err *err)
     struct fl__backup_file *f = NULL;
     char path[FL__STORE_PATH_MAX];
     uint64_t bytes = 0;
-    int rv = fl__making_join(path, m->b->target, name, err);
+    int rv = fl__store_join(path, m->b->target, name, err);
 
-    rv = rv == FL_OK ? fl__backup_add(&m->files, name, &f, err) : rv;
-    rv = rv == FL_OK ? fl__backup_sum(path, f->sha256, &bytes, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__backup_add(&m->files, name, &f, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__backup_sum(path, f->sha256, &bytes, err);
     m->b->bytes += bytes;
     return rv;
 }
@@ -105,15 +104,18 @@ int fl__making_add(struct fl__making *m, const char *name, struct fl_err *err)
 int fl__making_forget(struct fl__making *m, size_t from, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    int rv = FL_OK;
 
-    while (rv == FL_OK && m->files.n > from) {
+    while (m->files.n > from) {
         const struct fl__backup_file *f = &m->files.list[--m->files.n];
+        int rv = fl__store_join(path, m->b->target, f->name, err);
 
-        rv = fl__making_join(path, m->b->target, f->name, err);
-        if (rv == FL_OK && (rv = fl_fs_remove(path)) != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_fs_remove(path);
+        if (rv != FL_OK) {
+            return fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
         }
     }
-    return rv;
+    return FL_OK;
 }

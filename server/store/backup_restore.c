@@ -26,27 +26,12 @@ struct restoring {
     gid_t group;
 };
 
-static int restore_fail(struct fl_err *err, const char *what, const char *path)
-{
-    int saved = errno;
-
-    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
-}
-
-static int restore_path(char out[FL__STORE_PATH_MAX], const char *a, const char *b,
-                        struct fl_err *err)
-{
-    return fl_fs_join(out, FL__STORE_PATH_MAX, a, b) == FL_OK
-               ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", a);
-}
-
 /* Files created by root must be writable by the server's user. */
 static int restore_set_owner(const struct restoring *s, const char *path, struct fl_err *err)
 {
     return !s->owned || chown(path, s->owner, s->group) == 0
                ? FL_OK
-               : restore_fail(err, "cannot set the owner of", path);
+               : fl__store_fail(err, "cannot set the owner of", path);
 }
 
 /* --- checking --- */
@@ -83,15 +68,25 @@ static int check_form(struct restoring *s, struct fl_err *err)
     uint64_t bytes;
     struct fl_buf buf;
     size_t n = strlen(FL__BACKUP_FORM "\n");
-    int rv = restore_path(path, s->r->backup, FL__BACKUP_INFO, err);
+    int rv;
 
     if (f == NULL || find_backup_file(s, DATABASE) == NULL) {
         return fl_err_set(err, FL_EFORMAT, "'%s/" FL__BACKUP_SUMS "' does not name '%s'",
                           s->r->backup, f == NULL ? FL__BACKUP_INFO : DATABASE);
     }
-    rv = rv == FL_OK ? fl__backup_sum(path, sha256, &bytes, err) : rv;
-    rv = rv == FL_OK ? check_file(s, f, sha256, err) : rv;
-    rv = rv == FL_OK ? fl_fs_read(path, 4096, &buf, err) : rv;
+    rv = fl__store_join(path, s->r->backup, FL__BACKUP_INFO, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__backup_sum(path, sha256, &bytes, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_file(s, f, sha256, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_fs_read(path, 4096, &buf, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -111,7 +106,7 @@ static int restore_make_folder(const struct restoring *s, const char *path, mode
                                struct fl_err *err)
 {
     if (mkdir(path, mode) != 0) {
-        return errno == EEXIST ? FL_OK : restore_fail(err, "cannot create folder", path);
+        return errno == EEXIST ? FL_OK : fl__store_fail(err, "cannot create folder", path);
     }
     return restore_set_owner(s, path, err);
 }
@@ -128,45 +123,62 @@ static int copy_file(struct restoring *s, const struct fl__backup_file *f, const
     uint64_t bytes = 0;
     char *slash;
     int fd;
-    int rv = restore_path(from, s->r->backup, f->name, err);
+    int rv = fl__store_join(from, s->r->backup, f->name, err);
 
-    rv = rv == FL_OK ? restore_path(to, s->r->dir, as, err) : rv;
-    if (rv == FL_OK && (slash = strrchr(to, '/')) != to + strlen(s->r->dir)) {
-        *slash = '\0';
-        rv = restore_make_folder(s, to, key ? 0700 : 0750, err);
-        *slash = '/';
-    }
     if (rv != FL_OK) {
         return rv;
     }
+    rv = fl__store_join(to, s->r->dir, as, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    slash = strrchr(to, '/');
+    if (slash != to + strlen(s->r->dir)) {
+        *slash = '\0';
+        rv = restore_make_folder(s, to, key ? 0700 : 0750, err);
+        *slash = '/';
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
     fd = open(from, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return restore_fail(err, "cannot open", from);
+        return fl__store_fail(err, "cannot open", from);
     }
     rv = fl__backup_copy(fd, from, to, key ? 0600 : 0640, sha256, &bytes, err);
     (void)close(fd);
-    rv = rv == FL_OK ? check_file(s, f, sha256, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_file(s, f, sha256, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     s->r->found.files++;
     s->r->found.bytes += bytes;
     s->r->found.keys = s->r->found.keys || key;
-    return rv == FL_OK ? restore_set_owner(s, to, err) : rv;
+    return restore_set_owner(s, to, err);
 }
 
 static int copy_files(struct restoring *s, struct fl_err *err)
 {
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < s->files.n; i++) {
+    for (i = 0; i < s->files.n; i++) {
         const struct fl__backup_file *f = &s->files.list[i];
+        int rv;
 
-        if (strncmp(f->name, FL__BACKUP_STATE "/", strlen(FL__BACKUP_STATE "/")) == 0 &&
-            strcmp(f->name, DATABASE) != 0)
+        if (strncmp(f->name, FL__BACKUP_STATE "/", strlen(FL__BACKUP_STATE "/")) != 0 ||
+            strcmp(f->name, DATABASE) == 0)
         {
-            rv = copy_file(s, f, f->name + strlen(FL__BACKUP_STATE "/"), err);
+            continue;
+        }
+        rv = copy_file(s, f, f->name + strlen(FL__BACKUP_STATE "/"), err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* --- the database --- */
@@ -182,14 +194,24 @@ static int check_restored_db(struct restoring *s, const char *path, struct fl_er
         return rv;
     }
     rv = fl_db_verify(&db, err);
-    rv = rv == FL_OK ? fl__backup_read_needs(&db, &needs, err) : rv;
-    fl_db_close(&db);
-    rv = rv == FL_OK ? fl__backup_check(s->r->dir, &needs, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__backup_read_needs(&db, &needs, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__backup_check(s->r->dir, &needs, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
     (void)memcpy(found->federation, needs.federation, sizeof(found->federation));
     found->committed = needs.committed;
     found->open_round = needs.open_round;
     found->open_attempt = needs.open_attempt;
     found->accepted = needs.n_accepted;
+done:
+    fl_db_close(&db);
     fl__backup_needs_done(&needs);
     return rv;
 }
@@ -209,9 +231,15 @@ static int write_restored_note(struct restoring *s, struct fl_err *err)
     }
     (void)snprintf(text, sizeof(text), "restored from a backup of round %" PRIu64 "\n%s\n",
                    s->r->found.committed, fl_hex(name, random, sizeof(random)));
-    rv = restore_path(path, s->r->dir, FL__RESTORED_NOTE, err);
-    rv = rv == FL_OK ? fl_fs_replace(path, text, strlen(text), /* sync= */ true, err) : rv;
-    return rv == FL_OK ? restore_set_owner(s, path, err) : rv;
+    rv = fl__store_join(path, s->r->dir, FL__RESTORED_NOTE, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_fs_replace(path, text, strlen(text), /* sync= */ true, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return restore_set_owner(s, path, err);
 }
 
 static int restore_files(struct restoring *s, struct fl_err *err)
@@ -221,12 +249,30 @@ static int restore_files(struct restoring *s, struct fl_err *err)
     char to[FL__STORE_PATH_MAX];
     int rv = copy_files(s, err);
 
-    rv = rv == FL_OK ? copy_file(s, find_backup_file(s, DATABASE), fresh, err) : rv;
-    rv = rv == FL_OK ? restore_path(from, s->r->dir, fresh, err) : rv;
-    rv = rv == FL_OK ? restore_path(to, s->r->dir, "federation.db", err) : rv;
-    rv = rv == FL_OK ? check_restored_db(s, from, err) : rv;
-    rv = rv == FL_OK && !s->r->moved ? write_restored_note(s, err) : rv;
-    return rv == FL_OK ? fl_fs_publish(from, to, /* sync= */ true, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = copy_file(s, find_backup_file(s, DATABASE), fresh, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_join(from, s->r->dir, fresh, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_join(to, s->r->dir, "federation.db", err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_restored_db(s, from, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = s->r->moved ? FL_OK : write_restored_note(s, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_publish(from, to, /* sync= */ true, err);
 }
 
 /* --- the folder --- */
@@ -244,13 +290,23 @@ static int take_folder(struct restoring *s, int *ret_lock, struct fl_err *err)
         s->owner = st.st_uid;
         s->group = st.st_gid;
     }
-    rv = there ? fl_fs_lock_dir(dir, ret_lock, err) : fl_fs_mkdirs(dir, err);
-    if (rv == FL_OK && !there) {
-        rv = fl_fs_lock_dir(dir, ret_lock, err);
+    rv = there ? FL_OK : fl_fs_mkdirs(dir, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? fl__backup_check_empty(dir, LOCK, err) : rv;
-    rv = rv == FL_OK ? restore_path(path, dir, LOCK, err) : rv;
-    return rv == FL_OK ? restore_set_owner(s, path, err) : rv;
+    rv = fl_fs_lock_dir(dir, ret_lock, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__backup_check_empty(dir, LOCK, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_join(path, dir, LOCK, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return restore_set_owner(s, path, err);
 }
 
 int fl_backup_restore(struct fl_restore *r, struct fl_err *err)
@@ -261,15 +317,23 @@ int fl_backup_restore(struct fl_restore *r, struct fl_err *err)
     int rv = fl__backup_read_sums(r->backup, &s.files, err);
 
     r->found = (struct fl_backup){.dir = r->dir, .target = r->backup};
-    rv = rv == FL_OK ? check_form(&s, err) : rv;
-    rv = rv == FL_OK ? take_folder(&s, &lock, err) : rv;
-    if (rv == FL_OK) {
-        rv = restore_files(&s, &inner);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "%.300s; '%s' is half restored: remove what is in it",
-                             fl_err_text(&inner, rv), r->dir);
-        }
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = check_form(&s, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = take_folder(&s, &lock, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = restore_files(&s, &inner);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "%.300s; '%s' is half restored: remove what is in it",
+                         fl_err_text(&inner, rv), r->dir);
+    }
+done:
     if (lock >= 0) {
         (void)close(lock);
     }

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libfl/base/str.h"
 #include "server/store/generation_impl.h"
@@ -20,7 +19,10 @@ int fl_store_generation(struct fl_store *store, struct fl_generation *ret, struc
     struct fl__generation_row row;
     int rv = fl__generation_read(store, &row, err);
 
-    return rv == FL_OK ? fl__generation_of(&row, ret) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__generation_of(&row, ret);
 }
 
 /* --- settings --- */
@@ -54,37 +56,27 @@ static int read_settings(struct fl_store *store, struct fl_settings *ret, struct
 
 static int write_settings(struct fl_store *store, const struct fl_settings *s, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_SETTINGS);
-    int rv = fl_query_run(&q, err);
     size_t i;
+    int rv = fl__store_run(store, FL__DB_DROP_SETTINGS, err);
 
-    for (i = 0; rv == FL_OK && i < s->n; i++) {
-        q = fl_db_query(&store->db, FL__DB_PUT_SETTING);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < s->n; i++) {
+        struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_SETTING);
+
         fl_query_u64(&q, (uint64_t)s->list[i].kind);
         fl_query_text(&q, s->list[i].name);
         fl_query_text(&q, s->list[i].value);
         rv = fl_query_run(&q, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* --- applying settings --- */
-
-static int generation_run(struct fl_store *store, enum fl__db_statement which, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, which);
-
-    return fl_query_run(&q, err);
-}
-
-static int run_from(struct fl_store *store, enum fl__db_statement which, uint64_t round,
-                    struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, which);
-
-    fl_query_u64(&q, round);
-    return fl_query_run(&q, err);
-}
 
 static int write_pin(struct fl_store *store, const struct fl_pin_rec *rec, struct fl_err *err)
 {
@@ -100,47 +92,54 @@ static int drop_open(struct fl_store *store, struct fl_store_entered *e, uint64_
                      struct fl_err *err)
 {
     char text[96];
+    struct fl_change_rec change;
     int rv = fl__store_open_attempt(store, &e->dropped_round, &e->dropped_attempt,
                                     &e->dropped_updates, err);
 
+    if (rv != FL_OK || e->dropped_round == 0) {
+        return rv;
+    }
+    rv = fl__store_run(store, FL__DB_DROP_PARTS, err);
     if (rv != FL_OK) {
-        return rv == FL_ENOENT ? FL_OK : rv;
+        return rv;
     }
-    rv = generation_run(store, FL__DB_DROP_PARTS, err);
-    rv = rv == FL_OK ? generation_run(store, FL__DB_REOPEN, err) : rv;
-    if (rv == FL_OK) {
-        const struct fl_change_rec change = {e->dropped_round, e->line.number, wall_ms,
-                                             "attempt",        text,           "dropped"};
-
-        (void)snprintf(text, sizeof(text), "%" PRIu32 " with %" PRIu64 " updates",
-                       e->dropped_attempt, e->dropped_updates);
-        rv = fl__generation_put_change(store, &change, err);
+    rv = fl__store_run(store, FL__DB_REOPEN, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    (void)snprintf(text, sizeof(text), "%" PRIu32 " with %" PRIu64 " updates", e->dropped_attempt,
+                   e->dropped_updates);
+    change = (struct fl_change_rec){e->dropped_round, e->line.number, wall_ms,
+                                    "attempt",        text,           "dropped"};
+    return fl__generation_put_change(store, &change, err);
 }
 
 static int put_differences(struct fl_store *store, const struct fl_store_entered *e,
                            uint64_t wall_ms, struct fl_err *err)
 {
     const struct fl_settings_verdict *v = &e->verdict;
+    struct fl_change_rec change = {
+        .round = e->committed + 1, .line = e->line.number, .at_ms = wall_ms};
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < v->n; i++) {
-        const struct fl_settings_difference *d = &v->list[i];
-        const struct fl_change_rec change = {e->committed + 1, e->line.number, wall_ms,
-                                             d->name,          d->before,      d->after};
+    for (i = 0; i < v->n; i++) {
+        int rv;
 
+        change.name = v->list[i].name;
+        change.before = v->list[i].before;
+        change.after = v->list[i].after;
         rv = fl__generation_put_change(store, &change, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    if (rv == FL_OK && e->kept_anew && !e->first) {
-        const struct fl_change_rec change = {e->committed + 1, e->line.number,
-                                             wall_ms,          "state of solver and clients",
-                                             "kept",           "started again"};
-
-        rv = fl__generation_put_change(store, &change, err);
+    if (!e->kept_anew || e->first) {
+        return FL_OK;
     }
-    return rv;
+    change.name = "state of solver and clients";
+    change.before = "kept";
+    change.after = "started again";
+    return fl__generation_put_change(store, &change, err);
 }
 
 /* Pin the checkpoint before a change of the settings, so that an operator can roll back to it. */
@@ -174,16 +173,27 @@ static int apply_changed_settings(struct fl_store *store, struct fl__generation_
         return rv;
     }
     rv = write_settings(store, now, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     /* Clear before the change is durable: after that a restart would not detect it again. */
-    if (rv == FL_OK && e->verdict.summary) {
-        rv = fl_summaries_clear(store->dir, err);
+    rv = e->verdict.summary ? fl_summaries_clear(store->dir, err) : FL_OK;
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? put_differences(store, e, wall_ms, err) : rv;
-    if (rv == FL_OK && e->new_line) {
-        rv = drop_open(store, e, wall_ms, err);
-        rv = rv == FL_OK ? pin_before_change(store, e, wall_ms, err) : rv;
+    rv = put_differences(store, e, wall_ms, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK && e->verdict.score ? generation_run(store, FL__DB_DROP_SCORES, err) : rv;
+    rv = e->new_line ? drop_open(store, e, wall_ms, err) : FL_OK;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = e->new_line ? pin_before_change(store, e, wall_ms, err) : FL_OK;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return e->verdict.score ? fl__store_run(store, FL__DB_DROP_SCORES, err) : FL_OK;
 }
 
 static int enter_settings(struct fl_store *store, const struct fl_settings *now, uint64_t wall_ms,
@@ -193,8 +203,14 @@ static int enter_settings(struct fl_store *store, const struct fl_settings *now,
     struct fl__generation_row row;
     int rv = fl__store_last_round(store, &e->committed, err);
 
-    rv = rv == FL_OK ? fl__generation_read(store, &row, err) : rv;
-    rv = rv == FL_OK ? read_settings(store, &e->before, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__generation_read(store, &row, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = read_settings(store, &e->before, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -215,9 +231,15 @@ static int enter_settings(struct fl_store *store, const struct fl_settings *now,
         row.kept_since = e->committed;
     }
     rv = fl_settings_meaning(now, store->layout, row.meaning);
+    if (rv != FL_OK) {
+        return rv;
+    }
     row.known = true;
-    rv = rv == FL_OK ? fl__generation_of(&row, &e->line) : rv;
-    return rv == FL_OK ? apply_changed_settings(store, &row, now, wall_ms, e, err) : rv;
+    rv = fl__generation_of(&row, &e->line);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return apply_changed_settings(store, &row, now, wall_ms, e, err);
 }
 
 int fl_store_enter(struct fl_store *store, const struct fl_settings *now, uint64_t wall_ms,
@@ -257,17 +279,20 @@ static int note_used(struct fl_store *store, uint64_t round, struct fl__generati
                      struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_LAST_ATTEMPT);
+    uint64_t used_round;
+    uint64_t used_attempt;
     int rv;
 
     fl_query_u64(&q, round);
     rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        uint64_t used_round = fl_column_u64(&q);
-        uint64_t used_attempt = fl_column_u64(&q);
-
-        row->used_round = used_round > row->used_round ? used_round : row->used_round;
-        row->used_attempt = used_attempt > row->used_attempt ? used_attempt : row->used_attempt;
+    if (rv != FL_OK) {
+        goto done;
     }
+    used_round = fl_column_u64(&q);
+    used_attempt = fl_column_u64(&q);
+    row->used_round = used_round > row->used_round ? used_round : row->used_round;
+    row->used_attempt = used_attempt > row->used_attempt ? used_attempt : row->used_attempt;
+done:
     fl_query_reset(&q);
     return rv;
 }
@@ -275,15 +300,25 @@ static int note_used(struct fl_store *store, uint64_t round, struct fl__generati
 int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewind *why,
                      struct fl_err *err)
 {
+    /* The clients' aggregated marks too: round numbers are reused after a rollback. */
+    static const enum fl__db_statement abandon[] = {FL__DB_ABANDON_ROUNDS, FL__DB_DROP_ROUNDS,
+                                                    FL__DB_UNCOUNT};
     char before[32];
     char after[256];
     uint64_t last = 0;
     struct fl__generation_row row;
     struct fl_change_rec change;
+    size_t i;
     int rv = fl__store_last_round(store, &last, err);
 
-    rv = rv == FL_OK ? fl__generation_read(store, &row, err) : rv;
-    rv = rv == FL_OK ? note_used(store, round, &row, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__generation_read(store, &row, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = note_used(store, round, &row, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -291,17 +326,24 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     row.state_generation += why->keep_anew;
     /* Rounds up to kept_since are run again, with the current client states. */
     row.kept_since = why->keep_anew || row.kept_since > round ? round : row.kept_since;
+    rv = fl__generation_write(store, &row, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     (void)snprintf(before, sizeof(before), "%" PRIu64, last);
     (void)snprintf(after, sizeof(after), "%" PRIu64 ": %s", round, why->reason);
     change = (struct fl_change_rec){round + 1, row.line, why->wall_ms, "the model", before, after};
-    rv = fl__generation_write(store, &row, err);
-    rv = rv == FL_OK ? fl__generation_put_change(store, &change, err) : rv;
-    rv = rv == FL_OK ? run_from(store, FL__DB_ABANDON_ROUNDS, round, err) : rv;
-    rv = rv == FL_OK ? run_from(store, FL__DB_DROP_ROUNDS, round, err) : rv;
-    /* Round numbers are reused after a rollback, so clear the clients' aggregated marks. */
-    rv = rv == FL_OK ? run_from(store, FL__DB_UNCOUNT, round, err) : rv;
-    rv = rv == FL_OK ? generation_run(store, FL__DB_DROP_PARTS, err) : rv;
-    return rv == FL_OK ? generation_run(store, FL__DB_DROP_OPEN, err) : rv;
+    rv = fl__generation_put_change(store, &change, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < sizeof(abandon) / sizeof(abandon[0]); i++) {
+        rv = fl__store_run_with(store, abandon[i], round, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return fl__store_drop_open(store, err);
 }
 
 int fl_store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewind *why,
@@ -346,12 +388,10 @@ int fl_store_pin(struct fl_store *store, uint64_t round, const char *reason, uin
     const struct fl_pin_rec hold = {.round = round, .at_ms = wall_ms, .reason = reason};
     int rv = fl_db_begin_durable(&store->db, err);
 
-    return rv == FL_OK ? fl_db_end(&store->db, write_pin(store, &hold, err), err) : rv;
-}
-
-static int find_pin(void *ctx, const struct fl_pin_rec *hold)
-{
-    return hold->round == *(const uint64_t *)ctx ? FL_EEXIST : FL_OK;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_db_end(&store->db, write_pin(store, &hold, err), err);
 }
 
 int fl_store_unpin(struct fl_store *store, uint64_t round, struct fl_err *err)
@@ -361,12 +401,14 @@ int fl_store_unpin(struct fl_store *store, uint64_t round, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_store_pins(store, find_pin, &round, err);
-    if (rv == FL_OK) {
-        rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is not held", round);
-    } else if (rv == FL_EEXIST) {
-        rv = run_from(store, FL__DB_DROP_HOLD, round, err);
+    rv = fl__store_run_with(store, FL__DB_DROP_HOLD, round, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    if (fl_db_changes(&store->db) == 0) {
+        rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is not held", round);
+    }
+done:
     return fl_db_end(&store->db, rv, err);
 }
 

@@ -26,22 +26,29 @@ int fl__generation_read(struct fl_store *store, struct fl__generation_row *rec, 
 {
     struct fl_query query = fl_db_query(&store->db, FL__DB_GET_LINE);
     struct fl_query *q = &query;
+    size_t n_meaning = 0;
+    const void *meaning;
     int rv = fl_query_next(q, err);
 
-    if (rv == FL_OK) {
-        size_t n_meaning = 0;
-        const void *meaning = NULL;
-
-        *rec = (struct fl__generation_row){.known = false};
-        FL__LINE_ROW(FL__ROW_READ)
-        rv = read_identity(store, q, rec->identity, err);
-        rv = rv == FL_OK ? read_identity(store, q, rec->kept_identity, err) : rv;
-        meaning = rv == FL_OK ? fl_column_blob(q, &n_meaning) : NULL;
-        if (meaning != NULL && n_meaning == sizeof(rec->meaning)) {
-            (void)memcpy(rec->meaning, meaning, sizeof(rec->meaning));
-            rec->known = true;
-        }
+    if (rv != FL_OK) {
+        goto done;
     }
+    *rec = (struct fl__generation_row){.known = false};
+    FL__LINE_ROW(FL__ROW_READ)
+    rv = read_identity(store, q, rec->identity, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = read_identity(store, q, rec->kept_identity, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    meaning = fl_column_blob(q, &n_meaning);
+    if (meaning != NULL && n_meaning == sizeof(rec->meaning)) {
+        (void)memcpy(rec->meaning, meaning, sizeof(rec->meaning));
+        rec->known = true;
+    }
+done:
     fl_query_reset(q);
     return rv;
 }
@@ -84,13 +91,17 @@ int fl__generation_of(const struct fl__generation_row *row, struct fl_generation
     char meaning[2 * FL_DIGEST_SIZE + 1];
     int rv = make_tag("line", row->identity, row->line, row->meaning, line.tag);
 
-    rv = rv == FL_OK
-             ? make_tag("kept", row->kept_identity, row->state_generation, NULL, line.kept_tag)
-             : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = make_tag("kept", row->kept_identity, row->state_generation, NULL, line.kept_tag);
+    if (rv != FL_OK) {
+        return rv;
+    }
     (void)snprintf(line.made, sizeof(line.made), "%" PRIu64 " %s", row->line,
                    fl_hex(meaning, row->meaning, FL_DIGEST_SIZE));
     *ret = line;
-    return rv;
+    return FL_OK;
 }
 
 int fl__generation_put_change(struct fl_store *store, const struct fl_change_rec *rec,

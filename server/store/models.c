@@ -29,14 +29,15 @@ int fl_models_path(const char *dir, uint64_t round, const char *state_name, char
     return n >= 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
 }
 
-int fl__models_describe(const char *dir, uint64_t round, const struct fl_models_tag *tag,
-                        const char *state_name, const char *states, struct fl__models_one *ret,
-                        struct fl_err *err)
+int fl__models_describe(const struct fl_models_checkpoint *c, const char *state_name,
+                        const char *states, struct fl__models_one *ret, struct fl_err *err)
 {
-    if (fl_models_path(dir, round, state_name, ret->path, sizeof(ret->path)) != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    const struct fl_models_tag *tag = c->tag;
+
+    if (fl_models_path(c->dir, c->round, state_name, ret->path, sizeof(ret->path)) != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", c->dir);
     }
-    (void)snprintf(ret->round, sizeof(ret->round), "%" PRIu64, round);
+    (void)snprintf(ret->round, sizeof(ret->round), "%" PRIu64, c->round);
     ret->n = 0;
     ret->meta[ret->n++] = (struct fl_st_meta){"fl.round", ret->round};
     ret->meta[ret->n++] = (struct fl_st_meta){FL__MODELS_DATABASE_KEY, tag->database};
@@ -69,46 +70,60 @@ int fl__models_add_state(const char *dir, uint64_t round, const char *name, char
     char checksum[FL_CHECKSUM_TEXT];
     int rv = fl_models_path(dir, round, name, path, sizeof(path));
 
-    rv = rv == FL_OK ? fl_st_meta(path, "fl.checksum", checksum, sizeof(checksum), err) : rv;
-    return rv == FL_OK ? fl__models_put_state(name, checksum, states, size, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_st_meta(path, "fl.checksum", checksum, sizeof(checksum), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__models_put_state(name, checksum, states, size, err);
 }
 
 int fl__models_folder(const char *dir, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
+    int rv = fl__store_join(folder, dir, "models", err);
 
-    if (fl_fs_join(folder, sizeof(folder), dir, "models") != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    if (rv != FL_OK) {
+        return rv;
     }
     return fl_fs_mkdirs(folder, err);
 }
 
-static int save_one(const char *dir, uint64_t round, const struct fl_models_tag *tag,
-                    const char *state_name, const char *states, const struct fl_layout *layout,
-                    const float *values, bool sync, struct fl_err *err)
+static int save_one(const struct fl_models_checkpoint *c, const char *state_name,
+                    const char *states, const float *values, bool sync, struct fl_err *err)
 {
     struct fl__models_one one;
-    int rv = fl__models_describe(dir, round, tag, state_name, states, &one, err);
+    int rv = fl__models_describe(c, state_name, states, &one, err);
 
-    return rv == FL_OK ? fl_st_save_sealed(one.path, layout, values, one.meta, one.n, sync, err)
-                       : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_st_save_sealed(one.path, c->layout, values, one.meta, one.n, sync, err);
 }
 
-int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *tag,
-                   const struct fl_layout *layout, const float *theta, const float *const *state,
-                   const char *const *state_names, size_t n_state, bool sync, struct fl_err *err)
+int fl_models_save(const struct fl_models_checkpoint *c, const float *theta,
+                   const float *const *state, bool sync, struct fl_err *err)
 {
     char states[FL__MODELS_STATES_MAX] = "";
     size_t i;
-    int rv = fl__models_folder(dir, err);
+    int rv = fl__models_folder(c->dir, err);
 
-    for (i = 0; rv == FL_OK && i < n_state; i++) {
-        rv = save_one(dir, round, tag, state_names[i], NULL, layout, state[i], sync, err);
-        if (rv == FL_OK) {
-            rv = fl__models_add_state(dir, round, state_names[i], states, sizeof(states), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < c->n_state; i++) {
+        rv = save_one(c, c->state_names[i], NULL, state[i], sync, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl__models_add_state(c->dir, c->round, c->state_names[i], states, sizeof(states), err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv == FL_OK ? save_one(dir, round, tag, NULL, states, layout, theta, sync, err) : rv;
+    return save_one(c, NULL, states, theta, sync, err);
 }
 
 /* The metadata of a checkpoint file; a missing entry is empty. */
@@ -119,7 +134,7 @@ struct checkpoint_meta {
     struct fl_models_found found;
 };
 
-static int check_meta(const char *path, uint64_t round, const struct fl_models_tag *tag,
+static int check_meta(const char *path, const struct fl_models_checkpoint *c,
                       const struct checkpoint_meta *meta, bool is_model, struct fl_err *err)
 {
     uint64_t found = 0;
@@ -137,19 +152,18 @@ static int check_meta(const char *path, uint64_t round, const struct fl_models_t
                                                       : "list of state vectors");
     }
     /* A file copied over the file of another round would pass every other check. */
-    if (fl_str_to_u64(meta->round, &found) != FL_OK || found != round) {
+    if (fl_str_to_u64(meta->round, &found) != FL_OK || found != c->round) {
         return fl_err_set(err, FL_EFORMAT, "'%s' is of round '%s'", path, meta->round);
     }
-    if (strcmp(meta->database, tag->database) != 0) {
+    if (strcmp(meta->database, c->tag->database) != 0) {
         return fl_err_set(err, FL_ESTATE,
                           "'%s' was written by another state database (%s, this one is %s)", path,
-                          meta->database, tag->database);
+                          meta->database, c->tag->database);
     }
     return FL_OK;
 }
 
-static int load_one(const char *dir, uint64_t round, const struct fl_models_tag *tag,
-                    const char *state_name, const struct fl_layout *layout, float *values,
+static int load_one(const struct fl_models_checkpoint *c, const char *state_name, float *values,
                     struct checkpoint_meta *meta, struct fl_err *err)
 {
     struct fl_st_field fields[] = {
@@ -165,20 +179,26 @@ static int load_one(const char *dir, uint64_t round, const struct fl_models_tag 
     char path[FL__STORE_PATH_MAX];
     int rv;
 
-    if (fl_models_path(dir, round, state_name, path, sizeof(path)) != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    if (fl_models_path(c->dir, c->round, state_name, path, sizeof(path)) != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", c->dir);
     }
-    rv = fl_st_load_fields(path, layout, values, fields, sizeof(fields) / sizeof(fields[0]),
+    rv = fl_st_load_fields(path, c->layout, values, fields, sizeof(fields) / sizeof(fields[0]),
                            &meta->checked, err);
     if (rv == FL_ENOENT) {
         return fl_err_set(err, rv, "checkpoint '%s' is missing", path);
     }
-    meta->has_states = rv == FL_OK && fields[3].found;
-    rv = rv == FL_OK ? check_meta(path, round, tag, meta, state_name == NULL, err) : rv;
-    if (rv == FL_OK && !fl_vec_finite(values, fl_layout_count(layout))) {
-        rv = fl_err_set(err, FL_EFORMAT, "'%s' holds a value that is not finite", path);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    meta->has_states = fields[3].found;
+    rv = check_meta(path, c, meta, state_name == NULL, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (!fl_vec_finite(values, fl_layout_count(c->layout))) {
+        return fl_err_set(err, FL_EFORMAT, "'%s' holds a value that is not finite", path);
+    }
+    return FL_OK;
 }
 
 /* The checksum of a state vector in the model's metadata; false: not in the checkpoint. */
@@ -201,8 +221,7 @@ static bool find_state(const char *states, const char *name, char out[FL_CHECKSU
 }
 
 /* `*ret_lacks`: the vector is not in the checkpoint and was set to zero. */
-static int load_state(const char *dir, uint64_t round, const struct fl_models_tag *tag,
-                      const struct fl_layout *layout, const char *name, float *values,
+static int load_state(const struct fl_models_checkpoint *c, const char *name, float *values,
                       const struct checkpoint_meta *model, bool *ret_lacks, struct fl_err *err)
 {
     char want[FL_CHECKSUM_TEXT] = "";
@@ -212,41 +231,43 @@ static int load_state(const char *dir, uint64_t round, const struct fl_models_ta
 
     *ret_lacks = !part;
     if (!part) {
-        (void)memset(values, 0, fl_layout_count(layout) * sizeof(*values));
+        (void)memset(values, 0, fl_layout_count(c->layout) * sizeof(*values));
         return FL_OK;
     }
-    rv = load_one(dir, round, tag, name, layout, values, &meta, err);
-    if (rv == FL_ENOENT) {
-        return FL_EFORMAT; /* The message names the file. */
+    rv = load_one(c, name, values, &meta, err);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_EFORMAT : rv; /* The message names the missing file. */
     }
-    if (rv == FL_OK && strcmp(want, meta.checksum) != 0) {
-        rv = fl_err_set(err, FL_EFORMAT,
-                        "the '%s' of round %" PRIu64
-                        " does not belong to the model of that round: its checksum differs",
-                        name, round);
+    if (strcmp(want, meta.checksum) != 0) {
+        return fl_err_set(err, FL_EFORMAT,
+                          "the '%s' of round %" PRIu64
+                          " does not belong to the model of that round: its checksum differs",
+                          name, c->round);
     }
-    return rv;
+    return FL_OK;
 }
 
-int fl_models_load(const char *dir, uint64_t round, const struct fl_models_tag *tag,
-                   const struct fl_layout *layout, float *theta, float *const *state,
-                   const char *const *state_names, size_t n_state, struct fl_models_found *ret,
-                   struct fl_err *err)
+int fl_models_load(const struct fl_models_checkpoint *c, float *theta, float *const *state,
+                   struct fl_models_found *ret, struct fl_err *err)
 {
     struct checkpoint_meta meta = {.has_states = false};
     size_t i;
-    int rv = load_one(dir, round, tag, NULL, layout, theta, &meta, err);
+    int rv = load_one(c, NULL, theta, &meta, err);
 
-    for (i = 0; rv == FL_OK && i < n_state; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < c->n_state; i++) {
         bool lacks = false;
 
-        rv = load_state(dir, round, tag, layout, state_names[i], state[i], &meta, &lacks, err);
+        rv = load_state(c, c->state_names[i], state[i], &meta, &lacks, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
         meta.found.lacks |= (uint32_t)lacks << i;
     }
-    if (rv == FL_OK) {
-        *ret = meta.found;
-    }
-    return rv;
+    *ret = meta.found;
+    return FL_OK;
 }
 
 /* --- retention --- */
@@ -317,9 +338,10 @@ static int each_round(void *ctx, const char *folder, const char *name, struct fl
     uint64_t round = 0;
     int rv = fl__models_round_of(name, &round) ? each->cb(each->ctx, folder, name, round) : FL_OK;
 
-    return rv == FL_OK ? rv
-                       : fl_err_set(err, rv, "cannot change '%s' in '%s': %s", name, folder,
-                                    fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot change '%s' in '%s': %s", name, folder, fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 int fl__models_each(const char *folder, fl__models_cb cb, void *ctx, struct fl_err *err)
@@ -388,44 +410,24 @@ int fl_models_prune(const char *dir, const struct fl_models_tag *tag, uint64_t c
 {
     struct pruning p = {.tag = tag, .committed = committed, .every = every};
     char folder[FL__STORE_PATH_MAX];
-    int rv;
+    int rv = fl__store_join(folder, dir, "models", err);
 
-    if (fl_fs_join(folder, sizeof(folder), dir, "models") != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = fl__models_each(folder, collect_committed, &p, err);
-    if (rv == FL_OK && p.rounds.n > 0) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (p.rounds.n > 0) {
         /* The newest checkpoint is always kept: the federation resumes from it. */
         size_t last = keep < 1 ? 0 : keep - 1;
 
         qsort(p.rounds.list, p.rounds.n, sizeof(*p.rounds.list), compare_rounds_down);
         p.oldest = p.rounds.list[last < p.rounds.n ? last : p.rounds.n - 1];
     }
-    rv = rv == FL_OK ? fl__models_each(folder, prune_checkpoint, &p, err) : rv;
+    rv = fl__models_each(folder, prune_checkpoint, &p, err);
+done:
     free(p.rounds.list);
     return rv;
-}
-
-int fl_models_layout(const char *dir, struct fl_layout **ret, struct fl_err *err)
-{
-    char path[FL__STORE_PATH_MAX];
-    uint64_t *rounds = NULL;
-    size_t n = 0;
-    size_t i;
-    int rv = fl_models_list(dir, &rounds, &n, err);
-    bool found = false;
-
-    for (i = 0; rv == FL_OK && !found && i < n; i++) {
-        rv = fl_models_path(dir, rounds[i], NULL, path, sizeof(path));
-        if (rv == FL_OK && fl_fs_exists(path)) {
-            rv = fl_st_layout(path, ret, err);
-            found = rv == FL_OK;
-            rv = rv == FL_EFORMAT ? FL_OK : rv; /* Try an older file. */
-        }
-    }
-    free(rounds);
-    if (rv != FL_OK || found) {
-        return rv;
-    }
-    return fl_err_set(err, FL_ENOENT, "'%s/models' has no model", dir);
 }

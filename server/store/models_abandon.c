@@ -22,13 +22,6 @@ static bool line_of(const char *name, uint64_t *ret)
     return at != NULL && fl_str_to_u64(at + strlen(ABANDONED), ret) == FL_OK;
 }
 
-static int abandoned_folder(const char *dir, char *out, size_t size, struct fl_err *err)
-{
-    return fl_fs_join(out, size, dir, "models") == FL_OK
-               ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
-}
-
 /* --- renaming --- */
 
 struct abandoning {
@@ -69,10 +62,16 @@ int fl__models_abandon(const char *dir, uint64_t after, uint64_t line, const uin
 {
     struct abandoning a = {after, line, kept, n_kept};
     char folder[FL__STORE_PATH_MAX];
-    int rv = abandoned_folder(dir, folder, sizeof(folder), err);
+    int rv = fl__store_join(folder, dir, "models", err);
 
-    rv = rv == FL_OK ? fl__models_each(folder, abandon_one, &a, err) : rv;
-    return rv == FL_OK && fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__models_each(folder, abandon_one, &a, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : FL_OK;
 }
 
 /* --- listing and removing --- */
@@ -120,9 +119,12 @@ int fl_models_abandoned(const char *dir, struct fl_abandoned **ret, size_t *ret_
 {
     char folder[FL__STORE_PATH_MAX];
     struct list l = {.n = 0};
-    int rv = abandoned_folder(dir, folder, sizeof(folder), err);
+    int rv = fl__store_join(folder, dir, "models", err);
 
-    rv = rv == FL_OK ? fl__models_each(folder, list_abandoned, &l, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__models_each(folder, list_abandoned, &l, err);
     if (rv != FL_OK) {
         free(l.list);
         return rv;
@@ -157,11 +159,18 @@ int fl_models_release_abandoned(const char *dir, uint64_t round, struct fl_err *
 {
     char folder[FL__STORE_PATH_MAX];
     struct releasing r = {.round = round};
-    int rv = abandoned_folder(dir, folder, sizeof(folder), err);
+    int rv = fl__store_join(folder, dir, "models", err);
 
-    rv = rv == FL_OK ? fl__models_each(folder, release_one, &r, err) : rv;
-    return rv == FL_OK && r.n == 0
-               ? fl_err_set(err, FL_ENOENT, "no abandoned checkpoint of round %" PRIu64 " exists",
-                            round)
-               : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__models_each(folder, release_one, &r, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (r.n == 0) {
+        return fl_err_set(err, FL_ENOENT, "no abandoned checkpoint of round %" PRIu64 " exists",
+                          round);
+    }
+    return FL_OK;
 }

@@ -9,32 +9,26 @@
 #include "server/store/models_impl.h"
 
 struct fl_models_draft {
-    const char *dir;
-    uint64_t round;
-    const struct fl_layout *layout;
-    const char *const *state_names;
-    size_t n_state;
+    struct fl_models_checkpoint c; /* `tag` only while it begins and while it is sealed */
     struct fl_st_draft *of[1 + FL_AGG_MAX_STATE]; /* the model, then its vectors */
     size_t next;                                  /* the next entry to write */
     bool broken; /* a write failed or was out of order: sealing fails */
 };
 
-static int begin_one(struct fl_models_draft *d, const struct fl_models_tag *tag, size_t i,
-                     const char *states, bool sync, struct fl_err *err)
+static int begin_one(struct fl_models_draft *d, size_t i, const char *states, bool sync,
+                     struct fl_err *err)
 {
     struct fl__models_one one;
-    int rv = fl__models_describe(d->dir, d->round, tag, i > 0 ? d->state_names[i - 1] : NULL,
-                                 states, &one, err);
+    int rv = fl__models_describe(&d->c, i > 0 ? d->c.state_names[i - 1] : NULL, states, &one, err);
 
-    return rv == FL_OK
-               ? fl_st_draft_begin(one.path, d->layout, one.meta, one.n, sync, &d->of[i], err)
-               : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_st_draft_begin(one.path, d->c.layout, one.meta, one.n, sync, &d->of[i], err);
 }
 
-int fl_models_draft_begin(const char *dir, uint64_t round, const struct fl_models_tag *tag,
-                          const struct fl_layout *layout, const char *const *state_names,
-                          size_t n_state, bool sync, struct fl_models_draft **ret,
-                          struct fl_err *err)
+int fl_models_draft_begin(const struct fl_models_checkpoint *c, bool sync,
+                          struct fl_models_draft **ret, struct fl_err *err)
 {
     struct fl_models_draft *d = calloc(1, sizeof(*d));
     char states[FL__MODELS_STATES_MAX] = "";
@@ -44,24 +38,30 @@ int fl_models_draft_begin(const char *dir, uint64_t round, const struct fl_model
     if (d == NULL) {
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
-    *d = (struct fl_models_draft){.dir = dir,
-                                  .round = round,
-                                  .layout = layout,
-                                  .state_names = state_names,
-                                  .n_state = n_state};
-    rv = fl__models_folder(dir, err);
-    for (i = 0; rv == FL_OK && i < n_state; i++) { /* Placeholders of the final length. */
-        rv = fl__models_put_state(state_names[i], "0123456789abcdef", states, sizeof(states), err);
-    }
-    for (i = 0; rv == FL_OK && i <= n_state; i++) {
-        rv = begin_one(d, tag, i, states, sync, err);
-    }
+    d->c = *c;
+    rv = fl__models_folder(c->dir, err);
     if (rv != FL_OK) {
-        fl_models_draft_free(d);
-        return rv;
+        goto fail;
     }
+    for (i = 0; i < c->n_state; i++) { /* Placeholders of the final length. */
+        rv = fl__models_put_state(c->state_names[i], "0123456789abcdef", states, sizeof(states),
+                                  err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    for (i = 0; i <= c->n_state; i++) {
+        rv = begin_one(d, i, states, sync, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    d->c.tag = NULL;
     *ret = d;
     return FL_OK;
+fail:
+    fl_models_draft_free(d);
+    return rv;
 }
 
 void fl_models_draft_write(struct fl_models_draft *draft, const float *theta,
@@ -70,7 +70,7 @@ void fl_models_draft_write(struct fl_models_draft *draft, const float *theta,
     size_t i;
 
     draft->broken = draft->broken || offset != draft->next;
-    for (i = 0; !draft->broken && i <= draft->n_state; i++) {
+    for (i = 0; !draft->broken && i <= draft->c.n_state; i++) {
         const float *from = i > 0 ? state[i - 1] : theta;
 
         draft->broken = fl_st_draft_write(draft->of[i], from + offset, n, NULL) != FL_OK;
@@ -78,14 +78,16 @@ void fl_models_draft_write(struct fl_models_draft *draft, const float *theta,
     draft->next += n;
 }
 
-static int seal_one(const struct fl_models_draft *d, const struct fl_models_tag *tag, size_t i,
-                    const float *values, const char *states, struct fl_err *err)
+static int seal_one(const struct fl_models_draft *d, size_t i, const float *values,
+                    const char *states, struct fl_err *err)
 {
     struct fl__models_one one;
-    int rv = fl__models_describe(d->dir, d->round, tag, i > 0 ? d->state_names[i - 1] : NULL,
-                                 states, &one, err);
+    int rv = fl__models_describe(&d->c, i > 0 ? d->c.state_names[i - 1] : NULL, states, &one, err);
 
-    return rv == FL_OK ? fl_st_draft_seal(d->of[i], values, one.meta, one.n, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_st_draft_seal(d->of[i], values, one.meta, one.n, err);
 }
 
 int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t round,
@@ -94,28 +96,33 @@ int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t round,
 {
     char states[FL__MODELS_STATES_MAX] = "";
     size_t i;
-    int rv = FL_OK;
 
-    if (draft->broken || draft->round != round) {
+    if (draft->broken || draft->c.round != round) {
         return fl_err_set(err, FL_ESTATE, "the checkpoint of round %" PRIu64 " was not drafted",
                           round);
     }
     draft->broken = true; /* A draft is sealed at most once. */
-    for (i = 1; rv == FL_OK && i <= draft->n_state; i++) {
-        rv = seal_one(draft, tag, i, state[i - 1], NULL, err);
-        if (rv == FL_OK) {
-            rv = fl__models_add_state(draft->dir, draft->round, draft->state_names[i - 1], states,
-                                      sizeof(states), err);
+    draft->c.tag = tag;
+    for (i = 1; i <= draft->c.n_state; i++) {
+        int rv = seal_one(draft, i, state[i - 1], NULL, err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl__models_add_state(draft->c.dir, round, draft->c.state_names[i - 1], states,
+                                  sizeof(states), err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv == FL_OK ? seal_one(draft, tag, 0, theta, states, err) : rv;
+    return seal_one(draft, 0, theta, states, err);
 }
 
 void fl_models_draft_free(struct fl_models_draft *draft)
 {
     size_t i;
 
-    for (i = 0; draft != NULL && i <= draft->n_state; i++) {
+    for (i = 0; draft != NULL && i <= draft->c.n_state; i++) {
         fl_st_draft_free(draft->of[i]);
     }
     free(draft);

@@ -26,8 +26,7 @@ struct fl__models_one {
     size_t n;
 };
 /* `state_name` NULL: the model's file, with the state vectors listed in `states`. */
-FL_MUST_CHECK int fl__models_describe(const char *dir, uint64_t round,
-                                      const struct fl_models_tag *tag, const char *state_name,
+FL_MUST_CHECK int fl__models_describe(const struct fl_models_checkpoint *c, const char *state_name,
                                       const char *states, struct fl__models_one *ret,
                                       struct fl_err *err);
 /* Append a vector to `states`: with the given checksum, or with the one in its file. */

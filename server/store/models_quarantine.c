@@ -1,5 +1,5 @@
-/* Listing checkpoints, and quarantining unusable ones as "….bad-N". Any thread, blocking. Whether a
- * checkpoint is usable is decided by fl_models_load(). */
+/* Listing checkpoints, the layout of the newest one, and quarantining unusable ones as "….bad-N".
+ * Any thread, blocking. Whether a checkpoint is usable is decided by fl_models_load(). */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -59,20 +59,16 @@ static int list_newest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static int models_folder(const char *dir, char *out, size_t size, struct fl_err *err)
-{
-    return fl_fs_join(out, size, dir, "models") == FL_OK
-               ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
-}
-
 int fl_models_list(const char *dir, uint64_t **ret, size_t *ret_n, struct fl_err *err)
 {
     char folder[FL__STORE_PATH_MAX];
     struct list l = {0};
-    int rv = models_folder(dir, folder, sizeof(folder), err);
+    int rv = fl__store_join(folder, dir, "models", err);
 
-    rv = rv == FL_OK ? fl__models_each(folder, list_model, &l, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__models_each(folder, list_model, &l, err);
     if (rv != FL_OK) {
         free(l.rounds);
         return rv;
@@ -83,6 +79,33 @@ int fl_models_list(const char *dir, uint64_t **ret, size_t *ret_n, struct fl_err
     *ret = l.rounds;
     *ret_n = l.n;
     return FL_OK;
+}
+
+int fl_models_layout(const char *dir, struct fl_layout **ret, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    uint64_t *rounds = NULL;
+    size_t n = 0;
+    size_t i;
+    int rv = fl_models_list(dir, &rounds, &n, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < n; i++) {
+        rv = fl_models_path(dir, rounds[i], NULL, path, sizeof(path));
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = fl_fs_exists(path) ? fl_st_layout(path, ret, err) : FL_EFORMAT;
+        if (rv != FL_EFORMAT) { /* Missing or damaged: try an older file. */
+            goto done;
+        }
+    }
+    rv = fl_err_set(err, FL_ENOENT, "'%s/models' has no model", dir);
+done:
+    free(rounds);
+    return rv;
 }
 
 /* --- quarantine --- */
@@ -151,12 +174,20 @@ static int drop_oldest(void *ctx, const char *folder, const char *name, uint64_t
 
 int fl_models_quarantine(const char *dir, uint64_t round, struct fl_err *err)
 {
+    static const fl__models_cb steps[] = {find_last, rename_one, drop_oldest};
     char folder[FL__STORE_PATH_MAX];
     struct quarantine a = {.round = round};
-    int rv = models_folder(dir, folder, sizeof(folder), err);
+    size_t i;
+    int rv = fl__store_join(folder, dir, "models", err);
 
-    rv = rv == FL_OK ? fl__models_each(folder, find_last, &a, err) : rv;
-    rv = rv == FL_OK ? fl__models_each(folder, rename_one, &a, err) : rv;
-    rv = rv == FL_OK ? fl__models_each(folder, drop_oldest, &a, err) : rv;
-    return rv == FL_OK && fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        rv = fl__models_each(folder, steps[i], &a, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : FL_OK;
 }

@@ -21,14 +21,6 @@
 /* Most characters of a line of the mark shown in a message. */
 #define SHOWN 256
 
-static int moved_path(const char *dir, const char *name, char path[FL__STORE_PATH_MAX],
-                      struct fl_err *err)
-{
-    return fl_fs_join(path, FL__STORE_PATH_MAX, dir, name) == FL_OK
-               ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
-}
-
 /* Files created by root must be readable by the owner of the folder. */
 static int moved_set_owner(const char *dir, const char *path, struct fl_err *err)
 {
@@ -78,18 +70,14 @@ int fl_moved_check(const char *dir, struct fl_err *err)
     char round[SHOWN] = "?";
     struct fl_buf buf = {.len = 0};
     struct stat st;
-    int rv = moved_path(dir, MARK, path, err);
+    int rv = fl__store_join(path, dir, MARK, err);
 
     if (rv != FL_OK) {
         return rv;
     }
     if (lstat(path, &st) != 0) {
-        int saved = errno;
-
-        return saved == ENOENT || saved == ENOTDIR
-                   ? FL_OK
-                   : fl_err_set(err, fl_err_from_errno(saved), "cannot stat '%s': %s", path,
-                                strerror(saved));
+        return errno == ENOENT || errno == ENOTDIR ? FL_OK
+                                                   : fl__store_fail(err, "cannot stat", path);
     }
     /* An unreadable mark also marks the folder. */
     if (fl_fs_read(path, MARK_MAX, &buf, NULL) == FL_OK) {
@@ -117,9 +105,12 @@ static int write_moved_mark(const struct fl_backup *b, struct fl_err *err)
     char when[32] = "?";
     struct tm tm;
     int n;
-    int rv = moved_path(b->dir, MARK, path, err);
+    int rv = fl__store_join(path, b->dir, MARK, err);
 
-    rv = rv == FL_OK ? fl_fs_absolute(b->target, target, sizeof(target), err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_fs_absolute(b->target, target, sizeof(target), err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -132,47 +123,57 @@ static int write_moved_mark(const struct fl_backup *b, struct fl_err *err)
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", target);
     }
     rv = fl_fs_replace(path, text, (size_t)n, /* sync= */ true, err);
-    return rv == FL_OK ? moved_set_owner(b->dir, path, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return moved_set_owner(b->dir, path, err);
 }
 
 /* Do not create a lock file in a folder that is not a state folder. */
 static int lock_folder(const char *dir, int *ret_lock, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    int rv = moved_path(dir, "federation.db", path, err);
+    int rv = fl__store_join(path, dir, "federation.db", err);
 
     if (rv != FL_OK || !fl_fs_exists(path)) {
         return rv;
     }
     rv = fl_fs_lock_dir(dir, ret_lock, err);
-    rv = rv == FL_OK ? moved_path(dir, ".lock", path, err) : rv;
-    return rv == FL_OK ? moved_set_owner(dir, path, err) : rv;
-}
-
-static int make_moved_backup(struct fl_backup *backup, struct fl_err *err)
-{
-    struct fl_err inner = {0};
-    int rv = fl_moved_check(backup->dir, err);
-
-    rv = rv == FL_OK ? fl_backup_make(backup, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
-    rv = write_moved_mark(backup, &inner);
-    return rv == FL_OK ? FL_OK
-                       : fl_err_set(err, rv,
-                                    "the backup is whole, but the state folder is not marked as "
-                                    "moved and could be started again: %.600s; fix that, remove "
-                                    "'%s', and do it again",
-                                    fl_err_text(&inner, rv), backup->target);
+    rv = fl__store_join(path, dir, ".lock", err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return moved_set_owner(dir, path, err);
 }
 
 int fl_moved_make(struct fl_backup *backup, struct fl_err *err)
 {
+    struct fl_err inner = {0};
     int lock = -1;
     int rv = lock_folder(backup->dir, &lock, err);
 
-    rv = rv == FL_OK ? make_moved_backup(backup, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_moved_check(backup->dir, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_backup_make(backup, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = write_moved_mark(backup, &inner);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv,
+                         "the backup is whole, but the state folder is not marked as moved and "
+                         "could be started again: %.600s; fix that, remove '%s', and do it again",
+                         fl_err_text(&inner, rv), backup->target);
+    }
+done:
     if (lock >= 0) {
         (void)close(lock);
     }
@@ -182,17 +183,17 @@ int fl_moved_make(struct fl_backup *backup, struct fl_err *err)
 static int remove_mark(const char *dir, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    int rv = moved_path(dir, MARK, path, err);
+    int rv = fl__store_join(path, dir, MARK, err);
 
-    if (rv == FL_OK && unlink(path) != 0) {
-        int saved = errno;
-
-        return saved == ENOENT
-                   ? fl_err_set(err, FL_ENOENT, "state folder '%s' is not marked as moved", dir)
-                   : fl_err_set(err, fl_err_from_errno(saved), "cannot remove '%s': %s", path,
-                                strerror(saved));
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? fl_fs_sync_dir(dir, err) : rv;
+    if (unlink(path) != 0) {
+        return errno == ENOENT
+                   ? fl_err_set(err, FL_ENOENT, "state folder '%s' is not marked as moved", dir)
+                   : fl__store_fail(err, "cannot remove", path);
+    }
+    return fl_fs_sync_dir(dir, err);
 }
 
 int fl_moved_undo(const char *dir, struct fl_err *err)
@@ -200,7 +201,11 @@ int fl_moved_undo(const char *dir, struct fl_err *err)
     int lock = -1;
     int rv = lock_folder(dir, &lock, err);
 
-    rv = rv == FL_OK ? remove_mark(dir, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = remove_mark(dir, err);
+done:
     if (lock >= 0) {
         (void)close(lock);
     }

@@ -22,7 +22,6 @@ struct spare {
 };
 
 struct fl_recycled {
-    char *dir;
     char *folder;
     struct spare *list; /* sorted by name */
     size_t n, cap;
@@ -35,16 +34,16 @@ int fl_recycled_create(const char *dir, struct fl_recycled **ret, struct fl_err 
 {
     char folder[FL__STORE_PATH_MAX];
     struct fl_recycled *s;
+    int rv = fl__store_join(folder, dir, "spool", err);
 
-    if (fl_fs_join(folder, sizeof(folder), dir, "spool") != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    if (rv != FL_OK) {
+        return rv;
     }
     s = calloc(1, sizeof(*s));
     if (s != NULL) {
-        s->dir = fl_str_dup(dir);
         s->folder = fl_str_dup(folder);
     }
-    if (s == NULL || s->dir == NULL || s->folder == NULL) {
+    if (s == NULL || s->folder == NULL) {
         fl_recycled_free(s);
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
@@ -68,7 +67,6 @@ void fl_recycled_free(struct fl_recycled *spares)
     recycled_forget(spares);
     free(spares->list);
     free(spares->folder);
-    free(spares->dir);
     free(spares);
 }
 
@@ -84,7 +82,10 @@ static int remove_named(const struct fl_recycled *s, const char *name)
     char path[FL__STORE_PATH_MAX];
     int rv = fl_fs_join(path, sizeof(path), s->folder, name);
 
-    return rv == FL_OK ? fl_fs_remove(path) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_remove(path);
 }
 
 static void set_gone(struct fl_recycled *s, struct spare *spare)
@@ -140,9 +141,10 @@ static int recycle_file(void *ctx, const char *folder, const char *name, struct 
         return FL_OK;
     }
     rv = remove_named(s, name);
-    return rv == FL_OK ? FL_OK
-                       : fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", name, folder,
-                                    fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot remove '%s' in '%s': %s", name, folder, fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 static int recycled_by_name(const void *a, const void *b)
@@ -208,12 +210,4 @@ int fl__recycled_take(struct fl_recycled *spares, const char *path)
         }
     }
     return fd;
-}
-
-int fl_recycled_open(struct fl_recycled *spares, uint64_t round, uint32_t attempt,
-                     const char *client, const struct fl_spool_part *parts, size_t n_parts,
-                     struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err)
-{
-    return fl__spool_open(spares->dir, spares, round, attempt, client, parts, n_parts, ret,
-                          ret_received, err);
 }

@@ -18,7 +18,8 @@
 
 struct fl_recycled;
 
-/* Create an empty list for the spool in `dir`. Copies `dir`. FL_ENOMEM, FL_ELIMIT. */
+/* Create an empty list for the spool in `dir`, for fl_spool_opening.recycled. FL_ENOMEM, FL_ELIMIT.
+ */
 FL_MUST_CHECK int fl_recycled_create(const char *dir, struct fl_recycled **ret, struct fl_err *err);
 /* Keeps the files on disk: the next start removes them. NULL is allowed. */
 void fl_recycled_free(struct fl_recycled *spares);
@@ -30,11 +31,5 @@ FL_MUST_CHECK int fl_recycled_collect(struct fl_recycled *spares, struct fl_err 
 void fl_recycled_drop(struct fl_recycled *spares);
 /* Number of available files. */
 size_t fl_recycled_count(const struct fl_recycled *spares);
-
-/* As fl_spool_open(); a new file is taken from the recycled ones when one is available. */
-FL_MUST_CHECK int fl_recycled_open(struct fl_recycled *spares, uint64_t round, uint32_t attempt,
-                                   const char *client, const struct fl_spool_part *parts,
-                                   size_t n_parts, struct fl_spool **ret, uint64_t *ret_received,
-                                   struct fl_err *err);
 
 #endif

@@ -1,20 +1,11 @@
 /* The first start of a folder that was restored from a backup: new identity, new generation. On the
  * thread that owns the store. */
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 #include "server/store/generation_impl.h"
-
-static int restored_note_path(const char *dir, char path[FL__STORE_PATH_MAX], struct fl_err *err)
-{
-    return fl_fs_join(path, FL__STORE_PATH_MAX, dir, FL__RESTORED_NOTE) == FL_OK
-               ? FL_OK
-               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
-}
 
 /* The restore that a note describes. */
 struct restore_note {
@@ -62,15 +53,10 @@ static int read_note(const char *path, struct restore_note *ret, char *text, siz
                           path);
     }
     rv = fl_sha256(name, FL__RESTORED_NAME, ret->identity);
-    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
-}
-
-static int find_dropped(struct fl_store *store, struct fl_restored *r, struct fl_err *err)
-{
-    int rv = fl__store_open_attempt(store, &r->dropped_round, &r->dropped_attempt,
-                                    &r->dropped_updates, err);
-
-    return rv == FL_ENOENT ? FL_OK : rv;
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 static int begin_line(struct fl_store *store, const struct fl_restored *r, uint64_t wall_ms,
@@ -89,7 +75,10 @@ static int begin_line(struct fl_store *store, const struct fl_restored *r, uint6
     }
     change.line = ++row.line;
     rv = fl__generation_write(store, &row, err);
-    return rv == FL_OK ? fl__generation_put_change(store, &change, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__generation_put_change(store, &change, err);
 }
 
 static int be_another(struct fl_store *store, const struct restore_note *note, bool keep_anew,
@@ -108,20 +97,34 @@ static int be_another(struct fl_store *store, const struct restore_note *note, b
     return fl__generation_write(store, &row, err);
 }
 
+/* Restart the state shared by clients and server, without the open attempt. */
+static int drop_state(struct fl_store *store, uint64_t wall_ms, struct fl_restored *r,
+                      struct fl_err *err)
+{
+    const struct fl_rewind why = {.reason = r->note, .keep_anew = true, .wall_ms = wall_ms};
+    int rv = fl__store_open_attempt(store, &r->dropped_round, &r->dropped_attempt,
+                                    &r->dropped_updates, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__store_rewind(store, r->committed, &why, err);
+}
+
 static int carry_out_restore(struct fl_store *store, const struct restore_note *note,
                              bool keep_anew, uint64_t wall_ms, struct fl_restored *r,
                              struct fl_err *err)
 {
-    const struct fl_rewind why = {.reason = r->note, .keep_anew = true, .wall_ms = wall_ms};
     int rv = fl__store_last_round(store, &r->committed, err);
 
-    if (rv == FL_OK && keep_anew) {
-        rv = find_dropped(store, r, err);
-        rv = rv == FL_OK ? fl__store_rewind(store, r->committed, &why, err) : rv;
-    } else if (rv == FL_OK) {
-        rv = begin_line(store, r, wall_ms, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? be_another(store, note, keep_anew, err) : rv;
+    rv = keep_anew ? drop_state(store, wall_ms, r, err) : begin_line(store, r, wall_ms, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return be_another(store, note, keep_anew, err);
 }
 
 /* true: the restore was carried out already, but a crash or power failure kept the note. */
@@ -131,16 +134,21 @@ static int is_done(struct fl_store *store, const struct restore_note *note, bool
     struct fl__generation_row row;
     int rv = fl__generation_read(store, &row, err);
 
-    *ret = rv == FL_OK && memcmp(row.identity, note->identity, FL__IDENTITY) == 0;
-    return rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret = memcmp(row.identity, note->identity, FL__IDENTITY) == 0;
+    return FL_OK;
 }
 
 static int remove_note(const struct fl_store *store, const char *path, struct fl_err *err)
 {
     int rv = fl_fs_remove(path);
 
-    return rv == FL_OK ? fl_fs_sync_dir(store->dir, err)
-                       : fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+    }
+    return fl_fs_sync_dir(store->dir, err);
 }
 
 int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
@@ -150,20 +158,36 @@ int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wal
     struct restore_note note = {{0}};
     char path[FL__STORE_PATH_MAX];
     bool done = false;
-    int rv = restored_note_path(store->dir, path, err);
+    int rv = fl__store_join(path, store->dir, FL__RESTORED_NOTE, err);
 
-    rv = rv == FL_OK ? read_note(path, &note, r.note, sizeof(r.note), err) : rv;
-    rv = rv == FL_OK ? is_done(store, &note, &done, err) : rv;
-    if (rv == FL_OK && !done) {
-        rv = fl_db_begin_durable(&store->db, err);
-        rv = rv == FL_OK
-                 ? fl_db_end(&store->db,
-                             carry_out_restore(store, &note, keep_anew, wall_ms, &r, err), err)
-                 : rv;
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? remove_note(store, path, err) : rv;
-    if (rv != FL_OK || done) {
-        return rv == FL_OK ? FL_ENOENT : rv;
+    rv = read_note(path, &note, r.note, sizeof(r.note), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = is_done(store, &note, &done, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (!done) {
+        rv = fl_db_begin_durable(&store->db, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_db_end(&store->db, carry_out_restore(store, &note, keep_anew, wall_ms, &r, err),
+                       err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    rv = remove_note(store, path, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (done) {
+        return FL_ENOENT;
     }
     *ret = r;
     return FL_OK;

@@ -12,7 +12,10 @@ int fl__sums_reserve(struct fl__sums *sums, size_t len)
     size_t want = fl__sums_blocks(sums->bytes + len);
     int rv = sums->open == NULL ? fl_summer_new(&sums->open) : FL_OK;
 
-    if (rv == FL_OK && want > sums->cap) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (want > sums->cap) {
         size_t cap = want + want / 2;
         uint64_t *grown = realloc(sums->list, cap * sizeof(*grown));
 
@@ -22,7 +25,7 @@ int fl__sums_reserve(struct fl__sums *sums, size_t len)
         sums->list = grown;
         sums->cap = cap;
     }
-    return rv;
+    return FL_OK;
 }
 
 static void close_block(struct fl__sums *sums)

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -34,28 +33,6 @@ struct fl_spool {
     struct fl__sums sums; /* checksums of the received bytes */
     struct fl_norms norms;
 };
-
-static int spool_fail(struct fl_err *err, const char *what, const char *path)
-{
-    int saved = errno;
-
-    return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
-}
-
-int fl__spool_quarantine(const char *path, int code, struct fl_err *err)
-{
-    char bad[FL__STORE_PATH_MAX];
-    char text[FL_ERR_BUF_SIZE];
-    int n = snprintf(bad, sizeof(bad), "%s" FL__SPOOL_BAD, path);
-
-    if (n < 0 || (size_t)n >= sizeof(bad) || fl_str_ends_with(path, FL__SPOOL_BAD) ||
-        rename(path, bad) != 0)
-    {
-        return code;
-    }
-    (void)snprintf(text, sizeof(text), "%s", fl_err_text(err, code));
-    return fl_err_set(err, code, "%s; the file is quarantined as '%s'", text, bad);
-}
 
 static bool same_parts(const struct fl__spool_head *a, const struct fl__spool_head *b)
 {
@@ -110,24 +87,28 @@ static int sum_received(struct fl_spool *s, uint64_t there)
     uint64_t at;
     int rv = piece != NULL ? fl__sums_reserve(&s->sums, (size_t)there) : FL_ENOMEM;
 
-    for (at = 0; rv == FL_OK && at < there;) {
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (at = 0; at < there;) {
         size_t n = there - at < VALIDATE_BUFFER ? (size_t)(there - at) : VALIDATE_BUFFER;
 
         rv = fl_fs_pread(s->fd, piece, n, s->head.start + at);
-        if (rv == FL_OK) {
-            fl__sums_add(&s->sums, piece, n);
+        if (rv != FL_OK) {
+            goto done;
         }
+        fl__sums_add(&s->sums, piece, n);
         at += n;
     }
-    free(piece);
-    if (rv == FL_OK && there == s->head.bytes &&
-        fl__spool_tail_read(s->fd, &s->head, &before) == FL_OK) {
+    if (there == s->head.bytes && fl__spool_tail_read(s->fd, &s->head, &before) == FL_OK) {
         fl__sums_end(&s->sums);
         rv = s->sums.n == 0 || memcmp(before, s->sums.list, s->sums.n * sizeof(*before)) == 0
                  ? FL_OK
                  : FL_EFORMAT;
-        free(before);
     }
+done:
+    free(piece);
+    free(before);
     return rv;
 }
 
@@ -161,7 +142,7 @@ static int spool_begin(struct fl_spool *s, bool begun_before, struct fl_err *err
     /* Truncate the rest of a longer old upload: it takes disk space, and a backup would copy it. */
     if (fstat(s->fd, &st) != 0 ||
         (st.st_size > (off_t)whole && ftruncate(s->fd, (off_t)whole) != 0)) {
-        return spool_fail(err, "cannot cut", s->path);
+        return fl__store_fail(err, "cannot cut", s->path);
     }
     /* One extent instead of many small ones; a full disk is reported by the write itself. */
     if (s->head.bytes >= SPOOL_RESERVE_MIN) {
@@ -180,27 +161,32 @@ static int check_disk(const struct fl_spool *s, int rv, struct fl_err *err)
 static int spool_resume(struct fl_spool *s, struct fl_err *err)
 {
     struct fl__spool_head old = {0};
+    uint64_t there;
     int rv = fl__spool_head_read(s->fd, s->head.upload, &old);
-    bool begun_before = rv == FL_OK;
 
-    if (rv == FL_OK) {
-        uint64_t there = same_parts(&old, &s->head) ? coded_bytes(s->fd, &old) : UINT64_MAX;
-
-        s->head.boot = old.boot;
-        s->head.hash = old.hash;
-        fl__spool_head_done(&old);
-        rv = there != UINT64_MAX ? sum_received(s, there) : FL_EFORMAT;
-        if (rv == FL_OK) {
-            s->head.received = there;
-            s->headed = true;
-            return FL_OK;
-        }
+    if (rv == FL_EFORMAT) {
+        return spool_begin(s, /* begun_before= */ false, err);
+    }
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    there = same_parts(&old, &s->head) ? coded_bytes(s->fd, &old) : UINT64_MAX;
+    s->head.boot = old.boot;
+    s->head.hash = old.hash;
+    fl__spool_head_done(&old);
+    rv = there != UINT64_MAX ? sum_received(s, there) : FL_EFORMAT;
+    if (rv != FL_OK) {
         fl__sums_done(&s->sums);
+        if (rv == FL_EFORMAT) {
+            return spool_begin(s, /* begun_before= */ true, err);
+        }
+        goto fail;
     }
-    if (rv != FL_EFORMAT) {
-        return fl_err_set(err, rv, "cannot read '%s': %s", s->path, fl_strerror(rv));
-    }
-    return spool_begin(s, begun_before, err);
+    s->head.received = there;
+    s->headed = true;
+    return FL_OK;
+fail:
+    return fl_err_set(err, rv, "cannot read '%s': %s", s->path, fl_strerror(rv));
 }
 
 static int make_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_err *err)
@@ -217,7 +203,7 @@ static int make_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_e
         }
         s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     }
-    return s->fd >= 0 ? FL_OK : spool_fail(err, "cannot create", s->path);
+    return s->fd >= 0 ? FL_OK : fl__store_fail(err, "cannot create", s->path);
 }
 
 /* true: only a backup holds the file, which contains an old upload; the file is left to the backup.
@@ -241,17 +227,16 @@ static int lock_file(struct fl_spool *s, struct fl_err *err)
     }
     return errno == EWOULDBLOCK
                ? fl_err_set(err, FL_EINUSE, "'%s' is being uploaded already", s->path)
-               : spool_fail(err, "cannot lock", s->path);
+               : fl__store_fail(err, "cannot lock", s->path);
 }
 
 static int open_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_err *err)
 {
-    bool made = false;
-    int rv = FL_EINUSE;
+    int rv;
 
     s->fd = open(s->path, O_RDWR | O_CLOEXEC);
     if (s->fd < 0 && errno != ENOENT) {
-        rv = spool_fail(err, "cannot open", s->path);
+        rv = fl__store_fail(err, "cannot open", s->path);
         return rv == FL_EIO || rv == FL_EPERM ? fl__spool_quarantine(s->path, rv, err) : rv;
     }
     if (s->fd >= 0) {
@@ -259,32 +244,33 @@ static int open_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_e
             fl__recycled_keep(spares, s->path);
         }
         rv = lock_file(s, err);
-        if (rv == FL_EINUSE && only_copied(s)) {
-            (void)unlink(s->path);
-            (void)close(s->fd);
-            s->fd = -1;
-        } else if (rv != FL_OK) {
+        if (rv != FL_OK && (rv != FL_EINUSE || !only_copied(s))) {
             return rv;
         }
+        if (rv != FL_EINUSE) {
+            return check_disk(s, spool_resume(s, err), err);
+        }
+        (void)unlink(s->path);
+        (void)close(s->fd);
+        s->fd = -1;
     }
-    if (s->fd < 0) {
-        made = true;
-        rv = make_file(s, spares, err);
-        rv = rv == FL_OK ? lock_file(s, err) : rv;
-    }
+    rv = make_file(s, spares, err);
     if (rv != FL_OK) {
         return rv;
     }
-    return check_disk(s, made ? spool_begin(s, false, err) : spool_resume(s, err), err);
+    rv = lock_file(s, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return check_disk(s, spool_begin(s, /* begun_before= */ false, err), err);
 }
 
-int fl__spool_open(const char *dir, struct fl_recycled *spares, uint64_t round, uint32_t attempt,
-                   const char *client, const struct fl_spool_part *parts, size_t n_parts,
-                   struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err)
+int fl_spool_open(const struct fl_spool_opening *o, struct fl_spool **ret, uint64_t *ret_received,
+                  struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
     struct fl_spool *s;
-    int rv = fl__spool_path(dir, client, path, sizeof(path), err);
+    int rv = fl__spool_path(o->dir, o->client, path, sizeof(path), err);
 
     if (rv != FL_OK) {
         return rv;
@@ -294,31 +280,28 @@ int fl__spool_open(const char *dir, struct fl_recycled *spares, uint64_t round, 
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     s->fd = -1;
-    rv = fl__spool_head_make(parts, n_parts, &s->head, err);
-    if (rv == FL_OK) {
-        s->head.upload = fl__spool_upload(round, attempt, client);
-        s->path = fl_str_dup(path);
-        *strrchr(path, '/') = '\0';
-        s->folder = fl_str_dup(path);
-        rv = s->path != NULL && s->folder != NULL
-                 ? open_file(s, spares, err)
-                 : fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
-    }
+    rv = fl__spool_head_make(o->parts, o->n_parts, &s->head, err);
     if (rv != FL_OK) {
-        fl_spool_close(s);
-        return rv;
+        goto fail;
+    }
+    s->head.upload = fl__spool_upload(o->round, o->attempt, o->client);
+    s->path = fl_str_dup(path);
+    *strrchr(path, '/') = '\0';
+    s->folder = fl_str_dup(path);
+    if (s->path == NULL || s->folder == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+        goto fail;
+    }
+    rv = open_file(s, o->recycled, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = s;
     *ret_received = s->head.received;
     return FL_OK;
-}
-
-int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt, const char *client,
-                  const struct fl_spool_part *parts, size_t n_parts, struct fl_spool **ret,
-                  uint64_t *ret_received, struct fl_err *err)
-{
-    return fl__spool_open(dir, NULL, round, attempt, client, parts, n_parts, ret, ret_received,
-                          err);
+fail:
+    fl_spool_close(s);
+    return rv;
 }
 
 int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, size_t len,
@@ -342,12 +325,14 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
     rv = fl_fs_pwrite(spool->fd, data, len, spool->head.start + offset);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
-    } else {
-        rv = spool_set_received(spool, offset + len, err);
+        goto done;
     }
-    if (rv == FL_OK) {
-        fl__sums_add(&spool->sums, data, len);
+    rv = spool_set_received(spool, offset + len, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl__sums_add(&spool->sums, data, len);
+done:
     return check_disk(spool, rv, err);
 }
 
@@ -379,7 +364,7 @@ static int spool_validate_file(struct fl_spool *s, const struct fl_layout *layou
 static int sync_file(const struct fl_spool *s, struct fl_err *err)
 {
     int rv = fdatasync(s->fd) == 0 ? fl_fs_sync_dir(s->folder, err)
-                                   : spool_fail(err, "cannot sync", s->path);
+                                   : fl__store_fail(err, "cannot sync", s->path);
 
     if (rv != FL_OK && rv != FL_EIO) { /* check_disk() handles FL_EIO. */
         (void)unlink(s->path);
@@ -404,15 +389,16 @@ int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, doub
                                       removes the file. */
         return rv;
     }
-    if (rv == FL_OK) {
-        rv = fl__spool_tail_write(spool->fd, &spool->head, &spool->sums);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
-        }
+    if (rv != FL_OK) {
+        goto done;
     }
-    if (rv == FL_OK && durability == FL_DURABLE_POWER) {
-        rv = sync_file(spool, err);
+    rv = fl__spool_tail_write(spool->fd, &spool->head, &spool->sums);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
+        goto done;
     }
+    rv = durability == FL_DURABLE_POWER ? sync_file(spool, err) : FL_OK;
+done:
     return check_disk(spool, rv, err);
 }
 

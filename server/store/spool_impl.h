@@ -24,16 +24,11 @@ struct fl__spool_head {
 #define FL__SPOOL_BAD     ".bad" /* appended to the name of a quarantined file */
 #define FL__SPOOL_BAD_MAX 16
 
-/* As fl_spool_open(); a new file is taken from `spares` (may be NULL) when one is available. */
-FL_MUST_CHECK int fl__spool_open(const char *dir, struct fl_recycled *spares, uint64_t round,
-                                 uint32_t attempt, const char *client,
-                                 const struct fl_spool_part *parts, size_t n_parts,
-                                 struct fl_spool **ret, uint64_t *ret_received, struct fl_err *err);
 /*
- * After a disk error: rename the file, so that no upload is written into it and its blocks are not
- * reused. Readers still find it (fl__spool_find()). One file for each client is kept, and
- * FL__SPOOL_BAD_MAX from one round to the next. Returns `code`; appends the new name to the message
- * in `err`.
+ * spool_read.c: after a disk error: rename the file, so that no upload is written into it and its
+ * blocks are not reused. Readers still find it (fl__spool_find()). One file for each client is
+ * kept, and FL__SPOOL_BAD_MAX from one round to the next. Returns `code`; appends the new name to
+ * the message in `err`.
  */
 int fl__spool_quarantine(const char *path, int code, struct fl_err *err);
 /* Rename a recycled file to `path` and return its descriptor; -1: none available. */

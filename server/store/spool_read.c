@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -24,6 +25,23 @@
 #define BUFFER_DEFAULT ((size_t)65536)
 /* Reads of this size and more bypass the buffer: the aggregator's blocks are that large. */
 #define DIRECT_MIN ((size_t)65536)
+
+/* --- quarantine --- */
+
+int fl__spool_quarantine(const char *path, int code, struct fl_err *err)
+{
+    char bad[FL__STORE_PATH_MAX];
+    char text[FL_ERR_BUF_SIZE];
+    int n = snprintf(bad, sizeof(bad), "%s" FL__SPOOL_BAD, path);
+
+    if (n < 0 || (size_t)n >= sizeof(bad) || fl_str_ends_with(path, FL__SPOOL_BAD) ||
+        rename(path, bad) != 0)
+    {
+        return code;
+    }
+    (void)snprintf(text, sizeof(text), "%s", fl_err_text(err, code));
+    return fl_err_set(err, code, "%s; the file is quarantined as '%s'", text, bad);
+}
 
 /* --- reading ahead --- */
 
@@ -48,11 +66,15 @@ static int read_at(struct fl__ahead *a, void *out, size_t len, uint64_t offset)
     if (a->fd < 0) {
         (void)close(fd);
     }
-    if (rv == FL_OK && a->sums != NULL && !fl__sums_match(a->sums, offset - a->base, out, len)) {
-        rv = FL_EFORMAT;
+    if (rv != FL_OK && rv != FL_EFORMAT) {
+        return rv;
     }
-    a->damaged = a->damaged || rv == FL_EFORMAT;
-    return rv;
+    if (rv == FL_EFORMAT ||
+        (a->sums != NULL && !fl__sums_match(a->sums, offset - a->base, out, len))) {
+        a->damaged = true;
+        return FL_EFORMAT;
+    }
+    return FL_OK;
 }
 
 /* Fill the buffer so that it contains `offset`. */
@@ -71,11 +93,12 @@ static int ahead_fill(struct fl__ahead *a, uint64_t offset)
     }
     a->len = 0;
     rv = read_at(a, a->data, len, from);
-    if (rv == FL_OK) {
-        a->from = from;
-        a->len = len;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    a->from = from;
+    a->len = len;
+    return FL_OK;
 }
 
 /* Number of bytes that can bypass the buffer, which saves one copy; 0: use the buffer.
@@ -242,19 +265,31 @@ static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *h
     return FL_OK;
 }
 
-static int reader_check_length(const struct fl_spool_reader *r, const struct fl__spool_head *head,
-                               uint64_t size, struct fl_err *err)
+/* Read the head, and check that the file has the length that it states. */
+static int reader_check_file(const struct fl_spool_reader *r, int fd, uint64_t upload,
+                             struct fl__spool_head *ret, struct fl_err *err)
 {
-    if (fl__spool_whole(head, size)) {
+    struct stat st = {0};
+    int rv = fl__spool_head_read(fd, upload, ret);
+
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "'%s' has no complete header of this upload: %s", r->path,
+                          fl_strerror(rv));
+    }
+    if (fstat(fd, &st) != 0) {
+        return fl__store_fail(err, "cannot read", r->path);
+    }
+    if (fl__spool_whole(ret, (uint64_t)st.st_size)) {
         return FL_OK;
     }
-    if (head->received != head->bytes) {
+    if (ret->received != ret->bytes) {
         return fl_err_set(err, FL_EFORMAT,
                           "'%s' has %" PRIu64 " coded bytes, its header says %" PRIu64, r->path,
-                          head->received, head->bytes);
+                          ret->received, ret->bytes);
     }
     return fl_err_set(err, FL_EFORMAT, "'%s' has %" PRIu64 " bytes, its header says %" PRIu64,
-                      r->path, size, head->start + head->bytes + fl__spool_tail_size(head));
+                      r->path, (uint64_t)st.st_size,
+                      ret->start + ret->bytes + fl__spool_tail_size(ret));
 }
 
 /* Read a small upload while its file is open. Errors are ignored here; the later read reports them.
@@ -277,32 +312,23 @@ static int reader_load_head(struct fl_spool_reader *r, uint64_t upload, struct f
 {
     int fd = open(r->path, O_RDONLY | O_CLOEXEC);
     struct fl__spool_head head = {0};
-    struct stat st = {0};
     size_t b;
     int rv;
 
     if (fd < 0) {
-        rv = fl_err_from_errno(errno);
-        return fl_err_set(err, rv, "cannot open '%s': %s", r->path, strerror(errno));
+        return fl__store_fail(err, "cannot open", r->path);
     }
-    rv = fl__spool_head_read(fd, upload, &head);
+    rv = reader_check_file(r, fd, upload, &head, err);
     if (rv != FL_OK) {
-        (void)fl_err_set(err, rv, "'%s' has no complete header of this upload: %s", r->path,
+        goto done;
+    }
+    rv = fl__spool_tail_read(fd, &head, &r->sums);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "the checksums of '%s' are missing or damaged: %s", r->path,
                          fl_strerror(rv));
-    } else if (fstat(fd, &st) != 0) {
-        rv = fl_err_from_errno(errno);
-        (void)fl_err_set(err, rv, "cannot read '%s': %s", r->path, strerror(errno));
-    } else {
-        rv = reader_check_length(r, &head, (uint64_t)st.st_size, err);
+        goto done;
     }
-    if (rv == FL_OK) {
-        rv = fl__spool_tail_read(fd, &head, &r->sums);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "the checksums of '%s' are missing or damaged: %s", r->path,
-                             fl_strerror(rv));
-        }
-    }
-    for (b = 0; rv == FL_OK && b < FL_SPOOL_MAX_PAYLOADS; b++) {
+    for (b = 0; b < FL_SPOOL_MAX_PAYLOADS; b++) {
         r->ahead[b] = (struct fl__ahead){.path = r->path,
                                          .fd = -1,
                                          .cap = BUFFER_DEFAULT,
@@ -310,10 +336,14 @@ static int reader_load_head(struct fl_spool_reader *r, uint64_t upload, struct f
                                          .sums = r->sums,
                                          .end = head.start + head.bytes};
     }
-    rv = rv == FL_OK ? index_parts(r, &head, err) : rv;
-    for (b = 0; rv == FL_OK && head.bytes <= BUFFER_MIN && b < r->n_payloads; b++) {
+    rv = index_parts(r, &head, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (b = 0; head.bytes <= BUFFER_MIN && b < r->n_payloads; b++) {
         take_all(&r->ahead[b], fd);
     }
+done:
     (void)close(fd);
     fl__spool_head_done(&head);
     return rv;
@@ -345,17 +375,17 @@ int fl_spool_reader_open(const char *dir, uint64_t round, uint32_t attempt, cons
     struct fl_spool_reader *r = NULL;
     int rv = fl__spool_find(dir, client, path, sizeof(path), err);
 
-    rv = rv == FL_OK ? make_reader(path, layout, &r, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = make_reader(path, layout, &r, err);
     if (rv != FL_OK) {
         return rv;
     }
     rv = reader_load_head(r, fl__spool_upload(round, attempt, client), err);
-    if (rv == FL_EIO) {
-        (void)fl__spool_quarantine(path, rv, err);
-    }
     if (rv != FL_OK) {
         fl_spool_reader_close(r);
-        return rv;
+        return rv == FL_EIO ? fl__spool_quarantine(path, rv, err) : rv;
     }
     *ret = r;
     return FL_OK;

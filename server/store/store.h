@@ -173,28 +173,32 @@ struct fl_models_tag {
     size_t n_held;
 };
 
+/* A checkpoint: of which model and round, and its state vectors. Borrows everything. */
+struct fl_models_checkpoint {
+    const char *dir;
+    uint64_t round;
+    const struct fl_models_tag *tag;
+    const struct fl_layout *layout;
+    const char *const *state_names; /* [n_state] */
+    size_t n_state;
+};
+
 /*
- * Save theta and `n_state` state vectors (names in state_names) of a round. Theta is published
- * last, with the names and checksums of the state vectors: where theta exists, the vectors exist
- * too.
+ * Save theta and the state vectors (`state[n_state]`) of a round. Theta is published last, with the
+ * names and checksums of the state vectors: where theta exists, the vectors exist too.
  */
-FL_MUST_CHECK int fl_models_save(const char *dir, uint64_t round, const struct fl_models_tag *tag,
-                                 const struct fl_layout *layout, const float *theta,
-                                 const float *const *state, const char *const *state_names,
-                                 size_t n_state, bool sync, struct fl_err *err);
+FL_MUST_CHECK int fl_models_save(const struct fl_models_checkpoint *c, const float *theta,
+                                 const float *const *state, bool sync, struct fl_err *err);
 /*
- * The same in pieces, from any one thread at a time. The strings of `tag` and the names must have
- * the length of those passed to fl_models_draft_seal(); borrows `dir`, `layout` and the names for
- * the life of the draft. Writing adds entries offset … offset + n - 1 of all vectors; the pieces
- * must be contiguous from 0 to the end, and an error in one makes sealing fail. Sealing has the
- * result of fl_models_save(), or fails; then the caller calls fl_models_save() instead. Freeing an
- * unsealed draft removes its files.
+ * The same in pieces, from any one thread at a time. The strings of the tag must have the length of
+ * those passed to fl_models_draft_seal(); borrows `dir`, `layout` and the names for the life of the
+ * draft. Writing adds entries offset … offset + n - 1 of all vectors; the pieces must be contiguous
+ * from 0 to the end, and an error in one makes sealing fail. Sealing has the result of
+ * fl_models_save(), or fails; then the caller calls fl_models_save() instead. Freeing an unsealed
+ * draft removes its files.
  */
 struct fl_models_draft;
-FL_MUST_CHECK int fl_models_draft_begin(const char *dir, uint64_t round,
-                                        const struct fl_models_tag *tag,
-                                        const struct fl_layout *layout,
-                                        const char *const *state_names, size_t n_state, bool sync,
+FL_MUST_CHECK int fl_models_draft_begin(const struct fl_models_checkpoint *c, bool sync,
                                         struct fl_models_draft **ret, struct fl_err *err);
 void fl_models_draft_write(struct fl_models_draft *draft, const float *theta,
                            const float *const *state, size_t offset, size_t n);
@@ -209,17 +213,16 @@ struct fl_models_found {
     char personal_models[48]; /* tag.personal_models; "": none */
 };
 /*
- * Load the checkpoint of `round` (0: the initial model). A state vector that the checkpoint does
+ * Load the checkpoint of `c->round` (0: the initial model). A state vector that the checkpoint does
  * not contain is zero and has its bit set in `ret->lacks`: the policy was changed, or this is the
  * initial model. FL_ENOENT: no such file. The checkpoint is unusable (fl_models_is_bad()) with
  * FL_EFORMAT, damaged: header, metadata, checksum, a value that is not finite, or one of its state
  * vectors is missing or of another save; FL_ESHAPE: of another model; FL_ESTATE: written by another
  * database. Any other error (FL_EPERM, FL_EIO, FL_ENOMEM …) does not mean that the file is bad.
  */
-FL_MUST_CHECK int fl_models_load(const char *dir, uint64_t round, const struct fl_models_tag *tag,
-                                 const struct fl_layout *layout, float *theta, float *const *state,
-                                 const char *const *state_names, size_t n_state,
-                                 struct fl_models_found *ret, struct fl_err *err);
+FL_MUST_CHECK int fl_models_load(const struct fl_models_checkpoint *c, float *theta,
+                                 float *const *state, struct fl_models_found *ret,
+                                 struct fl_err *err);
 static inline bool fl_models_is_bad(int code)
 {
     return code == FL_EFORMAT || code == FL_ESHAPE || code == FL_ESTATE;
@@ -313,6 +316,18 @@ FL_MUST_CHECK int fl_spool_check(const struct fl_layout *layout, const uint8_t *
 
 struct fl_spool;
 
+struct fl_recycled;
+/* Which upload to write, and its manifest. Borrows everything. */
+struct fl_spool_opening {
+    const char *dir;
+    uint64_t round;
+    uint32_t attempt;
+    const char *client;
+    const struct fl_spool_part *parts; /* [n_parts] */
+    size_t n_parts;
+    struct fl_recycled *recycled; /* of `dir`: where a new file comes from when it can; or NULL */
+};
+
 /*
  * Open for writing: create, or resume an upload whose manifest is equal (`*ret_received`: bytes
  * received so far). A different manifest restarts at 0 and replaces the old file; so does an upload
@@ -321,10 +336,8 @@ struct fl_spool;
  * of order (by unit, then by payload). FL_EIO, here and below: the file cannot be read, truncated
  * or written; it is renamed to "….upload.bad", and the next call makes a new one.
  */
-FL_MUST_CHECK int fl_spool_open(const char *dir, uint64_t round, uint32_t attempt,
-                                const char *client, const struct fl_spool_part *parts,
-                                size_t n_parts, struct fl_spool **ret, uint64_t *ret_received,
-                                struct fl_err *err);
+FL_MUST_CHECK int fl_spool_open(const struct fl_spool_opening *o, struct fl_spool **ret,
+                                uint64_t *ret_received, struct fl_err *err);
 /* Append at exactly the received offset (FL_ERANGE otherwise), never past the manifest (FL_ELIMIT).
  */
 FL_MUST_CHECK int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data,

@@ -18,9 +18,7 @@ static int put_client_error(struct fl_store *store, const struct fl_client_error
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl_db_query(&store->db, FL__DB_DROP_ERRORS);
-    fl_query_u64(&q, FL_ERRORS_MAX - 1);
-    return fl_query_run(&q, err);
+    return fl__store_run_with(store, FL__DB_DROP_ERRORS, FL_ERRORS_MAX - 1, err);
 }
 
 int fl_store_put_error(struct fl_store *store, const struct fl_client_error *error,
@@ -28,7 +26,10 @@ int fl_store_put_error(struct fl_store *store, const struct fl_client_error *err
 {
     int rv = fl_db_begin(&store->db, err);
 
-    return rv == FL_OK ? fl_db_end(&store->db, put_client_error(store, error, err), err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_db_end(&store->db, put_client_error(store, error, err), err);
 }
 
 int fl_store_drop_errors(struct fl_store *store, const struct fl_client_error *errors, size_t n,
@@ -40,12 +41,16 @@ int fl_store_drop_errors(struct fl_store *store, const struct fl_client_error *e
     if (rv != FL_OK) {
         return rv;
     }
-    for (i = 0; rv == FL_OK && i < n; i++) {
+    for (i = 0; i < n; i++) {
         struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_ERROR);
 
         fl_query_text(&q, errors[i].name);
         rv = fl_query_run(&q, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
+done:
     return fl_db_end(&store->db, rv, err);
 }
 

@@ -117,11 +117,11 @@ static int read_block(const struct fl_file *file, uint64_t offset, uint8_t *out,
         to = out;
     }
     rv = fl_fs_pread(fl__file_fd(file), to, n, file->start + offset - skip);
-    if (rv == FL_OK && !fl__sums_match(file->sums, offset - skip, to, n)) {
-        rv = FL_EFORMAT;
-    }
     if (rv != FL_OK) {
         return rv;
+    }
+    if (!fl__sums_match(file->sums, offset - skip, to, n)) {
+        return FL_EFORMAT;
     }
     *ret_len = n - skip < len ? n - skip : len;
     if (to == block) {
@@ -133,7 +133,6 @@ static int read_block(const struct fl_file *file, uint64_t offset, uint8_t *out,
 int fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len)
 {
     uint8_t *to = out;
-    int rv = FL_OK;
 
     if (offset > file->size || len > file->size - offset) {
         return FL_EFORMAT;
@@ -141,28 +140,38 @@ int fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t 
     if (file->sums == NULL) {
         return fl_fs_pread(fl__file_fd(file), out, len, file->start + offset);
     }
-    while (rv == FL_OK && len > 0) {
+    while (len > 0) {
         size_t n = 0;
+        int rv = read_block(file, offset, to, len, &n);
 
-        rv = read_block(file, offset, to, len, &n);
+        if (rv != FL_OK) {
+            return rv;
+        }
         to += n;
         offset += n;
         len -= n;
     }
-    return rv;
+    return FL_OK;
 }
 
 int fl_file_verify(const struct fl_file *file)
 {
     uint8_t *piece = malloc(VERIFY_PIECE);
     uint64_t at;
-    int rv = piece != NULL ? FL_OK : FL_ENOMEM;
+    int rv = FL_OK;
 
-    for (at = 0; rv == FL_OK && at < file->size; at += VERIFY_PIECE) {
+    if (piece == NULL) {
+        return FL_ENOMEM;
+    }
+    for (at = 0; at < file->size; at += VERIFY_PIECE) {
         uint64_t left = file->size - at;
 
         rv = fl_file_read(file, at, piece, left < VERIFY_PIECE ? (size_t)left : VERIFY_PIECE);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
+done:
     free(piece);
     return rv;
 }

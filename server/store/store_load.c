@@ -1,9 +1,6 @@
 /* Reading records back, on the thread that owns the store: the state from which the coordinator
  * resumes, and the history of rounds for operators. Writes nothing. */
 
-#include <inttypes.h>
-#include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,14 +55,20 @@ static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struc
         return load_no_memory(err);
     }
     r->clients = clients;
-    for (r->n_clients = 0; rv == FL_OK && r->n_clients < n; r->n_clients++) {
+    while (r->n_clients < n) {
         rv = fl_query_next(&q, err);
-        if (rv == FL_OK) {
-            rv = read_client(store, &q, &clients[r->n_clients], err);
+        if (rv != FL_OK) {
+            rv = rv == FL_ENOENT ? db_damaged(store, "clients are missing", err) : rv;
+            goto done;
+        }
+        rv = read_client(store, &q, &clients[r->n_clients++], err);
+        if (rv != FL_OK) {
+            goto done;
         }
     }
+done:
     fl_query_reset(&q);
-    return rv == FL_ENOENT ? db_damaged(store, "clients are missing", err) : rv;
+    return rv;
 }
 
 /* A copy of a blob column of exactly `want` bytes; NULL stays NULL. */
@@ -104,16 +107,22 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_parti
     FL__PART_ROW(FL__ROW_READ)
     state = fl_column_u64(q);
     rv = read_blob(store, q, store->n_units * sizeof(*rec->divergence), &divergence, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     rec->divergence = divergence;
-    rv = rv == FL_OK ? read_blob(store, q, store->n_units, &units, err) : rv;
+    rv = read_blob(store, q, store->n_units, &units, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     rec->units = units;
-    rv = rv == FL_OK ? read_blob(store, q, sizeof(rec->rms), &rms, err) : rv;
+    rv = read_blob(store, q, sizeof(rec->rms), &rms, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (rms != NULL) {
         (void)memcpy(rec->rms, rms, sizeof(rec->rms));
         free(rms);
-    }
-    if (rv != FL_OK) {
-        return rv;
     }
     client = fl_column_u64(q);
     if (client >= FL_CLIENT_NUMBERS || state < FL_PARTICIPANT_SELECTED ||
@@ -140,14 +149,20 @@ static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct 
         return load_no_memory(err);
     }
     r->parts = parts;
-    for (r->n_parts = 0; rv == FL_OK && r->n_parts < n; r->n_parts++) {
+    while (r->n_parts < n) {
         rv = fl_query_next(&q, err);
-        if (rv == FL_OK) {
-            rv = read_part(store, &q, &parts[r->n_parts], err);
+        if (rv != FL_OK) {
+            rv = rv == FL_ENOENT ? db_damaged(store, "parts are missing", err) : rv;
+            goto done;
+        }
+        rv = read_part(store, &q, &parts[r->n_parts++], err);
+        if (rv != FL_OK) {
+            goto done;
         }
     }
+done:
     fl_query_reset(&q);
-    return rv == FL_ENOENT ? db_damaged(store, "parts are missing", err) : rv;
+    return rv;
 }
 
 static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
@@ -155,26 +170,25 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
     struct fl_query query = fl_db_query(&store->db, FL__DB_GET_OPEN);
     struct fl_query *q = &query;
     struct fl_round_size *rec = &r->size;
-    bool same = true;
+    bool same;
     int rv = fl_query_next(q, err);
 
-    if (rv == FL_OK) {
-        r->open_round = fl_column_u64(q);
-        r->open_attempt = (uint32_t)fl_column_u64(q);
-        r->planned = fl_column_u64(q) != 0;
-        FL__SIZE_ROW(FL__ROW_READ)
-        same = fl_column_u64(q) != 0;
+    if (rv != FL_OK) {
+        fl_query_reset(q);
+        return rv == FL_ENOENT ? FL_OK : rv;
     }
+    r->open_round = fl_column_u64(q);
+    r->open_attempt = (uint32_t)fl_column_u64(q);
+    r->planned = fl_column_u64(q) != 0;
+    FL__SIZE_ROW(FL__ROW_READ)
+    same = fl_column_u64(q) != 0;
     fl_query_reset(q);
-    if (rv == FL_ENOENT) {
-        return FL_OK;
-    }
-    if (rv == FL_OK && !same) { /* Opened under another compatibility digest: drop this attempt. */
+    if (!same) { /* Opened under another compatibility digest: drop this attempt. */
         r->open_attempt++;
         r->planned = false;
         return FL_OK;
     }
-    return rv == FL_OK ? load_parts(store, r, err) : rv;
+    return load_parts(store, r, err);
 }
 
 static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
@@ -182,11 +196,13 @@ static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_COUNTS);
     int rv = fl_query_next(&q, err);
 
-    if (rv == FL_OK) {
-        r->expected = fl_column_u64(&q);
-        store->epoch = fl_column_u64(&q);
-        r->epoch = fl_column_u64(&q);
+    if (rv != FL_OK) {
+        goto done;
     }
+    r->expected = fl_column_u64(&q);
+    store->epoch = fl_column_u64(&q);
+    r->epoch = fl_column_u64(&q);
+done:
     fl_query_reset(&q);
     return rv;
 }
@@ -196,12 +212,19 @@ static int load_used(struct fl_store *store, struct fl_coord_resume *r, struct f
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_USED);
     int rv = fl_query_next(&q, err);
 
-    if (rv == FL_OK) {
-        r->used_round = fl_column_u64(&q);
-        r->used_attempt = (uint32_t)fl_column_u64(&q);
+    if (rv != FL_OK) {
+        goto done;
     }
+    r->used_round = fl_column_u64(&q);
+    r->used_attempt = (uint32_t)fl_column_u64(&q);
+done:
     fl_query_reset(&q);
     return rv;
+}
+
+static int load_newest_up(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
+{
+    return fl__store_number(store, FL__DB_NEWEST_UP, &r->up_ms, err);
 }
 
 static int load_pause(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
@@ -209,41 +232,36 @@ static int load_pause(struct fl_store *store, struct fl_coord_resume *r, struct 
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_PAUSE);
     int rv = fl_query_next(&q, err);
 
-    if (rv == FL_OK && (fl_str_copy(r->pause, sizeof(r->pause), fl_column_text(&q)) != FL_OK ||
-                        r->pause[0] == '\0'))
+    if (rv != FL_OK) {
+        rv = rv == FL_ENOENT ? FL_OK : rv;
+        goto done;
+    }
+    if (fl_str_copy(r->pause, sizeof(r->pause), fl_column_text(&q)) != FL_OK || r->pause[0] == '\0')
     {
         rv = db_damaged(store, "the reason of a pause is too long, or missing", err);
     }
+done:
     fl_query_reset(&q);
-    return rv == FL_ENOENT ? FL_OK : rv;
+    return rv;
 }
 
 int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl_err *err)
 {
+    static int (*const loads[])(struct fl_store *, struct fl_coord_resume *, struct fl_err *) = {
+        load_clients, load_counts, load_newest_up, load_used, load_open, load_pause};
     struct fl_coord_resume r = {0};
+    size_t i;
     int rv = fl__store_last_round(store, &r.committed, err);
 
-    if (rv == FL_OK) {
-        rv = load_clients(store, &r, err);
-    }
-    if (rv == FL_OK) {
-        rv = load_counts(store, &r, err);
-    }
-    if (rv == FL_OK) {
-        rv = fl__store_number(store, FL__DB_NEWEST_UP, &r.up_ms, err);
-    }
-    if (rv == FL_OK) {
-        rv = load_used(store, &r, err);
-    }
-    if (rv == FL_OK) {
-        rv = load_open(store, &r, err);
-    }
-    if (rv == FL_OK) {
-        rv = load_pause(store, &r, err);
-    }
     if (rv != FL_OK) {
-        fl_store_resume_done(&r);
         return rv;
+    }
+    for (i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
+        rv = loads[i](store, &r, err);
+        if (rv != FL_OK) {
+            fl_store_resume_done(&r);
+            return rv;
+        }
     }
     *ret = r;
     return FL_OK;
@@ -278,23 +296,6 @@ void fl__store_read_round(struct fl_query *q, struct fl_round_rec *rec)
     FL_ROUND_FIGURES(FL__SQL_READ)
 }
 
-int fl__store_open_attempt(struct fl_store *store, uint64_t *ret_round, uint32_t *ret_attempt,
-                           uint64_t *ret_updates, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ATTEMPT);
-    int rv;
-
-    fl_query_u64(&q, FL_PARTICIPANT_ACCEPTED);
-    rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        *ret_round = fl_column_u64(&q);
-        *ret_attempt = (uint32_t)fl_column_u64(&q);
-        *ret_updates = fl_column_u64(&q);
-    }
-    fl_query_reset(&q);
-    return rv;
-}
-
 int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_HAS_ROUND);
@@ -302,9 +303,11 @@ int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret, struct
 
     fl_query_u64(&q, round);
     rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        *ret = round == 0 || fl_column_u64(&q) != 0;
+    if (rv != FL_OK) {
+        goto done;
     }
+    *ret = round == 0 || fl_column_u64(&q) != 0;
+done:
     fl_query_reset(&q);
     return rv;
 }
@@ -317,9 +320,11 @@ int fl_store_round(struct fl_store *store, uint64_t round, struct fl_round_rec *
 
     fl_query_u64(&q, round);
     rv = fl_query_next(&q, err);
-    if (rv == FL_OK) {
-        fl__store_read_round(&q, ret);
+    if (rv != FL_OK) {
+        goto done;
     }
+    fl__store_read_round(&q, ret);
+done:
     fl_query_reset(&q);
     return rv;
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
-#include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "libfl/model/safetensors.h"
 #include "server/store/models_impl.h"
@@ -20,76 +20,35 @@
 /* Most quarantined databases: the last number is reused. */
 #define QUARANTINE_MAX 9
 
-/* --- files of an existing federation --- */
-
-struct found {
-    const char *suffix;
-    bool any;
-};
-
-static int look_for_suffix(void *ctx, const char *folder, const char *name, struct fl_err *err)
+/* Make `round` the last one, with an empty record when it has none. */
+static int restore_round(struct fl_store *store, uint64_t round, struct fl_err *err)
 {
-    struct found *found = ctx;
+    struct fl_round_rec rec;
+    /* The component settings behind the clients' states are unknown here, so the clients restart
+     * their states. */
+    const struct fl_rewind why = {
+        .reason = "recovered", .keep_anew = true, .wall_ms = fl_clock_wall_ms()};
+    bool known = false;
+    int rv = fl_db_begin_durable(&store->db, err);
 
-    (void)folder;
-    (void)err;
-    found->any = found->any || fl_str_ends_with(name, found->suffix);
-    return FL_OK;
-}
-
-/* Does `dir`/`folder` hold a file with this suffix? An unreadable folder is an error. */
-static int folder_holds(const char *dir, const char *folder, const char *suffix, bool *ret,
-                        struct fl_err *err)
-{
-    struct found found = {.suffix = suffix};
-    char path[FL__STORE_PATH_MAX];
-    int rv;
-
-    if (fl_fs_join(path, sizeof(path), dir, folder) != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = fl_fs_each(path, look_for_suffix, &found, err);
-    *ret = found.any;
-    return rv;
-}
-
-int fl__store_check_new(const char *dir, const char *what, struct fl_err *err)
-{
-    static const struct {
-        const char *folder, *suffix, *what;
-    } left[] = {{"spool", ".upload", "uploads"},
-                {"personal_models", ".mix", "personal models"},
-                {"summaries", ".summary", "data summaries"}};
-    uint64_t *rounds = NULL;
-    uint64_t newest = 0;
-    size_t n = 0;
-    size_t i;
-    int rv = fl_models_list(dir, &rounds, &n, err);
-
-    newest = n > 0 ? rounds[0] : 0;
-    free(rounds);
-    if (rv == FL_OK && n > 0) {
-        return fl_err_set(
-            err, FL_ESTATE,
-            "'%s/federation.db' %s, but '%s/models' holds checkpoints up to round "
-            "%" PRIu64 "; nothing was touched. 'fl-serverd --recover CONFIG' goes on "
-            "from the newest good one; to start a new federation, move the folder away or choose "
-            "another state_dir",
-            dir, what, dir, newest);
+    rv = fl__store_rewind(store, round, &why, err);
+    if (rv != FL_OK) {
+        goto done;
     }
-    for (i = 0; rv == FL_OK && i < sizeof(left) / sizeof(left[0]); i++) {
-        bool there = false;
-
-        rv = folder_holds(dir, left[i].folder, left[i].suffix, &there, err);
-        if (rv == FL_OK && there) {
-            rv = fl_err_set(err, FL_ESTATE,
-                            "'%s/federation.db' %s, but '%s/%s' holds %s of a federation; nothing "
-                            "was touched. To start over, move the folder away or choose another "
-                            "state_dir",
-                            dir, what, dir, left[i].folder, left[i].what);
-        }
+    rv = fl_store_has_round(store, round, &known, err);
+    if (rv != FL_OK || known) {
+        goto done;
     }
-    return rv;
+    fl_figures_init(&fl_round_rows, &rec);
+    rec.round = round;
+    rec.attempt = 1;
+    rec.started_ms = rec.ended_ms = why.wall_ms;
+    rv = fl__store_put_round(store, &rec, err);
+done:
+    return fl_db_end(&store->db, rv, err);
 }
 
 /* --- finding a usable checkpoint --- */
@@ -140,18 +99,28 @@ static int read_id(struct search *s, uint64_t round, struct fl_err *err)
     int rv = fl_models_path(s->r->dir, round, NULL, path, sizeof(path));
 
     s->id[0] = '\0';
-    rv = rv == FL_OK ? fl_st_meta(path, FL__MODELS_DATABASE_KEY, s->id, sizeof(s->id), err) : rv;
+    if (rv != FL_OK) {
+        return FL_EFORMAT;
+    }
+    rv = fl_st_meta(path, FL__MODELS_DATABASE_KEY, s->id, sizeof(s->id), err);
     return rv == FL_ELIMIT || (rv == FL_ENOENT && fl_fs_exists(path)) ? FL_EFORMAT : rv;
 }
 
 static int try_round(struct search *s, uint64_t round, struct fl_err *err)
 {
-    struct fl_models_tag tag = {.database = s->id};
+    const struct fl_models_tag tag = {.database = s->id};
+    const struct fl_models_checkpoint c = {.dir = s->r->dir,
+                                           .round = round,
+                                           .tag = &tag,
+                                           .layout = s->r->layout,
+                                           .state_names = s->r->state_names,
+                                           .n_state = s->r->n_state};
     int rv = s->any_id ? read_id(s, round, err) : FL_OK;
 
-    return rv == FL_OK ? fl_models_load(s->r->dir, round, &tag, s->r->layout, s->theta, s->state,
-                                        s->r->state_names, s->r->n_state, &s->found, err)
-                       : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_models_load(&c, s->theta, s->state, &s->found, err);
 }
 
 /*
@@ -171,16 +140,17 @@ static int find_good(struct search *s, size_t *ret_i, struct fl_err *err)
     for (i = 0; i < s->n; i++) {
         int rv = try_round(s, s->rounds[i], err);
 
-        if (rv == FL_OK) {
-            *ret_i = i;
-            return FL_OK;
-        }
-        if (!is_unusable(rv)) {
+        if (rv != FL_OK && !is_unusable(rv)) {
             return rv;
         }
-        fl_log(s->r->log, FL_LOG_WARNING, "server",
-               "checkpoint of round %" PRIu64 " cannot be used: %s", s->rounds[i],
-               fl_err_text(err, rv));
+        if (rv != FL_OK) {
+            fl_log(s->r->log, FL_LOG_WARNING, "server",
+                   "checkpoint of round %" PRIu64 " cannot be used: %s", s->rounds[i],
+                   fl_err_text(err, rv));
+            continue;
+        }
+        *ret_i = i;
+        return FL_OK;
     }
     return fl_err_set(err, FL_ENOENT, "no checkpoint in '%s/models' can be used (%zu were tried)",
                       s->r->dir, s->n);
@@ -201,12 +171,14 @@ static int rename_db_file(const char *from, const char *to, struct fl_err *err)
 static const char *const parts[] = {"", "-wal", "-shm"};
 #define N_PARTS (sizeof(parts) / sizeof(parts[0]))
 
-static int quarantine_name(const char *path, unsigned number, const char *part, char *out,
-                           size_t size)
+static int quarantine_name(const char *path, unsigned number, const char *part,
+                           char out[FL__STORE_PATH_MAX], struct fl_err *err)
 {
-    int n = snprintf(out, size, "%s.bad-%u%s", path, number, part);
+    int n = snprintf(out, FL__STORE_PATH_MAX, "%s.bad-%u%s", path, number, part);
 
-    return n > 0 && (size_t)n < size ? FL_OK : FL_ELIMIT;
+    return n > 0 && (size_t)n < FL__STORE_PATH_MAX
+               ? FL_OK
+               : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
 }
 
 static int quarantine_db(const char *path, struct fl_err *err)
@@ -215,39 +187,46 @@ static int quarantine_db(const char *path, struct fl_err *err)
     char to[FL__STORE_PATH_MAX];
     unsigned number = 1;
     size_t i;
-    int rv = quarantine_name(path, number, "", to, sizeof(to));
+    int rv = quarantine_name(path, number, "", to, err);
 
-    while (rv == FL_OK && number < QUARANTINE_MAX && fl_fs_exists(to)) {
-        rv = quarantine_name(path, ++number, "", to, sizeof(to));
+    if (rv != FL_OK) {
+        return rv;
     }
-    for (i = 0; rv == FL_OK && i < N_PARTS; i++) {
-        int n = snprintf(from, sizeof(from), "%s%s", path, parts[i]);
-
-        rv = n > 0 && (size_t)n < sizeof(from)
-                 ? quarantine_name(path, number, parts[i], to, sizeof(to))
-                 : FL_ELIMIT;
-        if (rv == FL_OK) {
-            rv = rename_db_file(from, to, err);
+    while (number < QUARANTINE_MAX && fl_fs_exists(to)) {
+        rv = quarantine_name(path, ++number, "", to, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
-    return rv == FL_ELIMIT ? fl_err_set(err, rv, "path '%s' is too long", path) : rv;
+    for (i = 0; i < N_PARTS; i++) {
+        /* The name that it gets is longer, so this one fits. */
+        rv = quarantine_name(path, number, parts[i], to, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        (void)snprintf(from, sizeof(from), "%s%s", path, parts[i]);
+        rv = rename_db_file(from, to, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 static int remove_db(const char *path, struct fl_err *err)
 {
     char name[FL__STORE_PATH_MAX];
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < N_PARTS; i++) {
+    for (i = 0; i < N_PARTS; i++) {
         int n = snprintf(name, sizeof(name), "%s%s", path, parts[i]);
+        int rv = n > 0 && (size_t)n < sizeof(name) ? fl_fs_remove(name) : FL_ELIMIT;
 
-        rv = n > 0 && (size_t)n < sizeof(name) ? fl_fs_remove(name) : FL_ELIMIT;
         if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot remove '%s': %s", name, fl_strerror(rv));
+            return fl_err_set(err, rv, "cannot remove '%s': %s", name, fl_strerror(rv));
         }
     }
-    return rv;
+    return FL_OK;
 }
 
 /* Parse an id; "" gives a random one. */
@@ -274,20 +253,41 @@ static int make_db(const struct fl_store_rebuild *r, const char *path, const cha
 {
     char fresh[FL__STORE_PATH_MAX];
     uint8_t id[FL__STORE_ID_SIZE];
+    const struct fl__store_opening o = {.dir = r->dir,
+                                        .path = fresh,
+                                        .federation = r->federation,
+                                        .layout = r->layout,
+                                        .durability = FL_DURABLE_POWER,
+                                        .rebuild = id};
     struct fl_store *store = NULL;
     int n = snprintf(fresh, sizeof(fresh), "%s.new", path);
     int rv = n > 0 && (size_t)n < sizeof(fresh) ? id_of(id_text, id) : FL_ELIMIT;
 
-    rv = rv == FL_OK ? remove_db(fresh, err) : rv;
-    if (rv == FL_OK) {
-        rv = fl__store_open_path(r->dir, fresh, r->federation, r->layout, FL_DURABLE_POWER, id,
-                                 &store, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    rv = rv == FL_OK ? fl__store_restore(store, r->round, err) : rv;
+    rv = remove_db(fresh, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_open_path(&o, &store, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = restore_round(store, r->round, err);
     fl_store_close(store); /* What is in its log goes into the file. */
-    rv = rv == FL_OK ? quarantine_db(path, err) : rv;
-    rv = rv == FL_OK ? rename_db_file(fresh, path, err) : rv;
-    return rv == FL_OK ? fl_fs_sync_dir(r->dir, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = quarantine_db(path, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = rename_db_file(fresh, path, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_sync_dir(r->dir, err);
 }
 
 /* FL_EAGAIN: the database is lost, `*ret` is not set. */
@@ -295,6 +295,12 @@ static int open_db(struct fl_store_rebuild *r, const char *path, struct fl_store
                    struct fl_err *err)
 {
     uint8_t id[FL__STORE_ID_SIZE];
+    const struct fl__store_opening o = {.dir = r->dir,
+                                        .path = path,
+                                        .federation = r->federation,
+                                        .layout = r->layout,
+                                        .durability = FL_DURABLE_POWER,
+                                        .rebuild = id};
     struct stat st;
     int rv;
 
@@ -306,9 +312,10 @@ static int open_db(struct fl_store_rebuild *r, const char *path, struct fl_store
         return FL_EAGAIN;
     }
     rv = id_of("", id);
-    rv = rv == FL_OK ? fl__store_open_path(r->dir, path, r->federation, r->layout, FL_DURABLE_POWER,
-                                           id, ret, err)
-                     : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_open_path(&o, ret, err);
     if (rv == FL_EFORMAT) {
         fl_log(r->log, FL_LOG_WARNING, "server", "%s", fl_err_text(err, rv));
         return FL_EAGAIN;
@@ -319,12 +326,15 @@ static int open_db(struct fl_store_rebuild *r, const char *path, struct fl_store
 static int quarantine_bad_checkpoints(const struct search *s, size_t n, struct fl_err *err)
 {
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < n; i++) {
-        rv = fl_models_quarantine(s->r->dir, s->rounds[i], err);
+    for (i = 0; i < n; i++) {
+        int rv = fl_models_quarantine(s->r->dir, s->rounds[i], err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    return FL_OK;
 }
 
 /*
@@ -361,7 +371,8 @@ static int check_whole(const struct search *s, struct fl_store *store, uint64_t 
     }
     fl_log(r->log, FL_LOG_WARNING, "server", "%s: restarting the state that belongs to it",
            fl_err_text(err, rv));
-    if (rv == FL_EIO && (rv = fl_personal_models_quarantine(r->dir, round, err)) != FL_OK) {
+    rv = rv == FL_EIO ? fl_personal_models_quarantine(r->dir, round, err) : FL_OK;
+    if (rv != FL_OK) {
         return rv;
     }
     return FL_ENOENT;
@@ -374,28 +385,32 @@ static int rebuild_kept(struct search *s, struct fl_store *store, struct fl_err 
     size_t i = 0;
     int rv = fl__store_last_round(store, &r->had, err);
 
-    (void)memcpy(s->id, fl_store_id(store), sizeof(s->id));
     if (rv != FL_OK) {
         return rv;
     }
+    (void)memcpy(s->id, fl_store_id(store), sizeof(s->id));
     /* One newer checkpoint is from a round that was not committed; more are from a newer database.
      */
     rv = s->n > 0 && s->rounds[0] > r->had + 1 ? FL_ENOENT : try_round(s, r->had, err);
-    if (rv == FL_OK) {
-        r->round = r->had;
-        rv = check_whole(s, store, r->had, err);
-        r->unchanged = rv == FL_OK;
-        return rv == FL_ENOENT ? fl__store_restore(store, r->round, err) : rv;
-    }
-    if (!is_unusable(rv)) {
+    if (rv != FL_OK && !is_unusable(rv)) {
         return rv;
     }
-    rv = find_good(s, &i, err);
-    if (rv == FL_OK) {
+    if (rv != FL_OK) {
+        rv = find_good(s, &i, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
         r->round = s->rounds[i];
-        rv = fl__store_restore(store, r->round, err);
+        rv = restore_round(store, r->round, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        return quarantine_bad_checkpoints(s, i, err);
     }
-    return rv == FL_OK ? quarantine_bad_checkpoints(s, i, err) : rv;
+    r->round = r->had;
+    rv = check_whole(s, store, r->had, err);
+    r->unchanged = rv == FL_OK;
+    return rv == FL_ENOENT ? restore_round(store, r->round, err) : rv;
 }
 
 static int rebuild_fresh(struct search *s, const char *path, struct fl_err *err)
@@ -406,11 +421,15 @@ static int rebuild_fresh(struct search *s, const char *path, struct fl_err *err)
     s->any_id = true;
     s->r->fresh = true;
     rv = find_good(s, &i, err);
-    if (rv == FL_OK) {
-        s->r->round = s->rounds[i];
-        rv = make_db(s->r, path, s->id, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? quarantine_bad_checkpoints(s, i, err) : rv;
+    s->r->round = s->rounds[i];
+    rv = make_db(s->r, path, s->id, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return quarantine_bad_checkpoints(s, i, err);
 }
 
 int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err)
@@ -418,20 +437,30 @@ int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err)
     struct search s = {.r = r};
     struct fl_store *store = NULL;
     char path[FL__STORE_PATH_MAX];
-    int rv = fl_fs_join(path, sizeof(path), r->dir, "federation.db");
+    int rv = fl__store_join(path, r->dir, "federation.db", err);
 
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "path '%s' is too long", r->dir);
+        return rv;
     }
     rv = search_take_memory(&s, err);
-    rv = rv == FL_OK ? fl_models_list(r->dir, &s.rounds, &s.n, err) : rv;
-    rv = rv == FL_OK ? open_db(r, path, &store, err) : rv;
-    if (rv == FL_OK) {
-        rv = rebuild_kept(&s, store, err);
-        fl_store_close(store);
-    } else if (rv == FL_EAGAIN) {
-        rv = rebuild_fresh(&s, path, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_models_list(r->dir, &s.rounds, &s.n, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = open_db(r, path, &store, err);
+    if (rv == FL_EAGAIN) {
+        rv = rebuild_fresh(&s, path, err);
+        goto done;
+    }
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = rebuild_kept(&s, store, err);
+    fl_store_close(store);
+done:
     search_done(&s);
     return rv;
 }

@@ -22,31 +22,30 @@ static int read_request(struct fl_store *store, struct rollback_request *ret, st
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROLLBACK);
     int rv = fl_query_next(&q, err);
 
-    if (rv == FL_OK) {
-        ret->round = fl_column_u64(&q);
-        ret->last = fl_column_u64(&q);
-        ret->line = fl_column_u64(&q);
+    if (rv != FL_OK) {
+        goto done;
     }
+    ret->round = fl_column_u64(&q);
+    ret->last = fl_column_u64(&q);
+    ret->line = fl_column_u64(&q);
+done:
     fl_query_reset(&q);
     return rv;
-}
-
-static int write_request(struct fl_store *store, uint64_t round, uint64_t wall_ms,
-                         struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_ROLLBACK);
-
-    fl_query_u64(&q, round);
-    fl_query_u64(&q, wall_ms);
-    return fl_query_run(&q, err);
 }
 
 int fl_store_ask_rollback(struct fl_store *store, uint64_t round, uint64_t wall_ms,
                           struct fl_err *err)
 {
+    struct fl_query q;
     int rv = fl_db_begin_durable(&store->db, err);
 
-    return rv == FL_OK ? fl_db_end(&store->db, write_request(store, round, wall_ms, err), err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    q = fl_db_query(&store->db, FL__DB_PUT_ROLLBACK);
+    fl_query_u64(&q, round);
+    fl_query_u64(&q, wall_ms);
+    return fl_db_end(&store->db, fl_query_run(&q, err), err);
 }
 
 int fl_store_asked_rollback(struct fl_store *store, uint64_t *ret_round, struct fl_err *err)
@@ -55,29 +54,20 @@ int fl_store_asked_rollback(struct fl_store *store, uint64_t *ret_round, struct 
     int rv = read_request(store, &request, err);
 
     *ret_round = request.round;
-    return rv == FL_OK && request.line != 0 ? FL_ENOENT : rv;
-}
-
-static int drop_request(struct fl_store *store, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_ROLLBACK);
-
-    return fl_query_run(&q, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return request.line != 0 ? FL_ENOENT : FL_OK;
 }
 
 int fl_store_drop_rollback(struct fl_store *store, struct fl_err *err)
 {
     int rv = fl_db_begin_durable(&store->db, err);
 
-    return rv == FL_OK ? fl_db_end(&store->db, drop_request(store, err), err) : rv;
-}
-
-static int open_attempt(struct fl_store *store, struct fl_rolled_back *r, struct fl_err *err)
-{
-    int rv = fl__store_open_attempt(store, &r->dropped_round, &r->dropped_attempt,
-                                    &r->dropped_updates, err);
-
-    return rv == FL_ENOENT ? FL_OK : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_db_end(&store->db, fl__store_run(store, FL__DB_DROP_ROLLBACK, err), err);
 }
 
 static int note_done(struct fl_store *store, uint64_t last, uint64_t line, struct fl_err *err)
@@ -98,9 +88,19 @@ static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
     struct fl_generation line;
     int rv = read_request(store, &request, err);
 
-    rv = rv == FL_OK ? fl_store_generation(store, &line, err) : rv;
-    rv = rv == FL_OK ? fl__store_last_round(store, &r->last, err) : rv;
-    rv = rv == FL_OK ? open_attempt(store, r, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_store_generation(store, &line, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_last_round(store, &r->last, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_open_attempt(store, &r->dropped_round, &r->dropped_attempt, &r->dropped_updates,
+                                err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -109,7 +109,10 @@ static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
                    "rolled back to round %" PRIu64 ", rounds %" PRIu64 " to %" PRIu64 " abandoned",
                    r->round, r->round + 1, r->last);
     rv = fl__store_rewind(store, r->round, &why, err);
-    return rv == FL_OK ? note_done(store, r->last, line.number, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return note_done(store, r->last, line.number, err);
 }
 
 int fl_store_roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
@@ -118,13 +121,15 @@ int fl_store_roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
     struct fl_rolled_back r = {.round = 0};
     int rv = fl_db_begin_durable(&store->db, err);
 
-    if (rv == FL_OK) {
-        rv = fl_db_end(&store->db, roll_back(store, keep_anew, wall_ms, &r, err), err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (rv == FL_OK) {
-        *ret = r;
+    rv = fl_db_end(&store->db, roll_back(store, keep_anew, wall_ms, &r, err), err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    *ret = r;
+    return FL_OK;
 }
 
 /* --- the checkpoints --- */
@@ -155,34 +160,49 @@ static int keep_pinned(void *ctx, const struct fl_pin_rec *hold)
     return keep_round(ctx, hold->round);
 }
 
-/* Round numbers are reused: a pin on an abandoned round must not apply to its successor. */
-static int finish_request(struct fl_store *store, uint64_t round, struct fl_err *err)
+static int move_abandoned(struct fl_store *store, const struct rollback_request *request,
+                          struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_DROP_HOLDS_AFTER);
-    int rv;
+    struct kept k = {.n = 0};
+    int rv = keep_round(&k, request->last);
 
-    fl_query_u64(&q, round);
-    rv = fl_query_run(&q, err);
-    return rv == FL_OK ? drop_request(store, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_store_pins(store, keep_pinned, &k, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__models_abandon(store->dir, request->round, request->line, k.rounds, k.n, err);
+done:
+    free(k.rounds);
+    return rv;
 }
 
 int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err)
 {
     struct rollback_request request = {.line = 0};
-    struct kept k = {.n = 0};
     int rv = read_request(store, &request, err);
 
     if (rv != FL_OK || request.line == 0) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }
-    rv = keep_round(&k, request.last);
-    rv = rv == FL_OK ? fl_store_pins(store, keep_pinned, &k, err) : rv;
-    rv = rv == FL_OK
-             ? fl__models_abandon(store->dir, request.round, request.line, k.rounds, k.n, err)
-             : rv;
-    free(k.rounds);
-    rv = rv == FL_OK ? fl_db_begin_durable(&store->db, err) : rv;
-    return rv == FL_OK ? fl_db_end(&store->db, finish_request(store, request.round, err), err) : rv;
+    rv = move_abandoned(store, &request, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_db_begin_durable(&store->db, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    /* Round numbers are reused: a pin on an abandoned round must not apply to its successor. */
+    rv = fl__store_run_with(store, FL__DB_DROP_HOLDS_AFTER, request.round, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__store_run(store, FL__DB_DROP_ROLLBACK, err);
+done:
+    return fl_db_end(&store->db, rv, err);
 }
 
 int fl_store_abandoned(struct fl_store *store, uint32_t last, fl_store_abandoned_cb cb, void *ctx,

@@ -61,21 +61,25 @@ int fl_upload_make(const struct fl_spool_part *parts, size_t n_parts, struct fl_
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     rv = fl__spool_head_make(parts, n_parts, &u->head, err);
-    if (rv == FL_OK) {
-        u->head.start = 0;
-        rv = check_upload_length(&u->head, fl_blob_len(bytes), err);
-    }
-    if (rv == FL_OK) {
-        ahead = fl__ahead_memory(fl_blob_data(bytes), fl_blob_len(bytes));
-        rv = fl__spool_validate(&u->head, &ahead, layout, norm_bound, &u->norms, err);
-    }
     if (rv != FL_OK) {
-        fl_upload_free(u);
-        return rv;
+        goto fail;
+    }
+    u->head.start = 0;
+    rv = check_upload_length(&u->head, fl_blob_len(bytes), err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    ahead = fl__ahead_memory(fl_blob_data(bytes), fl_blob_len(bytes));
+    rv = fl__spool_validate(&u->head, &ahead, layout, norm_bound, &u->norms, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     u->bytes = fl_blob_ref(bytes);
     *ret = u;
     return FL_OK;
+fail:
+    fl_upload_free(u);
+    return rv;
 }
 
 void fl_upload_free(struct fl_upload *upload)

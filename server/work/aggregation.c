@@ -174,11 +174,10 @@ static void begin_draft(struct pass *a)
 {
     const struct fl_federation *f = a->f;
     struct fl_models_tag tag = fl_federation_tag(f);
+    const struct fl_models_checkpoint c = {f->state_dir, a->job->round,  &tag,
+                                           f->layout,    f->state_names, f->n_state};
 
-    if (fl_models_draft_begin(f->state_dir, a->job->round, &tag, f->layout, f->state_names,
-                              f->n_state, /* sync= */ !f->scratch, &a->job->next.draft,
-                              NULL) != FL_OK)
-    {
+    if (fl_models_draft_begin(&c, /* sync= */ !f->scratch, &a->job->next.draft, NULL) != FL_OK) {
         a->job->next.draft = NULL;
     }
 }

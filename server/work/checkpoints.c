@@ -247,6 +247,8 @@ int fl_checkpoints_read(const struct fl_federation *federation, uint64_t round,
                         struct fl_blob **ret, struct fl_err *err)
 {
     const struct fl_models_tag tag = fl_federation_tag(federation);
+    const struct fl_models_checkpoint c = {
+        .dir = federation->state_dir, .round = round, .tag = &tag, .layout = federation->layout};
     struct fl_blob *blob = NULL;
     struct fl_models_found found;
     int rv = fl_blob_create(fl_federation_floats(federation) * sizeof(float), &blob);
@@ -254,8 +256,7 @@ int fl_checkpoints_read(const struct fl_federation *federation, uint64_t round,
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_models_load(federation->state_dir, round, &tag, federation->layout,
-                        fl_blob_fill_floats(blob), NULL, NULL, 0, &found, err);
+    rv = fl_models_load(&c, fl_blob_fill_floats(blob), NULL, &found, err);
     if (rv != FL_OK) {
         fl_blob_unref(blob);
         return rv;

@@ -58,6 +58,8 @@ static int commit_save_checkpoint(const struct fl_federation *f, const struct fl
 {
     const struct fl_model_state *model = fl_progress_model(progress);
     struct fl_models_tag tag = fl_federation_tag(f);
+    const struct fl_models_checkpoint c = {f->state_dir, round,          &tag,
+                                           f->layout,    f->state_names, f->n_state};
     const float *state[FL_AGG_MAX_STATE] = {NULL};
     char seal[FL_PERSONAL_MODELS_SEAL];
     size_t i;
@@ -76,8 +78,7 @@ static int commit_save_checkpoint(const struct fl_federation *f, const struct fl
     {
         return FL_OK;
     }
-    return fl_models_save(f->state_dir, round, &tag, f->layout, fl_blob_floats(model->theta), state,
-                          f->state_names, f->n_state, /* sync= */ !f->scratch, err);
+    return fl_models_save(&c, fl_blob_floats(model->theta), state, /* sync= */ !f->scratch, err);
 }
 
 /* The round is durable; failing to remove old files only costs disk space. */

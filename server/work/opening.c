@@ -64,6 +64,7 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
 {
     const struct opening *o = s->o;
     float *state[FL_AGG_MAX_STATE] = {NULL};
+    struct fl_models_checkpoint c;
     struct fl_models_found found;
     bool anew = round < o->resume->committed && fl_federation_begins_anew(o->f);
     size_t i;
@@ -72,9 +73,10 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     for (i = 0; i < o->f->n_state; i++) {
         state[i] = fl_blob_fill_floats(o->progress->committed.model.state[i]);
     }
-    rv = fl_models_load(o->f->state_dir, round, &s->tag, o->f->layout,
-                        fl_blob_fill_floats(o->progress->committed.model.theta), state,
-                        o->f->state_names, o->f->n_state, &found, err);
+    c = (struct fl_models_checkpoint){o->f->state_dir,   round,        &s->tag, o->f->layout,
+                                      o->f->state_names, o->f->n_state};
+    rv = fl_models_load(&c, fl_blob_fill_floats(o->progress->committed.model.theta), state, &found,
+                        err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -355,13 +357,15 @@ static int open_records(const struct opening *o, struct fl_err *err)
 static int make_first(const struct opening *o, struct fl_err *err)
 {
     const struct fl_models_tag tag = fl_federation_tag(o->f);
+    const struct fl_models_checkpoint c = {
+        .dir = o->f->state_dir, .tag = &tag, .layout = o->f->layout};
     float *theta = fl_blob_fill_floats(o->progress->committed.model.theta);
     int rv = o->how->first_model(o->how->ctx, theta, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_models_save(o->f->state_dir, 0, &tag, o->f->layout, theta, NULL, NULL, 0, true, err);
+    return fl_models_save(&c, theta, NULL, true, err);
 }
 
 static int opening_open_model(const struct opening *o, struct fl_err *err)

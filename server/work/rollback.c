@@ -45,6 +45,9 @@ static int rollback_check_checkpoint(const struct fl_federation *federation, uin
                                      struct fl_models_found *ret, struct fl_err *err)
 {
     const struct fl_models_tag tag = fl_federation_tag(federation);
+    const struct fl_models_checkpoint c = {
+        federation->state_dir, round, &tag, federation->layout, federation->state_names,
+        federation->n_state};
     float *vectors[1 + FL_AGG_MAX_STATE] = {NULL};
     size_t i;
     int rv;
@@ -56,8 +59,7 @@ static int rollback_check_checkpoint(const struct fl_federation *federation, uin
             goto done;
         }
     }
-    rv = fl_models_load(federation->state_dir, round, &tag, federation->layout, vectors[0],
-                        vectors + 1, federation->state_names, federation->n_state, ret, err);
+    rv = fl_models_load(&c, vectors[0], vectors + 1, ret, err);
 done:
     for (i = 0; i <= federation->n_state; i++) {
         free(vectors[i]);

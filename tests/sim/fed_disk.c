@@ -139,9 +139,10 @@ static int write_upload(struct fed *fed, struct fed_job *job, const struct fl_sp
     int rv;
 
     fed_tears(fed->plan.tears);
-    rv = fl_recycled_open(fed->server.spares, push->round, push->attempt,
-                          fed->clients[job->from].name, parts, push->n_parts, &spool, &at,
-                          &job->err);
+    rv = fl_spool_open(&(struct fl_spool_opening){fed->server.dir, push->round, push->attempt,
+                                                  fed->clients[job->from].name, parts,
+                                                  push->n_parts, fed->server.spares},
+                       &spool, &at, &job->err);
     while (rv == FL_OK && at < push->n_bytes) {
         size_t left = push->n_bytes - (size_t)at;
         size_t n = left > (push->n_bytes + 1) / 2 ? (push->n_bytes + 1) / 2 : left;

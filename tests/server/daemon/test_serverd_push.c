@@ -422,8 +422,9 @@ static void leave_upload(const char *client)
     struct fl_spool *spool = NULL;
     uint64_t received = 0;
 
-    ck_assert_int_eq(fl_spool_open(frontend.setup.state_dir, ROUND - 1, 1, client, &part, 1, &spool,
-                                   &received, NULL),
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){frontend.setup.state_dir, ROUND - 1,
+                                                              1, client, &part, 1, NULL},
+                                   &spool, &received, NULL),
                      FL_OK);
     ck_assert_int_eq(fl_spool_write(spool, 0, "1234", 4, NULL), FL_OK);
     fl_spool_close(spool);

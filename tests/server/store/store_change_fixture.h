@@ -125,8 +125,10 @@ static inline void write_upload(uint64_t round, uint32_t attempt)
     struct fl_spool *spool = NULL;
     uint64_t received = 0;
 
-    ck_assert_int_eq(fl_spool_open(dir, round, attempt, "a", &part, 1, &spool, &received, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_spool_open(&(struct fl_spool_opening){dir, round, attempt, "a", &part, 1, NULL}, &spool,
+                      &received, NULL),
+        FL_OK);
     if (received == 0) {
         ck_assert_int_eq(fl_spool_write(spool, 0, "0123456789abcdef", 16, NULL), FL_OK);
     }

@@ -64,8 +64,10 @@ static void save_model(struct fl_store *store, uint64_t round)
     const struct fl_models_tag tag = {.database = fl_store_id(store)};
 
     ck_assert_uint_le(fl_layout_count(layout), 4096);
-    ck_assert_int_eq(fl_models_save(dir, round, &tag, layout, theta, NULL, NULL, 0, false, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_models_save(&(struct fl_models_checkpoint){dir, round, &tag, layout, NULL, 0}, theta,
+                       NULL, false, NULL),
+        FL_OK);
 }
 
 static bool has_model(const char *name)

@@ -23,8 +23,10 @@ static void save_model(uint64_t round)
     const struct fl_models_tag tag = {.database = fl_store_id(server)};
 
     ck_assert_uint_le(fl_layout_count(layout), 4096);
-    ck_assert_int_eq(fl_models_save(dir, round, &tag, layout, theta, states, names, 1, false, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_models_save(&(struct fl_models_checkpoint){dir, round, &tag, layout, names, 1}, theta,
+                       states, false, NULL),
+        FL_OK);
 }
 
 static void next_round(void)

@@ -95,7 +95,9 @@ static void put_upload(void)
     struct fl_spool *s = NULL;
     uint64_t received = 99;
 
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", &part, 1, &s, &received, NULL), FL_OK);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", &part, 1, NULL},
+                                   &s, &received, NULL),
+                     FL_OK);
     ck_assert_uint_eq(received, 0);
     ck_assert_int_eq(fl_spool_write(s, 0, upload, UPLOAD_DATA, NULL), FL_OK);
     ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, NULL), FL_OK);

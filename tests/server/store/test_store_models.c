@@ -69,16 +69,18 @@ static void save(uint64_t round, size_t n_state)
     struct fl_err err = {0};
 
     fill((float)round);
-    ck_assert_msg(fl_models_save(dir, round, &tag, layout, theta, vectors, names, n_state, true,
-                                 &err) == FL_OK,
-                  "%s", err.msg);
+    ck_assert_msg(
+        fl_models_save(&(struct fl_models_checkpoint){dir, round, &tag, layout, names, n_state},
+                       theta, vectors, true, &err) == FL_OK,
+        "%s", err.msg);
 }
 
 static int load(uint64_t round, struct fl_err *err)
 {
     fill(-1.0f);
     (void)memset(&found, 0, sizeof(found));
-    return fl_models_load(dir, round, &tag, layout, theta, state, names, 2, &found, err);
+    return fl_models_load(&(struct fl_models_checkpoint){dir, round, &tag, layout, names, 2}, theta,
+                          state, &found, err);
 }
 
 static bool there(uint64_t round, const char *name)
@@ -114,9 +116,10 @@ static struct fl_models_draft *begin(uint64_t round)
     struct fl_models_draft *draft = NULL;
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_models_draft_begin(dir, round, &tag, layout, names, 2, true, &draft, &err) ==
-                      FL_OK,
-                  "%s", err.msg);
+    ck_assert_msg(
+        fl_models_draft_begin(&(struct fl_models_checkpoint){dir, round, &tag, layout, names, 2},
+                              true, &draft, &err) == FL_OK,
+        "%s", err.msg);
     return draft;
 }
 
@@ -260,7 +263,8 @@ START_TEST(a_checkpoint_says_under_what_it_was_made_and_what_it_mixed)
     more.made = "3 of some meaning";
     more.personal_models = "2 00112233445566ff";
     fill(9.0f);
-    ck_assert_int_eq(fl_models_save(dir, 9, &more, layout, theta, NULL, NULL, 0, true, NULL),
+    ck_assert_int_eq(fl_models_save(&(struct fl_models_checkpoint){dir, 9, &more, layout, NULL, 0},
+                                    theta, NULL, true, NULL),
                      FL_OK);
     ck_assert_int_eq(load(9, NULL), FL_OK);
     ck_assert_str_eq(found.made, more.made);
@@ -332,7 +336,8 @@ START_TEST(a_checkpoint_of_another_model_is_refused)
     ck_assert_int_eq(fl_layout_create(&layout), FL_OK);
     ck_assert_int_eq(fl_layout_add(layout, "a", "a.w", dims, 1, false, NULL), FL_OK);
     ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
-    ck_assert_int_eq(fl_models_save(dir, 1, &tag, layout, small, NULL, NULL, 0, false, NULL),
+    ck_assert_int_eq(fl_models_save(&(struct fl_models_checkpoint){dir, 1, &tag, layout, NULL, 0},
+                                    small, NULL, false, NULL),
                      FL_OK);
     fl_layout_free(layout);
     layout = mine;
@@ -348,7 +353,8 @@ START_TEST(saving_on_a_full_disk_keeps_the_old_checkpoint)
     save(1, 1);
     fill(50.0f);
     rig_limit_files(20000);
-    ck_assert_int_ne(fl_models_save(dir, 1, &tag, layout, theta, vectors, names, 1, true, &err),
+    ck_assert_int_ne(fl_models_save(&(struct fl_models_checkpoint){dir, 1, &tag, layout, names, 1},
+                                    theta, vectors, true, &err),
                      FL_OK);
     ck_assert_ptr_nonnull(strstr(err.msg, "round-000001"));
     rig_limit_files(0);
@@ -403,8 +409,10 @@ START_TEST(what_another_database_wrote_is_neither_loaded_nor_removed)
     struct fl_err err = {0};
 
     fill(1.0f);
-    ck_assert_int_eq(fl_models_save(dir, 1, &other_tag, layout, theta, NULL, NULL, 0, true, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_models_save(&(struct fl_models_checkpoint){dir, 1, &other_tag, layout, NULL, 0}, theta,
+                       NULL, true, NULL),
+        FL_OK);
     save(2, 0);
     save(3, 0);
     ck_assert_int_eq(load(1, &err), FL_ESTATE);
@@ -440,7 +448,8 @@ START_TEST(a_state_vector_of_another_save_is_damage)
     ck_assert_int_eq(fl_models_path(dir, 4, "momentum", from, sizeof(from)), FL_OK);
     ck_assert_int_eq(rename(from, rig_path(to, "models/kept")), 0);
     fill(9.0f);
-    ck_assert_int_eq(fl_models_save(dir, 4, &tag, layout, theta, vectors, names, 1, true, NULL),
+    ck_assert_int_eq(fl_models_save(&(struct fl_models_checkpoint){dir, 4, &tag, layout, names, 1},
+                                    theta, vectors, true, NULL),
                      FL_OK);
     ck_assert_int_eq(rename(to, from), 0);
     ck_assert_int_eq(load(4, &err), FL_EFORMAT);
@@ -485,7 +494,8 @@ START_TEST(a_value_that_is_not_finite_is_damage)
     } else {
         state[1][3] = (float)INFINITY;
     }
-    ck_assert_int_eq(fl_models_save(dir, 2, &tag, layout, theta, vectors, names, 2, true, NULL),
+    ck_assert_int_eq(fl_models_save(&(struct fl_models_checkpoint){dir, 2, &tag, layout, names, 2},
+                                    theta, vectors, true, NULL),
                      FL_OK);
     ck_assert_int_eq(load(2, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "not finite"));

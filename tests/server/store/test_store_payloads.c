@@ -51,7 +51,8 @@ static int upload(const struct fl_spool_part *p, size_t n, double norm_bound, st
 {
     struct fl_spool *s = NULL;
     uint64_t received = 0;
-    int rv = fl_spool_open(dir, 7, 2, "edge-01", p, n, &s, &received, err);
+    int rv = fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", p, n, NULL}, &s,
+                           &received, err);
 
     ck_assert_msg(rv == FL_OK, "%s", err->msg);
     if (received < TOTAL) {
@@ -199,10 +200,14 @@ START_TEST(a_manifest_with_other_payloads_starts_over)
     struct fl_err err = {0};
     uint64_t received = 0;
 
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", parts, 4, &s, &received, &err), FL_OK);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", parts, 4, NULL},
+                                   &s, &received, &err),
+                     FL_OK);
     ck_assert_int_eq(fl_spool_write(s, 0, values, 5000, &err), FL_OK);
     fl_spool_close(s);
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", parts, 4, &s, &received, &err), FL_OK);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", parts, 4, NULL},
+                                   &s, &received, &err),
+                     FL_OK);
     ck_assert_uint_eq(received, 5000);
     fl_spool_close(s);
     (void)memcpy(p, parts, sizeof(parts));
@@ -211,7 +216,9 @@ START_TEST(a_manifest_with_other_payloads_starts_over)
     } else {
         p[1].masked = true;
     }
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 4, &s, &received, &err), FL_OK);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", p, 4, NULL}, &s,
+                                   &received, &err),
+                     FL_OK);
     ck_assert_uint_eq(received, 0);
     fl_spool_close(s);
 }
@@ -226,9 +233,13 @@ START_TEST(payloads_of_a_unit_rise_and_are_few)
 
     (void)memcpy(p, parts, sizeof(parts));
     p[1].payload = 0;
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 4, &s, &received, &err), FL_EINVAL);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", p, 4, NULL}, &s,
+                                   &received, &err),
+                     FL_EINVAL);
     p[1].payload = FL_SPOOL_MAX_PAYLOADS;
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 4, &s, &received, &err), FL_EINVAL);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", p, 4, NULL}, &s,
+                                   &received, &err),
+                     FL_EINVAL);
     ck_assert_str_eq(err.msg, "an upload holds up to 4 payloads, not 4");
 }
 END_TEST
@@ -247,7 +258,9 @@ START_TEST(a_file_of_the_first_version_is_started_over)
     ck_assert_int_eq(fl_fs_replace(rig_path(path, FILE_A), head, sizeof(head), false, &err), FL_OK);
     ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-01"), 0);
     ck_assert_int_eq(fl_spool_reader_open(dir, 7, 2, "edge-01", layout, &r, &err), FL_EFORMAT);
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", parts, 4, &s, &received, &err), FL_OK);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", parts, 4, NULL},
+                                   &s, &received, &err),
+                     FL_OK);
     ck_assert_uint_eq(received, 0);
     fl_spool_close(s);
 }
@@ -285,7 +298,9 @@ static int upload_masked(const struct fl_buf *coded, const struct fl_spool_part 
     uint64_t received = 0;
     int rv;
 
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", p, 2, &s, &received, err), FL_OK);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", p, 2, NULL}, &s,
+                                   &received, err),
+                     FL_OK);
     ck_assert_int_eq(fl_spool_write(s, 0, coded->data, coded->len, err), FL_OK);
     rv = fl_spool_finish(s, layout, norm_bound, FL_DURABLE_PROCESS, err);
     fl_spool_close(s);

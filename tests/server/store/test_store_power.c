@@ -162,8 +162,9 @@ static void save(struct fl_store *s, uint64_t round)
         theta[i] = (float)round;
         control[i] = (float)round + 0.5f;
     }
-    ck_assert_int_eq(fl_models_save(dir, round, &tag, layout, theta, state, names,
-                                    round > 0 ? 1 : 0, true, NULL),
+    ck_assert_int_eq(fl_models_save(&(struct fl_models_checkpoint){dir, round, &tag, layout, names,
+                                                                   round > 0 ? 1 : 0},
+                                    theta, state, true, NULL),
                      FL_OK);
 }
 
@@ -212,7 +213,8 @@ static int load(struct fl_store *s, uint64_t round, struct fl_err *err)
     float *const state[] = {control};
     struct fl_models_found found;
 
-    return fl_models_load(dir, round, &tag, layout, theta, state, names, 1, &found, err);
+    return fl_models_load(&(struct fl_models_checkpoint){dir, round, &tag, layout, names, 1}, theta,
+                          state, &found, err);
 }
 
 static bool there(uint64_t round)
@@ -317,7 +319,9 @@ START_TEST(uploads_without_a_database_are_not_begun_over_either)
     struct fl_err err = {0};
     uint64_t received = 0;
 
-    ck_assert_int_eq(fl_spool_open(dir, 1, 1, "edge", &part, 1, &spool, &received, NULL), FL_OK);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 1, 1, "edge", &part, 1, NULL},
+                                   &spool, &received, NULL),
+                     FL_OK);
     fl_spool_close(spool);
     ck_assert_int_eq(fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err), FL_ESTATE);
     ck_assert_ptr_nonnull(strstr(err.msg, "holds uploads of a federation; nothing was touched"));
@@ -440,8 +444,10 @@ static void add_round(uint64_t round, const char *seal)
     struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
     const struct fl_models_tag tag = {.database = fl_store_id(s), .personal_models = seal};
 
-    ck_assert_int_eq(fl_models_save(dir, round, &tag, layout, theta, NULL, NULL, 0, true, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_models_save(&(struct fl_models_checkpoint){dir, round, &tag, layout, NULL, 0}, theta,
+                       NULL, true, NULL),
+        FL_OK);
     commit(s, round);
     fl_store_close(s);
 }

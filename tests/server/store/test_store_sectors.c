@@ -125,7 +125,8 @@ static int try_open(uint64_t round, const char *client, struct fl_spool **ret, u
                     struct fl_err *err)
 {
     uint64_t received = 99;
-    int rv = fl_recycled_open(spares, round, 1, client, &part, 1, ret, &received, err);
+    int rv = fl_spool_open(&(struct fl_spool_opening){dir, round, 1, client, &part, 1, spares}, ret,
+                           &received, err);
 
     if (rv == FL_OK) {
         ck_assert_uint_eq(received, want);

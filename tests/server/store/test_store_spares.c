@@ -70,7 +70,8 @@ static struct fl_spool *begin(uint64_t round, const char *client, const struct f
     struct fl_spool *s = NULL;
     struct fl_err err = {0};
     uint64_t received = 99;
-    int rv = fl_recycled_open(spares, round, 1, client, of, 1, &s, &received, &err);
+    int rv = fl_spool_open(&(struct fl_spool_opening){dir, round, 1, client, of, 1, spares}, &s,
+                           &received, &err);
 
     ck_assert_msg(rv == FL_OK, "%s", err.msg);
     ck_assert_uint_eq(received, want);
@@ -202,7 +203,9 @@ START_TEST(a_new_attempt_takes_the_place_of_the_one_before)
 
     send(s, before, 0, small.bytes);
     finish(s);
-    ck_assert_int_eq(fl_recycled_open(spares, 1, 2, "a", &small, 1, &s, &received, NULL), FL_OK);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 1, 2, "a", &small, 1, spares},
+                                   &s, &received, NULL),
+                     FL_OK);
     ck_assert_uint_eq(received, 0);
     send(s, after, 0, small.bytes);
     finish(s);
@@ -306,8 +309,10 @@ START_TEST(a_head_of_which_only_the_first_pages_are_new_counts_as_not_there)
             .unit = (uint32_t)i, .codec = FL_CODEC_FLOAT32, .bytes = sizeof(float)};
     }
     for (i = 1; i <= 2; i++) {
-        ck_assert_int_eq(fl_recycled_open(spares, i, 1, "a", many, 510, &s, &received, NULL),
-                         FL_OK);
+        ck_assert_int_eq(
+            fl_spool_open(&(struct fl_spool_opening){dir, i, 1, "a", many, 510, spares}, &s,
+                          &received, NULL),
+            FL_OK);
         ck_assert_uint_eq(received, 0);
         send(s, i == 1 ? before : after, 0, i == 1 ? sizeof(many[0].bytes) * 255 : 4);
         fl_spool_close(s);
@@ -476,7 +481,8 @@ START_TEST(an_accepted_upload_that_a_backup_copies_keeps_its_name)
     inode = inode_of("a");
     fd = open(path_of(path, "a"), O_RDONLY | O_CLOEXEC);
     ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
-    ck_assert_int_eq(fl_recycled_open(spares, 1, 1, "a", &small, 1, &s, &received, NULL),
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 1, 1, "a", &small, 1, spares},
+                                   &s, &received, NULL),
                      FL_EINUSE);
     ck_assert_uint_eq(inode_of("a"), inode);
     expect(1, "a", &small, before);
@@ -493,7 +499,8 @@ START_TEST(a_file_that_another_push_writes_is_not_taken_from_it)
     upload(1, "a", &small, before);
     ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
     first = begin(2, "a", &small, 0); /* Its head is still that of the upload before. */
-    ck_assert_int_eq(fl_recycled_open(spares, 2, 1, "a", &small, 1, &s, &received, NULL),
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 2, 1, "a", &small, 1, spares},
+                                   &s, &received, NULL),
                      FL_EINUSE);
     send(first, after, 0, small.bytes);
     finish(first);

@@ -57,7 +57,8 @@ static struct fl_spool *open_spool(uint64_t want_received)
     struct fl_spool *s = NULL;
     struct fl_err err = {0};
     uint64_t received = 0;
-    int rv = fl_spool_open(dir, 7, 2, "edge-01", parts, 2, &s, &received, &err);
+    int rv = fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", parts, 2, NULL}, &s,
+                           &received, &err);
 
     ck_assert_msg(rv == FL_OK, "%s", err.msg);
     ck_assert_uint_eq(received, want_received);
@@ -247,7 +248,9 @@ START_TEST(another_manifest_starts_over)
     write_span(s, 0, 5001);
     fl_spool_close(s);
     other[1].unit = 1;
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", other, 2, &s, &received, NULL), FL_OK);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", other, 2, NULL},
+                                   &s, &received, NULL),
+                     FL_OK);
     ck_assert_uint_eq(received, 0);
     fl_spool_close(s);
     ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-01"), 0);
@@ -310,7 +313,8 @@ START_TEST(two_writers_of_one_upload_are_refused)
     struct fl_err err = {0};
     uint64_t received = 0;
 
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", parts, 2, &second, &received, &err),
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", parts, 2, NULL},
+                                   &second, &received, &err),
                      FL_EINUSE);
     ck_assert_ptr_nonnull(strstr(err.msg, "is being uploaded already"));
     fl_spool_close(s);
@@ -425,8 +429,10 @@ START_TEST(a_manifest_that_lies_is_refused_at_the_end)
     char path[RIG_PATH_MAX];
     uint64_t received = 0;
 
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", &lies[_i].part, 1, &s, &received, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", &lies[_i].part, 1, NULL}, &s,
+                      &received, NULL),
+        FL_OK);
     ck_assert_int_eq(fl_spool_write(s, 0, update, (size_t)lies[_i].part.bytes, NULL), FL_OK);
     ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, &err), FL_EFORMAT);
     ck_assert_str_eq(err.msg, lies[_i].message);
@@ -444,12 +450,24 @@ START_TEST(a_manifest_out_of_order_or_too_large_is_refused_at_once)
     struct fl_err err = {0};
     uint64_t r = 0;
 
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", falling, 2, &s, &r, &err), FL_EINVAL);
+    ck_assert_int_eq(
+        fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", falling, 2, NULL}, &s, &r,
+                      &err),
+        FL_EINVAL);
     ck_assert_str_eq(err.msg, "the units of an upload must rise: 0 follows 2");
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", twice, 2, &s, &r, NULL), FL_EINVAL);
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", huge, 1, &s, &r, NULL), FL_EINVAL);
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "edge-01", parts, 0, &s, &r, NULL), FL_EINVAL);
-    ck_assert_int_eq(fl_spool_open(dir, 7, 2, "a/../../b", parts, 2, &s, &r, &err), FL_EINVAL);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", twice, 2, NULL},
+                                   &s, &r, NULL),
+                     FL_EINVAL);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", huge, 1, NULL},
+                                   &s, &r, NULL),
+                     FL_EINVAL);
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", parts, 0, NULL},
+                                   &s, &r, NULL),
+                     FL_EINVAL);
+    ck_assert_int_eq(
+        fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "a/../../b", parts, 2, NULL}, &s, &r,
+                      &err),
+        FL_EINVAL);
     ck_assert_str_eq(err.msg, "not a valid client name");
 }
 END_TEST
@@ -631,9 +649,11 @@ START_TEST(cleaning_keeps_only_the_open_attempt)
         struct fl_spool *s = NULL;
 
         (void)snprintf(client, sizeof(client), "edge-%zu", i);
-        ck_assert_int_eq(fl_spool_open(dir, files[i].round, files[i].attempt, client, parts, 2, &s,
-                                       &received, NULL),
-                         FL_OK);
+        ck_assert_int_eq(
+            fl_spool_open(&(struct fl_spool_opening){dir, files[i].round, files[i].attempt, client,
+                                                     parts, 2, NULL},
+                          &s, &received, NULL),
+            FL_OK);
         ck_assert_int_eq(fl_spool_write(s, 0, update, 4, NULL), FL_OK);
         fl_spool_close(s);
     }

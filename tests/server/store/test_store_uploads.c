@@ -48,7 +48,8 @@ static int to_file(const struct fl_spool_part *of, size_t n, size_t len, double 
 {
     struct fl_spool *s = NULL;
     uint64_t there = 0;
-    int rv = fl_spool_open(dir, 7, 2, "edge-01", of, n, &s, &there, err);
+    int rv = fl_spool_open(&(struct fl_spool_opening){dir, 7, 2, "edge-01", of, n, NULL}, &s,
+                           &there, err);
 
     rv = rv == FL_OK ? fl_spool_write(s, 0, update, len, err) : rv;
     rv = rv == FL_OK ? fl_spool_finish(s, layout, bound, FL_DURABLE_PROCESS, err) : rv;

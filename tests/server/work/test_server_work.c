@@ -101,8 +101,9 @@ static void upload(size_t k, size_t n_units, float value, size_t extra)
     for (i = 0; i < n_floats; i++) {
         update[i] = value;
     }
-    ck_assert_msg(fl_spool_open(fed.state_dir, ROUND, ATTEMPT, clients[k].name, list, n, &s,
-                                &received, &err) == FL_OK,
+    ck_assert_msg(fl_spool_open(&(struct fl_spool_opening){fed.state_dir, ROUND, ATTEMPT,
+                                                           clients[k].name, list, n, NULL},
+                                &s, &received, &err) == FL_OK,
                   "%s", err.msg);
     for (i = 0; i < n; i++) {
         ck_assert_int_eq(fl_spool_write(s, at, update, (size_t)list[i].bytes, &err), FL_OK);

@@ -26,8 +26,9 @@ static int load(uint64_t round, float *theta, float *state, struct fl_models_fou
     const struct fl_models_tag tag = fl_federation_tag(&rig.fed);
     float *states[FL_AGG_MAX_STATE] = {state};
 
-    return fl_models_load(rig.fed.state_dir, round, &tag, rig.layout, theta, states,
-                          rig.fed.state_names, rig.fed.n_state, found, NULL);
+    return fl_models_load(&(struct fl_models_checkpoint){rig.fed.state_dir, round, &tag, rig.layout,
+                                                         rig.fed.state_names, rig.fed.n_state},
+                          theta, states, found, NULL);
 }
 
 static void expect_checkpoint(uint64_t round, double theta, double state)
@@ -86,9 +87,10 @@ static void draft_next(uint64_t round)
     struct fl_outcome *next = &rig.progress.next;
     const float *const states[] = {fl_blob_floats(next->model.state[0])};
 
-    ck_assert_int_eq(fl_models_draft_begin(rig.fed.state_dir, round, &tag, rig.layout,
-                                           rig.fed.state_names, rig.fed.n_state, true, &next->draft,
-                                           NULL),
+    ck_assert_int_eq(fl_models_draft_begin(
+                         &(struct fl_models_checkpoint){rig.fed.state_dir, round, &tag, rig.layout,
+                                                        rig.fed.state_names, rig.fed.n_state},
+                         true, &next->draft, NULL),
                      FL_OK);
     fl_models_draft_write(next->draft, fl_blob_floats(next->model.theta), states, 0,
                           fl_federation_floats(&rig.fed));

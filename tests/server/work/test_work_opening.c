@@ -235,9 +235,10 @@ START_TEST(a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it)
     work_rig_open(&rig, "fedavgm");
     work_rig_rounds(&rig, 1, 2);
     tag = fl_federation_tag(&rig.fed);
-    ck_assert_int_eq(fl_models_save(rig.fed.state_dir, 2, &tag, rig.layout,
-                                    fl_blob_floats(rig.progress.committed.model.theta), NULL, NULL,
-                                    0, true, NULL),
+    ck_assert_int_eq(fl_models_save(&(struct fl_models_checkpoint){rig.fed.state_dir, 2, &tag,
+                                                                   rig.layout, NULL, 0},
+                                    fl_blob_floats(rig.progress.committed.model.theta), NULL, true,
+                                    NULL),
                      FL_OK);
     work_rig_close(&rig);
     ck_assert_int_eq(work_rig_try(&rig, "fedavgm", &err), FL_EVERSION);

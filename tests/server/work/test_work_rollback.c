@@ -113,9 +113,10 @@ START_TEST(a_checkpoint_without_a_vector_that_is_needed_is_refused)
 
     begin("fedavgm", 3);
     tag = fl_federation_tag(&rig.fed);
-    ck_assert_int_eq(fl_models_save(rig.fed.state_dir, 2, &tag, rig.layout,
-                                    fl_blob_floats(rig.progress.committed.model.theta), NULL, NULL,
-                                    0, true, NULL),
+    ck_assert_int_eq(fl_models_save(&(struct fl_models_checkpoint){rig.fed.state_dir, 2, &tag,
+                                                                   rig.layout, NULL, 0},
+                                    fl_blob_floats(rig.progress.committed.model.theta), NULL, true,
+                                    NULL),
                      FL_OK);
     ck_assert_int_eq(ask(2, false), FL_ENOENT);
     ck_assert_ptr_nonnull(

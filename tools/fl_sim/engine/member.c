@@ -245,10 +245,15 @@ static int member_upload_to_file(const struct fl_federation *f, const char *name
                                  struct fl_norms *ret, struct fl_err *err)
 {
     const struct fl_round_key key = code->result->key;
+    const struct fl_spool_opening o = {.dir = f->state_dir,
+                                       .round = key.round,
+                                       .attempt = key.attempt,
+                                       .client = name,
+                                       .parts = parts,
+                                       .n_parts = code->n_parts};
     struct fl_spool *spool = NULL;
     uint64_t there = 0;
-    int rv = fl_spool_open(f->state_dir, key.round, key.attempt, name, parts, code->n_parts, &spool,
-                           &there, err);
+    int rv = fl_spool_open(&o, &spool, &there, err);
 
     if (rv != FL_OK) {
         goto done;

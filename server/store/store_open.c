@@ -1,0 +1,403 @@
+/* Opening the state folder, and the checks before it: whose folder it is, and whether a new
+ * federation may start in it. On the thread that owns the store, the checks on any. Records are
+ * written in store.c and read in store_load.c. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/str.h"
+#include "libfl/model/digest.h"
+#include "server/store/generation_impl.h"
+#include "server/store/store_impl.h"
+
+/* --- files of an existing federation --- */
+
+struct found {
+    const char *suffix;
+    bool any;
+};
+
+static int look_for_suffix(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct found *found = ctx;
+
+    (void)folder;
+    (void)err;
+    found->any = found->any || fl_str_ends_with(name, found->suffix);
+    return FL_OK;
+}
+
+/* Does `dir`/`folder` hold a file with this suffix? An unreadable folder is an error. */
+static int folder_holds(const char *dir, const char *folder, const char *suffix, bool *ret,
+                        struct fl_err *err)
+{
+    struct found found = {.suffix = suffix};
+    char path[FL__STORE_PATH_MAX];
+    int rv = fl__store_join(path, dir, folder, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_fs_each(path, look_for_suffix, &found, err);
+    *ret = found.any;
+    return rv;
+}
+
+static int check_new(const char *dir, const char *what, struct fl_err *err)
+{
+    static const struct {
+        const char *folder, *suffix, *what;
+    } left[] = {{"spool", ".upload", "uploads"},
+                {"personal_models", ".mix", "personal models"},
+                {"summaries", ".summary", "data summaries"}};
+    uint64_t *rounds = NULL;
+    uint64_t newest = 0;
+    size_t n = 0;
+    size_t i;
+    int rv = fl_models_list(dir, &rounds, &n, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    newest = n > 0 ? rounds[0] : 0;
+    free(rounds);
+    if (n > 0) {
+        return fl_err_set(
+            err, FL_ESTATE,
+            "'%s/federation.db' %s, but '%s/models' holds checkpoints up to round "
+            "%" PRIu64 "; nothing was touched. 'fl-serverd --recover CONFIG' goes on "
+            "from the newest good one; to start a new federation, move the folder away or choose "
+            "another state_dir",
+            dir, what, dir, newest);
+    }
+    for (i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+        bool there = false;
+
+        rv = folder_holds(dir, left[i].folder, left[i].suffix, &there, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (there) {
+            return fl_err_set(err, FL_ESTATE,
+                              "'%s/federation.db' %s, but '%s/%s' holds %s of a federation; "
+                              "nothing was touched. To start over, move the folder away or choose "
+                              "another state_dir",
+                              dir, what, dir, left[i].folder, left[i].what);
+        }
+    }
+    return FL_OK;
+}
+
+/* --- whose folder --- */
+
+static void describe_model(const struct fl_layout *layout, char *out, size_t size)
+{
+    const uint8_t *d = fl_layout_shape_digest(layout);
+
+    (void)snprintf(out, size, "%zu units, %zu values, digest %02x%02x%02x%02x%02x%02x",
+                   fl_layout_units(layout), fl_layout_count(layout), d[0], d[1], d[2], d[3], d[4],
+                   d[5]);
+}
+
+static const enum fl_db_sync sync_of[] = {[FL_DURABLE_PROCESS] = FL_DB_SYNC_NORMAL,
+                                          [FL_DURABLE_POWER] = FL_DB_SYNC_FULL,
+                                          [FL_DURABLE_SCRATCH] = FL_DB_SYNC_NEVER};
+
+static int claim_folder(struct fl_store *store, const struct fl__store_opening *o,
+                        const char *model, uint8_t ret_id[FL__STORE_ID_SIZE], struct fl_err *err)
+{
+    const struct fl__generation_row line = {.line = 1, .state_generation = 1};
+    const struct fl__generation_row *rec = &line;
+    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_FEDERATION);
+    struct fl_query *q = &query;
+    uint8_t identity[FL__IDENTITY];
+    int rv;
+
+    if (o->rebuild != NULL) {
+        (void)memcpy(ret_id, o->rebuild, FL__STORE_ID_SIZE);
+    } else {
+        rv = check_new(o->dir, "holds no federation", err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_random_bytes(ret_id, FL__STORE_ID_SIZE);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    rv = fl_random_bytes(identity, sizeof(identity));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "no random bytes for the state folder");
+    }
+    /* The federation row must be as durable as the records that depend on it. */
+    rv = fl_db_begin_durable(&store->db, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    FL__LINE_ROW(FL__ROW_BIND)
+    fl_query_text(q, o->federation);
+    fl_query_blob(q, fl_layout_shape_digest(o->layout), FL_DIGEST_SIZE);
+    fl_query_text(q, model);
+    fl_query_blob(q, ret_id, FL__STORE_ID_SIZE);
+    fl_query_blob(q, identity, sizeof(identity));
+    fl_query_blob(q, identity, sizeof(identity));
+    return fl_db_end(&store->db, fl_query_run(q, err), err);
+}
+
+static int other_federation(const char *dir, const char *name, const char *federation, bool empty,
+                            struct fl_err *err)
+{
+    return fl_err_set(
+        err, FL_ESTATE,
+        "state folder '%s' belongs to federation '%s', not '%s': use another folder, or the name "
+        "it had%s",
+        dir, name, federation,
+        empty ? "; no round is committed in it: to begin again under the new name remove "
+                "federation.db*, models and spool there"
+              : "");
+}
+
+int fl_store_check_name(const char *dir, const char *federation, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    char name[FL_NAME_MAX];
+    uint64_t rounds = 0;
+
+    if (fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK || !fl_fs_exists(path) ||
+        fl_db_first_row(&fl__store_db, path,
+                        "SELECT name, (SELECT COUNT(*) FROM round) FROM federation", name,
+                        sizeof(name), &rounds, NULL) != FL_OK ||
+        strcmp(name, federation) == 0)
+    {
+        return FL_OK;
+    }
+    return other_federation(dir, name, federation, rounds == 0, err);
+}
+
+bool fl_store_knows_client(const char *dir, const char *name)
+{
+    char path[FL__STORE_PATH_MAX];
+    char sql[64 + FL_NAME_MAX];
+    char found[FL_NAME_MAX];
+    uint64_t id;
+
+    FL_REQUIRE(fl_name_allowed(name)); /* so it has no quote */
+    (void)snprintf(sql, sizeof(sql), "SELECT name, id FROM client WHERE name = '%s'", name);
+    return fl_fs_join(path, sizeof(path), dir, "federation.db") == FL_OK && fl_fs_exists(path) &&
+           fl_db_first_row(&fl__store_db, path, sql, found, sizeof(found), &id, NULL) == FL_OK;
+}
+
+static int other_model(const char *dir, const char *had, const char *makes, struct fl_err *err)
+{
+    return fl_err_set(
+        err, FL_ESTATE,
+        "state folder '%s' belongs to another model (%s), the configuration makes %s: "
+        "use another folder, or the model it had",
+        dir, had, makes);
+}
+
+int fl_store_check_model(const char *dir, const struct fl_layout *layout, struct fl_err *err)
+{
+    char digest[2 * FL_DIGEST_SIZE + 1];
+    char sql[64 + sizeof(digest)];
+    char path[FL__STORE_PATH_MAX];
+    char had[128];
+    char makes[128];
+    uint64_t same = 0;
+
+    (void)snprintf(sql, sizeof(sql), "SELECT model, layout = x'%s' FROM federation",
+                   fl_hex(digest, fl_layout_shape_digest(layout), FL_DIGEST_SIZE));
+    if (fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK || !fl_fs_exists(path) ||
+        fl_db_first_row(&fl__store_db, path, sql, had, sizeof(had), &same, NULL) != FL_OK ||
+        same != 0)
+    {
+        return FL_OK;
+    }
+    describe_model(layout, makes, sizeof(makes));
+    return other_model(dir, had, makes, err);
+}
+
+/* FL_ENOENT: the database has no federation yet. */
+static int check_row(struct fl_store *store, const struct fl__store_opening *o, const char *model,
+                     uint8_t ret_id[FL__STORE_ID_SIZE], struct fl_err *err)
+{
+    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_FEDERATION);
+    struct fl_query *q = &query;
+    const char *name;
+    const void *digest;
+    const void *id;
+    size_t len = 0;
+    int rv = fl_query_next(q, err);
+
+    if (rv != FL_OK) {
+        goto done;
+    }
+    name = fl_column_text(q);
+    digest = fl_column_blob(q, &len);
+    if (strcmp(name, o->federation) != 0) {
+        rv = other_federation(o->dir, name, o->federation, /* empty= */ false, err);
+        goto done;
+    }
+    if (len != FL_DIGEST_SIZE || memcmp(digest, fl_layout_shape_digest(o->layout), len) != 0) {
+        rv = other_model(o->dir, fl_column_text(q), model, err);
+        goto done;
+    }
+    (void)fl_column_text(q);
+    id = fl_column_blob(q, &len);
+    if (len != FL__STORE_ID_SIZE) {
+        rv = fl_err_set(err, FL_EFORMAT, "state database '%s' is damaged: no id", store->db.path);
+        goto done;
+    }
+    (void)memcpy(ret_id, id, len);
+done:
+    fl_query_reset(q);
+    return rv;
+}
+
+/* The folder must belong to this federation and model; an empty folder is claimed for them. */
+static int check_owner(struct fl_store *store, const struct fl__store_opening *o,
+                       struct fl_err *err)
+{
+    uint8_t id[FL__STORE_ID_SIZE];
+    char model[128];
+    int rv;
+
+    describe_model(o->layout, model, sizeof(model));
+    rv = check_row(store, o, model, id, err);
+    if (rv == FL_ENOENT) {
+        rv = claim_folder(store, o, model, id, err);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)fl_hex(store->id, id, sizeof(id));
+    return FL_OK;
+}
+
+const char *fl_store_id(const struct fl_store *store)
+{
+    return store->id;
+}
+
+static int make_folders(const char *dir, struct fl_err *err)
+{
+    static const char *const names[] = {"models", "spool", "personal_models", "summaries"};
+    char path[FL__STORE_PATH_MAX];
+    size_t i;
+    int rv = fl_fs_mkdirs(dir, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    /* SQLite's own message would name a file that does not exist. */
+    if (faccessat(AT_FDCWD, dir, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+        return fl_fs_denied(err, errno, "use state folder", dir);
+    }
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        rv = fl__store_join(path, dir, names[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_fs_mkdirs(path, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    /* Make the new folders durable, so that files synced in them survive a power failure. */
+    return fl_fs_sync_dir(dir, err);
+}
+
+int fl__store_open_path(const struct fl__store_opening *o, struct fl_store **ret,
+                        struct fl_err *err)
+{
+    struct fl_store *store = calloc(1, sizeof(*store));
+    int rv;
+
+    if (store == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    store->n_units = fl_layout_units(o->layout);
+    (void)memcpy(store->layout, fl_layout_digest(o->layout), sizeof(store->layout));
+    if (fl_str_copy(store->dir, sizeof(store->dir), o->dir) != FL_OK) {
+        rv = fl_err_set(err, FL_ELIMIT, "path '%s' is too long", o->dir);
+        goto fail;
+    }
+    rv = fl_db_open(&store->db, &fl__store_db, o->path, sync_of[o->durability], err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = check_owner(store, o, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    *ret = store;
+    return FL_OK;
+fail:
+    fl_store_close(store);
+    return rv;
+}
+
+int fl_store_check(const char *dir, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct stat st;
+    int rv = fl__store_join(path, dir, "federation.db", err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (stat(path, &st) != 0) {
+        return errno == ENOENT ? check_new(dir, "is missing", err) : FL_OK;
+    }
+    return st.st_size == 0 ? check_new(dir, "is empty", err) : FL_OK;
+}
+
+int fl_store_open(const char *dir, const char *federation, const struct fl_layout *layout,
+                  enum fl_durability durability, struct fl_store **ret, struct fl_err *err)
+{
+    char path[FL__STORE_PATH_MAX];
+    const struct fl__store_opening o = {.dir = dir,
+                                        .path = path,
+                                        .federation = federation,
+                                        .layout = layout,
+                                        .durability = durability};
+    int rv = make_folders(dir, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_join(path, dir, "federation.db", err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_store_check(dir, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__store_open_path(&o, ret, err);
+    if (rv == FL_EFORMAT && err != NULL) {
+        struct fl_err inner = *err;
+
+        (void)fl_err_set(err, rv,
+                         "%.300s; 'fl-serverd --recover CONFIG' sets it aside and begins again at "
+                         "the newest good checkpoint",
+                         fl_err_text(&inner, rv));
+    }
+    return rv;
+}
+
+void fl_store_close(struct fl_store *store)
+{
+    if (store == NULL) {
+        return;
+    }
+    fl_db_close(&store->db);
+    free(store);
+}
