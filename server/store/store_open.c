@@ -50,6 +50,10 @@ static int folder_holds(const char *dir, const char *folder, const char *suffix,
     return rv;
 }
 
+/*
+ * FL_ESTATE when the folder holds files of a federation whose database `what` ("is missing"): a new
+ * federation must not start over them.
+ */
 static int check_new(const char *dir, const char *what, struct fl_err *err)
 {
     static const struct {
