@@ -274,32 +274,43 @@ int fl_fs_publish(const char *tmp, const char *path, bool sync, struct fl_err *e
     return fl_fs_sync_dir(parent, err);
 }
 
-int fl_fs_replace(const char *path, const void *data, size_t len, bool sync, struct fl_err *err)
+static int fs_write_runs(int fd, const char *tmp, const struct fl_fs_run *runs, size_t n, bool sync,
+                         struct fl_err *err)
+{
+    uint64_t offset = 0;
+    size_t i;
+    int rv;
+
+    for (i = 0; i < n; i++) {
+        rv = fl_fs_pwrite(fd, runs[i].data, runs[i].len, offset);
+        if (rv != FL_OK) {
+            return fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
+        }
+        offset += runs[i].len;
+    }
+    return sync && fs_fsync(fd) != 0 ? fs_fail(err, "cannot sync", tmp) : FL_OK;
+}
+
+int fl_fs_replace_runs(const char *path, const struct fl_fs_run *runs, size_t n, bool sync,
+                       struct fl_err *err)
 {
     char tmp[FL_FS_PATH_MAX];
-    int n = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    int len = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
     int fd;
     int rv;
 
-    if (n < 0 || (size_t)n >= sizeof(tmp)) {
+    if (len < 0 || (size_t)len >= sizeof(tmp)) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
     }
     fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
     if (fd < 0) {
         return fs_fail(err, "cannot create", tmp);
     }
-    rv = fl_fs_pwrite(fd, data, len, 0);
-    if (rv != FL_OK) {
-        (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
-    } else if (sync && fs_fsync(fd) != 0) {
-        rv = fs_fail(err, "cannot sync", tmp);
-    }
-    if (rv != FL_OK) {
-        (void)close(fd);
-        goto fail;
-    }
-    if (close(fd) != 0) {
+    rv = fs_write_runs(fd, tmp, runs, n, sync, err);
+    if (close(fd) != 0 && rv == FL_OK) {
         rv = fs_fail(err, "cannot close", tmp);
+    }
+    if (rv != FL_OK) {
         goto fail;
     }
     rv = fl_fs_publish(tmp, path, sync, err);
@@ -310,6 +321,13 @@ int fl_fs_replace(const char *path, const void *data, size_t len, bool sync, str
 fail:
     (void)unlink(tmp);
     return rv;
+}
+
+int fl_fs_replace(const char *path, const void *data, size_t len, bool sync, struct fl_err *err)
+{
+    const struct fl_fs_run run = {data, len};
+
+    return fl_fs_replace_runs(path, &run, 1, sync, err);
 }
 
 int fl_fs_remove(const char *path)

@@ -25,6 +25,13 @@ FL_MUST_CHECK int fl_fs_read(const char *path, size_t max, struct fl_buf *ret_bu
  */
 FL_MUST_CHECK int fl_fs_replace(const char *path, const void *data, size_t len, bool sync,
                                 struct fl_err *err);
+/* The same for `n` pieces of memory, written one after another without being copied together. */
+struct fl_fs_run {
+    const void *data;
+    size_t len;
+};
+FL_MUST_CHECK int fl_fs_replace_runs(const char *path, const struct fl_fs_run *runs, size_t n,
+                                     bool sync, struct fl_err *err);
 /* The last two steps of fl_fs_replace(), for a file that was written otherwise. */
 FL_MUST_CHECK int fl_fs_publish(const char *tmp, const char *path, bool sync, struct fl_err *err);
 FL_MUST_CHECK int fl_fs_sync_dir(const char *path, struct fl_err *err);
