@@ -24,6 +24,7 @@ fi
 # shellcheck disable=SC2034
 {
 lower_conf="base"
+lower_container="base"
 lower_db="base"
 lower_figures="base"
 lower_num="base"
@@ -68,7 +69,7 @@ for f in $files; do
             case "$room:$to" in
               core:base|core:conf|core:figures|core:num|core:model|core:nn|core:strategy) ;;
               core:*) say "$f: the core must not include $inc" ;;
-              store:base|store:conf|store:db|store:figures|store:num|store:model|store:nn|store:strategy) ;;
+              store:base|store:conf|store:container|store:db|store:figures|store:num|store:model|store:nn|store:strategy) ;;
               store:*) say "$f: the store must not include $inc" ;;
               conf:base|conf:conf|conf:figures|conf:num|conf:model|conf:nn|conf:strategy|conf:data|conf:program|conf:wire) ;;
               conf:*) say "$f: reading a configuration must not include $inc" ;;
@@ -107,7 +108,7 @@ for f in $files; do
           engine:tools/*|world:tools/*|experiment:tools/*|data:tools/*|results:tools/*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
           world:libfl/base/*|world:libfl/conf/*|world:libfl/sim/*) ;;
           results:libfl/base/*|results:libfl/figures/*|results:libfl/json/*) ;;
-          data:libfl/base/*|data:libfl/conf/*|data:libfl/data/*|data:libfl/json/*|data:libfl/model/*|data:client/train/*) ;;
+          data:libfl/base/*|data:libfl/conf/*|data:libfl/container/*|data:libfl/data/*|data:libfl/json/*|data:libfl/model/*|data:client/train/*) ;;
           world:*|data:*|results:*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
           experiment:server/conf/*|experiment:client/conf/*) ;;
           experiment:server/*|experiment:client/*|engine:*/conf/conf*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
