@@ -109,7 +109,7 @@ say "configure script" "configure script"
 [ -x configure ] && [ configure -nt configure.ac ] && [ configure -nt Makefile.am ] || autoreconf -fi >/dev/null
 
 # Without the variants of a test whose rules its others prove.
-[ "$scope" = all ] || export FL_SLOW_TESTS=no
+[ "$scope" = all ] || export FL_SLOW_TESTS=no FL_CONF_SEEDS=500
 # Beside the first build: it leaves a processor idle now and then, and the build waits for nothing of it.
 say "lint, and the werror build" "lint, and the werror build beside it"
 linted=$(mktemp)
@@ -144,7 +144,7 @@ if [ "$scope" != fast ]; then
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1
   # Fewer random seeds: the werror build has tried them all.
-  if [ "$scope" = all ]; then export FL_SIM_SEEDS=60 FL_CONF_SEEDS=300; else export FL_SIM_SEEDS=20 FL_CONF_SEEDS=100; fi
+  if [ "$scope" = all ]; then export FL_SIM_SEEDS=60 FL_CONF_SEEDS=300; else export FL_SIM_SEEDS=10 FL_CONF_SEEDS=100; fi
   run_suite build-asan
 fi
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/sanitized.h"
 #include "tests/sim/fed.h"
 
 static const char *const presets[] = {"fedavg", "fedldf", "adafl", "adafl+fedldf"};
@@ -364,7 +365,7 @@ int main(void)
     TCase *tc = tcase_create("federation");
     SRunner *sr;
     int failed;
-    int n = (int)(env_number("FL_SIM_SEEDS", 60) / SEEDS_PER_TEST);
+    int n = (int)(env_number("FL_SIM_SEEDS", 60 / everyday_stride(2, 2)) / SEEDS_PER_TEST);
 
     tcase_add_loop_test(tc, a_federation_without_trouble_ends, 0, 8);
     tcase_add_loop_test(tc, no_round_waits_for_an_evaluation_that_failed, 0, 2);

@@ -113,6 +113,10 @@ presets_of_help() {
   "$build/fl-serverd" --help | sed -n '/^algorithms:/,/^networks:/s/^  \([^ ]*\) .*/\1/p'
 }
 
+# Plain deploy/test.sh: what it leaves out, --all runs
+everyday() { [ "${FL_SLOW_TESTS:-yes}" = no ]; }
+sanitized() { [ "${FL_SANITIZED:-no}" = yes ]; }
+
 # 1 or 2: as few of them as hold every policy of every slot, or every pair of policies that some preset combines.
 # Options do not count: igfl_sa is igfl with another kind of attention.
 covering_presets() {

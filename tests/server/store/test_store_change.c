@@ -3,6 +3,7 @@
  * before counts where it would mean something else, for every pair of presets.
  */
 
+#include "tests/lib/sanitized.h"
 #include "tests/server/store/store_change_fixture.h"
 
 #define N_PRESETS 43
@@ -87,7 +88,10 @@ static void check_pair(const char *from, const char *to, const struct fl_generat
     fl_strategy_free(b);
 }
 
-/* _i: the preset that left the folder. */
+/*
+ * _i: the preset that left the folder. Under sanitizers plain deploy/test.sh takes each fourth one
+ * after it, so that each is left and entered.
+ */
 START_TEST(no_pair_of_presets_aggregates_what_meant_something_else)
 {
     const struct fl_preset *presets = fl_strategy_presets();
@@ -100,11 +104,11 @@ START_TEST(no_pair_of_presets_aggregates_what_meant_something_else)
     ck_assert_int_eq(fl_store_generation(store, &line, NULL), FL_OK);
     fl_store_close(store);
     save_folder();
-    for (i = 0; i < N_PRESETS; i++) {
+    for (i = (size_t)_i % sanitized_stride(4); i < N_PRESETS; i += sanitized_stride(4)) {
         restore_folder();
         check_pair(presets[_i].name, presets[i].name, &line);
     }
-    ck_assert_ptr_null(presets[i].name);
+    ck_assert_ptr_null(presets[N_PRESETS].name);
     fl_buf_done(&saved);
 }
 END_TEST

@@ -87,7 +87,7 @@ fi
 ### The images
 # They are made of the packages, for which the product is built once more. Without them test_install.sh installs the same
 # programs, and tests/system/hosts runs them as services of users of their own.
-if [ "${FL_SLOW_TESTS:-yes}" = no ]; then
+if everyday; then
   echo "no images are built (FL_SLOW_TESTS=no)"
   finish
 fi

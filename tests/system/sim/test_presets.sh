@@ -2,6 +2,7 @@
 # Every preset of fl-serverd --help runs three rounds through fl-sim with one client lost in the middle of the second,
 # ends with finite models that beat chance by far, and its byte counters are the formulas'. That daemons do the same to
 # the bit, also when a client is killed, is what test_same.sh proves.
+# With FL_SLOW_TESTS=no under sanitizers presets that hold every policy.
 #   test_presets.sh [NAME…]     those presets only
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -107,7 +108,7 @@ PY
 }
 
 presets=("$@")
-[ $# -gt 0 ] || mapfile -t presets < <(presets_of_help)
+[ $# -gt 0 ] || mapfile -t presets < <(if everyday && sanitized; then covering_presets 1; else presets_of_help; fi)
 check "fl-serverd --help lists presets" test "${#presets[@]}" -ge 1
 for algorithm in "${presets[@]}"; do
   has_line "docs/algorithms.md describes $algorithm" "$srcdir/docs/algorithms.md" "\`$algorithm\`"

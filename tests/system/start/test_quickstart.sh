@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# deploy/quickstart.sh --algorithm NAME ends with a result for every preset, with FL_SLOW_TESTS=no for presets that hold
-# every policy. On the digits that come with the repository, with the programs that are built already.
+# deploy/quickstart.sh --algorithm NAME ends with a result for every preset, with FL_SLOW_TESTS=no for one whose clients
+# share a model and one whose clients have models of their own: test_same.sh runs daemons with every policy. On the digits that come with the repository, with the programs that are built already.
 #   test_quickstart.sh [NAME…]     those presets only
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -25,7 +25,7 @@ if [ "${1:-}" = --worker ]; then
 fi
 
 presets=("$@")
-[ $# -gt 0 ] || mapfile -t presets < <(if [ "${FL_SLOW_TESTS:-yes}" = no ]; then covering_presets 1; else presets_of_help; fi)
+[ $# -gt 0 ] || mapfile -t presets < <(if everyday; then printf '%s\n' fedldf pfedme; else presets_of_help; fi)
 share_out "${presets[@]}"
 quick "$dir/q-generated" --data synthetic --rounds 2 --clients 3 >"$dir/generated.txt" 2>&1
 equal "generated data on request" 0 $?
