@@ -143,7 +143,7 @@ if [ "$scope" != fast ]; then
   say "the tests under ASan and UBSan, $at_once at a time" "tests under ASan and UBSan"
   export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
   export UBSAN_OPTIONS=print_stacktrace=1
-  # Fewer random seeds: the werror build has tried them all.
+  # Fewer random seeds: the werror build has tried more of them.
   if [ "$scope" = all ]; then export FL_SIM_SEEDS=60 FL_CONF_SEEDS=300; else export FL_SIM_SEEDS=10 FL_CONF_SEEDS=100; fi
   run_suite build-asan
 fi

@@ -51,7 +51,7 @@ void rig_open(struct rig *r)
                   r->err.msg);
 }
 
-void rig_init(struct rig *r)
+void authority_rig_init(struct rig *r)
 {
     ck_assert_msg(fl_authority_init(&r->conf, r->now_ms, &r->err) == FL_OK, "%s", r->err.msg);
     rig_open(r);
@@ -85,7 +85,7 @@ void rig_said(const struct rig *r, const char *part)
     ck_assert_msg(strstr(r->said, part) != NULL, "'%s' is not in: %s", part, r->said);
 }
 
-const char *rig_path(const struct rig *r, const char *name, char out[256])
+const char *authority_rig_path(const struct rig *r, const char *name, char out[256])
 {
     (void)snprintf(out, 256, "%s/identity/%s", r->dir, name);
     return out;

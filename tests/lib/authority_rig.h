@@ -34,7 +34,7 @@ struct rig {
 /* Create the folder and the configuration; no authority yet. */
 void rig_begin(struct rig *r, uint64_t seed);
 /* Run --init, then open; also after rig_close(). */
-void rig_init(struct rig *r);
+void authority_rig_init(struct rig *r);
 void rig_open(struct rig *r);
 void rig_close(struct rig *r);
 void rig_end(struct rig *r);
@@ -42,7 +42,7 @@ void rig_quiet(struct rig *r);
 /* Assert that the last error contains this text. */
 void rig_says(const struct rig *r, const char *part);
 void rig_said(const struct rig *r, const char *part);
-const char *rig_path(const struct rig *r, const char *name, char out[256]);
+const char *authority_rig_path(const struct rig *r, const char *name, char out[256]);
 
 /* Create an invitation with the default validity; returns its line. */
 void rig_invite(struct rig *r, const char *name, uint32_t uses, struct fl_invite *ret);

@@ -159,7 +159,7 @@ void rig_describe(struct rig *r, const struct rig_server *server)
     rig_use(r, rig_setup(server));
 }
 
-void rig_init(struct rig *r, const struct rig_server *server, bool with_test)
+void client_rig_init(struct rig *r, const struct rig_server *server, bool with_test)
 {
     (void)memset(r, 0, sizeof(*r));
     (void)snprintf(r->dir, sizeof(r->dir), "/tmp/fl-rig-XXXXXX");
@@ -190,7 +190,7 @@ void rig_done(struct rig *r)
     folder_remove(r->dir);
 }
 
-const char *rig_path(const struct rig *r, const char *name)
+const char *client_rig_path(const struct rig *r, const char *name)
 {
     static char path[512];
 
@@ -202,7 +202,7 @@ bool rig_has_file(const struct rig *r, const char *name)
 {
     struct stat st;
 
-    return stat(rig_path(r, name), &st) == 0;
+    return stat(client_rig_path(r, name), &st) == 0;
 }
 
 /* --- a task --- */

@@ -52,7 +52,7 @@ struct rig_payload {
 struct fl_wire_welcome rig_welcome(const struct rig_server *server);
 struct fl_setup *rig_setup(const struct rig_server *server);
 
-void rig_init(struct rig *r, const struct rig_server *server, bool with_test);
+void client_rig_init(struct rig *r, const struct rig_server *server, bool with_test);
 /* Removes the folder and its contents. */
 void rig_done(struct rig *r);
 /* Prepare the worker for another description. */
@@ -62,7 +62,7 @@ void rig_use(struct rig *r, struct fl_setup *setup);
 /* Restart the client as a new process with the same folder. */
 void rig_restart(struct rig *r);
 /* "<state folder>/NAME" in a buffer that the next call reuses. */
-const char *rig_path(const struct rig *r, const char *name);
+const char *client_rig_path(const struct rig *r, const char *name);
 bool rig_has_file(const struct rig *r, const char *name);
 
 /* [r->count] floats, all of them `value`; free(). */

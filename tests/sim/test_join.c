@@ -63,7 +63,7 @@ static void keep_disk(void)
     ck_assert(folder_make("fl-killed", kept));
     for (i = 0; i < 3; i++) {
         (void)snprintf(to, sizeof(to), "%s/%s", kept, names[i]);
-        copy_file(rig_path(&server, names[i], from), to);
+        copy_file(authority_rig_path(&server, names[i], from), to);
     }
 }
 
@@ -194,7 +194,7 @@ static void restart_server(void)
 
         for (i = 0; i < 3; i++) {
             (void)snprintf(from, sizeof(from), "%s/%s", kept, names[i]);
-            ck_assert_int_eq(fl_fs_remove(rig_path(&server, names[i], to)), FL_OK);
+            ck_assert_int_eq(fl_fs_remove(authority_rig_path(&server, names[i], to)), FL_OK);
             copy_file(from, to);
         }
         folder_remove(kept);
@@ -498,7 +498,7 @@ static void run(uint64_t seed)
     calm = false;
     n_refused = 0;
     rig_begin(&server, seed);
-    rig_init(&server);
+    authority_rig_init(&server);
     for (i = 0; i < 2; i++) {
         make_machine(&machines[i]);
     }

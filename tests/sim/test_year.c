@@ -163,7 +163,7 @@ static void setup(void)
     /* So that the intermediate is renewed within the year, too. */
     r.conf.spans = fl_authority_default_spans;
     r.conf.spans.intermediate = INT64_C(365) * 86400;
-    rig_init(&r);
+    authority_rig_init(&r);
     for (i = 0; i < N_CLIENTS; i++) {
         struct client *c = &clients[i];
 

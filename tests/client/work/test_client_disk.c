@@ -239,7 +239,7 @@ START_TEST(settling_that_fails_has_changed_nothing_and_can_be_done_again)
     struct rig r;
     float *two;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     spy.keeps[1] = 100;
     fl_result_unref(rig_train_plain(&r, &task));
@@ -266,7 +266,7 @@ START_TEST(a_training_whose_pending_set_cannot_be_written_fails_and_tells_nobody
     struct rig_payload model;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     model = (struct rig_payload){"model", r.theta, r.count * sizeof(float), false};
     spy.keeps[1] = 100;
@@ -295,7 +295,7 @@ START_TEST(a_result_that_cannot_be_held_lives_as_long_as_the_process_with_a_warn
     struct fl_result *result;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     break_call(RENAME, 0);
     result = rig_train_plain(&r, &task);
     ck_assert_ptr_nonnull(
@@ -312,7 +312,7 @@ START_TEST(a_client_whose_state_folder_is_gone_trains_and_warns)
     struct fl_task task = rig_task(1, 0);
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     folder_remove(r.dir);
     fl_result_unref(rig_train_plain(&r, &task));
     ck_assert_ptr_nonnull(
@@ -330,7 +330,7 @@ START_TEST(a_push_whose_residual_cannot_be_kept_fails_and_is_made_again_with_the
     struct rig r;
     size_t i;
 
-    rig_init(&r, &server, false);
+    client_rig_init(&r, &server, false);
     result = rig_train_plain(&r, &task);
     for (i = 0; i < 2; i++) {
         code[i] = rig_code(&r, result, NULL);

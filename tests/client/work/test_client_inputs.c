@@ -77,7 +77,7 @@ START_TEST(a_payload_of_the_wrong_size_is_refused_with_both_numbers)
     char want[160];
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     model = model_of(&r);
     model.len -= 4;
     rig_list(&model, 1, &listed);
@@ -99,7 +99,7 @@ START_TEST(an_opaque_payload_has_a_limit)
     struct fl_inputs chosen;
     struct rig r;
 
-    rig_init(&r, &mixing, false);
+    client_rig_init(&r, &mixing, false);
     listed.list[0] = input_of("model", bytes(&r));
     listed.list[1] = input_of("mixup", (UINT64_C(1) << 30) + 1);
     ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_EPROTO);
@@ -119,7 +119,7 @@ START_TEST(a_task_without_a_model_is_refused)
     struct fl_inputs chosen;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     ck_assert_int_eq(choose(&r, &listed, true, &chosen), FL_EPROTO);
     ck_assert_str_eq(r.err.msg, "the task lists no payload 'model'");
     rig_done(&r);
@@ -149,7 +149,7 @@ START_TEST(one_payload_is_where_a_client_starts_or_none_with_its_own_model)
 {
     struct rig r;
 
-    rig_init(&r, &own, false);
+    client_rig_init(&r, &own, false);
     expect_start(&r, false, false, "model");
     expect_start(&r, false, true, "personal_model");
     expect_start(&r, true, true, "personal_model");
@@ -167,7 +167,7 @@ START_TEST(that_nobody_collection_anything_is_told)
     struct fl_inputs chosen;
     struct rig r;
 
-    rig_init(&r, &mixing, false);
+    client_rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
     list[1] = (struct rig_payload){"mixup", summaries, _i == 0 ? 0 : UNION_BYTES, true};
     rig_list(list, 2, &listed);
@@ -205,7 +205,7 @@ START_TEST(what_an_earlier_try_has_of_the_same_payload_is_used_again)
     uint8_t *data;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     old = one_input(&r, 100, 3, 40); /* In part: the rest is fetched behind it. */
     now = one_input(&r, 100, 3, 0);
     data = old.list[0].data;
@@ -230,7 +230,7 @@ START_TEST(what_an_earlier_try_has_of_another_payload_is_not_used)
     struct fl_inputs now;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     old = one_input(&r, 100, 3, 100);
     if (_i == 3) {
         rig_describe(&r, &own);
@@ -252,7 +252,7 @@ START_TEST(a_task_that_comes_again_fetches_only_what_is_not_here)
     struct rig_payload list[3];
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     list[0] = model_of(&r);
     list[1] = (struct rig_payload){"first", r.theta, bytes(&r), false};
@@ -313,7 +313,7 @@ START_TEST(a_payload_that_was_cached_is_not_fetched_again)
     struct fl_buf all;
     struct rig r;
 
-    rig_init(&r, &mixing, false);
+    client_rig_init(&r, &mixing, false);
     all = make_union(&r);
     list[0] = model_of(&r);
     list[1] = (struct rig_payload){"mixup", all.data, all.len, true};
@@ -341,21 +341,21 @@ START_TEST(a_damaged_cache_file_counts_as_none)
     struct rig_payload list[2];
     struct rig r;
 
-    rig_init(&r, &mixing, false);
+    client_rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
     list[1] = (struct rig_payload){"mixup", summaries, UNION_BYTES, true};
     ck_assert_int_eq(fl_cache_save(r.dir, summaries, UNION_BYTES, NULL), FL_OK);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 1);
     fl_inputs_done(&in);
     if (_i == 0) { /* Cut, or changed. */
-        ck_assert_int_eq(
-            fl_fs_replace(rig_path(&r, "summaries.bin"), summaries, UNION_BYTES - 1, false, NULL),
-            FL_OK);
+        ck_assert_int_eq(fl_fs_replace(client_rig_path(&r, "summaries.bin"), summaries,
+                                       UNION_BYTES - 1, false, NULL),
+                         FL_OK);
     } else {
         summaries[9] ^= 1;
-        ck_assert_int_eq(
-            fl_fs_replace(rig_path(&r, "summaries.bin"), summaries, UNION_BYTES, false, NULL),
-            FL_OK);
+        ck_assert_int_eq(fl_fs_replace(client_rig_path(&r, "summaries.bin"), summaries, UNION_BYTES,
+                                       false, NULL),
+                         FL_OK);
         summaries[9] ^= 1;
     }
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 2);
@@ -372,7 +372,7 @@ START_TEST(what_is_here_already_is_better_than_the_cache)
     uint8_t *data;
     struct rig r;
 
-    rig_init(&r, &mixing, false);
+    client_rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
     list[1] = (struct rig_payload){"mixup", summaries, UNION_BYTES, true};
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 2);
@@ -390,7 +390,7 @@ START_TEST(only_an_opaque_payload_with_a_digest_goes_to_the_disk_and_once)
     struct fl_inputs in = {.n = 1};
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     in.list[0] = input_of("mixup", UNION_BYTES);
     in.list[0].data = malloc(UNION_BYTES);
     (void)memset(in.list[0].data, 1, UNION_BYTES);
@@ -415,11 +415,11 @@ START_TEST(a_cache_that_cannot_be_written_is_a_warning)
     struct fl_inputs in = {.n = 1};
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     in.list[0] = input_of("mixup", UNION_BYTES);
     in.list[0].data = calloc(UNION_BYTES, 1);
     in.list[0].opaque = in.list[0].has_digest = true;
-    fl_inputs_save(&in, rig_path(&r, "missing"), &r.log);
+    fl_inputs_save(&in, client_rig_path(&r, "missing"), &r.log);
     ck_assert_ptr_nonnull(strstr(
         r.lines,
         "payload 'mixup' is not saved on disk and will be fetched again, ignoring: cannot create"));
@@ -438,7 +438,7 @@ START_TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
     struct fl_settling s;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     list[0] = model_of(&r);
     rig_list(list, 1, &listed);
     ck_assert(!fl_settling_begin(&r.worker, r.setup, &listed, &task, &s));
@@ -468,7 +468,7 @@ START_TEST(what_cannot_be_chosen_leaves_the_earlier_try)
     struct fl_settling s;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     model = model_of(&r);
     ck_assert_uint_eq(rig_fetch(&r, &task, &model, 1, &in), 1);
     model.len -= 4;
@@ -541,7 +541,7 @@ START_TEST(what_came_for_another_round_is_fetched_anew)
     struct rig_payload model;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     model = model_of(&r);
     ck_assert_uint_eq(rig_fetch(&r, &first, &model, 1, &in), 1);
     ck_assert_uint_eq(rig_fetch(&r, &first, &model, 1, &in), 0);
@@ -557,7 +557,7 @@ START_TEST(the_model_of_an_evaluation_has_the_size_of_the_model)
     struct fl_inputs chosen;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     payload = input_of("theta", bytes(&r));
     ck_assert_int_eq(fl_inputs_choose_model(r.setup, &payload, &chosen, &r.err), FL_OK);
     ck_assert_uint_eq(chosen.n, 1);

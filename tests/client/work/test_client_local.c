@@ -49,7 +49,7 @@ static void make_norm_good(struct rig *r)
 
 static void begin(struct rig *r, const struct rig_server *server)
 {
-    rig_init(r, server, true);
+    client_rig_init(r, server, true);
     make_norm_good(r);
 }
 

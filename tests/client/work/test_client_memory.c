@@ -97,7 +97,7 @@ START_TEST(a_worker_without_memory_is_not_prepared)
     size_t n;
     size_t i;
 
-    rig_init(&r, &servers[_i], false);
+    client_rig_init(&r, &servers[_i], false);
     failmalloc_start(SIZE_MAX, false);
     i = fl_worker_prepare(&r.worker, r.setup, NULL) == FL_OK;
     n = failmalloc_stop();
@@ -122,7 +122,7 @@ START_TEST(settling_without_memory_has_changed_nothing)
     struct rig r;
     uint64_t round;
 
-    rig_init(&r, &servers[_i], false);
+    client_rig_init(&r, &servers[_i], false);
     whole_round(&r, 1);
     /* The first of them counts. */
     for (round = 2; round < n + 3; round++) {
@@ -158,7 +158,7 @@ START_TEST(a_training_without_memory_is_an_error_and_the_next_one_works)
     size_t i;
     int rv;
 
-    rig_init(&r, &servers[_i], true);
+    client_rig_init(&r, &servers[_i], true);
     whole_round(&r, 1);
     whole_round(&r, 2);
     in = inputs_of(&r, &task);
@@ -198,7 +198,7 @@ START_TEST(a_push_without_memory_is_an_error_and_the_next_one_works)
     size_t n = 1;
     size_t i;
 
-    rig_init(&r, &servers[_i], false);
+    client_rig_init(&r, &servers[_i], false);
     in = inputs_of(&r, &task);
     ck_assert_int_eq(train(&r.worker, &task, &in, &result), FL_OK);
     for (i = 0; i <= n; i++) {
@@ -230,7 +230,7 @@ START_TEST(a_summary_or_a_push_without_memory_is_not_begun)
     size_t n = 0;
     int rv[2];
 
-    rig_init(&r, &mixing, false);
+    client_rig_init(&r, &mixing, false);
     r.worker.terms = (struct fl_worker_terms){.summaries = true, .least_group = 10};
     result = rig_train_plain(&r, &task);
     failmalloc_start(0, true);
@@ -261,7 +261,7 @@ START_TEST(what_lies_on_the_disk_is_not_lost_without_memory)
     size_t i;
     int rv[3];
 
-    rig_init(&r, &servers[0], false);
+    client_rig_init(&r, &servers[0], false);
     whole_round(&r, 1);
     ck_assert_int_eq(fl_cache_save(r.dir, "union", 5, NULL), FL_OK);
     ck_assert_int_eq(fl_sha256("union", 5, sha), FL_OK);

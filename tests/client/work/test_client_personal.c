@@ -25,7 +25,7 @@ static void begin(struct rig *r, const char *personal, bool with_test)
 {
     const struct rig_server server = {.personal = personal};
 
-    rig_init(r, &server, with_test);
+    client_rig_init(r, &server, with_test);
     spy_describe(r, &server);
     personal_model = rig_filled(r, 8);
     model = rig_filled(r, 2);
@@ -179,7 +179,7 @@ START_TEST(a_client_whose_own_model_is_damaged_starts_from_the_model_again)
     fl_result_unref(train_alone(&r, 2, 1));
     /* Of round 1: the anchor has serial 4 behind "one", "two" and the personal model. */
     ck_assert(rig_has_file(&r, "keep/own.personal.3.keep"));
-    folder_remove(rig_path(&r, "keep/own.personal.3.keep"));
+    folder_remove(client_rig_path(&r, "keep/own.personal.3.keep"));
     fl_result_unref(train_alone(&r, 2, 1));
     ck_assert_double_eq(spy.start, 2);
     ck_assert_ptr_nonnull(strstr(r.lines, "client state 'own.personal' is lost"));
@@ -195,7 +195,7 @@ START_TEST(without_its_anchor_a_client_is_pulled_to_its_own_model)
     train_mixed(&r, 1, 0, 8);
     fl_result_unref(train_alone(&r, 2, 1));
     ck_assert(rig_has_file(&r, "keep/own.anchor.4.keep"));
-    folder_remove(rig_path(&r, "keep/own.anchor.4.keep"));
+    folder_remove(client_rig_path(&r, "keep/own.anchor.4.keep"));
     fl_result_unref(train_alone(&r, 2, 1));
     ck_assert_double_eq_tol(spy.start, 8 + (double)SPY_MOVED, NEAR);
     ck_assert_ptr_null(spy.setup.anchor);
@@ -245,7 +245,7 @@ START_TEST(fedmcsa_pulls_a_client_that_trains_on_to_what_it_received_last)
         float *anchor;
         struct rig r;
 
-        rig_init(&r, &server, false);
+        client_rig_init(&r, &server, false);
         list = (struct rig_payload){"personal_model", r.theta, bytes(&r), false};
         fl_result_unref(rig_train(&r, &task, &list, 1));
         task = rig_task(2, 1);
@@ -270,7 +270,7 @@ START_TEST(pfedme_with_mixing_sends_parameters_and_judges_the_personal_model)
     struct rig r;
     float *own;
 
-    rig_init(&r, &server, true);
+    client_rig_init(&r, &server, true);
     result = rig_train_plain(&r, &task);
     ck_assert(result->has_trained);
     ck_assert_double_lt(distance(result->delta, r.theta, r.count), 1);

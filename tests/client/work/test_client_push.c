@@ -37,7 +37,7 @@ START_TEST(a_unit_that_the_plan_does_not_reach_is_not_granted)
     struct fl_code code;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     result = rig_train_plain(&r, &task);
     ck_assert_int_eq(fl_code_begin(&code, &r.worker, result, both, 1), FL_OK);
     ck_assert_uint_eq(code.units[0], 1);
@@ -64,7 +64,7 @@ START_TEST(what_is_sent_beside_the_update_follows_each_unit_as_float32)
     size_t l;
     size_t at = 0;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &server);
     result = rig_train_plain(&r, &task);
     for (l = 0; l < r.count; l++) {
@@ -107,7 +107,7 @@ START_TEST(only_granted_units_are_sent)
     struct fl_code code;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     result = rig_train_plain(&r, &task);
     unit = fl_layout_unit(r.setup->layout, 1);
     code = coded(&r, result, last_only);
@@ -137,7 +137,7 @@ START_TEST(a_masked_unit_has_its_own_part_of_the_mask)
     size_t kept = 0;
     size_t i;
 
-    rig_init(&r, &server, false);
+    client_rig_init(&r, &server, false);
     result = rig_train_plain(&r, &task);
     for (i = 0; i < 16; i++) {
         kept += result->mask[i];
@@ -166,7 +166,7 @@ START_TEST(what_the_codec_loses_joins_the_pending_set_and_counts_with_the_round)
     float *residual;
     size_t i;
 
-    rig_init(&r, &ternary, false);
+    client_rig_init(&r, &ternary, false);
     result = rig_train_plain(&r, &task);
     code = coded(&r, result, NULL);
     fl_code_done(&code);
@@ -195,7 +195,7 @@ START_TEST(each_unit_is_coded_with_its_own_part_of_the_kept_residual)
     float *residual;
     size_t at;
 
-    rig_init(&r, &ternary, false);
+    client_rig_init(&r, &ternary, false);
     rig_grant(&r, result = rig_train_plain(&r, &task));
     fl_result_unref(result);
     task = rig_task(2, 1);
@@ -228,7 +228,7 @@ START_TEST(a_push_that_is_made_again_has_the_same_bytes)
     struct rig r;
     size_t i;
 
-    rig_init(&r, &ternary, false);
+    client_rig_init(&r, &ternary, false);
     rig_grant(&r, result = rig_train_plain(&r, &task)); /* Leaves a residual of round 1. */
     fl_result_unref(result);
     task = rig_task(2, 1);
@@ -258,7 +258,7 @@ START_TEST(a_push_needs_the_pending_set_of_its_round)
     struct fl_code code;
     struct rig r;
 
-    rig_init(&r, &ternary, false);
+    client_rig_init(&r, &ternary, false);
     result = rig_train_plain(&r, &task);
     result->key.round = 5;
     code = rig_code(&r, result, NULL);
@@ -277,15 +277,16 @@ START_TEST(a_damaged_residual_is_told_and_counts_as_none)
     struct fl_code code[2];
     struct rig r;
 
-    rig_init(&r, &ternary, false);
+    client_rig_init(&r, &ternary, false);
     result = rig_train_plain(&r, &task);
     code[0] = coded(&r, result, NULL);
     fl_result_unref(result);
     task = rig_task(2, 1);
     result = rig_train_plain(&r, &task);
     ck_assert(rig_has_file(&r, "keep/codec.residual.1.keep"));
-    ck_assert_int_eq(fl_fs_replace(rig_path(&r, "keep/codec.residual.1.keep"), "x", 1, false, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_fs_replace(client_rig_path(&r, "keep/codec.residual.1.keep"), "x", 1, false, NULL),
+        FL_OK);
     code[1] = coded(&r, result, NULL); /* The same task: the same bytes as without a residual. */
     ck_assert_ptr_nonnull(strstr(r.lines, "client state 'codec.residual' is lost"));
     ck_assert(same_bytes(&code[0], &code[1]));

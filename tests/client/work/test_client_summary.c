@@ -15,7 +15,7 @@ static const struct rig_server mixing = {.solver = "fedmix group=20"};
 
 static void start(struct rig *r, const struct rig_server *server)
 {
-    rig_init(r, server, false);
+    client_rig_init(r, server, false);
     r->worker.terms = (struct fl_worker_terms){.summaries = true, .least_group = 10};
 }
 
@@ -184,14 +184,14 @@ static void damage(struct rig *r, long at)
 {
     struct fl_buf file;
 
-    ck_assert_int_eq(fl_fs_read(rig_path(r, "summary.bin"), 1 << 20, &file, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_read(client_rig_path(r, "summary.bin"), 1 << 20, &file, NULL), FL_OK);
     if (at < 0) {
         file.len -= 1;
     } else {
         file.data[at] ^= 1;
     }
-    ck_assert_int_eq(fl_fs_replace(rig_path(r, "summary.bin"), file.data, file.len, false, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_fs_replace(client_rig_path(r, "summary.bin"), file.data, file.len, false, NULL), FL_OK);
     fl_buf_done(&file);
 }
 

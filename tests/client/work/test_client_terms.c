@@ -45,7 +45,7 @@ START_TEST(an_update_of_too_few_samples_or_steps_is_refused)
     struct fl_wire_training *t;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     t = &r.setup->welcome.training;
     t->epochs = rows[_i].epochs;
     t->steps = rows[_i].steps;
@@ -96,7 +96,7 @@ START_TEST(a_program_that_tells_no_count_is_refused_where_a_limit_needs_it)
     struct fl_wire_training *t;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     use_program(&r, rows[_i].told);
     t = &r.setup->welcome.training;
     t->epochs = rows[_i].epochs;
@@ -143,7 +143,7 @@ START_TEST(a_model_above_the_largest_is_refused)
     uint64_t bytes;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     bytes = (uint64_t)r.count * sizeof(float);
     ck_assert_int_eq(fl_terms_check_model(&terms, r.setup, &r.err), FL_OK);
     terms.largest_model = bytes;
@@ -163,7 +163,7 @@ START_TEST(the_rounds_of_a_day_are_counted_over_restarts)
     struct rig r;
     size_t i;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     ck_assert_int_eq(fl_day_rounds(r.dir, 20000, &n, &r.err), FL_OK);
     ck_assert_uint_eq(n, 0);
     ck_assert_int_eq(fl_day_add(r.dir, 20000, &r.err), FL_OK);
@@ -176,8 +176,8 @@ START_TEST(the_rounds_of_a_day_are_counted_over_restarts)
     ck_assert_int_eq(fl_day_rounds(r.dir, 20001, &n, &r.err), FL_OK);
     ck_assert_uint_eq(n, 1);
     for (i = 0; i < sizeof(damaged) / sizeof(*damaged); i++) {
-        ck_assert_int_eq(fl_fs_replace(rig_path(&r, "rounds-today"), damaged[i], strlen(damaged[i]),
-                                       false, NULL),
+        ck_assert_int_eq(fl_fs_replace(client_rig_path(&r, "rounds-today"), damaged[i],
+                                       strlen(damaged[i]), false, NULL),
                          FL_OK);
         ck_assert_int_eq(fl_day_rounds(r.dir, 20000, &n, &r.err), FL_OK);
         ck_assert_uint_eq(n, 0);

@@ -68,7 +68,7 @@ START_TEST(inputs_and_kept_values_are_handed_over_in_the_solvers_order)
     float *second;
     struct fl_result *result;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     first = rig_filled(&r, 1);
     second = rig_filled(&r, 2);
@@ -125,7 +125,7 @@ START_TEST(what_a_task_says_reaches_the_solver)
     uint64_t last = 0;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     in = inputs_of(&r, &task);
     ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, count_step, &last, &t, &r.err), FL_OK);
@@ -159,7 +159,7 @@ START_TEST(a_result_holds_what_was_trained_measured_and_sent)
     struct rig r;
     size_t i;
 
-    rig_init(&r, &plain, true);
+    client_rig_init(&r, &plain, true);
     spy_describe(&r, &server);
     spy.sends = 7;
     result = rig_train_plain(&r, &task);
@@ -192,7 +192,7 @@ START_TEST(the_held_result_is_the_one_that_was_made_and_is_fit)
     struct fl_result *result;
     struct rig r;
 
-    rig_init(&r, &plain, true);
+    client_rig_init(&r, &plain, true);
     spy_describe(&r, &plain);
     result = rig_train_plain(&r, &task);
     rig_restart(&r);
@@ -219,7 +219,7 @@ START_TEST(the_mask_is_what_the_upload_policy_says_of_model_and_update)
     struct rig r;
     size_t i;
 
-    rig_init(&r, &server, false);
+    client_rig_init(&r, &server, false);
     result = rig_train_plain(&r, &task);
     ck_assert_uint_eq(result->n_mask, 16 + 3);
     want = malloc(result->n_mask);
@@ -246,7 +246,7 @@ START_TEST(previous_dot_is_with_the_last_update_that_counted)
     struct rig r;
     size_t i;
 
-    rig_init(&r, &server, false);
+    client_rig_init(&r, &server, false);
     made[0] = rig_train_plain(&r, &task);
     ck_assert_double_eq(made[0]->previous_dot, 0); /* There was none. */
     task = rig_task(2, 1);
@@ -272,7 +272,7 @@ START_TEST(what_the_counted_round_made_is_kept_and_of_another_is_dropped)
     struct rig r;
     float *kept;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     spy.keeps[1] = 100;
     fl_result_unref(rig_train_plain(&r, &task));
@@ -300,7 +300,7 @@ START_TEST(only_units_that_were_granted_are_kept_of_a_value_per_unit)
     struct rig r;
     float *one;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     spy.keeps[0] = 100;
     result = rig_train_plain(&r, &task);
@@ -323,7 +323,7 @@ START_TEST(a_value_that_the_solver_leaves_empty_stays_as_it_was)
     struct fl_task task = rig_task(1, 0);
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     spy.keeps[1] = 100;
     fl_result_unref(rig_train_plain(&r, &task));
@@ -344,7 +344,7 @@ START_TEST(the_pending_set_is_written_before_the_held_result)
     struct fl_task task = rig_task(1, 0);
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     published[0] = '\0';
     fl_result_unref(rig_train_plain(&r, &task));
@@ -365,7 +365,7 @@ START_TEST(a_client_that_is_killed_before_its_result_is_held_trains_again)
     struct rig r;
     pid_t pid;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     pid = fork();
     ck_assert_int_ge(pid, 0);
@@ -395,7 +395,7 @@ START_TEST(a_client_that_keeps_nothing_writes_its_result_alone)
     struct fl_result *result;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     published[0] = '\0';
     result = rig_train_plain(&r, &task);
     ck_assert(!result->pending);
@@ -420,7 +420,7 @@ START_TEST(a_cancelled_training_ends_and_leaves_nothing)
     struct fl_inputs in;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     in = inputs_of(&r, &task);
     ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t, &r.err), FL_OK);
@@ -447,7 +447,7 @@ START_TEST(a_divergence_is_told_as_one_and_leaves_nothing)
     struct rig_payload model;
     struct rig r;
 
-    rig_init(&r, &server, false);
+    client_rig_init(&r, &server, false);
     model = (struct rig_payload){"model", r.theta, r.count * sizeof(float), false};
     task.learning_rate = 1e30;
     ck_assert_int_eq(rig_try(&r, &task, &model, 1, &result), FL_ENUMERIC);
@@ -466,7 +466,7 @@ START_TEST(without_a_model_there_is_no_training)
     struct fl_training *t = NULL;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     in.setup = fl_setup_ref(r.setup);
     ck_assert_int_eq(fl_training_new(&r.worker, &task, &in, NULL, NULL, &t, &r.err), FL_OK);
     ck_assert_int_eq(fl_training_run(t, &r.err), FL_ESTATE);
@@ -483,7 +483,7 @@ START_TEST(what_was_fetched_for_another_model_is_not_trained_on)
     struct fl_inputs in;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     in = inputs_of(&r, &task);
     if (_i == 0) {
         rig_describe(&r, &plain);
@@ -505,7 +505,7 @@ START_TEST(a_block_of_the_wrong_size_is_refused_with_both_sizes)
     char want[160];
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     model = (struct rig_payload){"model", r.theta, r.count * sizeof(float), false};
     spy.keeps_len[1] = _i == 0 ? 5 : 0;

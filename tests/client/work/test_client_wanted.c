@@ -139,7 +139,7 @@ START_TEST(who_cannot_summary_takes_part_with_an_empty_summary_and_says_so)
     struct fl_data_summary summary;
     struct rig r;
 
-    rig_init(&r, &plain, false); /* This solver has no summary. */
+    client_rig_init(&r, &plain, false); /* This solver has no summary. */
     ck_assert_int_eq(fl_data_summary_make(&r.worker, &summary, &r.err), FL_OK);
     ck_assert_uint_eq(summary.data.len, 0);
     ck_assert_ptr_nonnull(strstr(r.lines, "no data summary is sent, taking part without one: "));
@@ -164,7 +164,7 @@ START_TEST(nothing_is_told_of_the_data_unless_the_operator_allows_it)
     for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rig r;
 
-        rig_init(&r, rows[i].server, false);
+        client_rig_init(&r, rows[i].server, false);
         r.worker.terms = (struct fl_worker_terms){.summaries = rows[i].allowed, .least_group = 2};
         r.err.msg[0] = '\0';
         ck_assert_int_eq(fl_data_summary_check(&r.worker, rows[i].wants, &r.err), rows[i].code);

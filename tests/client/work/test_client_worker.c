@@ -48,7 +48,7 @@ START_TEST(what_is_kept_is_what_solver_codec_and_personal_policy_need)
     struct rig r;
     size_t i;
 
-    rig_init(&r, &rows[_i].server, false);
+    client_rig_init(&r, &rows[_i].server, false);
     ck_assert(fl_client_state_wanted(r.worker.keeps) == (rows[_i].names[0] != NULL));
     for (i = 0; rows[_i].names[i] != NULL; i++) {
         ck_assert(wants(&r, rows[_i].names[i]));
@@ -69,7 +69,7 @@ START_TEST(a_network_that_does_not_fit_the_data_leaves_nothing_prepared)
     struct fl_setup *s = NULL;
     struct rig r;
 
-    rig_init(&r, &server, false);
+    client_rig_init(&r, &server, false);
     w.input[0]++;
     ck_assert_int_eq(fl_setup_create(&w, &s, &r.err), FL_OK);
     ck_assert_int_eq(fl_worker_prepare(&r.worker, s, &r.err), FL_ESHAPE);
@@ -85,7 +85,7 @@ START_TEST(a_forgotten_description_keeps_nothing)
     const struct rig_server server = {.personal = "own"};
     struct rig r;
 
-    rig_init(&r, &server, false);
+    client_rig_init(&r, &server, false);
     ck_assert(fl_client_state_wanted(r.worker.keeps));
     fl_worker_forget(&r.worker);
     ck_assert(!fl_client_state_wanted(r.worker.keeps));
@@ -103,7 +103,7 @@ START_TEST(a_solver_that_keeps_too_much_is_refused)
     struct rig r;
     size_t i;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     for (i = 0; i < FL_CLIENT_STATE_MAX - 1; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "k%zu", i);
         many[i] = (struct fl_keep){names[i], false};
@@ -163,7 +163,7 @@ START_TEST(a_held_result_without_its_pending_set_is_unfit)
     struct fl_result *result;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     spy_describe(&r, &plain);
     result = rig_train_plain(&r, &task);
     ck_assert_ptr_null(fl_worker_unfit(&r.worker, result));
@@ -173,7 +173,7 @@ START_TEST(a_held_result_without_its_pending_set_is_unfit)
     result->pending = false; /* It was made while nothing was kept. */
     ck_assert_str_eq(fl_worker_unfit(&r.worker, result), lost);
     result->pending = true;
-    folder_remove(rig_path(&r, "keep"));
+    folder_remove(client_rig_path(&r, "keep"));
     rig_restart(&r);
     ck_assert_str_eq(fl_worker_unfit(&r.worker, result), lost);
     fl_result_unref(result);
@@ -187,7 +187,7 @@ START_TEST(a_held_result_with_a_pending_set_is_unfit_where_nothing_is_kept)
     struct fl_result *result;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     result = rig_train_plain(&r, &task);
     ck_assert_ptr_null(fl_worker_unfit(&r.worker, result));
     result->pending = true;
@@ -214,7 +214,7 @@ START_TEST(a_held_result_of_another_description_is_unfit_for_its_reason)
     const char *why;
     struct rig r;
 
-    rig_init(&r, &plain, false);
+    client_rig_init(&r, &plain, false);
     result = rig_train_plain(&r, &task);
     rig_describe(&r, &rows[_i].server);
     ck_assert_int_eq(fl_result_load(r.dir, &held, &r.err), FL_OK);
@@ -253,7 +253,7 @@ START_TEST(a_model_is_evaluated_as_it_is_where_clients_do_not_adapt)
     struct fl_evaluation_result e;
     struct rig r;
 
-    rig_init(&r, &plain, true);
+    client_rig_init(&r, &plain, true);
     ck_assert_int_eq(fl_trainer_evaluate(r.worker.trainer, r.theta, NULL, &want, &r.err), FL_OK);
     e = evaluate(&r, &task, 0.1);
     ck_assert_uint_eq(e.received.samples, r.test->n);
@@ -272,7 +272,7 @@ START_TEST(a_client_that_adapts_tells_what_the_model_is_worth_before_and_after)
     struct fl_evaluation_result e;
     struct rig r;
 
-    rig_init(&r, &server, true);
+    client_rig_init(&r, &server, true);
     first = evaluate(&r, &task, 0);
     ck_assert_uint_eq(first.received.samples, r.test->n);
     ck_assert_uint_eq(first.adapted.samples, r.test->n);
@@ -302,7 +302,7 @@ START_TEST(what_a_fitted_model_is_worth_does_not_depend_on_the_tasks_before)
     struct fl_setup *s = NULL;
     struct rig r;
 
-    rig_init(&r, &server, true);
+    client_rig_init(&r, &server, true);
     w.training.epochs = 0; /* In the order that goes on from round to round. */
     w.training.steps = 3;
     ck_assert_int_eq(fl_setup_create(&w, &s, &r.err), FL_OK);
@@ -335,7 +335,7 @@ START_TEST(an_evaluation_fails_for_its_reason)
     atomic_bool cancel;
     struct rig r;
 
-    rig_init(&r, &server, rows[_i].with_test);
+    client_rig_init(&r, &server, rows[_i].with_test);
     atomic_init(&cancel, rows[_i].canceled);
     ck_assert_int_eq(fl_evaluation_run(&r.worker,
                                        &(struct fl_evaluation_request){.setup = r.setup,
@@ -359,7 +359,7 @@ START_TEST(an_evaluation_of_a_model_of_another_description_is_refused)
     atomic_bool cancel;
     struct rig r;
 
-    rig_init(&r, &plain, true);
+    client_rig_init(&r, &plain, true);
     before = fl_setup_ref(r.setup);
     rig_describe(&r, &plain);
     atomic_init(&cancel, false);

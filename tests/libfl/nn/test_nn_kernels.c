@@ -42,10 +42,10 @@ static void leave(void *ctx, size_t offset, size_t n, float *params, const float
     (void)grad;
 }
 
-/* 0, or the only one of `n` batches that a test takes in plain deploy/test.sh under sanitizers. */
-static size_t first_batch(int test, size_t n)
+/* 0, or the only one of `n` cases in plain deploy/test.sh: others for other rows and nets. */
+static size_t first_case(int test, size_t n)
 {
-    return sanitized_short() ? (size_t)test % n : 0;
+    return everyday_short() ? ((size_t)test / N_ROWS + (size_t)test) % n : 0;
 }
 
 /* A gradient as a step has it, and the running statistics that the step leaves. */
@@ -94,8 +94,8 @@ START_TEST(steps_of_wide_networks_agree_with_automatic_differentiation)
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     size_t b;
 
-    for (b = first_batch(_i, N(batches)); row->supported() && b < N(batches);
-         b += sanitized_stride(N(batches)))
+    for (b = first_case(_i, N(batches)); row->supported() && b < N(batches);
+         b += everyday_stride(N(batches), N(batches)))
     {
         check_step(row, &wide[(size_t)_i / N_ROWS], batches[b]);
     }
@@ -108,7 +108,8 @@ START_TEST(steps_of_every_layer_agree_with_automatic_differentiation)
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     size_t b;
 
-    for (b = first_batch(_i, N(odd)); row->supported() && b < N(odd); b += sanitized_stride(N(odd)))
+    for (b = first_case(_i, N(odd)); row->supported() && b < N(odd);
+         b += everyday_stride(N(odd), N(odd)))
     {
         check_step(row, &nets[(size_t)_i / N_ROWS], odd[b]);
     }
@@ -129,7 +130,8 @@ START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
     rig_up_with(&rig, row, &wide[(size_t)_i / N_ROWS], 3, 31);
     have = must(rig.count, sizeof(float));
     want = must(rig.count, sizeof(double));
-    for (mode = 0; mode < N(modes); mode++) {
+    for (mode = first_case(_i, N(modes)); mode < N(modes);
+         mode += everyday_stride(N(modes), N(modes))) {
         (void)both_ways(&rig, mode, have, want);
         assert_close(&rig, mode, have, want);
     }
@@ -147,7 +149,9 @@ START_TEST(evaluations_agree_with_the_plain_network)
     double loss, want;
     size_t correct, b;
 
-    for (b = 0; row->supported() && b < N(batches); b++) {
+    for (b = first_case(_i, N(batches)); row->supported() && b < N(batches);
+         b += everyday_stride(N(batches), N(batches)))
+    {
         rig_up_with(&rig, row, &wide[(size_t)_i / N_ROWS], batches[b], 7 + b);
         want = ref_loss(rig.ref, rig.params, rig.x, rig.y, rig.batch, /* training= */ false, SEED,
                         NULL);

@@ -56,7 +56,7 @@ static void read_file(const char *name, struct fl_buf *ret)
 {
     char path[256];
 
-    ck_assert_int_eq(fl_fs_read(rig_path(&r, name, path), 1 << 20, ret, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_read(authority_rig_path(&r, name, path), 1 << 20, ret, NULL), FL_OK);
 }
 
 static bool same_file(const char *name, const struct fl_buf *before)
@@ -100,7 +100,8 @@ static void move(const char *from, const char *to)
     char a[256];
     char b[256];
 
-    ck_assert_int_eq(__real_rename(rig_path(&r, from, a), rig_path(&r, to, b)), 0);
+    ck_assert_int_eq(__real_rename(authority_rig_path(&r, from, a), authority_rig_path(&r, to, b)),
+                     0);
 }
 
 static struct fl_cert_info first_of(const char *name)
@@ -109,7 +110,7 @@ static struct fl_cert_info first_of(const char *name)
     struct fl_chain *chain = NULL;
     char path[256];
 
-    ck_assert_int_eq(fl_chain_load(rig_path(&r, name, path), &chain, NULL), FL_OK);
+    ck_assert_int_eq(fl_chain_load(authority_rig_path(&r, name, path), &chain, NULL), FL_OK);
     fl_chain_info(chain, 0, &info);
     fl_chain_unref(chain);
     return info;
@@ -119,7 +120,7 @@ static bool there(const char *name)
 {
     char path[256];
 
-    return fl_fs_exists(rig_path(&r, name, path));
+    return fl_fs_exists(authority_rig_path(&r, name, path));
 }
 
 START_TEST(init_makes_what_is_missing_for_its_user_alone_and_is_as_good_twice_as_once)
@@ -131,26 +132,26 @@ START_TEST(init_makes_what_is_missing_for_its_user_alone_and_is_as_good_twice_as
 
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_ENOENT);
     rig_says(&r, "fl-serverd --init");
-    rig_init(&r);
-    ck_assert_int_eq(stat(rig_path(&r, "", path), &st), 0);
+    authority_rig_init(&r);
+    ck_assert_int_eq(stat(authority_rig_path(&r, "", path), &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0700);
     for (i = 0; i < 6; i++) {
-        ck_assert_int_eq(stat(rig_path(&r, all[i], path), &st), 0);
+        ck_assert_int_eq(stat(authority_rig_path(&r, all[i], path), &st), 0);
         ck_assert_uint_eq(st.st_mode & (fl_str_ends_with(path, ".key") ? 0177 : 022), 0);
     }
-    ck_assert_int_eq(stat(rig_path(&r, "identity.db", path), &st), 0);
+    ck_assert_int_eq(stat(authority_rig_path(&r, "identity.db", path), &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0600);
     rig_close(&r);
     keep_files(kept);
     r.now_ms += 60 * 1000;
-    rig_init(&r);
+    authority_rig_init(&r);
     ck_assert_uint_eq(changed(kept), 0);
 }
 END_TEST
 
 START_TEST(a_server_that_runs_does_not_keep_the_roots_key_in_memory)
 {
-    rig_init(&r);
+    authority_rig_init(&r);
     ck_assert_ptr_null(r.a->files.root_key);
     ck_assert_ptr_nonnull(r.a->files.intermediate_key);
     r.now_ms += 2 * 3600 * 1000;
@@ -165,7 +166,7 @@ START_TEST(another_name_of_the_server_makes_its_certificate_anew_and_nothing_els
     struct fl_buf kept[6];
     bool did = false;
 
-    rig_init(&r);
+    authority_rig_init(&r);
     keep_files(kept);
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, &did, &r.err), FL_OK);
     ck_assert(!did);
@@ -183,7 +184,7 @@ START_TEST(the_servers_certificate_is_renewed_by_itself_at_two_thirds)
     bool did = false;
     int day;
 
-    rig_init(&r);
+    authority_rig_init(&r);
     before = first_of("server.pem");
     ck_assert(fl_authority_due(r.a, r.now_ms + 3600 * 1000));
     for (day = 0; day < 21 && !did; day++) {
@@ -205,9 +206,9 @@ START_TEST(a_folder_of_somebody_else_is_refused_with_both_names)
     if (geteuid() != 0) {
         return; /* only root can give a folder away */
     }
-    rig_init(&r);
+    authority_rig_init(&r);
     rig_close(&r);
-    ck_assert_int_eq(chown(rig_path(&r, "", path), 65534, 65534), 0);
+    ck_assert_int_eq(chown(authority_rig_path(&r, "", path), 65534, 65534), 0);
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_EPERM);
     rig_says(&r, "belongs to 'nobody'");
     rig_says(&r, "this process runs as 'root'");
@@ -223,13 +224,13 @@ START_TEST(a_folder_or_a_key_that_others_may_read_is_refused)
 {
     char path[256];
 
-    rig_init(&r);
+    authority_rig_init(&r);
     rig_close(&r);
-    ck_assert_int_eq(chmod(rig_path(&r, "", path), 0750), 0);
+    ck_assert_int_eq(chmod(authority_rig_path(&r, "", path), 0750), 0);
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_EPERM);
     rig_says(&r, "chmod 700");
     ck_assert_int_eq(chmod(path, 0700), 0);
-    ck_assert_int_eq(chmod(rig_path(&r, "intermediate.key", path), 0640), 0);
+    ck_assert_int_eq(chmod(authority_rig_path(&r, "intermediate.key", path), 0640), 0);
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_EPERM);
     rig_says(&r, "intermediate.key");
 }
@@ -237,7 +238,7 @@ END_TEST
 
 START_TEST(the_folder_of_another_federation_is_refused_with_both_names)
 {
-    rig_init(&r);
+    authority_rig_init(&r);
     rig_close(&r);
     r.conf.federation = "letters";
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_ESTATE);
@@ -259,9 +260,9 @@ START_TEST(a_database_of_a_newer_program_is_refused_with_both_versions)
     char path[256];
     sqlite3 *db = NULL;
 
-    rig_init(&r);
+    authority_rig_init(&r);
     rig_close(&r);
-    ck_assert_int_eq(sqlite3_open(rig_path(&r, "identity.db", path), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(authority_rig_path(&r, "identity.db", path), &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, "INSERT INTO migration (version, applied_ms) VALUES (77, 1)",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
@@ -277,10 +278,10 @@ START_TEST(a_revocation_that_a_bit_was_turned_in_stops_the_start)
     char path[256];
     sqlite3 *db = NULL;
 
-    rig_init(&r);
+    authority_rig_init(&r);
     ck_assert_int_eq(fl_authority_revoke(r.a, &whom, "", "root", r.now_ms, NULL, &r.err), FL_OK);
     rig_close(&r);
-    ck_assert_int_eq(sqlite3_open(rig_path(&r, "identity.db", path), &db), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_open(authority_rig_path(&r, "identity.db", path), &db), SQLITE_OK);
     ck_assert_int_eq(sqlite3_exec(db, "UPDATE revocation SET verb = 4", NULL, NULL, NULL),
                      SQLITE_OK);
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
@@ -295,10 +296,10 @@ START_TEST(while_another_process_changes_the_files_what_is_in_use_stays_and_is_l
     char path[256];
     int lock = -1;
 
-    rig_init(&r);
+    authority_rig_init(&r);
     shown = fl_authority_chain(r.a);
     r.now_ms += 25 * RIG_DAY_MS;
-    ck_assert_int_eq(fl_fs_lock_dir(rig_path(&r, "", path), &lock, &r.err), FL_OK);
+    ck_assert_int_eq(fl_fs_lock_dir(authority_rig_path(&r, "", path), &lock, &r.err), FL_OK);
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_EINUSE);
     ck_assert_ptr_eq(fl_authority_chain(r.a), shown);
     ck_assert(fl_authority_due(r.a, r.now_ms + 300 * 1000));
@@ -323,8 +324,8 @@ START_TEST(init_waits_for_a_server_that_is_looking_at_the_files)
     char path[256];
     int lock = -1;
 
-    rig_init(&r);
-    ck_assert_int_eq(fl_fs_lock_dir(rig_path(&r, "", path), &lock, &r.err), FL_OK);
+    authority_rig_init(&r);
+    ck_assert_int_eq(fl_fs_lock_dir(authority_rig_path(&r, "", path), &lock, &r.err), FL_OK);
     ck_assert_int_eq(pthread_create(&server, NULL, give_lock_up, &lock), 0);
     ck_assert_int_eq(fl_authority_renew_root(&r.conf, r.now_ms, &r.err), FL_OK);
     ck_assert_int_eq(pthread_join(server, NULL), 0);
@@ -336,13 +337,13 @@ START_TEST(what_a_clock_made_that_was_years_ahead_is_mended_by_init)
     int64_t right = r.now_ms;
 
     r.now_ms += 1000 * RIG_DAY_MS;
-    rig_init(&r);
+    authority_rig_init(&r);
     rig_close(&r);
     r.now_ms = right;
     ck_assert_int_ne(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_OK);
     rig_says(&r, "2026-11-22");
     rig_says(&r, "2029-08-18");
-    rig_init(&r);
+    authority_rig_init(&r);
     ck_assert_int_eq(first_of("server.pem").not_before, right / 1000 - 600);
     rig_close(&r);
     /* The server's own certificate by itself, as the one above it vouches for the clock. */
@@ -359,7 +360,7 @@ START_TEST(a_server_that_ran_with_a_clock_ahead_looks_again_when_it_is_set_back)
 {
     int64_t right = r.now_ms;
 
-    rig_init(&r);
+    authority_rig_init(&r);
     ck_assert(!fl_authority_due(r.a, r.now_ms));
     r.now_ms += 300 * RIG_DAY_MS;
     ck_assert(fl_authority_due(r.a, r.now_ms));
@@ -420,10 +421,10 @@ START_TEST(without_the_roots_key_all_goes_on_and_weeks_before_the_end_it_is_said
     struct fl_cert_info after;
     int day;
 
-    rig_init(&r);
+    authority_rig_init(&r);
     rig_close(&r);
     move("root.key", "../stick.key");
-    rig_init(&r);
+    authority_rig_init(&r);
     fl_chain_unref(joined_chain("edge-001", &key));
     fl_key_unref(key);
     before = first_of("intermediate.pem");
@@ -459,7 +460,7 @@ END_TEST
 
 START_TEST(a_missing_intermediate_without_the_roots_key_says_what_is_needed)
 {
-    rig_init(&r);
+    authority_rig_init(&r);
     rig_close(&r);
     move("root.key", "../stick.key");
     move("intermediate.pem", "../i.pem");
@@ -491,7 +492,7 @@ START_TEST(a_root_that_is_renewed_keeps_its_key_and_so_the_pin)
                                                .grace = 20 * 86400,
                                                .token = 86400,
                                                .back_date = 600};
-    rig_init(&r);
+    authority_rig_init(&r);
     before = first_of("root.pem");
     chain = joined_chain("edge-001", &key);
     old_roots = fl_chain_ref(r.joined.roots);
@@ -523,7 +524,7 @@ START_TEST(with_another_root_nobody_is_lost_who_was_there_in_time)
     struct fl_invite in;
     int day;
 
-    rig_init(&r);
+    authority_rig_init(&r);
     rig_close(&r);
     move("root.key", "../lost.key"); /* not needed */
     rig_open(&r);
@@ -584,7 +585,7 @@ START_TEST(an_invitation_ends_with_the_pin_that_it_names)
     struct fl_invitation in = {.name = "edge-001", .valid_ms = 200 * RIG_DAY_MS};
     int64_t ends = 0;
 
-    rig_init(&r);
+    authority_rig_init(&r);
     ck_assert_int_eq(fl_authority_invite(r.a,
                                          &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
                                          r.now_ms, ends_at, &ends, &r.err),
@@ -615,7 +616,7 @@ START_TEST(whoever_is_killed_at_any_file_goes_on_at_the_next_call)
         renames_left = n;
         done = fl_authority_init(&r.conf, r.now_ms, &r.err) == FL_OK;
         renames_left = -1;
-        rig_init(&r);
+        authority_rig_init(&r);
         fl_chain_unref(joined_chain("edge-001", &key));
         fl_key_unref(key);
         rig_end(&r);
@@ -637,7 +638,7 @@ START_TEST(whoever_is_killed_while_the_root_changes_goes_on_at_the_next_call)
         struct fl_chain *known;
 
         ck_assert_int_lt(n, 30);
-        rig_init(&r);
+        authority_rig_init(&r);
         chain = joined_chain("edge-001", &key);
         known = fl_chain_ref(r.joined.roots);
         renames_left = begun ? -1 : n;
@@ -728,7 +729,7 @@ START_TEST(a_full_disk_leaves_nothing_half)
         ck_assert_msg(rv == FL_OK || is_full(rv), "limit %lu: %s", (unsigned long)limits[i],
                       fl_strerror(rv));
         failed += rv != FL_OK;
-        rig_init(&r);
+        authority_rig_init(&r);
         rig_invite(&r, "edge-001", 0, &join_line);
         rig_close(&r);
         join_key = rig_key();

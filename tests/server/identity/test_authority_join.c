@@ -16,7 +16,7 @@ static struct fl_key *key, *other;
 static void setup(void)
 {
     rig_begin(&r, 1);
-    rig_init(&r);
+    authority_rig_init(&r);
     key = rig_key();
     other = rig_key();
 }

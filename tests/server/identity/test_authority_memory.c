@@ -18,7 +18,7 @@ static struct fl_buf first, second; /* their requests, made before anything fail
 static void setup(void)
 {
     rig_begin(&r, 5);
-    rig_init(&r);
+    authority_rig_init(&r);
     key = rig_key();
     other = rig_key();
     rig_invite(&r, "edge-001", 0, &line);

@@ -18,7 +18,7 @@ static void setup(void)
     struct fl_invite in;
 
     rig_begin(&r, 3);
-    rig_init(&r);
+    authority_rig_init(&r);
     key = rig_key();
     other = rig_key();
     rig_invite(&r, "edge-001", 0, &in);
