@@ -287,8 +287,10 @@ static int run_with_folder(struct job *j, struct fl_err *err)
     if (!run_is_leader(j)) {
         return rv;
     }
-    /* The finished trials are listed also after an error, which is kept. */
-    late = fl_results_finish(j->run.results, rv != FL_OK ? NULL : err);
+    if (rv != FL_OK) { /* The finished trials are listed also after an error, which is kept. */
+        err = NULL;
+    }
+    late = fl_results_finish(j->run.results, err);
     if (rv == FL_OK) {
         rv = late;
     }
@@ -359,13 +361,12 @@ static int run_print_end(const struct job *j, int rv, const struct fl_err *err)
         }
         return EXIT_INTERRUPTED;
     }
-    if (!run_is_leader(j)) {
-        return rv != FL_OK ? EXIT_FAILURE : EXIT_SUCCESS;
-    }
     if (rv != FL_OK) {
-        return command_end("run", rv, err);
+        return run_is_leader(j) ? command_end("run", rv, err) : EXIT_FAILURE;
     }
-    (void)printf("%zu trials in %s\n", j->check.cap, j->out);
+    if (run_is_leader(j)) {
+        (void)printf("%zu trials in %s\n", j->check.cap, j->out);
+    }
     return EXIT_SUCCESS;
 }
 

@@ -309,22 +309,21 @@ static int read_find_run(const char *path, char *dir, char *point, json_t **ret,
     point[0] = '\0';
     rv = fl_run_json_read(dir, ret, err);
     slash = strrchr(dir, '/');
-    if (rv != FL_ENOENT || (slash == NULL && !fl_fs_exists("run.json"))) {
-        return rv != FL_ENOENT ? rv
-                               : fl_err_set(err, rv,
-                                            "'%s' has no results of fl-sim: there is "
-                                            "no run.json",
-                                            path);
+    if (rv != FL_ENOENT) {
+        return rv;
+    }
+    if (slash == NULL && !fl_fs_exists("run.json")) {
+        return fl_err_set(err, rv, "'%s' has no results of fl-sim: there is no run.json", path);
     }
     (void)snprintf(point, FL_RESULTS_PATH, "%s", slash != NULL ? slash + 1 : dir);
     (void)snprintf(dir, FL_RESULTS_PATH, "%.*s", slash != NULL ? (int)(len - strlen(point) - 1) : 1,
                    slash != NULL ? path : ".");
     rv = fl_run_json_read(dir, ret, err);
-    return rv != FL_ENOENT ? rv
-                           : fl_err_set(err, rv,
-                                        "'%s' has no results of fl-sim: there is no "
-                                        "run.json in it or above it",
-                                        path);
+    if (rv == FL_ENOENT) {
+        return fl_err_set(
+            err, rv, "'%s' has no results of fl-sim: there is no run.json in it or above it", path);
+    }
+    return rv;
 }
 
 int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err)
