@@ -190,7 +190,7 @@ END_TEST
 
 START_TEST(flags_of_a_key_are_its_own_and_its_sections)
 {
-    ck_assert_uint_eq(fl_conf_key_flags(lax, "name"), FL_OPT_REQUIRED | FL_OPT_BASIC | OWN_FILE);
+    ck_assert_uint_eq(fl_conf_key_flags(lax, "name"), FL_OPT_REQUIRED | OWN_FILE);
     ck_assert_uint_eq(fl_conf_key_flags(lax, "part.wait"), FL_OPT_DEBUG | OWN_FILE << 1);
     ck_assert_uint_eq(fl_conf_key_flags(lax, "part"), OWN_FILE << 1);
     ck_assert_uint_eq(fl_conf_key_flags(lax, "part.wait.x"), 0);
