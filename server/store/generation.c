@@ -16,7 +16,7 @@
 
 int fl_store_generation(struct fl_store *store, struct fl_generation *ret, struct fl_err *err)
 {
-    struct fl__generation_row row;
+    struct fl__folder row;
     int rv = fl__generation_read(store, &row, err);
 
     if (rv != FL_OK) {
@@ -30,24 +30,18 @@ int fl_store_generation(struct fl_store *store, struct fl_generation *ret, struc
 static int read_settings(struct fl_store *store, struct fl_settings *ret, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_SETTINGS);
+    struct fl__setting_rec setting;
     int rv;
 
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        uint64_t kind = fl_column_u64(&q);
-        char *name = fl_str_dup(fl_column_text(&q));
-        int added = FL_ENOMEM;
+    while ((rv = fl__setting_next(&q, &setting, err)) == FL_OK) {
+        /* An unknown kind is treated as a figure, which is only reported. */
+        bool known = setting.kind >= FL_SETTING_FIGURE && setting.kind <= FL_SETTING_SCORE;
 
-        if (name != NULL) { /* An unknown kind is treated as a figure, which is only reported. */
-            added = fl_settings_add(ret,
-                                    kind >= FL_SETTING_FIGURE && kind <= FL_SETTING_SCORE
-                                        ? (enum fl_setting_kind)kind
-                                        : FL_SETTING_FIGURE,
-                                    name, fl_column_text(&q));
-        }
-        free(name);
-        if (added != FL_OK) {
-            rv = fl_err_set(err, added, "%s", fl_strerror(added));
-            break;
+        rv = fl_settings_add(ret, known ? setting.kind : FL_SETTING_FIGURE, setting.name,
+                             setting.value);
+        if (rv != FL_OK) {
+            fl_query_reset(&q);
+            return fl_err_set(err, rv, "%s", fl_strerror(rv));
         }
     }
     fl_query_reset(&q);
@@ -63,12 +57,10 @@ static int write_settings(struct fl_store *store, const struct fl_settings *s, s
         return rv;
     }
     for (i = 0; i < s->n; i++) {
-        struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_SETTING);
+        const struct fl__setting_rec setting = {
+            .name = s->list[i].name, .value = s->list[i].value, .kind = s->list[i].kind};
 
-        fl_query_u64(&q, (uint64_t)s->list[i].kind);
-        fl_query_text(&q, s->list[i].name);
-        fl_query_text(&q, s->list[i].value);
-        rv = fl_query_run(&q, err);
+        rv = fl__setting_put(&store->db, FL__DB_PUT_SETTING, &setting, err);
         if (rv != FL_OK) {
             return rv;
         }
@@ -80,11 +72,7 @@ static int write_settings(struct fl_store *store, const struct fl_settings *s, s
 
 static int write_pin(struct fl_store *store, const struct fl_pin_rec *rec, struct fl_err *err)
 {
-    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_HOLD);
-    struct fl_query *q = &query;
-
-    FL__HOLD_ROW(FL__ROW_BIND)
-    return fl_query_run(q, err);
+    return fl__pin_put(&store->db, FL__DB_PUT_HOLD, rec, err);
 }
 
 /* Drop the open attempt: the next attempt of its round starts without participants. */
@@ -163,7 +151,7 @@ static int pin_before_change(struct fl_store *store, struct fl_store_entered *e,
         err);
 }
 
-static int apply_changed_settings(struct fl_store *store, struct fl__generation_row *row,
+static int apply_changed_settings(struct fl_store *store, struct fl__folder *row,
                                   const struct fl_settings *now, uint64_t wall_ms,
                                   struct fl_store_entered *e, struct fl_err *err)
 {
@@ -200,7 +188,7 @@ static int enter_settings(struct fl_store *store, const struct fl_settings *now,
                           struct fl_store_entered *e, struct fl_err *err)
 {
     const char *keeps = fl_settings_find(now, "kept");
-    struct fl__generation_row row;
+    struct fl__folder row;
     int rv = fl__store_last_round(store, &e->committed, err);
 
     if (rv != FL_OK) {
@@ -214,7 +202,7 @@ static int enter_settings(struct fl_store *store, const struct fl_settings *now,
     if (rv != FL_OK) {
         return rv;
     }
-    if (row.known) {
+    if (row.meaning_len == sizeof(row.meaning)) {
         rv = fl_settings_compare(&e->before, now, &e->verdict);
     } else {
         rv = fl__store_is_new(store, &e->first, err);
@@ -234,7 +222,7 @@ static int enter_settings(struct fl_store *store, const struct fl_settings *now,
     if (rv != FL_OK) {
         return rv;
     }
-    row.known = true;
+    row.meaning_len = sizeof(row.meaning);
     rv = fl__generation_of(&row, &e->line);
     if (rv != FL_OK) {
         return rv;
@@ -275,26 +263,22 @@ int fl_store_clean_spool(const char *dir, const struct fl_coord_resume *resume, 
 /* --- rollback --- */
 
 /* Record the highest round and attempt after `round` that clients may have received. */
-static int note_used(struct fl_store *store, uint64_t round, struct fl__generation_row *row,
+static int note_used(struct fl_store *store, uint64_t round, struct fl__folder *row,
                      struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_LAST_ATTEMPT);
-    uint64_t used_round;
-    uint64_t used_attempt;
+    struct fl__folder used;
     int rv;
 
     fl_query_u64(&q, round);
-    rv = fl_query_next(&q, err);
+    rv = fl__folder_one(&q, &used, err);
     if (rv != FL_OK) {
-        goto done;
+        return rv;
     }
-    used_round = fl_column_u64(&q);
-    used_attempt = fl_column_u64(&q);
-    row->used_round = used_round > row->used_round ? used_round : row->used_round;
-    row->used_attempt = used_attempt > row->used_attempt ? used_attempt : row->used_attempt;
-done:
-    fl_query_reset(&q);
-    return rv;
+    row->used_round = used.used_round > row->used_round ? used.used_round : row->used_round;
+    row->used_attempt =
+        used.used_attempt > row->used_attempt ? used.used_attempt : row->used_attempt;
+    return FL_OK;
 }
 
 int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewind *why,
@@ -306,7 +290,7 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     char before[32];
     char after[256];
     uint64_t last = 0;
-    struct fl__generation_row row;
+    struct fl__folder row;
     struct fl_change_rec change;
     size_t i;
     int rv = fl__store_last_round(store, &last, err);
@@ -362,23 +346,20 @@ int fl_store_rewind(struct fl_store *store, uint64_t round, const struct fl_rewi
 int fl_store_changes(struct fl_store *store, uint64_t first, uint64_t last, fl_store_change_cb cb,
                      void *ctx, struct fl_err *err)
 {
-    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_CHANGES);
-    struct fl_query *q = &query;
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_CHANGES);
     struct fl_change_rec change;
-    struct fl_change_rec *rec = &change;
     int rv;
 
-    fl_query_u64(q, first);
-    fl_query_u64(q, last);
-    while ((rv = fl_query_next(q, err)) == FL_OK) {
-        FL__CHANGE_ROW(FL__ROW_READ)
-        rv = cb(ctx, rec);
+    fl_query_u64(&q, first);
+    fl_query_u64(&q, last);
+    while ((rv = fl__change_next(&q, &change, err)) == FL_OK) {
+        rv = cb(ctx, &change);
         if (rv != FL_OK) {
-            fl_query_reset(q);
+            fl_query_reset(&q);
             return rv;
         }
     }
-    fl_query_reset(q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
@@ -414,20 +395,17 @@ done:
 
 int fl_store_pins(struct fl_store *store, fl_store_pin_cb cb, void *ctx, struct fl_err *err)
 {
-    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_HOLDS);
-    struct fl_query *q = &query;
-    struct fl_pin_rec hold;
-    struct fl_pin_rec *rec = &hold;
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_HOLDS);
+    struct fl_pin_rec pin;
     int rv;
 
-    while ((rv = fl_query_next(q, err)) == FL_OK) {
-        FL__HOLD_ROW(FL__ROW_READ)
-        rv = cb(ctx, rec);
+    while ((rv = fl__pin_next(&q, &pin, err)) == FL_OK) {
+        rv = cb(ctx, &pin);
         if (rv != FL_OK) {
-            fl_query_reset(q);
+            fl_query_reset(&q);
             return rv;
         }
     }
-    fl_query_reset(q);
+    fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
 }

@@ -62,7 +62,7 @@ static int read_note(const char *path, struct restore_note *ret, char *text, siz
 static int begin_line(struct fl_store *store, const struct fl_restored *r, uint64_t wall_ms,
                       struct fl_err *err)
 {
-    struct fl__generation_row row;
+    struct fl__folder row;
     struct fl_change_rec change = {.round = r->committed + 1,
                                    .at_ms = wall_ms,
                                    .name = "the state folder",
@@ -84,7 +84,7 @@ static int begin_line(struct fl_store *store, const struct fl_restored *r, uint6
 static int be_another(struct fl_store *store, const struct restore_note *note, bool keep_anew,
                       struct fl_err *err)
 {
-    struct fl__generation_row row;
+    struct fl__folder row;
     int rv = fl__generation_read(store, &row, err);
 
     if (rv != FL_OK) {
@@ -131,7 +131,7 @@ static int carry_out_restore(struct fl_store *store, const struct restore_note *
 static int is_done(struct fl_store *store, const struct restore_note *note, bool *ret,
                    struct fl_err *err)
 {
-    struct fl__generation_row row;
+    struct fl__folder row;
     int rv = fl__generation_read(store, &row, err);
 
     if (rv != FL_OK) {

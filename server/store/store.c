@@ -4,24 +4,12 @@
 #include "server/store/store.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "server/store/generation_impl.h"
 #include "server/store/store_impl.h"
 
 /* --- writing; all of these functions run inside a transaction --- */
-
-static int write_client(struct fl_store *store, enum fl__db_statement which,
-                        const struct fl_client_rec *rec, struct fl_err *err)
-{
-    struct fl_query query = fl_db_query(&store->db, which);
-    struct fl_query *q = &query;
-
-    FL__SQL_CLIENT(FL__SQL_BIND)
-    fl_query_text(q, rec->agent);
-    fl_query_u64(q, rec->id);
-    fl_query_text(q, rec->name);
-    return fl_query_run(q, err);
-}
 
 /* A known client is updated without its name: writing the name would rewrite an index page too. */
 static int put_client(struct fl_store *store, const struct fl_client_rec *c, struct fl_err *err)
@@ -31,29 +19,26 @@ static int put_client(struct fl_store *store, const struct fl_client_rec *c, str
     if (c->id >= FL_CLIENT_NUMBERS) {
         return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32, c->name, c->id);
     }
-    rv = write_client(store, FL__DB_SET_CLIENT, c, err);
+    rv = fl__client_put(&store->db, FL__DB_SET_CLIENT, c, err);
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_db_changes(&store->db) == 0 ? write_client(store, FL__DB_PUT_CLIENT, c, err) : FL_OK;
+    return fl_db_changes(&store->db) == 0 ? fl__client_put(&store->db, FL__DB_PUT_CLIENT, c, err)
+                                          : FL_OK;
 }
 
 /* Floats are stored in native byte order. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float blobs are written as they lie");
 
-static struct fl_query part_query(struct fl_store *store, enum fl__db_statement which,
-                                  const struct fl_participant_rec *rec)
+/* The row borrows from `rec`. */
+static struct fl__part part_row(const struct fl_store *store, const struct fl_participant_rec *rec)
 {
-    struct fl_query query = fl_db_query(&store->db, which);
-    struct fl_query *q = &query;
+    struct fl__part part = {.rec = *rec, .divergence = rec->divergence, .units = rec->units};
 
-    FL__PART_ROW(FL__ROW_BIND)
-    fl_query_u64(q, (uint64_t)rec->state);
-    fl_query_blob(q, rec->divergence, store->n_units * sizeof(*rec->divergence));
-    fl_query_blob(q, rec->units, store->n_units);
-    fl_query_blob(q, rec->rms, sizeof(rec->rms));
-    fl_query_u64(q, rec->client);
-    return query;
+    part.divergence_len = rec->divergence != NULL ? store->n_units * sizeof(*rec->divergence) : 0;
+    part.units_len = rec->units != NULL ? store->n_units : 0;
+    (void)memcpy(part.rms, rec->rms, sizeof(part.rms));
+    return part;
 }
 
 /* Insert the participants of a selection in its order; the table is empty before. */
@@ -63,10 +48,12 @@ static int put_first_parts(struct fl_store *store, const struct fl_participant_r
     size_t i;
 
     for (i = 0; i < n; i++) {
-        struct fl_query q = part_query(store, FL__DB_PUT_PART, &parts[i]);
+        struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_PART);
+        const struct fl__part part = part_row(store, &parts[i]);
         int rv;
 
-        fl_query_u64(&q, i);
+        fl__part_bind(&q, &part);
+        fl_query_u64(&q, i); /* its place */
         rv = fl_query_run(&q, err);
         if (rv != FL_OK) {
             return rv;
@@ -81,15 +68,14 @@ static int put_parts(struct fl_store *store, const struct fl_participant_rec *pa
     size_t i;
 
     for (i = 0; i < n; i++) {
-        struct fl_query q = part_query(store, FL__DB_SET_PART, &parts[i]);
-        int rv = fl_query_run(&q, err);
+        const struct fl__part part = part_row(store, &parts[i]);
+        int rv = fl__part_put(&store->db, FL__DB_SET_PART, &part, err);
 
         if (rv != FL_OK) {
             return rv;
         }
         if (fl_db_changes(&store->db) == 0) {
-            q = part_query(store, FL__DB_PUT_PART, &parts[i]);
-            rv = fl_query_run(&q, err);
+            rv = fl__part_put(&store->db, FL__DB_PUT_PART, &part, err);
             if (rv != FL_OK) {
                 return rv;
             }
@@ -132,27 +118,22 @@ static int check_after_last(struct fl_store *store, uint64_t round, struct fl_er
 static int check_open(struct fl_store *store, uint64_t round, uint32_t attempt, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_OPEN);
-    uint64_t open_round;
-    uint64_t open_attempt;
-    int rv = fl_query_next(&q, err);
+    struct fl__open_round open;
+    int rv = fl__open_round_one(&q, &open, err);
 
     if (rv == FL_ENOENT) {
-        rv = fl_err_set(err, FL_ESTATE, "no round is open, round %" PRIu64 " was meant", round);
+        return fl_err_set(err, FL_ESTATE, "no round is open, round %" PRIu64 " was meant", round);
     }
     if (rv != FL_OK) {
-        goto done;
+        return rv;
     }
-    open_round = fl_column_u64(&q);
-    open_attempt = fl_column_u64(&q);
-    if (open_round != round || open_attempt != attempt) {
-        rv = fl_err_set(err, FL_ESTATE,
-                        "round %" PRIu64 " attempt %" PRIu32 " is not open, %" PRIu64
-                        " attempt %" PRIu64 " is",
-                        round, attempt, open_round, open_attempt);
+    if (open.round != round || open.attempt != attempt) {
+        return fl_err_set(err, FL_ESTATE,
+                          "round %" PRIu64 " attempt %" PRIu32 " is not open, %" PRIu64
+                          " attempt %" PRIu32 " is",
+                          round, attempt, open.round, open.attempt);
     }
-done:
-    fl_query_reset(&q);
-    return rv;
+    return FL_OK;
 }
 
 int fl_store_put_clients(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
@@ -229,21 +210,11 @@ int fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err
     return fl_db_end(&store->db, write_pause(store, reason, err), err);
 }
 
-static int write_open(struct fl_store *store, const struct fl_selection *sel, struct fl_err *err)
-{
-    const struct fl_round_size *rec = &sel->size;
-    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_OPEN);
-    struct fl_query *q = &query;
-
-    fl_query_u64(q, sel->round);
-    fl_query_u64(q, sel->attempt);
-    FL__SIZE_ROW(FL__ROW_BIND)
-    return fl_query_run(q, err);
-}
-
 int fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
                            struct fl_err *err)
 {
+    const struct fl__open_round open = {
+        .round = selection->round, .attempt = selection->attempt, .size = selection->size};
     int rv = fl_db_begin(&store->db, err);
 
     if (rv != FL_OK) {
@@ -253,7 +224,7 @@ int fl_store_put_selection(struct fl_store *store, const struct fl_selection *se
     if (rv != FL_OK) {
         goto done;
     }
-    rv = write_open(store, selection, err);
+    rv = fl__open_round_put(&store->db, FL__DB_PUT_OPEN, &open, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -314,11 +285,7 @@ done:
 
 int fl__store_put_round(struct fl_store *store, const struct fl_round_rec *rec, struct fl_err *err)
 {
-    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_ROUND);
-    struct fl_query *q = &query;
-
-    FL_ROUND_FIGURES(FL__SQL_BIND)
-    return fl_query_run(q, err);
+    return fl__round_put(&store->db, FL__DB_PUT_ROUND, rec, err);
 }
 
 int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,

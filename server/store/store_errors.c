@@ -1,20 +1,13 @@
 /* The last error of each client, for operators: the newest FL_ERRORS_MAX are kept. */
 #include <stdio.h>
 
-#include "libfl/base/str.h"
 #include "server/store/store_impl.h"
 
 static int put_client_error(struct fl_store *store, const struct fl_client_error *error,
                             struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_ERROR);
-    int rv;
+    int rv = fl__client_error_put(&store->db, FL__DB_PUT_ERROR, error, err);
 
-    fl_query_text(&q, error->name);
-    fl_query_u64(&q, error->at_ms);
-    fl_query_u64(&q, error->up_ms);
-    fl_query_text(&q, error->text);
-    rv = fl_query_run(&q, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -57,21 +50,14 @@ done:
 int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ERRORS);
+    struct fl_client_error error;
     int rv;
 
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        struct fl_client_error error = {.at_ms = 0};
-        const char *name = fl_column_text(&q);
-        const char *text;
-
-        (void)snprintf(error.name, sizeof(error.name), "%s", name != NULL ? name : "");
-        error.at_ms = fl_column_u64(&q);
-        error.up_ms = fl_column_u64(&q);
-        text = fl_column_text(&q);
-        (void)fl_str_ends(error.text, sizeof(error.text), text);
+    while ((rv = fl__client_error_next(&q, &error, err)) == FL_OK) {
         rv = cb(ctx, &error);
         if (rv != FL_OK) {
-            break;
+            fl_query_reset(&q);
+            return rv;
         }
     }
     fl_query_reset(&q);

@@ -8,15 +8,11 @@
 
 /* Longest path in the state folder. */
 #define FL__STORE_PATH_MAX 4096
-#define FL__STORE_ID_SIZE  ((FL_STORE_ID_TEXT - 1) / 2)
 
 /* A file in a restored folder until its first start: a line for operators and a random id of this
  * restore. */
 #define FL__RESTORED_NOTE "restored"
 #define FL__RESTORED_NAME 32
-
-/* Length of the random identity of a state folder. */
-#define FL__IDENTITY 16
 
 struct fl_store {
     struct fl_db db;
@@ -71,8 +67,6 @@ FL_MUST_CHECK int fl__store_open_attempt(struct fl_store *store, uint64_t *ret_r
                                          uint32_t *ret_attempt, uint64_t *ret_updates,
                                          struct fl_err *err);
 
-/* store_load.c: read the figures of a round, which are the first columns of its statements. */
-void fl__store_read_round(struct fl_query *q, struct fl_round_rec *r);
 struct fl_rewind;
 /* generation.c: as fl_store_rewind(), within a transaction. */
 FL_MUST_CHECK int fl__store_rewind(struct fl_store *store, uint64_t round,

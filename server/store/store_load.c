@@ -17,27 +17,15 @@ static int load_no_memory(struct fl_err *err)
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
-static int read_client(struct fl_store *store, struct fl_query *q, struct fl_client_rec *rec,
+static int read_client(struct fl_store *store, struct fl_query *q, struct fl_client_rec *ret,
                        struct fl_err *err)
 {
-    uint64_t id;
+    int rv = fl__client_next(q, ret, err);
 
-    *rec = (struct fl_client_rec){0};
-    FL__SQL_CLIENT(FL__SQL_READ)
-    if (fl_str_copy(rec->agent, sizeof(rec->agent), fl_column_text(q)) != FL_OK) {
-        return db_damaged(store, "a client has a bad agent", err);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? db_damaged(store, "clients are missing", err) : rv;
     }
-    id = fl_column_u64(q);
-    if (id >= FL_CLIENT_NUMBERS) {
-        return db_damaged(store, "a client has an impossible number", err);
-    }
-    rec->id = (uint32_t)id;
-    if (fl_str_copy(rec->name, sizeof(rec->name), fl_column_text(q)) != FL_OK ||
-        !fl_name_valid(rec->name))
-    {
-        return db_damaged(store, "a client has a bad name", err);
-    }
-    return FL_OK;
+    return fl_name_valid(ret->name) ? FL_OK : db_damaged(store, "a client has a bad name", err);
 }
 
 static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
@@ -56,11 +44,6 @@ static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struc
     }
     r->clients = clients;
     while (r->n_clients < n) {
-        rv = fl_query_next(&q, err);
-        if (rv != FL_OK) {
-            rv = rv == FL_ENOENT ? db_damaged(store, "clients are missing", err) : rv;
-            goto done;
-        }
         rv = read_client(store, &q, &clients[r->n_clients++], err);
         if (rv != FL_OK) {
             goto done;
@@ -71,14 +54,10 @@ done:
     return rv;
 }
 
-/* A copy of a blob column of exactly `want` bytes; NULL stays NULL. */
-static int read_blob(struct fl_store *store, struct fl_query *q, size_t want, void **ret,
-                     struct fl_err *err)
+/* A copy of a blob of exactly `want` bytes; NULL stays NULL. */
+static int copy_blob(const struct fl_store *store, const void *data, size_t len, size_t want,
+                     void **ret, struct fl_err *err)
 {
-    size_t len = 0;
-    const void *data = fl_column_blob(q, &len);
-
-    *ret = NULL;
     if (data == NULL) {
         return FL_OK;
     }
@@ -93,44 +72,31 @@ static int read_blob(struct fl_store *store, struct fl_query *q, size_t want, vo
     return FL_OK;
 }
 
-static int read_part(struct fl_store *store, struct fl_query *q, struct fl_participant_rec *rec,
+static int read_part(struct fl_store *store, struct fl_query *q, struct fl_participant_rec *ret,
                      struct fl_err *err)
 {
-    uint64_t client;
-    uint64_t state;
+    struct fl__part part;
     void *divergence = NULL;
     void *units = NULL;
-    void *rms = NULL;
-    int rv;
+    int rv = fl__part_next(q, &part, err);
 
-    *rec = (struct fl_participant_rec){0};
-    FL__PART_ROW(FL__ROW_READ)
-    state = fl_column_u64(q);
-    rv = read_blob(store, q, store->n_units * sizeof(*rec->divergence), &divergence, err);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? db_damaged(store, "parts are missing", err) : rv;
+    }
+    rv = copy_blob(store, part.divergence, part.divergence_len,
+                   store->n_units * sizeof(*ret->divergence), &divergence, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rec->divergence = divergence;
-    rv = read_blob(store, q, store->n_units, &units, err);
+    rv = copy_blob(store, part.units, part.units_len, store->n_units, &units, err);
     if (rv != FL_OK) {
+        free(divergence);
         return rv;
     }
-    rec->units = units;
-    rv = read_blob(store, q, sizeof(rec->rms), &rms, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (rms != NULL) {
-        (void)memcpy(rec->rms, rms, sizeof(rec->rms));
-        free(rms);
-    }
-    client = fl_column_u64(q);
-    if (client >= FL_CLIENT_NUMBERS || state < FL_PARTICIPANT_SELECTED ||
-        state > FL_PARTICIPANT_LOST) {
-        return db_damaged(store, "a part has no client or state", err);
-    }
-    rec->client = (uint32_t)client;
-    rec->state = (enum fl_participant_state)state;
+    *ret = part.rec;
+    ret->divergence = divergence;
+    ret->units = units;
+    (void)memcpy(ret->rms, part.rms, sizeof(ret->rms));
     return FL_OK;
 }
 
@@ -150,15 +116,11 @@ static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct 
     }
     r->parts = parts;
     while (r->n_parts < n) {
-        rv = fl_query_next(&q, err);
-        if (rv != FL_OK) {
-            rv = rv == FL_ENOENT ? db_damaged(store, "parts are missing", err) : rv;
-            goto done;
-        }
-        rv = read_part(store, &q, &parts[r->n_parts++], err);
+        rv = read_part(store, &q, &parts[r->n_parts], err);
         if (rv != FL_OK) {
             goto done;
         }
+        r->n_parts++;
     }
 done:
     fl_query_reset(&q);
@@ -167,23 +129,18 @@ done:
 
 static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_OPEN);
-    struct fl_query *q = &query;
-    struct fl_round_size *rec = &r->size;
-    bool same;
-    int rv = fl_query_next(q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_OPEN);
+    struct fl__open_round open;
+    int rv = fl__open_round_one(&q, &open, err);
 
     if (rv != FL_OK) {
-        fl_query_reset(q);
         return rv == FL_ENOENT ? FL_OK : rv;
     }
-    r->open_round = fl_column_u64(q);
-    r->open_attempt = (uint32_t)fl_column_u64(q);
-    r->planned = fl_column_u64(q) != 0;
-    FL__SIZE_ROW(FL__ROW_READ)
-    same = fl_column_u64(q) != 0;
-    fl_query_reset(q);
-    if (!same) { /* Opened under another compatibility digest: drop this attempt. */
+    r->open_round = open.round;
+    r->open_attempt = open.attempt;
+    r->planned = open.planned;
+    r->size = open.size;
+    if (!open.same) { /* Opened under another compatibility digest: drop this attempt. */
         r->open_attempt++;
         r->planned = false;
         return FL_OK;
@@ -193,33 +150,20 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
 
 static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_COUNTS);
-    int rv = fl_query_next(&q, err);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_RESUMED);
+    struct fl__folder folder;
+    int rv = fl__folder_one(&q, &folder, err);
 
     if (rv != FL_OK) {
-        goto done;
+        return rv;
     }
-    r->expected = fl_column_u64(&q);
-    store->epoch = fl_column_u64(&q);
-    r->epoch = fl_column_u64(&q);
-done:
-    fl_query_reset(&q);
-    return rv;
-}
-
-static int load_used(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_USED);
-    int rv = fl_query_next(&q, err);
-
-    if (rv != FL_OK) {
-        goto done;
-    }
-    r->used_round = fl_column_u64(&q);
-    r->used_attempt = (uint32_t)fl_column_u64(&q);
-done:
-    fl_query_reset(&q);
-    return rv;
+    store->epoch = folder.epoch;
+    r->expected = folder.expected;
+    /* All client states may have been reset since the epoch was written. */
+    r->epoch = folder.epoch > folder.kept_since ? folder.epoch : folder.kept_since + 1;
+    r->used_round = folder.used_round;
+    r->used_attempt = (uint32_t)folder.used_attempt;
+    return FL_OK;
 }
 
 static int load_newest_up(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
@@ -248,7 +192,7 @@ done:
 int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl_err *err)
 {
     static int (*const loads[])(struct fl_store *, struct fl_coord_resume *, struct fl_err *) = {
-        load_clients, load_counts, load_newest_up, load_used, load_open, load_pause};
+        load_clients, load_counts, load_newest_up, load_open, load_pause};
     struct fl_coord_resume r = {0};
     size_t i;
     int rv = fl__store_last_round(store, &r.committed, err);
@@ -291,42 +235,28 @@ void fl_store_resume_done(struct fl_coord_resume *resume)
 
 /* --- history --- */
 
-void fl__store_read_round(struct fl_query *q, struct fl_round_rec *rec)
-{
-    FL_ROUND_FIGURES(FL__SQL_READ)
-}
-
 int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_HAS_ROUND);
+    uint64_t n = 0;
     int rv;
 
     fl_query_u64(&q, round);
-    rv = fl_query_next(&q, err);
+    rv = fl_query_number(&q, &n, err);
     if (rv != FL_OK) {
-        goto done;
+        return rv;
     }
-    *ret = round == 0 || fl_column_u64(&q) != 0;
-done:
-    fl_query_reset(&q);
-    return rv;
+    *ret = round == 0 || n != 0;
+    return FL_OK;
 }
 
 int fl_store_round(struct fl_store *store, uint64_t round, struct fl_round_rec *ret,
                    struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROUND);
-    int rv;
 
     fl_query_u64(&q, round);
-    rv = fl_query_next(&q, err);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    fl__store_read_round(&q, ret);
-done:
-    fl_query_reset(&q);
-    return rv;
+    return fl__round_one(&q, ret, err);
 }
 
 int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb, void *ctx,
@@ -337,8 +267,7 @@ int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,
     int rv;
 
     fl_query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        fl__store_read_round(&q, &r);
+    while ((rv = fl__round_next(&q, &r, err)) == FL_OK) {
         rv = cb(ctx, &r);
         if (rv != FL_OK) {
             fl_query_reset(&q);
@@ -357,8 +286,7 @@ int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret, struct fl_
     int rv;
 
     fl_figures_init(&fl_round_rows, &totals);
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        fl__store_read_round(&q, &r);
+    while ((rv = fl__round_next(&q, &r, err)) == FL_OK) {
         fl_round_add(&totals, &r);
     }
     fl_query_reset(&q);

@@ -115,44 +115,41 @@ static const enum fl_db_sync sync_of[] = {[FL_DURABLE_PROCESS] = FL_DB_SYNC_NORM
                                           [FL_DURABLE_SCRATCH] = FL_DB_SYNC_NEVER};
 
 static int claim_folder(struct fl_store *store, const struct fl__store_opening *o,
-                        const char *model, uint8_t ret_id[FL__STORE_ID_SIZE], struct fl_err *err)
+                        struct fl__folder *ret, struct fl_err *err)
 {
-    const struct fl__generation_row line = {.line = 1, .state_generation = 1};
-    const struct fl__generation_row *rec = &line;
-    struct fl_query query = fl_db_query(&store->db, FL__DB_PUT_FEDERATION);
-    struct fl_query *q = &query;
-    uint8_t identity[FL__IDENTITY];
+    struct fl__folder folder = {.line = 1, .state_generation = 1};
     int rv;
 
     if (o->rebuild != NULL) {
-        (void)memcpy(ret_id, o->rebuild, FL__STORE_ID_SIZE);
+        (void)memcpy(folder.id, o->rebuild, sizeof(folder.id));
     } else {
         rv = check_new(o->dir, "holds no federation", err);
         if (rv != FL_OK) {
             return rv;
         }
-        rv = fl_random_bytes(ret_id, FL__STORE_ID_SIZE);
+        rv = fl_random_bytes(folder.id, sizeof(folder.id));
         if (rv != FL_OK) {
             return rv;
         }
     }
-    rv = fl_random_bytes(identity, sizeof(identity));
+    rv = fl_random_bytes(folder.identity, sizeof(folder.identity));
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "no random bytes for the state folder");
+    }
+    (void)memcpy(folder.kept_identity, folder.identity, sizeof(folder.kept_identity));
+    (void)memcpy(folder.layout, fl_layout_shape_digest(o->layout), sizeof(folder.layout));
+    describe_model(o->layout, folder.model, sizeof(folder.model));
+    if (fl_str_copy(folder.name, sizeof(folder.name), o->federation) != FL_OK) {
+        return fl_err_set(err, FL_EINVAL, "federation '%s': the name is too long", o->federation);
     }
     /* The federation row must be as durable as the records that depend on it. */
     rv = fl_db_begin_durable(&store->db, err);
     if (rv != FL_OK) {
         return rv;
     }
-    FL__LINE_ROW(FL__ROW_BIND)
-    fl_query_text(q, o->federation);
-    fl_query_blob(q, fl_layout_shape_digest(o->layout), FL_DIGEST_SIZE);
-    fl_query_text(q, model);
-    fl_query_blob(q, ret_id, FL__STORE_ID_SIZE);
-    fl_query_blob(q, identity, sizeof(identity));
-    fl_query_blob(q, identity, sizeof(identity));
-    return fl_db_end(&store->db, fl_query_run(q, err), err);
+    *ret = folder;
+    return fl_db_end(&store->db, fl__folder_put(&store->db, FL__DB_PUT_FEDERATION, &folder, err),
+                     err);
 }
 
 static int other_federation(const char *dir, const char *name, const char *federation, bool empty,
@@ -228,60 +225,29 @@ int fl_store_check_model(const char *dir, const struct fl_layout *layout, struct
     return other_model(dir, had, makes, err);
 }
 
-/* FL_ENOENT: the database has no federation yet. */
-static int check_row(struct fl_store *store, const struct fl__store_opening *o, const char *model,
-                     uint8_t ret_id[FL__STORE_ID_SIZE], struct fl_err *err)
-{
-    struct fl_query query = fl_db_query(&store->db, FL__DB_GET_FEDERATION);
-    struct fl_query *q = &query;
-    const char *name;
-    const void *digest;
-    const void *id;
-    size_t len = 0;
-    int rv = fl_query_next(q, err);
-
-    if (rv != FL_OK) {
-        goto done;
-    }
-    name = fl_column_text(q);
-    digest = fl_column_blob(q, &len);
-    if (strcmp(name, o->federation) != 0) {
-        rv = other_federation(o->dir, name, o->federation, /* empty= */ false, err);
-        goto done;
-    }
-    if (len != FL_DIGEST_SIZE || memcmp(digest, fl_layout_shape_digest(o->layout), len) != 0) {
-        rv = other_model(o->dir, fl_column_text(q), model, err);
-        goto done;
-    }
-    (void)fl_column_text(q);
-    id = fl_column_blob(q, &len);
-    if (len != FL__STORE_ID_SIZE) {
-        rv = fl_err_set(err, FL_EFORMAT, "state database '%s' is damaged: no id", store->db.path);
-        goto done;
-    }
-    (void)memcpy(ret_id, id, len);
-done:
-    fl_query_reset(q);
-    return rv;
-}
-
 /* The folder must belong to this federation and model; an empty folder is claimed for them. */
 static int check_owner(struct fl_store *store, const struct fl__store_opening *o,
                        struct fl_err *err)
 {
-    uint8_t id[FL__STORE_ID_SIZE];
-    char model[128];
-    int rv;
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_FEDERATION);
+    struct fl__folder folder;
+    char model[sizeof(folder.model)];
+    int rv = fl__folder_one(&q, &folder, err);
 
-    describe_model(o->layout, model, sizeof(model));
-    rv = check_row(store, o, model, id, err);
     if (rv == FL_ENOENT) {
-        rv = claim_folder(store, o, model, id, err);
+        rv = claim_folder(store, o, &folder, err);
     }
     if (rv != FL_OK) {
         return rv;
     }
-    (void)fl_hex(store->id, id, sizeof(id));
+    if (strcmp(folder.name, o->federation) != 0) {
+        return other_federation(o->dir, folder.name, o->federation, /* empty= */ false, err);
+    }
+    if (memcmp(folder.layout, fl_layout_shape_digest(o->layout), sizeof(folder.layout)) != 0) {
+        describe_model(o->layout, model, sizeof(model));
+        return other_model(o->dir, folder.model, model, err);
+    }
+    (void)fl_hex(store->id, folder.id, sizeof(folder.id));
     return FL_OK;
 }
 

@@ -33,15 +33,8 @@ int fl__store_number(struct fl_store *store, enum fl__db_statement which, uint64
                      struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, which);
-    int rv = fl_query_next(&q, err);
 
-    if (rv != FL_OK) {
-        goto done;
-    }
-    *ret = fl_column_u64(&q);
-done:
-    fl_query_reset(&q);
-    return rv;
+    return fl_query_number(&q, ret, err);
 }
 
 int fl__store_last_round(struct fl_store *store, uint64_t *ret, struct fl_err *err)
@@ -62,17 +55,16 @@ int fl__store_open_attempt(struct fl_store *store, uint64_t *ret_round, uint32_t
                            uint64_t *ret_updates, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ATTEMPT);
+    struct fl__open_round open;
     int rv;
 
     fl_query_u64(&q, FL_PARTICIPANT_ACCEPTED);
-    rv = fl_query_next(&q, err);
+    rv = fl__open_round_one(&q, &open, err);
     if (rv != FL_OK) {
-        goto done;
+        return rv == FL_ENOENT ? FL_OK : rv;
     }
-    *ret_round = fl_column_u64(&q);
-    *ret_attempt = (uint32_t)fl_column_u64(&q);
-    *ret_updates = fl_column_u64(&q);
-done:
-    fl_query_reset(&q);
-    return rv == FL_ENOENT ? FL_OK : rv;
+    *ret_round = open.round;
+    *ret_attempt = open.attempt;
+    *ret_updates = open.updates;
+    return FL_OK;
 }

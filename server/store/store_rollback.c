@@ -12,45 +12,29 @@
 #include "server/store/models_impl.h"
 #include "server/store/store_impl.h"
 
-/* The requested rollback. `line` is 0 until it is carried out, then the abandoned generation. */
-struct rollback_request {
-    uint64_t round, last, line;
-};
-
-static int read_request(struct fl_store *store, struct rollback_request *ret, struct fl_err *err)
+static int read_request(struct fl_store *store, struct fl__rollback *ret, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROLLBACK);
-    int rv = fl_query_next(&q, err);
 
-    if (rv != FL_OK) {
-        goto done;
-    }
-    ret->round = fl_column_u64(&q);
-    ret->last = fl_column_u64(&q);
-    ret->line = fl_column_u64(&q);
-done:
-    fl_query_reset(&q);
-    return rv;
+    return fl__rollback_one(&q, ret, err);
 }
 
 int fl_store_ask_rollback(struct fl_store *store, uint64_t round, uint64_t wall_ms,
                           struct fl_err *err)
 {
-    struct fl_query q;
+    const struct fl__rollback request = {.round = round, .at_ms = wall_ms};
     int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    q = fl_db_query(&store->db, FL__DB_PUT_ROLLBACK);
-    fl_query_u64(&q, round);
-    fl_query_u64(&q, wall_ms);
-    return fl_db_end(&store->db, fl_query_run(&q, err), err);
+    return fl_db_end(&store->db, fl__rollback_put(&store->db, FL__DB_PUT_ROLLBACK, &request, err),
+                     err);
 }
 
 int fl_store_asked_rollback(struct fl_store *store, uint64_t *ret_round, struct fl_err *err)
 {
-    struct rollback_request request = {.line = 0};
+    struct fl__rollback request = {.line = 0};
     int rv = read_request(store, &request, err);
 
     *ret_round = request.round;
@@ -72,11 +56,9 @@ int fl_store_drop_rollback(struct fl_store *store, struct fl_err *err)
 
 static int note_done(struct fl_store *store, uint64_t last, uint64_t line, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_NOTE_ROLLBACK);
+    const struct fl__rollback done = {.last = last, .line = line};
 
-    fl_query_u64(&q, last);
-    fl_query_u64(&q, line);
-    return fl_query_run(&q, err);
+    return fl__rollback_put(&store->db, FL__DB_NOTE_ROLLBACK, &done, err);
 }
 
 static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
@@ -84,7 +66,7 @@ static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
 {
     char reason[128];
     const struct fl_rewind why = {.reason = reason, .keep_anew = keep_anew, .wall_ms = wall_ms};
-    struct rollback_request request = {.line = 0};
+    struct fl__rollback request = {.line = 0};
     struct fl_generation line;
     int rv = read_request(store, &request, err);
 
@@ -160,7 +142,7 @@ static int keep_pinned(void *ctx, const struct fl_pin_rec *hold)
     return keep_round(ctx, hold->round);
 }
 
-static int move_abandoned(struct fl_store *store, const struct rollback_request *request,
+static int move_abandoned(struct fl_store *store, const struct fl__rollback *request,
                           struct fl_err *err)
 {
     struct kept k = {.n = 0};
@@ -181,7 +163,7 @@ done:
 
 int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err)
 {
-    struct rollback_request request = {.line = 0};
+    struct fl__rollback request = {.line = 0};
     int rv = read_request(store, &request, err);
 
     if (rv != FL_OK || request.line == 0) {
@@ -213,11 +195,7 @@ int fl_store_abandoned(struct fl_store *store, uint32_t last, fl_store_abandoned
     int rv;
 
     fl_query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
-    while ((rv = fl_query_next(&q, err)) == FL_OK) {
-        fl__store_read_round(&q, &r.round);
-        r.line = fl_column_u64(&q);
-        r.at_ms = fl_column_u64(&q);
-        r.by = fl_column_text(&q);
+    while ((rv = fl__abandoned_next(&q, &r, err)) == FL_OK) {
         if (r.by[0] == '\0') {
             r.by = "not recorded";
         }
