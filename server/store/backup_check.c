@@ -11,10 +11,10 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "libfl/container/block_sums.h"
 #include "libfl/model/safetensors.h"
 #include "server/store/backup_impl.h"
 #include "server/store/models_impl.h"
-#include "server/store/server_vectors.h"
 #include "server/store/spool_impl.h"
 #include "server/store/store_files.h"
 
@@ -126,10 +126,10 @@ done:
 /* Check the coded bytes against their checksums. */
 static int check_blocks(int fd, const struct fl__spool_head *head)
 {
-    uint8_t block[FL__SUM_BLOCK];
+    uint8_t block[FL_SUM_BLOCK];
     uint64_t *sums = NULL;
     uint64_t at;
-    int rv = fl__spool_tail_read(fd, head, &sums);
+    int rv = fl_container_tail_read(fd, "", &head->file, &sums, NULL);
 
     if (rv != FL_OK) {
         return rv;
@@ -137,11 +137,11 @@ static int check_blocks(int fd, const struct fl__spool_head *head)
     for (at = 0; at < head->bytes; at += sizeof(block)) {
         size_t n = head->bytes - at < sizeof(block) ? (size_t)(head->bytes - at) : sizeof(block);
 
-        rv = fl_fs_pread(fd, block, n, head->start + at);
+        rv = fl_fs_pread(fd, block, n, head->file.start + at);
         if (rv != FL_OK) {
             goto done;
         }
-        if (!fl__sums_match(sums, at, block, n)) {
+        if (!fl_block_sums_match(sums, at, block, n)) {
             rv = FL_EFORMAT;
             goto done;
         }

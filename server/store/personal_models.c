@@ -3,42 +3,35 @@
  * Writing and reading; blocking, each object belongs to one thread. Removing old files is in
  * personal_models_clean.c.
  *
- *   offset  size   what (integers little-endian)
- *   0       8      "FLMIXED\n"
- *   8       4      version, 1
- *   12      4      n: number of clients
- *   16      8      round
- *   24      8      bytes of one model
- *   32      128 n  names, zero padded, in client order
- *   …       8 n b  for each model the XXH3 of its blocks of 16 KiB, the last one shorter
- *   …       8      XXH3 of everything before
- *   …              zeros up to a multiple of 4096
- *   start          the models, float32 in exported order, one after the other
+ * The file is a container (libfl/container). Its fields are the round (8), the bytes of one model
+ * (8), and the names of the clients, FL_NAME_MAX bytes each, zero padded, in client order; its
+ * sections are their models in the same order, float32 in exported order.
  */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
-#include "server/store/server_vectors.h"
+#include "libfl/container/block_sums.h"
+#include "libfl/container/container.h"
 #include "server/store/store_files_impl.h"
 #include "server/store/store_impl.h"
 
-#define MAGIC       "FLMIXED\n"
-#define MIX_VERSION 1
-#define FIXED_SIZE  32
-#define HASH_SIZE   8
-#define PAGE        4096
 /* Most uploading clients of one round; personalization costs n^2, so real numbers are far lower. */
 #define MAX_CLIENTS 100000
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
+struct personal_fields {
+    uint64_t round, bytes;
+};
+
+static const struct fl_container_kind personal_kind = {
+    .name = "personal",
+    .version = 1,
+    .max_sections = MAX_CLIENTS,
+    .max_fields = sizeof(struct personal_fields) + MAX_CLIENTS * FL_NAME_MAX};
 
 int fl__personal_models_path(const char *dir, uint64_t round, const char *more, char *out,
                              size_t size, struct fl_err *err)
@@ -50,32 +43,13 @@ int fl__personal_models_path(const char *dir, uint64_t round, const char *more, 
                                       : fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
 }
 
-static size_t sums_size(uint64_t bytes)
-{
-    return fl__sums_blocks(bytes) * sizeof(uint64_t);
-}
-
-static size_t used_size(size_t n, uint64_t bytes)
-{
-    return FIXED_SIZE + n * (FL_NAME_MAX + sums_size(bytes)) + HASH_SIZE;
-}
-
-static size_t head_size(size_t n, uint64_t bytes)
-{
-    return (used_size(n, bytes) + PAGE - 1) / PAGE * PAGE;
-}
-
 /* --- writing --- */
 
 struct fl_personal_models_writer {
-    int fd;
+    struct fl_container_writer *file;
     bool scratch; /* not synced */
-    char path[FL__STORE_PATH_MAX], tmp[FL__STORE_PATH_MAX];
-    uint64_t round;
     size_t n;
     uint64_t bytes;
-    char (*names)[FL_NAME_MAX]; /* [n] */
-    struct fl__sums *sums;      /* [n], checksums of the written bytes */
 };
 
 static int personal_no_memory(struct fl_err *err)
@@ -83,56 +57,58 @@ static int personal_no_memory(struct fl_err *err)
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
-/* When all is written: only then its checksums are known. */
-static int write_head(const struct fl_personal_models_writer *w)
+/* The fields and sections of a new file, owned, free(); FL_ENOMEM, FL_ELIMIT. */
+static int describe_models(const struct personal_fields *about, const char *const *names, size_t n,
+                           uint8_t **ret_fields, struct fl_container_part **ret_parts)
 {
-    size_t used = used_size(w->n, w->bytes);
-    size_t size = head_size(w->n, w->bytes);
-    size_t sums = sums_size(w->bytes);
-    uint8_t *raw = calloc(1, size);
-    uint32_t version = MIX_VERSION;
-    uint32_t n = (uint32_t)w->n;
-    uint8_t *at;
-    uint64_t hash;
+    uint8_t *fields = calloc(1, sizeof(*about) + n * FL_NAME_MAX);
+    struct fl_container_part *parts = calloc(n + 1, sizeof(*parts));
     size_t i;
-    int rv;
+    int rv = fields != NULL && parts != NULL ? FL_OK : FL_ENOMEM;
 
-    if (raw == NULL) {
-        return FL_ENOMEM;
+    if (rv != FL_OK) {
+        goto fail;
     }
-    (void)memcpy(raw, MAGIC, strlen(MAGIC));
-    (void)memcpy(raw + 8, &version, sizeof(version));
-    (void)memcpy(raw + 12, &n, sizeof(n));
-    (void)memcpy(raw + 16, &w->round, sizeof(w->round));
-    (void)memcpy(raw + 24, &w->bytes, sizeof(w->bytes));
-    at = raw + FIXED_SIZE;
-    for (i = 0; i < w->n; i++) {
-        (void)memcpy(at + i * FL_NAME_MAX, w->names[i], FL_NAME_MAX);
+    (void)memcpy(fields, about, sizeof(*about));
+    for (i = 0; i < n; i++) {
+        rv = fl_str_copy((char *)fields + sizeof(*about) + i * FL_NAME_MAX, FL_NAME_MAX, names[i]);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        parts[i] = (struct fl_container_part){"model", NULL, about->bytes};
     }
-    at += w->n * FL_NAME_MAX;
-    for (i = 0; sums > 0 && i < w->n; i++) {
-        (void)memcpy(at + i * sums, w->sums[i].list, sums);
-    }
-    hash = fl_checksum(raw, used - HASH_SIZE);
-    (void)memcpy(raw + used - HASH_SIZE, &hash, sizeof(hash));
-    rv = fl_fs_pwrite(w->fd, raw, size, 0);
-    free(raw);
+    *ret_fields = fields;
+    *ret_parts = parts;
+    return FL_OK;
+fail:
+    free(fields);
+    free(parts);
     return rv;
 }
 
-static int take_names(struct fl_personal_models_writer *w, const char *const *names)
+static int create_models_file(const char *path, const struct personal_fields *about,
+                              const char *const *names, size_t n, struct fl_container_writer **ret,
+                              struct fl_err *err)
 {
-    size_t i;
-    int rv = FL_OK;
+    struct fl_container_content content = {.fields_len = sizeof(*about) + n * FL_NAME_MAX, .n = n};
+    struct fl_container_part *parts = NULL;
+    uint8_t *fields = NULL;
+    int rv = describe_models(about, names, n, &fields, &parts);
 
-    w->names = calloc(w->n > 0 ? w->n : 1, sizeof(*w->names));
-    w->sums = calloc(w->n > 0 ? w->n : 1, sizeof(*w->sums));
-    if (w->names == NULL || w->sums == NULL) {
-        return FL_ENOMEM;
+    if (rv != FL_OK) {
+        return personal_no_memory(err);
     }
-    for (i = 0; rv == FL_OK && i < w->n; i++) {
-        rv = fl_str_copy(w->names[i], FL_NAME_MAX, names[i]);
+    content.fields = fields;
+    content.parts = parts;
+    rv = fl_fs_remove(path);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+        goto done;
     }
+    rv = fl_container_writer_create(path, &personal_kind, &content, ret, err);
+done:
+    free(fields);
+    free(parts);
     return rv;
 }
 
@@ -140,34 +116,25 @@ int fl_personal_models_create(const char *dir, uint64_t round, const char *const
                               uint64_t bytes, struct fl_personal_models_writer **ret,
                               struct fl_err *err)
 {
+    const struct personal_fields about = {round, bytes};
     struct fl_personal_models_writer *w;
+    char path[FL__STORE_PATH_MAX];
     int rv;
 
     if (n > MAX_CLIENTS) {
         return fl_err_set(err, FL_ELIMIT, "%zu personal models are too many", n);
     }
+    rv = fl__personal_models_path(dir, round, "", path, sizeof(path), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     w = calloc(1, sizeof(*w));
     if (w == NULL) {
         return personal_no_memory(err);
     }
-    w->fd = -1;
-    w->round = round;
     w->n = n;
     w->bytes = bytes;
-    rv = take_names(w, names) == FL_OK
-             ? fl__personal_models_path(dir, round, "", w->path, sizeof(w->path), err)
-             : personal_no_memory(err);
-    if (rv == FL_OK) {
-        rv = fl__personal_models_path(dir, round, ".tmp", w->tmp, sizeof(w->tmp), err);
-    }
-    if (rv == FL_OK) {
-        rv = fl_fs_remove(w->path);
-        w->fd = rv == FL_OK ? open(w->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640) : -1;
-        rv = rv == FL_OK && w->fd < 0 ? fl_err_from_errno(errno) : rv;
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
-        }
-    }
+    rv = create_models_file(path, &about, names, n, &w->file, err);
     if (rv != FL_OK) {
         fl_personal_models_abandon(w);
         return rv;
@@ -179,41 +146,17 @@ int fl_personal_models_create(const char *dir, uint64_t round, const char *const
 int fl_personal_models_write(struct fl_personal_models_writer *w, size_t client, uint64_t offset,
                              const void *data, size_t len, struct fl_err *err)
 {
-    struct fl__sums *sums;
-    int rv;
+    uint64_t at;
 
     FL_REQUIRE(client < w->n);
-    sums = &w->sums[client];
-    if (offset != sums->bytes || len > w->bytes - offset) {
+    at = fl_container_writer_at(w->file, client);
+    if (offset != at || len > w->bytes - offset) {
         return fl_err_set(err, FL_ERANGE,
                           "personalized model %zu goes on at byte %" PRIu64 " of %" PRIu64
                           ", not at %" PRIu64,
-                          client, sums->bytes, w->bytes, offset);
+                          client, at, w->bytes, offset);
     }
-    rv = fl__sums_reserve(sums, len);
-    if (rv == FL_OK) {
-        rv = fl_fs_pwrite(w->fd, data, len, head_size(w->n, w->bytes) + client * w->bytes + offset);
-    }
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
-    }
-    fl__sums_add(sums, data, len);
-    return FL_OK;
-}
-
-static void writer_free(struct fl_personal_models_writer *w)
-{
-    size_t i;
-
-    if (w->fd >= 0) {
-        (void)close(w->fd);
-    }
-    for (i = 0; w->sums != NULL && i < w->n; i++) {
-        fl__sums_done(&w->sums[i]);
-    }
-    free(w->sums);
-    free(w->names);
-    free(w);
+    return fl_container_writer_add(w->file, client, data, len, err);
 }
 
 void fl_personal_models_scratch(struct fl_personal_models_writer *w)
@@ -221,123 +164,96 @@ void fl_personal_models_scratch(struct fl_personal_models_writer *w)
     w->scratch = true;
 }
 
-int fl_personal_models_publish(struct fl_personal_models_writer *w, struct fl_err *err)
+static int check_complete(const struct fl_personal_models_writer *w, struct fl_err *err)
 {
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < w->n; i++) {
-        fl__sums_end(&w->sums[i]);
-        if (w->sums[i].bytes != w->bytes) {
-            rv = fl_err_set(err, FL_ESTATE,
-                            "personalized model %zu has %" PRIu64 " of %" PRIu64 " bytes", i,
-                            w->sums[i].bytes, w->bytes);
+    for (i = 0; i < w->n; i++) {
+        uint64_t at = fl_container_writer_at(w->file, i);
+
+        if (at != w->bytes) {
+            return fl_err_set(err, FL_ESTATE,
+                              "personalized model %zu has %" PRIu64 " of %" PRIu64 " bytes", i, at,
+                              w->bytes);
         }
     }
-    if (rv == FL_OK) {
-        rv = write_head(w);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot write '%s': %s", w->tmp, fl_strerror(rv));
-        }
-    }
-    if (rv == FL_OK && !w->scratch && fl_fs_fdatasync(w->fd) != 0) {
-        rv = fl_err_from_errno(errno);
-        (void)fl_err_set(err, rv, "cannot sync '%s': %s", w->tmp, fl_strerror(rv));
-    }
-    if (rv == FL_OK) {
-        rv = fl_fs_publish(w->tmp, w->path, /* sync= */ !w->scratch, err);
-    }
+    return FL_OK;
+}
+
+int fl_personal_models_publish(struct fl_personal_models_writer *w, struct fl_err *err)
+{
+    int rv = check_complete(w, err);
+
     if (rv != FL_OK) {
         fl_personal_models_abandon(w);
         return rv;
     }
-    writer_free(w);
-    return FL_OK;
+    rv = fl_container_writer_publish(w->file, /* sync= */ !w->scratch, err);
+    free(w);
+    return rv;
 }
 
 void fl_personal_models_abandon(struct fl_personal_models_writer *w)
 {
-    if (w == NULL) {
-        return;
+    if (w != NULL) {
+        fl_container_writer_abandon(w->file);
+        free(w);
     }
-    if (w->fd >= 0) {
-        (void)unlink(w->tmp); /* On an error the next clean-up removes it. */
-    }
-    writer_free(w);
 }
 
 /* --- reading --- */
 
 struct fl_personal_models {
     struct fl_file *file;
-    char (*names)[FL_NAME_MAX]; /* [n], owned */
-    size_t n;
+    struct fl_container_head head;
+    uint64_t *sums;                   /* of all models, and the seal */
+    const char (*names)[FL_NAME_MAX]; /* [head.n], in its fields */
     uint64_t bytes;
-    uint64_t *sums; /* [n][blocks] */
-    uint64_t hash;  /* of the head */
 };
 
-/* Load the header after its fixed part; FL_EFORMAT: damaged or of another format. */
-static int load_personal_head(struct fl_personal_models *m, const uint8_t *fixed)
+/* Are fields and sections those of the models of this round? */
+static bool check_models(struct fl_personal_models *m, uint64_t round)
 {
-    size_t used = used_size(m->n, m->bytes);
-    size_t sums = m->n * sums_size(m->bytes);
-    uint8_t *raw = malloc(used);
-    uint64_t hash = 0;
+    struct personal_fields about;
     size_t i;
-    int rv = raw != NULL ? fl_file_read(m->file, 0, raw, used) : FL_ENOMEM;
 
-    if (rv == FL_OK) {
-        (void)memcpy(&hash, raw + used - HASH_SIZE, sizeof(hash));
-        rv = hash == fl_checksum(raw, used - HASH_SIZE) && memcmp(raw, fixed, FIXED_SIZE) == 0
-                 ? FL_OK
-                 : FL_EFORMAT;
+    if (m->head.fields_len != sizeof(about) + m->head.n * FL_NAME_MAX ||
+        fl_file_size(m->file) != fl_container_size(&m->head))
+    {
+        return false;
     }
-    m->names = rv == FL_OK ? calloc(m->n > 0 ? m->n : 1, sizeof(*m->names)) : NULL;
-    m->sums = rv == FL_OK && sums > 0 ? malloc(sums) : NULL;
-    rv = rv == FL_OK && (m->names == NULL || (sums > 0 && m->sums == NULL)) ? FL_ENOMEM : rv;
-    for (i = 0; rv == FL_OK && i < m->n; i++) {
-        (void)memcpy(m->names[i], raw + FIXED_SIZE + i * FL_NAME_MAX, FL_NAME_MAX - 1);
-        rv = fl_name_valid(m->names[i]) ? FL_OK : FL_EFORMAT;
+    (void)memcpy(&about, m->head.fields, sizeof(about));
+    m->names = (const char(*)[FL_NAME_MAX])(m->head.fields + sizeof(about));
+    for (i = 0; i < m->head.n; i++) {
+        if (m->head.sections[i].bytes != m->bytes ||
+            memchr(m->names[i], '\0', FL_NAME_MAX) == NULL || !fl_name_valid(m->names[i]))
+        {
+            return false;
+        }
     }
-    m->hash = hash;
-    if (rv == FL_OK && sums > 0) {
-        (void)memcpy(m->sums, raw + FIXED_SIZE + m->n * FL_NAME_MAX, sums);
-    }
-    free(raw);
-    return rv;
+    return about.round == round && about.bytes == m->bytes;
 }
 
-static int load_personal_models(struct fl_personal_models *m, uint64_t round)
+static int load_personal_models(struct fl_personal_models *m, const char *path, uint64_t round,
+                                struct fl_err *err)
 {
-    uint8_t fixed[FIXED_SIZE];
-    uint64_t of_round;
-    uint32_t version;
-    uint32_t n;
-    uint64_t bytes;
-    int rv = fl_file_read(m->file, 0, fixed, sizeof(fixed));
+    int fd = fl__file_fd(m->file);
+    int rv = fl_container_head_read(fd, path, &personal_kind, &m->head, err);
 
     if (rv != FL_OK) {
-        return rv;
+        return rv == FL_EVERSION ? FL_EFORMAT : rv;
     }
-    (void)memcpy(&version, fixed + 8, sizeof(version));
-    (void)memcpy(&n, fixed + 12, sizeof(n));
-    (void)memcpy(&of_round, fixed + 16, sizeof(of_round));
-    (void)memcpy(&bytes, fixed + 24, sizeof(bytes));
-    m->n = n;
-    if (memcmp(fixed, MAGIC, strlen(MAGIC)) != 0 || version != MIX_VERSION || of_round != round ||
-        bytes != m->bytes || n > MAX_CLIENTS ||
-        fl_file_size(m->file) != head_size(n, bytes) + n * m->bytes)
-    {
-        return FL_EFORMAT;
+    if (!check_models(m, round)) {
+        return fl_err_set(err, FL_EFORMAT, "%s", fl_strerror(FL_EFORMAT));
     }
-    return load_personal_head(m, fixed);
+    return fl_container_tail_read(fd, path, &m->head, &m->sums, err);
 }
 
 int fl_personal_models_open(const char *dir, uint64_t round, uint64_t bytes,
                             struct fl_personal_models **ret, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
+    struct fl_err why = {0};
     struct fl_personal_models *m;
     int rv = fl__personal_models_path(dir, round, "", path, sizeof(path), err);
 
@@ -350,96 +266,107 @@ int fl_personal_models_open(const char *dir, uint64_t round, uint64_t bytes,
     }
     m->bytes = bytes;
     rv = fl_file_open(path, &m->file, err);
-    if (rv == FL_OK) {
-        rv = load_personal_models(m, round);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv,
-                             "'%s' does not hold the personalized models of round %" PRIu64 ": %s",
-                             path, round, fl_strerror(rv));
-        }
-    }
     if (rv != FL_OK) {
-        fl_personal_models_close(m);
-        return rv;
+        goto fail;
+    }
+    rv = load_personal_models(m, path, round, &why);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv,
+                         "'%s' does not hold the personalized models of round %" PRIu64 ": %s",
+                         path, round, fl_err_text(&why, rv));
+        goto fail;
     }
     *ret = m;
     return FL_OK;
+fail:
+    fl_personal_models_close(m);
+    return rv;
 }
 
 size_t fl_personal_models_count(const struct fl_personal_models *m)
 {
-    return m->n;
+    return m->head.n;
 }
 
 const char *fl_personal_models_name(const struct fl_personal_models *m, size_t i)
 {
-    FL_REQUIRE(i < m->n);
+    FL_REQUIRE(i < m->head.n);
     return m->names[i];
 }
 
 struct fl_file *fl_personal_models_file(const struct fl_personal_models *m, size_t i)
 {
-    size_t size = sums_size(m->bytes);
+    size_t size = fl_block_sums_count(m->bytes) * sizeof(*m->sums);
     uint64_t *sums = NULL;
 
-    FL_REQUIRE(i < m->n);
+    FL_REQUIRE(i < m->head.n);
     if (size > 0) {
         sums = malloc(size);
         if (sums == NULL) {
             return NULL;
         }
-        (void)memcpy(sums, m->sums + i * (size / sizeof(*sums)), size);
+        (void)memcpy(sums, m->sums + m->head.sections[i].block, size);
     }
-    return fl__file_part(m->file, head_size(m->n, m->bytes) + i * m->bytes, m->bytes, sums);
+    return fl__file_part(m->file, m->head.sections[i].start, m->bytes, sums);
 }
 
 int fl_personal_models_verify(const struct fl_personal_models *m, struct fl_err *err)
 {
     size_t i;
-    int rv = FL_OK;
 
-    for (i = 0; rv == FL_OK && i < m->n; i++) {
+    for (i = 0; i < m->head.n; i++) {
         struct fl_file *file = fl_personal_models_file(m, i);
+        int rv = file != NULL ? fl_file_verify(file) : FL_ENOMEM;
 
-        rv = file != NULL ? fl_file_verify(file) : FL_ENOMEM;
         fl_file_unref(file);
         if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "the personalized model of '%s' cannot be used: %s",
-                             m->names[i], rv == FL_EFORMAT ? "it is damaged" : fl_strerror(rv));
+            return fl_err_set(err, rv, "the personalized model of '%s' cannot be used: %s",
+                              m->names[i], rv == FL_EFORMAT ? "it is damaged" : fl_strerror(rv));
         }
     }
-    return rv;
+    return FL_OK;
 }
 
-/* The header holds the names and the checksums of all models, so its hash covers the whole file. */
+/* The seal of the container covers its head and the checksums of all models, so the whole file. */
 void fl_personal_models_seal(const struct fl_personal_models *m, char out[FL_PERSONAL_MODELS_SEAL])
 {
-    (void)snprintf(out, FL_PERSONAL_MODELS_SEAL, "%zu %016" PRIx64, m->n, m->hash);
+    (void)snprintf(out, FL_PERSONAL_MODELS_SEAL, "%zu %016" PRIx64, m->head.n,
+                   m->sums[m->head.n_blocks]);
+}
+
+static int check_sealed(const struct fl_personal_models *m, uint64_t round, const char *seal,
+                        struct fl_err *err)
+{
+    char found[FL_PERSONAL_MODELS_SEAL] = "";
+
+    fl_personal_models_seal(m, found);
+    return strcmp(found, seal) == 0
+               ? fl_personal_models_verify(m, err)
+               : fl_err_set(err, FL_EFORMAT,
+                            "the personalized models of round %" PRIu64 " do not belong to its "
+                            "model",
+                            round);
 }
 
 int fl_personal_models_open_sealed(const char *dir, uint64_t round, uint64_t bytes,
                                    const char *seal, struct fl_personal_models **ret,
                                    struct fl_err *err)
 {
-    char found[FL_PERSONAL_MODELS_SEAL] = "";
     char path[FL__STORE_PATH_MAX];
     struct fl_personal_models *m = NULL;
     int rv = fl__personal_models_path(dir, round, "", path, sizeof(path), err);
 
-    rv = rv == FL_OK ? fl_personal_models_open(dir, round, bytes, &m, err) : rv;
-    if (rv == FL_OK) {
-        fl_personal_models_seal(m, found);
-        rv = strcmp(found, seal) == 0
-                 ? fl_personal_models_verify(m, err)
-                 : fl_err_set(err, FL_EFORMAT,
-                              "the personalized models of round %" PRIu64 " do not belong to "
-                              "its model",
-                              round);
-        rv = rv == FL_OK ? rv : fl_err_wrap(err, rv, "'%s'", path);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_personal_models_open(dir, round, bytes, &m, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_sealed(m, round, seal, err);
     if (rv != FL_OK) {
         fl_personal_models_close(m);
-        return rv;
+        return fl_err_wrap(err, rv, "'%s'", path);
     }
     *ret = m;
     return FL_OK;
@@ -448,7 +375,7 @@ int fl_personal_models_open_sealed(const char *dir, uint64_t round, uint64_t byt
 size_t fl_personal_models_find(const struct fl_personal_models *m, const char *name)
 {
     size_t low = 0;
-    size_t high = m->n;
+    size_t high = m->head.n;
 
     while (low < high) {
         size_t mid = low + (high - low) / 2;
@@ -459,7 +386,7 @@ size_t fl_personal_models_find(const struct fl_personal_models *m, const char *n
             high = mid;
         }
     }
-    return low < m->n && strcmp(m->names[low], name) == 0 ? low : m->n;
+    return low < m->head.n && strcmp(m->names[low], name) == 0 ? low : m->head.n;
 }
 
 void fl_personal_models_close(struct fl_personal_models *m)
@@ -469,6 +396,6 @@ void fl_personal_models_close(struct fl_personal_models *m)
     }
     fl_file_unref(m->file);
     free(m->sums);
-    free(m->names);
+    fl_container_head_done(&m->head);
     free(m);
 }

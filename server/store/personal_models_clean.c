@@ -64,10 +64,16 @@ int fl_personal_models_quarantine(const char *dir, uint64_t round, struct fl_err
     char to[FL__STORE_PATH_MAX];
     int rv = fl__personal_models_path(dir, round, "", from, sizeof(from), err);
 
-    rv = rv == FL_OK ? fl__personal_models_path(dir, round, ".bad", to, sizeof(to), err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__personal_models_path(dir, round, ".bad", to, sizeof(to), err);
     if (rv != FL_OK || !fl_fs_exists(from)) {
         return rv;
     }
     rv = remove_each(dir, is_quarantined, NULL, err);
-    return rv == FL_OK ? fl_fs_publish(from, to, /* sync= */ true, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_publish(from, to, /* sync= */ true, err);
 }

@@ -29,8 +29,8 @@ struct fl_spool {
     char *path;
     char *folder;
     struct fl__spool_head head;
-    bool headed;          /* the head is in the file */
-    struct fl__sums sums; /* checksums of the received bytes */
+    bool headed;               /* the head is in the file */
+    struct fl_block_sums sums; /* checksums of the received bytes */
     struct fl_norms norms;
 };
 
@@ -61,15 +61,15 @@ static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
     struct stat st;
     uint64_t there;
 
-    if (fstat(fd, &st) != 0 || st.st_size < 0 || (uint64_t)st.st_size < head->start) {
+    if (fstat(fd, &st) != 0 || st.st_size < 0 || (uint64_t)st.st_size < head->file.start) {
         return UINT64_MAX;
     }
-    there = (uint64_t)st.st_size - head->start;
-    there = there < head->received ? there : head->received;
+    there = (uint64_t)st.st_size - head->file.start;
+    there = there < head->file.received ? there : head->file.received;
     if (head->boot != 0 && head->boot == fl__spool_boot()) {
         return there;
     }
-    if (there != head->bytes || fl__spool_tail_read(fd, head, &sums) != FL_OK) {
+    if (there != head->bytes || fl_container_tail_read(fd, "", &head->file, &sums, NULL) != FL_OK) {
         return UINT64_MAX;
     }
     free(sums);
@@ -80,28 +80,28 @@ static uint64_t coded_bytes(int fd, const struct fl__spool_head *head)
  * Checksums of bytes that were received by an earlier Push or an earlier process: computed from the
  * disk. For a finished file they must equal the stored ones.
  */
-static int sum_received(struct fl_spool *s, uint64_t there)
+static int sum_received(struct fl_spool *s, const struct fl_container_head *file, uint64_t there)
 {
     uint8_t *piece = malloc(VALIDATE_BUFFER);
     uint64_t *before = NULL;
     uint64_t at;
-    int rv = piece != NULL ? fl__sums_reserve(&s->sums, (size_t)there) : FL_ENOMEM;
+    size_t n;
+    int rv = piece != NULL ? fl_block_sums_reserve(&s->sums, (size_t)there) : FL_ENOMEM;
 
     if (rv != FL_OK) {
         goto done;
     }
-    for (at = 0; at < there;) {
-        size_t n = there - at < VALIDATE_BUFFER ? (size_t)(there - at) : VALIDATE_BUFFER;
-
-        rv = fl_fs_pread(s->fd, piece, n, s->head.start + at);
+    for (at = 0; at < there; at += n) {
+        n = there - at < VALIDATE_BUFFER ? (size_t)(there - at) : VALIDATE_BUFFER;
+        rv = fl_fs_pread(s->fd, piece, n, file->start + at);
         if (rv != FL_OK) {
             goto done;
         }
-        fl__sums_add(&s->sums, piece, n);
-        at += n;
+        fl_block_sums_add(&s->sums, piece, n);
     }
-    if (there == s->head.bytes && fl__spool_tail_read(s->fd, &s->head, &before) == FL_OK) {
-        fl__sums_end(&s->sums);
+    if (there == s->head.bytes &&
+        fl_container_tail_read(s->fd, s->path, file, &before, NULL) == FL_OK) {
+        fl_block_sums_end(&s->sums);
         rv = s->sums.n == 0 || memcmp(before, s->sums.list, s->sums.n * sizeof(*before)) == 0
                  ? FL_OK
                  : FL_EFORMAT;
@@ -115,13 +115,14 @@ done:
 /* Record `received` bytes in the file: from here the next Push resumes, also after a crash. */
 static int spool_set_received(struct fl_spool *s, uint64_t received, struct fl_err *err)
 {
-    uint64_t before = s->head.received;
+    uint64_t before = s->head.file.received;
     int rv;
 
-    s->head.received = received;
-    rv = s->headed ? fl__spool_count_write(s->fd, &s->head) : fl__spool_head_write(s->fd, &s->head);
+    s->head.file.received = received;
+    rv = s->headed ? fl_container_count_write(s->fd, &s->head.file)
+                   : fl_container_head_write(s->fd, &s->head.file);
     if (rv != FL_OK) {
-        s->head.received = before;
+        s->head.file.received = before;
         return fl_err_set(err, rv, "cannot write '%s': %s", s->path, fl_strerror(rv));
     }
     s->headed = true;
@@ -135,10 +136,9 @@ static int spool_set_received(struct fl_spool *s, uint64_t received, struct fl_e
  */
 static int spool_begin(struct fl_spool *s, bool begun_before, struct fl_err *err)
 {
-    uint64_t whole = s->head.start + s->head.bytes + fl__spool_tail_size(&s->head);
+    uint64_t whole = fl_container_size(&s->head.file);
     struct stat st;
 
-    s->head.boot = fl__spool_boot();
     /* Truncate the rest of a longer old upload: it takes disk space, and a backup would copy it. */
     if (fstat(s->fd, &st) != 0 ||
         (st.st_size > (off_t)whole && ftruncate(s->fd, (off_t)whole) != 0)) {
@@ -157,36 +157,47 @@ static int check_disk(const struct fl_spool *s, int rv, struct fl_err *err)
     return rv == FL_EIO ? fl__spool_quarantine(s->path, rv, err) : rv;
 }
 
+/* Continue after the bytes of `old`, whose head is in the file; FL_EFORMAT: they are not usable. */
+static int spool_take_old(struct fl_spool *s, struct fl__spool_head *old)
+{
+    uint64_t there = same_parts(old, &s->head) ? coded_bytes(s->fd, old) : UINT64_MAX;
+    struct fl_container_head own = s->head.file;
+    int rv;
+
+    if (there == UINT64_MAX) {
+        return FL_EFORMAT;
+    }
+    rv = sum_received(s, &old->file, there);
+    if (rv != FL_OK) {
+        fl_block_sums_done(&s->sums);
+        return rv;
+    }
+    s->head.file = old->file;
+    old->file = own;
+    s->head.boot = old->boot;
+    s->head.file.received = there;
+    s->headed = true;
+    return FL_OK;
+}
+
 /* Resume the file when it holds the same upload, else start at 0. */
 static int spool_resume(struct fl_spool *s, struct fl_err *err)
 {
     struct fl__spool_head old = {0};
-    uint64_t there;
     int rv = fl__spool_head_read(s->fd, s->head.upload, &old);
+    bool begun_before = rv == FL_OK;
 
+    if (begun_before) {
+        rv = spool_take_old(s, &old);
+        fl__spool_head_done(&old);
+    }
     if (rv == FL_EFORMAT) {
-        return spool_begin(s, /* begun_before= */ false, err);
+        return spool_begin(s, begun_before, err);
     }
     if (rv != FL_OK) {
-        goto fail;
+        return fl_err_set(err, rv, "cannot read '%s': %s", s->path, fl_strerror(rv));
     }
-    there = same_parts(&old, &s->head) ? coded_bytes(s->fd, &old) : UINT64_MAX;
-    s->head.boot = old.boot;
-    s->head.hash = old.hash;
-    fl__spool_head_done(&old);
-    rv = there != UINT64_MAX ? sum_received(s, there) : FL_EFORMAT;
-    if (rv != FL_OK) {
-        fl__sums_done(&s->sums);
-        if (rv == FL_EFORMAT) {
-            return spool_begin(s, /* begun_before= */ true, err);
-        }
-        goto fail;
-    }
-    s->head.received = there;
-    s->headed = true;
     return FL_OK;
-fail:
-    return fl_err_set(err, rv, "cannot read '%s': %s", s->path, fl_strerror(rv));
 }
 
 static int make_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_err *err)
@@ -285,6 +296,12 @@ int fl_spool_open(const struct fl_spool_opening *o, struct fl_spool **ret, uint6
         goto fail;
     }
     s->head.upload = fl__spool_upload(o->round, o->attempt, o->client);
+    s->head.boot = fl__spool_boot();
+    rv = fl__spool_head_place(&s->head);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "%s", fl_strerror(rv));
+        goto fail;
+    }
     s->path = fl_str_dup(path);
     *strrchr(path, '/') = '\0';
     s->folder = fl_str_dup(path);
@@ -297,7 +314,7 @@ int fl_spool_open(const struct fl_spool_opening *o, struct fl_spool **ret, uint6
         goto fail;
     }
     *ret = s;
-    *ret_received = s->head.received;
+    *ret_received = s->head.file.received;
     return FL_OK;
 fail:
     fl_spool_close(s);
@@ -309,20 +326,20 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
 {
     int rv;
 
-    if (offset != spool->head.received) {
+    if (offset != spool->head.file.received) {
         return fl_err_set(err, FL_ERANGE, "upload continues at offset %" PRIu64 ", not at %" PRIu64,
-                          spool->head.received, offset);
+                          spool->head.file.received, offset);
     }
     if (len > spool->head.bytes - offset) {
         return fl_err_set(err, FL_ELIMIT,
                           "upload has more than the %" PRIu64 " bytes of its manifest",
                           spool->head.bytes);
     }
-    rv = fl__sums_reserve(&spool->sums, len);
+    rv = fl_block_sums_reserve(&spool->sums, len);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "%s", fl_strerror(rv));
     }
-    rv = fl_fs_pwrite(spool->fd, data, len, spool->head.start + offset);
+    rv = fl_fs_pwrite(spool->fd, data, len, spool->head.file.start + offset);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
         goto done;
@@ -331,7 +348,7 @@ int fl_spool_write(struct fl_spool *spool, uint64_t offset, const void *data, si
     if (rv != FL_OK) {
         goto done;
     }
-    fl__sums_add(&spool->sums, data, len);
+    fl_block_sums_add(&spool->sums, data, len);
 done:
     return check_disk(spool, rv, err);
 }
@@ -341,8 +358,8 @@ static int spool_validate_file(struct fl_spool *s, const struct fl_layout *layou
                                double norm_bound, struct fl_err *err)
 {
     struct fl__ahead ahead = {.fd = s->fd,
-                              .base = s->head.start,
-                              .end = s->head.start + s->head.bytes,
+                              .base = s->head.file.start,
+                              .end = s->head.file.start + s->head.bytes,
                               .sums = s->sums.list,
                               .cap = VALIDATE_BUFFER};
     int rv = fl__spool_validate(&s->head, &ahead, layout, norm_bound, &s->norms, err);
@@ -377,12 +394,12 @@ int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, doub
 {
     int rv;
 
-    if (spool->head.received != spool->head.bytes) {
+    if (spool->head.file.received != spool->head.bytes) {
         return fl_err_set(err, FL_ESTATE,
                           "upload is not complete: %" PRIu64 " of %" PRIu64 " bytes",
-                          spool->head.received, spool->head.bytes);
+                          spool->head.file.received, spool->head.bytes);
     }
-    fl__sums_end(&spool->sums);
+    fl_block_sums_end(&spool->sums);
     rv = spool_validate_file(spool, layout, norm_bound, err);
     if (fl_spool_is_bad(rv)) {
         (void)unlink(spool->path); /* The upload stays bad. If unlink fails, the next clean-up
@@ -392,7 +409,7 @@ int fl_spool_finish(struct fl_spool *spool, const struct fl_layout *layout, doub
     if (rv != FL_OK) {
         goto done;
     }
-    rv = fl__spool_tail_write(spool->fd, &spool->head, &spool->sums);
+    rv = fl_container_tail_write(spool->fd, &spool->head.file, spool->sums.list);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot write '%s': %s", spool->path, fl_strerror(rv));
         goto done;
@@ -412,7 +429,7 @@ struct fl_norms fl_spool_take_norms(struct fl_spool *spool)
 
 uint64_t fl_spool_received(const struct fl_spool *spool)
 {
-    return spool->head.received;
+    return spool->head.file.received;
 }
 
 void fl_spool_close(struct fl_spool *spool)
@@ -424,7 +441,7 @@ void fl_spool_close(struct fl_spool *spool)
         (void)close(spool->fd); /* Write and sync have reported every error. */
     }
     fl__spool_head_done(&spool->head);
-    fl__sums_done(&spool->sums);
+    fl_block_sums_done(&spool->sums);
     fl__norms_done(&spool->norms);
     free(spool->path);
     free(spool->folder);

@@ -1,23 +1,24 @@
 #ifndef FL_STORE_SPOOL_IMPL_H
 #define FL_STORE_SPOOL_IMPL_H
 
-/* Internals of spool files, private to server/store. The format is described in spool_head.c.
+/* Internals of spool files, private to server/store. The file is described in spool_head.c.
  */
 
+#include "libfl/container/block_sums.h"
+#include "libfl/container/container.h"
 #include "server/store/recycled_files.h"
-#include "server/store/server_vectors.h"
 #include "server/store/store.h"
 #include "server/store/store_impl.h"
 
 struct fl__spool_head {
     struct fl_spool_part *parts; /* owned */
     size_t n_parts;
-    uint64_t start;    /* first coded byte: length of the header */
-    uint64_t bytes;    /* all coded bytes */
-    uint64_t upload;   /* id of the upload, fl__spool_upload() */
-    uint64_t boot;     /* boot id when it started, fl__spool_boot() */
-    uint64_t received; /* coded bytes received */
-    uint64_t hash;     /* of the header, as written or read last */
+    uint64_t bytes;  /* all coded bytes */
+    uint64_t upload; /* id of the upload, fl__spool_upload() */
+    uint64_t boot;   /* boot id when it started, fl__spool_boot() */
+    /* As in the file, owned: where the coded bytes start (`start`), and how many of them are
+     * received (`received`). */
+    struct fl_container_head file;
 };
 
 #define FL__SPOOL_SUFFIX  ".upload"
@@ -48,23 +49,13 @@ FL_MUST_CHECK int fl__spool_head_make(const struct fl_spool_part *parts, size_t 
 uint64_t fl__spool_upload(uint64_t round, uint32_t attempt, const char *client);
 /* Hash of the boot id; 0 when the kernel does not provide one. */
 uint64_t fl__spool_boot(void);
-/* Write the header at the start of `fd`, in one call. */
-FL_MUST_CHECK int fl__spool_head_write(int fd, struct fl__spool_head *head);
-/* Write only the count of received bytes; the rest of the header is written already. */
-FL_MUST_CHECK int fl__spool_count_write(int fd, const struct fl__spool_head *head);
+/* Make `file` from the other members, with nothing received; after a change of one of them. */
+FL_MUST_CHECK int fl__spool_head_place(struct fl__spool_head *head);
 /* FL_EFORMAT: the header is incomplete, not of this format or of another upload. */
 FL_MUST_CHECK int fl__spool_head_read(int fd, uint64_t upload, struct fl__spool_head *ret);
 void fl__spool_head_done(struct fl__spool_head *head);
 /* Are all coded bytes received, and is a file of `size` bytes long enough for the checksums too? */
 bool fl__spool_whole(const struct fl__spool_head *head, uint64_t size);
-/* Length of the checksums after the coded bytes of a finished file. */
-uint64_t fl__spool_tail_size(const struct fl__spool_head *head);
-/* Write the checksums of all coded bytes. */
-FL_MUST_CHECK int fl__spool_tail_write(int fd, const struct fl__spool_head *head,
-                                       const struct fl__sums *sums);
-/* `*ret` is returned owned. FL_EFORMAT: the checksums are missing or damaged. */
-FL_MUST_CHECK int fl__spool_tail_read(int fd, const struct fl__spool_head *head, uint64_t **ret);
-
 /* Read-ahead buffer over a descriptor, a path or memory. */
 struct fl__ahead {
     const char *path; /* opened for each filling when fd < 0 */

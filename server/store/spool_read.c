@@ -20,7 +20,7 @@
 #include "libfl/strategy/codec/codec_masked.h"
 #include "server/store/spool_impl.h"
 
-#define BUFFER_MIN     FL__SUM_BLOCK /* one checksummed block */
+#define BUFFER_MIN     FL_SUM_BLOCK /* one checksummed block */
 #define BUFFER_MAX     ((size_t)262144)
 #define BUFFER_DEFAULT ((size_t)65536)
 /* Reads of this size and more bypass the buffer: the aggregator's blocks are that large. */
@@ -70,7 +70,8 @@ static int read_at(struct fl__ahead *a, void *out, size_t len, uint64_t offset)
         return rv;
     }
     if (rv == FL_EFORMAT ||
-        (a->sums != NULL && !fl__sums_match(a->sums, offset - a->base, out, len))) {
+        (a->sums != NULL && !fl_block_sums_match(a->sums, offset - a->base, out, len)))
+    {
         a->damaged = true;
         return FL_EFORMAT;
     }
@@ -80,7 +81,7 @@ static int read_at(struct fl__ahead *a, void *out, size_t len, uint64_t offset)
 /* Fill the buffer so that it contains `offset`. */
 static int ahead_fill(struct fl__ahead *a, uint64_t offset)
 {
-    uint64_t from = a->sums != NULL ? offset - (offset - a->base) % FL__SUM_BLOCK : offset;
+    uint64_t from = a->sums != NULL ? offset - (offset - a->base) % FL_SUM_BLOCK : offset;
     uint64_t left = a->end - from;
     size_t len = left < a->cap ? (size_t)left : a->cap;
     int rv;
@@ -108,10 +109,10 @@ static size_t direct_length(const struct fl__ahead *a, uint64_t offset, size_t l
     if (len < a->cap && len < DIRECT_MIN) {
         return 0;
     }
-    if (a->sums == NULL || ((offset - a->base) % FL__SUM_BLOCK == 0 && offset + len == a->end)) {
+    if (a->sums == NULL || ((offset - a->base) % FL_SUM_BLOCK == 0 && offset + len == a->end)) {
         return len;
     }
-    return (offset - a->base) % FL__SUM_BLOCK == 0 ? len - len % FL__SUM_BLOCK : 0;
+    return (offset - a->base) % FL_SUM_BLOCK == 0 ? len - len % FL_SUM_BLOCK : 0;
 }
 
 int fl__ahead_read(struct fl__ahead *a, uint64_t offset, void *out, size_t len)
@@ -234,7 +235,7 @@ static int index_parts(struct fl_spool_reader *r, const struct fl__spool_head *h
                        struct fl_err *err)
 {
     size_t n_units = fl_layout_units(r->layout);
-    uint64_t start = head->start;
+    uint64_t start = head->file.start;
     size_t i;
 
     for (i = 0; i < head->n_parts; i++) {
@@ -282,14 +283,13 @@ static int reader_check_file(const struct fl_spool_reader *r, int fd, uint64_t u
     if (fl__spool_whole(ret, (uint64_t)st.st_size)) {
         return FL_OK;
     }
-    if (ret->received != ret->bytes) {
+    if (ret->file.received != ret->bytes) {
         return fl_err_set(err, FL_EFORMAT,
                           "'%s' has %" PRIu64 " coded bytes, its header says %" PRIu64, r->path,
-                          ret->received, ret->bytes);
+                          ret->file.received, ret->bytes);
     }
     return fl_err_set(err, FL_EFORMAT, "'%s' has %" PRIu64 " bytes, its header says %" PRIu64,
-                      r->path, (uint64_t)st.st_size,
-                      ret->start + ret->bytes + fl__spool_tail_size(ret));
+                      r->path, (uint64_t)st.st_size, fl_container_size(&ret->file));
 }
 
 /* Read a small upload while its file is open. Errors are ignored here; the later read reports them.
@@ -322,7 +322,7 @@ static int reader_load_head(struct fl_spool_reader *r, uint64_t upload, struct f
     if (rv != FL_OK) {
         goto done;
     }
-    rv = fl__spool_tail_read(fd, &head, &r->sums);
+    rv = fl_container_tail_read(fd, r->path, &head.file, &r->sums, NULL);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "the checksums of '%s' are missing or damaged: %s", r->path,
                          fl_strerror(rv));
@@ -332,9 +332,9 @@ static int reader_load_head(struct fl_spool_reader *r, uint64_t upload, struct f
         r->ahead[b] = (struct fl__ahead){.path = r->path,
                                          .fd = -1,
                                          .cap = BUFFER_DEFAULT,
-                                         .base = head.start,
+                                         .base = head.file.start,
                                          .sums = r->sums,
-                                         .end = head.start + head.bytes};
+                                         .end = head.file.start + head.bytes};
     }
     rv = index_parts(r, &head, err);
     if (rv != FL_OK) {

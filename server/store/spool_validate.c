@@ -33,12 +33,15 @@ static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit
                           part->unit, fl_layout_units(layout));
     }
     rv = fl__spool_unit_open(place, layout, part, &d);
-    if (rv == FL_OK) {
-        rv = fl_codec_measure(&d, ret);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    if (rv == FL_OK) {
-        return FL_OK;
+    rv = fl_codec_measure(&d, ret);
+    if (rv != FL_OK) {
+        goto fail;
     }
+    return FL_OK;
+fail:
     return fl_err_set(err, rv, "unit '%s' of %s %s", fl_layout_unit(layout, part->unit)->name,
                       part->payload == 0 ? "the upload" : "what is sent beside the upload",
                       validate_reason(rv));
@@ -110,7 +113,7 @@ int fl__spool_validate(const struct fl__spool_head *head, struct fl__ahead *ahea
                        const struct fl_layout *layout, double norm_bound, struct fl_norms *ret,
                        struct fl_err *err)
 {
-    struct fl__spool_unit place = {.ahead = ahead, .start = head->start};
+    struct fl__spool_unit place = {.ahead = ahead, .start = head->file.start};
     struct sums sums = {.n = {0}};
     struct fl_norms norms;
     size_t i;
@@ -119,28 +122,30 @@ int fl__spool_validate(const struct fl__spool_head *head, struct fl__ahead *ahea
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "%s", fl_strerror(rv));
     }
-    for (i = 0; rv == FL_OK && i < head->n_parts; i++) {
+    for (i = 0; i < head->n_parts; i++) {
         struct fl_codec_size size = {.n = 0};
 
         place.bytes = head->parts[i].bytes;
         rv = validate_part(&head->parts[i], &place, layout, &size, err);
-        place.start += place.bytes;
-        if (rv == FL_OK) {
-            norms_add_section(&sums, &norms, &head->parts[i], &size);
+        if (rv != FL_OK) {
+            goto fail;
         }
+        place.start += place.bytes;
+        norms_add_section(&sums, &norms, &head->parts[i], &size);
     }
-    fl__ahead_done(ahead);
     for (i = 0; i < FL_NORMS_N; i++) {
         norms.rms[i] = sums.n[i] > 0.0 ? sqrt(sums.square[i] / sums.n[i]) : 0.0;
     }
-    if (rv == FL_OK) {
-        rv = check_bound(layout, &norms, sqrt(sums.square[0]), norm_bound, err);
-    }
+    rv = check_bound(layout, &norms, sqrt(sums.square[0]), norm_bound, err);
     if (rv != FL_OK) {
-        fl__norms_done(&norms);
-        return rv;
+        goto fail;
     }
+    fl__ahead_done(ahead);
     fl__norms_done(ret);
     *ret = norms;
     return FL_OK;
+fail:
+    fl__ahead_done(ahead);
+    fl__norms_done(&norms);
+    return rv;
 }

@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "server/store/server_vectors.h"
+#include "libfl/container/block_sums.h"
 #include "server/store/store_files_impl.h"
 
-#define VERIFY_PIECE ((size_t)16 * FL__SUM_BLOCK)
+#define VERIFY_PIECE ((size_t)16 * FL_SUM_BLOCK)
 
 struct fl_file {
     atomic_uint refs;
@@ -105,22 +105,22 @@ int fl__file_fd(const struct fl_file *file)
 static int read_block(const struct fl_file *file, uint64_t offset, uint8_t *out, size_t len,
                       size_t *ret_len)
 {
-    uint8_t block[FL__SUM_BLOCK];
-    size_t skip = (size_t)(offset % FL__SUM_BLOCK);
+    uint8_t block[FL_SUM_BLOCK];
+    size_t skip = (size_t)(offset % FL_SUM_BLOCK);
     uint64_t left = file->size - (offset - skip);
-    size_t n = left < FL__SUM_BLOCK ? (size_t)left : FL__SUM_BLOCK;
+    size_t n = left < FL_SUM_BLOCK ? (size_t)left : FL_SUM_BLOCK;
     uint8_t *to = block;
     int rv;
 
     if (skip == 0 && len >= n) {
-        n = len >= left ? (size_t)left : len - len % FL__SUM_BLOCK;
+        n = len >= left ? (size_t)left : len - len % FL_SUM_BLOCK;
         to = out;
     }
     rv = fl_fs_pread(fl__file_fd(file), to, n, file->start + offset - skip);
     if (rv != FL_OK) {
         return rv;
     }
-    if (!fl__sums_match(file->sums, offset - skip, to, n)) {
+    if (!fl_block_sums_match(file->sums, offset - skip, to, n)) {
         return FL_EFORMAT;
     }
     *ret_len = n - skip < len ? n - skip : len;

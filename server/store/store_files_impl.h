@@ -7,7 +7,8 @@
 
 /*
  * A section of a whole file; holds a reference to it. NULL: out of memory. Takes `sums`
- * (server_vectors.h, checksums of the section) in any case; `sums` NULL: reads are not checked.
+ * (libfl/container/block_sums.h, checksums of the section) in any case; `sums` NULL: reads are not
+ * checked.
  */
 struct fl_file *fl__file_part(struct fl_file *file, uint64_t start, uint64_t size, uint64_t *sums);
 uint64_t fl__file_start(const struct fl_file *file);

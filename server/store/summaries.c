@@ -7,16 +7,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "server/store/summaries_impl.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written as they lie");
+const struct fl_container_kind fl__summary_kind = {
+    .name = "summary", .version = 1, .max_sections = 1};
+const struct fl_container_kind fl__summaries_kind = {
+    .name = "fixed", .version = 1, .max_sections = 1, .max_fields = sizeof(uint64_t)};
 
 int fl__summaries_path(const char *dir, const char *name, const char *suffix,
                        char out[FL__STORE_PATH_MAX], struct fl_err *err)
@@ -41,61 +42,43 @@ bool fl__summary_client(const char *file, char out[FL_NAME_MAX])
     return fl_name_valid(out);
 }
 
-bool fl__summary_is_dropped(const uint8_t head[FL__SUMMARY_HEAD])
+/* The file of a client; -1: none. */
+static int open_client_file(const char *dir, const char *client, char path[FL__STORE_PATH_MAX])
 {
-    static const uint8_t nothing[16]; /* Differs from the XXH3 of the empty string. */
-
-    return memcmp(head, FL__SUMMARY_MAGIC, 8) == 0 && memcmp(head + 8, nothing, 16) == 0;
-}
-
-bool fl__summary_is_whole(const struct fl_buf *buf)
-{
-    uint64_t len = 0;
-    uint64_t checksum = 0;
-
-    if (buf->len < FL__SUMMARY_HEAD || memcmp(buf->data, FL__SUMMARY_MAGIC, 8) != 0) {
-        return false;
-    }
-    (void)memcpy(&len, buf->data + 8, sizeof(len));
-    (void)memcpy(&checksum, buf->data + 16, sizeof(checksum));
-    return len == buf->len - FL__SUMMARY_HEAD &&
-           checksum == fl_checksum(buf->data + FL__SUMMARY_HEAD, buf->len - FL__SUMMARY_HEAD);
-}
-
-/* false: the client has no file with the right magic. */
-static bool read_head(const char *dir, const char *client, uint8_t head[FL__SUMMARY_HEAD])
-{
-    char path[FL__STORE_PATH_MAX];
-    int fd;
-    bool there;
-
-    if (fl__summaries_path(dir, client, FL__SUMMARY_SUFFIX, path, NULL) != FL_OK) {
-        return false;
-    }
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    (void)memset(head, 0xff, FL__SUMMARY_HEAD);
-    there = fd >= 0 &&
-            (fl_fs_pread(fd, head, FL__SUMMARY_HEAD, 0) == FL_OK ||
-             fl_fs_pread(fd, head, 8, 0) == FL_OK) &&
-            memcmp(head, FL__SUMMARY_MAGIC, 8) == 0;
-    if (fd >= 0) {
-        (void)close(fd);
-    }
-    return there;
+    return fl__summaries_path(dir, client, FL__SUMMARY_SUFFIX, path, NULL) == FL_OK
+               ? open(path, O_RDONLY | O_CLOEXEC)
+               : -1;
 }
 
 bool fl_summaries_has(const char *dir, const char *client)
 {
-    uint8_t head[FL__SUMMARY_HEAD];
+    char path[FL__STORE_PATH_MAX];
+    int fd = open_client_file(dir, client, path);
+    bool there;
 
-    return read_head(dir, client, head);
+    if (fd < 0) {
+        return false;
+    }
+    there = fl_container_is(fd, &fl__summary_kind);
+    (void)close(fd);
+    return there;
 }
 
 bool fl_summaries_dropped(const char *dir, const char *client)
 {
-    uint8_t head[FL__SUMMARY_HEAD];
+    char path[FL__STORE_PATH_MAX];
+    struct fl_container_head head = {.n = 1};
+    int fd = open_client_file(dir, client, path);
+    bool dropped;
 
-    return read_head(dir, client, head) && fl__summary_is_dropped(head);
+    if (fd < 0) {
+        return false;
+    }
+    dropped =
+        fl_container_head_read(fd, path, &fl__summary_kind, &head, NULL) == FL_OK && head.n == 0;
+    fl_container_head_done(&head);
+    (void)close(fd);
+    return dropped;
 }
 
 bool fl_summaries_fixed(const char *dir)
@@ -106,12 +89,12 @@ bool fl_summaries_fixed(const char *dir)
            fl_fs_exists(path);
 }
 
-static int write_summary(const char *dir, const char *client, const void *data, size_t len,
-                         uint64_t checksum, struct fl_err *err)
+/* `part` NULL: the marker of a dropped summary. */
+static int write_summary(const char *dir, const char *client, const struct fl_container_part *part,
+                         struct fl_err *err)
 {
+    const struct fl_container_content content = {.parts = part, .n = part != NULL ? 1 : 0};
     char path[FL__STORE_PATH_MAX];
-    uint64_t length = len;
-    uint8_t *raw;
     int rv;
 
     if (!fl_name_valid(client)) {
@@ -121,28 +104,18 @@ static int write_summary(const char *dir, const char *client, const void *data, 
     if (rv != FL_OK) {
         return rv;
     }
-    raw = malloc(FL__SUMMARY_HEAD + len);
-    if (raw == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
-    }
-    (void)memcpy(raw, FL__SUMMARY_MAGIC, 8);
-    (void)memcpy(raw + 8, &length, sizeof(length));
-    (void)memcpy(raw + 16, &checksum, sizeof(checksum));
-    if (len > 0) {
-        (void)memcpy(raw + FL__SUMMARY_HEAD, data, len);
-    }
-    rv = fl_fs_replace(path, raw, FL__SUMMARY_HEAD + len, /* sync= */ true, err);
-    free(raw);
-    return rv;
+    return fl_container_replace(path, &fl__summary_kind, &content, /* sync= */ true, err);
 }
 
 int fl_summaries_put(const char *dir, const char *client, const void *data, size_t len,
                      struct fl_err *err)
 {
+    const struct fl_container_part part = {"data", data, len};
+
     if (fl_summaries_fixed(dir)) {
         return fl_err_set(err, FL_EEXIST, "the data summaries are fixed already");
     }
-    return write_summary(dir, client, data, len, fl_checksum(data, len), err);
+    return write_summary(dir, client, &part, err);
 }
 
 static int remove_summary(const char *dir, const char *path, struct fl_err *err)
@@ -155,22 +128,26 @@ static int remove_summary(const char *dir, const char *path, struct fl_err *err)
         return fl_err_set(err, rv, "cannot remove '%s': %s", path, strerror(errno));
     }
     rv = fl_fs_join(folder, sizeof(folder), dir, "summaries");
-    return rv == FL_OK ? fl_fs_sync_dir(folder, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_sync_dir(folder, err);
 }
 
 int fl_summaries_remove(const char *dir, const char *client, bool stays, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    int rv = fl_name_valid(client) ? FL_OK : FL_EINVAL;
 
-    rv = rv == FL_OK ? fl__summaries_path(dir, client, FL__SUMMARY_SUFFIX, path, err) : rv;
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "not a valid client name");
+    if (!fl_name_valid(client)) {
+        return fl_err_set(err, FL_EINVAL, "not a valid client name");
+    }
+    if (fl__summaries_path(dir, client, FL__SUMMARY_SUFFIX, path, NULL) != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "not a valid client name");
     }
     if (!fl_fs_exists(path) || (stays && fl_summaries_dropped(dir, client))) {
         return fl_err_set(err, FL_ENOENT, "there is no data summary of client '%s'", client);
     }
-    return stays ? write_summary(dir, client, NULL, 0, 0, err) : remove_summary(dir, path, err);
+    return stays ? write_summary(dir, client, NULL, err) : remove_summary(dir, path, err);
 }
 
 /* The marker of a dropped summary stays: the operator's decision is about the client, whatever

@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "server/core/summary_range.h"
-#include "server/store/server_vectors.h"
 #include "server/store/summaries_impl.h"
 
 /* --- the clients' files --- */
@@ -53,11 +53,16 @@ static int summary_by_name(const void *a, const void *b)
 static int add_client(void *ctx, const char *folder, const char *file, struct fl_err *err)
 {
     char name[FL_NAME_MAX];
-    int rv = fl__summary_client(file, name) ? add_name(ctx, name) : FL_OK;
+    int rv;
 
-    return rv == FL_OK
-               ? rv
-               : fl_err_set(err, rv, "cannot list folder '%s': %s", folder, fl_strerror(rv));
+    if (!fl__summary_client(file, name)) {
+        return FL_OK;
+    }
+    rv = add_name(ctx, name);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot list folder '%s': %s", folder, fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 static int list_names(const char *dir, struct summary_survey *s, struct fl_err *err)
@@ -69,24 +74,67 @@ static int list_names(const char *dir, struct summary_survey *s, struct fl_err *
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", dir);
     }
     rv = fl_fs_each(folder, add_client, s, err);
-    if (rv == FL_OK && s->n > 0) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (s->n > 0) {
         qsort(s->list, s->n, sizeof(*s->list), summary_by_name);
     }
-    return rv;
+    return FL_OK;
 }
 
-/* Read the file of a client; FL_EFORMAT: damaged, or a dropped summary. */
+/* The file of a client; `data` is NULL for the marker of a dropped summary. */
+struct client_summary {
+    uint8_t *data; /* owned */
+    uint64_t bytes;
+};
+
+static int take_summary(const struct fl_container *file, const struct fl_summaries_rule *rule,
+                        struct client_summary *ret, struct fl_err *err)
+{
+    uint8_t *data;
+    int rv;
+
+    if (file->head.n == 0) {
+        return FL_OK;
+    }
+    ret->bytes = file->head.sections[0].bytes;
+    if (ret->bytes > rule->max) {
+        return fl_err_set(err, FL_ELIMIT, "'%s' is longer than %zu bytes", file->path, rule->max);
+    }
+    data = malloc((size_t)ret->bytes + 1);
+    if (data == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "cannot read '%s': %s", file->path,
+                          fl_strerror(FL_ENOMEM));
+    }
+    rv = fl_container_read(file, 0, data, err);
+    if (rv != FL_OK) {
+        free(data);
+        return rv;
+    }
+    ret->data = data;
+    return FL_OK;
+}
+
+/* Read the file of a client; FL_EFORMAT: damaged. `*ret` may have a length after an error too. */
 static int read_one(const char *dir, const struct fl_summaries_rule *rule, const char *client,
-                    struct fl_buf *ret, struct fl_err *err)
+                    struct client_summary *ret, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
+    struct fl_container file;
     int rv = fl__summaries_path(dir, client, FL__SUMMARY_SUFFIX, path, err);
 
-    *ret = (struct fl_buf){0};
-    rv = rv == FL_OK ? fl_fs_read(path, rule->max + FL__SUMMARY_HEAD, ret, err) : rv;
-    return rv == FL_OK && !fl__summary_is_whole(ret)
-               ? fl_err_set(err, FL_EFORMAT, "its file '%s' is damaged", path)
-               : rv;
+    *ret = (struct client_summary){.bytes = 0};
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_container_open(path, &fl__summary_kind, &file, err);
+    if (rv != FL_OK) {
+        return rv == FL_EVERSION ? FL_EFORMAT : rv;
+    }
+    rv = take_summary(&file, rule, ret, err);
+    fl_container_close(&file);
+    return rv;
 }
 
 static void leave_out(const struct fl_summaries_rule *rule, struct fl_data_summary_info *info,
@@ -98,31 +146,45 @@ static void leave_out(const struct fl_summaries_rule *rule, struct fl_data_summa
     }
 }
 
+/* Read and check the summary of a client; what is known of it is set after an error too. */
+static int judge_summary(const char *dir, const struct fl_summaries_rule *rule,
+                         struct fl_data_summary_info *info, struct fl_err *err)
+{
+    struct client_summary one;
+    int rv = read_one(dir, rule, info->client, &one, err);
+
+    info->bytes = one.bytes;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (one.data == NULL) {
+        info->state = FL_SUMMARY_DROPPED;
+        return FL_OK;
+    }
+    info->state = one.bytes > 0 ? FL_SUMMARY_TAKEN : FL_SUMMARY_EMPTY;
+    if (one.bytes > 0) {
+        rv = rule->check(rule->ctx, one.data, (size_t)one.bytes, &info->largest, err);
+    }
+    free(one.data);
+    return rv;
+}
+
 static int survey_summary(const char *dir, const struct fl_summaries_rule *rule,
                           struct fl_data_summary_info *info, struct fl_err *err)
 {
-    struct fl_buf buf;
     struct fl_err why = {0};
-    int rv = read_one(dir, rule, info->client, &buf, &why);
+    int rv = judge_summary(dir, rule, info, &why);
 
-    info->bytes = buf.len > FL__SUMMARY_HEAD ? buf.len - FL__SUMMARY_HEAD : 0;
-    if (rv == FL_OK && info->bytes > 0) {
-        rv = rule->check(rule->ctx, buf.data + FL__SUMMARY_HEAD, (size_t)info->bytes,
-                         &info->largest, &why);
-    }
-    if (rv == FL_OK) {
-        info->state = info->bytes > 0 ? FL_SUMMARY_TAKEN : FL_SUMMARY_EMPTY;
-    } else if (buf.len == FL__SUMMARY_HEAD && fl__summary_is_dropped(buf.data)) {
-        info->state = FL_SUMMARY_DROPPED;
-        rv = FL_OK;
-    } else if (rv == FL_EFORMAT || rv == FL_ELIMIT) {
+    if (rv == FL_EFORMAT || rv == FL_ELIMIT) {
         /* Damaged, or made for another configuration: continue without it, as for a client that
          * sent none. */
         leave_out(rule, info, FL_SUMMARY_UNFIT, fl_err_text(&why, rv));
-        rv = FL_OK;
+        return FL_OK;
     }
-    fl_buf_done(&buf);
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
+    }
+    return FL_OK;
 }
 
 /* Drop the accepted summaries whose magnitude is out of range compared to the others. */
@@ -133,16 +195,22 @@ static int drop_out_of_range(const struct fl_summaries_rule *rule, struct summar
     double *bounds = malloc((s->n + 1) * sizeof(*bounds));
     size_t n = 0;
     size_t i;
-    int rv = largest != NULL && bounds != NULL ? FL_OK : FL_ENOMEM;
+    int rv = FL_ENOMEM;
 
-    for (i = 0; rv == FL_OK && i < s->n; i++) {
+    if (largest == NULL || bounds == NULL) {
+        goto done;
+    }
+    for (i = 0; i < s->n; i++) {
         if (s->list[i].state == FL_SUMMARY_TAKEN) {
             largest[n++] = s->list[i].largest;
         }
     }
-    rv = rv == FL_OK ? fl_summary_bounds(largest, n, rule->range, bounds) : rv;
+    rv = fl_summary_bounds(largest, n, rule->range, bounds);
+    if (rv != FL_OK) {
+        goto done;
+    }
     n = 0;
-    for (i = 0; rv == FL_OK && i < s->n; i++) {
+    for (i = 0; i < s->n; i++) {
         struct fl_data_summary_info *info = &s->list[i];
 
         if (info->state == FL_SUMMARY_TAKEN) {
@@ -152,9 +220,13 @@ static int drop_out_of_range(const struct fl_summaries_rule *rule, struct summar
             }
         }
     }
+done:
     free(largest);
     free(bounds);
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "%s", fl_strerror(rv));
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_strerror(rv));
+    }
+    return FL_OK;
 }
 
 static int survey_summaries(const char *dir, const struct fl_summaries_rule *rule,
@@ -163,10 +235,16 @@ static int survey_summaries(const char *dir, const struct fl_summaries_rule *rul
     size_t i;
     int rv = list_names(dir, s, err);
 
-    for (i = 0; rv == FL_OK && i < s->n; i++) {
-        rv = survey_summary(dir, rule, &s->list[i], err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? drop_out_of_range(rule, s, err) : rv;
+    for (i = 0; i < s->n; i++) {
+        rv = survey_summary(dir, rule, &s->list[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return drop_out_of_range(rule, s, err);
 }
 
 int fl_summaries_list(const char *dir, const struct fl_summaries_rule *rule,
@@ -179,19 +257,28 @@ int fl_summaries_list(const char *dir, const struct fl_summaries_rule *rule,
 
     silent.left_out = NULL;
     rv = survey_summaries(dir, &silent, &s, err);
-    for (i = 0; rv == FL_OK && i < s.n; i++) {
-        rv = cb(ctx, &s.list[i]);
+    if (rv != FL_OK) {
+        goto done;
     }
+    for (i = 0; i < s.n; i++) {
+        rv = cb(ctx, &s.list[i]);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
+done:
     free(s.list);
     return rv;
 }
 
 /* --- the inputs of a collection --- */
 
+/* Name and seal of a client's file; the seal stands for the contents. */
 static int add_input(const char *dir, const char *client, struct fl_buf *out)
 {
     char path[FL__STORE_PATH_MAX];
-    uint8_t head[FL__SUMMARY_HEAD];
+    struct fl_container_head head = {.n = 0};
+    uint64_t seal = 0; /* Damaged: the digest changes when the file is complete. */
     int fd;
     int rv = fl__summaries_path(dir, client, FL__SUMMARY_SUFFIX, path, NULL);
 
@@ -202,16 +289,20 @@ static int add_input(const char *dir, const char *client, struct fl_buf *out)
     if (fd < 0) {
         return fl_err_from_errno(errno);
     }
-    if (fl_fs_pread(fd, head, sizeof(head), 0) != FL_OK) {
-        (void)memset(head, 0,
-                     sizeof(head)); /* Truncated: the digest changes when the file is complete. */
+    rv = fl_container_head_read(fd, path, &fl__summary_kind, &head, NULL);
+    if (rv != FL_OK || fl_container_seal_read(fd, &head, &seal) != FL_OK) {
+        seal = 0;
     }
+    fl_container_head_done(&head);
     (void)close(fd);
     rv = fl_buf_add(out, client, strlen(client) + 1);
-    return rv == FL_OK ? fl_buf_add(out, head, sizeof(head)) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_buf_add(out, &seal, sizeof(seal));
 }
 
-/* Digest of the files' names and headers, which contain their checksums, and of the bound. */
+/* Digest of the files' names and seals, and of the bound. */
 static int inputs_of(const char *dir, const struct fl_summaries_rule *rule,
                      const struct summary_survey *s, uint64_t *ret, struct fl_err *err)
 {
@@ -221,114 +312,90 @@ static int inputs_of(const char *dir, const struct fl_summaries_rule *rule,
 
     fl_buf_init(&all, SIZE_MAX);
     rv = fl_buf_add(&all, &rule->range, sizeof(rule->range));
-    for (i = 0; rv == FL_OK && i < s->n; i++) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (i = 0; i < s->n; i++) {
         rv = add_input(dir, s->list[i].client, &all);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    if (rv == FL_OK) {
-        *ret = fl_checksum(all.data, all.len);
-    } else {
-        rv = fl_err_set(err, rv, "the data summaries in '%s/summaries': %s", dir, fl_strerror(rv));
-    }
+    *ret = fl_checksum(all.data, all.len);
     fl_buf_done(&all);
-    return rv;
+    return FL_OK;
+fail:
+    fl_buf_done(&all);
+    return fl_err_set(err, rv, "the data summaries in '%s/summaries': %s", dir, fl_strerror(rv));
 }
 
 /* --- writing --- */
 
-struct fixing {
-    const char *dir;
-    const struct fl_summaries_rule *rule;
-    uint64_t inputs;
-    int fd;
-    struct fl__sums sums; /* of what was written */
-};
-
-static int append_summary(struct fixing *f, const struct fl_data_summary_info *info,
+static int append_summary(const char *dir, const struct fl_summaries_rule *rule,
+                          const struct fl_data_summary_info *info, struct fl_container_writer *w,
                           struct fl_err *err)
 {
-    struct fl_buf buf;
-    int rv = read_one(f->dir, f->rule, info->client, &buf, err);
+    struct client_summary one;
+    int rv = read_one(dir, rule, info->client, &one, err);
 
-    if (rv == FL_OK) {
-        rv = fl__sums_reserve(&f->sums, (size_t)info->bytes);
-        if (rv == FL_OK) {
-            rv = fl_fs_pwrite(f->fd, buf.data + FL__SUMMARY_HEAD, (size_t)info->bytes,
-                              FL__SUMMARIES_HEAD + f->sums.bytes);
-        }
-        if (rv == FL_OK) {
-            fl__sums_add(&f->sums, buf.data + FL__SUMMARY_HEAD, (size_t)info->bytes);
-        } else {
-            (void)fl_err_set(err, rv, "the data summaries in '%s': %s", f->dir, fl_strerror(rv));
-        }
-    }
-    fl_buf_done(&buf);
-    return rv;
-}
-
-/* Write the checksums after the summaries, and the header before them. */
-static int seal_collection(struct fixing *f)
-{
-    uint8_t head[FL__SUMMARIES_HEAD];
-    uint64_t checksum;
-    size_t len;
-    int rv;
-
-    fl__sums_end(&f->sums);
-    len = f->sums.n * sizeof(*f->sums.list);
-    checksum = fl_checksum(f->sums.list, len);
-    (void)memcpy(head, FL__SUMMARIES_MAGIC, 8);
-    (void)memcpy(head + 8, &f->sums.bytes, 8);
-    (void)memcpy(head + 16, &checksum, 8);
-    (void)memcpy(head + 24, &f->inputs, 8);
-    rv = fl_fs_pwrite(f->fd, f->sums.list, len, FL__SUMMARIES_HEAD + f->sums.bytes);
-    rv = rv == FL_OK ? fl_fs_pwrite(f->fd, head, sizeof(head), 0) : rv;
-    return rv == FL_OK && fdatasync(f->fd) != 0 ? fl_err_from_errno(errno) : rv;
-}
-
-static int write_collection(struct fixing *f, const struct summary_survey *s, struct fl_err *err)
-{
-    char path[FL__STORE_PATH_MAX];
-    char tmp[FL__STORE_PATH_MAX];
-    size_t i;
-    int rv = fl__summaries_path(f->dir, FL__SUMMARIES_FIXED, "", path, err);
-
-    rv = rv == FL_OK ? fl__summaries_path(f->dir, FL__SUMMARIES_FIXED, ".tmp", tmp, err) : rv;
     if (rv != FL_OK) {
         return rv;
     }
-    f->fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-    if (f->fd < 0) {
-        rv = fl_err_from_errno(errno);
-        return fl_err_set(err, rv, "cannot create '%s': %s", tmp, strerror(errno));
+    rv = fl_container_writer_add(w, 0, one.data, (size_t)one.bytes, err);
+    free(one.data);
+    return rv;
+}
+
+static int write_collection(const char *dir, const struct fl_summaries_rule *rule,
+                            const struct summary_survey *s, uint64_t inputs, struct fl_err *err)
+{
+    struct fl_container_part part = {.name = "data"};
+    const struct fl_container_content content = {&inputs, sizeof(inputs), &part, 1};
+    struct fl_container_writer *w = NULL;
+    char path[FL__STORE_PATH_MAX];
+    size_t i;
+    int rv = fl__summaries_path(dir, FL__SUMMARIES_FIXED, "", path, err);
+
+    if (rv != FL_OK) {
+        return rv;
     }
-    for (i = 0; rv == FL_OK && i < s->n; i++) {
-        rv = s->list[i].state == FL_SUMMARY_TAKEN ? append_summary(f, &s->list[i], err) : FL_OK;
+    for (i = 0; i < s->n; i++) {
+        part.bytes += s->list[i].state == FL_SUMMARY_TAKEN ? s->list[i].bytes : 0;
     }
-    if (rv == FL_OK) {
-        rv = seal_collection(f);
+    rv = fl_container_writer_create(path, &fl__summaries_kind, &content, &w, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < s->n; i++) {
+        if (s->list[i].state != FL_SUMMARY_TAKEN) {
+            continue;
+        }
+        rv = append_summary(dir, rule, &s->list[i], w, err);
         if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
+            fl_container_writer_abandon(w);
+            return rv;
         }
     }
-    (void)close(f->fd);
-    rv = rv == FL_OK ? fl_fs_publish(tmp, path, /* sync= */ true, err) : rv;
-    if (rv != FL_OK) {
-        (void)unlink(tmp);
-    }
-    return rv;
+    return fl_container_writer_publish(w, /* sync= */ true, err);
 }
 
 static int make_collection(const char *dir, const struct fl_summaries_rule *rule,
                            struct fl_err *err)
 {
-    struct fixing f = {.dir = dir, .rule = rule, .fd = -1};
     struct summary_survey s = {0};
+    uint64_t inputs = 0;
     int rv = survey_summaries(dir, rule, &s, err);
 
-    rv = rv == FL_OK ? inputs_of(dir, rule, &s, &f.inputs, err) : rv;
-    rv = rv == FL_OK ? write_collection(&f, &s, err) : rv;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = inputs_of(dir, rule, &s, &inputs, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = write_collection(dir, rule, &s, inputs, err);
+done:
     free(s.list);
-    fl__sums_done(&f.sums);
     return rv;
 }
 
@@ -345,10 +412,21 @@ static int is_current(const char *dir, const struct fl_summaries_rule *rule, str
     uint64_t now = 0;
     int rv = fl__summaries_made_of(dir, &was, err);
 
-    rv = rv == FL_OK ? list_names(dir, &s, err) : rv;
-    rv = rv == FL_OK ? inputs_of(dir, rule, &s, &now, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = list_names(dir, &s, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = inputs_of(dir, rule, &s, &now, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = was == now ? FL_OK : FL_ENOENT;
+done:
     free(s.list);
-    return rv == FL_OK && was != now ? FL_ENOENT : rv;
+    return rv;
 }
 
 int fl_summaries_renew(const char *dir, const struct fl_summaries_rule *rule, bool *ret_new,
@@ -361,9 +439,13 @@ int fl_summaries_renew(const char *dir, const struct fl_summaries_rule *rule, bo
         return FL_OK;
     }
     rv = is_current(dir, rule, err);
-    if (rv == FL_ENOENT) {
-        rv = make_collection(dir, rule, err);
-        *ret_new = rv == FL_OK;
+    if (rv != FL_ENOENT) {
+        return rv;
     }
-    return rv;
+    rv = make_collection(dir, rule, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret_new = true;
+    return FL_OK;
 }

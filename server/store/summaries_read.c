@@ -2,55 +2,45 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
-#include "server/store/server_vectors.h"
 #include "server/store/store_files_impl.h"
 #include "server/store/summaries_impl.h"
 
 /* Open the section of the file that is sent: the summaries, with their checksums. */
-static int open_part(struct fl_file *whole, struct fl_file **ret)
+static int open_part(struct fl_file *whole, const char *path, struct fl_file **ret,
+                     struct fl_err *err)
 {
-    uint8_t head[FL__SUMMARIES_HEAD];
+    struct fl_container_head head = {.n = 0};
     uint64_t *sums = NULL;
-    uint64_t len = 0;
-    uint64_t checksum = 0;
-    size_t size;
-    int rv = fl_file_read(whole, 0, head, sizeof(head));
+    int rv = fl_container_head_read(fl__file_fd(whole), path, &fl__summaries_kind, &head, err);
 
     if (rv != FL_OK) {
-        return rv;
+        return rv == FL_EVERSION ? FL_EFORMAT : rv;
     }
-    (void)memcpy(&len, head + 8, sizeof(len));
-    (void)memcpy(&checksum, head + 16, sizeof(checksum));
-    if (memcmp(head, FL__SUMMARIES_MAGIC, 8) != 0 || len > fl_file_size(whole) ||
-        fl_file_size(whole) != FL__SUMMARIES_HEAD + len + fl__sums_blocks(len) * sizeof(*sums))
-    {
-        return FL_EFORMAT;
+    if (head.n != 1 || fl_file_size(whole) != fl_container_size(&head)) {
+        rv = fl_err_set(err, FL_EFORMAT, "it is damaged");
+        goto done;
     }
-    size = fl__sums_blocks(len) * sizeof(*sums);
-    sums = malloc(size + 1);
-    rv = sums != NULL ? fl_file_read(whole, FL__SUMMARIES_HEAD + len, sums, size) : FL_ENOMEM;
-    if (rv == FL_OK && fl_checksum(sums, size) != checksum) {
-        rv = FL_EFORMAT;
-    }
+    rv = fl_container_tail_read(fl__file_fd(whole), path, &head, &sums, err);
     if (rv != FL_OK) {
-        free(sums);
-        return rv;
+        goto done;
     }
-    *ret = fl__file_part(whole, FL__SUMMARIES_HEAD, len, sums);
-    return *ret != NULL ? fl_file_verify(*ret) : FL_ENOMEM;
+    *ret = fl__file_part(whole, head.sections[0].start, head.sections[0].bytes, sums);
+    rv = *ret != NULL ? fl_file_verify(*ret) : FL_ENOMEM;
+done:
+    fl_container_head_done(&head);
+    return rv;
 }
 
 int fl__summaries_made_of(const char *dir, uint64_t *ret, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
-    uint8_t head[FL__SUMMARIES_HEAD];
+    struct fl_container_head head = {.n = 0};
     int fd;
     int rv = fl__summaries_path(dir, FL__SUMMARIES_FIXED, "", path, err);
 
@@ -61,12 +51,12 @@ int fl__summaries_made_of(const char *dir, uint64_t *ret, struct fl_err *err)
     if (fd < 0) {
         return FL_ENOENT;
     }
-    rv =
-        fl_fs_pread(fd, head, sizeof(head), 0) == FL_OK && memcmp(head, FL__SUMMARIES_MAGIC, 8) == 0
-            ? FL_OK
-            : FL_ENOENT;
+    rv = fl_container_head_read(fd, path, &fl__summaries_kind, &head, NULL) == FL_OK &&
+                 fl_container_fields(&head, ret, sizeof(*ret)) == FL_OK
+             ? FL_OK
+             : FL_ENOENT;
+    fl_container_head_done(&head);
     (void)close(fd);
-    (void)memcpy(ret, head + 24, sizeof(*ret));
     return rv;
 }
 
@@ -92,6 +82,7 @@ static int digest_of(const struct fl_file *file, uint8_t digest[FL_DIGEST_SIZE])
 
 static int open_fixed(const char *path, struct fl_file **ret, struct fl_err *err)
 {
+    struct fl_err why = {0};
     struct fl_file *whole = NULL;
     struct fl_file *part = NULL;
     int rv = fl_file_open(path, &whole, err);
@@ -99,12 +90,14 @@ static int open_fixed(const char *path, struct fl_file **ret, struct fl_err *err
     if (rv != FL_OK) {
         return rv;
     }
-    rv = open_part(whole, &part);
+    rv = open_part(whole, path, &part, &why);
     fl_file_unref(whole); /* The section holds a reference. */
     if (rv != FL_OK) {
         fl_file_unref(part);
         return fl_err_set(err, rv, "'%s' does not hold data summaries: %s", path,
-                          rv == FL_EFORMAT ? "it is damaged" : fl_strerror(rv));
+                          why.msg[0] != '\0' ? why.msg
+                          : rv == FL_EFORMAT ? "it is damaged"
+                                             : fl_strerror(rv));
     }
     *ret = part;
     return FL_OK;
@@ -117,7 +110,10 @@ int fl_summaries_open(const char *dir, struct fl_file **ret, uint8_t digest[FL_D
     struct fl_file *file = NULL;
     int rv = fl__summaries_path(dir, FL__SUMMARIES_FIXED, "", path, err);
 
-    rv = rv == FL_OK ? open_fixed(path, &file, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = open_fixed(path, &file, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -136,6 +132,12 @@ int fl_summaries_quarantine(const char *dir, struct fl_err *err)
     char to[FL__STORE_PATH_MAX];
     int rv = fl__summaries_path(dir, FL__SUMMARIES_FIXED, "", from, err);
 
-    rv = rv == FL_OK ? fl__summaries_path(dir, FL__SUMMARIES_FIXED, ".bad-1", to, err) : rv;
-    return rv == FL_OK ? fl_fs_publish(from, to, /* sync= */ true, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__summaries_path(dir, FL__SUMMARIES_FIXED, ".bad-1", to, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_publish(from, to, /* sync= */ true, err);
 }

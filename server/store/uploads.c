@@ -64,7 +64,6 @@ int fl_upload_make(const struct fl_spool_part *parts, size_t n_parts, struct fl_
     if (rv != FL_OK) {
         goto fail;
     }
-    u->head.start = 0;
     rv = check_upload_length(&u->head, fl_blob_len(bytes), err);
     if (rv != FL_OK) {
         goto fail;

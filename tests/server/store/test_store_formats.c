@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
-#include "libfl/base/rng.h"
 #include "libfl/model/digest.h"
 #include "server/store/store_files.h"
+#include "tests/lib/container_file.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"
 
@@ -71,16 +70,6 @@ static bool exists(const char *name)
     return fl_fs_exists(rig_path(path, name));
 }
 
-static uint8_t *put_le(uint8_t *to, uint64_t value, size_t bytes)
-{
-    size_t i;
-
-    for (i = 0; i < bytes; i++) {
-        to[i] = (uint8_t)(value >> (8 * i));
-    }
-    return to + bytes;
-}
-
 /* --- uploads --- */
 
 #define UPLOAD      "spool/edge-01.upload"
@@ -116,17 +105,12 @@ static int open_upload(void)
 /* Its head is whole: only the version is another. */
 START_TEST(an_upload_of_an_unknown_version_is_lost_and_begun_anew)
 {
-    const size_t hashed = 24 + 24 + 16;
     struct fl_buf file;
-    uint64_t hash;
 
     put_upload();
     ck_assert_int_eq(open_upload(), FL_OK);
     file = get_file(UPLOAD);
-    (void)put_le(file.data + 8, 2, 4);
-    hash = fl_hash64(file.data, hashed);
-    (void)put_le(file.data + hashed, hash, 8);
-    (void)put_le(file.data + hashed + 8, UPLOAD_DATA ^ hash, 8); /* how much is there */
+    container_make_later(&file);
     put_file(UPLOAD, file.data, file.len);
     fl_buf_done(&file);
     ck_assert(fl_spool_is_lost(open_upload()));
@@ -164,9 +148,30 @@ static int open_personal_models(void)
     return rv;
 }
 
-/* magic, version, clients, round, bytes, both names, checksums, hash */
-static const size_t mixed_flips[] = {
-    0, 8, 12, 16, 24, 32, 32 + FL_NAME_MAX, 32 + 2 * FL_NAME_MAX, 32 + 2 * FL_NAME_MAX + 16};
+/* Offsets in a head with two sections and these fields: round, bytes, both names. */
+#define MIX_FIELDS (32 + 2 * 16)
+#define MIX_HASH   (MIX_FIELDS + 16 + 2 * FL_NAME_MAX)
+
+/* magic, kind, version, sections, flags, length of the fields, names and bytes of the sections,
+ * round, bytes, both names, hash, the zeros behind it; checksums, seal */
+static const size_t mixed_flips[] = {0,
+                                     8,
+                                     16,
+                                     20,
+                                     24,
+                                     28,
+                                     32,
+                                     40,
+                                     56,
+                                     MIX_FIELDS,
+                                     MIX_FIELDS + 8,
+                                     MIX_FIELDS + 16,
+                                     MIX_FIELDS + 16 + FL_NAME_MAX,
+                                     MIX_HASH,
+                                     MIX_HASH + 8,
+                                     PAGE - 1,
+                                     PAGE + 2 * MIX_MODEL,
+                                     PAGE + 2 * MIX_MODEL + 16};
 
 START_TEST(a_damaged_head_of_personal_models_is_found)
 {
@@ -179,9 +184,10 @@ END_TEST
 
 START_TEST(personal_models_of_another_length_are_found)
 {
-    static const size_t cuts[] = {PAGE + 2 * MIX_MODEL - 1, PAGE - 1, 31, 0};
+    static const size_t cuts[] = {PAGE + 2 * MIX_MODEL + 3 * 8 - 1, PAGE + 2 * MIX_MODEL - 1,
+                                  PAGE - 1, 31, 0};
     struct fl_buf file;
-    uint8_t longer[PAGE + 2 * MIX_MODEL + 1] = {0};
+    uint8_t longer[PAGE + 2 * MIX_MODEL + 3 * 8 + 1] = {0};
     size_t i;
 
     put_personal_models();
@@ -200,13 +206,11 @@ END_TEST
 
 START_TEST(personal_models_of_an_unknown_version_are_refused)
 {
-    const size_t hashed = 32 + 2 * (FL_NAME_MAX + 8);
     struct fl_buf file;
 
     put_personal_models();
     file = get_file(MIXED);
-    (void)put_le(file.data + 8, 2, 4);
-    (void)put_le(file.data + hashed, fl_checksum(file.data, hashed), 8);
+    container_make_later(&file);
     put_file(MIXED, file.data, file.len);
     fl_buf_done(&file);
     ck_assert_int_eq(open_personal_models(), FL_EFORMAT);
@@ -299,8 +303,9 @@ START_TEST(a_summary_without_a_head_is_asked_for_again_and_never_joined)
 }
 END_TEST
 
-/* magic, length, checksum, first and last byte */
-static const size_t summary_flips[] = {0, 8, 15, 16, 23, 24, 24 + SUMMARY - 1};
+/* magic, kind, version, section, length, hash; first and last byte; checksums, seal */
+static const size_t summary_flips[] = {
+    0, 8, 16, 32, 40, 48, PAGE, PAGE + SUMMARY - 1, PAGE + SUMMARY, PAGE + SUMMARY + 2 * 8};
 
 START_TEST(a_damaged_summary_is_left_out)
 {
@@ -311,7 +316,8 @@ START_TEST(a_damaged_summary_is_left_out)
 }
 END_TEST
 
-static const size_t summary_cuts[] = {0, 7, 8, 23, 24, SUMMARY, 24 + SUMMARY - 1};
+static const size_t summary_cuts[] = {
+    0, 7, 8, 23, PAGE - 1, PAGE, PAGE + SUMMARY, PAGE + SUMMARY + 3 * 8 - 1};
 
 START_TEST(a_summary_that_is_cut_is_left_out)
 {
@@ -324,19 +330,21 @@ START_TEST(a_summary_that_is_cut_is_left_out)
 }
 END_TEST
 
-/* magic, length, checksum of the sums; data in each block; the sums, first and last byte */
+/* magic, kind, version, section, length, inputs, hash; data in each block; the sums, first and last
+ * byte */
 static const size_t fixed_flips[] = {0,
                                      7,
                                      8,
-                                     12,
-                                     15,
                                      16,
-                                     23,
                                      32,
-                                     32 + 16384,
-                                     32 + 2 * SUMMARY - 1,
-                                     32 + 2 * SUMMARY,
-                                     32 + 2 * SUMMARY + 3 * 8 - 1};
+                                     40,
+                                     48,
+                                     56,
+                                     PAGE,
+                                     PAGE + 16384,
+                                     PAGE + 2 * SUMMARY - 1,
+                                     PAGE + 2 * SUMMARY,
+                                     PAGE + 2 * SUMMARY + 4 * 8 - 1};
 
 /* Renamed, and made again out of the same summaries. */
 static void fixed_again(void)
@@ -360,7 +368,7 @@ START_TEST(fixed_summaries_with_one_byte_changed_are_refused_and_fixed_again_ali
 END_TEST
 
 static const size_t fixed_cuts[] = {
-    0, 8, 23, 24, 32, 33, SUMMARY, 32 + 2 * SUMMARY, 32 + 2 * SUMMARY + 23};
+    0, 8, 23, PAGE - 1, PAGE, SUMMARY, PAGE + 2 * SUMMARY, PAGE + 2 * SUMMARY + 4 * 8 - 1};
 
 START_TEST(fixed_summaries_that_are_cut_are_refused_and_fixed_again_alike)
 {
@@ -380,7 +388,7 @@ START_TEST(a_collection_made_of_other_files_is_made_again)
 
     put_summaries();
     fix(0);
-    flip("summaries/fixed", 24 + (size_t)_i);
+    flip("summaries/fixed", 48 + (size_t)_i); /* the field */
     ck_assert_int_eq(fl_summaries_renew(dir, &rule, &made, NULL), FL_OK);
     ck_assert(made);
     fixed_are(summaries, sizeof(summaries));

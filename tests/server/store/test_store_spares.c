@@ -9,14 +9,13 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/base/rng.h"
 #include "server/store/recycled_files.h"
+#include "tests/lib/container_file.h"
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"
 
-#define TOTAL  (RIG_FC1 * sizeof(float))
-#define BOOT   (24 + 24 + 8) /* of one part: where the boot id's hash stands */
-#define HASHED (BOOT + 8)
+#define TOTAL (RIG_FC1 * sizeof(float))
+#define BOOT  (32 + 16 + 8) /* behind one section and the id: where the boot id's hash stands */
 
 static const struct fl_spool_part part = {.codec = FL_CODEC_FLOAT32, .bytes = TOTAL};
 /* Smaller than that one: fc3. */
@@ -362,22 +361,23 @@ END_TEST
 /* As if the upload had been begun in an earlier run of the machine. */
 static void reboot(const char *client)
 {
-    uint8_t head[HASHED + 16];
     char path[RIG_PATH_MAX];
+    struct fl_buf file;
+    uint64_t before_hash;
     uint64_t hash;
-    size_t i;
-    int fd = open(path_of(path, client), O_RDWR | O_CLOEXEC);
+    uint64_t seal;
 
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(fl_fs_pread(fd, head, sizeof(head), 0), FL_OK);
-    head[BOOT] ^= 1;
-    hash = fl_hash64(head, HASHED);
-    for (i = 0; i < 8; i++) { /* The count is kept by exclusive or with it. */
-        head[HASHED + 8 + i] ^= (uint8_t)(head[HASHED + i] ^ (uint8_t)(hash >> (8 * i)));
-        head[HASHED + i] = (uint8_t)(hash >> (8 * i));
-    }
-    ck_assert_int_eq(fl_fs_pwrite(fd, head, sizeof(head), 0), FL_OK);
-    (void)close(fd);
+    ck_assert_int_eq(fl_fs_read(path_of(path, client), 1 << 20, &file, NULL), FL_OK);
+    (void)memcpy(&before_hash, file.data + container_covered(&file), sizeof(hash));
+    file.data[BOOT] ^= 1;
+    container_set_hash(&file);
+    (void)memcpy(&hash, file.data + container_covered(&file), sizeof(hash));
+    /* The seal of a finished upload depends on the head. */
+    (void)memcpy(&seal, file.data + file.len - sizeof(seal), sizeof(seal));
+    seal ^= before_hash ^ hash;
+    (void)memcpy(file.data + file.len - sizeof(seal), &seal, sizeof(seal));
+    ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
+    fl_buf_done(&file);
 }
 
 START_TEST(what_was_not_finished_when_the_machine_went_down_begins_anew)
