@@ -1,49 +1,48 @@
 /*
- * The file formats of <state_dir>/keep (client_state.h): the index, the layout and the blocks, each
- * with a SHA-256. Runs on the training thread. It does not decide what is kept. Integers are
- * little-endian as on x86 and ARM.
+ * The files of <state_dir>/keep (client_state.h): the index and the blocks, as container files
+ * (libfl/container), and the layout. Runs on the training thread. It does not decide what is kept.
  */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/store/client_state_impl.h"
-#include "client/store/whole.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
-#include "libfl/model/digest.h"
+#include "libfl/container/container.h"
 
-#define INDEX_MAGIC  "FLKEEPIX"
-#define BLOCK_MAGIC  "FLKEEPBL"
 #define KEEP_VERSION 1
-/* Far above an index of FL_CLIENT_STATE_MAX entries and FL_LAYOUT_MAX_UNITS units. */
-#define INDEX_MAX (64u << 10)
 
-struct index_head {
-    char magic[8];
-    uint32_t version, n;
-    uint64_t serial, n_units;
-    uint64_t kept_round, pending_round;
-    uint32_t kept_attempt, pending_attempt;
+struct index_fields {
+    uint64_t serial;
+    uint64_t kept_round, kept_attempt, pending_round, pending_attempt;
     char federation[FL_NAME_MAX];
     uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
-    uint8_t sha256[32]; /* over the whole file with zeros in this place */
 };
+_Static_assert(sizeof(struct index_fields) == 40 + FL_NAME_MAX + 2 * FL_DIGEST_SIZE, "no padding");
 
-struct block_head {
-    char magic[8];
-    uint32_t version, attempt;
-    uint64_t round, n_floats;
+/* Sections: the entries, and the upload mask of the pending round. */
+enum { INDEX_ENTRIES, INDEX_GRANTED, INDEX_SECTIONS };
+
+static const struct fl_container_kind index_kind = {.name = "index",
+                                                    .version = KEEP_VERSION,
+                                                    .max_sections = INDEX_SECTIONS,
+                                                    .max_fields = sizeof(struct index_fields)};
+
+struct block_fields {
+    uint64_t round, attempt;
     char name[FL_NAME_MAX];
     uint8_t layout[FL_DIGEST_SIZE];
-    uint8_t body[32]; /* SHA-256 of the floats */
-    uint8_t head[32]; /* SHA-256 of the fields above */
 };
+_Static_assert(sizeof(struct block_fields) == 16 + FL_NAME_MAX + FL_DIGEST_SIZE, "no padding");
+
+/* Its one section are the floats. */
+static const struct fl_container_kind block_kind = {.name = "block",
+                                                    .version = KEEP_VERSION,
+                                                    .max_sections = 1,
+                                                    .max_fields = sizeof(struct block_fields)};
 
 static bool state_text_is_terminated(const char *text)
 {
@@ -123,133 +122,117 @@ static int index_path(const char *dir, char path[FL__CLIENT_STATE_PATH], struct 
 int fl__client_state_index_write(const char *dir, const struct fl__client_state_index *index,
                                  bool sync, struct fl_err *err)
 {
-    struct index_head head = {.version = KEEP_VERSION,
-                              .n = (uint32_t)index->n,
-                              .serial = index->serial,
-                              .n_units = index->n_units,
-                              .kept_round = index->kept.round,
-                              .pending_round = index->pending.round,
-                              .kept_attempt = index->kept.attempt,
-                              .pending_attempt = index->pending.attempt};
+    struct index_fields fields = {.serial = index->serial,
+                                  .kept_round = index->kept.round,
+                                  .kept_attempt = index->kept.attempt,
+                                  .pending_round = index->pending.round,
+                                  .pending_attempt = index->pending.attempt};
+    const struct fl_container_part parts[INDEX_SECTIONS] = {
+        [INDEX_ENTRIES] = {"entries", index->entries, index->n * sizeof(*index->entries)},
+        [INDEX_GRANTED] = {"granted", index->granted, index->n_units}};
+    const struct fl_container_content content = {&fields, sizeof(fields), parts, INDEX_SECTIONS};
     char path[FL__CLIENT_STATE_PATH];
-    struct fl_buf buf;
     int rv = index_path(dir, path, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    (void)memcpy(head.magic, INDEX_MAGIC, sizeof(head.magic));
-    (void)memcpy(head.federation, index->federation, sizeof(head.federation));
-    (void)memcpy(head.layout, index->layout, sizeof(head.layout));
-    (void)memcpy(head.line, index->line, sizeof(head.line));
-    fl_buf_init(&buf, INDEX_MAX);
-    if ((rv = fl_buf_add(&buf, &head, sizeof(head))) == FL_OK &&
-        (rv = fl_buf_add(&buf, index->entries, index->n * sizeof(*index->entries))) == FL_OK)
-    {
-        rv = index->n_units > 0 ? fl_buf_add(&buf, index->granted, index->n_units) : FL_OK;
-    }
-    if (rv == FL_OK) {
-        rv = fl_sha256(buf.data, buf.len, head.sha256);
-    }
-    if (rv == FL_OK) {
-        (void)memcpy(buf.data, &head, sizeof(head));
-        rv = fl_fs_replace(path, buf.data, buf.len, sync, err);
-    }
-    fl_buf_done(&buf);
-    return rv;
+    (void)memcpy(fields.federation, index->federation, sizeof(fields.federation));
+    (void)memcpy(fields.layout, index->layout, sizeof(fields.layout));
+    (void)memcpy(fields.line, index->line, sizeof(fields.line));
+    return fl_container_replace(path, &index_kind, &content, sync, err);
 }
 
-static bool check_index(struct fl_buf *file, struct index_head *head)
+static bool check_index(const struct fl_container *file, struct index_fields *fields)
 {
-    static const uint8_t zeros[32];
-    uint8_t sha[32];
-
-    if (file->len < sizeof(*head)) {
-        return false;
-    }
-    (void)memcpy(head, file->data, sizeof(*head));
-    (void)memcpy(file->data + offsetof(struct index_head, sha256), zeros, sizeof(zeros));
-    return memcmp(head->magic, INDEX_MAGIC, sizeof(head->magic)) == 0 &&
-           head->version == KEEP_VERSION && head->n <= FL_CLIENT_STATE_MAX &&
-           head->n_units <= FL_LAYOUT_MAX_UNITS &&
-           file->len ==
-               sizeof(*head) + head->n * sizeof(struct fl__client_state_entry) + head->n_units &&
-           state_text_is_terminated(head->federation) &&
-           fl_sha256(file->data, file->len, sha) == FL_OK &&
-           memcmp(sha, head->sha256, sizeof(sha)) == 0;
+    return file->head.n == INDEX_SECTIONS &&
+           file->head.sections[INDEX_ENTRIES].bytes % sizeof(struct fl__client_state_entry) == 0 &&
+           file->head.sections[INDEX_ENTRIES].bytes <=
+               FL_CLIENT_STATE_MAX * sizeof(struct fl__client_state_entry) &&
+           file->head.sections[INDEX_GRANTED].bytes <= FL_LAYOUT_MAX_UNITS &&
+           fl_container_fields(&file->head, fields, sizeof(*fields)) == FL_OK &&
+           state_text_is_terminated(fields->federation);
 }
 
-static int unpack_index(struct fl_buf *file, struct fl__client_state_index *ret)
+static bool check_names(const struct fl__client_state_index *index)
 {
-    struct index_head head;
-    struct fl__client_state_index index = {0};
-    const uint8_t *body;
     size_t i;
 
-    if (!check_index(file, &head)) {
-        return FL_EFORMAT;
-    }
-    body = file->data + sizeof(head);
-    index.kept = (struct fl_round_key){head.kept_round, head.kept_attempt};
-    index.pending = (struct fl_round_key){head.pending_round, head.pending_attempt};
-    index.serial = head.serial;
-    index.n = head.n;
-    index.n_units = (size_t)head.n_units;
-    (void)memcpy(index.federation, head.federation, sizeof(index.federation));
-    (void)memcpy(index.layout, head.layout, sizeof(index.layout));
-    (void)memcpy(index.line, head.line, sizeof(index.line));
-    (void)memcpy(index.entries, body, index.n * sizeof(*index.entries));
-    for (i = 0; i < index.n; i++) {
-        if (!state_text_is_terminated(index.entries[i].name) ||
-            !fl_name_valid(index.entries[i].name)) {
-            return FL_EFORMAT;
+    for (i = 0; i < index->n; i++) {
+        if (!state_text_is_terminated(index->entries[i].name) ||
+            !fl_name_valid(index->entries[i].name)) {
+            return false;
         }
     }
-    if (index.n_units > 0) {
-        index.granted = malloc(index.n_units);
-        if (index.granted == NULL) {
-            return FL_ENOMEM;
-        }
-        (void)memcpy(index.granted, body + index.n * sizeof(*index.entries), index.n_units);
+    return true;
+}
+
+static int index_is_damaged(const struct fl_container *file, struct fl_err *err)
+{
+    return fl_err_set(err, FL_EFORMAT,
+                      "'%s' is damaged: its fields and sections are those of no index of client "
+                      "state",
+                      file->path);
+}
+
+static int unpack_index(const struct fl_container *file, struct fl__client_state_index *ret,
+                        struct fl_err *err)
+{
+    struct fl__client_state_index index = {0};
+    struct index_fields fields;
+    int rv;
+
+    if (!check_index(file, &fields)) {
+        return index_is_damaged(file, err);
+    }
+    index.kept = (struct fl_round_key){fields.kept_round, (uint32_t)fields.kept_attempt};
+    index.pending = (struct fl_round_key){fields.pending_round, (uint32_t)fields.pending_attempt};
+    index.serial = fields.serial;
+    index.n = (size_t)file->head.sections[INDEX_ENTRIES].bytes / sizeof(*index.entries);
+    index.n_units = (size_t)file->head.sections[INDEX_GRANTED].bytes;
+    (void)memcpy(index.federation, fields.federation, sizeof(index.federation));
+    (void)memcpy(index.layout, fields.layout, sizeof(index.layout));
+    (void)memcpy(index.line, fields.line, sizeof(index.line));
+    index.granted = malloc(index.n_units + 1);
+    if (index.granted == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_container_read(file, INDEX_ENTRIES, index.entries, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_container_read(file, INDEX_GRANTED, index.granted, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (!check_names(&index)) {
+        rv = index_is_damaged(file, err);
+        goto fail;
     }
     *ret = index;
     return FL_OK;
-}
-
-/* An index of a later version is an error, not a damaged file. */
-static bool is_newer(const struct fl_buf *file, struct index_head *head)
-{
-    if (file->len < offsetof(struct index_head, n)) {
-        return false;
-    }
-    (void)memcpy(head, file->data, offsetof(struct index_head, n));
-    return memcmp(head->magic, INDEX_MAGIC, sizeof(head->magic)) == 0 &&
-           fl_whole_is_newer(head->version, KEEP_VERSION);
+fail:
+    fl__client_state_index_done(&index);
+    return rv;
 }
 
 int fl__client_state_index_read(const char *dir, struct fl__client_state_index *ret,
                                 struct fl_err *err)
 {
     char path[FL__CLIENT_STATE_PATH];
-    struct index_head head;
-    struct fl_buf file;
+    struct fl_container file;
     int rv = index_path(dir, path, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_fs_read(path, INDEX_MAX, &file, err);
-    if (rv == FL_ELIMIT) {
-        return fl_err_set(err, FL_EFORMAT, "'%s' is a damaged index of client state", path);
-    }
+    rv = fl_container_open(path, &index_kind, &file, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = is_newer(&file, &head) ? fl_whole_newer(path, head.version, KEEP_VERSION, err)
-                                : unpack_index(&file, ret);
-    fl_buf_done(&file);
-    return rv == FL_EFORMAT ? fl_err_set(err, rv, "'%s' is a damaged index of client state", path)
-                            : rv;
+    rv = unpack_index(&file, ret, err);
+    fl_container_close(&file);
+    return rv;
 }
 
 /* --- the layout --- */
@@ -272,7 +255,10 @@ int fl__client_state_layout_read(const char *dir, const uint8_t digest[FL_DIGEST
     struct fl_buf file;
     int rv = layout_path(dir, path, err);
 
-    rv = rv == FL_OK ? fl_fs_read(path, LAYOUT_MAX, &file, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_fs_read(path, LAYOUT_MAX, &file, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -296,18 +282,22 @@ int fl__client_state_layout_write(const char *dir, const struct fl_layout *layou
     char path[FL__CLIENT_STATE_PATH];
     struct fl_layout *there = NULL;
     struct fl_buf text;
-    int rv = fl__client_state_layout_read(dir, fl_layout_digest(layout), &there, NULL);
+    int rv;
 
-    fl_layout_free(there);
-    if (rv == FL_OK) {
-        return rv;
+    if (fl__client_state_layout_read(dir, fl_layout_digest(layout), &there, NULL) == FL_OK) {
+        fl_layout_free(there);
+        return FL_OK;
     }
     rv = layout_path(dir, path, err);
-    rv = rv == FL_OK ? fl_layout_text(layout, &text) : rv;
-    if (rv == FL_OK) {
-        rv = fl_fs_replace(path, text.data, text.len, sync, err);
-        fl_buf_done(&text);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = fl_layout_text(layout, &text);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_fs_replace(path, text.data, text.len, sync, err);
+    fl_buf_done(&text);
     return rv;
 }
 
@@ -334,64 +324,49 @@ static int block_path(const char *dir, const char *name, uint64_t serial,
 int fl__client_state_block_write(const char *dir, const struct fl__client_state_block *block,
                                  uint64_t serial, const float *data, bool sync, struct fl_err *err)
 {
-    struct block_head head = {.version = KEEP_VERSION,
-                              .attempt = block->key.attempt,
-                              .round = block->key.round,
-                              .n_floats = block->n_floats};
-    size_t body = block->n_floats * sizeof(*data);
+    struct block_fields fields = {.round = block->key.round, .attempt = block->key.attempt};
+    const struct fl_container_part part = {"floats", data, block->n_floats * sizeof(*data)};
+    const struct fl_container_content content = {&fields, sizeof(fields), &part, 1};
     char path[FL__CLIENT_STATE_PATH];
     int rv = block_path(dir, block->name, serial, path, err);
 
-    if (rv != FL_OK || (rv = fl_str_copy(head.name, sizeof(head.name), block->name)) != FL_OK) {
+    if (rv != FL_OK) {
         return rv;
     }
-    (void)memcpy(head.magic, BLOCK_MAGIC, sizeof(head.magic));
-    (void)memcpy(head.layout, block->layout, sizeof(head.layout));
-    if ((rv = fl_sha256(data, body, head.body)) == FL_OK &&
-        (rv = fl_sha256(&head, offsetof(struct block_head, head), head.head)) == FL_OK)
-    {
-        struct fl_run runs[] = {{&head, sizeof(head)}, {data, body}};
-
-        rv = fl_whole_write(path, runs, 2, sync, err);
+    rv = fl_str_copy(fields.name, sizeof(fields.name), block->name);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    (void)memcpy(fields.layout, block->layout, sizeof(fields.layout));
+    return fl_container_replace(path, &block_kind, &content, sync, err);
 }
 
-static bool state_block_check_head(const struct block_head *head,
-                                   const struct fl__client_state_block *block)
+static bool block_is_of(const struct fl_container *file, const struct fl__client_state_block *block)
 {
-    uint8_t sha[32];
+    struct block_fields fields;
 
-    return memcmp(head->magic, BLOCK_MAGIC, sizeof(head->magic)) == 0 &&
-           head->version == KEEP_VERSION &&
-           fl_sha256(head, offsetof(struct block_head, head), sha) == FL_OK &&
-           memcmp(sha, head->head, sizeof(sha)) == 0 && state_text_is_terminated(head->name) &&
-           strcmp(head->name, block->name) == 0 && head->n_floats == block->n_floats &&
-           memcmp(head->layout, block->layout, sizeof(head->layout)) == 0;
+    return file->head.n == 1 && file->head.sections[0].bytes == block->n_floats * sizeof(float) &&
+           fl_container_fields(&file->head, &fields, sizeof(fields)) == FL_OK &&
+           state_text_is_terminated(fields.name) && strcmp(fields.name, block->name) == 0 &&
+           memcmp(fields.layout, block->layout, sizeof(fields.layout)) == 0;
 }
 
-static int state_block_read_fd(int fd, const struct fl__client_state_block *block, float **ret)
+static int state_block_read_floats(const struct fl_container *file,
+                                   const struct fl__client_state_block *block, float **ret,
+                                   struct fl_err *err)
 {
-    size_t body = block->n_floats * sizeof(float);
-    struct block_head head;
-    uint8_t sha[32];
     float *data;
-    int rv = fl_fs_pread(fd, &head, sizeof(head), 0);
+    int rv;
 
-    if (rv != FL_OK || !state_block_check_head(&head, block)) {
-        return rv != FL_OK ? rv : FL_EFORMAT;
+    if (!block_is_of(file, block)) {
+        return fl_err_set(err, FL_EFORMAT, "'%s' is of another model", file->path);
     }
-    data = malloc(body + 1);
+    data = malloc(block->n_floats * sizeof(*data) + 1);
     if (data == NULL) {
-        return FL_ENOMEM;
+        return fl_err_set(err, FL_ENOMEM, "cannot read '%s': %s", file->path,
+                          fl_strerror(FL_ENOMEM));
     }
-    rv = fl_fs_pread(fd, data, body, sizeof(head));
-    if (rv == FL_OK) {
-        rv = fl_sha256(data, body, sha);
-    }
-    if (rv == FL_OK && memcmp(sha, head.body, sizeof(sha)) != 0) {
-        rv = FL_EFORMAT;
-    }
+    rv = fl_container_read(file, 0, data, err);
     if (rv != FL_OK) {
         free(data);
         return rv;
@@ -404,25 +379,22 @@ int fl__client_state_block_read(const char *dir, const struct fl__client_state_b
                                 uint64_t serial, float **ret, struct fl_err *err)
 {
     char path[FL__CLIENT_STATE_PATH];
-    int fd;
+    struct fl_container file;
     int rv = block_path(dir, block->name, serial, path, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        int saved = errno;
-
-        return fl_err_set(err, fl_err_from_errno(saved), "cannot open '%s': %s", path,
-                          strerror(saved));
+    rv = fl_container_open(path, &block_kind, &file, err);
+    if (rv == FL_EVERSION) {
+        return FL_EFORMAT; /* The index is of this version: the file is none of its blocks. */
     }
-    rv = state_block_read_fd(fd, block, ret);
-    (void)close(fd);
-    if (rv == FL_EFORMAT) {
-        return fl_err_set(err, rv, "'%s' is damaged, or of another model", path);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv == FL_OK ? rv : fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
+    rv = state_block_read_floats(&file, block, ret, err);
+    fl_container_close(&file);
+    return rv;
 }
 
 /* --- removing unused files --- */

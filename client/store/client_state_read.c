@@ -47,9 +47,11 @@ static int state_read_index_model(const char *dir, struct fl__client_state_index
         (void)fl_err_set(err, rv, "'%s/layout' is missing: the next round of the daemon writes it",
                          dir);
     }
-    if (rv == FL_OK) {
-        rv = read_newest(dir, index, e, requests[found->request].local, found, err);
+    if (rv != FL_OK) {
+        *missing = true;
+        return rv;
     }
+    rv = read_newest(dir, index, e, requests[found->request].local, found, err);
     *missing = rv != FL_OK;
     return rv;
 }
@@ -62,10 +64,11 @@ static int read_once(const char *dir, const struct fl_client_state_request *requ
     int rv = fl__client_state_index_read(dir, &index, err);
 
     *missing = false;
-    if (rv == FL_OK) {
-        *serial = index.serial;
-        rv = state_read_index_model(dir, &index, requests, n, found, missing, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    *serial = index.serial;
+    rv = state_read_index_model(dir, &index, requests, n, found, missing, err);
     fl__client_state_index_done(&index);
     return rv;
 }
@@ -84,12 +87,15 @@ int fl_client_state_read(const char *state_dir, const struct fl_client_state_req
     if (fl_fs_join(dir, sizeof(dir), state_dir, "keep") != FL_OK) {
         return fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
     }
-    for (i = 0; i < TRIES && rv != FL_OK && missing && serial != last; i++) {
+    for (i = 0; i < TRIES && serial != last; i++) {
         fl_client_state_found_done(ret);
         last = serial;
         rv = read_once(dir, requests, n, ret, &serial, &missing, err);
+        if (rv == FL_OK || !missing) {
+            return rv;
+        }
     }
-    return rv == FL_ENOENT && missing ? FL_EFORMAT : rv;
+    return rv == FL_ENOENT ? FL_EFORMAT : rv;
 }
 
 void fl_client_state_found_done(struct fl_client_state_found *found)

@@ -1,29 +1,15 @@
 #include "client/store/own_summary.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stddef.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "client/store/whole.h"
 #include "libfl/base/fs.h"
-#include "libfl/model/digest.h"
-#include "libfl/model/layout.h"
+#include "libfl/container/container.h"
 
-#define SUMMARY_PATH    4096
-#define SUMMARY_MAGIC   "FLSUMMRY"
-#define SUMMARY_VERSION 1
+#define SUMMARY_PATH 4096
 
-struct head {
-    char magic[8];
-    uint32_t version, reserved;
-    uint64_t group, len;
-    uint8_t sha256[FL_DIGEST_SIZE]; /* of the data behind the head */
-    uint8_t head[FL_DIGEST_SIZE];   /* of the fields above */
-};
-_Static_assert(sizeof(struct head) == 96, "no padding");
+/* Its field is the group size, its one section the summary. */
+static const struct fl_container_kind own_summary_kind = {
+    .name = "sent-sum", .version = 1, .max_sections = 1, .max_fields = sizeof(uint64_t)};
 
 static int own_summary_path(const char *state_dir, char path[SUMMARY_PATH], struct fl_err *err)
 {
@@ -32,89 +18,69 @@ static int own_summary_path(const char *state_dir, char path[SUMMARY_PATH], stru
                : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
 }
 
-static int summary_damaged(const char *path, struct fl_err *err)
+static int summary_damaged(const char *path, const struct fl_err *why, struct fl_err *err)
 {
     return fl_err_set(err, FL_EFORMAT,
                       "'%s', the data summary that was sent, is damaged: no summary is sent "
                       "without it. Restore it from a backup; remove it only if its samples may be "
-                      "summarised again (docs/security.md)",
-                      path);
-}
-
-static int summary_check_head(const struct head *h, uint64_t size, const char *path,
-                              struct fl_err *err)
-{
-    uint8_t sha[FL_DIGEST_SIZE];
-    bool ours = memcmp(h->magic, SUMMARY_MAGIC, sizeof(h->magic)) == 0;
-
-    if (ours && fl_whole_is_newer(h->version, SUMMARY_VERSION)) {
-        return fl_whole_newer(path, h->version, SUMMARY_VERSION, err);
-    }
-    if (!ours || h->version != SUMMARY_VERSION ||
-        fl_sha256(h, offsetof(struct head, head), sha) != FL_OK ||
-        memcmp(sha, h->head, sizeof(sha)) != 0 || size != sizeof(*h) + h->len)
-    {
-        return summary_damaged(path, err);
-    }
-    return FL_OK;
+                      "summarised again (docs/security.md). %s",
+                      path, fl_err_text(why, FL_EFORMAT));
 }
 
 /* Opens the file and checks its head. */
-static int open_summary(const char *path, int *ret_fd, struct head *ret, struct fl_err *err)
+static int open_summary(const char *path, struct fl_container *ret, uint64_t *ret_group,
+                        struct fl_err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat st = {.st_size = 0};
-    int rv;
+    struct fl_err why = {0};
+    int rv = fl_container_open(path, &own_summary_kind, ret, &why);
 
-    if (fd < 0) {
-        rv = fl_err_from_errno(errno);
-        return fl_err_set(err, rv, "cannot open '%s': %s", path, strerror(errno));
-    }
-    rv = fstat(fd, &st) == 0 ? fl_fs_pread(fd, ret, sizeof(*ret), 0) : fl_err_from_errno(errno);
     if (rv == FL_EFORMAT) {
-        rv = summary_damaged(path, err);
-    } else if (rv != FL_OK) {
-        rv = fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
-    } else {
-        rv = summary_check_head(ret, (uint64_t)st.st_size, path, err);
+        return summary_damaged(path, &why, err);
     }
     if (rv != FL_OK) {
-        (void)close(fd);
-        return rv;
+        return fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
     }
-    *ret_fd = fd;
+    if (ret->head.n != 1 || fl_container_fields(&ret->head, ret_group, sizeof(*ret_group)) != FL_OK)
+    {
+        fl_container_close(ret);
+        return summary_damaged(path, &why, err);
+    }
     return FL_OK;
 }
 
 int fl_summary_group(const char *state_dir, uint64_t *ret, struct fl_err *err)
 {
     char path[SUMMARY_PATH];
-    struct head head;
-    int fd = -1;
+    struct fl_container file;
     int rv = own_summary_path(state_dir, path, err);
 
-    rv = rv == FL_OK ? open_summary(path, &fd, &head, err) : rv;
-    if (rv == FL_OK) {
-        (void)close(fd);
-        *ret = head.group;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    rv = open_summary(path, &file, ret, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_container_close(&file);
+    return FL_OK;
 }
 
-static int summary_read_body(int fd, const char *path, const struct head *head, struct fl_buf *out,
+static int summary_read_body(const struct fl_container *file, struct fl_buf *out,
                              struct fl_err *err)
 {
-    uint8_t sha[FL_DIGEST_SIZE];
-    size_t len = (size_t)head->len;
+    size_t len = (size_t)file->head.sections[0].bytes;
+    struct fl_err why = {0};
     int rv = fl_buf_reserve(out, len);
 
-    rv = rv == FL_OK ? fl_fs_pread(fd, out->data, len, sizeof(*head)) : rv;
-    rv = rv == FL_OK ? fl_sha256(out->data, len, sha) : rv;
-    if (rv == FL_EFORMAT || (rv == FL_OK && memcmp(sha, head->sha256, sizeof(sha)) != 0)) {
-        return summary_damaged(path, err);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot read '%s': %s", file->path, fl_strerror(rv));
+    }
+    rv = fl_container_read(file, 0, out->data, &why);
+    if (rv == FL_EFORMAT) {
+        return summary_damaged(file->path, &why, err);
     }
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
+        return fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
     }
     out->len = len;
     return FL_OK;
@@ -123,28 +89,32 @@ static int summary_read_body(int fd, const char *path, const struct head *head, 
 int fl_summary_load(const char *state_dir, struct fl_buf *out, struct fl_err *err)
 {
     char path[SUMMARY_PATH];
-    struct head head;
-    int fd = -1;
+    struct fl_container file;
+    uint64_t group;
     int rv = own_summary_path(state_dir, path, err);
 
-    rv = rv == FL_OK ? open_summary(path, &fd, &head, err) : rv;
-    if (rv == FL_OK) {
-        rv = summary_read_body(fd, path, &head, out, err);
-        (void)close(fd);
+    if (rv != FL_OK) {
+        return rv;
     }
+    rv = open_summary(path, &file, &group, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = summary_read_body(&file, out, err);
+    fl_container_close(&file);
     return rv;
 }
 
 int fl_summary_save(const char *state_dir, uint64_t group, const void *data, size_t len,
                     struct fl_err *err)
 {
-    struct head head = {.version = SUMMARY_VERSION, .group = group, .len = len};
-    const struct fl_run runs[] = {{&head, sizeof(head)}, {data, len}};
+    const struct fl_container_part part = {"data", data, len};
+    const struct fl_container_content content = {&group, sizeof(group), &part, 1};
     char path[SUMMARY_PATH];
     int rv = own_summary_path(state_dir, path, err);
 
-    (void)memcpy(head.magic, SUMMARY_MAGIC, sizeof(head.magic));
-    rv = rv == FL_OK ? fl_sha256(data, len, head.sha256) : rv;
-    rv = rv == FL_OK ? fl_sha256(&head, offsetof(struct head, head), head.head) : rv;
-    return rv == FL_OK ? fl_whole_write(path, runs, 2, /* sync= */ true, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_container_replace(path, &own_summary_kind, &content, /* sync= */ true, err);
 }

@@ -18,6 +18,8 @@ import sqlite3
 import struct
 import sys
 
+from container import container, word
+
 LEFT_OUT = {
     # Times: of this machine's clock there, of a simulated one here.
     "migration": "*",
@@ -101,41 +103,30 @@ def server(folder):
             yield from whole(folder, name)
 
 
-# --- a client's folder: formats of client/store/client_state_file.c and result.c ---
+# --- a client's folder: containers (libfl/container/container.h) of client_state_file.c and result.c ---
 
-INDEX = struct.Struct("<8sIIQQQQII128s32s32s32s")
+INDEX = struct.Struct("<QQQQQ128s32s32s")
 ENTRY = struct.Struct("<128sQQ")
-BLOCK = struct.Struct("<8sIIQQ128s32s32s32s")
-
-
-def word(raw):
-    return raw.rstrip(b"\0").decode()
+BLOCK = struct.Struct("<QQ128s32s")
 
 
 def block(folder, name, serial):
     if serial == 0:
         return "none"
-    with open(os.path.join(folder, "keep", f"{name}.{serial}.keep"), "rb") as f:
-        raw = f.read()
-    magic, version, attempt, rnd, n, of, _, _, _ = BLOCK.unpack_from(raw)
-    assert magic == b"FLKEEPBL" and version == 1 and word(of) == name, (folder, name)
-    assert len(raw) == BLOCK.size + 4 * n, (folder, name)
-    return f"of {rnd}/{attempt}, {n} floats {digest(raw[BLOCK.size:])}"
+    fields, (floats,) = container(os.path.join(folder, "keep", f"{name}.{serial}.keep"), "block")
+    rnd, attempt, of, _ = BLOCK.unpack(fields)
+    assert word(of) == name, (folder, name)
+    return f"of {rnd}/{attempt}, {len(floats) // 4} floats {digest(floats)}"
 
 
 def kept(folder):
     """Serials of files and the tag of the line (made of a random number) are left out."""
-    with open(os.path.join(folder, "keep", "index"), "rb") as f:
-        raw = f.read()
-    head = INDEX.unpack_from(raw)
-    magic, version, n, _, n_units, kept_round, pending_round, kept_attempt, pending_attempt = head[:9]
-    assert magic == b"FLKEEPIX" and version == 1, folder
-    at = INDEX.size + n * ENTRY.size
-    assert len(raw) == at + n_units, folder
-    yield f"keep: federation={word(head[9])} layout={head[10].hex()}"
+    fields, (rows, granted) = container(os.path.join(folder, "keep", "index"), "index")
+    _, kept_round, kept_attempt, pending_round, pending_attempt, federation, layout, _ = INDEX.unpack(fields)
+    yield f"keep: federation={word(federation)} layout={layout.hex()}"
     yield f"keep: kept of {kept_round}/{kept_attempt}, pending of {pending_round}/{pending_attempt}"
-    yield "keep: granted " + "".join(str(x) for x in raw[at:])
-    entries = [ENTRY.unpack_from(raw, INDEX.size + i * ENTRY.size) for i in range(n)]
+    yield "keep: granted " + "".join(str(x) for x in granted)
+    entries = list(ENTRY.iter_unpack(rows))
     for name, serial, pending in sorted(entries):
         yield f"keep {word(name)}: kept {block(folder, word(name), serial)}"
         yield f"keep {word(name)}: pending {block(folder, word(name), pending)}"
@@ -144,11 +135,9 @@ def kept(folder):
 
 
 def held(folder):
-    with open(os.path.join(folder, "result.bin"), "rb") as f:
-        raw = f.read()
-    magic, _, attempt, rnd = struct.unpack_from("<8sIIQ", raw)
-    assert magic == b"FLRESULT", folder
-    yield f"result.bin: of {rnd}/{attempt}, {len(raw)} bytes"
+    fields, sections = container(os.path.join(folder, "result.bin"), "result")
+    rnd, attempt = struct.unpack_from("<QQ", fields)
+    yield f"result.bin: of {rnd}/{attempt}, {sum(map(len, sections))} bytes"
 
 
 def client(folder):

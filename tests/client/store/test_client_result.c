@@ -11,6 +11,7 @@
 #include "client/store/pending_result.h"
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
+#include "tests/lib/container_file.h"
 #include "tests/lib/suites.h"
 
 static char dir[64], path[128];
@@ -155,11 +156,17 @@ END_TEST
 
 START_TEST(a_result_of_a_later_version_is_neither_read_nor_taken_for_none)
 {
-    static const char later[16] = {'F', 'L', 'R', 'E', 'S', 'U', 'L', 'T', 2};
     struct fl_pending_result held = {.state_dir = dir};
+    struct fl_result *a = make();
     struct fl_err err = {0};
+    struct fl_buf file;
 
-    ck_assert_int_eq(fl_fs_replace(path, later, sizeof(later), false, NULL), FL_OK);
+    ck_assert_int_eq(fl_result_save(dir, a, NULL), FL_OK);
+    fl_result_unref(a);
+    ck_assert_int_eq(fl_fs_read(path, SIZE_MAX / 2, &file, NULL), FL_OK);
+    container_make_later(&file);
+    ck_assert_int_eq(fl_fs_replace(path, file.data, file.len, false, NULL), FL_OK);
+    fl_buf_done(&file);
     ck_assert_int_eq(fl_pending_result_load(&held, &err), FL_EVERSION);
     ck_assert_ptr_nonnull(
         strstr(err.msg, "has version 2 of its format, this program supports up to 1"));

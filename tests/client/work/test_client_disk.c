@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "client/store/cache.h"
-#include "client/store/whole.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/client_kept.h"
 #include "tests/lib/client_spy.h"
@@ -104,14 +103,14 @@ static void expect_file(const char *path, const char *text)
 
 START_TEST(a_file_is_written_from_several_runs_of_memory)
 {
-    const struct fl_run runs[] = {{"one ", 4}, {NULL, 0}, {"two", 3}};
-    const struct fl_run less[] = {{"1", 1}};
+    const struct fl_fs_run runs[] = {{"one ", 4}, {NULL, 0}, {"two", 3}};
+    const struct fl_fs_run less[] = {{"1", 1}};
 
     /* What a process left that was killed while it wrote. */
     ck_assert_int_eq(fl_fs_replace(in_dir("file.tmp"), "longer than that", 16, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), runs, 3, true, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_replace_runs(in_dir("file"), runs, 3, true, NULL), FL_OK);
     expect_file(in_dir("file"), "one two");
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), less, 1, true, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_replace_runs(in_dir("file"), less, 1, true, NULL), FL_OK);
     expect_file(in_dir("file"), "1"); /* Nothing of the longer one before. */
     ck_assert(!fl_fs_exists(in_dir("file.tmp")));
 }
@@ -126,29 +125,29 @@ START_TEST(a_file_that_cannot_be_written_is_as_it_was_and_names_the_step)
                 {FSYNC, "cannot sync '"},
                 {CLOSE, "cannot close '"},
                 {RENAME, "cannot "}};
-    const struct fl_run old = {"old", 3};
-    const struct fl_run new = {"newer", 5};
+    const struct fl_fs_run old = {"old", 3};
+    const struct fl_fs_run new = {"newer", 5};
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), &old, 1, true, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_replace_runs(in_dir("file"), &old, 1, true, NULL), FL_OK);
     break_call(rows[_i].call, 0);
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), &new, 1, true, &err), FL_ENOSPC);
+    ck_assert_int_eq(fl_fs_replace_runs(in_dir("file"), &new, 1, true, &err), FL_ENOSPC);
     ck_assert_msg(strncmp(err.msg, rows[_i].says, strlen(rows[_i].says)) == 0, "%s", err.msg);
     ck_assert_ptr_nonnull(strstr(err.msg, "/file"));
     expect_file(in_dir("file"), "old");
     ck_assert(!fl_fs_exists(in_dir("file.tmp")));
-    ck_assert_int_eq(fl_whole_write(in_dir("file"), &new, 1, true, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_replace_runs(in_dir("file"), &new, 1, true, NULL), FL_OK);
     expect_file(in_dir("file"), "newer");
 }
 END_TEST
 
 START_TEST(a_folder_that_is_not_there_is_named)
 {
-    const struct fl_run run = {"x", 1};
+    const struct fl_fs_run run = {"x", 1};
     struct fl_result *r = fl_result_new();
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_whole_write(in_dir("missing/file"), &run, 1, true, &err), FL_ENOENT);
+    ck_assert_int_eq(fl_fs_replace_runs(in_dir("missing/file"), &run, 1, true, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/file.tmp'"));
     ck_assert_int_eq(fl_cache_save(in_dir("missing"), "x", 1, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/summaries.bin.tmp'"));
@@ -170,7 +169,7 @@ START_TEST(a_path_that_is_too_long_is_called_that)
 {
     static char path[4200];
     const uint8_t digest[FL_DIGEST_SIZE] = {0};
-    const struct fl_run run = {"x", 1};
+    const struct fl_fs_run run = {"x", 1};
     struct fl_result *r = fl_result_new();
     struct fl_result *loaded = NULL;
     struct fl_client_state *keeps = NULL;
@@ -179,7 +178,7 @@ START_TEST(a_path_that_is_too_long_is_called_that)
 
     (void)memset(path, 'x', 4094);
     path[0] = '/';
-    expect_too_long(fl_whole_write(path, &run, 1, true, &err), &err);
+    ck_assert_int_eq(fl_fs_replace_runs(path, &run, 1, true, &err), FL_ELIMIT);
     expect_too_long(fl_result_save(path, r, &err), &err);
     expect_too_long(fl_result_load(path, &loaded, &err), &err);
     expect_too_long(fl_result_remove(path, &err), &err);

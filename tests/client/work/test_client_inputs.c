@@ -10,6 +10,7 @@
 
 #include "client/store/cache.h"
 #include "libfl/base/fs.h"
+#include "libfl/container/container.h"
 #include "libfl/model/digest.h"
 #include "tests/lib/client_spy.h"
 #include "tests/lib/suites.h"
@@ -337,6 +338,7 @@ END_TEST
 START_TEST(a_damaged_cache_file_counts_as_none)
 {
     struct fl_task task = rig_task(1, 0);
+    struct fl_buf file;
     struct fl_inputs in = {.n = 0};
     struct rig_payload list[2];
     struct rig r;
@@ -347,17 +349,15 @@ START_TEST(a_damaged_cache_file_counts_as_none)
     ck_assert_int_eq(fl_cache_save(r.dir, summaries, UNION_BYTES, NULL), FL_OK);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 1);
     fl_inputs_done(&in);
+    ck_assert_int_eq(fl_fs_read(rig_path(&r, "summaries.bin"), 1 << 20, &file, NULL), FL_OK);
     if (_i == 0) { /* Cut, or changed. */
-        ck_assert_int_eq(fl_fs_replace(client_rig_path(&r, "summaries.bin"), summaries,
-                                       UNION_BYTES - 1, false, NULL),
-                         FL_OK);
+        file.len--;
     } else {
-        summaries[9] ^= 1;
-        ck_assert_int_eq(fl_fs_replace(client_rig_path(&r, "summaries.bin"), summaries, UNION_BYTES,
-                                       false, NULL),
-                         FL_OK);
-        summaries[9] ^= 1;
+        file.data[FL_CONTAINER_PAGE + 9] ^= 1;
     }
+    ck_assert_int_eq(fl_fs_replace(rig_path(&r, "summaries.bin"), file.data, file.len, false, NULL),
+                     FL_OK);
+    fl_buf_done(&file);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 2);
     fl_inputs_done(&in);
     rig_done(&r);

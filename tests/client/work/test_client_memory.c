@@ -147,6 +147,10 @@ START_TEST(settling_without_memory_has_changed_nothing)
 }
 END_TEST
 
+/* Allocations that saving the result takes, the last ones. Without them it lives as long as the
+ * process, with a warning. */
+#define RESULT_SAVE 4
+
 START_TEST(a_training_without_memory_is_an_error_and_the_next_one_works)
 {
     struct fl_task task = rig_task(3, 2);
@@ -169,14 +173,17 @@ START_TEST(a_training_without_memory_is_an_error_and_the_next_one_works)
     delta = result->delta;
     result->delta = NULL;
     fl_result_unref(result);
+    ck_assert_uint_gt(n, RESULT_SAVE);
     for (i = 0; i < n; i++) {
         in = inputs_of(&r, &task);
         result = NULL;
         failmalloc_start(i, false);
         rv = train(&r.worker, &task, &in, &result);
         (void)failmalloc_stop();
-        ck_assert_msg(rv == FL_ENOMEM, "allocation %zu of %zu: %d", i, n, rv);
-        ck_assert_ptr_null(result);
+        ck_assert_msg(rv == (i < n - RESULT_SAVE ? FL_ENOMEM : FL_OK), "allocation %zu of %zu: %d",
+                      i, n, rv);
+        ck_assert((result == NULL) == (rv != FL_OK));
+        fl_result_unref(result);
         ck_assert_ptr_null(in.setup); /* Taken on error too. */
     }
     in = inputs_of(&r, &task);
@@ -280,7 +287,9 @@ START_TEST(what_lies_on_the_disk_is_not_lost_without_memory)
         (void)failmalloc_stop();
         ck_assert(rv[0] == FL_OK || rv[0] == FL_ENOMEM);
     }
-    ck_assert_uint_eq(i, 1 + 6); /* Itself, divergence, delta, what is sent and its list, mask. */
+    /* Head (its bytes, sections, fields), checksums; the result itself, divergence, delta, what is
+     * sent and its list, mask. */
+    ck_assert_uint_eq(i, 4 + 1 + 6);
     fl_result_unref(result);
     for (i = 0; rv[2] != FL_OK; i++) {
         failmalloc_start(i, false);

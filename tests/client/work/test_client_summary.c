@@ -7,6 +7,7 @@
 
 #include "client/work/data_summary.h"
 #include "libfl/base/fs.h"
+#include "libfl/container/container.h"
 #include "tests/client/train/train_fixture.h"
 #include "tests/lib/client_rig.h"
 #include "tests/lib/suites.h"
@@ -198,7 +199,7 @@ static void damage(struct rig *r, long at)
 /* What was sent is not known any more, and a new one could tell of single samples. */
 START_TEST(without_the_summary_that_was_sent_none_is_made)
 {
-    static const long at[] = {0, 8, 20, 40, 70, 100, -1};
+    static const long at[] = {0, 8, 20, 40, 70, FL_CONTAINER_PAGE + 4, -1};
     struct fl_data_summary summary;
     struct rig r;
 

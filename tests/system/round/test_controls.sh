@@ -21,7 +21,7 @@ for c in clients:
     files = glob.glob("%s/%s.state/keep/scaffold.control.*.keep" % (dir, c))
     newest = max(files, key=lambda p: int(p.split(".")[-2]))
     with open(newest, "rb") as f:
-        own = floats(f.read()[-4 * len(total):])
+        own = floats(f.read()[4096:4096 + 4 * len(total)])
     sums = [s + x for s, x in zip(sums, own)]
 largest = max(abs(s) for s in sums)
 apart = max(abs(s - t) for s, t in zip(sums, total))

@@ -53,7 +53,10 @@ near() {
   "$python" - "$@" <<'PY'
 import array, math, sys
 tolerance, size = float(sys.argv[1]), int(sys.argv[2])
-a, b = (array.array("f", open(name, "rb").read()[-size:]) for name in sys.argv[3:5])
+def values(name):
+    raw = open(name, "rb").read()
+    return array.array("f", raw[4096 : 4096 + size] if raw[:8] == b"FL-FILE1" else raw[-size:])
+a, b = (values(name) for name in sys.argv[3:5])
 assert len(a) == len(b) == size // 4
 worst = max(abs(x - y) for x, y in zip(a, b))
 scale = max(1, max(abs(x) for x in a))

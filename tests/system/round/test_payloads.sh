@@ -68,7 +68,7 @@ def client(k, which):
     names.sort(key=lambda name: int(re.findall(r"\.(\d+)\.keep$", name)[0]))
     assert len(names) == 2, names
     raw = open(names[which], "rb").read()
-    return floats(raw[len(raw) - 4 * 1430:])
+    return floats(raw[4096:4096 + 4 * 1430])
 for r, which in (3, 0), (4, 1):
     c = server(r)
     own = [client(k, which) for k in range(3)]
@@ -119,15 +119,17 @@ check "both uploaders started from what was mixed for them" "$python" - "$dir" <
 import glob, re, struct, sys
 d = sys.argv[1]
 raw = open(f"{d}/made.mix", "rb").read()
-assert raw[:8] == b"FLMIXED\n", raw[:8]
-version, n, rnd, size = struct.unpack("<IIQQ", raw[8:32])
+assert raw[:16] == b"FL-FILE1personal", raw[:16]
+version, n = struct.unpack("<II", raw[16:24])
+fields = 32 + 16 * n
+rnd, size = struct.unpack("<QQ", raw[fields : fields + 16])
 assert (version, n, rnd, size) == (1, 2, 1, 5720), (version, n, rnd, size)
-start = (32 + 128 * n + 8 * n + 8 + 4095) // 4096 * 4096  # a block of checksums for each
+start = 4096
 for i in range(n):
-    name = raw[32 + 128 * i : 160 + 128 * i].rstrip(b"\0").decode()
+    name = raw[fields + 16 + 128 * i : fields + 144 + 128 * i].rstrip(b"\0").decode()
     files = glob.glob(f"{d}/{name}.state/keep/own.anchor.*.keep")
     newest = max(files, key=lambda f: int(re.findall(r"\.(\d+)\.keep$", f)[0]))
-    got = open(newest, "rb").read()[-size:]
+    got = open(newest, "rb").read()[4096 : 4096 + size]
     assert got == raw[start + i * size : start + (i + 1) * size], (name, newest)
 PY
 stop own
@@ -188,11 +190,13 @@ start_server mix
 start_client m2 "$dir/data/client-002"
 wait_for "the first round" at_round mix 1
 kill_hard mix
-# Behind a head of 24 bytes lies what was collection, of 32 all of them; behind those, a checksum of each 16 KiB.
-collection() { tail -q -c +25 "$@"; }
-collection "$dir/mix.state/summaries/guest.summary" "$dir/mix.state/summaries/m"[012].summary >"$dir/all"
+sections() { # files…
+  local file
+  for file in "$@"; do "$python" "$srcdir/tests/system/container.py" "$file"; done
+}
+sections "$dir/mix.state/summaries/guest.summary" "$dir/mix.state/summaries/m"[012].summary >"$dir/all"
 check "all summaries in client order" cmp "$dir/all" \
-  <(tail -c +33 "$dir/mix.state/summaries/fixed" | head -c "$(stat -c %s "$dir/all")")
+  <(sections "$dir/mix.state/summaries/fixed")
 cp "$dir/mix.state/summaries/fixed" "$dir/fixed"
 # Nothing is drawn while it is there: it would be selected, and fetch nothing.
 freeze m0

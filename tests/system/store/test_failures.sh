@@ -77,14 +77,14 @@ again
 rm "$dir"/srv.state/models/*
 cp "$dir/data/client-000/train-y.npy" "$dir/srv.state/models/round-000007.safetensors"
 documented checkpoints-bad "$serverd" "$dir/srv.yaml"
-later() { # file, its first bytes: then version 9
-  printf '%s\11\0\0\0%048d' "$2" 0 >"$1"
+later() { # file, of a later format
+  printf 'FL-FILE2%04088d' 0 >"$1"
 }
 mkdir -p "$dir/c0.state/keep"
-later "$dir/c0.state/result.bin" FLRESULT
+later "$dir/c0.state/result.bin"
 documented result-newer "$clientd" "$dir/c0.yaml"
 rm "$dir/c0.state/result.bin"
-later "$dir/c0.state/keep/index" FLKEEPIX
+later "$dir/c0.state/keep/index"
 documented kept-newer "$clientd" "$dir/c0.yaml"
 rm "$dir/c0.state/keep/index"
 
