@@ -349,14 +349,15 @@ START_TEST(a_damaged_cache_file_counts_as_none)
     ck_assert_int_eq(fl_cache_save(r.dir, summaries, UNION_BYTES, NULL), FL_OK);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 1);
     fl_inputs_done(&in);
-    ck_assert_int_eq(fl_fs_read(rig_path(&r, "summaries.bin"), 1 << 20, &file, NULL), FL_OK);
+    ck_assert_int_eq(fl_fs_read(client_rig_path(&r, "summaries.bin"), 1 << 20, &file, NULL), FL_OK);
     if (_i == 0) { /* Cut, or changed. */
         file.len--;
     } else {
         file.data[FL_CONTAINER_PAGE + 9] ^= 1;
     }
-    ck_assert_int_eq(fl_fs_replace(rig_path(&r, "summaries.bin"), file.data, file.len, false, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_fs_replace(client_rig_path(&r, "summaries.bin"), file.data, file.len, false, NULL),
+        FL_OK);
     fl_buf_done(&file);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 2);
     fl_inputs_done(&in);

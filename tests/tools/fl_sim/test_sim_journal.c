@@ -229,7 +229,7 @@ START_TEST(a_byte_that_changed_ends_it_where_it_stands)
         ck_assert_int_eq(fputc(byte ^ 0x40, file), byte ^ 0x40);
         ck_assert_int_eq(fclose(file), 0);
         ck_assert_int_eq(fl_journal_open(rig.path, 1, &rig.journal, &rig.err),
-                         at < 8 ? FL_EFORMAT : FL_ESTATE);
+                         at < 4096 ? FL_EFORMAT : FL_ESTATE);
         file = fopen(rig.path, "r+be");
         ck_assert_ptr_nonnull(file);
         ck_assert_int_eq(fseeko(file, at, SEEK_SET), 0);

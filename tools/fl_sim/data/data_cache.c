@@ -1,7 +1,6 @@
 /*
- * Partitions in files, so that a continued run has the partition that it started with: a header,
- * the offset of each client's list, the lists, and a checksum of all of it. Called by one thread at
- * a time for one file; it reads no samples.
+ * Partitions in container files (libfl/container), so that a continued run has the partition that
+ * it started with. Called by one thread at a time for one file; it reads no samples.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,20 +9,22 @@
 
 #include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
+#include "libfl/container/container.h"
 #include "libfl/model/digest.h"
 #include "tools/fl_sim/data/data_impl.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "partitions are written in host byte order");
-
-struct header {
-    char magic[8];
+struct partition_fields {
     uint8_t key[32];
-    uint64_t n_clients, n_items;
 };
-_Static_assert(sizeof(struct header) == 56, "no padding");
 
-static const char magic[8] = {'F', 'L', 'P', 'A', 'R', 'T', '0', '1'};
+/* Sections: the offset of each client's list (8 bytes each, one more than clients), the lists. */
+enum { PART_STARTS, PART_ITEMS, PART_SECTIONS };
+
+static const struct fl_container_kind partition_kind = {.name = "split",
+                                                        .version = 1,
+                                                        .max_sections = PART_SECTIONS,
+                                                        .max_fields =
+                                                            sizeof(struct partition_fields)};
 
 void fl__data_describe_partition(const struct fl_split_conf *conf, struct fl_writer *w)
 {
@@ -77,81 +78,81 @@ static int cache_path(const char *folder, const struct fl__data_key *key, char p
                : fl_err_set(err, FL_ELIMIT, "path '%.200s…' is too long", folder);
 }
 
-static size_t cache_file_size(size_t n_clients, size_t n_items)
+/* Is this the file of this partition? */
+static bool cache_is_valid(const struct fl_container *file, const struct fl__data_key *key,
+                           size_t n_clients, size_t n_samples)
 {
-    return sizeof(struct header) + (n_clients + 1) * sizeof(uint64_t) + n_items * sizeof(uint32_t) +
-           sizeof(uint64_t);
-}
+    struct partition_fields fields;
 
-/* Is this the complete, undamaged file of this partition? */
-static bool cache_is_valid(const struct fl_buf *buf, const struct fl__data_key *key,
-                           size_t n_clients, size_t n_samples, struct header *ret)
-{
-    uint64_t sum;
-
-    if (buf->len < cache_file_size(n_clients, 0)) {
-        return false;
-    }
-    (void)memcpy(ret, buf->data, sizeof(*ret));
-    (void)memcpy(&sum, buf->data + buf->len - sizeof(sum), sizeof(sum));
-    return memcmp(ret->magic, magic, sizeof(magic)) == 0 &&
-           memcmp(ret->key, key->sha, sizeof(ret->key)) == 0 && ret->n_clients == n_clients &&
-           ret->n_items <= n_samples &&
-           buf->len == cache_file_size(n_clients, (size_t)ret->n_items) &&
-           sum == fl_checksum(buf->data, buf->len - sizeof(sum));
+    return file->head.n == PART_SECTIONS &&
+           fl_container_fields(&file->head, &fields, sizeof(fields)) == FL_OK &&
+           memcmp(fields.key, key->sha, sizeof(fields.key)) == 0 &&
+           file->head.sections[PART_STARTS].bytes == (n_clients + 1) * sizeof(uint64_t) &&
+           file->head.sections[PART_ITEMS].bytes % sizeof(uint32_t) == 0 &&
+           file->head.sections[PART_ITEMS].bytes / sizeof(uint32_t) <= n_samples;
 }
 
 /* Checks the lists, as samples are read by these indices without further checks. */
-static bool cache_unpack(const struct fl_buf *buf, const struct header *h, size_t n_samples,
-                         struct fl_partition *part)
+static bool cache_check_lists(const uint64_t *starts, size_t n_items, size_t n_samples,
+                              const struct fl_partition *part)
 {
-    const uint8_t *at = buf->data + sizeof(*h);
-    uint64_t start;
     size_t i;
 
-    for (i = 0; i <= h->n_clients; i++, at += sizeof(start)) {
-        (void)memcpy(&start, at, sizeof(start));
-        part->start[i] = (size_t)start;
-        if (start > h->n_items || (i == 0 ? start != 0 : start <= part->start[i - 1])) {
+    for (i = 0; i <= part->n_clients; i++) {
+        if (starts[i] > n_items || (i == 0 ? starts[i] != 0 : starts[i] <= starts[i - 1])) {
             return false;
         }
+        part->start[i] = (size_t)starts[i];
     }
-    (void)memcpy(part->items, at, (size_t)h->n_items * sizeof(*part->items));
-    for (i = 0; i < h->n_items; i++) {
+    for (i = 0; i < n_items; i++) {
         if (part->items[i] >= n_samples) {
             return false;
         }
     }
-    return part->start[h->n_clients] == h->n_items;
+    return part->start[part->n_clients] == n_items;
+}
+
+/* FL_ENOENT: damaged, or of another partition. */
+static int cache_unpack(const struct fl_container *file, size_t n_samples,
+                        struct fl_partition *part, struct fl_err *err)
+{
+    size_t n_items = (size_t)file->head.sections[PART_ITEMS].bytes / sizeof(uint32_t);
+    uint64_t *starts = calloc(part->n_clients + 1, sizeof(*starts));
+    int rv = FL_ENOENT;
+
+    part->start = calloc(part->n_clients + 1, sizeof(*part->start));
+    part->items = calloc(n_items + 1, sizeof(*part->items));
+    if (starts == NULL || part->start == NULL || part->items == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "out of memory reading '%s'", file->path);
+    } else if (fl_container_read(file, PART_STARTS, starts, NULL) == FL_OK &&
+               fl_container_read(file, PART_ITEMS, part->items, NULL) == FL_OK &&
+               cache_check_lists(starts, n_items, n_samples, part))
+    {
+        rv = FL_OK;
+    }
+    free(starts);
+    return rv;
 }
 
 int fl__data_read_partition(const char *folder, const struct fl__data_key *key, size_t n_clients,
                             size_t n_samples, struct fl_partition *ret, struct fl_err *err)
 {
     struct fl_partition part = {.n_clients = n_clients};
+    struct fl_container file;
     char path[FL__DATA_PATH];
-    struct header h;
-    struct fl_buf buf;
     int rv = cache_path(folder, key, path, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_fs_exists(path) ? fl_fs_read(path, cache_file_size(n_clients, n_samples), &buf, err)
-                            : FL_ENOENT;
+    rv = fl_container_open(path, &partition_kind, &file, err);
     if (rv != FL_OK) {
-        return rv == FL_ELIMIT ? FL_ENOENT : rv; /* Larger than any possible file. */
+        return rv == FL_EFORMAT || rv == FL_EVERSION ? FL_ENOENT : rv;
     }
-    if (cache_is_valid(&buf, key, n_clients, n_samples, &h)) {
-        part.start = calloc(n_clients + 1, sizeof(*part.start));
-        part.items = calloc((size_t)h.n_items + 1, sizeof(*part.items));
-        rv = part.start == NULL || part.items == NULL
-                 ? fl_err_set(err, FL_ENOMEM, "out of memory reading '%s'", path)
-                 : (cache_unpack(&buf, &h, n_samples, &part) ? FL_OK : FL_ENOENT);
-    } else {
-        rv = FL_ENOENT;
-    }
-    fl_buf_done(&buf);
+    rv = cache_is_valid(&file, key, n_clients, n_samples)
+             ? cache_unpack(&file, n_samples, &part, err)
+             : FL_ENOENT;
+    fl_container_close(&file);
     if (rv != FL_OK) {
         fl_partition_done(&part);
         return rv;
@@ -187,8 +188,12 @@ static int cache_pack(const struct fl__data_key *key, const struct fl_partition 
 int fl__data_write_partition(const char *folder, const struct fl__data_key *key,
                              const struct fl_partition *part, struct fl_err *err)
 {
+    struct partition_fields fields;
+    struct fl_container_part parts[PART_SECTIONS] = {{.name = "starts"}, {.name = "items"}};
+    const struct fl_container_content content = {&fields, sizeof(fields), parts, PART_SECTIONS};
     char path[FL__DATA_PATH];
-    struct fl_buf buf;
+    uint64_t *starts = NULL;
+    size_t i;
     int rv = cache_path(folder, key, path, err);
 
     if (rv != FL_OK) {

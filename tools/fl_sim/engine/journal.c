@@ -1,6 +1,6 @@
 /*
- * The journal of a simulated run (journal.h): a file of records with checksums. Writes are buffered
- * until a commit and are not synced. One thread, that of the federation.
+ * The journal of a simulated run (journal.h): a container file of records (libfl/container). Writes
+ * are buffered until a commit and are not synced. One thread, that of the federation.
  */
 #include "tools/fl_sim/engine/journal.h"
 
@@ -10,18 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libfl/base/checksum.h"
+#include "libfl/container/container.h"
 
-#define MAGIC UINT64_C(0x334c4e524a4d5346) /* "FSMJRNL3" */
 /* Larger than any record: the divergences of a model with the maximum number of units. */
 #define RECORD_MAX (UINT32_C(64) << 20)
 
 enum record_kind { RECORD_JOB = 1, RECORD_AGGREGATED, RECORD_EVALUATED, RECORD_COMMIT };
 
-struct record_head {
-    uint32_t kind, len;
-    uint64_t sum; /* of the data that follows, and of `kind` */
-};
+static const struct fl_container_kind journal_kind = {
+    .name = "journal", .version = 1, .flags = FL_CONTAINER_RECORDS};
 
 /* The result of a job; its divergences follow. */
 struct job_record {
@@ -57,11 +54,6 @@ struct fl_journal {
     size_t len, cap;
 };
 
-static uint64_t journal_checksum(uint32_t kind, const void *data, size_t len)
-{
-    return fl_checksum(data, len) ^ ((uint64_t)kind << 32);
-}
-
 static int journal_file_error(const struct fl_journal *j, struct fl_err *err)
 {
     int e = errno;
@@ -72,7 +64,7 @@ static int journal_file_error(const struct fl_journal *j, struct fl_err *err)
 /* --- reading --- */
 
 /* Reads the next record into j->record; FL_ENOENT: no complete one. */
-static int journal_read_record(struct fl_journal *j, struct record_head *ret)
+static int journal_read_record(struct fl_journal *j, struct fl_container_record *ret)
 {
     uint8_t *grown;
 
@@ -88,7 +80,7 @@ static int journal_read_record(struct fl_journal *j, struct record_head *ret)
         j->cap = ret->len;
     }
     if (fread(j->record, 1, ret->len, j->file) != ret->len ||
-        journal_checksum(ret->kind, j->record, ret->len) != ret->sum)
+        fl_container_record_sum(ret->kind, j->record, ret->len) != ret->sum)
     {
         return FL_ENOENT;
     }
@@ -99,8 +91,8 @@ static int journal_read_record(struct fl_journal *j, struct record_head *ret)
 /* Finds the end of the commit of j->committed. */
 static int journal_find_end(struct fl_journal *j, struct fl_err *err)
 {
-    struct record_head head;
-    uint64_t at = sizeof(uint64_t);
+    struct fl_container_record head;
+    uint64_t at = FL_CONTAINER_PAGE;
     uint64_t round = 0;
     int rv;
 
@@ -126,14 +118,14 @@ static int journal_find_end(struct fl_journal *j, struct fl_err *err)
 /* Reads the next record and checks its kind. */
 static int journal_take(struct fl_journal *j, uint32_t kind, size_t least, struct fl_err *err)
 {
-    struct record_head head = {.kind = 0};
+    struct fl_container_record head = {.kind = 0};
     int rv = journal_read_record(j, &head);
 
-    if (rv == FL_OK && (head.kind != kind || head.len < least)) {
-        rv = FL_ENOENT;
+    if (rv != FL_OK && rv != FL_ENOENT) {
+        return rv;
     }
-    return rv != FL_ENOENT
-               ? rv
+    return rv == FL_OK && head.kind == kind && head.len >= least
+               ? FL_OK
                : fl_err_set(err, FL_ESTATE,
                             "%s does not match this experiment: it was written by another "
                             "version or for other settings; remove the trial's folder",
@@ -222,12 +214,13 @@ int fl_journal_take_evaluated(struct fl_journal *j, double *ret_accuracy, double
     struct evaluated_record r;
     int rv = journal_take(j, RECORD_EVALUATED, sizeof(r), err);
 
-    if (rv == FL_OK) {
-        (void)memcpy(&r, j->record, sizeof(r));
-        *ret_accuracy = r.accuracy;
-        *ret_loss = r.loss;
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    (void)memcpy(&r, j->record, sizeof(r));
+    *ret_accuracy = r.accuracy;
+    *ret_loss = r.loss;
+    return FL_OK;
 }
 
 int fl_journal_take_commit(struct fl_journal *j, uint64_t round, struct fl_err *err)
@@ -259,7 +252,7 @@ static int journal_put(struct fl_journal *j, uint32_t kind, const void *head, si
                        const void *tail, size_t tail_len)
 {
     size_t len = head_len + tail_len;
-    struct record_head h = {kind, (uint32_t)len, 0};
+    struct fl_container_record h = {kind, (uint32_t)len, 0};
     uint8_t *grown;
 
     if (len > j->cap) {
@@ -274,7 +267,7 @@ static int journal_put(struct fl_journal *j, uint32_t kind, const void *head, si
     if (tail_len > 0) {
         (void)memcpy(j->record + head_len, tail, tail_len);
     }
-    h.sum = journal_checksum(kind, j->record, len);
+    h.sum = fl_container_record_sum(kind, j->record, len);
     (void)fwrite(&h, sizeof(h), 1, j->file);
     (void)fwrite(j->record, 1, len, j->file);
     return FL_OK;
@@ -332,10 +325,10 @@ int fl_journal_put_commit(struct fl_journal *j, uint64_t round, struct fl_err *e
 {
     int rv = journal_put(j, RECORD_COMMIT, &round, sizeof(round), NULL, 0);
 
-    if (rv == FL_OK && (fflush(j->file) != 0 || ferror(j->file) != 0)) {
-        rv = journal_file_error(j, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    return fflush(j->file) != 0 || ferror(j->file) != 0 ? journal_file_error(j, err) : FL_OK;
 }
 
 /* --- open and close --- */
@@ -347,18 +340,49 @@ bool fl_journal_replays(const struct fl_journal *journal)
 
 static int journal_begin(struct fl_journal *j, struct fl_err *err)
 {
-    const uint64_t magic = MAGIC;
+    const struct fl_container_content nothing = {.n = 0};
+    struct fl_container_head head;
+    uint8_t *raw;
+    int rv = fl_container_head_make(&journal_kind, &nothing, &head);
 
-    j->file = fopen(j->path, "w+be");
-    if (j->file == NULL || fwrite(&magic, sizeof(magic), 1, j->file) != 1 || fflush(j->file) != 0) {
-        return journal_file_error(j, err);
+    if (rv != FL_OK) {
+        return rv;
     }
+    raw = fl_container_head_pack(&head);
+    if (raw == NULL) {
+        rv = FL_ENOMEM;
+        goto done;
+    }
+    j->file = fopen(j->path, "w+be");
+    if (j->file == NULL || fwrite(raw, (size_t)head.start, 1, j->file) != 1 || fflush(j->file) != 0)
+    {
+        rv = journal_file_error(j, err);
+    }
+done:
+    free(raw);
+    fl_container_head_done(&head);
+    return rv;
+}
+
+static int journal_check_head(const struct fl_journal *j, struct fl_err *err)
+{
+    struct fl_container_head head;
+    struct fl_err why = {0};
+    int rv = fl_container_head_read(fileno(j->file), j->path, &journal_kind, &head, &why);
+
+    if (rv == FL_EFORMAT) {
+        return fl_err_set(err, rv, "%s is not a journal of fl-sim: %s", j->path,
+                          fl_err_text(&why, rv));
+    }
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
+    }
+    fl_container_head_done(&head);
     return FL_OK;
 }
 
 static int journal_resume(struct fl_journal *j, struct fl_err *err)
 {
-    uint64_t magic = 0;
     int rv;
 
     j->file = fopen(j->path, "r+be");
@@ -368,8 +392,12 @@ static int journal_resume(struct fl_journal *j, struct fl_err *err)
                           "trial's folder",
                           j->path, strerror(errno), (unsigned long long)j->committed);
     }
-    if (fread(&magic, sizeof(magic), 1, j->file) != 1 || magic != MAGIC) {
-        return fl_err_set(err, FL_EFORMAT, "%s is not a journal of fl-sim", j->path);
+    rv = journal_check_head(j, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fseeko(j->file, FL_CONTAINER_PAGE, SEEK_SET) != 0) {
+        return journal_file_error(j, err);
     }
     rv = journal_find_end(j, err);
     if (rv != FL_OK) {
@@ -377,7 +405,7 @@ static int journal_resume(struct fl_journal *j, struct fl_err *err)
     }
     j->replays = true;
     if (ftruncate(fileno(j->file), (off_t)j->end) != 0 ||
-        fseeko(j->file, (off_t)sizeof(magic), SEEK_SET) != 0)
+        fseeko(j->file, FL_CONTAINER_PAGE, SEEK_SET) != 0)
     {
         return journal_file_error(j, err);
     }
