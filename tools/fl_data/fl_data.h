@@ -113,5 +113,7 @@ json_t *shape_json(const struct fl_dataset *ds);
 int cmd_split(int argc, char **argv);
 int cmd_synthetic(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
+/* `inspect` of a file instead of a folder; returns the exit code. */
+int inspect_file(const char *path, bool as_json);
 
 #endif

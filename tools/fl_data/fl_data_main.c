@@ -13,7 +13,7 @@ static const struct command {
 } commands[] = {
     {"split", "partition a data set among clients, one folder each", cmd_split},
     {"synthetic", "make the federation Synthetic(alpha, beta)", cmd_synthetic},
-    {"inspect", "print the contents of a folder", cmd_inspect},
+    {"inspect", "print the contents of a folder, or of a file of a state folder", cmd_inspect},
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
@@ -16,7 +17,7 @@
 #define ROW_LABELS 10
 
 static const char summary[] =
-    "Usage: fl-data inspect [--json] DIR\n"
+    "Usage: fl-data inspect [--json] DIR|FILE\n"
     "\n"
     "Print the contents of a folder: format, samples, shape, classes and how many samples each\n"
     "label has. Of a folder made by 'fl-data split', a line per client. Everything is read\n"
@@ -25,7 +26,11 @@ static const char summary[] =
     "         emnist-SPLIT-train-images-idx3-ubyte, ... as EMNIST is distributed\n"
     "  CIFAR  data_batch_*.bin, test_batch.bin (.gz too)\n"
     "  NPY    train-x.npy, train-y.npy, test-x.npy, test-y.npy (.gz too)\n"
-    "  CSV    train.csv, test.csv (.gz too), the label in the last column\n";
+    "  CSV    train.csv, test.csv (.gz too), the label in the last column\n"
+    "\n"
+    "Of a FILE of the server's or the client's state folder, or of fl-sim (uploads, personalized\n"
+    "models, data summaries, results, client state, journals, partitions): its kind, version and\n"
+    "sections, and whether its checksums are right. Exit status 1 when it is damaged.\n";
 
 static const char *const part_names[2] = {"train", "test"};
 
@@ -308,13 +313,17 @@ int cmd_inspect(int argc, char **argv)
     struct fl_err err = {0};
     json_t *root = NULL;
     int status = EXIT_USAGE;
+    struct stat st;
     int rv;
 
     if (!args_parse(argc, argv, summary, args, 1, &path, &status)) {
         return status;
     }
     if (path == NULL) {
-        return fl_data_usage_error("inspect", "expected a folder");
+        return fl_data_usage_error("inspect", "expected a folder or a file");
+    }
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
+        return inspect_file(path, as_json);
     }
     rv = inspect_folder_json(path, path, &root, &err);
     if (rv != FL_OK) {

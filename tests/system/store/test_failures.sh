@@ -140,7 +140,7 @@ documented backup-damaged "${ctl_of[@]}" backup "$dir/bad"
 rows=$(sed -n 's/^| \([a-z-]*\) | .* | .* | .* | .* | .* |$/\1/p' "$srcdir/docs/operating.md" | grep -v '^failure$' | grep -v -- '^-*$')
 check "the page has at least 25 failures" test "$(wc -l <<<"$rows")" -ge 25
 for row in $rows; do
-  check "'$row' is provoked by a test" grep -qE "documented(_log)? $row( |\$)" "$srcdir"/tests/system/*.sh
+  check "'$row' is provoked by a test" grep -qE "documented(_log)? $row( |\$)" "$srcdir"/tests/system/*/*.sh
 done
 equal "each has one row" "" "$(sort <<<"$rows" | uniq -d)"
 finish
