@@ -161,30 +161,6 @@ int fl__data_read_partition(const char *folder, const struct fl__data_key *key, 
     return FL_OK;
 }
 
-static int cache_pack(const struct fl__data_key *key, const struct fl_partition *part,
-                      struct fl_buf *buf)
-{
-    struct header h = {.n_clients = part->n_clients, .n_items = part->start[part->n_clients]};
-    struct fl_writer w = {.out = buf};
-    uint64_t number;
-    size_t i;
-
-    (void)memcpy(h.magic, magic, sizeof(magic));
-    (void)memcpy(h.key, key->sha, sizeof(h.key));
-    fl_writer_note(&w, fl_buf_reserve(buf, cache_file_size(part->n_clients, (size_t)h.n_items)));
-    fl_writer_add(&w, &h, sizeof(h));
-    for (i = 0; i <= part->n_clients; i++) {
-        number = part->start[i];
-        fl_writer_add(&w, &number, sizeof(number));
-    }
-    fl_writer_add(&w, part->items, (size_t)h.n_items * sizeof(*part->items));
-    if (w.code != FL_OK) {
-        return w.code;
-    }
-    number = fl_checksum(buf->data, buf->len);
-    return fl_buf_add(buf, &number, sizeof(number));
-}
-
 int fl__data_write_partition(const char *folder, const struct fl__data_key *key,
                              const struct fl_partition *part, struct fl_err *err)
 {
@@ -203,14 +179,19 @@ int fl__data_write_partition(const char *folder, const struct fl__data_key *key,
     if (rv != FL_OK) {
         return rv;
     }
-    fl_buf_init(&buf, SIZE_MAX);
-    rv = cache_pack(key, part, &buf);
-    if (rv != FL_OK) {
-        rv = fl_err_set(err, rv, "'%s': %s", path, fl_strerror(rv));
-        goto done;
+    starts = calloc(part->n_clients + 1, sizeof(*starts));
+    if (starts == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "'%s': %s", path, fl_strerror(FL_ENOMEM));
     }
-    rv = fl_fs_replace(path, buf.data, buf.len, false, err);
-done:
-    fl_buf_done(&buf);
+    for (i = 0; i <= part->n_clients; i++) {
+        starts[i] = part->start[i];
+    }
+    (void)memcpy(fields.key, key->sha, sizeof(fields.key));
+    parts[PART_STARTS].data = starts;
+    parts[PART_STARTS].bytes = (part->n_clients + 1) * sizeof(*starts);
+    parts[PART_ITEMS].data = part->items;
+    parts[PART_ITEMS].bytes = part->start[part->n_clients] * sizeof(*part->items);
+    rv = fl_container_replace(path, &partition_kind, &content, /* sync= */ false, err);
+    free(starts);
     return rv;
 }
