@@ -83,9 +83,7 @@ static void sink(void *ctx, enum fl_log_level level, const char *component, cons
 
 static struct fl_layout *make_layout(size_t last)
 {
-    size_t a[] = {3, 2};
-    size_t b[] = {3};
-    size_t c[] = {last};
+    size_t a[] = {3, 2}, b[] = {3}, c[] = {last};
     struct fl_layout *made = NULL;
 
     ck_assert_int_eq(fl_layout_create(&made), FL_OK);

@@ -583,21 +583,16 @@ static int ends_at(void *ctx, size_t i, const struct fl_invited *invited)
 START_TEST(an_invitation_ends_with_the_pin_that_it_names)
 {
     struct fl_invitation in = {.name = "edge-001", .valid_ms = 200 * RIG_DAY_MS};
+    const struct fl_invitations one = {.list = &in, .n = 1, .by = "ops"};
     int64_t ends = 0;
 
     authority_rig_init(&r);
-    ck_assert_int_eq(fl_authority_invite(r.a,
-                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
-                                         r.now_ms, ends_at, &ends, &r.err),
-                     FL_OK);
+    ck_assert_int_eq(fl_authority_invite(r.a, &one, r.now_ms, ends_at, &ends, &r.err), FL_OK);
     ck_assert_int_eq(ends, r.now_ms + 200 * RIG_DAY_MS);
     ck_assert_int_eq(fl_authority_renew_root(&r.conf, r.now_ms, &r.err), FL_OK);
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     in.name = "edge-002";
-    ck_assert_int_eq(fl_authority_invite(r.a,
-                                         &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},
-                                         r.now_ms, ends_at, &ends, &r.err),
-                     FL_OK);
+    ck_assert_int_eq(fl_authority_invite(r.a, &one, r.now_ms, ends_at, &ends, &r.err), FL_OK);
     ck_assert_int_eq(ends, r.now_ms + 90 * RIG_DAY_MS);
 }
 END_TEST
