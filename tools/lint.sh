@@ -174,6 +174,20 @@ out=$(grep -nE 'fl_options_[a-z_]+\([^;"]*"' $(printf '%s\n' $code | grep -vE '^
 [ -n "$out" ] && say "an option asked for by its name (its row binds a field, libfl/conf/options.h):
 $out"
 
+# One idiom for errors: a call is tested where it is made and the function leaves, by return or to its one label. An error
+# of cleaning up may take the place of none: if (rv == FL_OK) { rv = late; }.
+out=$(awk '
+  function report(line) { printf "%s:%d: %s\n", FILENAME, FNR - 1, line }
+  FNR == 1 { held = "" }
+  held != "" { if ($0 !~ /^ *r[vc] = [a-z_]+;$/) report(held); held = "" }
+  /\<r[vc] = r[vc] [=!]= FL_OK \?/ || /return r[vc] [=!]= FL_OK \? [a-z_]+\(/ || /return r[vc] != FL_OK \? r[vc] :/ || /for \(.*r[vc] == FL_OK &&/ {
+    printf "%s:%d: %s\n", FILENAME, FNR, $0 }
+  /if \(r[vc] == FL_OK\) \{$/ { held = $0; next }
+  /if \(r[vc] == FL_OK &&/ { printf "%s:%d: %s\n", FILENAME, FNR, $0 }
+' $(printf '%s\n' $code | grep -E '^(libfl|server|client|tools)/') | head -10)
+[ -n "$out" ] && say "an error that is carried on instead of left with (CONTRIBUTING.md, errors):
+$out"
+
 # 6 Sizes: aim at 500 lines and 60 a function; over 800 and 100 needs a split.
 for f in $files; do
   n=$(wc -l < "$f")

@@ -184,17 +184,17 @@ static int protocol_exited(struct fl_persistent *r, struct fl_err *err)
 {
     struct fl_err why = {0};
     char text[96];
-    bool ours;
+    bool killed;
     int rv;
 
     (void)protocol_expected(r, text, sizeof(text));
     protocol_wait_exit(r, FL_PROGRAM_GRACE_MS);
-    ours = fl_program_ending(r->program);
+    killed = fl_program_ending(r->program);
     rv = fl_program_reap(r->program, &why);
-    if (rv != FL_ELIMIT && ours) {
-        rv = fl_err_set(&why, FL_EIO, "'%.100s' closed its socket and was killed", r->argv[0]);
-    } else if (rv == FL_OK) {
-        rv = fl_err_set(&why, FL_EIO, "'%.100s' ended with exit code 0", r->argv[0]);
+    killed = killed && rv != FL_ELIMIT;
+    if (killed || rv == FL_OK) {
+        rv = fl_err_set(&why, FL_EIO, "'%.100s' %s", r->argv[0],
+                        killed ? "closed its socket and was killed" : "ended with exit code 0");
     }
     (void)fl_err_set(err, rv, "%s%s; %s", why.msg,
                      fl_framed_pending(&r->framed) > 0 ? " in the middle of a message" : "",

@@ -124,12 +124,13 @@ static int journal_take(struct fl_journal *j, uint32_t kind, size_t least, struc
     if (rv != FL_OK && rv != FL_ENOENT) {
         return rv;
     }
-    return rv == FL_OK && head.kind == kind && head.len >= least
-               ? FL_OK
-               : fl_err_set(err, FL_ESTATE,
-                            "%s does not match this experiment: it was written by another "
-                            "version or for other settings; remove the trial's folder",
-                            j->path);
+    if (rv == FL_ENOENT || head.kind != kind || head.len < least) {
+        return fl_err_set(err, FL_ESTATE,
+                          "%s does not match this experiment: it was written by another "
+                          "version or for other settings; remove the trial's folder",
+                          j->path);
+    }
+    return FL_OK;
 }
 
 static int journal_take_floats(const struct fl_journal *j, size_t at, size_t n, size_t size,
