@@ -62,9 +62,9 @@
       "the current model, or that of a checkpoint (--round N), as safetensors (--output FILE)")    \
     X(CHECKPOINTS, "checkpoints", ListCheckpoints, LOOKS, NULL, DB, checkpoints, empty,            \
       checkpoints, "list the checkpoints, and why they are kept")                                  \
-    X(HOLD, "hold", HoldCheckpoint, ACTS, "hold", DB, pin, hold, done,                             \
-      "pin a checkpoint (--round N) until release")                                                \
-    X(RELEASE, "release", HoldCheckpoint, ACTS, "release", DB, pin, release, done,                 \
+    X(PIN, "pin", PinCheckpoint, ACTS, "pin", DB, pin, pin, done,                             \
+      "pin a checkpoint (--round N) until unpin")                                                \
+    X(UNPIN, "unpin", PinCheckpoint, ACTS, "unpin", DB, pin, unpin, done,                 \
       "unpin a checkpoint (--round N): the retention rules apply again")                           \
     X(ROLLBACK, "rollback", Rollback, ACTS, "rollback", DB, rollback, rollback, rollback,          \
       "N: go back to the checkpoint of round N; the rounds after it are abandoned")                \

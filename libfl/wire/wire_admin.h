@@ -66,11 +66,11 @@ FL_WIRE_STRUCT(client)
     X(TEXT, why, why)
 FL_WIRE_STRUCT(checkpoint)
 
-/* HoldCheckpointRequest; its reply is an empty message. */
-#define FL_WIRE_ROWS_hold(X)                                                                       \
+/* PinCheckpointRequest; its reply is an empty message. */
+#define FL_WIRE_ROWS_pin(X)                                                                       \
     X(U64, round, round)                                                                           \
-    X(BOOL, release, release)
-FL_WIRE_STRUCT(hold)
+    X(BOOL, unpin, unpin)
+FL_WIRE_STRUCT(pin)
 
 /* RollbackRequest; its reply is an empty message. */
 #define FL_WIRE_ROWS_rollback(X)                                                                   \
@@ -130,7 +130,7 @@ FL_WIRE_OWNER(why)
 FL_WIRE_OWNER(round)
 FL_WIRE_OWNER(client)
 FL_WIRE_OWNER(checkpoint)
-FL_WIRE_CODEC(hold)
+FL_WIRE_CODEC(pin)
 FL_WIRE_CODEC(rollback)
 FL_WIRE_CODEC(list_rounds)
 FL_WIRE_CODEC(forget)

@@ -30,7 +30,7 @@ struct fl_admin_request {
     bool known;    /* network front end only: `who` is valid */
     struct fl_identity who;
     struct fl_wire_list_rounds list;       /* ROUNDS */
-    uint64_t round;                        /* EXPORT, HOLD, RELEASE, ROLLBACK */
+    uint64_t round;                        /* EXPORT, PIN, UNPIN, ROLLBACK */
     bool force;                            /* ROLLBACK */
     struct fl_wire_control control;        /* verbs on CORE */
     struct fl_admin_request *next_command; /* next in the queue; coordinator only */

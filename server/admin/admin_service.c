@@ -207,22 +207,21 @@ static const struct admin_request_kind admin_request_export = {admin_decode_expo
                                                                admin_object_export};
 
 /* One method for two verbs: the request names the verb. */
-static int admin_decode_hold(struct fl_admin_request *r, const uint8_t *data, size_t len)
+static int admin_decode_pin(struct fl_admin_request *r, const uint8_t *data, size_t len)
 {
-    struct fl_wire_hold hold;
-    int rv = fl_wire_hold_decode(data, len, &hold, &r->err);
+    struct fl_wire_pin pin;
+    int rv = fl_wire_pin_decode(data, len, &pin, &r->err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    r->round = hold.round;
-    r->verb = hold.release ? FL_VERB_RELEASE : FL_VERB_HOLD;
+    r->round = pin.round;
+    r->verb = pin.unpin ? FL_VERB_UNPIN : FL_VERB_PIN;
     return FL_OK;
 }
 
-static const struct admin_request_kind admin_request_hold = {admin_decode_hold, admin_object_round};
-static const struct admin_request_kind admin_request_release = {admin_decode_hold,
-                                                                admin_object_round};
+static const struct admin_request_kind admin_request_pin = {admin_decode_pin, admin_object_round};
+static const struct admin_request_kind admin_request_unpin = {admin_decode_pin, admin_object_round};
 
 static int admin_decode_rollback(struct fl_admin_request *r, const uint8_t *data, size_t len)
 {

@@ -66,7 +66,7 @@ void fl_retain(const struct fl_retention *rule, uint64_t now_ms, struct fl_check
     size_t i;
 
     for (i = 0; i < n; i++) {
-        list[i].reasons = list[i].held ? (unsigned)FL_RETAIN_HELD : 0u;
+        list[i].reasons = list[i].pinned ? (unsigned)FL_RETAIN_PINNED : 0u;
         if (rule->every != 0 && list[i].round % rule->every == 0) {
             list[i].reasons |= FL_RETAIN_EVERY;
         }

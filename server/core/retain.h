@@ -17,14 +17,14 @@ enum fl_retain_reason {
     FL_RETAIN_SPAN = 1u << 1,   /* the last of its part of the last `span_ms` */
     FL_RETAIN_BEST = 1u << 2,   /* one of the `best` by accuracy */
     FL_RETAIN_EVERY = 1u << 3,  /* its round is a multiple of `every` */
-    FL_RETAIN_HELD = 1u << 4    /* pinned, until 'flctl release' */
+    FL_RETAIN_PINNED = 1u << 4  /* pinned, until 'flctl unpin' */
 };
 
 struct fl_checkpoint {
     uint64_t round;
     uint64_t made_ms; /* wall clock; 0: not known, counts as old */
     double accuracy;  /* negative or NaN: not known */
-    bool held;
+    bool pinned;
     unsigned reasons; /* enum fl_retain_reason, output; 0: it is removed */
 };
 

@@ -274,7 +274,7 @@ void fl_runtime_db_pin(void *arg)
     struct fl_runtime *runtime = request->runtime;
     struct fl_buf empty;
 
-    request->code = request->verb == FL_VERB_RELEASE
+    request->code = request->verb == FL_VERB_UNPIN
                         ? fl_checkpoints_unpin(&runtime->federation, request->round, &request->err)
                         : fl_checkpoints_pin(&runtime->federation, request->round,
                                              fl_clock_wall_ms(), &request->err);
@@ -282,7 +282,7 @@ void fl_runtime_db_pin(void *arg)
         fl_log(runtime->setup.log, FL_LOG_NOTICE, "server",
                "the checkpoint of round %llu is %s by the operator",
                (unsigned long long)request->round,
-               request->verb == FL_VERB_RELEASE ? "unpinned" : "pinned");
+               request->verb == FL_VERB_UNPIN ? "unpinned" : "pinned");
         fl_buf_init(&empty, 1);
         request->code = fl_admin_reply(request, &empty);
     }

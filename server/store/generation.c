@@ -72,7 +72,7 @@ static int write_settings(struct fl_store *store, const struct fl_settings *s, s
 
 static int write_pin(struct fl_store *store, const struct fl_pin_rec *rec, struct fl_err *err)
 {
-    return fl__pin_put(&store->db, FL__DB_PUT_HOLD, rec, err);
+    return fl__pin_put(&store->db, FL__DB_PUT_PIN, rec, err);
 }
 
 /* Drop the open attempt: the next attempt of its round starts without participants. */
@@ -145,7 +145,7 @@ static int pin_before_change(struct fl_store *store, struct fl_store_entered *e,
     }
     (void)snprintf(reason, sizeof(reason), "before %s changed",
                    i < e->verdict.n ? e->verdict.list[i].name : "the settings");
-    e->held = e->committed;
+    e->pinned = e->committed;
     return write_pin(
         store, &(struct fl_pin_rec){.round = e->committed, .at_ms = wall_ms, .reason = reason},
         err);
@@ -366,13 +366,13 @@ int fl_store_changes(struct fl_store *store, uint64_t first, uint64_t last, fl_s
 int fl_store_pin(struct fl_store *store, uint64_t round, const char *reason, uint64_t wall_ms,
                  struct fl_err *err)
 {
-    const struct fl_pin_rec hold = {.round = round, .at_ms = wall_ms, .reason = reason};
+    const struct fl_pin_rec pin = {.round = round, .at_ms = wall_ms, .reason = reason};
     int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_db_end(&store->db, write_pin(store, &hold, err), err);
+    return fl_db_end(&store->db, write_pin(store, &pin, err), err);
 }
 
 int fl_store_unpin(struct fl_store *store, uint64_t round, struct fl_err *err)
@@ -382,12 +382,12 @@ int fl_store_unpin(struct fl_store *store, uint64_t round, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__store_run_with(store, FL__DB_DROP_HOLD, round, err);
+    rv = fl__store_run_with(store, FL__DB_DROP_PIN, round, err);
     if (rv != FL_OK) {
         goto done;
     }
     if (fl_db_changes(&store->db) == 0) {
-        rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is not held", round);
+        rv = fl_err_set(err, FL_ENOENT, "the checkpoint of round %" PRIu64 " is not pinned", round);
     }
 done:
     return fl_db_end(&store->db, rv, err);
@@ -395,7 +395,7 @@ done:
 
 int fl_store_pins(struct fl_store *store, fl_store_pin_cb cb, void *ctx, struct fl_err *err)
 {
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_HOLDS);
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_PINS);
     struct fl_pin_rec pin;
     int rv;
 

@@ -40,7 +40,7 @@ struct fl_store_entered {
     uint64_t dropped_round;
     uint32_t dropped_attempt;
     uint64_t dropped_updates;
-    uint64_t held; /* the round whose checkpoint was pinned; 0: none */
+    uint64_t pinned; /* the round whose checkpoint was pinned; 0: none */
 };
 
 /*
@@ -120,7 +120,7 @@ struct fl_pin_rec {
     const char *reason; /* borrowed for the call */
 };
 
-typedef int (*fl_store_pin_cb)(void *ctx, const struct fl_pin_rec *hold);
+typedef int (*fl_store_pin_cb)(void *ctx, const struct fl_pin_rec *pin);
 FL_MUST_CHECK int fl_store_pin(struct fl_store *store, uint64_t round, const char *reason,
                                uint64_t wall_ms, struct fl_err *err);
 /* FL_ENOENT: not pinned. */

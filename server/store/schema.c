@@ -51,7 +51,7 @@ static const char schema[] =
     FL_ROW_CREATE(FL__CHANGE_ROWS)
     ") STRICT;"
     "CREATE INDEX change_round ON change (round);"
-    "CREATE TABLE hold ("
+    "CREATE TABLE pin ("
     FL_ROW_CREATE(FL__PIN_ROWS)
     ", PRIMARY KEY (round)"
     ") STRICT;"
@@ -80,7 +80,7 @@ FL_ROW_TABLE(fl__open_round, struct fl__open_round, "open_round", FL__OPEN_READ)
 FL_ROW_TABLE(fl__part, struct fl__part, "part", FL__PART_ROWS)
 FL_ROW_TABLE(fl__setting, struct fl__setting_rec, "setting", FL__SETTING_ROWS)
 FL_ROW_TABLE(fl__change, struct fl_change_rec, "change", FL__CHANGE_ROWS)
-FL_ROW_TABLE(fl__pin, struct fl_pin_rec, "hold", FL__PIN_ROWS)
+FL_ROW_TABLE(fl__pin, struct fl_pin_rec, "pin", FL__PIN_ROWS)
 FL_ROW_TABLE(fl__client_error, struct fl_client_error, "client_error", FL__CLIENT_ERROR_ROWS)
 FL_ROW_TABLE(fl__rollback, struct fl__rollback, "rollback", FL__ROLLBACK_ROWS)
 

@@ -21,9 +21,9 @@
     X(PUT_CHANGE, "INSERT INTO change " FL_ROW_VALUES(FL__CHANGE_ROWS)) \
     X(GET_CHANGES, "SELECT " FL_ROW_SELECT(FL__CHANGE_ROWS) " FROM change" \
         " WHERE round BETWEEN ? AND ? ORDER BY id") \
-    X(PUT_HOLD, "INSERT OR REPLACE INTO hold " FL_ROW_VALUES(FL__PIN_ROWS)) \
-    X(GET_HOLDS, "SELECT " FL_ROW_SELECT(FL__PIN_ROWS) " FROM hold ORDER BY round") \
-    X(DROP_HOLD, "DELETE FROM hold WHERE round = ?")                                        \
+    X(PUT_PIN, "INSERT OR REPLACE INTO pin " FL_ROW_VALUES(FL__PIN_ROWS)) \
+    X(GET_PINS, "SELECT " FL_ROW_SELECT(FL__PIN_ROWS) " FROM pin ORDER BY round") \
+    X(DROP_PIN, "DELETE FROM pin WHERE round = ?")                                        \
     X(DROP_SCORES, "UPDATE client SET scored = 0, score = 0")                               \
     X(GET_ATTEMPT, "SELECT round, attempt, (SELECT COUNT(*) FROM part WHERE state = ?) AS updates" \
         " FROM open_round WHERE EXISTS (SELECT 1 FROM part)") \
@@ -93,7 +93,7 @@
     X(GET_PAUSE, "SELECT reason FROM pause")                                                \
     X(PUT_PAUSE, "INSERT OR REPLACE INTO pause (one, reason) VALUES (1, ?)")                \
     X(DROP_PAUSE, "DELETE FROM pause")                                                      \
-    X(DROP_HOLDS_AFTER, "DELETE FROM hold WHERE round > ?")                                 \
+    X(DROP_PINS_AFTER, "DELETE FROM pin WHERE round > ?")                                 \
     X(DROP_ROUNDS, "DELETE FROM round WHERE round > ?")
 /* clang-format on */
 

@@ -137,9 +137,9 @@ static int keep_round(struct kept *k, uint64_t round)
     return FL_OK;
 }
 
-static int keep_pinned(void *ctx, const struct fl_pin_rec *hold)
+static int keep_pinned(void *ctx, const struct fl_pin_rec *pin)
 {
-    return keep_round(ctx, hold->round);
+    return keep_round(ctx, pin->round);
 }
 
 static int move_abandoned(struct fl_store *store, const struct fl__rollback *request,
@@ -178,7 +178,7 @@ int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err)
         return rv;
     }
     /* Round numbers are reused: a pin on an abandoned round must not apply to its successor. */
-    rv = fl__store_run_with(store, FL__DB_DROP_HOLDS_AFTER, request.round, err);
+    rv = fl__store_run_with(store, FL__DB_DROP_PINS_AFTER, request.round, err);
     if (rv != FL_OK) {
         goto done;
     }

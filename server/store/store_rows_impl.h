@@ -185,7 +185,7 @@ FL_ROW_TYPE(fl__setting, struct fl__setting_rec)
 
 FL_ROW_TYPE(fl__change, struct fl_change_rec)
 
-/* --- hold: pinned checkpoints --- */
+/* --- pin: pinned checkpoints --- */
 
 #define FL__PIN_ROWS(X)     \
     X(U64, round, round)    \

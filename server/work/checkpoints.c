@@ -18,13 +18,13 @@ struct list {
     size_t n;
 };
 
-static int mark_held(void *ctx, const struct fl_pin_rec *hold)
+static int mark_pinned(void *ctx, const struct fl_pin_rec *pin)
 {
     struct list *l = ctx;
     size_t i;
 
     for (i = 0; i < l->n; i++) {
-        l->list[i].held = l->list[i].held || l->list[i].round == hold->round;
+        l->list[i].pinned = l->list[i].pinned || l->list[i].round == pin->round;
     }
     return FL_OK;
 }
@@ -59,7 +59,7 @@ static int checkpoints_collect(const struct fl_federation *federation, uint64_t 
         l.list[l.n++] = (struct fl_checkpoint){
             .round = rounds[n], .made_ms = rec.ended_ms, .accuracy = rec.accuracy};
     }
-    rv = fl_store_pins(federation->store, mark_held, &l, err);
+    rv = fl_store_pins(federation->store, mark_pinned, &l, err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -113,7 +113,7 @@ static const char *checkpoint_reasons(const struct fl_checkpoint *c, char *out, 
                  {FL_RETAIN_SPAN, "keep_for"},
                  {FL_RETAIN_BEST, "best"},
                  {FL_RETAIN_EVERY, "every"},
-                 {FL_RETAIN_HELD, "held"}};
+                 {FL_RETAIN_PINNED, "pinned"}};
     size_t i;
 
     out[0] = '\0';
@@ -133,13 +133,13 @@ struct naming {
     size_t size;
 };
 
-static int add_reason(void *ctx, const struct fl_pin_rec *hold)
+static int add_reason(void *ctx, const struct fl_pin_rec *pin)
 {
     const struct naming *n = ctx;
     size_t used = strlen(n->out);
 
-    if (hold->round == n->round) {
-        (void)snprintf(n->out + used, n->size - used, ": %s", hold->reason);
+    if (pin->round == n->round) {
+        (void)snprintf(n->out + used, n->size - used, ": %s", pin->reason);
     }
     return FL_OK;
 }
@@ -161,7 +161,7 @@ static int each_abandoned(const struct fl_federation *federation, fl_checkpoints
         char why[160];
 
         (void)snprintf(why, sizeof(why),
-                       "abandoned: models/round-%06llu.safetensors.line-%llu, until released",
+                       "abandoned: models/round-%06llu.safetensors.line-%llu, until unpinned",
                        (unsigned long long)list[i].round, (unsigned long long)list[i].line);
         rv = cb(ctx, &c, why);
         if (rv != FL_OK) {
@@ -187,7 +187,7 @@ int fl_checkpoints_each(const struct fl_federation *federation, uint64_t wall_ms
         struct naming naming = {l.list[i].round, why, sizeof(why)};
         const char *text = checkpoint_reasons(&l.list[i], why, sizeof(why));
 
-        if (l.list[i].held) {
+        if (l.list[i].pinned) {
             rv = fl_store_pins(federation->store, add_reason, &naming, err);
             if (rv != FL_OK) {
                 goto done;

@@ -290,11 +290,11 @@ static void opening_log_changes(const struct fl_log *log, const struct fl_store_
                (unsigned long long)e->dropped_round, e->dropped_attempt,
                (unsigned long long)e->dropped_updates, e->dropped_attempt + 1);
     }
-    if (e->held != 0) {
+    if (e->pinned != 0) {
         fl_log(log, FL_LOG_NOTICE, "server",
                "the checkpoint of round %llu, from before the change, is pinned until 'flctl "
-               "release --round %llu'",
-               (unsigned long long)e->held, (unsigned long long)e->held);
+               "unpin --round %llu'",
+               (unsigned long long)e->pinned, (unsigned long long)e->pinned);
     }
     if (e->kept_anew) {
         fl_log(log, FL_LOG_NOTICE, "server",

@@ -156,7 +156,7 @@ static void rollback_log(const struct fl_federation *federation, const struct fl
 
     fl_log(log, FL_LOG_WARNING, "server",
            "rolled back to round %llu: rounds %llu to %llu are abandoned; the checkpoint of round "
-           "%llu is kept until 'flctl release --round %llu'",
+           "%llu is kept until 'flctl unpin --round %llu'",
            (unsigned long long)r->round, (unsigned long long)r->round + 1,
            (unsigned long long)r->last, (unsigned long long)r->last, (unsigned long long)r->last);
     if (r->dropped_round != 0) {

@@ -613,17 +613,17 @@ static int recode_drop(const void *data, size_t len, struct fl_buf *out, struct 
     return rv != FL_OK ? rv : fl_wire_drop_summary_encode(client, out);
 }
 
-static int hold(struct fl_buf *out)
+static int pin(struct fl_buf *out)
 {
-    return fl_wire_hold_encode(&(struct fl_wire_hold){7, true}, out);
+    return fl_wire_pin_encode(&(struct fl_wire_pin){7, true}, out);
 }
 
-static int recode_hold(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+static int recode_pin(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
 {
-    struct fl_wire_hold msg;
-    int rv = fl_wire_hold_decode(data, len, &msg, err);
+    struct fl_wire_pin msg;
+    int rv = fl_wire_pin_decode(data, len, &msg, err);
 
-    return rv != FL_OK ? rv : fl_wire_hold_encode(&msg, out);
+    return rv != FL_OK ? rv : fl_wire_pin_encode(&msg, out);
 }
 
 static int export_request(struct fl_buf *out)
@@ -773,7 +773,7 @@ const struct wire_sample wire_samples[] = {
     {"admin_export", export_chunk, recode_export},
     {"admin_list_rounds", list_rounds, recode_list_rounds},
     {"admin_checkpoint", checkpoint, recode_checkpoint},
-    {"admin_hold", hold, recode_hold},
+    {"admin_pin", pin, recode_pin},
     {"admin_export_request", export_request, recode_export_request},
     {"admin_forget", forget, recode_forget},
     {"admin_summary", summary, recode_summary},

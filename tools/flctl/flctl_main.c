@@ -66,7 +66,7 @@ static const struct fl_arg options[] = {
            "even if the server knows no such name"),
     FL_ARG("yes", '\0', NULL, OPT_YES,
            "revoke: do not ask for confirmation; required without a terminal"),
-    FL_ARG("round", 'r', "N", 'r', "export, hold, release: the round; export without it: the last"),
+    FL_ARG("round", 'r', "N", 'r', "export, pin, unpin: the round; export without it: the last"),
     FL_ARG("unseen-for", 'u', "SPAN", 'u', "clients forget: all not seen for so long, such as 30d"),
     FL_ARG("output", 'o', "FILE", 'o',
            "export: file to write; default model.safetensors. admin-certificate: the folder"),

@@ -88,29 +88,29 @@ static int requests_fill_export(struct fl_ctl_args *args, struct fl_buf *request
 
 const struct fl_ctl_request fl_ctl_request_export = {NULL, requests_fill_export};
 
-static int requests_fill_pin(struct fl_ctl_args *args, bool release, struct fl_buf *request)
+static int requests_fill_pin(struct fl_ctl_args *args, bool unpin, struct fl_buf *request)
 {
-    const struct fl_wire_hold hold = {args->round, release};
+    const struct fl_wire_pin pin = {args->round, unpin};
 
     if (!args->has_round) {
         return fl_ctl_complain(args, FL_CTL_USAGE, "--round N is required: the checkpoint");
     }
-    return fl_ctl_encoded(args, fl_wire_hold_encode(&hold, request));
+    return fl_ctl_encoded(args, fl_wire_pin_encode(&pin, request));
 }
 
-static int requests_fill_hold(struct fl_ctl_args *args, struct fl_buf *request)
+static int requests_pin(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return requests_fill_pin(args, /* release= */ false, request);
+    return requests_fill_pin(args, /* unpin= */ false, request);
 }
 
-const struct fl_ctl_request fl_ctl_request_hold = {NULL, requests_fill_hold};
+const struct fl_ctl_request fl_ctl_request_pin = {NULL, requests_pin};
 
-static int requests_fill_release(struct fl_ctl_args *args, struct fl_buf *request)
+static int requests_unpin(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return requests_fill_pin(args, /* release= */ true, request);
+    return requests_fill_pin(args, /* unpin= */ true, request);
 }
 
-const struct fl_ctl_request fl_ctl_request_release = {NULL, requests_fill_release};
+const struct fl_ctl_request fl_ctl_request_unpin = {NULL, requests_unpin};
 
 static int requests_fill_rollback(struct fl_ctl_args *args, struct fl_buf *request)
 {

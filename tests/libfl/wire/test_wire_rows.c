@@ -55,7 +55,7 @@ static const struct message {
     MESSAGE(push_status_reply, FL_WIRE_ROWS_push_status_reply),
     MESSAGE(why_reply, FL_WIRE_ROWS_why),
     MESSAGE(checkpoint_info, FL_WIRE_ROWS_checkpoint),
-    MESSAGE(hold_checkpoint_request, FL_WIRE_ROWS_hold),
+    MESSAGE(pin_checkpoint_request, FL_WIRE_ROWS_pin),
     MESSAGE(rollback_request, FL_WIRE_ROWS_rollback),
     MESSAGE(list_rounds_request, FL_WIRE_ROWS_list_rounds),
     MESSAGE(forget_clients_request, FL_WIRE_ROWS_forget),

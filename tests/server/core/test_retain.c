@@ -73,7 +73,7 @@ START_TEST(every_so_many_th_and_held_ones_stay)
 
     for (r = 0; r <= 9; r++) {
         add(r, 0, NAN);
-        list[r].held = r == 3;
+        list[r].pinned = r == 3;
     }
     prune(&rule, 1000);
     ck_assert_str_eq(left(), "0 3 4 8 9");

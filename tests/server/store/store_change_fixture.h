@@ -290,12 +290,12 @@ static inline int add_change(void *ctx, const struct fl_change_rec *c)
     return FL_OK;
 }
 
-static inline int add_hold(void *ctx, const struct fl_pin_rec *h)
+static inline int add_pin(void *ctx, const struct fl_pin_rec *h)
 {
     size_t used = strlen(text);
 
     (void)ctx;
-    (void)snprintf(text + used, sizeof(text) - used, "hold %llu %s\n", (unsigned long long)h->round,
+    (void)snprintf(text + used, sizeof(text) - used, "pin %llu %s\n", (unsigned long long)h->round,
                    h->reason);
     return FL_OK;
 }
@@ -304,7 +304,7 @@ static inline const char *record(struct fl_store *store)
 {
     text[0] = '\0';
     ck_assert_int_eq(fl_store_changes(store, 0, 99, add_change, NULL, NULL), FL_OK);
-    ck_assert_int_eq(fl_store_pins(store, add_hold, NULL, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_pins(store, add_pin, NULL, NULL), FL_OK);
     return text;
 }
 

@@ -140,22 +140,22 @@ START_TEST(a_rollback_survives_death_at_any_step)
     ck_assert_uint_eq(r.used_attempt, 2);
     fl_store_resume_done(&r);
     ck_assert_str_eq(record(store), "3/2 the model: 4 -> 2: rolled back to round 2, rounds 3 to 4 "
-                                    "abandoned\nhold 1 by the operator\n");
+                                    "abandoned\npin 1 by the operator\n");
     ck_assert(has_model("models/round-000002.safetensors"));
     ck_assert(!has_model("models/round-000003.safetensors"));
     ck_assert(!has_model("models/round-000004.safetensors"));
     ck_assert_int_eq(fl_models_abandoned(dir, &left, &n, NULL), FL_OK);
-    ck_assert_uint_eq(n, 2); /* The newest, and one that was held. */
+    ck_assert_uint_eq(n, 2); /* The newest, and one that was pinned. */
     ck_assert(left[0].round == 3 && left[0].line == 1 && left[1].round == 4 && left[1].line == 1);
     free(left);
     ck_assert_int_eq(fl_models_release_abandoned(dir, 4, NULL), FL_OK);
     ck_assert_int_eq(fl_models_release_abandoned(dir, 4, NULL), FL_ENOENT);
     ck_assert(!has_model("models/round-000004.safetensors.line-1"));
     fl_store_close(store);
-    rig_sql("INSERT INTO hold (round, reason, at_ms) SELECT round, 'kept', 0 FROM abandoned WHERE "
+    rig_sql("INSERT INTO pin (round, reason, at_ms) SELECT round, 'kept', 0 FROM abandoned WHERE "
             "line = 1");
     store = open_store();
-    ck_assert_ptr_nonnull(strstr(record(store), "hold 3 kept\nhold 4 kept\n"));
+    ck_assert_ptr_nonnull(strstr(record(store), "pin 3 kept\npin 4 kept\n"));
     fl_store_close(store);
 }
 END_TEST

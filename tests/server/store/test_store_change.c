@@ -71,7 +71,7 @@ static void check_pair(const char *from, const char *to, const struct fl_generat
         ck_assert_int_ne(memcmp(e.line.tag, before->tag, FL_GENERATION_TAG), 0);
         ck_assert_uint_eq(e.dropped_round, 2);
         ck_assert_uint_eq(e.dropped_updates, 1);
-        ck_assert_uint_eq(e.held, 1);
+        ck_assert_uint_eq(e.pinned, 1);
         ck_assert(!has_upload(2, 1));
         ck_assert_uint_eq(attempt, 2);
         ck_assert_msg(n_foreign == 0, "%s -> %s aggregates an update of before", from, to);
@@ -131,7 +131,7 @@ START_TEST(a_change_stands_in_the_record_with_what_followed)
                    "2/2 strategy.solver: sgd -> %.*s\n"
                    "2/2 state of solver and clients: kept -> started again\n"
                    "2/2 attempt: 1 with 1 updates -> dropped\n"
-                   "hold 1 before strategy.solver changed\n",
+                   "pin 1 before strategy.solver changed\n",
                    (int)solver.len, (const char *)solver.data);
     fl_buf_done(&solver);
     fl_strategy_free(scaffold);

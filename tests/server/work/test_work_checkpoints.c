@@ -72,7 +72,7 @@ START_TEST(a_held_checkpoint_stays_until_it_is_released)
     work_rig_rounds(&rig, 1, 1);
     ck_assert_int_eq(fl_checkpoints_pin(&rig.fed, 1, 5, NULL), FL_OK);
     work_rig_rounds(&rig, 2, 4);
-    ck_assert_str_eq(list(0), "1 held: by the operator\n3 newest\n4 newest\n");
+    ck_assert_str_eq(list(0), "1 pinned: by the operator\n3 newest\n4 newest\n");
     ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 1, NULL), FL_OK);
     ck_assert_str_eq(list(0), "1 removed with the next round\n3 newest\n4 newest\n");
     work_rig_rounds(&rig, 5, 5);

@@ -337,7 +337,7 @@ START_TEST(a_change_is_told_with_what_follows_from_it)
     ck_assert(says("round 3: attempt 1 discarded with 0 accepted updates, which were made under "
                    "other settings; attempt 2 is next"));
     ck_assert(says("the checkpoint of round 2, from before the change, is pinned until 'flctl "
-                   "release --round 2'"));
+                   "unpin --round 2'"));
     ck_assert(says("state of the solver on the server and on clients is reset"));
     ck_assert(
         says("vector 'velocity' is missing and starts at zero: it was made under other settings"));

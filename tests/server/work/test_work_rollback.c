@@ -61,7 +61,7 @@ START_TEST(the_next_opening_goes_back_to_the_round_that_was_asked_for)
     ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
     ck_assert_uint_gt(rig.fed.line.number, line);
     ck_assert(says("rolled back to round 2: rounds 3 to 4 are abandoned; the checkpoint of round 4 "
-                   "is kept until 'flctl release --round 4'"));
+                   "is kept until 'flctl unpin --round 4'"));
     again("fedavg");
     ck_assert_uint_eq(rig.resume.committed, 2);
     ck_assert_str_eq(rig.logged, "");

@@ -168,7 +168,7 @@ c "it is disabled" 0 "'ops-1' is disabled until flctl enable: 1 certificate" dis
 says "and may nothing" 1 "PERMISSION_DENIED: 'ops-1' was disabled at " "${remote[@]}" status
 
 ### Who did what
-for command in resume "abort-round --reason why-not" "hold --round 0" "release --round 0" "rollback 999999" "clients forget nobody"; do
+for command in resume "abort-round --reason why-not" "pin --round 0" "unpin --round 0" "rollback 999999" "clients forget nobody"; do
   # shellcheck disable=SC2086
   "$flctl" -d "$state" $command >/dev/null 2>&1
 done
@@ -177,7 +177,7 @@ kill -HUP "${pid_of[srv]}"
 wait_for "the reload to be written down" in_log srv "audit: reload $dir/srv.yaml: ok"
 "$flctl" -d "$state" audit --json >"$dir/audit.json"
 audit() { json "$1" <"$dir/audit.json"; }
-for what in invite withdraw join disable enable revoke pause resume abort-round hold release rollback forget export reload "admin certificate"; do
+for what in invite withdraw join disable enable revoke pause resume abort-round pin unpin rollback forget export reload "admin certificate"; do
   equal "$what is in the audit" True "$(audit "any(l['what'] == '$what' for l in d)")"
 done
 equal "with who did it" "['$me']" "$(audit "sorted({l['who'] for l in d if l['what'] in ('invite', 'disable', 'hold', 'export')})")"

@@ -50,7 +50,7 @@ change() {
   ctl "$name" rounds >"$dir/$name.rounds"
   has_line "$name: the record says so" "$dir/$name.rounds" "$what"
   ctl "$name" checkpoints >"$dir/$name.kept"
-  check "$name: and is listed as held" grep -Eq "^ *$round .*held: before strategy" "$dir/$name.kept"
+  check "$name: and is listed as pinned" grep -Eq "^ *$round .*pinned: before strategy" "$dir/$name.kept"
   check "$name: it can be taken out" ctl "$name" export --round "$round" --output "$dir/$name.model"
   for i in 0 1 2; do
     stop "$name-$i"
@@ -58,12 +58,12 @@ change() {
   done
   equal "$name: as it was" "$(tensors "$dir/$name.state/models/round-$(printf %06d "$round").safetensors")" \
     "$(tensors "$dir/$name.model")"
-  check "$name: and released" ctl "$name" release --round "$round"
-  says "$name: once" 1 "is not held" "${flctl[@]}" release --round "$round"
-  says "$name: what is not there cannot be held" 1 "round 999999 has no checkpoint" \
-    "${flctl[@]}" hold --round 999999
+  check "$name: and unpinned" ctl "$name" unpin --round "$round"
+  says "$name: once" 1 "is not pinned" "${flctl[@]}" unpin --round "$round"
+  says "$name: what is not there cannot be pinned" 1 "round 999999 has no checkpoint" \
+    "${flctl[@]}" pin --round 999999
   says "$name: nor taken out" 1 "round-999999" "${flctl[@]}" export --round 999999 --output "$dir/none"
-  says "$name: a round is wanted" 2 "--round N" "${flctl[@]}" hold
+  says "$name: a round is wanted" 2 "--round N" "${flctl[@]}" pin
   stop "$name"
   equal "$name: the server ends well" 0 "$rc"
   # The best and the last of an eighth of a day may be among the newest, or not.

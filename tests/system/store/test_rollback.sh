@@ -95,10 +95,10 @@ check "of line, round, attempt, accuracy, times and rollback" grep -qE \
   "^ +1 +4 +1 +$fourth_accuracy [0-9TZ:-]{20}  [0-9TZ:-]{20}  rolled back to round 2, rounds 3 to 4 abandoned\$" \
   "$dir/fed.abandoned"
 ctl fed checkpoints >"$dir/fed.kept"
-has_line "it is listed" "$dir/fed.kept" "abandoned: models/round-000004.safetensors.line-1, until released"
-check "and released" flctl fed release --round 4
+has_line "it is listed" "$dir/fed.kept" "abandoned: models/round-000004.safetensors.line-1, until unpinned"
+check "and unpinned" flctl fed unpin --round 4
 check "then it is gone" test ! -e "$(model fed 4).line-1"
-says "once" 1 "the checkpoint of round 4 is not held" "$build/flctl" --state-dir "$dir/fed.state" release --round 4
+says "once" 1 "the checkpoint of round 4 is not pinned" "$build/flctl" --state-dir "$dir/fed.state" unpin --round 4
 for i in 0 1; do stop "fed-$i"; done
 
 ### The server starts again by itself; the clients come back
