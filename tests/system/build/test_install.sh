@@ -67,8 +67,8 @@ says "server.yaml" 0 "server.yaml: ok: federation 'digits'" \
 here client | sed -e 's,^# insecure: yes,insecure: yes,' -e 's,^server:.*,server: "127.0.0.1:7800",' >"$dir/client.yaml"
 says "client.yaml" 0 "client.yaml: ok: client 'edge-001'" \
   "$root$(value_of sbindir)/fl-clientd" --check-config "$dir/client.yaml"
-sed -e 's/^trainer: builtin/trainer: command/' -e 's/^# command:/command:/' \
-  -e 's/^#   /  /' -e "s,/usr/bin/python3,$python," "$dir/client.yaml" >"$dir/command.yaml"
+sed -e 's/^trainer: builtin/trainer: command/' -e '/^# command:/,/^$/s/^# \( *\)/\1/' \
+  -e "s,/usr/bin/python3,$python," "$dir/client.yaml" >"$dir/command.yaml"
 says "client.yaml with the other trainer" 0 "trainer command" \
   "$root$(value_of sbindir)/fl-clientd" --check-config "$dir/command.yaml"
 
