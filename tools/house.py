@@ -10,8 +10,8 @@ import lint_names
 DEFINITION = re.compile(r"^[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\(([^;{}]*)\)\n\{", re.M)
 PRODUCT = ("server", "client", "libfl", "tools")
 TESTS = (".c", ".h", ".sh", ".py")
-# A task, from the coordinator to the trainer: each of these structs is one more form of it.
-TASK_FORMS = re.compile(r"^struct (fl_+\w*(?:task|effect|training_conf)\w*) \{", re.M)
+# A field of a task: each header or .proto that names it has one more form of the task, from the coordinator to the trainer.
+TASK_FIELD = re.compile(r"\border_seed\b")
 # A figure, a verb of flctl and a field of a message: how many files of the product and of proto/ name one of each.
 # The verb in all its spellings, and not the drain of HTTP/2 or the command to clients of that name.
 EXAMPLES = (("figure 'n_capped'", r"\bn_capped\b"),
@@ -85,8 +85,10 @@ def measures(root):
     yield "calls upward inside rooms", sum(up.values())
     for room in sorted(up, key=up.get, reverse=True)[:5]:
         yield "  in " + room, up[room]
-    yield "structs that are a form of a task", len({n for t in product.values() for n in TASK_FORMS.findall(t)})
-    named = list(product.values()) + [text for _, text in files_of(root, ("proto",), (".proto",))]
+    messages = dict(files_of(root, ("proto",), (".proto",)))
+    headers = [text for f, text in product.items() if f.endswith(".h")]
+    yield "forms of a task", sum(bool(TASK_FIELD.search(text)) for text in headers + list(messages.values()))
+    named = list(product.values()) + list(messages.values())
     for what, pattern in EXAMPLES:
         yield "files that name the " + what, sum(bool(re.search(pattern, text)) for text in named)
     yield "functions with more than seven parameters", sum(n > 7 for n in parameters)
