@@ -39,6 +39,7 @@ NAMES = [re.compile(pattern) for pattern in (
 WIRE = re.compile(r"\bFL_WIRE_(?:STRUCT|CODEC|CODEC_OF|OWNER|DONE|VALUE)\((\w+)")
 BODY = re.compile(r"^(?:struct|union|enum) (fl_\w+) \{", re.M)
 DOCUMENT_EXTRAS = ("README.md", "CONTRIBUTING.md")
+DEFINITION = re.compile(r"^[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\(([^;{}]*)\)\n\{", re.M)
 
 
 def listed(*patterns):
@@ -103,8 +104,17 @@ def unused_includes():
                     yield "%s: nothing of %s is used" % (name, header)
 
 
+def long_parameter_lists(name, text):
+    """Functions of more than seven parameters; kernels and callbacks of a library may have them."""
+    if name.endswith(".c") and not name.startswith("libfl/num/"):
+        for match in DEFINITION.finditer(text):
+            if match.group(2).count(",") + 1 > 7 and match.group(1) != "on_header_field":
+                yield match.group(1)
+
+
 def findings():
-    found = {"base names": [], "external names": [], "tags": [], "static names": [], "words": []}
+    found = {"base names": [], "external names": [], "tags": [], "static names": [], "words": [],
+             "more than seven parameters": []}
     found["includes"] = list(unused_includes())
     bases, externals, tags, statics = (collections.defaultdict(set) for _ in range(4))
     product = [f for f in listed("server", "client", "libfl", "tools") if f.endswith((".c", ".h"))]
@@ -119,6 +129,8 @@ def findings():
         for function in STATIC.findall(text):
             statics[function].add(name)
         found["words"] += ["%s:%d: '%s'" % (name, line, word) for line, word in words_of(name, text)]
+        found["more than seven parameters"] += ["%s: %s" % (name, function) for function in
+                                                long_parameter_lists(name, TOKENS.sub("", text))]
     for name in [f for f in listed("docs/*.md") if f.endswith(".md")] + list(DOCUMENT_EXTRAS):
         if name != "docs/architecture.md":  # defines them
             found["words"] += ["%s:%d: '%s'" % (name, line, word) for line, word in words_of(name, read(name))]
