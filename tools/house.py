@@ -67,10 +67,6 @@ def arrows_up(code):
 def measures(root):
     product = dict(files_of(root, PRODUCT, (".c", ".h")))
     code = {f: lint_names.TOKENS.sub("", text) for f, text in product.items()}
-    calls = collections.Counter(name for text in code.values() for name in re.findall(r"\bfl_\w+", text))
-    external = {name for f, text in product.items() if f.endswith(".c") for name in lint_names.EXTERNAL.findall(text)}
-    declared = collections.Counter(name for f, text in code.items() if f.endswith(".h")
-                                   for name in re.findall(r"\b(fl_\w+)\(", text))
     statics = collections.defaultdict(set)
     for f, text in product.items():
         for name in lint_names.STATIC.findall(text):
@@ -92,8 +88,7 @@ def measures(root):
     yield "functions outside kernels with more than seven parameters", long_lists
     yield "static functions of one word", sum(len(files) for name, files in statics.items() if "_" not in name)
     yield "static names in more than three files", sum(len(files) > 3 for files in statics.values())
-    yield ("external functions that the product does not call",
-           sum(calls[name] - declared[name] <= 1 for name in external if declared[name] > 0))
+    yield "external functions that only tests and benchmarks call", len(set(lint_names.without_caller(product)))
     yield ("private words in messages and documents",
            sum(1 for f, text in list(product.items()) + list(documents.items())
                if f != os.path.join("docs", "architecture.md") for _ in lint_names.words_of(f, text)))

@@ -28,6 +28,7 @@ WORDS = re.compile(
 TOKENS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 EXTERNAL = re.compile(r"^(?!static\b|typedef\b|#)[a-zA-Z_][^;{}()=#]*\b([a-z_]\w*)\([^;{}]*\)\n\{", re.M)
 STATIC = re.compile(r"^static\b[^;{}()=#]*\b([a-z_]\w*)\([^;{}]*\)\n\{", re.M)
+CODE_COMMENTS = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 INCLUDE = re.compile(r'^#include "([^"]+)"[^\n]*', re.M)
 ENUM = re.compile(r"enum\s*\w*\s*\{([^}]*)\}")
@@ -112,6 +113,29 @@ def long_parameter_lists(name, text):
                 yield match.group(1)
 
 
+# External functions that only tests and benchmarks call: views of an opaque object, references of kernels, and the steps
+# of a benchmark. Everything else that the product does not call is static, or goes.
+FOR_TESTS = {
+    "fl_session_state_name", "fl__source_mem", "fl_grpc_server_connections", "fl_net_step_flops", "fl_net_layer_flops",
+    "fl_net_first", "fl_net_watch", "fl_net_gradient", "fl_conv_algorithm", "fl_gemm_ref", "fl__kernels_row",
+    "fl_conv_forward_ref", "fl_conv_backward_data_ref", "fl_conv_backward_weights_ref", "fl_key_is_private", "fl_key_equal",
+    "fl_trust_roots", "fl_codec_validate", "fl_tls_peer_chain", "fl_coord_attempt", "fl_store_put_clients",
+    "fl_uploads_bytes", "fl_call_metadata", "fl_flows_set_hub"}
+
+
+def without_caller(product):
+    """External functions that no code of the product but their definition names; `product`: file -> text."""
+    code = {f: CODE_COMMENTS.sub("", text) for f, text in product.items()}
+    named = collections.Counter(name for text in code.values() for name in re.findall(r"\bfl_\w+", text))
+    declared = collections.Counter(name for f, text in code.items() if f.endswith(".h")
+                                   for name in re.findall(r"^[a-zA-Z_][^;{}()=#]*\b(fl_\w+)\([^;{}]*\)[^;{}]*;", text, re.M))
+    for f, text in code.items():
+        if f.endswith(".c"):
+            for name in EXTERNAL.findall(text):
+                if declared[name] > 0 and named[name] - declared[name] <= 1:
+                    yield name
+
+
 def findings():
     found = {"base names": [], "external names": [], "tags": [], "static names": [], "words": [],
              "more than seven parameters": []}
@@ -131,6 +155,8 @@ def findings():
         found["words"] += ["%s:%d: '%s'" % (name, line, word) for line, word in words_of(name, text)]
         found["more than seven parameters"] += ["%s: %s" % (name, function) for function in
                                                 long_parameter_lists(name, TOKENS.sub("", text))]
+    found["no caller in the product"] = sorted(
+        set(without_caller({name: read(name) for name in product})) - FOR_TESTS)
     for name in [f for f in listed("docs/*.md") if f.endswith(".md")] + list(DOCUMENT_EXTRAS):
         if name != "docs/architecture.md":  # defines them
             found["words"] += ["%s:%d: '%s'" % (name, line, word) for line, word in words_of(name, read(name))]

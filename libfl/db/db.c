@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,11 +271,6 @@ void fl_query_u64(struct fl_query *q, uint64_t value)
     note_error(q, sqlite3_bind_int64(q->st, query_param(q), (sqlite3_int64)value));
 }
 
-void fl_query_f64(struct fl_query *q, double value)
-{
-    note_error(q, sqlite3_bind_double(q->st, query_param(q), value));
-}
-
 void fl_query_text(struct fl_query *q, const char *text)
 {
     note_error(q, sqlite3_bind_text(q->st, query_param(q), text, -1, SQLITE_STATIC));
@@ -295,7 +289,6 @@ int fl_query_next(struct fl_query *q, struct fl_err *err)
 {
     int rc = q->rc == SQLITE_OK ? sqlite3_step(q->st) : q->rc;
 
-    q->column = 0;
     if (rc == SQLITE_ROW) {
         return FL_OK;
     }
@@ -330,32 +323,11 @@ done:
     return rv;
 }
 
-uint64_t fl_column_u64(struct fl_query *q)
+const char *fl_query_string(struct fl_query *q)
 {
-    return (uint64_t)sqlite3_column_int64(q->st, q->column++);
-}
-
-double fl_column_f64(struct fl_query *q)
-{
-    int column = q->column++;
-
-    return sqlite3_column_type(q->st, column) == SQLITE_NULL ? (double)NAN
-                                                             : sqlite3_column_double(q->st, column);
-}
-
-const char *fl_column_text(struct fl_query *q)
-{
-    const unsigned char *text = sqlite3_column_text(q->st, q->column++);
+    const unsigned char *text = sqlite3_column_text(q->st, 0);
 
     return text != NULL ? (const char *)text : "";
-}
-
-const void *fl_column_blob(struct fl_query *q, size_t *ret_len)
-{
-    const void *data = sqlite3_column_blob(q->st, q->column);
-
-    *ret_len = (size_t)sqlite3_column_bytes(q->st, q->column++);
-    return data;
 }
 
 int fl_db_begin(struct fl_db *db, struct fl_err *err)

@@ -67,9 +67,8 @@ struct fl_db_row;
 struct fl_query {
     struct fl_db *db;
     sqlite3_stmt *st;
-    int param;  /* index of the last parameter that was bound in order */
-    int column; /* next column to be read */
-    int rc;     /* first error of SQLite while binding */
+    int param; /* index of the last parameter that was bound in order */
+    int rc;    /* first error of SQLite while binding */
     /* The list that columns were found in, and the place of each there (db_row_read.c). */
     const struct fl_db_row *row;
     uint8_t map[FL_QUERY_COLUMNS];
@@ -122,7 +121,6 @@ uint64_t fl_db_last_row(const struct fl_db *db);
 struct fl_query fl_db_query(struct fl_db *db, size_t which);
 /* The next parameter `?` of the statement; those with a name (:column) are passed over. */
 void fl_query_u64(struct fl_query *q, uint64_t value);
-void fl_query_f64(struct fl_query *q, double value); /* NaN becomes NULL. */
 void fl_query_text(struct fl_query *q, const char *text);
 void fl_query_blob(struct fl_query *q, const void *data, size_t len); /* NULL allowed */
 
@@ -132,15 +130,10 @@ FL_MUST_CHECK int fl_query_run(struct fl_query *q, struct fl_err *err);
 FL_MUST_CHECK int fl_query_number(struct fl_query *q, uint64_t *ret, struct fl_err *err);
 /* Next row: FL_OK, or FL_ENOENT after the last one. Errors have a message. */
 FL_MUST_CHECK int fl_query_next(struct fl_query *q, struct fl_err *err);
+/* Text of the first column of the row, "" for NULL; valid until the next row or reset. */
+const char *fl_query_string(struct fl_query *q);
 /* Required after the last fl_query_next(), whatever it returned. */
 void fl_query_reset(struct fl_query *q);
-
-uint64_t fl_column_u64(struct fl_query *q);
-double fl_column_f64(struct fl_query *q); /* NULL becomes NaN. */
-/* Valid until the next row or reset. */
-const char *fl_column_text(struct fl_query *q);
-/* Returns NULL and sets `*ret_len` to 0 for an SQL NULL. */
-const void *fl_column_blob(struct fl_query *q, size_t *ret_len);
 
 FL_MUST_CHECK int fl_db_begin(struct fl_db *db, struct fl_err *err);
 /* The same for a transaction that survives a power failure, with all earlier ones. */

@@ -180,8 +180,8 @@ static int load_pause(struct fl_store *store, struct fl_coord_resume *r, struct 
         rv = rv == FL_ENOENT ? FL_OK : rv;
         goto done;
     }
-    if (fl_str_copy(r->pause, sizeof(r->pause), fl_column_text(&q)) != FL_OK || r->pause[0] == '\0')
-    {
+    if (fl_str_copy(r->pause, sizeof(r->pause), fl_query_string(&q)) != FL_OK ||
+        r->pause[0] == '\0') {
         rv = db_damaged(store, "the reason of a pause is too long, or missing", err);
     }
 done:
