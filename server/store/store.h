@@ -130,7 +130,7 @@ FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_
 /* Is there a record of `round`? Round 0 is the initial model and always exists. */
 FL_MUST_CHECK int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret,
                                      struct fl_err *err);
-/* The record of one round. FL_ENOENT: there is none. */
+/* The record of one round. FL_ENOENT: there is none, `*ret` is unchanged. */
 FL_MUST_CHECK int fl_store_round(struct fl_store *store, uint64_t round, struct fl_round_rec *ret,
                                  struct fl_err *err);
 /* The newest `last` rounds (0: all) in ascending order, one call each. */

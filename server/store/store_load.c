@@ -254,9 +254,16 @@ int fl_store_round(struct fl_store *store, uint64_t round, struct fl_round_rec *
                    struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROUND);
+    struct fl_round_rec found;
+    int rv;
 
     fl_query_u64(&q, round);
-    return fl__round_one(&q, ret, err);
+    rv = fl__round_one(&q, &found, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret = found;
+    return FL_OK;
 }
 
 int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb, void *ctx,

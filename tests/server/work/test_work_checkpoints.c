@@ -59,6 +59,15 @@ START_TEST(every_rule_keeps_its_own_and_says_so)
 }
 END_TEST
 
+START_TEST(the_first_model_has_no_record_and_so_no_accuracy)
+{
+    struct fl_round_rec rec = {.accuracy = -1.0};
+
+    ck_assert_int_eq(fl_store_round(rig.fed.store, 0, &rec, NULL), FL_ENOENT);
+    ck_assert_double_eq(rec.accuracy, -1.0);
+}
+END_TEST
+
 START_TEST(a_checkpoint_of_a_round_that_is_not_over_stays)
 {
     work_rig_rounds(&rig, 1, 3);
@@ -162,6 +171,7 @@ SUITE()
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, every_rule_keeps_its_own_and_says_so);
+    tcase_add_test(tc, the_first_model_has_no_record_and_so_no_accuracy);
     tcase_add_test(tc, a_checkpoint_of_a_round_that_is_not_over_stays);
     tcase_add_test(tc, a_held_checkpoint_stays_until_it_is_released);
     tcase_add_test(tc, only_what_is_there_is_held_or_released);
