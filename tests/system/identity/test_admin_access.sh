@@ -61,7 +61,7 @@ says "status for a viewer" 0 '"rounds_committed": 0' "$as" $other $other "$viewe
 for command in why rounds clients checkpoints; do
   says "$command for a viewer" 0 "]" "$as" $other $other "$viewers_gid" "$flctl" -s "$socket" --json $command
 done
-for command in pause resume drain abort-round export "hold --round 0" "rollback 0" "clients forget x" "summaries drop x"; do
+for command in pause resume drain abort-round export "pin --round 0" "rollback 0" "clients forget x" "summaries drop x"; do
   # shellcheck disable=SC2086
   says "$command for a viewer" 1 "permission denied" "$as" $other $other "$viewers_gid" \
     "$flctl" -s "$socket" -o "$dir/out/none.safetensors" $command

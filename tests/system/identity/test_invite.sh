@@ -180,7 +180,7 @@ audit() { json "$1" <"$dir/audit.json"; }
 for what in invite withdraw join disable enable revoke pause resume abort-round pin unpin rollback forget export reload "admin certificate"; do
   equal "$what is in the audit" True "$(audit "any(l['what'] == '$what' for l in d)")"
 done
-equal "with who did it" "['$me']" "$(audit "sorted({l['who'] for l in d if l['what'] in ('invite', 'disable', 'hold', 'export')})")"
+equal "with who did it" "['$me']" "$(audit "sorted({l['who'] for l in d if l['what'] in ('invite', 'disable', 'pin', 'export')})")"
 equal "an admin by its certificate" True "$(audit "any(l['what'] == 'pause' and l['who'].startswith('admin ops-1, serial ') and l['object'] == 'from afar' for l in d)")"
 equal "what came of it" True "$(audit "any(l['what'] == 'rollback' and l['object'] == 'round 999999' and l['result'] != 'ok' for l in d)")"
 equal "numbers and times run on" True "$(audit 'all(a["number"] < b["number"] and a["time_ms"] <= b["time_ms"] for a, b in zip(d, d[1:]))')"
