@@ -262,6 +262,11 @@ int inspect_file(const char *path, bool as_json)
     rv = inspect_all(&f, &err);
     if (rv != FL_OK) {
         (void)fprintf(stderr, "fl-data inspect: %s\n", fl_err_text(&err, rv));
+        if (rv == FL_EFORMAT) {
+            (void)fputs("fl-data inspect: it prints the binary files of state folders; models, the "
+                        "database and data sets have formats of their own\n",
+                        stderr);
+        }
         goto done;
     }
     if (as_json) {

@@ -132,6 +132,12 @@ int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, 
             return rv;
         }
     }
+    if (given[0] == NULL && !fl_fs_exists(paths[0])) {
+        return fl_err_set(err, FL_ENOENT,
+                          "--identity '%s' has no %s: run on the server's host: flctl "
+                          "admin-certificate NAME --output DIR, and use DIR as --identity",
+                          remote->identity, CERTIFICATE);
+    }
     rv = fl_credentials_load(paths[0], paths[1], &chain, &key, err);
     if (rv != FL_OK) {
         return rv;

@@ -84,4 +84,5 @@ whole "the index of client state" index "$state/clients/client-000/keep/index"
 whole "a journal" journal "$state/journal"
 has_line "its records are counted" "$dir/check.out" "records with right checksums"
 damage "a record" "$state/journal" 4120 "the record of kind"
+says "a file of another format" 1 "models, the database and data sets have formats of their own" "$fl_data" inspect "$state/server/federation.db"
 finish

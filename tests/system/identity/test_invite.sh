@@ -156,7 +156,9 @@ remote=("$flctl" --server "localhost:$admin_port" --identity "$dir/ops")
 says "it looks" 0 "federation  integ" "${remote[@]}" status
 says "and acts" 0 "paused by the operator: from afar" "${remote[@]}" pause --reason "from afar"
 says "not where clients are" 1 "UNIMPLEMENTED" "$flctl" --server "localhost:$port" --identity "$dir/ops" status
-says "nobody is there" 3 "no fl-serverd at 'localhost:1'" "$flctl" --server localhost:1 --identity "$dir/ops" status
+says "a folder without an identity" 1 "flctl admin-certificate NAME --output DIR, and use DIR as --identity" \
+  "$flctl" --server "localhost:$admin_port" --identity "$dir" status
+says "no server listens there" 3 "no fl-serverd at 'localhost:1'" "$flctl" --server localhost:1 --identity "$dir/ops" status
 faketime=$(find /usr/lib /usr/lib64 -name libfaketime.so.1 2>/dev/null | head -n 1)
 if [ -n "$faketime" ] && ! ldd "$flctl" | grep -q 'lib[at]san'; then
   says "in its last third the command is named" 0 "run on the server's host: flctl admin-certificate ops-1 --output DIR" \
