@@ -17,7 +17,7 @@
 const char *const fl_client_trainers[] = {
     [FL_TRAINER_BUILTIN] = "builtin", [FL_TRAINER_COMMAND] = "command", NULL};
 static const char *const memories[] = {
-    [FL_PROGRAM_ADDRESS_SPACE] = "address_space", [FL_PROGRAM_PERSISTENT] = "resident", NULL};
+    [FL_PROGRAM_ADDRESS_SPACE] = "address_space", [FL_PROGRAM_RESIDENT_MEMORY] = "resident", NULL};
 static const char *const augments[] = {
     [FL_AUGMENT_NONE] = "none", [FL_AUGMENT_FLIP_CROP] = "flip_crop", NULL};
 
@@ -135,7 +135,7 @@ static const struct fl_opt_spec command_specs[] = {
     {FL_OPT(struct fl_client_command, MAP, environment),
      .help = "Additional environment variables, which replace those of fl-clientd: "
              "CUDA_VISIBLE_DEVICES, say"},
-    {FL_OPT(struct fl_client_command, BOOL, resident), .def = "no",
+    {FL_OPT(struct fl_client_command, BOOL, persistent), .def = "no",
      .help = "yes: the program is persistent, started once and sent one task after the other; no: "
              "it is started for each task (docs/trainers.md)"},
     {FL_OPT(struct fl_client_command, DURATION, start_limit), .def = "2m", .min = 100,
@@ -310,12 +310,12 @@ static int check_command(const struct fl_client_conf *conf, struct fl_err *err)
                                  c->environment.list[i].key);
         }
     }
-    for (i = 0; c->resident && i < c->program.n; i++) {
+    for (i = 0; c->persistent && i < c->program.n; i++) {
         if (strstr(c->program.list[i], "{task}") != NULL) {
-            return fl_conf_error(
-                fl_conf_field(conf->file, &c->program), err,
-                "a persistent program ('command.resident: yes') has no task file for '{task}': it "
-                "receives its tasks in messages (docs/trainers.md)");
+            return fl_conf_error(fl_conf_field(conf->file, &c->program), err,
+                                 "a persistent program ('command.persistent: yes') has no task "
+                                 "file for '{task}': it "
+                                 "receives its tasks in messages (docs/trainers.md)");
         }
     }
     return FL_OK;

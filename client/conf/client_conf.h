@@ -55,7 +55,7 @@ struct fl_client_command {
     enum fl_program_memory memory_of;
     int64_t samples;
     bool samples_given;
-    bool resident; /* persistent; the key has the name of the member */
+    bool persistent; /* started once, and sent one task after the other */
     uint64_t start_limit_ms, cancel_grace_ms, idle_exit_ms;
     struct fl_opt_map environment;
 };

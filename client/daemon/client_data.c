@@ -101,7 +101,7 @@ static int open_command(const struct fl_client_conf *conf, const char *name, uin
     char work[4096];
     struct fl_command_conf command = {
         .program = {.argv = c->program.list,
-                    .work_dir = c->resident ? NULL : work,
+                    .work_dir = c->persistent ? NULL : work,
                     .samples = c->samples_given ? (uint64_t)c->samples : 0,
                     .environment = (const char *const *)environment,
                     .memory_bytes = c->memory_limit,
@@ -120,8 +120,8 @@ static int open_command(const struct fl_client_conf *conf, const char *name, uin
     int rv = environment != NULL ? fl_fs_join(work, sizeof(work), conf->main->state_dir, "tasks")
                                  : FL_ENOMEM;
 
-    data->trainer_counts = c->resident;
-    data->samples = c->resident ? 0 : (uint64_t)c->samples;
+    data->trainer_counts = c->persistent;
+    data->samples = c->persistent ? 0 : (uint64_t)c->samples;
     if (rv != FL_OK) {
         goto done;
     }

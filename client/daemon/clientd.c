@@ -247,7 +247,7 @@ static int clientd_start(struct fl_clientd *cli, uint64_t descriptors, struct fl
         return rv;
     }
     return fl_resting_start(&cli->resting, &cli->jobs, &cli->worker,
-                            cli->conf->command->resident ? cli->conf->command->idle_exit_ms : 0);
+                            cli->conf->command->persistent ? cli->conf->command->idle_exit_ms : 0);
 }
 
 /* Below TimeoutStopSec= of the unit. A thread that waits for a hung disk cannot be joined. */

@@ -72,7 +72,7 @@ static void say_next(const char *path)
                  "   # for the server, as  model: {file: first.safetensors}\n"
                  "2. in the client's configuration:\n"
                  "     trainer: command\n"
-                 "     command: {program: [/usr/bin/python3, %s], resident: yes}\n"
+                 "     command: {program: [/usr/bin/python3, %s], persistent: yes}\n"
                  "3. fl-clientd --try-trainer CONFIG.yaml --model first.safetensors\n",
                  path, path, path, whole);
 }

@@ -602,10 +602,11 @@ int fl_try_trainer(const struct fl_client_conf *conf, const struct fl_try_option
 {
     struct fl__try t = {.conf = conf, .options = options};
 
-    if (conf->main->trainer != FL_TRAINER_COMMAND || !conf->command->resident) {
+    if (conf->main->trainer != FL_TRAINER_COMMAND || !conf->command->persistent) {
         (void)fputs(
             "fl-clientd: --try-trainer needs a persistent training program: expected 'trainer: "
-            "command' and 'command: {resident: yes}'. Try a program that is started for each task "
+            "command' and 'command: {persistent: yes}'. Try a program that is started for each "
+            "task "
             "by hand, with a task file in FL_TASK (docs/trainers.md)\n",
             stderr);
         return FL_EXIT_CONFIG;

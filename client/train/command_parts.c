@@ -42,7 +42,7 @@ static int parts_check_files(const struct fl_train_model *m, struct fl_err *err)
                : fl_err_set(err, FL_EUNIMPL,
                             "the server's solver '%s' needs more than models, which a program that "
                             "is started for each task cannot exchange: use a persistent program "
-                            "('command.resident: yes') or 'trainer: builtin'",
+                            "('command.persistent: yes') or 'trainer: builtin'",
                             s->policy.name);
 }
 

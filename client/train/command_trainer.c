@@ -167,7 +167,7 @@ static int command_check_can(const struct command *c, enum fl_persistent_kind ki
     return fl_persistent_per_task(c->r)
                ? fl_err_set(err, code,
                             "'%.100s' is started for each task and cannot '%s': use a persistent "
-                            "program ('command.resident: yes') or 'trainer: builtin'",
+                            "program ('command.persistent: yes') or 'trainer: builtin'",
                             c->program, fl_persistent_kinds[kind])
                : fl_err_set(err, code, "'%.100s' did not declare that it can '%s'", c->program,
                             fl_persistent_kinds[kind]);

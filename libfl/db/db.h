@@ -58,7 +58,7 @@ struct fl_db {
     sqlite3_stmt **statements; /* the statements of the kind, BEGIN, COMMIT */
 };
 
-/* Above the number of columns of a statement whose rows are records. */
+/* A statement whose rows are records has fewer columns than this. */
 #define FL_QUERY_COLUMNS 128
 
 struct fl_db_row;

@@ -98,7 +98,7 @@ int fl_program_start(const struct fl_program_conf *conf, struct fl_program **ret
         return fl_err_set(err, FL_ENOMEM, "starting '%.200s': out of memory", conf->argv[0]);
     }
     fl_lines_init(&p->lines, conf->log);
-    p->resident_limit = conf->memory_of == FL_PROGRAM_PERSISTENT ? conf->memory_bytes : 0;
+    p->resident_limit = conf->memory_of == FL_PROGRAM_RESIDENT_MEMORY ? conf->memory_bytes : 0;
     rv = fl_program_find(conf->argv[0], path, sizeof(path), err);
     if (rv != FL_OK) {
         goto fail;

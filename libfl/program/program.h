@@ -37,7 +37,7 @@ enum fl_program_memory {
      * periodically, and the program is killed above the limit. For frameworks that reserve much
      * more than they use, as those with GPUs do.
      */
-    FL_PROGRAM_PERSISTENT
+    FL_PROGRAM_RESIDENT_MEMORY
 };
 
 struct fl_program_conf {     /* borrowed for fl_program_start() */

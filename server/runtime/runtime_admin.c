@@ -321,7 +321,7 @@ void fl_runtime_on_export(struct fl_runtime *runtime, struct fl_admin_request *r
     }
 }
 
-/* Who carries out each verb: one of the two; of IDENTITY none comes here. */
+/* What carries out each verb: one of the two. Verbs of thread IDENTITY never reach this table. */
 struct admin_handler {
     void (*on)(struct fl_runtime *runtime, struct fl_admin_request *request);
     fl_loop_cb db;

@@ -121,7 +121,7 @@ static int put_differences(struct fl_store *store, const struct fl_store_entered
             return rv;
         }
     }
-    if (!e->kept_anew || e->first) {
+    if (!e->state_restarted || e->first) {
         return FL_OK;
     }
     change.name = "state of solver and clients";
@@ -212,9 +212,9 @@ static int enter_settings(struct fl_store *store, const struct fl_settings *now,
         return rv;
     }
     e->new_line = e->unknown || e->verdict.update;
-    e->kept_anew = e->verdict.kept || (e->unknown && keeps != NULL && keeps[0] != '\0');
+    e->state_restarted = e->verdict.kept || (e->unknown && keeps != NULL && keeps[0] != '\0');
     row.line += e->new_line;
-    if (e->kept_anew) {
+    if (e->state_restarted) {
         row.state_generation++;
         row.kept_since = e->committed;
     }
@@ -307,9 +307,9 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
         return rv;
     }
     row.line++;
-    row.state_generation += why->keep_anew;
+    row.state_generation += why->restart_state;
     /* Rounds up to kept_since are run again, with the current client states. */
-    row.kept_since = why->keep_anew || row.kept_since > round ? round : row.kept_since;
+    row.kept_since = why->restart_state || row.kept_since > round ? round : row.kept_since;
     rv = fl__generation_write(store, &row, err);
     if (rv != FL_OK) {
         return rv;

@@ -32,7 +32,7 @@ struct fl_store_entered {
     struct fl_generation line;
     bool first;   /* a new folder: no settings were recorded before */
     bool unknown; /* the database was rebuilt: the recorded settings are lost */
-    bool new_line, kept_anew;
+    bool new_line, state_restarted;
     struct fl_settings before; /* owned; the texts of the verdict point into it */
     struct fl_settings_verdict verdict;
     uint64_t committed;
@@ -65,7 +65,7 @@ FL_MUST_CHECK int fl_store_clean_spool(const char *dir, const struct fl_coord_re
 /* The reason of a rollback, for the record of changes. */
 struct fl_rewind {
     const char *reason; /* "checkpoint of round 7 is damaged" */
-    bool keep_anew;     /* reset the client states: they belong to abandoned rounds */
+    bool restart_state; /* reset the client states: they belong to abandoned rounds */
     uint64_t wall_ms;
 };
 
@@ -90,12 +90,13 @@ struct fl_restored {
 /*
  * Carry out the note of fl_backup_restore(): start a new generation under a new identity, so that
  * no client confuses a coming round with one that it knows. The open attempt continues, as its
- * accepted updates were made from this model; but with `keep_anew` the state shared by clients and
- * server restarts at zero, and the attempt is dropped. FL_ENOENT: no note, or it was carried out
- * already and only the note was left after a crash or power failure.
+ * accepted updates were made from this model; but with `restart_state` the state shared by clients
+ * and server restarts at zero, and the attempt is dropped. FL_ENOENT: no note, or it was carried
+ * out already and only the note was left after a crash or power failure.
  */
-FL_MUST_CHECK int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
-                                          struct fl_restored *ret, struct fl_err *err);
+FL_MUST_CHECK int fl_store_carry_restored(struct fl_store *store, bool restart_state,
+                                          uint64_t wall_ms, struct fl_restored *ret,
+                                          struct fl_err *err);
 
 /* --- the record of changes --- */
 

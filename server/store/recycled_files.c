@@ -16,14 +16,14 @@
 #include "libfl/base/str.h"
 #include "server/store/spool_impl.h"
 
-struct spare {
+struct recycled_file {
     char *name; /* in the folder */
     bool gone;  /* used by an upload of this round, or removed */
 };
 
 struct fl_recycled {
     char *folder;
-    struct spare *list; /* sorted by name */
+    struct recycled_file *list; /* sorted by name */
     size_t n, cap;
     size_t n_gone;
     size_t next;  /* entries before this index are gone */
@@ -59,20 +59,20 @@ static void recycled_forget(struct fl_recycled *s)
     s->n_gone = s->next = s->n_bad = 0;
 }
 
-void fl_recycled_free(struct fl_recycled *spares)
+void fl_recycled_free(struct fl_recycled *recycled)
 {
-    if (spares == NULL) {
+    if (recycled == NULL) {
         return;
     }
-    recycled_forget(spares);
-    free(spares->list);
-    free(spares->folder);
-    free(spares);
+    recycled_forget(recycled);
+    free(recycled->list);
+    free(recycled->folder);
+    free(recycled);
 }
 
-size_t fl_recycled_count(const struct fl_recycled *spares)
+size_t fl_recycled_count(const struct fl_recycled *recycled)
 {
-    return spares->n - spares->n_gone;
+    return recycled->n - recycled->n_gone;
 }
 
 /* --- collecting --- */
@@ -88,21 +88,21 @@ static int remove_named(const struct fl_recycled *s, const char *name)
     return fl_fs_remove(path);
 }
 
-static void set_gone(struct fl_recycled *s, struct spare *spare)
+static void set_gone(struct fl_recycled *s, struct recycled_file *file)
 {
-    s->n_gone += spare->gone ? 0 : 1;
-    spare->gone = true;
+    s->n_gone += file->gone ? 0 : 1;
+    file->gone = true;
 }
 
-void fl_recycled_drop(struct fl_recycled *spares)
+void fl_recycled_drop(struct fl_recycled *recycled)
 {
     size_t i;
 
-    for (i = spares->next; i < spares->n; i++) {
-        if (!spares->list[i].gone) {
-            (void)remove_named(spares,
-                               spares->list[i].name); /* On an error the next start removes it. */
-            set_gone(spares, &spares->list[i]);
+    for (i = recycled->next; i < recycled->n; i++) {
+        if (!recycled->list[i].gone) {
+            (void)remove_named(recycled,
+                               recycled->list[i].name); /* On an error the next start removes it. */
+            set_gone(recycled, &recycled->list[i]);
         }
     }
 }
@@ -111,7 +111,7 @@ static bool recycled_has_room(struct fl_recycled *s)
 {
     if (s->n == s->cap) {
         size_t cap = s->cap > 0 ? 2 * s->cap : 16;
-        struct spare *grown = realloc(s->list, cap * sizeof(*grown));
+        struct recycled_file *grown = realloc(s->list, cap * sizeof(*grown));
 
         s->list = grown != NULL ? grown : s->list;
         s->cap = grown != NULL ? cap : s->cap;
@@ -130,7 +130,7 @@ static int recycle_file(void *ctx, const char *folder, const char *name, struct 
     if (fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
         copy = recycled_has_room(s) ? fl_str_dup(name) : NULL;
         if (copy != NULL) {
-            s->list[s->n++] = (struct spare){.name = copy};
+            s->list[s->n++] = (struct recycled_file){.name = copy};
             return FL_OK;
         }
     } else if (fl_str_ends_with(name, FL__SPOOL_SUFFIX FL__SPOOL_BAD)) {
@@ -149,33 +149,34 @@ static int recycle_file(void *ctx, const char *folder, const char *name, struct 
 
 static int recycled_by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct spare *)a)->name, ((const struct spare *)b)->name);
+    return strcmp(((const struct recycled_file *)a)->name, ((const struct recycled_file *)b)->name);
 }
 
-int fl_recycled_collect(struct fl_recycled *spares, struct fl_err *err)
+int fl_recycled_collect(struct fl_recycled *recycled, struct fl_err *err)
 {
     int rv;
 
-    fl_recycled_drop(spares);
-    recycled_forget(spares);
-    rv = fl_fs_each(spares->folder, recycle_file, spares, err);
-    if (spares->n > 1) {
-        qsort(spares->list, spares->n, sizeof(*spares->list), recycled_by_name);
+    fl_recycled_drop(recycled);
+    recycled_forget(recycled);
+    rv = fl_fs_each(recycled->folder, recycle_file, recycled, err);
+    if (recycled->n > 1) {
+        qsort(recycled->list, recycled->n, sizeof(*recycled->list), recycled_by_name);
     }
     return rv;
 }
 
 /* --- using --- */
 
-void fl__recycled_keep(struct fl_recycled *spares, const char *path)
+void fl__recycled_keep(struct fl_recycled *recycled, const char *path)
 {
-    struct spare key = {.name = (char *)(uintptr_t)strrchr(path, '/') + 1}; /* only read */
-    struct spare *found = spares->n > 0 ? bsearch(&key, spares->list, spares->n,
-                                                  sizeof(*spares->list), recycled_by_name)
-                                        : NULL;
+    struct recycled_file key = {.name = (char *)(uintptr_t)strrchr(path, '/') + 1}; /* only read */
+    struct recycled_file *found =
+        recycled->n > 0
+            ? bsearch(&key, recycled->list, recycled->n, sizeof(*recycled->list), recycled_by_name)
+            : NULL;
 
     if (found != NULL) {
-        set_gone(spares, found);
+        set_gone(recycled, found);
     }
 }
 
@@ -197,16 +198,16 @@ static int recycled_take_over(const struct fl_recycled *s, const char *name, con
     return fd;
 }
 
-int fl__recycled_take(struct fl_recycled *spares, const char *path)
+int fl__recycled_take(struct fl_recycled *recycled, const char *path)
 {
     int fd = -1;
 
-    while (fd < 0 && spares->next < spares->n) {
-        struct spare *spare = &spares->list[spares->next++];
+    while (fd < 0 && recycled->next < recycled->n) {
+        struct recycled_file *file = &recycled->list[recycled->next++];
 
-        if (!spare->gone) {
-            fd = recycled_take_over(spares, spare->name, path);
-            set_gone(spares, spare);
+        if (!file->gone) {
+            fd = recycled_take_over(recycled, file->name, path);
+            set_gone(recycled, file);
         }
     }
     return fd;

@@ -22,14 +22,14 @@ struct fl_recycled;
  */
 FL_MUST_CHECK int fl_recycled_create(const char *dir, struct fl_recycled **ret, struct fl_err *err);
 /* Keeps the files on disk: the next start removes them. NULL is allowed. */
-void fl_recycled_free(struct fl_recycled *spares);
+void fl_recycled_free(struct fl_recycled *recycled);
 
 /* Make every upload in the spool available for recycling: all their rounds are finished. Files that
  * were available before and not used are removed. */
-FL_MUST_CHECK int fl_recycled_collect(struct fl_recycled *spares, struct fl_err *err);
+FL_MUST_CHECK int fl_recycled_collect(struct fl_recycled *recycled, struct fl_err *err);
 /* Remove the available files, to free disk space. */
-void fl_recycled_drop(struct fl_recycled *spares);
+void fl_recycled_drop(struct fl_recycled *recycled);
 /* Number of available files. */
-size_t fl_recycled_count(const struct fl_recycled *spares);
+size_t fl_recycled_count(const struct fl_recycled *recycled);
 
 #endif

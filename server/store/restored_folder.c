@@ -81,7 +81,7 @@ static int begin_line(struct fl_store *store, const struct fl_restored *r, uint6
     return fl__generation_put_change(store, &change, err);
 }
 
-static int be_another(struct fl_store *store, const struct restore_note *note, bool keep_anew,
+static int be_another(struct fl_store *store, const struct restore_note *note, bool restart_state,
                       struct fl_err *err)
 {
     struct fl__folder row;
@@ -91,7 +91,7 @@ static int be_another(struct fl_store *store, const struct restore_note *note, b
         return rv;
     }
     (void)memcpy(row.identity, note->identity, sizeof(row.identity));
-    if (keep_anew) {
+    if (restart_state) {
         (void)memcpy(row.kept_identity, row.identity, sizeof(row.identity));
     }
     return fl__generation_write(store, &row, err);
@@ -101,7 +101,7 @@ static int be_another(struct fl_store *store, const struct restore_note *note, b
 static int drop_state(struct fl_store *store, uint64_t wall_ms, struct fl_restored *r,
                       struct fl_err *err)
 {
-    const struct fl_rewind why = {.reason = r->note, .keep_anew = true, .wall_ms = wall_ms};
+    const struct fl_rewind why = {.reason = r->note, .restart_state = true, .wall_ms = wall_ms};
     int rv = fl__store_open_attempt(store, &r->dropped_round, &r->dropped_attempt,
                                     &r->dropped_updates, err);
 
@@ -112,7 +112,7 @@ static int drop_state(struct fl_store *store, uint64_t wall_ms, struct fl_restor
 }
 
 static int carry_out_restore(struct fl_store *store, const struct restore_note *note,
-                             bool keep_anew, uint64_t wall_ms, struct fl_restored *r,
+                             bool restart_state, uint64_t wall_ms, struct fl_restored *r,
                              struct fl_err *err)
 {
     int rv = fl__store_last_round(store, &r->committed, err);
@@ -120,11 +120,11 @@ static int carry_out_restore(struct fl_store *store, const struct restore_note *
     if (rv != FL_OK) {
         return rv;
     }
-    rv = keep_anew ? drop_state(store, wall_ms, r, err) : begin_line(store, r, wall_ms, err);
+    rv = restart_state ? drop_state(store, wall_ms, r, err) : begin_line(store, r, wall_ms, err);
     if (rv != FL_OK) {
         return rv;
     }
-    return be_another(store, note, keep_anew, err);
+    return be_another(store, note, restart_state, err);
 }
 
 /* true: the restore was carried out already, but a crash or power failure kept the note. */
@@ -151,7 +151,7 @@ static int remove_note(const struct fl_store *store, const char *path, struct fl
     return fl_fs_sync_dir(store->dir, err);
 }
 
-int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
+int fl_store_carry_restored(struct fl_store *store, bool restart_state, uint64_t wall_ms,
                             struct fl_restored *ret, struct fl_err *err)
 {
     struct fl_restored r = {.committed = 0};
@@ -176,7 +176,7 @@ int fl_store_carry_restored(struct fl_store *store, bool keep_anew, uint64_t wal
         if (rv != FL_OK) {
             return rv;
         }
-        rv = fl_db_end(&store->db, carry_out_restore(store, &note, keep_anew, wall_ms, &r, err),
+        rv = fl_db_end(&store->db, carry_out_restore(store, &note, restart_state, wall_ms, &r, err),
                        err);
         if (rv != FL_OK) {
             return rv;

@@ -200,9 +200,9 @@ static int spool_resume(struct fl_spool *s, struct fl_err *err)
     return FL_OK;
 }
 
-static int make_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_err *err)
+static int make_file(struct fl_spool *s, struct fl_recycled *recycled, struct fl_err *err)
 {
-    s->fd = spares != NULL ? fl__recycled_take(spares, s->path) : -1;
+    s->fd = recycled != NULL ? fl__recycled_take(recycled, s->path) : -1;
     if (s->fd < 0) {
         s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     }
@@ -241,7 +241,7 @@ static int lock_file(struct fl_spool *s, struct fl_err *err)
                : fl__store_fail(err, "cannot lock", s->path);
 }
 
-static int open_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_err *err)
+static int open_file(struct fl_spool *s, struct fl_recycled *recycled, struct fl_err *err)
 {
     int rv;
 
@@ -251,8 +251,8 @@ static int open_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_e
         return rv == FL_EIO || rv == FL_EPERM ? fl__spool_quarantine(s->path, rv, err) : rv;
     }
     if (s->fd >= 0) {
-        if (spares != NULL) {
-            fl__recycled_keep(spares, s->path);
+        if (recycled != NULL) {
+            fl__recycled_keep(recycled, s->path);
         }
         rv = lock_file(s, err);
         if (rv != FL_OK && (rv != FL_EINUSE || !only_copied(s))) {
@@ -265,7 +265,7 @@ static int open_file(struct fl_spool *s, struct fl_recycled *spares, struct fl_e
         (void)close(s->fd);
         s->fd = -1;
     }
-    rv = make_file(s, spares, err);
+    rv = make_file(s, recycled, err);
     if (rv != FL_OK) {
         return rv;
     }

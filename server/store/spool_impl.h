@@ -33,9 +33,9 @@ struct fl__spool_head {
  */
 int fl__spool_quarantine(const char *path, int code, struct fl_err *err);
 /* Rename a recycled file to `path` and return its descriptor; -1: none available. */
-int fl__recycled_take(struct fl_recycled *spares, const char *path);
+int fl__recycled_take(struct fl_recycled *recycled, const char *path);
 /* Remove `path` from the recycled files: its own client writes it. */
-void fl__recycled_keep(struct fl_recycled *spares, const char *path);
+void fl__recycled_keep(struct fl_recycled *recycled, const char *path);
 /* Path of a client's spool file. FL_EINVAL: not a valid client name. */
 FL_MUST_CHECK int fl__spool_path(const char *dir, const char *client, char *out, size_t size,
                                  struct fl_err *err);

@@ -53,7 +53,7 @@ static int put_first_parts(struct fl_store *store, const struct fl_participant_r
         int rv;
 
         fl__part_bind(&q, &part);
-        fl_query_u64(&q, i); /* its place */
+        fl_query_u64(&q, i); /* position */
         rv = fl_query_run(&q, err);
         if (rv != FL_OK) {
             return rv;

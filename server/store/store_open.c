@@ -1,6 +1,6 @@
-/* Opening the state folder, and the checks before it: whose folder it is, and whether a new
- * federation may start in it. On the thread that owns the store, the checks on any. Records are
- * written in store.c and read in store_load.c. */
+/* Opening the state folder, and the checks before it: that the folder belongs to this federation,
+ * and whether a new federation may start in it. On the thread that owns the store, the checks on
+ * any. Records are written in store.c and read in store_load.c. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ static int check_new(const char *dir, const char *what, struct fl_err *err)
     return FL_OK;
 }
 
-/* --- whose folder --- */
+/* --- the owner of the folder --- */
 
 static void describe_model(const struct fl_layout *layout, char *out, size_t size)
 {

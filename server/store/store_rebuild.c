@@ -27,7 +27,7 @@ static int restore_round(struct fl_store *store, uint64_t round, struct fl_err *
     /* The component settings behind the clients' states are unknown here, so the clients restart
      * their states. */
     const struct fl_rewind why = {
-        .reason = "recovered", .keep_anew = true, .wall_ms = fl_clock_wall_ms()};
+        .reason = "recovered", .restart_state = true, .wall_ms = fl_clock_wall_ms()};
     bool known = false;
     int rv = fl_db_begin_durable(&store->db, err);
 

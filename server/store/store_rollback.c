@@ -61,11 +61,12 @@ static int note_done(struct fl_store *store, uint64_t last, uint64_t line, struc
     return fl__rollback_put(&store->db, FL__DB_NOTE_ROLLBACK, &done, err);
 }
 
-static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
+static int roll_back(struct fl_store *store, bool restart_state, uint64_t wall_ms,
                      struct fl_rolled_back *r, struct fl_err *err)
 {
     char reason[128];
-    const struct fl_rewind why = {.reason = reason, .keep_anew = keep_anew, .wall_ms = wall_ms};
+    const struct fl_rewind why = {
+        .reason = reason, .restart_state = restart_state, .wall_ms = wall_ms};
     struct fl__rollback request = {.line = 0};
     struct fl_generation line;
     int rv = read_request(store, &request, err);
@@ -97,7 +98,7 @@ static int roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
     return note_done(store, r->last, line.number, err);
 }
 
-int fl_store_roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
+int fl_store_roll_back(struct fl_store *store, bool restart_state, uint64_t wall_ms,
                        struct fl_rolled_back *ret, struct fl_err *err)
 {
     struct fl_rolled_back r = {.round = 0};
@@ -106,7 +107,7 @@ int fl_store_roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_db_end(&store->db, roll_back(store, keep_anew, wall_ms, &r, err), err);
+    rv = fl_db_end(&store->db, roll_back(store, restart_state, wall_ms, &r, err), err);
     if (rv != FL_OK) {
         return rv;
     }

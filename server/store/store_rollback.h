@@ -35,7 +35,7 @@ struct fl_rolled_back {
  * Carry out the request: start a new generation after its round, as fl_store_rewind(). Records
  * of abandoned rounds stay in table `abandoned`.
  */
-FL_MUST_CHECK int fl_store_roll_back(struct fl_store *store, bool keep_anew, uint64_t wall_ms,
+FL_MUST_CHECK int fl_store_roll_back(struct fl_store *store, bool restart_state, uint64_t wall_ms,
                                      struct fl_rolled_back *ret, struct fl_err *err);
 /*
  * Move the checkpoints of the abandoned rounds: the newest and the pinned ones are kept as

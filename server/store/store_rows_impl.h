@@ -31,7 +31,7 @@ struct fl__folder {
     char name[FL_NAME_MAX];
     uint8_t layout[FL_DIGEST_SIZE];
     char model[128];               /* description for messages */
-    uint8_t id[FL__STORE_ID_SIZE]; /* whose checkpoints are whose */
+    uint8_t id[FL__STORE_ID_SIZE]; /* names the folder in its checkpoints */
     uint64_t expected;             /* clients at the last selection, also those without a record */
     uint64_t epoch;                /* first round whose client states are in a solver's sum */
     /* The current generation. Client state has an identity of its own: a restored folder gets a new

@@ -62,13 +62,13 @@ static void choice_log_zero(const struct fl_federation *federation, uint64_t rou
 }
 
 size_t fl_judge_misses(const struct fl_federation *federation, uint64_t round,
-                       const struct fl_models_found *found, bool anew)
+                       const struct fl_models_found *found, bool restart)
 {
     const struct fl_strategy *s = federation->strategy;
     size_t i;
 
     for (i = 0; round > 0 && i < federation->n_state; i++) {
-        bool needed = goes_with_clients(s, i) ? !anew && !state_was_reset(federation, round)
+        bool needed = goes_with_clients(s, i) ? !restart && !state_was_reset(federation, round)
                                               : same_meaning(found->made, federation->line.made);
 
         if (needed && (found->lacks >> i & 1u) != 0) {
@@ -79,9 +79,9 @@ size_t fl_judge_misses(const struct fl_federation *federation, uint64_t round,
 }
 
 int fl_judge_checkpoint(const struct fl_federation *federation, uint64_t round,
-                        const struct fl_models_found *found, bool anew, struct fl_err *err)
+                        const struct fl_models_found *found, bool restart, struct fl_err *err)
 {
-    size_t i = fl_judge_misses(federation, round, found, anew);
+    size_t i = fl_judge_misses(federation, round, found, restart);
 
     if (i < federation->n_state) {
         return choice_refuse(federation, round, i, err);

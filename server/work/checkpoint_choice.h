@@ -10,13 +10,13 @@
 #include "server/work/server_work.h"
 
 /* The first state vector that the checkpoint of `round` lacks and that may not start at zero;
-   n_state: none. `anew`: client state and the server's part of it are reset anyway. */
+   n_state: none. `restart`: client state and the server's part of it are reset anyway. */
 size_t fl_judge_misses(const struct fl_federation *federation, uint64_t round,
-                       const struct fl_models_found *found, bool anew);
+                       const struct fl_models_found *found, bool restart);
 /* FL_EVERSION, with the way out: the checkpoint of `round` lacks a state vector that this
    version would have written (fl_judge_misses()). Else vectors that start at zero are logged. */
 FL_MUST_CHECK int fl_judge_checkpoint(const struct fl_federation *federation, uint64_t round,
-                                      const struct fl_models_found *found, bool anew,
+                                      const struct fl_models_found *found, bool restart,
                                       struct fl_err *err);
 /* Open the personal models that the checkpoint names, if the strategy needs them. FL_ENOENT:
    missing; FL_EFORMAT: damaged, or of another checkpoint. */

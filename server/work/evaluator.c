@@ -33,22 +33,22 @@ int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net, struct fl_
 static int start_program(struct fl_evaluator *e, const struct fl_evaluator_program *conf,
                          struct fl_err *err)
 {
-    struct fl_persistent_conf resident = {.argv = conf->argv,
-                                          .client = conf->federation,
-                                          .data = conf->data,
-                                          .purpose = "evaluate",
-                                          .memory_bytes = conf->memory_bytes,
-                                          .memory_of = FL_PROGRAM_PERSISTENT,
-                                          .descriptors = conf->descriptors,
-                                          .start_limit_ms = conf->start_limit_ms,
-                                          .cancel_grace_ms = FL_PROGRAM_GRACE_MS,
-                                          .log = conf->log};
+    struct fl_persistent_conf program = {.argv = conf->argv,
+                                         .client = conf->federation,
+                                         .data = conf->data,
+                                         .purpose = "evaluate",
+                                         .memory_bytes = conf->memory_bytes,
+                                         .memory_of = FL_PROGRAM_RESIDENT_MEMORY,
+                                         .descriptors = conf->descriptors,
+                                         .start_limit_ms = conf->start_limit_ms,
+                                         .cancel_grace_ms = FL_PROGRAM_GRACE_MS,
+                                         .log = conf->log};
     struct fl_persistent_model model = {.layout = conf->layout,
                                         .input = conf->net->input,
                                         .n_input = conf->net->n_input,
                                         .layers = conf->net->layers,
                                         .n_layers = conf->net->n_layers};
-    int rv = fl_persistent_create(&resident, &e->program, err);
+    int rv = fl_persistent_create(&program, &e->program, err);
 
     if (rv != FL_OK) {
         return rv;

@@ -27,14 +27,14 @@ static int go_back(const struct opening *o, uint64_t round, struct fl_err *err)
 {
     const struct fl_strategy *s = o->f->strategy;
     const struct fl_rewind why = {.reason = "newer checkpoints cannot be used",
-                                  .keep_anew = fl_federation_begins_anew(o->f),
+                                  .restart_state = fl_federation_restarts_state(o->f),
                                   .wall_ms = o->how->wall_ms};
     int rv = fl_store_rewind(o->f->store, round, &why, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    if (why.keep_anew) {
+    if (why.restart_state) {
         fl_log(o->f->log, FL_LOG_WARNING, "server",
                "solver '%s': the state of server and clients is reset, since client state is up to "
                "%llu rounds newer",
@@ -66,7 +66,7 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     float *state[FL_AGG_MAX_STATE] = {NULL};
     struct fl_models_checkpoint c;
     struct fl_models_found found;
-    bool anew = round < o->resume->committed && fl_federation_begins_anew(o->f);
+    bool restart = round < o->resume->committed && fl_federation_restarts_state(o->f);
     size_t i;
     int rv;
 
@@ -80,7 +80,7 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_judge_checkpoint(o->f, round, &found, anew, err);
+    rv = fl_judge_checkpoint(o->f, round, &found, restart, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -296,7 +296,7 @@ static void opening_log_changes(const struct fl_log *log, const struct fl_store_
                "unpin --round %llu'",
                (unsigned long long)e->pinned, (unsigned long long)e->pinned);
     }
-    if (e->kept_anew) {
+    if (e->state_restarted) {
         fl_log(log, FL_LOG_NOTICE, "server",
                "state of the solver on the server and on clients is reset");
     }

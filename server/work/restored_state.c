@@ -1,7 +1,7 @@
 #include "server/work/restored_state.h"
 
 static void restored_log(const struct fl_federation *federation, const struct fl_restored *r,
-                         bool anew)
+                         bool restart)
 {
     const struct fl_log *log = federation->log;
 
@@ -9,7 +9,7 @@ static void restored_log(const struct fl_federation *federation, const struct fl
            "%s: the federation resumes after round %llu; clients discard undelivered results and "
            "train again",
            r->note, (unsigned long long)r->committed);
-    if (anew) {
+    if (restart) {
         fl_log(log, FL_LOG_WARNING, "server",
                "solver '%s': the state of server and clients is reset, since clients may have "
                "advanced after the backup",
@@ -27,13 +27,13 @@ static void restored_log(const struct fl_federation *federation, const struct fl
 int fl_restored_carry_out(const struct fl_federation *federation, uint64_t wall_ms,
                           struct fl_err *err)
 {
-    bool anew = fl_federation_begins_anew(federation);
+    bool restart = fl_federation_restarts_state(federation);
     struct fl_restored r;
-    int rv = fl_store_carry_restored(federation->store, anew, wall_ms, &r, err);
+    int rv = fl_store_carry_restored(federation->store, restart, wall_ms, &r, err);
 
     if (rv != FL_OK) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }
-    restored_log(federation, &r, anew);
+    restored_log(federation, &r, restart);
     return FL_OK;
 }

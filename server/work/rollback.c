@@ -150,7 +150,7 @@ int fl_rollback_ask(const struct fl_federation *federation, uint64_t round, bool
 }
 
 static void rollback_log(const struct fl_federation *federation, const struct fl_rolled_back *r,
-                         bool anew)
+                         bool restart)
 {
     const struct fl_log *log = federation->log;
 
@@ -166,7 +166,7 @@ static void rollback_log(const struct fl_federation *federation, const struct fl
                (unsigned long long)r->dropped_round, r->dropped_attempt,
                (unsigned long long)r->dropped_updates);
     }
-    if (anew) {
+    if (restart) {
         fl_log(log, FL_LOG_WARNING, "server",
                "state of the solver on the server and on clients is reset");
     }
@@ -175,7 +175,7 @@ static void rollback_log(const struct fl_federation *federation, const struct fl
 int fl_rollback_carry_out(const struct fl_federation *federation, uint64_t wall_ms,
                           struct fl_err *err)
 {
-    bool anew = fl_federation_clients_keep(federation);
+    bool restart = fl_federation_clients_keep(federation);
     struct fl_models_found found; /* Checked when it was requested. */
     struct fl_rolled_back r;
     uint64_t round = 0;
@@ -196,10 +196,10 @@ int fl_rollback_carry_out(const struct fl_federation *federation, uint64_t wall_
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_store_roll_back(federation->store, anew, wall_ms, &r, err);
+    rv = fl_store_roll_back(federation->store, restart, wall_ms, &r, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rollback_log(federation, &r, anew);
+    rollback_log(federation, &r, restart);
     return fl_store_finish_rollback(federation->store, err);
 }

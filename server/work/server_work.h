@@ -67,7 +67,7 @@ static inline bool fl_federation_clients_keep(const struct fl_federation *federa
  * longer count. Other client state of such a round is discarded by the client itself, when its next
  * task does not name it as counted.
  */
-static inline bool fl_federation_begins_anew(const struct fl_federation *federation)
+static inline bool fl_federation_restarts_state(const struct fl_federation *federation)
 {
     const struct fl_solver_ops *solver = federation->strategy->solver;
 

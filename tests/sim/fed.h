@@ -191,7 +191,7 @@ struct fed_server {
     char dir[FED_PATH];
     /* While it lives. */
     struct fl_federation federation;
-    struct fl_recycled *spares;
+    struct fl_recycled *recycled;
     struct fl_progress progress;
     struct fl_coord_resume resume;
     struct fed_payload payloads[2 * FED_MAX];

@@ -141,7 +141,7 @@ static int write_upload(struct fed *fed, struct fed_job *job, const struct fl_sp
     fed_tears(fed->plan.tears);
     rv = fl_spool_open(&(struct fl_spool_opening){fed->server.dir, push->round, push->attempt,
                                                   fed->clients[job->from].name, parts,
-                                                  push->n_parts, fed->server.spares},
+                                                  push->n_parts, fed->server.recycled},
                        &spool, &at, &job->err);
     while (rv == FL_OK && at < push->n_bytes) {
         size_t left = push->n_bytes - (size_t)at;
@@ -303,7 +303,7 @@ bool fed_disk_open(struct fed *fed)
                                            .state_dir = s->dir,
                                            .log = &fed->work_log,
                                            .retention = {.keep = 1}};
-    ck_assert_int_eq(fl_recycled_create(s->dir, &s->spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_create(s->dir, &s->recycled, NULL), FL_OK);
     s->writer.dead = false;
     fed_writes(&s->writer);
     rv = open_folder(fed, &err);
@@ -342,8 +342,8 @@ void fed_disk_close(struct fed *fed)
     s->resume = (struct fl_coord_resume){.committed = 0};
     fl_store_close(s->federation.store);
     s->federation.store = NULL;
-    fl_recycled_free(s->spares);
-    s->spares = NULL;
+    fl_recycled_free(s->recycled);
+    s->recycled = NULL;
 }
 
 struct fl_coord_resume fed_disk_read(struct fed *fed)

@@ -233,7 +233,7 @@ static void server_close_round(void *ctx, const struct fl_effect *e)
 
     (void)e;
     fed->server.n_payloads = 0;
-    ck_assert_int_eq(fl_recycled_collect(fed->server.spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(fed->server.recycled, NULL), FL_OK);
 }
 
 static void server_trace(void *ctx, const struct fl_effect *e)

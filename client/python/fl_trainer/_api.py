@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
 from . import _memory
 from ._alone import run_alone
 from ._files import TaskFile
-from ._loop import Resident
+from ._loop import Persistent
 from ._models import CLOSURE_PARTS, LOSS_PARTS, ModelError, backend_of, check_names
 from ._task import Task
 from ._wire import Gone, ProtocolError
@@ -18,20 +18,20 @@ from ._work import Program, show
 Train = Callable[[Any, Task], Any]
 Evaluate = Callable[[Any, Task], Any]
 
-_caller: Union[None, Resident, TaskFile] = None
+_caller: Union[None, Persistent, TaskFile] = None
 _looked = False
 
 #: Where the model goes that run() is given, in place of all it does: `python3 -m fl_trainer save SCRIPT.py OUT`.
 saving_to: Optional[str] = None
 
 
-def _find_caller() -> Union[None, Resident, TaskFile]:
+def _find_caller() -> Union[None, Persistent, TaskFile]:
     """Find the client that started this program, once; clears its variables."""
     global _caller, _looked
     if not _looked:
         _looked = True
         try:
-            _caller = Resident.from_environment() or TaskFile.from_environment()
+            _caller = Persistent.from_environment() or TaskFile.from_environment()
         except (ProtocolError, ModelError) as e:
             sys.exit(f"fl_trainer: {e}")
     return _caller
@@ -44,7 +44,7 @@ def data_path(default: Optional[str] = None) -> Optional[str]:
     """
     caller = _find_caller()
     path = None
-    if isinstance(caller, Resident):
+    if isinstance(caller, Persistent):
         try:
             path = caller.start.get("data")
         except Gone:
@@ -123,7 +123,7 @@ def run(
         "alone": alone,
     }
     try:
-        if isinstance(caller, Resident):
+        if isinstance(caller, Persistent):
             _line_by_line()
             caller.start
             try:

@@ -73,5 +73,5 @@ class TaskFile:
             return {"pull": {"mu": float(solver["options"]["mu"])}}
         raise ModelError(
             f"the server's solver is '{solver['name']}'; a program per task knows sgd and prox, "
-            "a resident one more (command.resident: yes)"
+            "a persistent one more (command.persistent: yes)"
         )

@@ -28,7 +28,7 @@ from ._work import (
 PROTOCOL = 1
 
 
-class Resident:
+class Persistent:
     """The state of the connection to the client: its settings, and the shared memory."""
 
     def __init__(self, channel: Channel, weights_fd: int, result_fd: int) -> None:
@@ -43,7 +43,7 @@ class Resident:
         self._buffers: Tuple[str, ...] = ()
 
     @classmethod
-    def from_environment(cls) -> Optional["Resident"]:
+    def from_environment(cls) -> Optional["Persistent"]:
         """None unless a client started this program as a persistent trainer. Raises ProtocolError."""
         fd = from_environment("FL_TRAINER_SOCKET")
         if fd is None:

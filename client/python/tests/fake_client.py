@@ -209,10 +209,10 @@ class Threaded(Client):
         self.error = None
 
         def serve():
-            resident = _loop.Resident(_wire.Channel(self.other), self.weights.fd, self.result.fd)
+            persistent = _loop.Persistent(_wire.Channel(self.other), self.weights.fd, self.result.fd)
             try:
-                resident.start
-                resident.serve(_api._program(model, train, evaluate, **settings))
+                persistent.start
+                persistent.serve(_api._program(model, train, evaluate, **settings))
             except BaseException as e:
                 self.error = e
             finally:

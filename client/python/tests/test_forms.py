@@ -107,7 +107,7 @@ class Forms(unittest.TestCase):
             ({"round": 14}, "loss is not finite"),
             ({"version": 2}, "version 2, fl_trainer knows 1"),
             ({"shape": (4, 1)}, "tensor 'w.weight' is 2x2 in the program, 4x1 on the server"),
-            ({"solver": {"name": "scaffold", "options": {}}}, "command.resident: yes"),
+            ({"solver": {"name": "scaffold", "options": {}}}, "command.persistent: yes"),
             ({"solver": {"name": "prox", "options": {"mu": "0.1"}}}, "pull, which was not declared"),
         ):
             done = self.run_task(**fields)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # FedMix with scripts of PyTorch under fl-clientd and fl-serverd: two clients tell the means of their data, each
-# is given the other's, and Per-FedAvg with second derivatives goes on from there; who does not say `summaries: yes`
+# is given the other's, and Per-FedAvg with second derivatives goes on from there; a client without `summaries: yes`
 # tells nothing.
 # shellcheck source=tests/system/lib.sh
 . "${FL_SRCDIR:-$(cd "$(dirname "$0")/../../.." && pwd)}/tests/system/lib.sh"
@@ -39,7 +39,7 @@ client() { # name, seed, more lines of the configuration
   local name=$1 seed=$2
   shift 2
   start_client "$name" "" "trainer: command" \
-    "command: {program: [\"$python\", \"$dir/script.py\", \"$seed\"], resident: yes}" "$@"
+    "command: {program: [\"$python\", \"$dir/script.py\", \"$seed\"], persistent: yes}" "$@"
 }
 federation() { # name, strategy
   write_server "$1" "rounds: 3" "model: {file: \"$dir/first.safetensors\"}" "when_finished: stay" \

@@ -377,7 +377,7 @@ static int all_of(struct trial *x, const char *name, const char *mode, bool with
     (void)fprintf(
         f,
         "server: localhost:1\nname: tried\nstate_dir: s\ninsecure: yes\ntrainer: command\n"
-        "command: {program: [\"%s\", \"%s\"], resident: yes, cancel_grace: 1h}\n",
+        "command: {program: [\"%s\", \"%s\"], persistent: yes, cancel_grace: 1h}\n",
         program(name), mode != NULL ? mode : x->notes);
     (void)fclose(f);
     ck_assert_int_eq(

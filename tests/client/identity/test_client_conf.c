@@ -17,8 +17,8 @@
 
 /* Beside `program: [x]`. */
 static const struct refused rows[] = {
-    {"resident: maybe", "key 'command.resident': expected yes or no, found 'maybe'"},
-    {"resident: 1", "key 'command.resident': expected yes or no, found '1'"},
+    {"persistent: maybe", "key 'command.persistent': expected yes or no, found 'maybe'"},
+    {"persistent: 1", "key 'command.persistent': expected yes or no, found '1'"},
     {"start_limit: 99ms",
      "key 'command.start_limit': expected a duration such as 10s, 100ms to 24h, found '99ms'"},
     {"start_limit: 25h",
@@ -90,20 +90,20 @@ static const struct refused rows[] = {
     {"environment: {OK: y, FL_TRAINER_SOCKET: x}",
      "key 'command.environment': expected names of A-Z a-z 0-9 _ that do not begin with a digit, "
      "and not FL_TASK or FL_TRAINER_..., found 'FL_TRAINER_SOCKET'"},
-    {"residnt: yes", "key 'command': unknown key 'residnt', did you mean 'resident'?"},
+    {"persistnt: yes", "key 'command': unknown key 'persistnt', did you mean 'persistent'?"},
 };
 #define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))
 
-/* Beside `resident: yes`. */
+/* Beside `persistent: yes`. */
 static const struct refused programs[] = {
     {"program: {a: b}", "key 'command.program': expected a list of texts, found a section"},
     {"program: []", "key 'command.program': trainer 'command' needs command.program"},
     {"program: [\"\"]", "key 'command.program': trainer 'command' needs command.program"},
     {"program: [x, \"{task}\"]",
-     "key 'command.program': a persistent program ('command.resident: yes') has no task file for "
+     "key 'command.program': a persistent program ('command.persistent: yes') has no task file for "
      "'{task}': it receives its tasks in messages (docs/trainers.md)"},
     {"program: [x, \"--task={task}\"]",
-     "key 'command.program': a persistent program ('command.resident: yes') has no task file for "
+     "key 'command.program': a persistent program ('command.persistent: yes') has no task file for "
      "'{task}': it receives its tasks in messages (docs/trainers.md)"},
 };
 
@@ -128,7 +128,7 @@ END_TEST
 
 START_TEST(a_program_that_cannot_be_is_told)
 {
-    refused(HEAD "resident: yes\n  ", &programs[_i]);
+    refused(HEAD "persistent: yes\n  ", &programs[_i]);
 }
 END_TEST
 
@@ -140,7 +140,7 @@ START_TEST(what_may_be_said_of_a_program_is_read)
     const struct fl_client_command *c;
 
     refused_write(
-        HEAD "resident: yes\n  ",
+        HEAD "persistent: yes\n  ",
         "program: python3 # a text alone is a list of one\n"
         "  start_limit: 100ms\n  cancel_grace: 0s\n  idle_exit: 0s\n  first_limit: 168h\n"
         "  straggler_factor: 0\n  straggler_min: 0s\n  memory_limit: 1G\n  memory_of: resident\n"
@@ -150,7 +150,7 @@ START_TEST(what_may_be_said_of_a_program_is_read)
     c = conf->command;
     ck_assert_uint_eq(c->program.n, 1);
     ck_assert_str_eq(c->program.list[0], "python3");
-    ck_assert(c->resident && c->memory_of == FL_PROGRAM_PERSISTENT);
+    ck_assert(c->persistent && c->memory_of == FL_PROGRAM_RESIDENT_MEMORY);
     ck_assert_uint_eq(c->start_limit_ms, 100);
     ck_assert_uint_eq(c->cancel_grace_ms, 0);
     ck_assert_uint_eq(c->idle_exit_ms, 0);

@@ -112,7 +112,7 @@ START_TEST(an_address_space_that_is_limited_is_that_of_the_program)
     ck_assert_str_eq(err.msg, "; its stderr ends: 65536");
     fl_program_free(p);
     /* The other kind leaves the address space alone. */
-    conf.memory_of = FL_PROGRAM_PERSISTENT;
+    conf.memory_of = FL_PROGRAM_RESIDENT_MEMORY;
     p = sh("ulimit -v >&2", conf);
     err = (struct fl_err){0};
     ck_assert_int_eq(end_of(p, &err), FL_OK);

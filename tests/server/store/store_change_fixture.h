@@ -179,7 +179,7 @@ static inline void left_by(const char *preset)
     struct fl_store *store = open_store();
     struct fl_store_entered e = enter(store, preset, "0.1");
 
-    ck_assert(e.first && !e.new_line && !e.kept_anew);
+    ck_assert(e.first && !e.new_line && !e.state_restarted);
     put_clients(store);
     commit(store, 1, 1);
     leave_open(store, 2, 1, s->upload->needs_feedback);

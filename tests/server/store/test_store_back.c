@@ -5,7 +5,7 @@
 
 START_TEST(attempts_of_rounds_that_come_again_are_new)
 {
-    const struct fl_rewind why = {.reason = "a test", .keep_anew = true};
+    const struct fl_rewind why = {.reason = "a test", .restart_state = true};
     struct fl_store *store;
     struct fl_store_entered e;
     struct fl_coord_resume r;

@@ -246,10 +246,10 @@ static void note(void)
     put_note(words);
 }
 
-static void carry_out(struct fl_store *store, bool keep_anew, struct fl_restored *ret)
+static void carry_out(struct fl_store *store, bool restart_state, struct fl_restored *ret)
 {
     struct fl_err err = {0};
-    int rv = fl_store_carry_restored(store, keep_anew, 3000, ret, &err);
+    int rv = fl_store_carry_restored(store, restart_state, 3000, ret, &err);
 
     ck_assert_msg(rv == FL_OK, "%s", err.msg);
 }

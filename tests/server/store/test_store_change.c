@@ -78,10 +78,10 @@ static void check_pair(const char *from, const char *to, const struct fl_generat
     }
     ck_assert_uint_eq(n_aggregated, 1);
     /* What clients keep goes on only where the server's part of it does. */
-    ck_assert_int_eq(e.kept_anew, !keeps_the_same(a, b));
+    ck_assert_int_eq(e.state_restarted, !keeps_the_same(a, b));
     ck_assert_int_eq(memcmp(e.line.kept_tag, before->kept_tag, FL_GENERATION_TAG) != 0,
-                     e.kept_anew);
-    ck_assert_uint_eq(e.line.kept_since, e.kept_anew ? 1 : 0);
+                     e.state_restarted);
+    ck_assert_uint_eq(e.line.kept_since, e.state_restarted ? 1 : 0);
     fl_store_resume_done(&r);
     fl_store_close(store);
     fl_strategy_free(a);
@@ -138,10 +138,10 @@ START_TEST(a_change_stands_in_the_record_with_what_followed)
     left_by("fedavg");
     store = open_store();
     e = enter(store, "scaffold", "0.1");
-    ck_assert(e.new_line && e.kept_anew && !e.first && !e.unknown);
+    ck_assert(e.new_line && e.state_restarted && !e.first && !e.unknown);
     ck_assert_str_eq(record(store), expected);
     e = enter(store, "scaffold", "0.1"); /* The next start finds nothing new. */
-    ck_assert(!e.new_line && !e.kept_anew && !e.verdict.rewrite);
+    ck_assert(!e.new_line && !e.state_restarted && !e.verdict.rewrite);
     ck_assert_uint_eq(e.dropped_round, 0);
     ck_assert_int_eq(fl_store_unpin(store, 1, NULL), FL_OK);
     ck_assert_int_eq(fl_store_unpin(store, 1, NULL), FL_ENOENT);
@@ -158,7 +158,7 @@ START_TEST(a_rate_is_recorded_and_drops_nothing)
     left_by("scaffold");
     store = open_store();
     e = enter(store, "scaffold", "0.05");
-    ck_assert(!e.new_line && !e.kept_anew);
+    ck_assert(!e.new_line && !e.state_restarted);
     ck_assert_str_eq(record(store), "2/1 training.learning_rate: 0.1 -> 0.05\n");
     ck_assert_int_eq(fl_store_load(store, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.n_parts, 2);
@@ -230,7 +230,7 @@ START_TEST(a_folder_that_does_not_say_what_it_is_begins_its_attempt_again)
     rig_sql("UPDATE federation SET meaning = NULL; DELETE FROM setting");
     store = open_store();
     e = enter(store, "scaffold", "0.1");
-    ck_assert(e.unknown && e.new_line && e.kept_anew && !e.first);
+    ck_assert(e.unknown && e.new_line && e.state_restarted && !e.first);
     ck_assert_uint_eq(e.dropped_round, 2);
     fl_store_close(store);
 }

@@ -28,7 +28,7 @@
 static const struct fl_spool_part part = {.codec = FL_CODEC_FLOAT32, .bytes = TOTAL};
 
 static struct fl_layout *layout;
-static struct fl_recycled *spares;
+static struct fl_recycled *recycled;
 static const char *dir;
 static float update[RIG_FC1];
 
@@ -95,12 +95,12 @@ static void setup(void)
     for (i = 0; i < RIG_FC1; i++) {
         update[i] = 1.0f + (float)i;
     }
-    ck_assert_int_eq(fl_recycled_create(dir, &spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_create(dir, &recycled, NULL), FL_OK);
 }
 
 static void teardown(void)
 {
-    fl_recycled_free(spares);
+    fl_recycled_free(recycled);
     fl_layout_free(layout);
     rig_remove();
 }
@@ -125,8 +125,8 @@ static int try_open(uint64_t round, const char *client, struct fl_spool **ret, u
                     struct fl_err *err)
 {
     uint64_t received = 99;
-    int rv = fl_spool_open(&(struct fl_spool_opening){dir, round, 1, client, &part, 1, spares}, ret,
-                           &received, err);
+    int rv = fl_spool_open(&(struct fl_spool_opening){dir, round, 1, client, &part, 1, recycled},
+                           ret, &received, err);
 
     if (rv == FL_OK) {
         ck_assert_uint_eq(received, want);
@@ -209,7 +209,7 @@ START_TEST(a_bad_sector_in_the_file_of_an_earlier_round_costs_one_try)
 
     ck_assert_int_eq(upload(1, "a", NULL), FL_OK);
     rig_cut(path_of(path, "a", ""), 1 << 20); /* Longer than it has to be. */
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     bad_inode = inode_of("a", "");
     bad_at = sectors[_i].at;
     bad_reads = sectors[_i].reads;
@@ -256,7 +256,7 @@ START_TEST(another_clients_file_with_a_bad_sector_costs_one_try)
     struct fl_err err = {0};
 
     ck_assert_int_eq(upload(1, "b", NULL), FL_OK);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     bad_inode = inode_of("b", "");
     bad_at = 0;
     bad_writes = true;
@@ -300,8 +300,8 @@ START_TEST(an_accepted_update_that_cannot_be_read_stays_where_readers_find_it)
     ck_assert_int_eq(read_back(1, "a", NULL), FL_EIO);
     bad_reads = false; /* It was a cable. */
     ck_assert_int_eq(read_back(1, "a", NULL), FL_OK);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
-    ck_assert_uint_eq(fl_recycled_count(spares), 0);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
+    ck_assert_uint_eq(fl_recycled_count(recycled), 0);
     ck_assert_int_eq(upload(2, "a", NULL), FL_OK);
     ck_assert_uint_ne(inode_of("a", ""), bad_inode);
 }
@@ -323,7 +323,7 @@ START_TEST(no_more_than_16_quarantined_files_stay)
         bad_inode = inode_of(name, "");
         ck_assert_int_eq(finish(s, 0, FL_DURABLE_PROCESS, NULL), FL_EIO);
     }
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     for (i = 0; i < 40; i++) {
         (void)snprintf(name, sizeof(name), "c%u", i);
         n += inode_of(name, ".bad") != 0;

@@ -32,7 +32,7 @@ has_line "the control is for everybody" "$dir/odd.out" "fetch control OK bytes=$
 has_line "as the model" "$dir/odd.out" "fetch model OK bytes=$model"
 has_line "in its round" "$dir/odd.out" "fetch control NOT_FOUND bytes=0"
 has_line "what is not served is not there" "$dir/odd.out" "fetch momentum NOT_FOUND bytes=0"
-has_line "nobody is asked for summaries" "$dir/odd.out" "welcome summary=0"
+has_line "no client is asked for a summary" "$dir/odd.out" "welcome summary=0"
 odd "$address" guest summary:0:5:5 wait
 has_line "nor may tell any" "$dir/odd.out" "attend INVALID_ARGUMENT no data summary, or no more of it,"
 run_client s0
@@ -172,7 +172,7 @@ slip "that overlaps" "INVALID_ARGUMENT the pieces of the data summary have gaps 
 slip "of changing length" "INVALID_ARGUMENT the pieces of the data summary have different totals" summary:0:100:50 summary:50:101:51
 slip "of empty pieces" "INVALID_ARGUMENT empty piece in a data summary" summary:0:100:0
 slip "that is too large" "RESOURCE_EXHAUSTED the data summary of 300000 bytes is larger than limits.summary (204800 bytes)" summary:0:300000:1000
-slip "that is told twice" "INVALID_ARGUMENT no data summary, or no more of it," summary:0:0:0 summary:0:0:0
+slip "that is sent twice" "INVALID_ARGUMENT no data summary, or no more of it," summary:0:0:0 summary:0:0:0
 odd "$address" thief samples summary:0:100:100 stay # ended by the server
 has_line "that is none" "$dir/odd.out" "attend INVALID_ARGUMENT"
 has_line "the operator reads it" "$dir/mix.log" "data summary of client 'thief'"

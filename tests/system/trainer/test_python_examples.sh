@@ -17,7 +17,7 @@ learns() {
   start_server "$name"
   for k in 0 1; do
     start_client "$name-$k" "" "trainer: command" \
-      "command: {program: [\"$python\", \"$script\", \"${*:4+k:1}\"], resident: yes}"
+      "command: {program: [\"$python\", \"$script\", \"${*:4+k:1}\"], persistent: yes}"
   done
   wait_for "four rounds of $name" at_round "$name" 4
   ctl "$name" rounds --json >"$dir/$name.json"

@@ -16,7 +16,7 @@ name: $name
 state_dir: $dir/$name.state
 insecure: yes
 trainer: command
-command: {program: [$list], ${more:-resident: yes}}
+command: {program: [$list], ${more:-persistent: yes}}
 YAML
 }
 try() { # name of what is tried, arguments…: exit code into $rc
@@ -76,8 +76,8 @@ wrong writes "PermissionError"
 wrong any_model "FAILED    other model: expected 'failed' for a model whose tensor 'fc.weight' has another shape"
 wrong samples "FAILED    evaluate: expected the 4 test samples of 'ready', found 5"
 wrong code "FAILED    bye: expected exit code 0, found"
-more="resident: yes, cancel_grace: 200ms" wrong deaf "FAILED    cancel: expected 'canceled' or 'done', found"
-more="resident: yes, start_limit: 100ms" wrong silent "did not answer 'start' within 100 ms"
+more="persistent: yes, cancel_grace: 200ms" wrong deaf "FAILED    cancel: expected 'canceled' or 'done', found"
+more="persistent: yes, start_limit: 100ms" wrong silent "did not answer 'start' within 100 ms"
 tried stays
 equal "a program that has to be ended costs nothing" 0 "$rc"
 has_line "but it is said" "$dir/stays.out" "warning   bye: expected exit code 0 within 2000 ms"
@@ -91,7 +91,7 @@ has_line "with its bytes" "$dir/frozen.out" "warning   unchanged: training does 
 
 ### What cannot be tried
 more="samples: 1" client task "$(command -v "$python")" "{task}"
-says "a program for each task" 3 "resident: yes" "$clientd" --try-trainer "$dir/task.yaml" --model "$model"
+says "a program for each task" 3 "persistent: yes" "$clientd" --try-trainer "$dir/task.yaml" --model "$model"
 client none "$dir/none"
 says "no such program" 5 "$dir/none" "$clientd" --try-trainer "$dir/none.yaml" --model "$model"
 says "no such model" 5 "cannot open" "$clientd" --try-trainer "$dir/good.yaml" --model "$dir/none.safetensors"

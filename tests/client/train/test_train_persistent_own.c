@@ -1,6 +1,6 @@
 /*
  * Solvers that make their steps in their own way, adapting and summaries, by a program that stays:
- * its results are those of the built-in trainer bit for bit, when it is told all that
+ * its results are those of the built-in trainer bit for bit, when it is sent all that
  * docs/trainers.md says (tests/lib/nn_engine.c reads nothing else).
  */
 #include <jansson.h>
@@ -420,7 +420,7 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("train_resident_own");
+    Suite *s = suite_create("train_persistent_own");
     TCase *tc = tcase_create("all");
 
     tcase_add_loop_test(tc, steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit, 0,

@@ -1,5 +1,5 @@
-#ifndef FL_LIB_RESIDENT_RIG_H
-#define FL_LIB_RESIDENT_RIG_H
+#ifndef FL_LIB_PERSISTENT_RIG_H
+#define FL_LIB_PERSISTENT_RIG_H
 
 /* A persistent trainer (tests/lib/fake_trainer), a small model, and a clock set by the test.
  */
@@ -78,7 +78,7 @@ static inline void rig_init(struct rig *rig, const char *mode)
     size_t i;
 
     *rig = (struct rig){.count = 0};
-    ck_assert(folder_make("resident", rig->dir));
+    ck_assert(folder_make("persistent", rig->dir));
     (void)snprintf(rig->notes, sizeof(rig->notes), "%s/notes", rig->dir);
     (void)snprintf(rig->program, sizeof(rig->program), "%s/tests/lib/fake_trainer",
                    build != NULL ? build : ".");

@@ -23,7 +23,7 @@ static const struct fl_spool_part small = {
     .unit = 2, .codec = FL_CODEC_FLOAT32, .bytes = RIG_FC3 * sizeof(float)};
 
 static struct fl_layout *layout;
-static struct fl_recycled *spares;
+static struct fl_recycled *recycled;
 static const char *dir;
 static float before[RIG_FC1], after[RIG_FC1];
 
@@ -37,12 +37,12 @@ static void setup(void)
         before[i] = 1.0f + (float)i;
         after[i] = -0.5f * (float)i;
     }
-    ck_assert_int_eq(fl_recycled_create(dir, &spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_create(dir, &recycled, NULL), FL_OK);
 }
 
 static void teardown(void)
 {
-    fl_recycled_free(spares);
+    fl_recycled_free(recycled);
     fl_layout_free(layout);
     rig_remove();
 }
@@ -69,7 +69,7 @@ static struct fl_spool *begin(uint64_t round, const char *client, const struct f
     struct fl_spool *s = NULL;
     struct fl_err err = {0};
     uint64_t received = 99;
-    int rv = fl_spool_open(&(struct fl_spool_opening){dir, round, 1, client, of, 1, spares}, &s,
+    int rv = fl_spool_open(&(struct fl_spool_opening){dir, round, 1, client, of, 1, recycled}, &s,
                            &received, &err);
 
     ck_assert_msg(rv == FL_OK, "%s", err.msg);
@@ -141,17 +141,17 @@ START_TEST(the_next_rounds_uploads_are_written_into_the_files_of_the_last)
 
     upload(1, "a", &part, before);
     inode = inode_of("a");
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
-    ck_assert_uint_eq(fl_recycled_count(spares), 1);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
+    ck_assert_uint_eq(fl_recycled_count(recycled), 1);
     upload(2, "b", &part, after);
     ck_assert_uint_eq(inode_of("b"), inode);
     ck_assert_uint_eq(inode_of("a"), 0);
-    ck_assert_uint_eq(fl_recycled_count(spares), 0);
+    ck_assert_uint_eq(fl_recycled_count(recycled), 0);
     expect(2, "b", &part, after);
     upload(2, "c", &part, before); /* There is no other: it is made. */
     expect(2, "b", &part, after);
     expect(2, "c", &part, before);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     upload(3, "a", &small, after); /* Into a longer one. */
     expect(3, "a", &small, after);
 }
@@ -167,13 +167,13 @@ START_TEST(a_client_of_the_last_round_writes_into_its_own_file)
         upload(1, names[i], &small, before);
         inodes[i] = inode_of(names[i]);
     }
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     for (i = 0; i < 3; i++) {
         upload(2, names[i], &small, after);
         ck_assert_uint_eq(inode_of(names[i]), inodes[i]);
-        ck_assert_uint_eq(fl_recycled_count(spares), 2 - i);
+        ck_assert_uint_eq(fl_recycled_count(recycled), 2 - i);
     }
-    fl_recycled_drop(spares);
+    fl_recycled_drop(recycled);
     for (i = 0; i < 3; i++) {
         expect(2, names[i], &small, after);
     }
@@ -184,7 +184,7 @@ START_TEST(a_file_that_this_round_wrote_is_given_to_nobody)
 {
     upload(1, "a", &small, before);
     upload(1, "b", &small, before);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     upload(2, "a", &small, after);
     upload(2, "c", &small, before);
     upload(2, "d", &small, after);
@@ -202,7 +202,7 @@ START_TEST(a_new_attempt_takes_the_place_of_the_one_before)
 
     send(s, before, 0, small.bytes);
     finish(s);
-    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 1, 2, "a", &small, 1, spares},
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 1, 2, "a", &small, 1, recycled},
                                    &s, &received, NULL),
                      FL_OK);
     ck_assert_uint_eq(received, 0);
@@ -226,14 +226,14 @@ START_TEST(there_are_never_more_than_the_uploads_of_the_last_round)
         upload(1, name, &small, before);
     }
     ck_assert_int_eq(fl_fs_replace(rig_path(path, "spool/notes.txt"), "x", 1, false, NULL), FL_OK);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
-    ck_assert_uint_eq(fl_recycled_count(spares), 40);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
+    ck_assert_uint_eq(fl_recycled_count(recycled), 40);
     upload(2, "a", &small, after);
     upload(2, "b", &small, after);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
-    ck_assert_uint_eq(fl_recycled_count(spares), 2);
-    fl_recycled_drop(spares);
-    ck_assert_uint_eq(fl_recycled_count(spares), 0);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
+    ck_assert_uint_eq(fl_recycled_count(recycled), 2);
+    fl_recycled_drop(recycled);
+    ck_assert_uint_eq(fl_recycled_count(recycled), 0);
     ck_assert_uint_eq(inode_of("a") + inode_of("b") + inode_of("c1"), 0);
     ck_assert(fl_fs_exists(path));
 }
@@ -261,7 +261,7 @@ START_TEST(half_an_upload_over_a_whole_one_is_half_an_upload)
 
     upload(1, "a", &part, before);
     inode = inode_of("a");
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     s = begin(2, "a", &part, 0);
     send(s, after, 0, 20001);
     fl_spool_close(s);
@@ -281,7 +281,7 @@ START_TEST(the_same_bytes_again_have_to_be_found_good_again)
     struct fl_spool *s;
 
     upload(1, "a", &small, before);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     s = begin(2, "a", &small, 0);
     send(s, before, 0, small.bytes);
     refused(2, "a");
@@ -309,7 +309,7 @@ START_TEST(a_head_of_which_only_the_first_pages_are_new_counts_as_not_there)
     }
     for (i = 1; i <= 2; i++) {
         ck_assert_int_eq(
-            fl_spool_open(&(struct fl_spool_opening){dir, i, 1, "a", many, 510, spares}, &s,
+            fl_spool_open(&(struct fl_spool_opening){dir, i, 1, "a", many, 510, recycled}, &s,
                           &received, NULL),
             FL_OK);
         ck_assert_uint_eq(received, 0);
@@ -318,7 +318,7 @@ START_TEST(a_head_of_which_only_the_first_pages_are_new_counts_as_not_there)
         fd = open(path_of(path, "a"), O_RDONLY | O_CLOEXEC);
         ck_assert_int_eq(fl_fs_pread(fd, i == 1 ? old : new, sizeof(new), 0), FL_OK);
         (void)close(fd);
-        ck_assert_int_eq(i == 1 ? fl_recycled_collect(spares, NULL) : FL_OK, FL_OK);
+        ck_assert_int_eq(i == 1 ? fl_recycled_collect(recycled, NULL) : FL_OK, FL_OK);
     }
     ck_assert_uint_eq(fl_spool_peek(dir, 2, 1, "a"), 4);
     for (cut = 0; cut < sizeof(new); cut += 4096) {
@@ -336,7 +336,7 @@ START_TEST(a_file_that_is_longer_than_the_new_upload_needs_is_cut)
     char path[RIG_PATH_MAX];
 
     upload(1, "a", &part, before);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     upload(2, "a", &small, after);
     ck_assert_uint_eq(rig_size(path_of(path, "a")), 4096 + small.bytes + 16);
     expect(2, "a", &small, after);
@@ -430,7 +430,7 @@ static void somebody_has_it(int lock)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(flock(fd, lock), 0);
     ck_assert_int_eq(fl_fs_pread(fd, kept, sizeof(kept), 4096), FL_OK);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     upload(2, "b", &part, after);
     ck_assert_int_eq(fl_fs_pread(fd, now, sizeof(now), 4096), FL_OK);
     ck_assert_mem_eq(now, kept, sizeof(kept));
@@ -460,7 +460,7 @@ START_TEST(a_client_need_not_wait_for_a_backup_of_its_last_upload)
     upload(1, "a", &small, before);
     fd = open(path_of(path, "a"), O_RDONLY | O_CLOEXEC);
     ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     upload(2, "a", &small, after);
     expect(2, "a", &small, after);
     ck_assert_int_eq(fl_fs_pread(fd, copied, sizeof(copied), 4096), FL_OK);
@@ -481,7 +481,7 @@ START_TEST(an_accepted_upload_that_a_backup_copies_keeps_its_name)
     inode = inode_of("a");
     fd = open(path_of(path, "a"), O_RDONLY | O_CLOEXEC);
     ck_assert_int_eq(flock(fd, LOCK_SH | LOCK_NB), 0);
-    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 1, 1, "a", &small, 1, spares},
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 1, 1, "a", &small, 1, recycled},
                                    &s, &received, NULL),
                      FL_EINUSE);
     ck_assert_uint_eq(inode_of("a"), inode);
@@ -497,9 +497,9 @@ START_TEST(a_file_that_another_push_writes_is_not_taken_from_it)
     uint64_t received;
 
     upload(1, "a", &small, before);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     first = begin(2, "a", &small, 0); /* Its head is still that of the upload before. */
-    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 2, 1, "a", &small, 1, spares},
+    ck_assert_int_eq(fl_spool_open(&(struct fl_spool_opening){dir, 2, 1, "a", &small, 1, recycled},
                                    &s, &received, NULL),
                      FL_EINUSE);
     send(first, after, 0, small.bytes);
@@ -513,7 +513,7 @@ START_TEST(a_spare_file_that_is_gone_is_made)
     char path[RIG_PATH_MAX];
 
     upload(1, "a", &small, before);
-    ck_assert_int_eq(fl_recycled_collect(spares, NULL), FL_OK);
+    ck_assert_int_eq(fl_recycled_collect(recycled, NULL), FL_OK);
     ck_assert_int_eq(unlink(path_of(path, "a")), 0);
     upload(2, "a", &small, after);
     expect(2, "a", &small, after);
@@ -523,8 +523,8 @@ END_TEST
 
 SUITE()
 {
-    Suite *suite = suite_create("spares");
-    TCase *tc = tcase_create("spares");
+    Suite *suite = suite_create("recycled");
+    TCase *tc = tcase_create("recycled");
 
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_add_test(tc, the_next_rounds_uploads_are_written_into_the_files_of_the_last);

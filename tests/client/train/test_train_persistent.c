@@ -165,7 +165,7 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("train_resident");
+    Suite *s = suite_create("train_persistent");
     TCase *tc = tcase_create("all");
 
     tcase_add_test(tc, plain_descent_is_the_same_bit_for_bit);

@@ -12,7 +12,7 @@ synthetic "$dir/data" 1 --seed 3
 program() { # name, mode, more of `command:`…
   local name=$1 mode=$2
   shift 2
-  echo "command: {program: [\"$fake\", $mode, \"$dir/$name.notes\", \"0.001\"], resident: yes${*:+, $*}}"
+  echo "command: {program: [\"$fake\", $mode, \"$dir/$name.notes\", \"0.001\"], persistent: yes${*:+, $*}}"
 }
 noted() { grep -qxF -- "$2" "$dir/$1.notes"; }
 times() { grep -c "^$2" "$dir/$1.notes"; }
@@ -73,7 +73,7 @@ exit 3
 TEXT
 write_server later "rounds: 1" "model: {preset: dnn60}" "round: {start_clients: 1}"
 start_server later
-start_client late "" "trainer: command" "command: {program: [/bin/sh, \"$dir/late.sh\"], resident: yes}"
+start_client late "" "trainer: command" "command: {program: [/bin/sh, \"$dir/late.sh\"], persistent: yes}"
 wait_for "a second attempt" in_log late "the trainer failed to start, retrying in 2 s"
 has_line "the log has the reason" "$dir/late.log" "ended with exit code 3; 'ready' was expected; its stderr ends: Traceback: cannot find my data"
 documented_log trainer-start "$dir/late.log"
@@ -89,9 +89,9 @@ wait_for "a start that fails" in_log never "the trainer failed to start"
 kill -TERM "${pid_of[never]}"
 wait_end never
 equal "SIGTERM ends a client whose trainer never started" 0 "$rc"
-write_client gone "" "trainer: command" "command: {program: [\"$dir/no-such-program\"], resident: yes}"
+write_client gone "" "trainer: command" "command: {program: [\"$dir/no-such-program\"], persistent: yes}"
 documented trainer-missing "$build/fl-clientd" "$dir/gone.yaml"
-write_client file "" "trainer: command" "command: {program: [\"$fake\", \"{task}\"], resident: yes}"
+write_client file "" "trainer: command" "command: {program: [\"$fake\", \"{task}\"], persistent: yes}"
 says "a task file is for the other kind" 3 "has no task file" "$build/fl-clientd" "$dir/file.yaml"
 
 ### What it did not declare is refused when it joins
@@ -131,7 +131,7 @@ fl_trainer.save({"w": numpy.ones((4, 3), "float32")}, sys.argv[2])' "$srcdir/cli
     "when_finished: stay"
   start_server full
   start_client fills "" "trainer: command" \
-    "command: {program: [\"$python\", \"$dir/fills.py\", \"$srcdir/client/python\", \"$dir/fills.state\"], resident: yes}"
+    "command: {program: [\"$python\", \"$dir/fills.py\", \"$srcdir/client/python\", \"$dir/fills.state\"], persistent: yes}"
   wait_for "two rounds" at_round full 2
   has_line "the program that found no room is heard" "$dir/full.log" "No space left on device"
   has_line "and the client goes on without keeping its result" "$dir/fills.log" "the result is not saved on disk"

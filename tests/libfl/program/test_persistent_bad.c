@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "tests/lib/resident_rig.h"
+#include "tests/lib/persistent_rig.h"
 #include "tests/lib/suites.h"
 
 /* With each task: what is said of it. */
@@ -412,7 +412,7 @@ START_TEST(one_that_takes_more_memory_than_it_may_is_ended)
 
     rig_init(&rig, greedy[_i]);
     rig.conf.memory_bytes = UINT64_C(48) << 20;
-    rig.conf.memory_of = FL_PROGRAM_PERSISTENT;
+    rig.conf.memory_of = FL_PROGRAM_RESIDENT_MEMORY;
     rig_create(&rig);
     rig_describe(&rig);
     ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_ELIMIT);
@@ -425,7 +425,7 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("resident_bad");
+    Suite *s = suite_create("persistent_bad");
     TCase *tc = tcase_create("all");
 
     tcase_add_loop_test(tc, what_it_does_wrong_costs_the_task_and_is_told, 0,

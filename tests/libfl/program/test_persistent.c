@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "libfl/program/persistent_impl.h"
-#include "tests/lib/resident_rig.h"
+#include "tests/lib/persistent_rig.h"
 
 START_TEST(it_is_started_once_and_trains_task_after_task)
 {
@@ -409,7 +409,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("resident");
+    Suite *s = suite_create("persistent");
     TCase *tc = tcase_create("all");
     SRunner *sr;
     int failed;
