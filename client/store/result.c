@@ -79,18 +79,24 @@ static int result_path(const char *state_dir, char path[RESULT_PATH], struct fl_
                : fl_err_set(err, FL_ELIMIT, "this path is too long: '%s'", state_dir);
 }
 
-/* The sections of a result; empty ones have no memory. */
-static size_t sections_of(const struct fl_result *r, struct fl_container_part parts[N_SECTIONS])
+struct result_section {
+    const char *name;
+    void *data;
+    size_t bytes;
+};
+
+/* The sections of a result in their order, for writing and reading; empty ones have no memory. */
+static size_t sections_of(const struct fl_result *r, struct result_section list[N_SECTIONS])
 {
     size_t n = 0;
     size_t i;
 
-    parts[n++] = (struct fl_container_part){"diverge", r->divergence, r->n_units * sizeof(float)};
-    parts[n++] = (struct fl_container_part){"delta", r->delta, r->n_floats * sizeof(float)};
+    list[n++] = (struct result_section){"diverge", r->divergence, r->n_units * sizeof(float)};
+    list[n++] = (struct result_section){"delta", r->delta, r->n_floats * sizeof(float)};
     for (i = 0; i < r->n_sent; i++) {
-        parts[n++] = (struct fl_container_part){"sent", r->sent[i], r->n_floats * sizeof(float)};
+        list[n++] = (struct result_section){"sent", r->sent[i], r->n_floats * sizeof(float)};
     }
-    parts[n++] = (struct fl_container_part){"mask", r->mask, r->n_mask};
+    list[n++] = (struct result_section){"mask", r->mask, r->n_mask};
     return n;
 }
 
@@ -117,9 +123,11 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
         .n_mask = r->n_mask,
         .kept_round = r->kept.round,
         .kept_attempt = r->kept.attempt};
+    struct result_section list[N_SECTIONS];
     struct fl_container_part parts[N_SECTIONS];
     struct fl_container_content content = {&fields, sizeof(fields), parts, 0};
     char path[RESULT_PATH];
+    size_t i;
     int rv = result_path(state_dir, path, err);
 
     FL_REQUIRE(r->n_sent <= RESULT_SENT_MAX);
@@ -128,7 +136,10 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
     }
     (void)memcpy(fields.layout, r->digest, sizeof(fields.layout));
     (void)memcpy(fields.line, r->line, sizeof(fields.line));
-    content.n = sections_of(r, parts);
+    content.n = sections_of(r, list);
+    for (i = 0; i < content.n; i++) {
+        parts[i] = (struct fl_container_part){list[i].name, list[i].data, list[i].bytes};
+    }
     return fl_container_replace(path, &result_kind, &content, /* sync= */ true, err);
 }
 
@@ -205,16 +216,16 @@ static int result_allocate(struct fl_result *r)
 
 static int result_read(const struct fl_container *file, struct fl_result *r, struct fl_err *err)
 {
-    struct fl_container_part parts[N_SECTIONS];
+    struct result_section list[N_SECTIONS];
     size_t i;
     int rv = result_allocate(r);
 
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot read '%s': %s", file->path, fl_strerror(rv));
     }
-    (void)sections_of(r, parts);
+    (void)sections_of(r, list);
     for (i = 0; i < file->head.n; i++) {
-        rv = fl_container_read(file, i, (void *)(uintptr_t)parts[i].data, err);
+        rv = fl_container_read(file, i, list[i].data, err);
         if (rv != FL_OK) {
             return rv;
         }
