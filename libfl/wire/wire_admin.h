@@ -42,7 +42,7 @@ FL_WIRE_STRUCT(why)
 #define FL_WIRE_ROWS_round(X)                                                                      \
     X(OWN_CODE, round_code, struct fl_round_rec figures)                                           \
     X(TEXTS, changes, changes, .cut = true, .most = FL_WIRE_MAX_CHANGES) /* from this round on */  \
-    X(U64, line, line) /* of an abandoned round only */                                            \
+    X(U64, generation, generation) /* of an abandoned round only */                                            \
     X(U64, abandoned_ms, abandoned_ms)                                                             \
     X(TEXT, abandoned_by, abandoned_by) /* "": not abandoned */
 FL_WIRE_STRUCT(round)

@@ -141,7 +141,7 @@ static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
                                             .chunk_bytes = own->chunk_bytes,
                                             .max_connections = (uint32_t)srv->max_connections,
                                             .admin_connections = FL_SERVERD_ADMIN_CONNECTIONS,
-                                            .line = fl_runtime_generation(srv->runtime),
+                                            .generation = fl_runtime_generation(srv->runtime),
                                             .log = srv->log,
                                             .net = srv->net,
                                             .io = srv->disk.io,

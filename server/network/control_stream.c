@@ -342,7 +342,7 @@ static void control_send_welcome(struct fl_control_stream *stream)
                                     .strategy = conf->strategy,
                                     .layout = conf->layout,
                                     .net = &conf->net,
-                                    .line = setup->line,
+                                    .generation = setup->generation,
                                     .training = {.epochs = (uint32_t)conf->training->epochs,
                                                  .steps = (uint32_t)conf->training->steps,
                                                  .batch_size = (uint32_t)conf->training->batch_size,

@@ -29,7 +29,7 @@ struct fl_frontend_setup {
     uint64_t memory;                             /* limit for all connections together */
     uint32_t chunk_bytes;                        /* data bytes of one chunk of an upload */
     uint32_t max_connections, admin_connections; /* of clients, and to the admin socket */
-    const struct fl_generation *line;            /* constant since the start */
+    const struct fl_generation *generation;      /* constant since the start */
     const struct fl_log *log;
     struct fl_loop *net;
     struct fl_worker_thread *io;

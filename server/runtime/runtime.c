@@ -24,7 +24,7 @@ static void runtime_send_command(struct fl_runtime *runtime, const struct fl_eff
      * Clients that restarted their state since this round have nothing of it, and have lost
      * nothing.
      */
-    bool counted = e->task.counted.round > runtime->federation.line.kept_since;
+    bool counted = e->task.counted.round > runtime->federation.generation.kept_since;
 
     down->client = e->client;
     down->round = e->round;
@@ -505,7 +505,7 @@ int fl_runtime_start(struct fl_runtime *runtime, struct fl_err *err)
 
 const struct fl_generation *fl_runtime_generation(const struct fl_runtime *runtime)
 {
-    return &runtime->federation.line;
+    return &runtime->federation.generation;
 }
 
 struct fl_loop *fl_runtime_loop(struct fl_runtime *runtime)

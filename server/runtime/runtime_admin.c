@@ -188,7 +188,7 @@ static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
     struct fl_admin_request *request = ctx;
     struct fl_wire_round w = {.figures = r->round};
 
-    w.line = r->line;
+    w.generation = r->generation;
     w.abandoned_ms = r->at_ms;
     w.abandoned_by = fl_wire_lend(r->by);
     FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);

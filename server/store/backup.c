@@ -42,7 +42,7 @@ static int open_model(void *ctx, const char *folder, const char *name, struct fl
     (void)folder;
     if (!fl__models_round_of(name, &round) ||
         !((fl_str_ends_with(name, FL__MODELS_SUFFIX) && round <= o->m->needs.committed) ||
-          strstr(name, FL__MODELS_SUFFIX ".line-") != NULL))
+          strstr(name, FL__MODELS_SUFFIX ".generation-") != NULL))
     {
         return FL_OK;
     }

@@ -97,8 +97,8 @@ static int drop_open(struct fl_store *store, struct fl_store_entered *e, uint64_
     }
     (void)snprintf(text, sizeof(text), "%" PRIu32 " with %" PRIu64 " updates", e->dropped_attempt,
                    e->dropped_updates);
-    change = (struct fl_change_rec){e->dropped_round, e->line.number, wall_ms,
-                                    "attempt",        text,           "dropped"};
+    change = (struct fl_change_rec){
+        e->dropped_round, e->generation.number, wall_ms, "attempt", text, "dropped"};
     return fl__generation_put_change(store, &change, err);
 }
 
@@ -107,7 +107,7 @@ static int put_differences(struct fl_store *store, const struct fl_store_entered
 {
     const struct fl_settings_verdict *v = &e->verdict;
     struct fl_change_rec change = {
-        .round = e->committed + 1, .line = e->line.number, .at_ms = wall_ms};
+        .round = e->committed + 1, .generation = e->generation.number, .at_ms = wall_ms};
     size_t i;
 
     for (i = 0; i < v->n; i++) {
@@ -173,11 +173,11 @@ static int apply_changed_settings(struct fl_store *store, struct fl__folder *row
     if (rv != FL_OK) {
         return rv;
     }
-    rv = e->new_line ? drop_open(store, e, wall_ms, err) : FL_OK;
+    rv = e->new_generation ? drop_open(store, e, wall_ms, err) : FL_OK;
     if (rv != FL_OK) {
         return rv;
     }
-    rv = e->new_line ? pin_before_change(store, e, wall_ms, err) : FL_OK;
+    rv = e->new_generation ? pin_before_change(store, e, wall_ms, err) : FL_OK;
     if (rv != FL_OK) {
         return rv;
     }
@@ -211,9 +211,9 @@ static int enter_settings(struct fl_store *store, const struct fl_settings *now,
     if (rv != FL_OK) {
         return rv;
     }
-    e->new_line = e->unknown || e->verdict.update;
+    e->new_generation = e->unknown || e->verdict.update;
     e->state_restarted = e->verdict.kept || (e->unknown && keeps != NULL && keeps[0] != '\0');
-    row.line += e->new_line;
+    row.generation += e->new_generation;
     if (e->state_restarted) {
         row.state_generation++;
         row.kept_since = e->committed;
@@ -223,7 +223,7 @@ static int enter_settings(struct fl_store *store, const struct fl_settings *now,
         return rv;
     }
     row.meaning_len = sizeof(row.meaning);
-    rv = fl__generation_of(&row, &e->line);
+    rv = fl__generation_of(&row, &e->generation);
     if (rv != FL_OK) {
         return rv;
     }
@@ -306,7 +306,7 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     if (rv != FL_OK) {
         return rv;
     }
-    row.line++;
+    row.generation++;
     row.state_generation += why->restart_state;
     /* Rounds up to kept_since are run again, with the current client states. */
     row.kept_since = why->restart_state || row.kept_since > round ? round : row.kept_since;
@@ -316,7 +316,8 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
     }
     (void)snprintf(before, sizeof(before), "%" PRIu64, last);
     (void)snprintf(after, sizeof(after), "%" PRIu64 ": %s", round, why->reason);
-    change = (struct fl_change_rec){round + 1, row.line, why->wall_ms, "the model", before, after};
+    change =
+        (struct fl_change_rec){round + 1, row.generation, why->wall_ms, "the model", before, after};
     rv = fl__generation_put_change(store, &change, err);
     if (rv != FL_OK) {
         return rv;

@@ -5,7 +5,7 @@
  * The settings and the generation under which the records, checkpoints and updates of a state
  * folder were made, and the effect of a start with other settings (docs/operating.md).
  *
- * A *generation* (`line`) is a sequence of rounds with compatible updates that build on each other.
+ * A *generation* is a sequence of rounds with compatible updates that build on each other.
  * Its number only increases; a new generation starts when the meaning of an update changes and when
  * the federation is rolled back to an older checkpoint. Client state has a generation of its own
  * (`state_generation`), which restarts only together with the server's share of that state. Clients
@@ -29,10 +29,10 @@ struct fl_generation {
 };
 
 struct fl_store_entered {
-    struct fl_generation line;
+    struct fl_generation generation;
     bool first;   /* a new folder: no settings were recorded before */
     bool unknown; /* the database was rebuilt: the recorded settings are lost */
-    bool new_line, state_restarted;
+    bool new_generation, state_restarted;
     struct fl_settings before; /* owned; the texts of the verdict point into it */
     struct fl_settings_verdict verdict;
     uint64_t committed;
@@ -102,7 +102,7 @@ FL_MUST_CHECK int fl_store_carry_restored(struct fl_store *store, bool restart_s
 
 struct fl_change_rec {
     uint64_t round; /* the first that it holds for */
-    uint64_t line;
+    uint64_t generation;
     uint64_t at_ms;
     const char *name, *before, *after; /* borrowed for the call */
 };

@@ -40,21 +40,22 @@ static int make_tag(const char *what, const uint8_t whose[FL__IDENTITY], uint64_
 
 int fl__generation_of(const struct fl__folder *row, struct fl_generation *ret)
 {
-    struct fl_generation line = {
-        .number = row->line, .kept_number = row->state_generation, .kept_since = row->kept_since};
+    struct fl_generation generation = {.number = row->generation,
+                                       .kept_number = row->state_generation,
+                                       .kept_since = row->kept_since};
     char meaning[2 * FL_DIGEST_SIZE + 1];
-    int rv = make_tag("line", row->identity, row->line, row->meaning, line.tag);
+    int rv = make_tag("generation", row->identity, row->generation, row->meaning, generation.tag);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = make_tag("kept", row->kept_identity, row->state_generation, NULL, line.kept_tag);
+    rv = make_tag("kept", row->kept_identity, row->state_generation, NULL, generation.kept_tag);
     if (rv != FL_OK) {
         return rv;
     }
-    (void)snprintf(line.made, sizeof(line.made), "%" PRIu64 " %s", row->line,
+    (void)snprintf(generation.made, sizeof(generation.made), "%" PRIu64 " %s", row->generation,
                    fl_hex(meaning, row->meaning, FL_DIGEST_SIZE));
-    *ret = line;
+    *ret = generation;
     return FL_OK;
 }
 

@@ -1,5 +1,6 @@
-/* Checkpoints of rounds abandoned by a rollback: renamed to "round-000004.safetensors.line-1",
- * listed and removed. Any thread, blocking. The records of these rounds are in store_rollback.c. */
+/* Checkpoints of rounds abandoned by a rollback: renamed to
+ * "round-000004.safetensors.generation-1", listed and removed. Any thread, blocking. The records of
+ * these rounds are in store_rollback.c. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,10 +13,10 @@
 #include "server/store/models_impl.h"
 #include "server/store/store_impl.h"
 
-#define ABANDONED FL__MODELS_SUFFIX ".line-"
+#define ABANDONED FL__MODELS_SUFFIX ".generation-"
 
 /* The generation in a file name; false: not an abandoned checkpoint. */
-static bool line_of(const char *name, uint64_t *ret)
+static bool generation_of(const char *name, uint64_t *ret)
 {
     const char *at = strstr(name, ABANDONED);
 
@@ -25,7 +26,7 @@ static bool line_of(const char *name, uint64_t *ret)
 /* --- renaming --- */
 
 struct abandoning {
-    uint64_t after, line;
+    uint64_t after, generation;
     const uint64_t *kept;
     size_t n_kept;
 };
@@ -50,17 +51,17 @@ static int abandon_one(void *ctx, const char *folder, const char *name, uint64_t
     if (i == a->n_kept) {
         return fl_fs_remove(from);
     }
-    n = snprintf(to, sizeof(to), "%s.line-%" PRIu64, from, a->line);
+    n = snprintf(to, sizeof(to), "%s.generation-%" PRIu64, from, a->generation);
     if (n < 0 || (size_t)n >= sizeof(to)) {
         return FL_ELIMIT;
     }
     return rename(from, to) == 0 ? FL_OK : fl_err_from_errno(errno);
 }
 
-int fl__models_abandon(const char *dir, uint64_t after, uint64_t line, const uint64_t *kept,
+int fl__models_abandon(const char *dir, uint64_t after, uint64_t generation, const uint64_t *kept,
                        size_t n_kept, struct fl_err *err)
 {
-    struct abandoning a = {after, line, kept, n_kept};
+    struct abandoning a = {after, generation, kept, n_kept};
     char folder[FL__STORE_PATH_MAX];
     int rv = fl__store_join(folder, dir, "models", err);
 
@@ -84,11 +85,11 @@ struct list {
 static int list_abandoned(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     struct list *l = ctx;
-    uint64_t line = 0;
+    uint64_t generation = 0;
 
     (void)folder;
     /* Count the model file only, not its state vectors. */
-    if (!line_of(name, &line) || strstr(name, ABANDONED) != strchr(name, '.')) {
+    if (!generation_of(name, &generation) || strstr(name, ABANDONED) != strchr(name, '.')) {
         return FL_OK;
     }
     if (l->n == l->cap) {
@@ -101,7 +102,7 @@ static int list_abandoned(void *ctx, const char *folder, const char *name, uint6
         l->list = grown;
         l->cap = cap;
     }
-    l->list[l->n++] = (struct fl_abandoned){round, line};
+    l->list[l->n++] = (struct fl_abandoned){round, generation};
     return FL_OK;
 }
 
@@ -111,7 +112,7 @@ static int compare_abandoned(const void *a, const void *b)
     const struct fl_abandoned *y = b;
 
     return x->round != y->round ? (x->round < y->round ? -1 : 1)
-                                : (x->line > y->line) - (x->line < y->line);
+                                : (x->generation > y->generation) - (x->generation < y->generation);
 }
 
 int fl_models_abandoned(const char *dir, struct fl_abandoned **ret, size_t *ret_n,
@@ -146,9 +147,9 @@ static int release_one(void *ctx, const char *folder, const char *name, uint64_t
 {
     struct releasing *r = ctx;
     char path[FL__STORE_PATH_MAX];
-    uint64_t line = 0;
+    uint64_t generation = 0;
 
-    if (round != r->round || !line_of(name, &line)) {
+    if (round != r->round || !generation_of(name, &generation)) {
         return FL_OK;
     }
     r->n++;

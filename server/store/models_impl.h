@@ -44,9 +44,9 @@ bool fl__models_round_of(const char *name, uint64_t *ret);
 typedef int (*fl__models_cb)(void *ctx, const char *folder, const char *name, uint64_t round);
 /*
  * models_abandon.c: of the checkpoints of rounds after `after`, those in `kept` are renamed to
- * "….line-N", the others removed. Can be repeated after a crash.
+ * "….generation-N", the others removed. Can be repeated after a crash.
  */
-FL_MUST_CHECK int fl__models_abandon(const char *dir, uint64_t after, uint64_t line,
+FL_MUST_CHECK int fl__models_abandon(const char *dir, uint64_t after, uint64_t generation,
                                      const uint64_t *kept, size_t n_kept, struct fl_err *err);
 
 /* Calls `cb` for every file that belongs to a round. A missing folder is empty. */

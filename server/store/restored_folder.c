@@ -59,8 +59,8 @@ static int read_note(const char *path, struct restore_note *ret, char *text, siz
     return FL_OK;
 }
 
-static int begin_line(struct fl_store *store, const struct fl_restored *r, uint64_t wall_ms,
-                      struct fl_err *err)
+static int begin_generation(struct fl_store *store, const struct fl_restored *r, uint64_t wall_ms,
+                            struct fl_err *err)
 {
     struct fl__folder row;
     struct fl_change_rec change = {.round = r->committed + 1,
@@ -73,7 +73,7 @@ static int begin_line(struct fl_store *store, const struct fl_restored *r, uint6
     if (rv != FL_OK) {
         return rv;
     }
-    change.line = ++row.line;
+    change.generation = ++row.generation;
     rv = fl__generation_write(store, &row, err);
     if (rv != FL_OK) {
         return rv;
@@ -120,7 +120,8 @@ static int carry_out_restore(struct fl_store *store, const struct restore_note *
     if (rv != FL_OK) {
         return rv;
     }
-    rv = restart_state ? drop_state(store, wall_ms, r, err) : begin_line(store, r, wall_ms, err);
+    rv = restart_state ? drop_state(store, wall_ms, r, err)
+                       : begin_generation(store, r, wall_ms, err);
     if (rv != FL_OK) {
         return rv;
     }

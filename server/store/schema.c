@@ -20,16 +20,16 @@ static const char schema[] =
     ") STRICT;"
     "CREATE TABLE round ("
     FL__ROUND_ROWS(FL_ROW_DECLARE)
-    " line INTEGER NOT NULL," /* its generation */
+    " generation INTEGER NOT NULL,"
     " sum INTEGER,"
     " PRIMARY KEY (round)"
     ") STRICT;"
     /* Rounds abandoned by a rollback (store_rollback.h). */
     "CREATE TABLE abandoned ("
     FL__ROUND_ROWS(FL_ROW_DECLARE)
-    " line INTEGER NOT NULL,"
+    " generation INTEGER NOT NULL,"
     " sum INTEGER,"
-    " PRIMARY KEY (line, round)"
+    " PRIMARY KEY (generation, round)"
     ") STRICT;"
     "CREATE TABLE open_round ("
     " one INTEGER PRIMARY KEY CHECK (one = 1),"

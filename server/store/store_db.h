@@ -68,27 +68,27 @@
         "COALESCE(?, (SELECT COALESCE(MAX(place) + 1, 0) FROM part)))") \
     X(SET_PART, "UPDATE part SET " FL_ROW_SET(FL__PART_FIGURES) " WHERE client = :client") \
     X(GET_PARTS, "SELECT " FL_ROW_SELECT(FL__PART_ROWS) " FROM part ORDER BY place") \
-    X(PUT_ROUND, "INSERT INTO round (" FL__ROUND_ROWS(FL_ROW_NAME) "line) VALUES (" \
-        FL__ROUND_ROWS(FL_ROW_PARAM) "(SELECT line FROM federation))") \
+    X(PUT_ROUND, "INSERT INTO round (" FL__ROUND_ROWS(FL_ROW_NAME) "generation) VALUES (" \
+        FL__ROUND_ROWS(FL_ROW_PARAM) "(SELECT generation FROM federation))") \
     X(GET_ROUNDS, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) \
         " FROM (SELECT * FROM round ORDER BY round DESC LIMIT ?) ORDER BY round") \
     X(GET_ROUND, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) " FROM round WHERE round = ?") \
     X(EACH_ROUND, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) " FROM round ORDER BY round") \
     X(UNCOUNT, "UPDATE client SET counted_round = 0, counted_attempt = 0, counted_update = 0"\
         " WHERE counted_round > ?")                                                         \
-    X(ABANDON_ROUNDS, "INSERT OR REPLACE INTO abandoned (" FL__ROUND_ROWS(FL_ROW_NAME) "line)" \
-        " SELECT " FL__ROUND_ROWS(FL_ROW_NAME) "line FROM round WHERE round > ?") \
+    X(ABANDON_ROUNDS, "INSERT OR REPLACE INTO abandoned (" FL__ROUND_ROWS(FL_ROW_NAME) "generation)" \
+        " SELECT " FL__ROUND_ROWS(FL_ROW_NAME) "generation FROM round WHERE round > ?") \
     /* The change that abandoned a round is the first rollback behind it, hence the first of a later generation. */\
     X(GET_ABANDONED, "SELECT " FL_ROW_SELECT(FL__ABANDONED_ROWS) " FROM (SELECT a.*," \
         " COALESCE(c.at_ms, 0) AS at_ms," \
         " COALESCE(substr(c.after, instr(c.after, ': ') + 2), '') AS reason" \
         " FROM abandoned AS a LEFT JOIN change AS c ON c.id = (SELECT MIN(id) FROM change" \
-        " WHERE name = 'the model' AND line > a.line AND round <= a.round)" \
-        " ORDER BY a.line DESC, a.round DESC LIMIT ?) ORDER BY line, round") \
+        " WHERE name = 'the model' AND generation > a.generation AND round <= a.round)" \
+        " ORDER BY a.generation DESC, a.round DESC LIMIT ?) ORDER BY generation, round") \
     X(GET_ROLLBACK, "SELECT " FL_ROW_SELECT(FL__ROLLBACK_ROWS) " FROM rollback") \
     X(PUT_ROLLBACK, "INSERT OR REPLACE INTO rollback (" FL__ROLLBACK_ROWS(FL_ROW_NAME) "one)" \
         " VALUES (" FL__ROLLBACK_ROWS(FL_ROW_PARAM) "1)") \
-    X(NOTE_ROLLBACK, "UPDATE rollback SET last = :last, line = :line") \
+    X(NOTE_ROLLBACK, "UPDATE rollback SET last = :last, generation = :generation") \
     X(DROP_ROLLBACK, "DELETE FROM rollback")                                                \
     X(GET_PAUSE, "SELECT reason FROM pause")                                                \
     X(PUT_PAUSE, "INSERT OR REPLACE INTO pause (one, reason) VALUES (1, ?)")                \

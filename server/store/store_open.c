@@ -117,7 +117,7 @@ static const enum fl_db_sync sync_of[] = {[FL_DURABLE_PROCESS] = FL_DB_SYNC_NORM
 static int claim_folder(struct fl_store *store, const struct fl__store_opening *o,
                         struct fl__folder *ret, struct fl_err *err)
 {
-    struct fl__folder folder = {.line = 1, .state_generation = 1};
+    struct fl__folder folder = {.generation = 1, .state_generation = 1};
     int rv;
 
     if (o->rebuild != NULL) {

@@ -347,11 +347,11 @@ static int check_whole(const struct search *s, struct fl_store *store, uint64_t 
 {
     const struct fl_store_rebuild *r = s->r;
     struct fl_personal_models *m = NULL;
-    struct fl_generation line;
+    struct fl_generation generation;
     size_t i = r->n_own;
-    int rv = fl_store_generation(store, &line, err);
+    int rv = fl_store_generation(store, &generation, err);
 
-    if (rv != FL_OK || line.kept_since >= round) {
+    if (rv != FL_OK || generation.kept_since >= round) {
         return rv;
     }
     while (i < r->n_state && (s->found.lacks >> i & 1u) == 0) {

@@ -34,14 +34,14 @@ int fl_store_ask_rollback(struct fl_store *store, uint64_t round, uint64_t wall_
 
 int fl_store_asked_rollback(struct fl_store *store, uint64_t *ret_round, struct fl_err *err)
 {
-    struct fl__rollback request = {.line = 0};
+    struct fl__rollback request = {.generation = 0};
     int rv = read_request(store, &request, err);
 
     *ret_round = request.round;
     if (rv != FL_OK) {
         return rv;
     }
-    return request.line != 0 ? FL_ENOENT : FL_OK;
+    return request.generation != 0 ? FL_ENOENT : FL_OK;
 }
 
 int fl_store_drop_rollback(struct fl_store *store, struct fl_err *err)
@@ -54,9 +54,9 @@ int fl_store_drop_rollback(struct fl_store *store, struct fl_err *err)
     return fl_db_end(&store->db, fl__store_run(store, FL__DB_DROP_ROLLBACK, err), err);
 }
 
-static int note_done(struct fl_store *store, uint64_t last, uint64_t line, struct fl_err *err)
+static int note_done(struct fl_store *store, uint64_t last, uint64_t generation, struct fl_err *err)
 {
-    const struct fl__rollback done = {.last = last, .line = line};
+    const struct fl__rollback done = {.last = last, .generation = generation};
 
     return fl__rollback_put(&store->db, FL__DB_NOTE_ROLLBACK, &done, err);
 }
@@ -67,14 +67,14 @@ static int roll_back(struct fl_store *store, bool restart_state, uint64_t wall_m
     char reason[128];
     const struct fl_rewind why = {
         .reason = reason, .restart_state = restart_state, .wall_ms = wall_ms};
-    struct fl__rollback request = {.line = 0};
-    struct fl_generation line;
+    struct fl__rollback request = {.generation = 0};
+    struct fl_generation generation;
     int rv = read_request(store, &request, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_store_generation(store, &line, err);
+    rv = fl_store_generation(store, &generation, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -95,7 +95,7 @@ static int roll_back(struct fl_store *store, bool restart_state, uint64_t wall_m
     if (rv != FL_OK) {
         return rv;
     }
-    return note_done(store, r->last, line.number, err);
+    return note_done(store, r->last, generation.number, err);
 }
 
 int fl_store_roll_back(struct fl_store *store, bool restart_state, uint64_t wall_ms,
@@ -156,7 +156,7 @@ static int move_abandoned(struct fl_store *store, const struct fl__rollback *req
     if (rv != FL_OK) {
         goto done;
     }
-    rv = fl__models_abandon(store->dir, request->round, request->line, k.rounds, k.n, err);
+    rv = fl__models_abandon(store->dir, request->round, request->generation, k.rounds, k.n, err);
 done:
     free(k.rounds);
     return rv;
@@ -164,10 +164,10 @@ done:
 
 int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err)
 {
-    struct fl__rollback request = {.line = 0};
+    struct fl__rollback request = {.generation = 0};
     int rv = read_request(store, &request, err);
 
-    if (rv != FL_OK || request.line == 0) {
+    if (rv != FL_OK || request.generation == 0) {
         return rv == FL_ENOENT ? FL_OK : rv;
     }
     rv = move_abandoned(store, &request, err);

@@ -39,17 +39,17 @@ FL_MUST_CHECK int fl_store_roll_back(struct fl_store *store, bool restart_state,
                                      struct fl_rolled_back *ret, struct fl_err *err);
 /*
  * Move the checkpoints of the abandoned rounds: the newest and the pinned ones are kept as
- * "….line-N" with N their generation; the others are removed. FL_OK also when there is nothing to
- * do.
+ * "….generation-N" with N their generation; the others are removed. FL_OK also when there is
+ * nothing to do.
  */
 FL_MUST_CHECK int fl_store_finish_rollback(struct fl_store *store, struct fl_err *err);
 
 /* The record of an abandoned round. */
 struct fl_abandoned_round {
     struct fl_round_rec round;
-    uint64_t line;  /* its generation */
-    uint64_t at_ms; /* wall clock; when it was abandoned */
-    const char *by; /* "rolled back to round 2, rounds 3 to 4 abandoned"; never empty */
+    uint64_t generation; /* its generation */
+    uint64_t at_ms;      /* wall clock; when it was abandoned */
+    const char *by;      /* "rolled back to round 2, rounds 3 to 4 abandoned"; never empty */
 };
 /* The `last` newest (0: all) in commit order, one call each. */
 typedef int (*fl_store_abandoned_cb)(void *ctx, const struct fl_abandoned_round *round);
@@ -58,7 +58,7 @@ FL_MUST_CHECK int fl_store_abandoned(struct fl_store *store, uint32_t last,
 
 /* An abandoned checkpoint that is kept. */
 struct fl_abandoned {
-    uint64_t round, line;
+    uint64_t round, generation;
 };
 /* In ascending order; free() the list. */
 FL_MUST_CHECK int fl_models_abandoned(const char *dir, struct fl_abandoned **ret, size_t *ret_n,

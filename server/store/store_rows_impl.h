@@ -40,12 +40,12 @@ struct fl__folder {
     uint8_t identity[FL__IDENTITY], kept_identity[FL__IDENTITY];
     uint8_t meaning[FL_DIGEST_SIZE]; /* compatibility digest of the settings */
     size_t meaning_len;              /* 0: none recorded yet */
-    uint64_t line, state_generation, kept_since;
+    uint64_t generation, state_generation, kept_since;
     uint64_t used_round, used_attempt; /* highest after the last rollback */
 };
 
 #define FL__GENERATION_ROWS(X)                 \
-    X(U64, line, line)                         \
+    X(U64, generation, generation)             \
     X(U64, state_generation, state_generation) \
     X(U64, kept_since, kept_since)             \
     X(U64, used_round, used_round)             \
@@ -91,7 +91,7 @@ FL_ROW_TYPE(fl__round, struct fl_round_rec)
 
 #define FL__ABANDONED_ROWS(X)           \
     FL_ROUND_FIGURES(FL__ABANDONED_##X) \
-    X(U64, line, line)                  \
+    X(U64, generation, generation)      \
     X(U64, at_ms, at_ms)                \
     X(TEXT, reason, by)
 
@@ -175,12 +175,12 @@ FL_ROW_TYPE(fl__setting, struct fl__setting_rec)
 
 /* --- change: of settings and of the model; `round` is the first that it affects --- */
 
-#define FL__CHANGE_ROWS(X)  \
-    X(U64, round, round)    \
-    X(U64, line, line)      \
-    X(U64, at_ms, at_ms)    \
-    X(TEXT, name, name)     \
-    X(TEXT, before, before) \
+#define FL__CHANGE_ROWS(X)         \
+    X(U64, round, round)           \
+    X(U64, generation, generation) \
+    X(U64, at_ms, at_ms)           \
+    X(TEXT, name, name)            \
+    X(TEXT, before, before)        \
     X(TEXT, after, after)
 
 FL_ROW_TYPE(fl__change, struct fl_change_rec)
@@ -208,15 +208,15 @@ FL_ROW_TYPE(fl__client_error, struct fl_client_error)
 
 struct fl__rollback {
     uint64_t round, at_ms;
-    uint64_t last; /* the last round that was abandoned */
-    uint64_t line; /* the abandoned generation; 0: not carried out yet */
+    uint64_t last;       /* the last round that was abandoned */
+    uint64_t generation; /* the abandoned generation; 0: not carried out yet */
 };
 
 #define FL__ROLLBACK_ROWS(X) \
     X(U64, round, round)     \
     X(U64, at_ms, at_ms)     \
     X(U64, last, last)       \
-    X(U64, line, line)
+    X(U64, generation, generation)
 
 FL_ROW_TYPE(fl__rollback, struct fl__rollback)
 

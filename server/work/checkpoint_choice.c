@@ -12,7 +12,7 @@
    not needed. */
 static bool state_was_reset(const struct fl_federation *federation, uint64_t round)
 {
-    return federation->line.kept_since >= round;
+    return federation->generation.kept_since >= round;
 }
 
 /* "NUMBER DIGEST": were both made with the same meaning of an update? */
@@ -68,8 +68,9 @@ size_t fl_judge_misses(const struct fl_federation *federation, uint64_t round,
     size_t i;
 
     for (i = 0; round > 0 && i < federation->n_state; i++) {
-        bool needed = goes_with_clients(s, i) ? !restart && !state_was_reset(federation, round)
-                                              : same_meaning(found->made, federation->line.made);
+        bool needed = goes_with_clients(s, i)
+                          ? !restart && !state_was_reset(federation, round)
+                          : same_meaning(found->made, federation->generation.made);
 
         if (needed && (found->lacks >> i & 1u) != 0) {
             return i;

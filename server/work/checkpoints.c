@@ -161,8 +161,8 @@ static int each_abandoned(const struct fl_federation *federation, fl_checkpoints
         char why[160];
 
         (void)snprintf(why, sizeof(why),
-                       "abandoned: models/round-%06llu.safetensors.line-%llu, until unpinned",
-                       (unsigned long long)list[i].round, (unsigned long long)list[i].line);
+                       "abandoned: models/round-%06llu.safetensors.generation-%llu, until unpinned",
+                       (unsigned long long)list[i].round, (unsigned long long)list[i].generation);
         rv = cb(ctx, &c, why);
         if (rv != FL_OK) {
             break;

@@ -40,7 +40,7 @@ static int go_back(const struct opening *o, uint64_t round, struct fl_err *err)
                "%llu rounds newer",
                s->solver->policy.name, (unsigned long long)(o->resume->committed - round));
     }
-    rv = fl_store_generation(o->f->store, &o->f->line, err);
+    rv = fl_store_generation(o->f->store, &o->f->generation, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -315,7 +315,7 @@ static int opening_enter(const struct opening *o, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    o->f->line = entered.line;
+    o->f->generation = entered.generation;
     opening_log_changes(o->f->log, &entered);
     fl_store_entered_done(&entered);
     return FL_OK;

@@ -41,7 +41,7 @@ struct fl_federation {
     /* Borrowed; uploads that are not in it are files of the folder. NULL: all are files. */
     struct fl_uploads *uploads;
     bool scratch; /* opened as FL_DURABLE_SCRATCH: nothing is synced */
-    struct fl_generation line;
+    struct fl_generation generation;
 };
 
 /* Fill in the names of the strategy's state vectors; the other members are already set. */
@@ -78,7 +78,7 @@ static inline bool fl_federation_restarts_state(const struct fl_federation *fede
 static inline struct fl_models_tag fl_federation_tag(const struct fl_federation *federation)
 {
     return (struct fl_models_tag){.database = fl_store_id(federation->store),
-                                  .made = federation->line.made};
+                                  .made = federation->generation.made};
 }
 
 /* A model in memory with the state vectors beside it. Blobs, because clients fetch them:

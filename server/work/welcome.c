@@ -81,8 +81,8 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
                                 .training = of->training};
     int rv = fill_network(of->net, &w);
 
-    (void)memcpy(w.generation, of->line->tag, sizeof(w.generation));
-    (void)memcpy(w.state_generation, of->line->kept_tag, sizeof(w.state_generation));
+    (void)memcpy(w.generation, of->generation->tag, sizeof(w.generation));
+    (void)memcpy(w.state_generation, of->generation->kept_tag, sizeof(w.state_generation));
     if (rv != FL_OK) {
         goto fail;
     }

@@ -13,7 +13,7 @@ struct fl_described {
     const struct fl_strategy *strategy;
     const struct fl_layout *layout;
     const struct fl_net_spec *net;
-    const struct fl_generation *line;
+    const struct fl_generation *generation;
     struct fl_wire_training training;
 };
 

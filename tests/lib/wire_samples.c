@@ -494,7 +494,7 @@ static int round_info(struct fl_buf *out)
     struct fl_wire_round msg = {.figures = round_rec(),
                                 .changes = changes,
                                 .n_changes = 2,
-                                .line = 1,
+                                .generation = 1,
                                 .abandoned_ms = 3000,
                                 .abandoned_by = text_reason};
 

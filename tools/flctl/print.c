@@ -161,7 +161,7 @@ static json_t *round_json(const struct fl_wire_round *r)
         (void)json_object_set_new(o, "changes", changes);
     }
     if (r->abandoned_by[0] != '\0') {
-        (void)json_object_set_new(o, "line", fl_json_whole(r->line));
+        (void)json_object_set_new(o, "generation", fl_json_whole(r->generation));
         (void)json_object_set_new(o, "abandoned_ms", fl_json_whole(r->abandoned_ms));
         (void)json_object_set_new(o, "abandoned_by", json_string(r->abandoned_by));
     }
@@ -195,14 +195,14 @@ static void print_abandoned(const struct fl_wire_round *round, bool first)
     char abandoned[32];
 
     if (first) {
-        (void)printf("%6s %6s %8s %9s %-20s  %-20s  %s\n", "line", "round", "attempt", "accuracy",
-                     "ended", "abandoned", "by");
+        (void)printf("%10s %6s %8s %9s %-20s  %-20s  %s\n", "generation", "round", "attempt",
+                     "accuracy", "ended", "abandoned", "by");
     }
     if (r->accuracy >= 0.0) {
         (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r->accuracy);
     }
-    (void)printf("%6" PRIu64 " %6" PRIu64 " %8u %9s %-20s  %-20s  %s\n", round->line, r->round,
-                 r->attempt, accuracy, fl_ctl_when(ended, sizeof(ended), r->ended_ms),
+    (void)printf("%10" PRIu64 " %6" PRIu64 " %8u %9s %-20s  %-20s  %s\n", round->generation,
+                 r->round, r->attempt, accuracy, fl_ctl_when(ended, sizeof(ended), r->ended_ms),
                  fl_ctl_when(abandoned, sizeof(abandoned), round->abandoned_ms),
                  fl_str_clean(round->abandoned_by));
 }

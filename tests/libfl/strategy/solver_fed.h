@@ -119,12 +119,12 @@ static inline struct fl_dataset *fed_data(struct fl_rng *rng, size_t k)
 
 static inline void fed_open_client(struct fed *f, size_t k, const struct fl_solver_ops *watch)
 {
-    const struct fl_generation line = {.made = 0};
+    const struct fl_generation generation = {.made = 0};
     const struct fl_described of = {.federation = "fed",
                                     .strategy = f->strategy,
                                     .layout = f->layout,
                                     .net = &f->spec,
-                                    .line = &line,
+                                    .generation = &generation,
                                     .training = {.steps = (uint32_t)f->n_steps[k],
                                                  .batch_size = FED_BATCH,
                                                  .momentum = f->how.momentum,

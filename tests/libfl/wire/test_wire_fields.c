@@ -235,7 +235,7 @@ START_TEST(an_abandoned_round_says_its_line_and_what_gave_it_up)
     fl_buf_done(&buf);
     sample("admin_round", &buf);
     ck_assert_int_eq(fl_wire_round_decode(buf.data, buf.len, &round, NULL), FL_OK);
-    ck_assert_uint_eq(round.line, 1);
+    ck_assert_uint_eq(round.generation, 1);
     ck_assert_uint_eq(round.abandoned_ms, 3000);
     ck_assert_str_eq(round.abandoned_by, "disk full: é");
     fl_wire_round_done(&round);

@@ -179,7 +179,7 @@ static inline void left_by(const char *preset)
     struct fl_store *store = open_store();
     struct fl_store_entered e = enter(store, preset, "0.1");
 
-    ck_assert(e.first && !e.new_line && !e.state_restarted);
+    ck_assert(e.first && !e.new_generation && !e.state_restarted);
     put_clients(store);
     commit(store, 1, 1);
     leave_open(store, 2, 1, s->upload->needs_feedback);
@@ -285,8 +285,8 @@ static inline int add_change(void *ctx, const struct fl_change_rec *c)
 
     (void)ctx;
     (void)snprintf(text + used, sizeof(text) - used, "%llu/%llu %s: %s -> %s\n",
-                   (unsigned long long)c->round, (unsigned long long)c->line, c->name, c->before,
-                   c->after);
+                   (unsigned long long)c->round, (unsigned long long)c->generation, c->name,
+                   c->before, c->after);
     return FL_OK;
 }
 

@@ -17,8 +17,8 @@ START_TEST(attempts_of_rounds_that_come_again_are_new)
     leave_open(store, 4, 2, false);
     ck_assert_int_eq(fl_store_rewind(store, 1, &why, NULL), FL_OK);
     e = enter(store, "scaffold", "0.1");
-    ck_assert_uint_eq(e.line.number, 2);
-    ck_assert_uint_eq(e.line.kept_since, 1);
+    ck_assert_uint_eq(e.generation.number, 2);
+    ck_assert_uint_eq(e.generation.kept_since, 1);
     ck_assert_int_eq(fl_store_load(store, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.committed, 1);
     ck_assert_uint_eq(r.open_round, 0);
@@ -38,22 +38,22 @@ START_TEST(rounds_that_come_again_are_behind_what_began_anew_before_them)
     const struct fl_rewind back = {.reason = "a test"};
     struct fl_store *store;
     struct fl_store_entered e;
-    struct fl_generation line;
+    struct fl_generation generation;
 
     left_by("fedavg");
     store = open_store();
     commit(store, 2, 2);
     commit(store, 3, 1);
     e = enter(store, "fedmcsa", "0.1");
-    ck_assert_uint_eq(e.line.kept_since, 3);
+    ck_assert_uint_eq(e.generation.kept_since, 3);
     commit(store, 4, 1);
     ck_assert_int_eq(fl_store_rewind(store, 3, &back, NULL), FL_OK);
-    ck_assert_int_eq(fl_store_generation(store, &line, NULL), FL_OK);
-    ck_assert_uint_eq(line.kept_since, 3);
+    ck_assert_int_eq(fl_store_generation(store, &generation, NULL), FL_OK);
+    ck_assert_uint_eq(generation.kept_since, 3);
     ck_assert_int_eq(fl_store_rewind(store, 1, &back, NULL), FL_OK);
-    ck_assert_int_eq(fl_store_generation(store, &line, NULL), FL_OK);
-    ck_assert_uint_eq(line.kept_since, 1);
-    ck_assert_uint_eq(line.kept_number, e.line.kept_number);
+    ck_assert_int_eq(fl_store_generation(store, &generation, NULL), FL_OK);
+    ck_assert_uint_eq(generation.kept_since, 1);
+    ck_assert_uint_eq(generation.kept_number, e.generation.kept_number);
     fl_store_close(store);
 }
 END_TEST
@@ -124,7 +124,7 @@ START_TEST(a_rollback_survives_death_at_any_step)
             char to[RIG_PATH_MAX];
 
             ck_assert_int_eq(rename(rig_path(from, "models/round-000004.safetensors"),
-                                    rig_path(to, "models/round-000004.safetensors.line-1")),
+                                    rig_path(to, "models/round-000004.safetensors.generation-1")),
                              0);
         }
         store = open_store();
@@ -132,7 +132,7 @@ START_TEST(a_rollback_survives_death_at_any_step)
     ck_assert_int_eq(fl_store_asked_rollback(store, &round, NULL), FL_ENOENT);
     ck_assert_int_eq(fl_store_finish_rollback(store, NULL), FL_OK);
     ck_assert_int_eq(fl_store_finish_rollback(store, NULL), FL_OK);
-    ck_assert_uint_eq(enter(store, "scaffold", "0.1").line.number, 2);
+    ck_assert_uint_eq(enter(store, "scaffold", "0.1").generation.number, 2);
     ck_assert_int_eq(fl_store_load(store, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.committed, 2);
     ck_assert_uint_eq(r.open_round, 0);
@@ -146,14 +146,15 @@ START_TEST(a_rollback_survives_death_at_any_step)
     ck_assert(!has_model("models/round-000004.safetensors"));
     ck_assert_int_eq(fl_models_abandoned(dir, &left, &n, NULL), FL_OK);
     ck_assert_uint_eq(n, 2); /* The newest, and one that was pinned. */
-    ck_assert(left[0].round == 3 && left[0].line == 1 && left[1].round == 4 && left[1].line == 1);
+    ck_assert(left[0].round == 3 && left[0].generation == 1 && left[1].round == 4 &&
+              left[1].generation == 1);
     free(left);
     ck_assert_int_eq(fl_models_release_abandoned(dir, 4, NULL), FL_OK);
     ck_assert_int_eq(fl_models_release_abandoned(dir, 4, NULL), FL_ENOENT);
-    ck_assert(!has_model("models/round-000004.safetensors.line-1"));
+    ck_assert(!has_model("models/round-000004.safetensors.generation-1"));
     fl_store_close(store);
     rig_sql("INSERT INTO pin (round, reason, at_ms) SELECT round, 'kept', 0 FROM abandoned WHERE "
-            "line = 1");
+            "generation = 1");
     store = open_store();
     ck_assert_ptr_nonnull(strstr(record(store), "pin 3 kept\npin 4 kept\n"));
     fl_store_close(store);
@@ -183,9 +184,9 @@ static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
     size_t used = strlen(text);
 
     (void)ctx;
-    (void)snprintf(text + used, sizeof(text) - used, "%u/%u.%u %.2f at %u: %s\n", (unsigned)r->line,
-                   (unsigned)r->round.round, (unsigned)r->round.attempt, r->round.accuracy,
-                   (unsigned)r->at_ms, r->by);
+    (void)snprintf(text + used, sizeof(text) - used, "%u/%u.%u %.2f at %u: %s\n",
+                   (unsigned)r->generation, (unsigned)r->round.round, (unsigned)r->round.attempt,
+                   r->round.accuracy, (unsigned)r->at_ms, r->by);
     return FL_OK;
 }
 
@@ -196,7 +197,7 @@ static const char *abandoned(struct fl_store *store, uint32_t last)
     return text;
 }
 
-/* Rounds 3 and 4 twice, and round 2 of the first line by the second rollback. */
+/* Rounds 3 and 4 twice, and round 2 of the first generation by the second rollback. */
 START_TEST(an_abandoned_round_names_the_rollback_that_gave_it_up)
 {
     struct fl_store *store = asked_to_go_back();

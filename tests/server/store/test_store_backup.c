@@ -254,12 +254,12 @@ static void carry_out(struct fl_store *store, bool restart_state, struct fl_rest
     ck_assert_msg(rv == FL_OK, "%s", err.msg);
 }
 
-static struct fl_generation line_of(struct fl_store *store)
+static struct fl_generation generation_of(struct fl_store *store)
 {
-    struct fl_generation line;
+    struct fl_generation generation;
 
-    ck_assert_int_eq(fl_store_generation(store, &line, NULL), FL_OK);
-    return line;
+    ck_assert_int_eq(fl_store_generation(store, &generation, NULL), FL_OK);
+    return generation;
 }
 
 START_TEST(a_restored_folder_has_another_line_whatever_the_other_one_comes_to)
@@ -272,19 +272,19 @@ START_TEST(a_restored_folder_has_another_line_whatever_the_other_one_comes_to)
 
     left_by("fedavg");
     store = open_store();
-    before = line_of(store);
+    before = generation_of(store);
     fl_store_close(store);
     save_folder();
     note();
     store = open_store();
     carry_out(store, false, &r);
-    here = line_of(store);
+    here = generation_of(store);
     fl_store_close(store);
     restore_folder(); /* The same again: numbers alone would be the same too. */
     note();
     store = open_store();
     carry_out(store, false, &r);
-    there = line_of(store);
+    there = generation_of(store);
     fl_store_close(store);
     ck_assert_uint_eq(here.number, before.number + 1);
     ck_assert_int_ne(memcmp(here.tag, before.tag, sizeof(here.tag)), 0);
@@ -309,7 +309,7 @@ START_TEST(the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted)
     ck_assert_uint_eq(r.committed, 1);
     ck_assert_uint_eq(r.dropped_round, 0);
     e = enter(store, "fedavg", "0.1");
-    ck_assert(!e.new_line && e.dropped_round == 0);
+    ck_assert(!e.new_generation && e.dropped_round == 0);
     ck_assert_int_eq(fl_store_load(store, &resume, NULL), FL_OK);
     ck_assert_uint_eq(resume.open_round, 2);
     ck_assert_uint_eq(resume.open_attempt, 1);
@@ -325,21 +325,21 @@ START_TEST(what_server_and_clients_keep_together_begins_anew_in_a_restored_folde
 {
     struct fl_store *store;
     struct fl_generation before;
-    struct fl_generation line;
+    struct fl_generation generation;
     struct fl_coord_resume resume;
     struct fl_restored r;
 
     left_by("scaffold");
     note();
     store = open_store();
-    before = line_of(store);
+    before = generation_of(store);
     carry_out(store, true, &r);
     ck_assert_uint_eq(r.dropped_round, 2);
     ck_assert_uint_eq(r.dropped_updates, 1);
-    line = line_of(store);
-    ck_assert_uint_eq(line.kept_since, 1);
-    ck_assert_int_ne(memcmp(line.tag, before.tag, sizeof(line.tag)), 0);
-    ck_assert_int_ne(memcmp(line.kept_tag, before.kept_tag, sizeof(line.kept_tag)), 0);
+    generation = generation_of(store);
+    ck_assert_uint_eq(generation.kept_since, 1);
+    ck_assert_int_ne(memcmp(generation.tag, before.tag, sizeof(generation.tag)), 0);
+    ck_assert_int_ne(memcmp(generation.kept_tag, before.kept_tag, sizeof(generation.kept_tag)), 0);
     ck_assert_int_eq(fl_store_load(store, &resume, NULL), FL_OK);
     ck_assert_uint_eq(resume.open_round, 0);
     fl_store_resume_done(&resume);
@@ -375,24 +375,24 @@ START_TEST(a_note_that_is_still_there_after_it_was_carried_out_changes_nothing)
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
     struct fl_generation first;
-    struct fl_generation line;
+    struct fl_generation generation;
 
     left_by(_i == 0 ? "fedavg" : "scaffold");
     put_note(once);
     store = open_store();
     carry_out(store, _i == 1, &r);
-    first = line_of(store);
+    first = generation_of(store);
     put_note(once);
     fl_store_close(store);
     store = open_store();
     ck_assert_int_eq(fl_store_carry_restored(store, _i == 1, 4000, &r, &err), FL_ENOENT);
     ck_assert(!fl_fs_exists(rig_path(path, "restored")));
-    line = line_of(store);
-    ck_assert_mem_eq(&line, &first, sizeof(line));
+    generation = generation_of(store);
+    ck_assert_mem_eq(&generation, &first, sizeof(generation));
     put_note(twice); /* That is another restore. */
     carry_out(store, _i == 1, &r);
-    line = line_of(store);
-    ck_assert_int_ne(memcmp(line.tag, first.tag, sizeof(line.tag)), 0);
+    generation = generation_of(store);
+    ck_assert_int_ne(memcmp(generation.tag, first.tag, sizeof(generation.tag)), 0);
     fl_store_close(store);
 }
 END_TEST

@@ -61,14 +61,15 @@ static void check_pair(const char *from, const char *to, const struct fl_generat
     ck_assert_int_eq(fl_store_clean_spool(dir, &r, NULL), FL_OK);
     attempt = finish_round(to, &r);
     if (same) {
-        ck_assert_msg(!e.new_line && r.n_parts == 2, "%s -> %s drops a good attempt", from, to);
-        ck_assert_int_eq(memcmp(e.line.tag, before->tag, FL_GENERATION_TAG), 0);
+        ck_assert_msg(!e.new_generation && r.n_parts == 2, "%s -> %s drops a good attempt", from,
+                      to);
+        ck_assert_int_eq(memcmp(e.generation.tag, before->tag, FL_GENERATION_TAG), 0);
         ck_assert(has_upload(2, 1));
         ck_assert_uint_eq(attempt, 1);
     } else {
-        ck_assert_msg(e.new_line && r.n_parts == 0 && r.open_attempt == 2,
+        ck_assert_msg(e.new_generation && r.n_parts == 0 && r.open_attempt == 2,
                       "%s -> %s goes on with an update of before", from, to);
-        ck_assert_int_ne(memcmp(e.line.tag, before->tag, FL_GENERATION_TAG), 0);
+        ck_assert_int_ne(memcmp(e.generation.tag, before->tag, FL_GENERATION_TAG), 0);
         ck_assert_uint_eq(e.dropped_round, 2);
         ck_assert_uint_eq(e.dropped_updates, 1);
         ck_assert_uint_eq(e.pinned, 1);
@@ -79,9 +80,9 @@ static void check_pair(const char *from, const char *to, const struct fl_generat
     ck_assert_uint_eq(n_aggregated, 1);
     /* What clients keep goes on only where the server's part of it does. */
     ck_assert_int_eq(e.state_restarted, !keeps_the_same(a, b));
-    ck_assert_int_eq(memcmp(e.line.kept_tag, before->kept_tag, FL_GENERATION_TAG) != 0,
+    ck_assert_int_eq(memcmp(e.generation.kept_tag, before->kept_tag, FL_GENERATION_TAG) != 0,
                      e.state_restarted);
-    ck_assert_uint_eq(e.line.kept_since, e.state_restarted ? 1 : 0);
+    ck_assert_uint_eq(e.generation.kept_since, e.state_restarted ? 1 : 0);
     fl_store_resume_done(&r);
     fl_store_close(store);
     fl_strategy_free(a);
@@ -95,19 +96,19 @@ static void check_pair(const char *from, const char *to, const struct fl_generat
 START_TEST(no_pair_of_presets_aggregates_what_meant_something_else)
 {
     const struct fl_preset *presets = fl_strategy_presets();
-    struct fl_generation line;
+    struct fl_generation generation;
     struct fl_store *store;
     size_t stride = everyday_stride(3, 6);
     size_t i;
 
     left_by(presets[_i].name);
     store = open_store();
-    ck_assert_int_eq(fl_store_generation(store, &line, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_generation(store, &generation, NULL), FL_OK);
     fl_store_close(store);
     save_folder();
     for (i = (size_t)_i % stride; i < N_PRESETS; i += stride) {
         restore_folder();
-        check_pair(presets[_i].name, presets[i].name, &line);
+        check_pair(presets[_i].name, presets[i].name, &generation);
     }
     ck_assert_ptr_null(presets[N_PRESETS].name);
     fl_buf_done(&saved);
@@ -138,10 +139,10 @@ START_TEST(a_change_stands_in_the_record_with_what_followed)
     left_by("fedavg");
     store = open_store();
     e = enter(store, "scaffold", "0.1");
-    ck_assert(e.new_line && e.state_restarted && !e.first && !e.unknown);
+    ck_assert(e.new_generation && e.state_restarted && !e.first && !e.unknown);
     ck_assert_str_eq(record(store), expected);
     e = enter(store, "scaffold", "0.1"); /* The next start finds nothing new. */
-    ck_assert(!e.new_line && !e.state_restarted && !e.verdict.rewrite);
+    ck_assert(!e.new_generation && !e.state_restarted && !e.verdict.rewrite);
     ck_assert_uint_eq(e.dropped_round, 0);
     ck_assert_int_eq(fl_store_unpin(store, 1, NULL), FL_OK);
     ck_assert_int_eq(fl_store_unpin(store, 1, NULL), FL_ENOENT);
@@ -158,7 +159,7 @@ START_TEST(a_rate_is_recorded_and_drops_nothing)
     left_by("scaffold");
     store = open_store();
     e = enter(store, "scaffold", "0.05");
-    ck_assert(!e.new_line && !e.state_restarted);
+    ck_assert(!e.new_generation && !e.state_restarted);
     ck_assert_str_eq(record(store), "2/1 training.learning_rate: 0.1 -> 0.05\n");
     ck_assert_int_eq(fl_store_load(store, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.n_parts, 2);
@@ -178,9 +179,9 @@ START_TEST(a_change_and_back_gives_other_lines)
     ck_assert_int_eq(fl_store_generation(store, &first, NULL), FL_OK);
     (void)enter(store, "fedavg", "0.1");
     e = enter(store, "scaffold", "0.1");
-    ck_assert_uint_eq(e.line.number, 3);
-    ck_assert_int_ne(memcmp(e.line.tag, first.tag, FL_GENERATION_TAG), 0);
-    ck_assert_int_ne(memcmp(e.line.kept_tag, first.kept_tag, FL_GENERATION_TAG), 0);
+    ck_assert_uint_eq(e.generation.number, 3);
+    ck_assert_int_ne(memcmp(e.generation.tag, first.tag, FL_GENERATION_TAG), 0);
+    ck_assert_int_ne(memcmp(e.generation.kept_tag, first.kept_tag, FL_GENERATION_TAG), 0);
     fl_store_close(store);
 }
 END_TEST
@@ -192,11 +193,11 @@ START_TEST(two_folders_never_have_the_same_line)
     struct fl_generation two;
     char path[RIG_PATH_MAX];
 
-    one = enter(store, "fedavg", "0.1").line;
+    one = enter(store, "fedavg", "0.1").generation;
     fl_store_close(store);
     ck_assert_int_eq(unlink(rig_path(path, "federation.db")), 0);
     store = open_store();
-    two = enter(store, "fedavg", "0.1").line;
+    two = enter(store, "fedavg", "0.1").generation;
     fl_store_close(store);
     ck_assert_uint_eq(one.number, two.number);
     ck_assert_int_ne(memcmp(one.tag, two.tag, FL_GENERATION_TAG), 0);
@@ -230,7 +231,7 @@ START_TEST(a_folder_that_does_not_say_what_it_is_begins_its_attempt_again)
     rig_sql("UPDATE federation SET meaning = NULL; DELETE FROM setting");
     store = open_store();
     e = enter(store, "scaffold", "0.1");
-    ck_assert(e.unknown && e.new_line && e.state_restarted && !e.first);
+    ck_assert(e.unknown && e.new_generation && e.state_restarted && !e.first);
     ck_assert_uint_eq(e.dropped_round, 2);
     fl_store_close(store);
 }

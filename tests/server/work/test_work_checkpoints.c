@@ -109,7 +109,8 @@ START_TEST(an_abandoned_checkpoint_is_listed_until_it_is_released)
     ck_assert_int_eq(fl_store_ask_rollback(rig.fed.store, 1, 5, NULL), FL_OK);
     ck_assert_int_eq(fl_store_roll_back(rig.fed.store, false, 5, &r, NULL), FL_OK);
     ck_assert_int_eq(fl_store_finish_rollback(rig.fed.store, NULL), FL_OK);
-    ck_assert_ptr_nonnull(strstr(list(0), "\n3 abandoned: models/round-000003.safetensors.line-"));
+    ck_assert_ptr_nonnull(
+        strstr(list(0), "\n3 abandoned: models/round-000003.safetensors.generation-"));
     ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 3, NULL), FL_OK);
     ck_assert_str_eq(list(0), "0 newest\n1 newest\n");
     ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 3, NULL), FL_ENOENT);

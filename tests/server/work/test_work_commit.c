@@ -43,7 +43,7 @@ static void expect_checkpoint(uint64_t round, double theta, double state)
     ck_assert_double_eq_tol((double)a[0], theta, 1e-9);
     ck_assert_double_eq_tol((double)a[n - 1], theta, 1e-9);
     ck_assert_double_eq_tol((double)b[0], state, 1e-9);
-    ck_assert_str_eq(found.made, rig.fed.line.made);
+    ck_assert_str_eq(found.made, rig.fed.generation.made);
     free(a);
     free(b);
 }

@@ -63,9 +63,9 @@ static void runs(const char *preset, uint64_t since)
                                  .strategy = strategy,
                                  .state_dir = dir,
                                  .log = &log_kept,
-                                 .line = {.number = 7, .kept_since = since}};
+                                 .generation = {.number = 7, .kept_since = since}};
     fl_federation_name_states(&fed);
-    (void)snprintf(fed.line.made, sizeof(fed.line.made), "7 %s", MEANING);
+    (void)snprintf(fed.generation.made, sizeof(fed.generation.made), "7 %s", MEANING);
 }
 
 /* `lacks`: bit i, state vector i. `made`: NULL, it does not say. */
@@ -99,7 +99,7 @@ START_TEST(a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_und
     ck_assert_str_eq(logged, "");
     /* Neither a new beginning of the clients nor going back makes it so. */
     ck_assert_int_eq(judge(4, file(1, MEANING), true, NULL), FL_EVERSION);
-    fed.line.kept_since = 4;
+    fed.generation.kept_since = 4;
     ck_assert_int_eq(judge(4, file(1, MEANING), false, NULL), FL_EVERSION);
 }
 END_TEST
@@ -147,9 +147,9 @@ START_TEST(a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_ane
     ck_assert_int_eq(judge(6, file(1, OTHER), false, NULL), FL_EVERSION);
     ck_assert_int_eq(judge(6, file(1, NULL), false, NULL), FL_EVERSION);
     ck_assert_int_eq(judge(6, file(1, MEANING), true, NULL), FL_OK);
-    fed.line.kept_since = 5;
+    fed.generation.kept_since = 5;
     ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_EVERSION);
-    fed.line.kept_since = 6;
+    fed.generation.kept_since = 6;
     ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_OK);
     ck_assert_ptr_nonnull(strstr(logged, "the state of server and clients is reset there"));
 }
@@ -231,7 +231,7 @@ START_TEST(the_personal_models_that_a_checkpoint_names_have_to_be_there)
     ck_assert_int_eq(unlink(rig_path(path, "personal_models/000003.mix")), 0);
     ck_assert_int_eq(join(3, seal), FL_ENOENT);
     /* Where clients began anew nobody asks for them, nor under an algorithm that mixes none. */
-    fed.line.kept_since = 3;
+    fed.generation.kept_since = 3;
     ck_assert_int_eq(join(3, seal), FL_OK);
     ck_assert_ptr_null(committed.personal_models);
     runs("fedavg", 0);
@@ -248,7 +248,7 @@ START_TEST(where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_
     ck_assert_ptr_nonnull(strstr(logged, "clients resume from their own"));
     /* Where they began anew, nothing is missing. */
     logged[0] = '\0';
-    fed.line.kept_since = 3;
+    fed.generation.kept_since = 3;
     ck_assert_int_eq(join(3, ""), FL_OK);
     ck_assert_ptr_null(committed.personal_models);
     ck_assert_str_eq(logged, "");

@@ -288,13 +288,13 @@ START_TEST(behind_an_older_round_what_goes_with_the_clients_begins_anew)
 
     work_rig_open(&rig, "scaffold");
     work_rig_rounds(&rig, 1, 3);
-    kept = rig.fed.line.kept_number;
+    kept = rig.fed.generation.kept_number;
     work_rig_close(&rig);
     damage(3);
     work_rig_open(&rig, "scaffold");
     ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
     ck_assert_double_eq_tol(work_rig_state(&rig), 0, 1e-9);
-    ck_assert_uint_gt(rig.fed.line.kept_number, kept);
+    ck_assert_uint_gt(rig.fed.generation.kept_number, kept);
     ck_assert(says("solver 'scaffold': the state of server and clients is reset"));
     ck_assert(says("client state is up to 1 rounds newer"));
 }

@@ -50,16 +50,16 @@ static bool says(const char *text)
 
 START_TEST(the_next_opening_goes_back_to_the_round_that_was_asked_for)
 {
-    uint64_t line;
+    uint64_t generation;
 
     begin("fedavg", 4);
-    line = rig.fed.line.number;
+    generation = rig.fed.generation.number;
     ck_assert_int_eq(ask(2, false), FL_OK);
     ck_assert(says("rollback to round 2 requested by the operator"));
     again("fedavg");
     ck_assert_uint_eq(rig.resume.committed, 2);
     ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
-    ck_assert_uint_gt(rig.fed.line.number, line);
+    ck_assert_uint_gt(rig.fed.generation.number, generation);
     ck_assert(says("rolled back to round 2: rounds 3 to 4 are abandoned; the checkpoint of round 4 "
                    "is kept until 'flctl unpin --round 4'"));
     again("fedavg");

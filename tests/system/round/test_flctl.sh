@@ -121,10 +121,10 @@ equal "and it is known" "c0" "$(names)"
 "$python" - "$state/federation.db" <<'PY'
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
-db.execute("INSERT INTO change (round, line, at_ms, name, before, after) VALUES (1000000, 9, 1, 'the model', '', ?)",
+db.execute("INSERT INTO change (round, generation, at_ms, name, before, after) VALUES (1000000, 9, 1, 'the model', '', ?)",
            ("1: " + "x" * 1000,))
 columns = [(row[1], row[2]) for row in db.execute("PRAGMA table_info(abandoned)") if row[1] != "sum"]
-values = {"line": "0", "round": "i", "accuracy": "0.5"}
+values = {"generation": "0", "round": "i", "accuracy": "0.5"}
 db.execute("WITH RECURSIVE n (i) AS (SELECT 1000000 UNION ALL SELECT i + 1 FROM n WHERE i < 1070000)"
            " INSERT INTO abandoned (%s) SELECT %s FROM n" % (
                ", ".join(name for name, _ in columns),

@@ -69,7 +69,7 @@ check "nothing is left of round 5" test -z "$(ls "$dir/fed.state/spool")"
 kill -CONT "${pid_of[fed-0]}"
 wait_for "the rounds after it" at_round fed 6
 equal "the checkpoint of round 2 is what it was" "$second" "$(tensors "$(model fed 2)")"
-equal "the newest abandoned one is beside the others" "$fourth" "$(tensors "$(model fed 4).line-1")"
+equal "the newest abandoned one is beside the others" "$fourth" "$(tensors "$(model fed 4).generation-1")"
 ctl fed rounds --json >"$dir/fed.rounds.json"
 check "rounds 3 to 6 have attempts that no round had before" json \
   "[r['attempt'] for r in d] == [1, 1, 2, 2, 2, 1]" <"$dir/fed.rounds.json"
@@ -79,25 +79,25 @@ ctl fed rounds >"$dir/fed.rounds"
 has_line "and for people" "$dir/fed.rounds" \
   "* from round 3 on: the model '4' -> '2: rolled back to round 2, rounds 3 to 4 abandoned'"
 ctl fed rounds --abandoned --json >"$dir/fed.abandoned.json"
-check "those that were given up are listed" json "[(r['line'], r['round'], r['attempt']) for r in d] \
+check "those that were given up are listed" json "[(r['generation'], r['round'], r['attempt']) for r in d] \
   == [(1, 3, 1), (1, 4, 1)] and all(r['abandoned_ms'] >= r['ended_ms'] > 0 for r in d)" <"$dir/fed.abandoned.json"
 equal "with the accuracies and losses that they had" "$figures" "$(json "[(r['accuracy'], r['loss']) for r in d]" <"$dir/fed.abandoned.json")"
 check "that were measured" json "len([r for r in d if r['accuracy'] is not None]) == 2" <"$dir/fed.abandoned.json"
 check "and what gave them up" json \
   "{r['abandoned_by'] for r in d} == {'rolled back to round 2, rounds 3 to 4 abandoned'}" <"$dir/fed.abandoned.json"
 check "no round that counts is among those" json \
-  "not any('abandoned_by' in r or 'line' in r for r in d) and len(d) == 6" <"$dir/fed.rounds.json"
+  "not any('abandoned_by' in r or 'generation' in r for r in d) and len(d) == 6" <"$dir/fed.rounds.json"
 equal "the newest of them" "[4]" "$(ctl fed rounds --abandoned --last 1 --json | json "[r['round'] for r in d]")"
 ctl fed rounds --abandoned >"$dir/fed.abandoned"
 equal "for people: a heading and two lines" 3 "$(wc -l <"$dir/fed.abandoned")"
 fourth_accuracy=$(json "'%.4f' % d[1]['accuracy']" <"$dir/fed.abandoned.json")
-check "of line, round, attempt, accuracy, times and rollback" grep -qE \
+check "of generation, round, attempt, accuracy, times and rollback" grep -qE \
   "^ +1 +4 +1 +$fourth_accuracy [0-9TZ:-]{20}  [0-9TZ:-]{20}  rolled back to round 2, rounds 3 to 4 abandoned\$" \
   "$dir/fed.abandoned"
 ctl fed checkpoints >"$dir/fed.kept"
-has_line "it is listed" "$dir/fed.kept" "abandoned: models/round-000004.safetensors.line-1, until unpinned"
+has_line "it is listed" "$dir/fed.kept" "abandoned: models/round-000004.safetensors.generation-1, until unpinned"
 check "and unpinned" flctl fed unpin --round 4
-check "then it is gone" test ! -e "$(model fed 4).line-1"
+check "then it is gone" test ! -e "$(model fed 4).generation-1"
 says "once" 1 "the checkpoint of round 4 is not pinned" "$build/flctl" --state-dir "$dir/fed.state" unpin --round 4
 for i in 0 1; do stop "fed-$i"; done
 

@@ -69,7 +69,7 @@ static void side_done(struct side *s)
 
 static void world_init(struct world *w, const char *preset)
 {
-    const struct fl_generation line = {.made = {0}};
+    const struct fl_generation generation = {.made = {0}};
 
     *w = (struct world){.setup = NULL};
     server_init(&w->server);
@@ -85,7 +85,7 @@ static void world_init(struct world *w, const char *preset)
                                                .strategy = w->strategy,
                                                .layout = w->server.model.layout,
                                                .net = &w->server.model.net,
-                                               .line = &line,
+                                               .generation = &generation,
                                                .training = {.steps = 4, .batch_size = 10}},
                         &w->setup, &w->err) == FL_OK,
         "%s", w->err.msg);

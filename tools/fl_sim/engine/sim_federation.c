@@ -244,7 +244,7 @@ static int federation_describe(struct fl_fed *fed, struct fl_err *err)
                                     .strategy = fed->conf.coord.strategy,
                                     .layout = fed->conf.coord.layout,
                                     .net = &fed->conf.net,
-                                    .line = &fed->federation.line,
+                                    .generation = &fed->federation.generation,
                                     .training = fed->conf.training};
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
     int rv = fl_member_setup(&of, &fed->setup, err);
