@@ -125,13 +125,12 @@ count $found
 say "tests of the werror build, $at_once at a time" "tests of the werror build"
 builds=(build-test)
 if [ "$scope" != fast ]; then
-  # Beside the tests of the first build, many of which wait, and behind them where both want a processor. fl-sim-mpi is
-  # fl-sim once more, which plain deploy/test.sh does not run under sanitizers.
+  # Beside the tests of the first build, many of which wait. At the same priority: on a busy machine a lower one would
+  # leave it no processor. fl-sim-mpi is fl-sim once more, which plain deploy/test.sh does not run under sanitizers.
   builds+=(build-asan)
   san=(--enable-werror --enable-sanitize="address,undefined")
   [ "$scope" = all ] || san+=(--without-mpi)
   (
-    renice -n 10 "$BASHPID" >/dev/null
     build build-asan "${san[@]}" CFLAGS='-O1 -g1 -pipe'
   ) &
 fi
