@@ -6,9 +6,10 @@
 #   deploy/test.sh [--fast | --all]
 #     --fast    without the sanitizer build
 #     --all     everything: also extended_tests and sanitized_extended_tests (Makefile.am) and every variant of a test.
-#               Without it (15 minutes on two processors) the Debian packages, the images, two of the three tests of
-#               hosts, the year of the daemons and MNIST are left out; under sanitizers the unit tests, simulations and
-#               fuzz replays run with one script of each kind; presets, random seeds and faults are every n-th
+#               Without it the Debian packages, the images, two of the three tests of hosts, the year of the daemons
+#               and MNIST are left out; presets, random seeds and faults are every n-th; and most tests run in one of
+#               the two builds: unit tests and fuzz replays under sanitizers, scripts and tests of optimised code in
+#               the other one, simulations and one script of each kind in both
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 scope=everyday
@@ -77,7 +78,7 @@ build() {
   rm -f "$dir/built"
   (cd "$dir" && { [ "$(cat configured 2>/dev/null)" = "$*" ] || "$root/configure" -q "$@"; } && echo "$*" >configured &&
     if [ "$scope" = all ]; then make -s -j"$jobs" all && make -s -k -j"$jobs" check TESTS=; else
-      make -s -k -j"$jobs" everyday; fi) >"$dir/build.out" 2>&1 && touch "$dir/built"
+      make -s -k -j"$jobs" everyday BESIDE_SANITIZERS="$beside"; fi) >"$dir/build.out" 2>&1 && touch "$dir/built"
   echo $((SECONDS - from)) >"$dir/build.took"
 }
 
@@ -93,7 +94,7 @@ run_suite() {
   fi
   find "$dir" -name '*.trs' -delete
   # -k: every test runs, so that one failure does not hide the next.
-  (cd "$dir" && make -s -j"$at_once" -k "$wanted" VERBOSE=1) >"$dir/check.out" 2>&1 || {
+  (cd "$dir" && make -s -j"$at_once" -k "$wanted" BESIDE_SANITIZERS="$beside" VERBOSE=1) >"$dir/check.out" 2>&1 || {
     grep -E '^(FAIL|ERROR|XPASS):|^# |%: Checks|:[FE]:|Error|^FAILED' "$dir/check.out" | head -n 120
     tail -n 60 "$dir/check.out"
   }
@@ -108,6 +109,8 @@ run_suite() {
 say "configure script" "configure script"
 [ -x configure ] && [ configure -nt configure.ac ] && [ configure -nt Makefile.am ] || autoreconf -fi >/dev/null
 
+# The tests of rooms run once, under sanitizers; in both builds with --all, in this one with --fast.
+if [ "$scope" = everyday ]; then beside=yes; else beside=no; fi
 # Without the variants of a test whose rules its others prove.
 [ "$scope" = all ] || export FL_SLOW_TESTS=no FL_CONF_SEEDS=500
 # Beside the first build: it leaves a processor idle now and then, and the build waits for nothing of it.

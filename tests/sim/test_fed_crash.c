@@ -13,7 +13,7 @@
 #include "tests/sim/fed.h"
 
 /* Odd, so that the stride has both kinds of a death: before a write and after it. */
-#define SANITIZED_STRIDE 5
+#define SANITIZED_STRIDE 12
 
 static const struct {
     const char *preset;
