@@ -35,8 +35,9 @@ start_server a || finish
 for i in 0 1 2; do start_client "a$i" "$dir/data/client-00$i"; done
 wait_for "two rounds" at_round a 2
 kill -STOP "${pid_of[a0]}" # so that the round waits for it, and the uploads of the others stay
-upload=$dir/a.state/spool/a1.upload
-is_uploaded() { test -e "$upload" && "$fl_data" inspect "$upload" | grep -q 'coded .* right$'; }
+# A copy: the next upload is written over the file.
+upload=$dir/an.upload
+is_uploaded() { cp "$dir/a.state/spool/a1.upload" "$upload" && "$fl_data" inspect "$upload" | grep -q 'coded .* right$'; }
 wait_for "an upload" is_uploaded
 kill_hard a
 for i in 0 1 2; do kill_hard "a$i"; done
