@@ -13,9 +13,9 @@
 
 #include "libfl/num/kernels_impl.h"
 #include "tests/lib/adnet.h"
+#include "tests/lib/suites.h"
 
-#define N(list) (sizeof(list) / sizeof((list)[0]))
-#define SEED    77
+#define SEED 77
 #define N_ROWS \
     4 /* instruction sets of the kernels; the last one, reference, exists on every machine */
 

@@ -74,20 +74,7 @@ bool conf_drawn_seeds(int i, void (*run)(uint64_t seed, bool show))
     return true;
 }
 
-int conf_drawn_main(const char *suite, const TTest *test)
+int conf_drawn_loops(void)
 {
-    Suite *s = suite_create(suite);
-    TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_loop_test(tc, test, 0,
-                        (int)(env_number("FL_CONF_SEEDS", 1000) / CONF_DRAWN_PER_TEST));
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return (int)(env_number("FL_CONF_SEEDS", 1000) / CONF_DRAWN_PER_TEST);
 }

@@ -21,7 +21,7 @@ struct fl_server_conf *conf_drawn_load(const struct fl_buf *yaml, uint64_t seed)
  * false, and the test must not check frequencies.
  */
 bool conf_drawn_seeds(int i, void (*run)(uint64_t seed, bool show));
-/* main() of a suite of one such test, looped over FL_CONF_SEEDS (1000) of them. */
-int conf_drawn_main(const char *suite, const TTest *test);
+/* Such loops in FL_CONF_SEEDS (1000) of them. */
+int conf_drawn_loops(void);
 
 #endif

@@ -1,3 +1,7 @@
+/*
+ * The suites of a program: its rows come from constructors, whose order is the compiler's, and are
+ * kept by file and line.
+ */
 #include "tests/lib/suites.h"
 
 #include <stdbool.h>
@@ -5,24 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SUITES_MAX 64
+#define NAME_MAX_LEN 64
 
-static struct {
-    const char *file;
-    Suite *(*make)(void);
-} suites[SUITES_MAX];
-static size_t n_suites;
+static struct suites_row *rows;
 
-void suites_add(const char *file, Suite *(*make)(void))
+static bool row_is_before(const struct suites_row *a, const struct suites_row *b)
 {
-    if (n_suites == SUITES_MAX) {
-        (void)fprintf(stderr, "%s: more than %d suites in a program: raise SUITES_MAX\n", file,
-                      SUITES_MAX);
-        abort();
+    int order = strcmp(a->file, b->file);
+
+    return order != 0 ? order < 0 : a->line < b->line;
+}
+
+void suites_add(struct suites_row *row)
+{
+    struct suites_row **at = &rows;
+
+    while (*at != NULL && row_is_before(*at, row)) {
+        at = &(*at)->next;
     }
-    suites[n_suites].file = file;
-    suites[n_suites].make = make;
-    n_suites++;
+    row->next = *at;
+    *at = row;
 }
 
 static const char *base_name(const char *path)
@@ -41,23 +47,90 @@ static bool is_of_file(const char *name, const char *file)
     return strncmp(base, name, len) == 0 && strcmp(base + len, ".c") == 0;
 }
 
-int main(int argc, char **argv)
+static bool is_of_suite(const struct suites_row *row, const struct suites_row *first)
 {
-    const char *name = base_name(argc > 0 ? argv[0] : "");
+    return row != NULL && strcmp(row->file, first->file) == 0;
+}
+
+static void add_test(TCase *tc, const struct suites_row *row)
+{
+    _tcase_add_test(tc, row->test, row->signal, row->status, row->from, row->to());
+}
+
+/* The case that begins with `head`; its own tests come after it. `first` is the file's first row.
+ */
+static TCase *add_case(Suite *suite, const struct suites_row *head, const struct suites_row *first)
+{
+    const struct suites_row *row;
+    TCase *tc = tcase_create(head->name);
+    bool is_in = false;
+
+    if (head->once) {
+        tcase_add_unchecked_fixture(tc, head->setup, head->teardown);
+    } else {
+        tcase_add_checked_fixture(tc, head->setup, head->teardown);
+    }
+    for (row = first; head->again != NULL && is_of_suite(row, first); row = row->next) {
+        if (row->test == NULL) {
+            is_in = strcmp(row->name, head->again) == 0;
+        } else if (is_in) {
+            add_test(tc, row);
+        }
+    }
+    suite_add_tcase(suite, tc);
+    return tc;
+}
+
+/* The suite of the file whose first row it is. Returns the first row of the next file. */
+static const struct suites_row *add_suite(SRunner *runner, const struct suites_row *first)
+{
+    static const struct suites_row all = {.name = "all"};
+    const char *base = base_name(first->file);
+    const char *name = strncmp(base, "test_", 5) == 0 ? base + 5 : base;
+    const struct suites_row *row;
+    char bare[NAME_MAX_LEN];
+    Suite *suite;
+    TCase *tc = NULL;
+
+    (void)snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(name, "."), name);
+    suite = suite_create(bare);
+    for (row = first; is_of_suite(row, first); row = row->next) {
+        if (row->test == NULL) {
+            tc = add_case(suite, row, first);
+            continue;
+        }
+        if (tc == NULL) {
+            tc = add_case(suite, &all, first);
+        }
+        add_test(tc, row);
+    }
+    srunner_add_suite(runner, suite);
+    return row;
+}
+
+int suites_run(const char *program)
+{
+    const char *name = base_name(program);
     bool one = strncmp(name, "test_", 5) == 0;
-    SRunner *runner = srunner_create(NULL);
+    const struct suites_row *row = rows;
+    SRunner *runner;
     size_t n_run = 0;
-    size_t i;
     int failed;
 
-    for (i = 0; i < n_suites; i++) {
-        if (!one || is_of_file(name, suites[i].file)) {
-            srunner_add_suite(runner, suites[i].make());
+    /* A limit that only a hang can reach, unless the environment has another one. */
+    (void)setenv("CK_DEFAULT_TIMEOUT", "600", 0);
+    runner = srunner_create(NULL);
+    while (row != NULL) {
+        if (!one || is_of_file(name, row->file)) {
+            row = add_suite(runner, row);
             n_run++;
+        } else {
+            row = row->next;
         }
     }
     if (n_run == 0) {
         (void)fprintf(stderr, "%s: no file of this program has a suite of that name\n", name);
+        srunner_free(runner);
         return EXIT_FAILURE;
     }
     srunner_run_all(runner, CK_ENV);

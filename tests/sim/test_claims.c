@@ -13,6 +13,7 @@
 
 #include "tests/client/train/train_fixture.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 #include "tools/fl_sim/engine/sim_federation.h"
 
 #define N_CLIENTS 6
@@ -214,7 +215,9 @@ static void go(struct run *r)
     ck_assert_uint_eq(r->committed, r->rounds);
 }
 
-START_TEST(honest_clients_are_never_off)
+TEST_CASE("honest", NULL, NULL);
+
+TEST_EACH(honest_clients_are_never_off, (N_ALGORITHMS * N_CODECS))
 {
     const char *algorithm = algorithms[_i / N_CODECS];
     const char *codec = codecs[_i % N_CODECS];
@@ -233,10 +236,11 @@ START_TEST(honest_clients_are_never_off)
     }
     run_done(&r);
 }
-END_TEST
+
+TEST_CASE("hostile", NULL, NULL);
 
 /* The others finish all rounds, and the layers that it takes are asked of them. */
-START_TEST(a_client_that_claims_the_largest_divergences_is_in_no_layer)
+TEST_EACH(a_client_that_claims_the_largest_divergences_is_in_no_layer, N_CODECS)
 {
     struct run r;
 
@@ -248,30 +252,4 @@ START_TEST(a_client_that_claims_the_largest_divergences_is_in_no_layer)
     ck_assert_uint_gt(r.rejected, 0);
     ck_assert_uint_eq(r.accepted_of_first, 0);
     run_done(&r);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("claims");
-    TCase *honest = tcase_create("honest");
-    TCase *hostile = tcase_create("hostile");
-
-    tcase_add_loop_test(honest, honest_clients_are_never_off, 0, N_ALGORITHMS * N_CODECS);
-    suite_add_tcase(s, honest);
-    tcase_add_loop_test(hostile, a_client_that_claims_the_largest_divergences_is_in_no_layer, 0,
-                        N_CODECS);
-    suite_add_tcase(s, hostile);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -14,11 +14,12 @@
 #include <string.h>
 
 #include "tests/lib/sanitized.h"
+#include "tests/lib/suites.h"
 #include "tests/sim/fed.h"
 
 static const char *const presets[] = {"fedavg", "fedldf", "adafl", "adafl+fedldf"};
 
-START_TEST(a_federation_without_trouble_ends)
+TEST_EACH(a_federation_without_trouble_ends, 8)
 {
     struct fed_plan plan = fed_plan_of(1, presets[_i % 4], 4);
     struct fed *fed;
@@ -35,9 +36,8 @@ START_TEST(a_federation_without_trouble_ends)
     }
     fed_free(fed);
 }
-END_TEST
 
-START_TEST(no_round_waits_for_an_evaluation_that_failed)
+TEST_EACH(no_round_waits_for_an_evaluation_that_failed, 2)
 {
     struct fed_plan plan = fed_plan_of(1, "fedavg", 4);
     struct fed *fed;
@@ -51,7 +51,6 @@ START_TEST(no_round_waits_for_an_evaluation_that_failed)
     ck_assert_ptr_null(strstr((const char *)fed->log.data, "evaluations timed out"));
     fed_free(fed);
 }
-END_TEST
 
 /* Until everything under way has arrived. */
 static void settle(struct fed *fed)
@@ -80,7 +79,7 @@ static void check_counted(const struct fed *fed, uint64_t round, const uint32_t 
 }
 
 /* docs/operating.md, `rounds`: more of them. */
-START_TEST(a_finished_federation_that_gets_more_rounds_goes_on_with_the_same_clients)
+TEST_EACH(a_finished_federation_that_gets_more_rounds_goes_on_with_the_same_clients, 8)
 {
     struct fed_plan plan = fed_plan_of(1, presets[_i % 4], 4);
     uint32_t numbers[4];
@@ -114,7 +113,6 @@ START_TEST(a_finished_federation_that_gets_more_rounds_goes_on_with_the_same_cli
     ck_assert_uint_eq(fed->n_deaths, 3); /* The server's. */
     fed_free(fed);
 }
-END_TEST
 
 /* A mix of trouble that depends on the seed alone. */
 static struct fed_plan trouble(uint64_t seed, bool real_sessions)
@@ -247,7 +245,15 @@ static uint64_t env_number(const char *name, uint64_t otherwise)
 
 #define SEEDS_PER_TEST 10
 
-START_TEST(whatever_breaks_the_rules_hold_and_it_ends)
+/* Tests of SEEDS_PER_TEST seeds each. */
+static int count_seeds(void)
+{
+    int n = (int)(env_number("FL_SIM_SEEDS", 60 / everyday_stride(2, 2)) / SEEDS_PER_TEST);
+
+    return n > 0 ? n : 1;
+}
+
+TEST_EACH(whatever_breaks_the_rules_hold_and_it_ends, count_seeds())
 {
     uint64_t first = env_number("FL_SIM_SEED", 0);
     uint64_t seed;
@@ -263,9 +269,8 @@ START_TEST(whatever_breaks_the_rules_hold_and_it_ends)
         run_trouble(seed, true);
     }
 }
-END_TEST
 
-START_TEST(whatever_breaks_a_pause_lasts_until_it_is_resumed)
+TEST_EACH(whatever_breaks_a_pause_lasts_until_it_is_resumed, count_seeds())
 {
     uint64_t first = env_number("FL_SIM_SEED", 0);
     uint64_t from = first != 0 ? first : 1 + (uint64_t)_i * SEEDS_PER_TEST;
@@ -277,10 +282,9 @@ START_TEST(whatever_breaks_a_pause_lasts_until_it_is_resumed)
         run_wishes(seed, true);
     }
 }
-END_TEST
 
 /* What clients keep is checked in every federation; here the model itself is theirs. */
-START_TEST(whatever_breaks_every_client_goes_on_from_its_own_model)
+TEST_EACH(whatever_breaks_every_client_goes_on_from_its_own_model, count_seeds())
 {
     uint64_t first = env_number("FL_SIM_SEED", 0);
     uint64_t from = first != 0 ? first : 1 + (uint64_t)_i * SEEDS_PER_TEST;
@@ -292,10 +296,9 @@ START_TEST(whatever_breaks_every_client_goes_on_from_its_own_model)
         run_personal_trouble(seed, true);
     }
 }
-END_TEST
 
 /* c = mean of the c_k at any time: checked in every federation, here N changes while it runs. */
-START_TEST(whoever_joins_the_control_is_the_mean_of_the_controls)
+TEST_EACH(whoever_joins_the_control_is_the_mean_of_the_controls, count_seeds())
 {
     uint64_t first = env_number("FL_SIM_SEED", 0);
     uint64_t from = first != 0 ? first : 1 + (uint64_t)_i * SEEDS_PER_TEST;
@@ -307,9 +310,8 @@ START_TEST(whoever_joins_the_control_is_the_mean_of_the_controls)
         run_joining_trouble(seed, true);
     }
 }
-END_TEST
 
-START_TEST(whatever_breaks_a_finished_federation_goes_on_when_it_gets_more_rounds)
+TEST_EACH(whatever_breaks_a_finished_federation_goes_on_when_it_gets_more_rounds, count_seeds())
 {
     uint64_t first = env_number("FL_SIM_SEED", 0);
     uint64_t from = first != 0 ? first : 1 + (uint64_t)_i * SEEDS_PER_TEST;
@@ -321,7 +323,6 @@ START_TEST(whatever_breaks_a_finished_federation_goes_on_when_it_gets_more_round
         run_extended_trouble(seed, true);
     }
 }
-END_TEST
 
 /* Seeds that once broke a rule; what it was stands beside them. They mean what trouble()
    makes of them: it may grow at its end, not change. */
@@ -337,13 +338,12 @@ static const struct {
     {138, false}, /* accepted, left out by the aggregation, then dismissed */
 };
 
-START_TEST(what_broke_once_holds)
+TEST_EACH(what_broke_once_holds, ARRAY_LEN(regressions))
 {
     run_trouble(regressions[_i].seed, regressions[_i].real_sessions);
 }
-END_TEST
 
-START_TEST(the_same_seed_gives_the_same_trace_byte_for_byte)
+TEST_EACH(the_same_seed_gives_the_same_trace_byte_for_byte, 6)
 {
     struct fed_plan plan = trouble(100 + (uint64_t)_i, _i % 2 == 1);
     struct fed *a = fed_new(&plan);
@@ -356,36 +356,4 @@ START_TEST(the_same_seed_gives_the_same_trace_byte_for_byte)
     ck_assert_uint_gt(a->log.len, 1000);
     fed_free(a);
     fed_free(b);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fed");
-    TCase *tc = tcase_create("federation");
-    SRunner *sr;
-    int failed;
-    int n = (int)(env_number("FL_SIM_SEEDS", 60 / everyday_stride(2, 2)) / SEEDS_PER_TEST);
-
-    tcase_add_loop_test(tc, a_federation_without_trouble_ends, 0, 8);
-    tcase_add_loop_test(tc, no_round_waits_for_an_evaluation_that_failed, 0, 2);
-    tcase_add_loop_test(tc, whatever_breaks_the_rules_hold_and_it_ends, 0, n > 0 ? n : 1);
-    tcase_add_loop_test(tc, whatever_breaks_a_pause_lasts_until_it_is_resumed, 0, n > 0 ? n : 1);
-    tcase_add_loop_test(tc, whatever_breaks_every_client_goes_on_from_its_own_model, 0,
-                        n > 0 ? n : 1);
-    tcase_add_loop_test(tc, whoever_joins_the_control_is_the_mean_of_the_controls, 0,
-                        n > 0 ? n : 1);
-    tcase_add_loop_test(
-        tc, a_finished_federation_that_gets_more_rounds_goes_on_with_the_same_clients, 0, 8);
-    tcase_add_loop_test(tc, whatever_breaks_a_finished_federation_goes_on_when_it_gets_more_rounds,
-                        0, n > 0 ? n : 1);
-    tcase_add_loop_test(tc, what_broke_once_holds, 0,
-                        (int)(sizeof(regressions) / sizeof(regressions[0])));
-    tcase_add_loop_test(tc, the_same_seed_gives_the_same_trace_byte_for_byte, 0, 6);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

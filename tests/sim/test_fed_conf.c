@@ -10,10 +10,10 @@
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/conf_drawn.h"
+#include "tests/lib/suites.h"
 #include "tests/sim/fed.h"
 
 enum { CLIENTS_MAX = 7, CALM_MS = 6000 };
@@ -196,7 +196,8 @@ static void run_seed(uint64_t seed, bool show)
     fl_server_conf_free(conf);
 }
 
-START_TEST(an_accepted_configuration_commits_its_rounds_or_says_what_it_waits_for)
+TEST_EACH(an_accepted_configuration_commits_its_rounds_or_says_what_it_waits_for,
+          conf_drawn_loops())
 {
     if (!conf_drawn_seeds(_i, run_seed)) {
         return;
@@ -207,11 +208,4 @@ START_TEST(an_accepted_configuration_commits_its_rounds_or_says_what_it_waits_fo
     ck_assert_uint_gt(totals.waited, CONF_DRAWN_PER_TEST / 10);
     ck_assert_uint_gt(totals.deaths, CONF_DRAWN_PER_TEST / 4);
     ck_assert_uint_gt(totals.forgotten, CONF_DRAWN_PER_TEST / 4);
-}
-END_TEST
-
-int main(void)
-{
-    return conf_drawn_main("fed_conf",
-                           an_accepted_configuration_commits_its_rounds_or_says_what_it_waits_for);
 }

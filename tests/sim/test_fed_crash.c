@@ -6,10 +6,10 @@
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/sanitized.h"
+#include "tests/lib/suites.h"
 #include "tests/sim/fed.h"
 
 /* Odd, so that the stride has both kinds of a death: before a write and after it. */
@@ -94,20 +94,18 @@ static void crash_everywhere(int i, uint32_t node)
     }
 }
 
-START_TEST(the_server_may_die_at_any_write)
+TEST_EACH(the_server_may_die_at_any_write, N_SCENARIOS)
 {
     crash_everywhere(_i, FED_SERVER);
 }
-END_TEST
 
-START_TEST(a_client_may_die_at_any_write)
+TEST_EACH(a_client_may_die_at_any_write, N_SCENARIOS)
 {
     crash_everywhere(_i, FED_CLIENT0 + 1);
 }
-END_TEST
 
 /* The server dies at write k of every life: it must still get further each time. */
-START_TEST(a_server_that_dies_again_and_again_gets_on)
+TEST_EACH(a_server_that_dies_again_and_again_gets_on, N_SCENARIOS)
 {
     struct fed_plan plan = plan_of(_i);
     struct fed *fed;
@@ -129,10 +127,9 @@ START_TEST(a_server_that_dies_again_and_again_gets_on)
     ck_assert_uint_eq(fed->check.n_committed, 2);
     fed_free(fed);
 }
-END_TEST
 
 /* What the server forgets for an operator is forgotten, wherever it dies afterwards. */
-START_TEST(a_server_that_forgets_may_die_at_any_write)
+TEST_EACH(a_server_that_forgets_may_die_at_any_write, N_SCENARIOS)
 {
     unsigned promised = 0;
     bool more = true;
@@ -157,10 +154,9 @@ START_TEST(a_server_that_forgets_may_die_at_any_write)
     ck_assert_uint_gt(k, 40);
     ck_assert_uint_gt(promised, k / sanitized_stride(SANITIZED_STRIDE));
 }
-END_TEST
 
 /* As is what it was paused for, or what an operator was told of an attempt. */
-START_TEST(a_server_that_is_paused_may_die_at_any_write)
+TEST_EACH(a_server_that_is_paused_may_die_at_any_write, 4)
 {
     unsigned answered = 0;
     bool more = true;
@@ -184,25 +180,4 @@ START_TEST(a_server_that_is_paused_may_die_at_any_write)
     }
     ck_assert_uint_gt(k, 40);
     ck_assert_uint_gt(answered, k / sanitized_stride(SANITIZED_STRIDE));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("fed_crash");
-    TCase *tc = tcase_create("crash");
-    SRunner *sr;
-    int failed;
-
-    tcase_add_loop_test(tc, the_server_may_die_at_any_write, 0, N_SCENARIOS);
-    tcase_add_loop_test(tc, a_client_may_die_at_any_write, 0, N_SCENARIOS);
-    tcase_add_loop_test(tc, a_server_that_forgets_may_die_at_any_write, 0, N_SCENARIOS);
-    tcase_add_loop_test(tc, a_server_that_is_paused_may_die_at_any_write, 0, 4);
-    tcase_add_loop_test(tc, a_server_that_dies_again_and_again_gets_on, 0, N_SCENARIOS);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

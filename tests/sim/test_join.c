@@ -25,6 +25,7 @@
 #include "libfl/db/db.h"
 #include "server/identity/certificates.h"
 #include "tests/lib/authority_rig.h"
+#include "tests/lib/suites.h"
 
 #define SEEDS 300
 #define TESTS 10 /* in each, SEEDS / TESTS of them, so that they run in processes of their own */
@@ -531,7 +532,7 @@ static void print_seed(void)
     }
 }
 
-START_TEST(whatever_breaks_a_line_ends_with_one_certificate_and_works_again)
+TEST_EACH(whatever_breaks_a_line_ends_with_one_certificate_and_works_again, TESTS)
 {
     uint64_t only = env_number("FL_SIM_SEED", 0);
     uint64_t each = env_number("FL_SIM_SEEDS", SEEDS) / TESTS;
@@ -549,27 +550,4 @@ START_TEST(whatever_breaks_a_line_ends_with_one_certificate_and_works_again)
         ck_assert_uint_ge(n_deaths[SERVER], 10);
         ck_assert_uint_ge(n_deaths[CLIENT], 10);
     }
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("join");
-    TCase *all = tcase_create("all");
-
-    tcase_add_loop_test(all, whatever_breaks_a_line_ends_with_one_certificate_and_works_again, 0,
-                        TESTS);
-    suite_add_tcase(s, all);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
 }

@@ -6,7 +6,6 @@
  */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/identity/cert_renewal.h"
@@ -14,6 +13,7 @@
 #include "client/identity/enrolling.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/authority_rig.h"
+#include "tests/lib/suites.h"
 
 #define N_CLIENTS 6
 #define DAYS      365
@@ -204,7 +204,9 @@ static void happen(int day)
     ck_assert_msg(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err) == FL_OK, "%s", r.err.msg);
 }
 
-START_TEST(for_a_year_nobody_touches_it_and_whoever_is_there_is_believed)
+TEST_CASE("all", setup, teardown);
+
+TEST(for_a_year_nobody_touches_it_and_whoever_is_there_is_believed)
 {
     struct fl_cert_info before;
     struct fl_cert_info after;
@@ -237,9 +239,8 @@ START_TEST(for_a_year_nobody_touches_it_and_whoever_is_there_is_believed)
     }
     ck_assert_uint_eq(fl_chain_len(fl_trust_roots(fl_authority_trust(r.a))), 1);
 }
-END_TEST
 
-START_TEST(a_host_that_boots_in_1970_waits_and_says_so)
+TEST(a_host_that_boots_in_1970_waits_and_says_so)
 {
     struct fl_client_identity mine;
 
@@ -249,9 +250,8 @@ START_TEST(a_host_that_boots_in_1970_waits_and_says_so)
     rig_says(&r, "2026-11-22");
     fl_client_identity_done(&mine);
 }
-END_TEST
 
-START_TEST(a_server_whose_clock_is_years_off_says_both_times_and_gives_nobody_a_certificate)
+TEST(a_server_whose_clock_is_years_off_says_both_times_and_gives_nobody_a_certificate)
 {
     struct fl_client_identity mine;
 
@@ -265,30 +265,4 @@ START_TEST(a_server_whose_clock_is_years_off_says_both_times_and_gives_nobody_a_
     rig_says(&r, "2023-11-23");
     rig_says(&r, "2026-11-22");
     fl_client_identity_done(&mine);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("year");
-    TCase *all = tcase_create("all");
-
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_add_test(all, for_a_year_nobody_touches_it_and_whoever_is_there_is_believed);
-    tcase_add_test(all, a_host_that_boots_in_1970_waits_and_says_so);
-    tcase_add_test(
-        all, a_server_whose_clock_is_years_off_says_both_times_and_gives_nobody_a_certificate);
-    suite_add_tcase(s, all);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
 }

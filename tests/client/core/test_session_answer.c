@@ -1,7 +1,6 @@
 /* Every command of the server in every state of the client, against docs/clients.md. */
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/session_trace.h"
@@ -90,7 +89,9 @@ static bool tells_breach(void)
     return false;
 }
 
-START_TEST(each_command_in_each_state_does_what_the_page_says)
+TEST_CASE("session_answer", session_setup_staying, session_teardown);
+
+TEST_EACH(each_command_in_each_state_does_what_the_page_says, (FL_SESSION_COUNT * N_COMMANDS))
 {
     enum fl_session_state state = (enum fl_session_state)(_i / N_COMMANDS);
     enum fl_session_event_type command =
@@ -117,9 +118,8 @@ START_TEST(each_command_in_each_state_does_what_the_page_says)
         ck_assert(!tells_breach());
     }
 }
-END_TEST
 
-START_TEST(a_second_welcome_ends_the_session_and_what_is_under_way)
+TEST(a_second_welcome_ends_the_session_and_what_is_under_way)
 {
     join_and_report();
     go(session_event_plan(7, 1, NULL));
@@ -132,9 +132,8 @@ START_TEST(a_second_welcome_ends_the_session_and_what_is_under_way)
         "          PUSHING -> OFFLINE: protocol error of the server: unexpected Welcome in state "
         "PUSHING, reconnecting in 1171 ms\n");
 }
-END_TEST
 
-START_TEST(a_result_of_another_description_is_dropped_and_its_task_trained_anew)
+TEST(a_result_of_another_description_is_dropped_and_its_task_trained_anew)
 {
     struct fl_session_event welcome = session_event_welcome(5000);
 
@@ -151,9 +150,8 @@ START_TEST(a_result_of_another_description_is_dropped_and_its_task_trained_anew)
           "          READY -> FETCHING: task 7/1\n"
           "        > fetch 7/1\n");
 }
-END_TEST
 
-START_TEST(a_task_is_new_unless_it_is_of_the_round_that_the_session_is_in_or_of_none)
+TEST(a_task_is_new_unless_it_is_of_the_round_that_the_session_is_in_or_of_none)
 {
     join_and_report();
     ck_assert(!fl_session_task_is_new(world.session, (struct fl_round_key){7, 1}));
@@ -163,9 +161,8 @@ START_TEST(a_task_is_new_unless_it_is_of_the_round_that_the_session_is_in_or_of_
     go(session_event_key(FL_CEV_DISMISSED, 7, 1));
     ck_assert(fl_session_task_is_new(world.session, (struct fl_round_key){7, 1}));
 }
-END_TEST
 
-START_TEST(a_plan_that_grants_units_past_the_model_does_not_fit)
+TEST(a_plan_that_grants_units_past_the_model_does_not_fit)
 {
     static const uint8_t units[16] = {[0] = 1, [9] = 1};
 
@@ -175,21 +172,4 @@ START_TEST(a_plan_that_grants_units_past_the_model_does_not_fit)
     ck_assert(fl_session_plan_fits(units, 16, 10));
     ck_assert(!fl_session_plan_fits(units, 16, 9));
     ck_assert(!fl_session_plan_fits(units, 10, 0));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("session_answer");
-    TCase *tc = tcase_create("session_answer");
-
-    tcase_add_checked_fixture(tc, session_setup_staying, session_teardown);
-    tcase_add_loop_test(tc, each_command_in_each_state_does_what_the_page_says, 0,
-                        FL_SESSION_COUNT * N_COMMANDS);
-    tcase_add_test(tc, a_second_welcome_ends_the_session_and_what_is_under_way);
-    tcase_add_test(tc, a_result_of_another_description_is_dropped_and_its_task_trained_anew);
-    tcase_add_test(tc, a_task_is_new_unless_it_is_of_the_round_that_the_session_is_in_or_of_none);
-    tcase_add_test(tc, a_plan_that_grants_units_past_the_model_does_not_fit);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

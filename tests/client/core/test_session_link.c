@@ -1,11 +1,11 @@
 /* How a client session comes, stays and goes, as text that anyone can read. */
 
-#include <stdlib.h>
-
 #include "tests/lib/session_trace.h"
 #include "tests/lib/suites.h"
 
-START_TEST(heartbeats_go_out_every_interval_and_silence_ends_the_session)
+TEST_CASE("session_link", session_setup, session_teardown);
+
+TEST(heartbeats_go_out_every_interval_and_silence_ends_the_session)
 {
     join();
     session_trace_tick(&world);
@@ -28,9 +28,8 @@ START_TEST(heartbeats_go_out_every_interval_and_silence_ends_the_session)
           "        > disconnect: the server is silent\n"
           "          READY -> OFFLINE: the server is silent, reconnecting in 1171 ms\n");
 }
-END_TEST
 
-START_TEST(a_server_that_does_not_answer_hello_is_left)
+TEST(a_server_that_does_not_answer_hello_is_left)
 {
     go(session_event_key(FL_CEV_START, 0, 0));
     go(session_event(FL_CEV_CONNECTED));
@@ -41,9 +40,8 @@ START_TEST(a_server_that_does_not_answer_hello_is_left)
           "          GREETING -> OFFLINE: the server does not answer hello, reconnecting in 1171 "
           "ms\n");
 }
-END_TEST
 
-START_TEST(a_session_that_stands_resets_the_back_off)
+TEST(a_session_that_stands_resets_the_back_off)
 {
     go(session_event_key(FL_CEV_START, 0, 0));
     lose("refused");
@@ -64,9 +62,8 @@ START_TEST(a_session_that_stands_resets_the_back_off)
           "          READY -> OFFLINE: connection lost: reset by peer, reconnecting in 811 ms\n");
     ck_assert_uint_eq(world.now_ms, 74695);
 }
-END_TEST
 
-START_TEST(a_refusal_with_a_time_is_waited_out)
+TEST(a_refusal_with_a_time_is_waited_out)
 {
     struct fl_session_event event = session_event(FL_CEV_REFUSED);
 
@@ -87,9 +84,8 @@ START_TEST(a_refusal_with_a_time_is_waited_out)
     session_trace_tick(&world);
     ck_assert_str_eq(fl_session_offline_reason(world.session), "");
 }
-END_TEST
 
-START_TEST(a_permanent_refusal_ends_the_client)
+TEST(a_permanent_refusal_ends_the_client)
 {
     struct fl_session_event event = session_event(FL_CEV_REFUSED);
 
@@ -107,9 +103,8 @@ START_TEST(a_permanent_refusal_ends_the_client)
           "[    0] < task 8/0\n");
     ck_assert_uint_eq(fl_session_deadline(world.session), UINT64_MAX);
 }
-END_TEST
 
-START_TEST(a_model_that_does_not_fit_ends_the_client)
+TEST(a_model_that_does_not_fit_ends_the_client)
 {
     struct fl_session_event event = session_event_welcome(5000);
 
@@ -124,9 +119,8 @@ START_TEST(a_model_that_does_not_fit_ends_the_client)
           "          GREETING -> STOPPED: the model does not fit: 784 inputs, the data has 3072\n"
           "        > exit 2: the model does not fit: 784 inputs, the data has 3072\n");
 }
-END_TEST
 
-START_TEST(the_end_of_the_federation_ends_the_client)
+TEST(the_end_of_the_federation_ends_the_client)
 {
     struct fl_session_event event = session_event(FL_CEV_DRAIN);
 
@@ -138,9 +132,8 @@ START_TEST(the_end_of_the_federation_ends_the_client)
           "          READY -> STOPPED: the federation has finished: all rounds are done\n"
           "        > exit 0: the federation has finished: all rounds are done\n");
 }
-END_TEST
 
-START_TEST(a_draining_server_is_left_for_the_time_it_names)
+TEST(a_draining_server_is_left_for_the_time_it_names)
 {
     struct fl_session_event event = session_event(FL_CEV_DRAIN);
 
@@ -159,7 +152,6 @@ START_TEST(a_draining_server_is_left_for_the_time_it_names)
           "          READY -> REPORTED: result pending of 7/1\n"
           "        > report 7/1\n");
 }
-END_TEST
 
 /* Of a certificate that one of the two does not take: nothing that another try in a second mends.
  */
@@ -168,7 +160,7 @@ static struct fl_session_event refused_certificate(void)
     return session_event_failed(FL_CEV_DISCONNECTED, 0, 0, "certificate expired", true);
 }
 
-START_TEST(a_connection_that_is_refused_is_a_refusal)
+TEST(a_connection_that_is_refused_is_a_refusal)
 {
     go(session_event_key(FL_CEV_START, 0, 0));
     session_trace_skip(&world);
@@ -178,9 +170,8 @@ START_TEST(a_connection_that_is_refused_is_a_refusal)
           "          OFFLINE -> STOPPED: certificate expired\n"
           "        > exit 1: certificate expired\n");
 }
-END_TEST
 
-START_TEST(a_client_that_stays_asks_within_the_longest_wait_after_a_refused_connection)
+TEST(a_client_that_stays_asks_within_the_longest_wait_after_a_refused_connection)
 {
     static const struct fl_session_conf conf = {
         .seed = 7, .backoff_ms = 1000, .backoff_max_ms = 8000, .refused_ms = 900000};
@@ -194,7 +185,6 @@ START_TEST(a_client_that_stays_asks_within_the_longest_wait_after_a_refused_conn
           "        > notice: certificate expired; reconnecting in 7774 ms\n"
           "          CONNECTING -> OFFLINE: certificate expired, reconnecting in 7774 ms\n");
 }
-END_TEST
 
 static void refuse(enum fl_session_refusal kind)
 {
@@ -233,7 +223,7 @@ static void stay_after_refusals(void)
     go(session_event_key(FL_CEV_START, 0, 0));
 }
 
-START_TEST(what_an_operator_can_cure_is_asked_again_within_the_longest_wait)
+TEST(what_an_operator_can_cure_is_asked_again_within_the_longest_wait)
 {
     int i;
 
@@ -247,7 +237,6 @@ START_TEST(what_an_operator_can_cure_is_asked_again_within_the_longest_wait)
     }
     ck_assert_uint_ge(wait_after_refusal(FL_SESSION_REFUSED_FINAL, 0), 900000);
 }
-END_TEST
 
 /* The next attempt: does its Hello yield to a session that is open? */
 static bool next_hello_yields(void)
@@ -284,7 +273,7 @@ static uint64_t fenced_for(uint64_t stood_ms)
     return world.now_ms - fenced_at;
 }
 
-START_TEST(two_hosts_of_one_name_end_each_others_sessions_ever_more_rarely)
+TEST(two_hosts_of_one_name_end_each_others_sessions_ever_more_rarely)
 {
     int i;
 
@@ -296,9 +285,8 @@ START_TEST(two_hosts_of_one_name_end_each_others_sessions_ever_more_rarely)
     ck_assert_uint_ge(fenced_for(60000), 720000);
     ck_assert_uint_le(fenced_for(900000), 72000);
 }
-END_TEST
 
-START_TEST(a_host_whose_rival_was_stopped_joins_within_the_longest_wait)
+TEST(a_host_whose_rival_was_stopped_joins_within_the_longest_wait)
 {
     int i;
 
@@ -316,9 +304,8 @@ START_TEST(a_host_whose_rival_was_stopped_joins_within_the_longest_wait)
     lose("reset by peer");
     ck_assert(!next_hello_yields()); /* No rival ended this session. */
 }
-END_TEST
 
-START_TEST(a_refusal_of_another_kind_neither_ends_nor_shortens_a_fence)
+TEST(a_refusal_of_another_kind_neither_ends_nor_shortens_a_fence)
 {
     stay_after_refusals();
     (void)fenced_for(60000);
@@ -329,9 +316,8 @@ START_TEST(a_refusal_of_another_kind_neither_ends_nor_shortens_a_fence)
     refuse(FL_SESSION_REFUSED_FINAL); /* 900 s: the fence has passed. */
     ck_assert(!next_hello_yields());
 }
-END_TEST
 
-START_TEST(what_kept_a_client_away_is_over_and_it_asks_at_once)
+TEST(what_kept_a_client_away_is_over_and_it_asks_at_once)
 {
     go(session_event_key(FL_CEV_START, 0, 0));
     lose("no route");
@@ -343,9 +329,8 @@ START_TEST(what_kept_a_client_away_is_over_and_it_asks_at_once)
           "        > connect\n"
           "[    0] < retry\n");
 }
-END_TEST
 
-START_TEST(a_wait_that_the_server_asked_for_is_not_cut_short)
+TEST(a_wait_that_the_server_asked_for_is_not_cut_short)
 {
     struct fl_session_event event = session_event(FL_CEV_DRAIN);
 
@@ -357,9 +342,8 @@ START_TEST(a_wait_that_the_server_asked_for_is_not_cut_short)
     go(session_event(FL_CEV_RETRY));
     TRACE("[    0] < retry\n");
 }
-END_TEST
 
-START_TEST(stopping_ends_what_is_under_way_and_keeps_the_result)
+TEST(stopping_ends_what_is_under_way_and_keeps_the_result)
 {
     join_and_report();
     go(session_event_plan(7, 1, NULL));
@@ -373,9 +357,8 @@ START_TEST(stopping_ends_what_is_under_way_and_keeps_the_result)
           "        > exit 0: stopped by a signal\n"
           "[    0] < stop\n");
 }
-END_TEST
 
-START_TEST(stopping_while_offline_stops_training)
+TEST(stopping_while_offline_stops_training)
 {
     join();
     fetch_and_train(7, 1);
@@ -387,9 +370,8 @@ START_TEST(stopping_while_offline_stops_training)
           "          OFFLINE -> STOPPED: stopped by a signal\n"
           "        > exit 0: stopped by a signal\n");
 }
-END_TEST
 
-START_TEST(events_before_their_time_are_ignored)
+TEST(events_before_their_time_are_ignored)
 {
     go(session_event(FL_CEV_CONNECTED));
     go(session_event_welcome(5000));
@@ -414,7 +396,6 @@ START_TEST(events_before_their_time_are_ignored)
           "          CONNECTING -> GREETING: connected\n"
           "        > hello\n");
 }
-END_TEST
 
 static struct fl_session_event all_done(void)
 {
@@ -424,7 +405,9 @@ static struct fl_session_event all_done(void)
     return event;
 }
 
-START_TEST(a_client_stays_when_all_rounds_are_done_and_takes_part_in_more)
+TEST_CASE("staying", session_setup_staying, session_teardown);
+
+TEST(a_client_stays_when_all_rounds_are_done_and_takes_part_in_more)
 {
     join();
     go(all_done());
@@ -443,9 +426,8 @@ START_TEST(a_client_stays_when_all_rounds_are_done_and_takes_part_in_more)
           "          READY -> FETCHING: task 8/1\n"
           "        > fetch 8/1\n");
 }
-END_TEST
 
-START_TEST(the_loss_of_a_finished_server_is_a_reason_to_ask_soon)
+TEST(the_loss_of_a_finished_server_is_a_reason_to_ask_soon)
 {
     join();
     go(all_done());
@@ -456,10 +438,9 @@ START_TEST(the_loss_of_a_finished_server_is_a_reason_to_ask_soon)
           "        > notice: connection lost: reset by peer; reconnecting in 1171 ms\n"
           "          DONE -> OFFLINE: connection lost: reset by peer, reconnecting in 1171 ms\n");
 }
-END_TEST
 
 /* Such as one of another make: each Drain ends the session. */
-START_TEST(a_finished_server_that_keeps_nobody_is_asked_ever_more_rarely)
+TEST(a_finished_server_that_keeps_nobody_is_asked_ever_more_rarely)
 {
     uint64_t longest = 0;
     int i;
@@ -477,9 +458,8 @@ START_TEST(a_finished_server_that_keeps_nobody_is_asked_ever_more_rarely)
     ck_assert_uint_ge(longest, 48000);
     ck_assert_uint_le(longest, 72000);
 }
-END_TEST
 
-START_TEST(what_is_under_way_ends_with_the_federation)
+TEST(what_is_under_way_ends_with_the_federation)
 {
     join();
     fetch_and_train(7, 1);
@@ -490,41 +470,4 @@ START_TEST(what_is_under_way_ends_with_the_federation)
           "        > notice: all rounds are done; staying connected for more rounds, or until the "
           "server stops\n"
           "          TRAINING -> DONE: all rounds are done\n");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("session_link");
-    TCase *tc = tcase_create("session_link");
-    TCase *staying = tcase_create("staying");
-
-    tcase_add_checked_fixture(tc, session_setup, session_teardown);
-    tcase_add_test(tc, heartbeats_go_out_every_interval_and_silence_ends_the_session);
-    tcase_add_test(tc, a_server_that_does_not_answer_hello_is_left);
-    tcase_add_test(tc, a_session_that_stands_resets_the_back_off);
-    tcase_add_test(tc, a_refusal_with_a_time_is_waited_out);
-    tcase_add_test(tc, a_permanent_refusal_ends_the_client);
-    tcase_add_test(tc, a_model_that_does_not_fit_ends_the_client);
-    tcase_add_test(tc, the_end_of_the_federation_ends_the_client);
-    tcase_add_test(tc, a_draining_server_is_left_for_the_time_it_names);
-    tcase_add_test(tc, a_connection_that_is_refused_is_a_refusal);
-    tcase_add_test(tc, a_client_that_stays_asks_within_the_longest_wait_after_a_refused_connection);
-    tcase_add_test(tc, what_an_operator_can_cure_is_asked_again_within_the_longest_wait);
-    tcase_add_test(tc, two_hosts_of_one_name_end_each_others_sessions_ever_more_rarely);
-    tcase_add_test(tc, a_host_whose_rival_was_stopped_joins_within_the_longest_wait);
-    tcase_add_test(tc, a_refusal_of_another_kind_neither_ends_nor_shortens_a_fence);
-    tcase_add_test(tc, what_kept_a_client_away_is_over_and_it_asks_at_once);
-    tcase_add_test(tc, a_wait_that_the_server_asked_for_is_not_cut_short);
-    tcase_add_test(tc, stopping_ends_what_is_under_way_and_keeps_the_result);
-    tcase_add_test(tc, stopping_while_offline_stops_training);
-    tcase_add_test(tc, events_before_their_time_are_ignored);
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(staying, session_setup_staying, session_teardown);
-    tcase_add_test(staying, a_client_stays_when_all_rounds_are_done_and_takes_part_in_more);
-    tcase_add_test(staying, the_loss_of_a_finished_server_is_a_reason_to_ask_soon);
-    tcase_add_test(staying, a_finished_server_that_keeps_nobody_is_asked_ever_more_rarely);
-    tcase_add_test(staying, what_is_under_way_ends_with_the_federation);
-    suite_add_tcase(suite, staying);
-    return suite;
 }

@@ -1,9 +1,8 @@
 /* A session without memory ends and asks again: what the server said is not lost in silence. */
 
-#include <stdlib.h>
-
 #include "tests/lib/failmalloc.h"
 #include "tests/lib/session_trace.h"
+#include "tests/lib/suites.h"
 
 /* Nothing of Check or of the trace in between: they allocate too. */
 static struct fl_session_effects step_without_memory(struct fl_session_event event)
@@ -25,7 +24,9 @@ static void expect_end(struct fl_session_effects effects, const char *why)
     ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_OFFLINE);
 }
 
-START_TEST(a_task_whose_plan_finds_no_memory_is_asked_for_in_the_next_session)
+TEST_CASE("session_memory", session_setup, session_teardown);
+
+TEST(a_task_whose_plan_finds_no_memory_is_asked_for_in_the_next_session)
 {
     join();
     expect_end(step_without_memory(session_event_task(7, 1, true, "10")),
@@ -34,32 +35,12 @@ START_TEST(a_task_whose_plan_finds_no_memory_is_asked_for_in_the_next_session)
     go(session_event_task(7, 1, true, "10"));
     ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_FETCHING);
 }
-END_TEST
 
-START_TEST(a_plan_that_finds_no_memory_is_asked_for_in_the_next_session)
+TEST(a_plan_that_finds_no_memory_is_asked_for_in_the_next_session)
 {
     join_and_report();
     expect_end(step_without_memory(session_event_plan(7, 1, "10")), "out of memory for a Plan");
     rejoin();
     go(session_event_task(7, 1, true, "10")); /* The result is still held. */
     ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_PUSHING);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("session_memory");
-    TCase *tc = tcase_create("session_memory");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, session_setup, session_teardown);
-    tcase_add_test(tc, a_task_whose_plan_finds_no_memory_is_asked_for_in_the_next_session);
-    tcase_add_test(tc, a_plan_that_finds_no_memory_is_asked_for_in_the_next_session);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

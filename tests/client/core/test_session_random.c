@@ -324,7 +324,7 @@ static void run(uint64_t n)
     fl_session_free(sh->session);
 }
 
-START_TEST(no_sequence_of_events_breaks_a_rule)
+TEST(no_sequence_of_events_breaks_a_rule)
 {
     const char *one = getenv("SESSION_SEED");
     uint64_t n;
@@ -337,9 +337,8 @@ START_TEST(no_sequence_of_events_breaks_a_rule)
         run(n);
     }
 }
-END_TEST
 
-START_TEST(the_same_events_and_seed_give_the_same_waits)
+TEST(the_same_events_and_seed_give_the_same_waits)
 {
     struct fl_session_conf conf = {.seed = 5, .backoff_ms = 500, .backoff_max_ms = 60000};
     struct fl_session *a = NULL;
@@ -361,9 +360,8 @@ START_TEST(the_same_events_and_seed_give_the_same_waits)
     fl_session_free(a);
     fl_session_free(b);
 }
-END_TEST
 
-START_TEST(waits_double_up_to_the_longest_within_a_fifth)
+TEST(waits_double_up_to_the_longest_within_a_fifth)
 {
     struct fl_session_conf conf = {.backoff_ms = 500, .backoff_max_ms = 6000};
     static const uint64_t expected[] = {500, 1000, 2000, 4000, 6000, 6000, 6000};
@@ -394,9 +392,8 @@ START_TEST(waits_double_up_to_the_longest_within_a_fifth)
         fl_session_free(s);
     }
 }
-END_TEST
 
-START_TEST(a_back_off_that_makes_no_sense_is_refused)
+TEST(a_back_off_that_makes_no_sense_is_refused)
 {
     struct fl_session *s = NULL;
 
@@ -407,18 +404,4 @@ START_TEST(a_back_off_that_makes_no_sense_is_refused)
     fl_session_free(NULL);
     ck_assert_str_eq(fl_session_state_name(FL_SESSION_PUSHING), "PUSHING");
     ck_assert_str_eq(fl_session_state_name((enum fl_session_state)99), "?");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("session_random");
-    TCase *tc = tcase_create("properties");
-
-    tcase_add_test(tc, no_sequence_of_events_breaks_a_rule);
-    tcase_add_test(tc, the_same_events_and_seed_give_the_same_waits);
-    tcase_add_test(tc, waits_double_up_to_the_longest_within_a_fifth);
-    tcase_add_test(tc, a_back_off_that_makes_no_sense_is_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

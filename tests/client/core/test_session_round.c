@@ -1,11 +1,11 @@
 /* What a client session does in a round, as text that anyone can read. */
 
-#include <stdlib.h>
-
 #include "tests/lib/session_trace.h"
 #include "tests/lib/suites.h"
 
-START_TEST(a_round_with_feedback)
+TEST_CASE("session_round", session_setup, session_teardown);
+
+TEST(a_round_with_feedback)
 {
     go(session_event_key(FL_CEV_START, 0, 0));
     at(3);
@@ -47,9 +47,8 @@ START_TEST(a_round_with_feedback)
           "        > cancel push 1/0\n"
           "          PUSHING -> READY: accepted\n");
 }
-END_TEST
 
-START_TEST(a_task_that_carries_its_plan_is_pushed_after_the_report)
+TEST(a_task_that_carries_its_plan_is_pushed_after_the_report)
 {
     join();
     go(session_event_task(1, 0, true, NULL));
@@ -67,9 +66,8 @@ START_TEST(a_task_that_carries_its_plan_is_pushed_after_the_report)
           "          REPORTED -> PUSHING: plan 1/0\n"
           "        > push 1/0\n");
 }
-END_TEST
 
-START_TEST(an_empty_plan_pushes_nothing_and_is_accepted)
+TEST(an_empty_plan_pushes_nothing_and_is_accepted)
 {
     join_and_report();
     go(session_event_plan(7, 1, "00"));
@@ -79,9 +77,8 @@ START_TEST(an_empty_plan_pushes_nothing_and_is_accepted)
           "        > drop 7/1\n"
           "          REPORTED -> READY: accepted\n");
 }
-END_TEST
 
-START_TEST(accepted_without_a_plan_ends_the_round_too)
+TEST(accepted_without_a_plan_ends_the_round_too)
 {
     join_and_report();
     go(session_event_key(FL_CEV_ACCEPTED, 7, 1));
@@ -89,9 +86,8 @@ START_TEST(accepted_without_a_plan_ends_the_round_too)
           "        > drop 7/1\n"
           "          REPORTED -> READY: accepted\n");
 }
-END_TEST
 
-START_TEST(training_goes_on_without_a_connection_and_is_reported_after_it)
+TEST(training_goes_on_without_a_connection_and_is_reported_after_it)
 {
     join();
     fetch_and_train(7, 1);
@@ -119,9 +115,8 @@ START_TEST(training_goes_on_without_a_connection_and_is_reported_after_it)
           "          READY -> REPORTED: result pending of 7/1\n"
           "        > report 7/1\n");
 }
-END_TEST
 
-START_TEST(training_that_outlives_a_reconnect_is_not_begun_again)
+TEST(training_that_outlives_a_reconnect_is_not_begun_again)
 {
     join();
     fetch_and_train(7, 1);
@@ -135,9 +130,8 @@ START_TEST(training_that_outlives_a_reconnect_is_not_begun_again)
           "          TRAINING -> REPORTED: trained 7/1\n"
           "        > report 7/1\n");
 }
-END_TEST
 
-START_TEST(a_result_on_disk_is_reported_after_a_restart)
+TEST(a_result_on_disk_is_reported_after_a_restart)
 {
     go(session_event_key(FL_CEV_START, 7, 1));
     go(session_event(FL_CEV_CONNECTED));
@@ -157,9 +151,8 @@ START_TEST(a_result_on_disk_is_reported_after_a_restart)
           "          REPORTED -> PUSHING: plan 7/1\n"
           "        > push 7/1 10\n");
 }
-END_TEST
 
-START_TEST(another_rounds_task_cancels_training)
+TEST(another_rounds_task_cancels_training)
 {
     join();
     fetch_and_train(7, 1);
@@ -174,9 +167,8 @@ START_TEST(another_rounds_task_cancels_training)
           "[    0] < trained 7/1\n"
           "        > drop 7/1\n");
 }
-END_TEST
 
-START_TEST(another_attempts_task_drops_the_old_result)
+TEST(another_attempts_task_drops_the_old_result)
 {
     join_and_report();
     go(session_event_plan(7, 1, NULL));
@@ -191,9 +183,8 @@ START_TEST(another_attempts_task_drops_the_old_result)
           "          READY -> FETCHING: task 7/2\n"
           "        > fetch 7/2\n");
 }
-END_TEST
 
-START_TEST(another_rounds_task_cancels_training_that_outlived_a_reconnect)
+TEST(another_rounds_task_cancels_training_that_outlived_a_reconnect)
 {
     join();
     fetch_and_train(7, 1);
@@ -205,9 +196,8 @@ START_TEST(another_rounds_task_cancels_training_that_outlived_a_reconnect)
           "          READY -> FETCHING: task 9/0\n"
           "        > fetch 9/0\n");
 }
-END_TEST
 
-START_TEST(dismissal_ends_a_round_in_every_state)
+TEST(dismissal_ends_a_round_in_every_state)
 {
     join();
     go(session_event_task(1, 0, false, NULL));
@@ -245,9 +235,8 @@ START_TEST(dismissal_ends_a_round_in_every_state)
           "        > drop 3/0\n"
           "          REPORTED -> READY: dismissed\n");
 }
-END_TEST
 
-START_TEST(a_rejected_update_is_dropped)
+TEST(a_rejected_update_is_dropped)
 {
     join_and_report();
     go(session_event_plan(7, 1, "11"));
@@ -260,9 +249,8 @@ START_TEST(a_rejected_update_is_dropped)
           "          PUSHING -> READY: rejected: not finite\n"
           "[    0] < accepted 7/1\n");
 }
-END_TEST
 
-START_TEST(verdicts_after_a_reconnect_reach_what_is_kept)
+TEST(verdicts_after_a_reconnect_reach_what_is_kept)
 {
     join_and_report();
     lose("reset by peer");
@@ -279,9 +267,8 @@ START_TEST(verdicts_after_a_reconnect_reach_what_is_kept)
     TRACE("[ 3517] < dismissed 8/0\n"
           "        > cancel train 8/0\n");
 }
-END_TEST
 
-START_TEST(a_push_that_fails_for_a_while_is_tried_again)
+TEST(a_push_that_fails_for_a_while_is_tried_again)
 {
     join_and_report();
     go(session_event_plan(7, 1, "10"));
@@ -305,9 +292,8 @@ START_TEST(a_push_that_fails_for_a_while_is_tried_again)
           "        > cancel push 7/1\n"
           "          PUSHING -> READY: pushing failed: no such grant\n");
 }
-END_TEST
 
-START_TEST(an_upload_that_the_server_cannot_read_is_told_and_its_result_stays)
+TEST(an_upload_that_the_server_cannot_read_is_told_and_its_result_stays)
 {
     struct fl_session_event event =
         session_event_failed(FL_CEV_PUSH_FAILED, 7, 1, "no such message", true);
@@ -325,9 +311,8 @@ START_TEST(an_upload_that_the_server_cannot_read_is_told_and_its_result_stays)
           "[    0] < rejected 7/1\n"
           "        > drop 7/1\n");
 }
-END_TEST
 
-START_TEST(a_fetch_that_fails_for_a_while_is_tried_again)
+TEST(a_fetch_that_fails_for_a_while_is_tried_again)
 {
     join();
     go(session_event_task(7, 1, false, NULL));
@@ -344,9 +329,8 @@ START_TEST(a_fetch_that_fails_for_a_while_is_tried_again)
           "        > cancel fetch 7/1\n"
           "          FETCHING -> READY: fetching failed: the round is over\n");
 }
-END_TEST
 
-START_TEST(a_failed_training_is_told_to_the_server)
+TEST(a_failed_training_is_told_to_the_server)
 {
     join();
     fetch_and_train(7, 1);
@@ -356,9 +340,8 @@ START_TEST(a_failed_training_is_told_to_the_server)
           "        > failed 7/1: training failed: loss is not finite\n"
           "          TRAINING -> READY: training failed: loss is not finite\n");
 }
-END_TEST
 
-START_TEST(what_diverged_is_told_as_that)
+TEST(what_diverged_is_told_as_that)
 {
     struct fl_session_event event = session_event_failed(FL_CEV_TRAIN_FAILED, 7, 1, "NaN", true);
 
@@ -371,9 +354,8 @@ START_TEST(what_diverged_is_told_as_that)
           "        > failed 7/1 diverged: training failed: NaN\n"
           "          TRAINING -> READY: training failed: NaN\n");
 }
-END_TEST
 
-START_TEST(a_training_that_fails_offline_is_begun_again_with_the_next_task)
+TEST(a_training_that_fails_offline_is_begun_again_with_the_next_task)
 {
     join();
     fetch_and_train(7, 1);
@@ -386,9 +368,8 @@ START_TEST(a_training_that_fails_offline_is_begun_again_with_the_next_task)
           "          READY -> FETCHING: task 7/1\n"
           "        > fetch 7/1\n");
 }
-END_TEST
 
-START_TEST(an_evaluation_does_not_disturb_a_round)
+TEST(an_evaluation_does_not_disturb_a_round)
 {
     struct fl_session_event event = session_event(FL_CEV_EVALUATE);
 
@@ -425,9 +406,8 @@ START_TEST(an_evaluation_does_not_disturb_a_round)
           "          REPORTED -> PUSHING: plan 7/1\n"
           "        > push 7/1\n");
 }
-END_TEST
 
-START_TEST(an_evaluation_that_fails_is_told_in_the_session_that_asked_for_it)
+TEST(an_evaluation_that_fails_is_told_in_the_session_that_asked_for_it)
 {
     struct fl_session_event event = session_event(FL_CEV_EVALUATE);
 
@@ -451,9 +431,8 @@ START_TEST(an_evaluation_that_fails_is_told_in_the_session_that_asked_for_it)
           "          READY -> OFFLINE: connection lost: gone, reconnecting in 1171 ms\n"
           "[    0] < evaluate failed 6/0\n");
 }
-END_TEST
 
-START_TEST(commands_that_come_twice_count_once)
+TEST(commands_that_come_twice_count_once)
 {
     join();
     go(session_event_task(7, 1, false, NULL));
@@ -490,9 +469,8 @@ START_TEST(commands_that_come_twice_count_once)
           "          PUSHING -> READY: accepted\n"
           "[    0] < accepted 7/1\n");
 }
-END_TEST
 
-START_TEST(another_plan_for_the_same_round_replaces_the_first)
+TEST(another_plan_for_the_same_round_replaces_the_first)
 {
     join_and_report();
     go(session_event_plan(7, 1, "00"));
@@ -508,18 +486,16 @@ START_TEST(another_plan_for_the_same_round_replaces_the_first)
           "          REPORTED -> PUSHING: plan 7/1\n"
           "        > push 7/1 11\n");
 }
-END_TEST
 
-START_TEST(a_plan_for_what_is_not_kept_is_answered)
+TEST(a_plan_for_what_is_not_kept_is_answered)
 {
     join();
     go(session_event_plan(3, 0, "11"));
     TRACE("[    0] < plan 3/0\n"
           "        > failed 3/0: no result of this round\n");
 }
-END_TEST
 
-START_TEST(a_plan_after_a_reconnect_finds_the_kept_result)
+TEST(a_plan_after_a_reconnect_finds_the_kept_result)
 {
     join_and_report();
     lose("reset by peer");
@@ -530,9 +506,8 @@ START_TEST(a_plan_after_a_reconnect_finds_the_kept_result)
           "          REPORTED -> PUSHING: plan 7/1\n"
           "        > push 7/1 11\n");
 }
-END_TEST
 
-START_TEST(a_plan_that_comes_before_the_result_waits_for_it)
+TEST(a_plan_that_comes_before_the_result_waits_for_it)
 {
     join();
     fetch_and_train(7, 1);
@@ -547,41 +522,4 @@ START_TEST(a_plan_that_comes_before_the_result_waits_for_it)
           "        > report 7/1\n"
           "          REPORTED -> PUSHING: plan 7/1\n"
           "        > push 7/1 01\n");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("session_round");
-    TCase *tc = tcase_create("session_round");
-
-    tcase_add_checked_fixture(tc, session_setup, session_teardown);
-    tcase_add_test(tc, a_round_with_feedback);
-    tcase_add_test(tc, a_task_that_carries_its_plan_is_pushed_after_the_report);
-    tcase_add_test(tc, an_empty_plan_pushes_nothing_and_is_accepted);
-    tcase_add_test(tc, accepted_without_a_plan_ends_the_round_too);
-    tcase_add_test(tc, training_goes_on_without_a_connection_and_is_reported_after_it);
-    tcase_add_test(tc, training_that_outlives_a_reconnect_is_not_begun_again);
-    tcase_add_test(tc, a_result_on_disk_is_reported_after_a_restart);
-    tcase_add_test(tc, another_rounds_task_cancels_training);
-    tcase_add_test(tc, another_attempts_task_drops_the_old_result);
-    tcase_add_test(tc, another_rounds_task_cancels_training_that_outlived_a_reconnect);
-    tcase_add_test(tc, dismissal_ends_a_round_in_every_state);
-    tcase_add_test(tc, a_rejected_update_is_dropped);
-    tcase_add_test(tc, verdicts_after_a_reconnect_reach_what_is_kept);
-    tcase_add_test(tc, a_push_that_fails_for_a_while_is_tried_again);
-    tcase_add_test(tc, an_upload_that_the_server_cannot_read_is_told_and_its_result_stays);
-    tcase_add_test(tc, a_fetch_that_fails_for_a_while_is_tried_again);
-    tcase_add_test(tc, a_failed_training_is_told_to_the_server);
-    tcase_add_test(tc, what_diverged_is_told_as_that);
-    tcase_add_test(tc, a_training_that_fails_offline_is_begun_again_with_the_next_task);
-    tcase_add_test(tc, an_evaluation_does_not_disturb_a_round);
-    tcase_add_test(tc, an_evaluation_that_fails_is_told_in_the_session_that_asked_for_it);
-    tcase_add_test(tc, commands_that_come_twice_count_once);
-    tcase_add_test(tc, another_plan_for_the_same_round_replaces_the_first);
-    tcase_add_test(tc, a_plan_for_what_is_not_kept_is_answered);
-    tcase_add_test(tc, a_plan_after_a_reconnect_finds_the_kept_result);
-    tcase_add_test(tc, a_plan_that_comes_before_the_result_waits_for_it);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -3,7 +3,6 @@
 #include <check.h>
 #include <dirent.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -105,7 +104,9 @@ static bool has_identity(void)
     return rv == FL_OK;
 }
 
-START_TEST(an_invitation_becomes_an_identity)
+TEST_CASE("all", setup, teardown);
+
+TEST(an_invitation_becomes_an_identity)
 {
     ck_assert_msg(join(1) == FL_OK, "%s", err.msg);
     ck_assert_str_eq(enrolled.who.name, "edge-001");
@@ -113,10 +114,9 @@ START_TEST(an_invitation_becomes_an_identity)
     ck_assert(has_identity());
     ck_assert_uint_eq(server.joins, 1);
 }
-END_TEST
 
 /* The server insists on the first key that an invitation was used with. */
-START_TEST(a_lost_reply_is_asked_for_again_with_the_same_key)
+TEST(a_lost_reply_is_asked_for_again_with_the_same_key)
 {
     server.mode = ENROL_LOSES;
     server.modes_left = 2;
@@ -124,18 +124,16 @@ START_TEST(a_lost_reply_is_asked_for_again_with_the_same_key)
     ck_assert_uint_eq(server.joins, 3);
     ck_assert(has_identity());
 }
-END_TEST
 
-START_TEST(a_server_that_has_no_time_is_asked_again)
+TEST(a_server_that_has_no_time_is_asked_again)
 {
     server.mode = ENROL_IS_BUSY;
     server.modes_left = 1;
     ck_assert_msg(join(0) == FL_OK, "%s", err.msg);
     ck_assert_uint_eq(server.joins, 2);
 }
-END_TEST
 
-START_TEST(a_refusal_is_final_and_the_servers_words_are_told)
+TEST(a_refusal_is_final_and_the_servers_words_are_told)
 {
     server.mode = ENROL_DENIES;
     ck_assert_int_eq(join(0), FL_EPERM);
@@ -144,9 +142,8 @@ START_TEST(a_refusal_is_final_and_the_servers_words_are_told)
     ck_assert(!local);
     ck_assert(!has_identity());
 }
-END_TEST
 
-START_TEST(a_server_with_another_root_never_sees_the_token)
+TEST(a_server_with_another_root_never_sees_the_token)
 {
     struct rig_pki other;
 
@@ -158,10 +155,9 @@ START_TEST(a_server_with_another_root_never_sees_the_token)
     ck_assert_msg(strstr(err.msg, server.address) != NULL, "%s", err.msg);
     rig_pki_free(&other);
 }
-END_TEST
 
 /* Only then is the refusal final, as above, where an operator joins by hand. */
-START_TEST(an_unattended_join_asks_again_after_a_refusal_and_logs_the_same_one_once)
+TEST(an_unattended_join_asks_again_after_a_refusal_and_logs_the_same_one_once)
 {
     refused_ms = 10;
     server.mode = ENROL_DENIES;
@@ -171,7 +167,6 @@ START_TEST(an_unattended_join_asks_again_after_a_refusal_and_logs_the_same_one_o
     ck_assert_uint_eq(n_refusals, 1);
     ck_assert(has_identity());
 }
-END_TEST
 
 static void stop(void *arg)
 {
@@ -179,7 +174,7 @@ static void stop(void *arg)
 }
 
 /* With a wait of an hour in one of the two it ends only in the other. */
-START_TEST(an_unattended_join_asks_within_the_longest_wait_what_an_operator_can_cure)
+TEST(an_unattended_join_asks_within_the_longest_wait_what_an_operator_can_cure)
 {
     refused_ms = 3600000;
     server.mode = ENROL_DENIES;
@@ -188,9 +183,8 @@ START_TEST(an_unattended_join_asks_within_the_longest_wait_what_an_operator_can_
     ck_assert_uint_eq(server.joins, 4);
     ck_assert(!refusal_says_final);
 }
-END_TEST
 
-START_TEST(an_unattended_join_asks_rarely_what_takes_another_line)
+TEST(an_unattended_join_asks_rarely_what_takes_another_line)
 {
     refused_ms = 3600000;
     server.mode = ENROL_EXPIRED;
@@ -200,9 +194,8 @@ START_TEST(an_unattended_join_asks_rarely_what_takes_another_line)
     ck_assert_uint_eq(server.joins, 1);
     ck_assert(refusal_says_final);
 }
-END_TEST
 
-START_TEST(an_unattended_join_that_met_the_wrong_server_goes_on_with_the_right_one)
+TEST(an_unattended_join_that_met_the_wrong_server_goes_on_with_the_right_one)
 {
     struct rig_pki other;
 
@@ -216,9 +209,8 @@ START_TEST(an_unattended_join_that_met_the_wrong_server_goes_on_with_the_right_o
     ck_assert_uint_eq(n_refusals, 1);
     rig_pki_free(&other);
 }
-END_TEST
 
-START_TEST(a_server_that_is_away_is_tried_as_often_as_wanted)
+TEST(a_server_that_is_away_is_tried_as_often_as_wanted)
 {
     enrol_server_end(&server);
     ck_assert_int_eq(join(3), FL_EUNAVAIL);
@@ -226,9 +218,8 @@ START_TEST(a_server_that_is_away_is_tried_as_often_as_wanted)
     enrol_server_begin(&server, &rig, &rig.pki, loop);
     ck_assert_msg(join(1) == FL_OK, "%s", err.msg);
 }
-END_TEST
 
-START_TEST(a_folder_that_others_can_write_to_ends_it_before_anybody_is_asked)
+TEST(a_folder_that_others_can_write_to_ends_it_before_anybody_is_asked)
 {
     ck_assert_int_eq(mkdir(rig.dir, 0700), 0);
     ck_assert_int_eq(chmod(rig.dir, 0777), 0);
@@ -236,9 +227,8 @@ START_TEST(a_folder_that_others_can_write_to_ends_it_before_anybody_is_asked)
     ck_assert(local);
     ck_assert_uint_eq(server.joins, 0);
 }
-END_TEST
 
-START_TEST(it_can_be_stopped_and_goes_on_with_the_same_line)
+TEST(it_can_be_stopped_and_goes_on_with_the_same_line)
 {
     struct fl_timer *timer = NULL;
 
@@ -250,16 +240,14 @@ START_TEST(it_can_be_stopped_and_goes_on_with_the_same_line)
     server.mode = ENROL_ANSWERS;
     ck_assert_msg(join(1) == FL_OK, "%s", err.msg);
 }
-END_TEST
 
-START_TEST(an_address_of_six_has_brackets)
+TEST(an_address_of_six_has_brackets)
 {
     struct fl_invite invite = {.host = "2001:db8::1", .port = 7800};
     char address[FL_ENROL_ADDRESS_MAX];
 
     ck_assert_str_eq(fl_enrol_address(&invite, address), "[2001:db8::1]:7800");
 }
-END_TEST
 
 /* --- the command, which root runs for the user of the service --- */
 
@@ -348,7 +336,9 @@ static struct stat look(const char *path)
     return st;
 }
 
-START_TEST(root_joins_for_the_user_who_owns_the_state_folder)
+TEST_CASE("root", setup_root, teardown_root);
+
+TEST(root_joins_for_the_user_who_owns_the_state_folder)
 {
     char config[FOLDER_PATH + 16];
     DIR *folder;
@@ -379,10 +369,9 @@ START_TEST(root_joins_for_the_user_who_owns_the_state_folder)
     ck_assert_uint_eq(look(rig_identity_path(&rig, "client.key")).st_mode & 07777, 0600);
     ck_assert_uint_eq(look(config).st_uid, 0);
 }
-END_TEST
 
 /* What root could write to is that user's all the same: his service could not. */
-START_TEST(root_has_no_more_rights_in_it_than_that_user)
+TEST(root_has_no_more_rights_in_it_than_that_user)
 {
     char config[FOLDER_PATH + 16];
 
@@ -396,33 +385,4 @@ START_TEST(root_has_no_more_rights_in_it_than_that_user)
     ck_assert_int_ne(access(config, F_OK), 0);
     ck_assert_int_eq(chown(rig.dir, SOMEBODY, SOMEBODY), 0);
     ck_assert_int_eq(join_by_command(config), FL_EXIT_OK);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("clientd_enrol");
-    TCase *tc = tcase_create("all");
-    TCase *root = tcase_create("root");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_invitation_becomes_an_identity);
-    tcase_add_test(tc, a_lost_reply_is_asked_for_again_with_the_same_key);
-    tcase_add_test(tc, a_server_that_has_no_time_is_asked_again);
-    tcase_add_test(tc, a_refusal_is_final_and_the_servers_words_are_told);
-    tcase_add_test(tc, a_server_with_another_root_never_sees_the_token);
-    tcase_add_test(tc, an_unattended_join_asks_again_after_a_refusal_and_logs_the_same_one_once);
-    tcase_add_test(tc, an_unattended_join_asks_within_the_longest_wait_what_an_operator_can_cure);
-    tcase_add_test(tc, an_unattended_join_asks_rarely_what_takes_another_line);
-    tcase_add_test(tc, an_unattended_join_that_met_the_wrong_server_goes_on_with_the_right_one);
-    tcase_add_test(tc, a_server_that_is_away_is_tried_as_often_as_wanted);
-    tcase_add_test(tc, a_folder_that_others_can_write_to_ends_it_before_anybody_is_asked);
-    tcase_add_test(tc, it_can_be_stopped_and_goes_on_with_the_same_line);
-    tcase_add_test(tc, an_address_of_six_has_brackets);
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(root, setup_root, teardown_root);
-    tcase_add_test(root, root_joins_for_the_user_who_owns_the_state_folder);
-    tcase_add_test(root, root_has_no_more_rights_in_it_than_that_user);
-    suite_add_tcase(suite, root);
-    return suite;
 }

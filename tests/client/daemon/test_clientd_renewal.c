@@ -2,7 +2,6 @@
  */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/daemon/clientd_conf.h"
@@ -10,6 +9,7 @@
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "tests/lib/enrol_server.h"
+#include "tests/lib/suites.h"
 
 /* --- the wall clock of this process --- */
 
@@ -294,7 +294,9 @@ static bool attends(void)
     return server.attends > 0;
 }
 
-START_TEST(a_certificate_that_is_due_is_renewed_through_the_session_that_stands)
+TEST_CASE("all", setup, teardown);
+
+TEST(a_certificate_that_is_due_is_renewed_through_the_session_that_stands)
 {
     has_identity(/* begun_s= */ 500, /* left_s= */ 100);
     begin();
@@ -305,7 +307,6 @@ START_TEST(a_certificate_that_is_due_is_renewed_through_the_session_that_stands)
     ck_assert_uint_eq(fl_grpc_server_connections(server.server), 1);
     ck_assert_int_gt(not_after(), enrol_server_now() + 29 * RIG_DAY);
 }
-END_TEST
 
 static bool renewed_late(void)
 {
@@ -313,16 +314,15 @@ static bool renewed_late(void)
 }
 
 /* One that begins now is due when two thirds are over: 12 to 15 seconds. */
-START_TEST(a_certificate_that_becomes_due_while_the_session_stands_is_renewed)
+TEST(a_certificate_that_becomes_due_while_the_session_stands_is_renewed)
 {
     has_identity(/* begun_s= */ 12, /* left_s= */ 8);
     begin();
     run_until(renewed_late);
     ck_assert_uint_eq(server.attends, 1);
 }
-END_TEST
 
-START_TEST(a_fresh_certificate_is_left_alone)
+TEST(a_fresh_certificate_is_left_alone)
 {
     has_identity(/* begun_s= */ 500, /* left_s= */ 29 * RIG_DAY);
     begin();
@@ -330,9 +330,8 @@ START_TEST(a_fresh_certificate_is_left_alone)
     run_until(attends);
     ck_assert_uint_eq(server.renewals, 0);
 }
-END_TEST
 
-START_TEST(a_lost_reply_is_asked_for_again_after_a_pause)
+TEST(a_lost_reply_is_asked_for_again_after_a_pause)
 {
     has_identity(/* begun_s= */ 500, /* left_s= */ 20);
     server.mode = ENROL_LOSES;
@@ -343,9 +342,8 @@ START_TEST(a_lost_reply_is_asked_for_again_after_a_pause)
     ck_assert_ptr_nonnull(strstr(lines, "certificate renewal failed, retrying in"));
     ck_assert_uint_eq(server.attends, 1);
 }
-END_TEST
 
-START_TEST(a_certificate_that_is_over_is_renewed_before_anything_else)
+TEST(a_certificate_that_is_over_is_renewed_before_anything_else)
 {
     has_identity(/* begun_s= */ 500, /* left_s= */ -10);
     begin();
@@ -354,14 +352,13 @@ START_TEST(a_certificate_that_is_over_is_renewed_before_anything_else)
     run_until(attends); /* With the new one. */
     ck_assert_uint_eq(server.renewals, 1);
 }
-END_TEST
 
 static bool kept_away(void)
 {
     return notice[0] != '\0' || exit_text[0] != '\0';
 }
 
-START_TEST(who_is_not_renewed_any_more_is_told_which_command_helps)
+TEST(who_is_not_renewed_any_more_is_told_which_command_helps)
 {
     has_identity(/* begun_s= */ 500, /* left_s= */ -10);
     server.mode = ENROL_DENIES;
@@ -372,9 +369,8 @@ START_TEST(who_is_not_renewed_any_more_is_told_which_command_helps)
     ck_assert_msg(strstr(notice, "reconnecting in") != NULL, "%s", notice);
     ck_assert_msg(strstr(lines, "this invitation is over") != NULL, "%s", lines);
 }
-END_TEST
 
-START_TEST(a_certificate_beyond_all_grace_is_a_refusal_that_names_the_command)
+TEST(a_certificate_beyond_all_grace_is_a_refusal_that_names_the_command)
 {
     has_identity(/* begun_s= */ 500, /* left_s= */ -10);
     skew_ms = 61 * RIG_DAY * 1000; /* Of both sides. */
@@ -382,7 +378,6 @@ START_TEST(a_certificate_beyond_all_grace_is_a_refusal_that_names_the_command)
     run_until(kept_away);
     ck_assert_msg(strstr(lines, "fl-clientd --join") != NULL, "%s", lines);
 }
-END_TEST
 
 /* --- files that somebody replaced --- */
 
@@ -391,7 +386,7 @@ static bool taken_up(void)
     return strstr(lines, "certificate loaded: name=edge-001") != NULL;
 }
 
-START_TEST(files_that_were_replaced_are_taken_up_without_an_end_of_the_session)
+TEST(files_that_were_replaced_are_taken_up_without_an_end_of_the_session)
 {
     int64_t before;
 
@@ -405,9 +400,8 @@ START_TEST(files_that_were_replaced_are_taken_up_without_an_end_of_the_session)
     ck_assert_int_gt(not_after(), before);
     ck_assert_uint_eq(server.attending, 1);
 }
-END_TEST
 
-START_TEST(files_that_are_wrong_are_refused_and_the_old_ones_stay_in_use)
+TEST(files_that_are_wrong_are_refused_and_the_old_ones_stay_in_use)
 {
     struct fl_err err = {0};
     int64_t before;
@@ -422,7 +416,6 @@ START_TEST(files_that_are_wrong_are_refused_and_the_old_ones_stay_in_use)
     ck_assert_msg(strstr(err.msg, "client.pem") != NULL, "%s", err.msg);
     ck_assert_int_eq(not_after(), before);
 }
-END_TEST
 
 static bool attends_again(void)
 {
@@ -431,7 +424,7 @@ static bool attends_again(void)
 
 /* An operator joined it again: the wait ends, were it long, and retries do not hide the new files.
  */
-START_TEST(a_new_certificate_ends_the_wait_after_a_refusal)
+TEST_EACH(a_new_certificate_ends_the_wait_after_a_refusal, 2)
 {
     session.backoff_max_ms = _i == 0 ? 40 : 3600000;
     has_identity(/* begun_s= */ 500, /* left_s= */ -10);
@@ -442,7 +435,6 @@ START_TEST(a_new_certificate_ends_the_wait_after_a_refusal)
     has_identity(/* begun_s= */ 500, /* left_s= */ 10 * RIG_DAY);
     run_until(attends_again);
 }
-END_TEST
 
 /* --- the clock --- */
 
@@ -451,7 +443,7 @@ static bool waits_for_clock(void)
     return strstr(lines, "waiting for the time service") != NULL;
 }
 
-START_TEST(a_host_that_begins_in_1970_waits_for_its_clock_and_says_so)
+TEST(a_host_that_begins_in_1970_waits_for_its_clock_and_says_so)
 {
     has_identity(/* begun_s= */ 500, /* left_s= */ 10 * RIG_DAY);
     skew_ms = -enrol_server_now() * 1000;
@@ -463,10 +455,9 @@ START_TEST(a_host_that_begins_in_1970_waits_for_its_clock_and_says_so)
     run_until(attends);
     ck_assert_ptr_nonnull(strstr(lines, "the clock of this host is set, connecting"));
 }
-END_TEST
 
 /* A certificate looks over to who is too far ahead; the server's as well. */
-START_TEST(a_clock_that_is_set_right_ends_the_wait_after_a_refusal)
+TEST(a_clock_that_is_set_right_ends_the_wait_after_a_refusal)
 {
     session.backoff_max_ms = 3600000;
     has_identity(/* begun_s= */ 500, /* left_s= */ 10 * RIG_DAY);
@@ -477,33 +468,4 @@ START_TEST(a_clock_that_is_set_right_ends_the_wait_after_a_refusal)
     skew_ms = 0;
     run_until(attends);
     ck_assert_ptr_nonnull(strstr(lines, "the clock of this host was set back by"));
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("clientd_renewal");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_certificate_that_is_due_is_renewed_through_the_session_that_stands);
-    tcase_add_test(tc, a_certificate_that_becomes_due_while_the_session_stands_is_renewed);
-    tcase_add_test(tc, a_fresh_certificate_is_left_alone);
-    tcase_add_test(tc, a_lost_reply_is_asked_for_again_after_a_pause);
-    tcase_add_test(tc, a_certificate_that_is_over_is_renewed_before_anything_else);
-    tcase_add_test(tc, who_is_not_renewed_any_more_is_told_which_command_helps);
-    tcase_add_test(tc, a_certificate_beyond_all_grace_is_a_refusal_that_names_the_command);
-    tcase_add_test(tc, files_that_were_replaced_are_taken_up_without_an_end_of_the_session);
-    tcase_add_test(tc, files_that_are_wrong_are_refused_and_the_old_ones_stay_in_use);
-    tcase_add_loop_test(tc, a_new_certificate_ends_the_wait_after_a_refusal, 0, 2);
-    tcase_add_test(tc, a_host_that_begins_in_1970_waits_for_its_clock_and_says_so);
-    tcase_add_test(tc, a_clock_that_is_set_right_ends_the_wait_after_a_refusal);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

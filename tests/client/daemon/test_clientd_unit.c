@@ -20,15 +20,14 @@ static const char *state(const char *config)
     return dir;
 }
 
-START_TEST(files_below_etc_fl_have_their_services)
+TEST(files_below_etc_fl_have_their_services)
 {
     ck_assert_str_eq(unit("/etc/fl/client.yaml", "/var/lib/fl-clientd"), "fl-clientd");
     ck_assert_str_eq(unit("/etc/fl/client-berlin.yaml", "/var/lib/fl-clientd-berlin"),
                      "fl-clientd@berlin");
 }
-END_TEST
 
-START_TEST(others_have_none)
+TEST(others_have_none)
 {
     ck_assert_str_eq(unit("/etc/fl/client.yaml", "/srv/fl"), "none");
     ck_assert_str_eq(unit("/etc/fl/client.yaml", "/var/lib/fl-clientd-berlin"), "none");
@@ -39,24 +38,10 @@ START_TEST(others_have_none)
     ck_assert_str_eq(unit("client.yaml", "/var/lib/fl-clientd"), "none");
     ck_assert_str_eq(unit("", ""), "none");
 }
-END_TEST
 
-START_TEST(a_first_configuration_has_the_state_folder_of_its_service)
+TEST(a_first_configuration_has_the_state_folder_of_its_service)
 {
     ck_assert_str_eq(state("/etc/fl/client.yaml"), "/var/lib/fl-clientd");
     ck_assert_str_eq(state("/etc/fl/client-a.b.yaml"), "/var/lib/fl-clientd-a.b");
     ck_assert_str_eq(state("mine.yaml"), "/var/lib/fl-clientd");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("clientd_unit");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, files_below_etc_fl_have_their_services);
-    tcase_add_test(tc, others_have_none);
-    tcase_add_test(tc, a_first_configuration_has_the_state_folder_of_its_service);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

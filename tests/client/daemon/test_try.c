@@ -27,7 +27,7 @@ static const char *program(const char *name)
 
 /* --- the report --- */
 
-START_TEST(a_report_is_a_line_for_each_check_and_says_at_its_end_whether_it_is_good)
+TEST(a_report_is_a_line_for_each_check_and_says_at_its_end_whether_it_is_good)
 {
     struct fl_try_report report;
     char *text = NULL;
@@ -54,9 +54,8 @@ START_TEST(a_report_is_a_line_for_each_check_and_says_at_its_end_whether_it_is_g
                            "NOT GOOD: 0 ok, 1 failed, 0 warnings, 1 not tried\n");
     free(text);
 }
-END_TEST
 
-START_TEST(a_report_for_programs_is_one_object)
+TEST(a_report_for_programs_is_one_object)
 {
     struct fl_try_report report;
     json_t *expected = json_loads("{\"samples\": 5, \"good\": false, \"checks\": [{\"check\": "
@@ -80,7 +79,6 @@ START_TEST(a_report_for_programs_is_one_object)
     json_decref(expected);
     free(text);
 }
-END_TEST
 
 /* --- a trial of the test's own --- */
 
@@ -183,7 +181,7 @@ static void trial_done(struct trial *x)
 
 /* --- parts --- */
 
-START_TEST(parts_that_are_done_are_found_to_be)
+TEST(parts_that_are_done_are_found_to_be)
 {
     struct trial x;
 
@@ -199,9 +197,8 @@ START_TEST(parts_that_are_done_are_found_to_be)
     ck_assert_uint_eq(x.t.report.n[FL_TRY_FAILED], 0);
     trial_done(&x);
 }
-END_TEST
 
-START_TEST(a_part_that_is_declared_and_not_done_is_found)
+TEST(a_part_that_is_declared_and_not_done_is_found)
 {
     struct trial x;
 
@@ -214,9 +211,8 @@ START_TEST(a_part_that_is_declared_and_not_done_is_found)
     ck_assert_uint_eq(x.t.report.n[FL_TRY_FAILED], 3);
     trial_done(&x);
 }
-END_TEST
 
-START_TEST(a_part_that_changes_something_by_zeros_is_found)
+TEST(a_part_that_changes_something_by_zeros_is_found)
 {
     struct trial x;
 
@@ -227,9 +223,8 @@ START_TEST(a_part_that_changes_something_by_zeros_is_found)
     trial_says(&x, "FAILED    part pull: expected that zeros change nothing, found another model");
     trial_done(&x);
 }
-END_TEST
 
-START_TEST(parts_of_a_training_that_cannot_be_repeated_are_only_carried_out)
+TEST(parts_of_a_training_that_cannot_be_repeated_are_only_carried_out)
 {
     struct trial x;
 
@@ -242,9 +237,8 @@ START_TEST(parts_of_a_training_that_cannot_be_repeated_are_only_carried_out)
     ck_assert_uint_eq(x.t.report.n[FL_TRY_FAILED], 0);
     trial_done(&x);
 }
-END_TEST
 
-START_TEST(a_part_that_nobody_asks_for_is_worth_a_warning)
+TEST(a_part_that_nobody_asks_for_is_worth_a_warning)
 {
     struct trial x;
 
@@ -254,9 +248,8 @@ START_TEST(a_part_that_nobody_asks_for_is_worth_a_warning)
     trial_says(&x, "warning   part fly: no solver uses a part of that name");
     trial_done(&x);
 }
-END_TEST
 
-START_TEST(a_part_that_ends_the_program_is_said_with_its_last_words)
+TEST(a_part_that_ends_the_program_is_said_with_its_last_words)
 {
     struct trial x;
 
@@ -267,7 +260,6 @@ START_TEST(a_part_that_ends_the_program_is_said_with_its_last_words)
                    "of luck");
     trial_done(&x);
 }
-END_TEST
 
 /* --- cancelling --- */
 
@@ -281,7 +273,7 @@ static const struct {
     {"exits", "FAILED    cancel: expected 'canceled' or 'done', found: "},
 };
 
-START_TEST(a_training_is_cancelled_in_its_middle)
+TEST_EACH(a_training_is_cancelled_in_its_middle, 4)
 {
     struct fl_err err = {0};
     struct trial x;
@@ -295,9 +287,8 @@ START_TEST(a_training_is_cancelled_in_its_middle)
     ck_assert(!atomic_load(&x.t.cancel)); /* What follows is not cancelled too. */
     trial_done(&x);
 }
-END_TEST
 
-START_TEST(one_that_does_not_hear_cancel_fails_and_no_more_is_asked_of_it)
+TEST(one_that_does_not_hear_cancel_fails_and_no_more_is_asked_of_it)
 {
     struct fl_err err = {0};
     struct trial x;
@@ -312,11 +303,10 @@ START_TEST(one_that_does_not_hear_cancel_fails_and_no_more_is_asked_of_it)
     trial_says(&x, "not tried cancel: the program is no longer running");
     trial_done(&x);
 }
-END_TEST
 
 /* --- another model --- */
 
-START_TEST(another_model_has_to_be_refused)
+TEST(another_model_has_to_be_refused)
 {
     struct trial x;
 
@@ -332,9 +322,8 @@ START_TEST(another_model_has_to_be_refused)
                    "'fc1.weight' has another shape, found that it was accepted");
     trial_done(&x);
 }
-END_TEST
 
-START_TEST(a_model_of_which_no_shape_can_be_changed_is_not_tried)
+TEST(a_model_of_which_no_shape_can_be_changed_is_not_tried)
 {
     const size_t dims[FL_LAYOUT_MAX_DIMS] = {2, 1, 1, 1, 1, 1, 1, 2};
     struct fl_layout *layout = NULL;
@@ -350,7 +339,6 @@ START_TEST(a_model_of_which_no_shape_can_be_changed_is_not_tried)
     trial_done(&x);
     fl_layout_free(layout);
 }
-END_TEST
 
 /* --- all of it --- */
 
@@ -410,7 +398,7 @@ static void all_done(struct trial *x)
     folder_remove(x->dir);
 }
 
-START_TEST(a_good_program_is_good_with_all_that_it_declares)
+TEST(a_good_program_is_good_with_all_that_it_declares)
 {
     struct trial x;
     int code = all_of(&x, "nn_trainer", NULL, true);
@@ -429,7 +417,6 @@ START_TEST(a_good_program_is_good_with_all_that_it_declares)
     trial_says(&x, "\ngood: ");
     all_done(&x);
 }
-END_TEST
 
 static const struct {
     const char *mode;
@@ -443,7 +430,7 @@ static const struct {
     {"few", "declares train\n"}, /* and does not look at the model that it accepts */
 };
 
-START_TEST(what_is_wrong_makes_it_fail)
+TEST_EACH(what_is_wrong_makes_it_fail, 6)
 {
     struct trial x;
 
@@ -452,9 +439,8 @@ START_TEST(what_is_wrong_makes_it_fail)
     trial_says(&x, "NOT GOOD: ");
     all_done(&x);
 }
-END_TEST
 
-START_TEST(without_a_model_only_the_start_is_tried)
+TEST(without_a_model_only_the_start_is_tried)
 {
     struct trial x;
 
@@ -462,29 +448,4 @@ START_TEST(without_a_model_only_the_start_is_tried)
     trial_says(&x, "FAILED    model: expected --model FILE.safetensors");
     trial_says(&x, "ok        bye");
     all_done(&x);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("try");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, a_report_is_a_line_for_each_check_and_says_at_its_end_whether_it_is_good);
-    tcase_add_test(tc, a_report_for_programs_is_one_object);
-    tcase_add_test(tc, parts_that_are_done_are_found_to_be);
-    tcase_add_test(tc, a_part_that_is_declared_and_not_done_is_found);
-    tcase_add_test(tc, a_part_that_changes_something_by_zeros_is_found);
-    tcase_add_test(tc, parts_of_a_training_that_cannot_be_repeated_are_only_carried_out);
-    tcase_add_test(tc, a_part_that_nobody_asks_for_is_worth_a_warning);
-    tcase_add_test(tc, a_part_that_ends_the_program_is_said_with_its_last_words);
-    tcase_add_loop_test(tc, a_training_is_cancelled_in_its_middle, 0, 4);
-    tcase_add_test(tc, one_that_does_not_hear_cancel_fails_and_no_more_is_asked_of_it);
-    tcase_add_test(tc, another_model_has_to_be_refused);
-    tcase_add_test(tc, a_model_of_which_no_shape_can_be_changed_is_not_tried);
-    tcase_add_test(tc, a_good_program_is_good_with_all_that_it_declares);
-    tcase_add_loop_test(tc, what_is_wrong_makes_it_fail, 0, 6);
-    tcase_add_test(tc, without_a_model_only_the_start_is_tried);
-    suite_add_tcase(s, tc);
-    return s;
 }

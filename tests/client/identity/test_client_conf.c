@@ -120,19 +120,17 @@ static void refused(const char *before, const struct refused *row)
     refused_says(before, row, path, &err);
 }
 
-START_TEST(a_value_of_command_that_cannot_be_is_told_with_what_was_expected)
+TEST_EACH(a_value_of_command_that_cannot_be_is_told_with_what_was_expected, N_ROWS)
 {
     refused(HEAD "program: [x]\n  ", &rows[_i]);
 }
-END_TEST
 
-START_TEST(a_program_that_cannot_be_is_told)
+TEST_EACH(a_program_that_cannot_be_is_told, N_PROGRAMS)
 {
     refused(HEAD "persistent: yes\n  ", &programs[_i]);
 }
-END_TEST
 
-START_TEST(what_may_be_said_of_a_program_is_read)
+TEST(what_may_be_said_of_a_program_is_read)
 {
     char path[FOLDER_PATH + 32];
     struct fl_client_conf *conf = NULL;
@@ -158,18 +156,4 @@ START_TEST(what_may_be_said_of_a_program_is_read)
     ck_assert_uint_eq(c->environment.n, 2);
     ck_assert_str_eq(c->environment.list[1].value, "1,2");
     fl_client_conf_free(conf);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("client_conf");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, a_value_of_command_that_cannot_be_is_told_with_what_was_expected, 0,
-                        N_ROWS);
-    tcase_add_loop_test(tc, a_program_that_cannot_be_is_told, 0, N_PROGRAMS);
-    tcase_add_test(tc, what_may_be_said_of_a_program_is_read);
-    suite_add_tcase(s, tc);
-    return s;
 }

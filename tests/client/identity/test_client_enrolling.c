@@ -5,13 +5,13 @@
 
 #include <check.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
 #include "tests/lib/identity_rig.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wrap_pwrite.h"
 
 /* --- a disk that ends: at the n-th call, for good (a kill) or once (no space) --- */
@@ -190,7 +190,9 @@ static void token_is_nowhere(void)
     ck_assert(!is_on_disk(text + 4, 8)); /* nor a part of what is secret of it */
 }
 
-START_TEST(the_invitation_is_nowhere_on_the_disk)
+TEST_CASE("all", setup, teardown);
+
+TEST(the_invitation_is_nowhere_on_the_disk)
 {
     struct fl_enrolling *enrolling = NULL;
 
@@ -200,7 +202,6 @@ START_TEST(the_invitation_is_nowhere_on_the_disk)
     joins();
     token_is_nowhere();
 }
-END_TEST
 
 static void request_key(struct fl_enrolling *enrolling, uint8_t out[FL_KEY_HASH])
 {
@@ -212,7 +213,7 @@ static void request_key(struct fl_enrolling *enrolling, uint8_t out[FL_KEY_HASH]
     fl_key_unref(key);
 }
 
-START_TEST(an_invitation_is_used_with_one_key_and_another_with_another)
+TEST(an_invitation_is_used_with_one_key_and_another_with_another)
 {
     struct fl_enrolling *enrolling = NULL;
     uint8_t first[FL_KEY_HASH];
@@ -229,9 +230,8 @@ START_TEST(an_invitation_is_used_with_one_key_and_another_with_another)
     ck_assert_mem_eq(first, again, sizeof(first));
     ck_assert_mem_ne(first, other, sizeof(first));
 }
-END_TEST
 
-START_TEST(a_line_that_was_used_brings_the_same_certificate_again)
+TEST(a_line_that_was_used_brings_the_same_certificate_again)
 {
     struct fl_identity before;
     struct fl_identity after;
@@ -243,9 +243,8 @@ START_TEST(a_line_that_was_used_brings_the_same_certificate_again)
     ck_assert(same(&before, &after));
     ck_assert_uint_eq(rig.issued, 1);
 }
-END_TEST
 
-START_TEST(a_new_invitation_takes_the_place_of_an_identity_with_a_new_key)
+TEST(a_new_invitation_takes_the_place_of_an_identity_with_a_new_key)
 {
     struct fl_identity before;
     struct fl_identity after;
@@ -257,9 +256,8 @@ START_TEST(a_new_invitation_takes_the_place_of_an_identity_with_a_new_key)
     ck_assert(in_place(&after));
     ck_assert_mem_ne(before.key, after.key, sizeof(before.key));
 }
-END_TEST
 
-START_TEST(two_processes_do_not_join_at_once)
+TEST(two_processes_do_not_join_at_once)
 {
     struct fl_enrolling *first = NULL;
     struct fl_enrolling *second = NULL;
@@ -270,7 +268,6 @@ START_TEST(two_processes_do_not_join_at_once)
     ck_assert_ptr_nonnull(strstr(err.msg, rig.dir));
     fl_enrolling_free(first);
 }
-END_TEST
 
 /* --- replies --- */
 
@@ -302,7 +299,7 @@ static void refuses(struct fl_enrolling *enrolling, const char *why)
     fl_enrolling_free(enrolling);
 }
 
-START_TEST(a_reply_for_another_name_is_refused)
+TEST(a_reply_for_another_name_is_refused)
 {
     struct fl_enrolling *enrolling = begin("edge-002");
     struct fl_issue issue = rig_identity_issue(&rig);
@@ -310,9 +307,8 @@ START_TEST(a_reply_for_another_name_is_refused)
     rig_identity_answer(&rig, enrolling, &issue, rig.pki.root);
     refuses(enrolling, "expected a certificate for 'edge-002', found one for 'edge-001'");
 }
-END_TEST
 
-START_TEST(a_certificate_that_has_not_begun_does_not_take_the_place_of_the_one_before)
+TEST(a_certificate_that_has_not_begun_does_not_take_the_place_of_the_one_before)
 {
     static const int64_t ahead = INT64_C(40) * 86400;
     struct fl_issue issue = rig_identity_issue(&rig);
@@ -342,9 +338,8 @@ START_TEST(a_certificate_that_has_not_begun_does_not_take_the_place_of_the_one_b
     fl_enrolling_free(enrolling);
     fl_client_identity_done(&identity);
 }
-END_TEST
 
-START_TEST(a_reply_for_another_key_is_refused)
+TEST(a_reply_for_another_key_is_refused)
 {
     struct fl_enrolling *enrolling;
 
@@ -353,9 +348,8 @@ START_TEST(a_reply_for_another_key_is_refused)
     enrolling = begin("");
     refuses(enrolling, "key");
 }
-END_TEST
 
-START_TEST(a_reply_of_another_federation_is_refused)
+TEST(a_reply_of_another_federation_is_refused)
 {
     struct fl_enrolling *enrolling = begin("");
     struct fl_issue issue =
@@ -364,9 +358,8 @@ START_TEST(a_reply_of_another_federation_is_refused)
     rig_identity_answer(&rig, enrolling, &issue, rig.pki.root);
     refuses(enrolling, "fl://demo/client/NAME");
 }
-END_TEST
 
-START_TEST(a_reply_for_another_role_is_refused)
+TEST(a_reply_for_another_role_is_refused)
 {
     struct fl_enrolling *enrolling = begin("");
     struct fl_issue issue = rig_pki_issue("demo", FL_ROLE_ADMIN, "edge-001", RIG_PKI_NOW, 30);
@@ -374,9 +367,8 @@ START_TEST(a_reply_for_another_role_is_refused)
     rig_identity_answer(&rig, enrolling, &issue, rig.pki.root);
     refuses(enrolling, "role");
 }
-END_TEST
 
-START_TEST(roots_without_the_one_of_the_invitation_are_refused)
+TEST(roots_without_the_one_of_the_invitation_are_refused)
 {
     struct fl_enrolling *enrolling = begin("");
     struct fl_issue issue = rig_identity_issue(&rig);
@@ -387,19 +379,17 @@ START_TEST(roots_without_the_one_of_the_invitation_are_refused)
     refuses(enrolling, "the root named in the invitation");
     rig_pki_free(&other);
 }
-END_TEST
 
-START_TEST(an_empty_reply_is_refused)
+TEST(an_empty_reply_is_refused)
 {
     struct fl_enrolling *enrolling = begin("");
 
     refuses(enrolling, "found 0");
 }
-END_TEST
 
 /* --- renewing --- */
 
-START_TEST(every_certificate_has_a_key_of_its_own)
+TEST(every_certificate_has_a_key_of_its_own)
 {
     struct fl_identity before;
     struct fl_identity after;
@@ -413,9 +403,8 @@ START_TEST(every_certificate_has_a_key_of_its_own)
     ck_assert(!fl_fs_exists(rig_identity_path(&rig, "next.key")));
     ck_assert(!fl_fs_exists(rig_identity_path(&rig, "next-roots.pem")));
 }
-END_TEST
 
-START_TEST(a_renewal_does_not_use_the_key_of_an_invitation_that_was_never_answered)
+TEST(a_renewal_does_not_use_the_key_of_an_invitation_that_was_never_answered)
 {
     struct fl_enrolling *enrolling = NULL;
     uint8_t of_invitation[FL_KEY_HASH];
@@ -430,9 +419,8 @@ START_TEST(a_renewal_does_not_use_the_key_of_an_invitation_that_was_never_answer
     ck_assert(in_place(&after));
     ck_assert_mem_ne(after.key, of_invitation, sizeof(of_invitation));
 }
-END_TEST
 
-START_TEST(roots_come_with_the_certificate)
+TEST(roots_come_with_the_certificate)
 {
     struct fl_client_identity identity = {.chain = NULL};
     struct fl_enrolling *enrolling = NULL;
@@ -465,7 +453,6 @@ START_TEST(roots_come_with_the_certificate)
     fl_chain_unref(both);
     rig_pki_free(&other);
 }
-END_TEST
 
 /* --- kills and full disks --- */
 
@@ -558,37 +545,32 @@ static void ends_anywhere(int (*act)(struct rig_identity *, struct fl_err *), bo
     ck_assert_uint_gt(new_ones, 3);
 }
 
-START_TEST(a_kill_anywhere_while_joining_leaves_none_or_the_whole)
+TEST(a_kill_anywhere_while_joining_leaves_none_or_the_whole)
 {
     ends_anywhere(rig_identity_join, /* have_first= */ false, /* kill= */ true, true);
 }
-END_TEST
 
-START_TEST(a_kill_anywhere_while_joining_again_leaves_the_old_or_the_new_one)
+TEST(a_kill_anywhere_while_joining_again_leaves_the_old_or_the_new_one)
 {
     ends_anywhere(rig_identity_join, /* have_first= */ true, /* kill= */ true, true);
 }
-END_TEST
 
-START_TEST(a_kill_anywhere_while_renewing_leaves_the_old_or_the_new_one)
+TEST(a_kill_anywhere_while_renewing_leaves_the_old_or_the_new_one)
 {
     ends_anywhere(rig_identity_renew, /* have_first= */ true, /* kill= */ true, false);
 }
-END_TEST
 
-START_TEST(a_full_disk_anywhere_while_joining_leaves_none_or_the_whole)
+TEST(a_full_disk_anywhere_while_joining_leaves_none_or_the_whole)
 {
     ends_anywhere(rig_identity_join, /* have_first= */ false, /* kill= */ false, true);
 }
-END_TEST
 
-START_TEST(a_full_disk_anywhere_while_renewing_leaves_the_old_or_the_new_one)
+TEST(a_full_disk_anywhere_while_renewing_leaves_the_old_or_the_new_one)
 {
     ends_anywhere(rig_identity_renew, /* have_first= */ true, /* kill= */ false, false);
 }
-END_TEST
 
-START_TEST(a_full_disk_is_named)
+TEST(a_full_disk_is_named)
 {
     struct fl_err err = {0};
 
@@ -597,42 +579,4 @@ START_TEST(a_full_disk_is_named)
     ck_assert_int_eq(rig_identity_join(&rig, &err), FL_ENOSPC);
     ck_assert_msg(strstr(err.msg, rig.dir) != NULL && strstr(err.msg, "space") != NULL, "%s",
                   err.msg);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("client_enrolling");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_invitation_is_nowhere_on_the_disk);
-    tcase_add_test(tc, an_invitation_is_used_with_one_key_and_another_with_another);
-    tcase_add_test(tc, a_line_that_was_used_brings_the_same_certificate_again);
-    tcase_add_test(tc, a_new_invitation_takes_the_place_of_an_identity_with_a_new_key);
-    tcase_add_test(tc, two_processes_do_not_join_at_once);
-    tcase_add_test(tc, a_reply_for_another_name_is_refused);
-    tcase_add_test(tc, a_reply_for_another_key_is_refused);
-    tcase_add_test(tc, a_reply_of_another_federation_is_refused);
-    tcase_add_test(tc, a_reply_for_another_role_is_refused);
-    tcase_add_test(tc, roots_without_the_one_of_the_invitation_are_refused);
-    tcase_add_test(tc, an_empty_reply_is_refused);
-    tcase_add_test(tc, every_certificate_has_a_key_of_its_own);
-    tcase_add_test(tc, a_renewal_does_not_use_the_key_of_an_invitation_that_was_never_answered);
-    tcase_add_test(tc, a_certificate_that_has_not_begun_does_not_take_the_place_of_the_one_before);
-    tcase_add_test(tc, roots_come_with_the_certificate);
-    tcase_add_test(tc, a_full_disk_is_named);
-    tcase_add_test(tc, a_kill_anywhere_while_joining_leaves_none_or_the_whole);
-    tcase_add_test(tc, a_kill_anywhere_while_joining_again_leaves_the_old_or_the_new_one);
-    tcase_add_test(tc, a_kill_anywhere_while_renewing_leaves_the_old_or_the_new_one);
-    tcase_add_test(tc, a_full_disk_anywhere_while_joining_leaves_none_or_the_whole);
-    tcase_add_test(tc, a_full_disk_anywhere_while_renewing_leaves_the_old_or_the_new_one);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,7 +1,6 @@
 /* The first configuration of a client says what it was told, and never takes the place of one. */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -38,7 +37,9 @@ static struct fl_client_conf *written(void)
     return conf;
 }
 
-START_TEST(it_is_read_as_it_was_meant)
+TEST_CASE("all", setup, teardown);
+
+TEST(it_is_read_as_it_was_meant)
 {
     struct fl_client_conf *conf = written();
     struct stat st;
@@ -52,9 +53,8 @@ START_TEST(it_is_read_as_it_was_meant)
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0644);
 }
-END_TEST
 
-START_TEST(no_character_of_what_was_told_is_lost)
+TEST(no_character_of_what_was_told_is_lost)
 {
     static const struct fl_opt_pair labels[] = {{"site", "Köln \"Süd\": \\ # 1"},
                                                 {"x: y", "- 'z'"}};
@@ -73,9 +73,8 @@ START_TEST(no_character_of_what_was_told_is_lost)
     ck_assert_str_eq(conf->main->labels.list[1].value, labels[1].value);
     fl_client_conf_free(conf);
 }
-END_TEST
 
-START_TEST(a_file_that_is_there_stays_as_it_is)
+TEST(a_file_that_is_there_stays_as_it_is)
 {
     struct fl_buf found;
 
@@ -85,18 +84,4 @@ START_TEST(a_file_that_is_there_stays_as_it_is)
     ck_assert_int_eq(fl_fs_read(path, 100, &found, NULL), FL_OK);
     ck_assert_uint_eq(found.len, 5);
     fl_buf_done(&found);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_first");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, it_is_read_as_it_was_meant);
-    tcase_add_test(tc, no_character_of_what_was_told_is_lost);
-    tcase_add_test(tc, a_file_that_is_there_stays_as_it_is);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

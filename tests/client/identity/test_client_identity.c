@@ -2,7 +2,6 @@
  * said. */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -58,7 +57,9 @@ static void cut(const char *name)
 
 /* --- good ones --- */
 
-START_TEST(what_joining_left_is_an_identity)
+TEST_CASE("good", setup, teardown);
+
+TEST(what_joining_left_is_an_identity)
 {
     loads();
     ck_assert_str_eq(identity.who.name, "edge-001");
@@ -67,9 +68,8 @@ START_TEST(what_joining_left_is_an_identity)
     ck_assert(identity.ours);
     ck_assert_int_eq(identity.who.not_after, RIG_PKI_NOW + 30 * RIG_DAY);
 }
-END_TEST
 
-START_TEST(it_believes_its_own_server_and_no_other)
+TEST(it_believes_its_own_server_and_no_other)
 {
     struct rig_pki other;
     struct fl_identity who;
@@ -105,10 +105,9 @@ START_TEST(it_believes_its_own_server_and_no_other)
                      FL_EPERM);
     rig_pki_free(&other);
 }
-END_TEST
 
 /* Whether it is over, or begins later, is for those to say who know the time. */
-START_TEST(a_certificate_that_is_over_is_still_loaded)
+TEST(a_certificate_that_is_over_is_still_loaded)
 {
     struct fl_issue issue = rig_identity_issue(&rig);
     struct fl_enrolling *enrolling = NULL;
@@ -126,9 +125,8 @@ START_TEST(a_certificate_that_is_over_is_still_loaded)
     loads();
     ck_assert_int_eq(identity.who.not_after, RIG_PKI_NOW - 10);
 }
-END_TEST
 
-START_TEST(files_of_an_own_pki_are_used_as_they_are_and_never_renewed)
+TEST(files_of_an_own_pki_are_used_as_they_are_and_never_renewed)
 {
     char certificate[128];
     char key[128];
@@ -147,9 +145,8 @@ START_TEST(files_of_an_own_pki_are_used_as_they_are_and_never_renewed)
     ck_assert(!identity.ours);
     ck_assert_str_eq(identity.who.name, "edge-001");
 }
-END_TEST
 
-START_TEST(a_replaced_file_is_noticed)
+TEST(a_replaced_file_is_noticed)
 {
     uint64_t mark = fl_client_identity_mark(&rig.files);
     struct fl_err err = {0};
@@ -158,34 +155,32 @@ START_TEST(a_replaced_file_is_noticed)
     ck_assert_msg(rig_identity_renew(&rig, &err) == FL_OK, "%s", err.msg);
     ck_assert_uint_ne(mark, fl_client_identity_mark(&rig.files));
 }
-END_TEST
 
 /* --- bad ones --- */
 
-START_TEST(a_client_that_has_none_is_told_how_to_get_one)
+TEST_CASE("bad", setup, teardown);
+
+TEST(a_client_that_has_none_is_told_how_to_get_one)
 {
     folder_remove(rig.dir);
     REFUSES(FL_ENOENT, rig.dir, "flctl invite", "fl-clientd --join");
     ck_assert_int_eq(mkdir(rig.dir, 0700), 0);
     REFUSES(FL_ENOENT, rig.dir, "fl-clientd --join");
 }
-END_TEST
 
-START_TEST(a_key_that_others_may_read_is_refused)
+TEST(a_key_that_others_may_read_is_refused)
 {
     ck_assert_int_eq(chmod(rig_identity_path(&rig, "client.key"), 0640), 0);
     REFUSES(FL_EPERM, "client.key", "0640");
 }
-END_TEST
 
-START_TEST(a_folder_that_others_may_write_to_is_refused)
+TEST(a_folder_that_others_may_write_to_is_refused)
 {
     ck_assert_int_eq(chmod(rig.dir, 0770), 0);
     REFUSES(FL_EPERM, rig.dir, "0770", "chmod 700");
 }
-END_TEST
 
-START_TEST(a_folder_of_another_user_is_refused)
+TEST(a_folder_of_another_user_is_refused)
 {
     if (geteuid() != 0) {
         (void)printf("skipped: only root can give a folder away\n");
@@ -195,45 +190,39 @@ START_TEST(a_folder_of_another_user_is_refused)
     REFUSES(FL_EPERM, rig.dir, "uid 0", "uid 12345");
     ck_assert_int_eq(chown(rig.dir, 0, 0), 0);
 }
-END_TEST
 
-START_TEST(half_a_file_is_refused_with_its_name)
+TEST(half_a_file_is_refused_with_its_name)
 {
     cut("client.pem");
     REFUSES(FL_EFORMAT, "client.pem");
 }
-END_TEST
 
-START_TEST(half_a_key_is_refused_with_its_name)
+TEST(half_a_key_is_refused_with_its_name)
 {
     cut("client.key");
     REFUSES(FL_EFORMAT, "client.key");
 }
-END_TEST
 
-START_TEST(half_a_root_is_refused_with_its_name)
+TEST(half_a_root_is_refused_with_its_name)
 {
     cut("roots.pem");
     REFUSES(FL_EFORMAT, "roots.pem");
 }
-END_TEST
 
-START_TEST(a_missing_key_is_named)
+TEST(a_missing_key_is_named)
 {
     ck_assert_int_eq(unlink(rig_identity_path(&rig, "client.key")), 0);
     REFUSES(FL_ENOENT, "client.key");
 }
-END_TEST
 
-START_TEST(a_key_of_another_certificate_is_refused_with_both_names)
+TEST(a_key_of_another_certificate_is_refused_with_both_names)
 {
     ck_assert_int_eq(
         fl_key_save(rig.pki.admin_key, rig_identity_path(&rig, "client.key"), false, NULL), FL_OK);
     REFUSES(FL_ECONF, "client.key", "client.pem");
 }
-END_TEST
 
-START_TEST(roots_of_another_federation_are_refused)
+TEST(roots_of_another_federation_are_refused)
 {
     struct rig_pki other;
 
@@ -243,7 +232,6 @@ START_TEST(roots_of_another_federation_are_refused)
     REFUSES(FL_EFORMAT, "client.pem", "edge-001");
     rig_pki_free(&other);
 }
-END_TEST
 
 static void put(const struct fl_chain *chain, const struct fl_key *key)
 {
@@ -252,48 +240,16 @@ static void put(const struct fl_chain *chain, const struct fl_key *key)
     ck_assert_int_eq(fl_key_save(key, rig_identity_path(&rig, "client.key"), false, NULL), FL_OK);
 }
 
-START_TEST(a_certificate_of_another_role_is_refused)
+TEST(a_certificate_of_another_role_is_refused)
 {
     put(rig.pki.admin, rig.pki.admin_key);
     REFUSES(FL_EFORMAT, "client.pem", "expected a client's", "admin");
     put(rig.pki.server, rig.pki.server_key);
     REFUSES(FL_EFORMAT, "client.pem", "expected a client's", "server");
 }
-END_TEST
 
-START_TEST(a_certificate_without_a_name_of_ours_is_refused)
+TEST(a_certificate_without_a_name_of_ours_is_refused)
 {
     put(rig.pki.intermediate, rig.pki.intermediate_key);
     REFUSES(FL_EFORMAT, "client.pem", "fl://FEDERATION/client/NAME", "fl-clientd --join");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_identity");
-    TCase *tc = tcase_create("good");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, what_joining_left_is_an_identity);
-    tcase_add_test(tc, it_believes_its_own_server_and_no_other);
-    tcase_add_test(tc, a_certificate_that_is_over_is_still_loaded);
-    tcase_add_test(tc, files_of_an_own_pki_are_used_as_they_are_and_never_renewed);
-    tcase_add_test(tc, a_replaced_file_is_noticed);
-    suite_add_tcase(suite, tc);
-    tc = tcase_create("bad");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_client_that_has_none_is_told_how_to_get_one);
-    tcase_add_test(tc, a_key_that_others_may_read_is_refused);
-    tcase_add_test(tc, a_folder_that_others_may_write_to_is_refused);
-    tcase_add_test(tc, a_folder_of_another_user_is_refused);
-    tcase_add_test(tc, half_a_file_is_refused_with_its_name);
-    tcase_add_test(tc, half_a_key_is_refused_with_its_name);
-    tcase_add_test(tc, half_a_root_is_refused_with_its_name);
-    tcase_add_test(tc, a_missing_key_is_named);
-    tcase_add_test(tc, a_key_of_another_certificate_is_refused_with_both_names);
-    tcase_add_test(tc, roots_of_another_federation_are_refused);
-    tcase_add_test(tc, a_certificate_of_another_role_is_refused);
-    tcase_add_test(tc, a_certificate_without_a_name_of_ours_is_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -55,7 +55,7 @@ static unsigned most_in_a_second(int64_t *due, unsigned n)
     return most;
 }
 
-START_TEST(ten_thousand_that_joined_together_do_not_renew_together)
+TEST(ten_thousand_that_joined_together_do_not_renew_together)
 {
     static const int64_t validities[] = {3600, DAY, 30 * DAY, 365 * DAY};
     static int64_t due[MANY];
@@ -73,9 +73,8 @@ START_TEST(ten_thousand_that_joined_together_do_not_renew_together)
         ck_assert_uint_le(most_in_a_second(due, MANY), MANY / 100);
     }
 }
-END_TEST
 
-START_TEST(the_next_certificate_is_due_at_another_point_than_this_one)
+TEST(the_next_certificate_is_due_at_another_point_than_this_one)
 {
     struct fl_identity first = somebody(1, 30 * DAY);
     struct fl_identity next = first;
@@ -84,9 +83,8 @@ START_TEST(the_next_certificate_is_due_at_another_point_than_this_one)
     ck_assert_int_eq(fl_renewing_due_ms(&first), fl_renewing_due_ms(&first));
     ck_assert_int_ne(fl_renewing_due_ms(&first), fl_renewing_due_ms(&next));
 }
-END_TEST
 
-START_TEST(dates_that_make_no_sense_do_no_harm)
+TEST(dates_that_make_no_sense_do_no_harm)
 {
     struct fl_identity who = somebody(1, 0);
 
@@ -97,11 +95,10 @@ START_TEST(dates_that_make_no_sense_do_no_harm)
     ck_assert_int_gt(fl_renewing_due_ms(&who), NOW * 1000);
     ck_assert_uint_ge(fl_renewing_pause_ms(&who, 1000, NOW * 1000), 1000);
 }
-END_TEST
 
 /* --- pauses --- */
 
-START_TEST(pauses_after_failures_grow_to_an_hour_and_differ)
+TEST(pauses_after_failures_grow_to_an_hour_and_differ)
 {
     struct fl_identity a = somebody(1, 30 * DAY);
     struct fl_identity b = somebody(2, 30 * DAY);
@@ -118,9 +115,8 @@ START_TEST(pauses_after_failures_grow_to_an_hour_and_differ)
     }
     ck_assert_uint_ge(differ, 17);
 }
-END_TEST
 
-START_TEST(a_short_validity_leaves_room_for_many_tries)
+TEST(a_short_validity_leaves_room_for_many_tries)
 {
     struct fl_identity who = somebody(1, 600);
     int64_t now = fl_renewing_due_ms(&who);
@@ -132,11 +128,10 @@ START_TEST(a_short_validity_leaves_room_for_many_tries)
     ck_assert_uint_ge(tries, 20);
     ck_assert_uint_le(tries, 250);
 }
-END_TEST
 
 /* --- the clock --- */
 
-START_TEST(a_clock_before_what_is_known_is_not_believed)
+TEST(a_clock_before_what_is_known_is_not_believed)
 {
     struct fl_identity who = somebody(1, 30 * DAY);
     struct fl_err err = {0};
@@ -151,11 +146,10 @@ START_TEST(a_clock_before_what_is_known_is_not_believed)
                  "at 2026-11-20 18:15:00Z, 3 days later; waiting for the time service to set it "
                  "(see timedatectl)");
 }
-END_TEST
 
 /* Certificates are dated back by ten minutes, and a client may be built, or upgraded, after that.
  */
-START_TEST(a_clock_before_the_certificate_is_told_by_it_whenever_the_program_was_built)
+TEST(a_clock_before_the_certificate_is_told_by_it_whenever_the_program_was_built)
 {
     static const int64_t built[] = {0, NOW - 3650 * DAY, NOW - 1, NOW, NOW + 600, NOW + 900 * DAY};
     struct fl_identity who = somebody(1, 30 * DAY);
@@ -170,9 +164,8 @@ START_TEST(a_clock_before_the_certificate_is_told_by_it_whenever_the_program_was
                          "waiting for the time service to set it (see timedatectl)");
     }
 }
-END_TEST
 
-START_TEST(a_clock_behind_the_certificate_is_still_judged_by_the_build)
+TEST(a_clock_behind_the_certificate_is_still_judged_by_the_build)
 {
     struct fl_identity who = somebody(1, 30 * DAY);
     struct fl_err err = {0};
@@ -183,22 +176,4 @@ START_TEST(a_clock_behind_the_certificate_is_still_judged_by_the_build)
                  "at 2026-11-23 18:15:00Z, 2 days later; waiting for the time service to set it "
                  "(see timedatectl)");
     ck_assert_int_eq(fl_renewing_clock(NOW + 3 * DAY, NOW + 3 * DAY, &who, &err), FL_OK);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_renewing");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, ten_thousand_that_joined_together_do_not_renew_together);
-    tcase_add_test(tc, the_next_certificate_is_due_at_another_point_than_this_one);
-    tcase_add_test(tc, dates_that_make_no_sense_do_no_harm);
-    tcase_add_test(tc, pauses_after_failures_grow_to_an_hour_and_differ);
-    tcase_add_test(tc, a_short_validity_leaves_room_for_many_tries);
-    tcase_add_test(tc, a_clock_before_what_is_known_is_not_believed);
-    tcase_add_test(tc, a_clock_before_the_certificate_is_told_by_it_whenever_the_program_was_built);
-    tcase_add_test(tc, a_clock_behind_the_certificate_is_still_judged_by_the_build);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

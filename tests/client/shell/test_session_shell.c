@@ -6,12 +6,12 @@
 #include <check.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/shell/session_shell.h"
 #include "libfl/base/rng.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 
 #define HEARTBEAT_MS 1000
 
@@ -209,7 +209,9 @@ static void join(void)
     w.calls[0] = '\0';
 }
 
-START_TEST(what_fails_at_once_is_stepped_after_the_effects_and_without_memory)
+TEST_CASE("session_shell", set_up, tear_down);
+
+TEST(what_fails_at_once_is_stepped_after_the_effects_and_without_memory)
 {
     uint64_t timer_ms;
 
@@ -225,9 +227,8 @@ START_TEST(what_fails_at_once_is_stepped_after_the_effects_and_without_memory)
     ck_assert_ptr_nonnull(strstr(w.calls, "no connection: no route"));
     ck_assert_uint_gt(w.timer_ms, w.now_ms);
 }
-END_TEST
 
-START_TEST(work_that_does_not_start_has_failed)
+TEST(work_that_does_not_start_has_failed)
 {
     const struct fl_round_key key = {4, 1};
 
@@ -242,10 +243,9 @@ START_TEST(work_that_does_not_start_has_failed)
     expect("take Evaluate\nbegin evaluation 5\nsend evaluation 5 no evaluation of round 5: it "
            "fails\n");
 }
-END_TEST
 
 /* Two queued events: nothing had to be fetched, and the training does not start. */
-START_TEST(a_queued_event_may_queue_another)
+TEST(a_queued_event_may_queue_another)
 {
     join();
     w.fetched = true;
@@ -258,7 +258,6 @@ START_TEST(a_queued_event_may_queue_another)
     fl_session_shell_tick(w.shell);
     expect("send failed 4 training failed: it fails\n");
 }
-END_TEST
 
 /* What happens to a client at random: commands of any server, and the end of any work. */
 static void happens(struct fl_rng *rng)
@@ -299,7 +298,7 @@ static void happens(struct fl_rng *rng)
 
 /* The queue allocates nothing, so a full one ends the process: what a server sends cannot fill it.
  */
-START_TEST(no_sequence_of_events_fills_the_queue)
+TEST(no_sequence_of_events_fills_the_queue)
 {
     struct fl_rng rng;
     uint64_t seed;
@@ -316,9 +315,8 @@ START_TEST(no_sequence_of_events_fills_the_queue)
         }
     }
 }
-END_TEST
 
-START_TEST(a_command_is_taken_only_by_a_session_that_takes_it)
+TEST(a_command_is_taken_only_by_a_session_that_takes_it)
 {
     start();
     w.calls[0] = '\0';
@@ -335,9 +333,8 @@ START_TEST(a_command_is_taken_only_by_a_session_that_takes_it)
     ck_assert(!command(FL_CEV_WELCOME, 0)); /* Against the contract. */
     ck_assert_ptr_nonnull(strstr(w.calls, "cancel connection protocol error"));
 }
-END_TEST
 
-START_TEST(a_result_that_is_missing_is_neither_reported_nor_pushed)
+TEST(a_result_that_is_missing_is_neither_reported_nor_pushed)
 {
     const struct fl_round_key key = {4, 1};
 
@@ -359,9 +356,8 @@ START_TEST(a_result_that_is_missing_is_neither_reported_nor_pushed)
     expect("send failed 4 pushing failed: the pending result no longer exists\ndrop 4\n"
            "cancel push \n");
 }
-END_TEST
 
-START_TEST(an_evaluation_is_sent_before_the_session_continues)
+TEST(an_evaluation_is_sent_before_the_session_continues)
 {
     join();
     ck_assert(command(FL_CEV_EVALUATE, 3));
@@ -373,9 +369,8 @@ START_TEST(an_evaluation_is_sent_before_the_session_continues)
     fl_session_shell_evaluated(w.shell, 3, FL_ENOENT, "no data", NULL);
     expect("send evaluation 3 no evaluation of round 3: no data\n");
 }
-END_TEST
 
-START_TEST(the_timer_before_the_deadline_does_nothing)
+TEST(the_timer_before_the_deadline_does_nothing)
 {
     join();
     ck_assert_uint_eq(w.timer_ms, w.now_ms + HEARTBEAT_MS);
@@ -387,9 +382,8 @@ START_TEST(the_timer_before_the_deadline_does_nothing)
     expect("send heartbeat 0 \n");
     ck_assert_uint_eq(w.timer_ms, w.now_ms + HEARTBEAT_MS);
 }
-END_TEST
 
-START_TEST(a_stopped_shell_calls_nothing)
+TEST(a_stopped_shell_calls_nothing)
 {
     start();
     w.calls[0] = '\0';
@@ -403,9 +397,8 @@ START_TEST(a_stopped_shell_calls_nothing)
     fl_session_shell_stop(NULL);
     fl_session_shell_free(NULL);
 }
-END_TEST
 
-START_TEST(an_operation_may_stop_the_shell)
+TEST(an_operation_may_stop_the_shell)
 {
     join();
     w.timer_ms = 7;
@@ -413,9 +406,8 @@ START_TEST(an_operation_may_stop_the_shell)
     expect("cancel connection \nleave 0\n");
     ck_assert_uint_eq(w.timer_ms, 7);
 }
-END_TEST
 
-START_TEST(without_memory_there_is_none)
+TEST(without_memory_there_is_none)
 {
     struct fl_session_shell *other = NULL;
     size_t i = 0;
@@ -429,32 +421,4 @@ START_TEST(without_memory_there_is_none)
     } while (rv != FL_OK);
     ck_assert_uint_eq(i, 1 + 2); /* Itself, the session. */
     fl_session_shell_free(other);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("session_shell");
-    TCase *tc = tcase_create("session_shell");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, what_fails_at_once_is_stepped_after_the_effects_and_without_memory);
-    tcase_add_test(tc, work_that_does_not_start_has_failed);
-    tcase_add_test(tc, a_queued_event_may_queue_another);
-    tcase_add_test(tc, no_sequence_of_events_fills_the_queue);
-    tcase_add_test(tc, a_command_is_taken_only_by_a_session_that_takes_it);
-    tcase_add_test(tc, a_result_that_is_missing_is_neither_reported_nor_pushed);
-    tcase_add_test(tc, an_evaluation_is_sent_before_the_session_continues);
-    tcase_add_test(tc, the_timer_before_the_deadline_does_nothing);
-    tcase_add_test(tc, a_stopped_shell_calls_nothing);
-    tcase_add_test(tc, an_operation_may_stop_the_shell);
-    tcase_add_test(tc, without_memory_there_is_none);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

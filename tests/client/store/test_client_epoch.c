@@ -79,7 +79,9 @@ static void train(struct fl_client_state *k, uint64_t round)
     ck_assert_int_eq(fl_client_state_grant(k, at(round), all, NULL, NULL), FL_OK);
 }
 
-START_TEST(summed_values_of_an_older_epoch_are_dropped_and_others_stay)
+TEST_CASE("epochs", setup, teardown);
+
+TEST(summed_values_of_an_older_epoch_are_dropped_and_others_stay)
 {
     struct fl_client_state *k = start();
 
@@ -93,9 +95,8 @@ START_TEST(summed_values_of_an_older_epoch_are_dropped_and_others_stay)
     ck_assert_uint_eq(fl_client_state_of(k).round, 4); /* Nothing is lost. */
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_lost_summed_value_is_known_until_another_round_counts)
+TEST(a_lost_summed_value_is_known_until_another_round_counts)
 {
     struct fl_client_state *k = start();
 
@@ -112,9 +113,8 @@ START_TEST(a_lost_summed_value_is_known_until_another_round_counts)
     ck_assert(client_kept(k, "scaffold.control"));
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(of_a_round_before_the_epoch_nothing_is_lost)
+TEST(of_a_round_before_the_epoch_nothing_is_lost)
 {
     struct fl_client_state *k = start();
 
@@ -123,9 +123,8 @@ START_TEST(of_a_round_before_the_epoch_nothing_is_lost)
     ck_assert_str_eq(lines, "");
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_server_that_went_back_is_told_that_its_control_is_lost)
+TEST(a_server_that_went_back_is_told_that_its_control_is_lost)
 {
     struct fl_client_state *k = start();
 
@@ -136,19 +135,4 @@ START_TEST(a_server_that_went_back_is_told_that_its_control_is_lost)
     ck_assert_ptr_nonnull(strstr(lines, "round 5/1: the server rolled back"));
     ck_assert_ptr_null(strstr(lines, "lost"));
     fl_client_state_free(k);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("epochs of what a client keeps");
-    TCase *tc = tcase_create("epochs");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, summed_values_of_an_older_epoch_are_dropped_and_others_stay);
-    tcase_add_test(tc, a_lost_summed_value_is_known_until_another_round_counts);
-    tcase_add_test(tc, of_a_round_before_the_epoch_nothing_is_lost);
-    tcase_add_test(tc, a_server_that_went_back_is_told_that_its_control_is_lost);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -18,6 +18,7 @@
 #include "tests/lib/client_kept.h"
 #include "tests/lib/container_file.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wrap_files.h"
 
 #define N_FLOATS 11
@@ -233,7 +234,9 @@ static size_t files(void) /* without the layout of the model */
 
 /* --- taking over and dropping --- */
 
-START_TEST(a_client_that_keeps_nothing_writes_nothing)
+TEST_CASE("rules", setup, teardown);
+
+TEST(a_client_that_keeps_nothing_writes_nothing)
 {
     struct fl_client_state *k = bind_to("fed", layout, 0);
 
@@ -246,9 +249,8 @@ START_TEST(a_client_that_keeps_nothing_writes_nothing)
     fl_client_state_free(k);
     ck_assert_int_eq(rmdir(dir), 0);
 }
-END_TEST
 
-START_TEST(pending_values_are_taken_over_when_their_round_is_counted)
+TEST(pending_values_are_taken_over_when_their_round_is_counted)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -270,9 +272,8 @@ START_TEST(pending_values_are_taken_over_when_their_round_is_counted)
     ck_assert_str_eq(lines, "");
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(only_granted_units_of_a_value_per_unit_are_taken_over)
+TEST(only_granted_units_of_a_value_per_unit_are_taken_over)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -290,9 +291,8 @@ START_TEST(only_granted_units_of_a_value_per_unit_are_taken_over)
     ck_assert_uint_eq(files(), 4);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_counted_round_without_a_grant_moves_only_whole_values)
+TEST(a_counted_round_without_a_grant_moves_only_whole_values)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -303,9 +303,8 @@ START_TEST(a_counted_round_without_a_grant_moves_only_whole_values)
     ck_assert_str_eq(lines, "");
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_newer_plan_replaces_the_grant_before)
+TEST(a_newer_plan_replaces_the_grant_before)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -316,9 +315,8 @@ START_TEST(a_newer_plan_replaces_the_grant_before)
     expect(k, "scaffold.control", 100, -1, -1);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(pending_values_are_dropped_when_another_round_is_counted)
+TEST(pending_values_are_dropped_when_another_round_is_counted)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -337,9 +335,8 @@ START_TEST(pending_values_are_dropped_when_another_round_is_counted)
     ck_assert_uint_eq(files(), 4);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(another_attempt_of_the_round_is_another_round)
+TEST(another_attempt_of_the_round_is_another_round)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -349,9 +346,8 @@ START_TEST(another_attempt_of_the_round_is_another_round)
     expect_none(k, "scaffold.control");
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(the_task_that_made_pending_values_leaves_them_when_it_comes_again)
+TEST(the_task_that_made_pending_values_leaves_them_when_it_comes_again)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -366,9 +362,8 @@ START_TEST(the_task_that_made_pending_values_leaves_them_when_it_comes_again)
     ck_assert_str_eq(lines, "");
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_value_that_training_did_not_make_again_stays)
+TEST(a_value_that_training_did_not_make_again_stays)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -380,9 +375,8 @@ START_TEST(a_value_that_training_did_not_make_again_stays)
     expect(k, "own.personal", 150, 150, 150);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_grant_needs_the_pending_values_of_its_round)
+TEST(a_grant_needs_the_pending_values_of_its_round)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
     struct fl_err err = {0};
@@ -392,11 +386,10 @@ START_TEST(a_grant_needs_the_pending_values_of_its_round)
     ck_assert_str_eq(err.msg, "no pending client state of round 1/2");
     fl_client_state_free(k);
 }
-END_TEST
 
 /* --- what is lost --- */
 
-START_TEST(a_lost_folder_is_told_with_the_names_of_what_was_in_it)
+TEST(a_lost_folder_is_told_with_the_names_of_what_was_in_it)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -418,9 +411,8 @@ START_TEST(a_lost_folder_is_told_with_the_names_of_what_was_in_it)
     expect(k, "scaffold.control", 1100, 1100, 1100);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(what_the_running_round_made_outlives_the_loss_of_what_was_kept)
+TEST(what_the_running_round_made_outlives_the_loss_of_what_was_kept)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -432,9 +424,8 @@ START_TEST(what_the_running_round_made_outlives_the_loss_of_what_was_kept)
     expect(k, "own.personal", 950, 950, 950);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(values_of_another_round_than_the_counted_one_are_forgotten)
+TEST_EACH(values_of_another_round_than_the_counted_one_are_forgotten, 2)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -450,9 +441,8 @@ START_TEST(values_of_another_round_than_the_counted_one_are_forgotten)
     ck_assert(_i == 0 || strstr(lines, "lost") == NULL);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_server_that_never_counted_us_starts_us_from_nothing)
+TEST(a_server_that_never_counted_us_starts_us_from_nothing)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -466,7 +456,6 @@ START_TEST(a_server_that_never_counted_us_starts_us_from_nothing)
         "2 dropping the client state of round 5/1: the server has never aggregated this client\n"));
     fl_client_state_free(k);
 }
-END_TEST
 
 static void spoil(const char *prefix, long offset)
 {
@@ -504,7 +493,7 @@ static struct fl_client_state *one_round(void)
     return k;
 }
 
-START_TEST(a_damaged_block_counts_as_none_and_is_named)
+TEST_EACH(a_damaged_block_counts_as_none_and_is_named, 7)
 {
     static const long offsets[] = {0, 9, 20, 40, 200, 300, -1};
     struct fl_client_state *k = one_round();
@@ -522,9 +511,8 @@ START_TEST(a_damaged_block_counts_as_none_and_is_named)
     ck_assert(!client_kept(k, "scaffold.control"));
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_damaged_block_of_an_older_round_leaves_the_new_units)
+TEST(a_damaged_block_of_an_older_round_leaves_the_new_units)
 {
     struct fl_client_state *k = one_round();
 
@@ -539,9 +527,8 @@ START_TEST(a_damaged_block_of_an_older_round_leaves_the_new_units)
     expect(k, "codec.residual", 120, -1, 220);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_damaged_index_loses_everything_and_says_so)
+TEST_EACH(a_damaged_index_loses_everything_and_says_so, 120)
 {
     struct fl_client_state *k = one_round();
 
@@ -557,9 +544,8 @@ START_TEST(a_damaged_index_loses_everything_and_says_so)
     ck_assert_uint_eq(files(), 1);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(an_index_of_a_later_version_ends_the_start_and_stays)
+TEST(an_index_of_a_later_version_ends_the_start_and_stays)
 {
     struct fl_client_state *k = one_round();
     struct fl_err err = {0};
@@ -577,9 +563,8 @@ START_TEST(an_index_of_a_later_version_ends_the_start_and_stays)
     ck_assert_uint_eq(files(), 4);
     fl_buf_done(&file);
 }
-END_TEST
 
-START_TEST(what_is_kept_for_another_federation_or_model_is_not_used)
+TEST_EACH(what_is_kept_for_another_federation_or_model_is_not_used, 2)
 {
     struct fl_layout *other = make_layout(3);
     struct fl_client_state *k = one_round();
@@ -595,9 +580,8 @@ START_TEST(what_is_kept_for_another_federation_or_model_is_not_used)
     fl_client_state_free(k);
     fl_layout_free(other);
 }
-END_TEST
 
-START_TEST(what_was_kept_before_the_server_began_anew_is_not_used)
+TEST(what_was_kept_before_the_server_began_anew_is_not_used)
 {
     struct fl_client_state_home home = home_of("fed", layout);
     struct fl_client_state *k = one_round();
@@ -615,9 +599,8 @@ START_TEST(what_was_kept_before_the_server_began_anew_is_not_used)
     expect_none(k, "scaffold.control");
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(what_another_solver_kept_is_removed)
+TEST(what_another_solver_kept_is_removed)
 {
     struct fl_client_state_spec other = {"igfl_c.previous", false, false, 0};
     struct fl_client_state_home home = home_of("fed", layout);
@@ -629,9 +612,8 @@ START_TEST(what_another_solver_kept_is_removed)
     ck_assert_uint_eq(files(), 1);
     fl_client_state_free(k);
 }
-END_TEST
 
-START_TEST(a_name_is_wanted_once_and_fits_a_file)
+TEST(a_name_is_wanted_once_and_fits_a_file)
 {
     struct fl_client_state_spec bad[] = {
         {.name = "a/b"}, {.name = "x"}, {.name = "x", .per_unit = true}};
@@ -645,7 +627,6 @@ START_TEST(a_name_is_wanted_once_and_fits_a_file)
     ck_assert_str_eq(err.msg, "'x' is a repeated name of client state");
     fl_client_state_free(k);
 }
-END_TEST
 
 /* --- killed anywhere --- */
 
@@ -721,7 +702,9 @@ static bool survives(const story_part *story, size_t n_parts, size_t killed, lon
     return whole;
 }
 
-START_TEST(a_kill_before_any_write_is_made_good_by_doing_the_step_again)
+TEST_CASE("kills", setup, teardown);
+
+TEST_EACH(a_kill_before_any_write_is_made_good_by_doing_the_step_again, 6)
 {
     static const story_part taken[] = {train_again, begin_push, next_task};
     static const story_part dropped[] = {train_again, begin_push, next_task_that_drops};
@@ -734,9 +717,8 @@ START_TEST(a_kill_before_any_write_is_made_good_by_doing_the_step_again)
     }
     ck_assert_int_ge(n, 4); /* there were writes to be killed before */
 }
-END_TEST
 
-START_TEST(no_file_changes_that_an_index_names_which_may_be_on_the_disk)
+TEST_EACH(no_file_changes_that_an_index_names_which_may_be_on_the_disk, 5)
 {
     struct fl_client_state *k = bind_to("fed", layout, 3);
 
@@ -752,48 +734,4 @@ START_TEST(no_file_changes_that_an_index_names_which_may_be_on_the_disk)
     expect(k, "scaffold.control", 200, 200, 200);
     expect(k, "own.personal", 250, 250, 250);
     fl_client_state_free(k);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("what a client keeps");
-    TCase *rules = tcase_create("rules");
-    TCase *kills = tcase_create("kills");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(rules, setup, teardown);
-    tcase_add_loop_test(rules, no_file_changes_that_an_index_names_which_may_be_on_the_disk, 0, 5);
-    tcase_add_test(rules, a_client_that_keeps_nothing_writes_nothing);
-    tcase_add_test(rules, pending_values_are_taken_over_when_their_round_is_counted);
-    tcase_add_test(rules, only_granted_units_of_a_value_per_unit_are_taken_over);
-    tcase_add_test(rules, a_counted_round_without_a_grant_moves_only_whole_values);
-    tcase_add_test(rules, a_newer_plan_replaces_the_grant_before);
-    tcase_add_test(rules, pending_values_are_dropped_when_another_round_is_counted);
-    tcase_add_test(rules, another_attempt_of_the_round_is_another_round);
-    tcase_add_test(rules, the_task_that_made_pending_values_leaves_them_when_it_comes_again);
-    tcase_add_test(rules, a_value_that_training_did_not_make_again_stays);
-    tcase_add_test(rules, a_grant_needs_the_pending_values_of_its_round);
-    tcase_add_test(rules, a_lost_folder_is_told_with_the_names_of_what_was_in_it);
-    tcase_add_test(rules, what_the_running_round_made_outlives_the_loss_of_what_was_kept);
-    tcase_add_loop_test(rules, values_of_another_round_than_the_counted_one_are_forgotten, 0, 2);
-    tcase_add_test(rules, a_server_that_never_counted_us_starts_us_from_nothing);
-    tcase_add_loop_test(rules, a_damaged_block_counts_as_none_and_is_named, 0, 7);
-    tcase_add_test(rules, a_damaged_block_of_an_older_round_leaves_the_new_units);
-    tcase_add_test(rules, an_index_of_a_later_version_ends_the_start_and_stays);
-    tcase_add_loop_test(rules, a_damaged_index_loses_everything_and_says_so, 0, 120);
-    tcase_add_loop_test(rules, what_is_kept_for_another_federation_or_model_is_not_used, 0, 2);
-    tcase_add_test(rules, what_was_kept_before_the_server_began_anew_is_not_used);
-    tcase_add_test(rules, what_another_solver_kept_is_removed);
-    tcase_add_test(rules, a_name_is_wanted_once_and_fits_a_file);
-    tcase_add_checked_fixture(kills, setup, teardown);
-    tcase_add_loop_test(kills, a_kill_before_any_write_is_made_good_by_doing_the_step_again, 0, 6);
-    suite_add_tcase(suite, rules);
-    suite_add_tcase(suite, kills);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/store/client_state.h"
@@ -105,7 +104,9 @@ static void expect(uint64_t round, bool pending)
     fl_client_state_found_done(&found);
 }
 
-START_TEST(the_newest_model_is_read_with_its_layout_and_round)
+TEST_CASE("all", setup, teardown);
+
+TEST(the_newest_model_is_read_with_its_layout_and_round)
 {
     bind("own.personal", 0);
     put("own.personal", 1);
@@ -117,9 +118,8 @@ START_TEST(the_newest_model_is_read_with_its_layout_and_round)
     settle(3, 1); /* It was not aggregated. */
     expect(1, false);
 }
-END_TEST
 
-START_TEST(of_local_tensors_only_those_are_read)
+TEST(of_local_tensors_only_those_are_read)
 {
     struct fl_client_state_found found;
 
@@ -130,9 +130,8 @@ START_TEST(of_local_tensors_only_those_are_read)
     ck_assert_double_eq((double)found.data[2], 4);
     fl_client_state_found_done(&found);
 }
-END_TEST
 
-START_TEST(where_no_model_is_kept_there_is_none)
+TEST(where_no_model_is_kept_there_is_none)
 {
     struct fl_client_state_found found;
     struct fl_err err = {0};
@@ -143,9 +142,8 @@ START_TEST(where_no_model_is_kept_there_is_none)
     ck_assert_int_eq(read_model(&found, &err), FL_ENOENT);
     ck_assert_int_eq(fl_client_state_read("/nonexistent", wishes, 2, &found, &err), FL_ENOENT);
 }
-END_TEST
 
-START_TEST(without_its_layout_the_error_says_how_to_get_it)
+TEST(without_its_layout_the_error_says_how_to_get_it)
 {
     char path[FOLDER_PATH + 32];
     struct fl_client_state_found found;
@@ -162,9 +160,8 @@ START_TEST(without_its_layout_the_error_says_how_to_get_it)
     put("own.personal", 2);
     expect(2, true);
 }
-END_TEST
 
-START_TEST(a_damaged_model_is_named)
+TEST(a_damaged_model_is_named)
 {
     char path[FOLDER_PATH + 64];
     struct fl_client_state_found found;
@@ -183,7 +180,6 @@ START_TEST(a_damaged_model_is_named)
     ck_assert_ptr_nonnull(strstr(err.msg, "own.personal.1.keep"));
     fl_client_state_found_done(&found);
 }
-END_TEST
 
 static atomic_bool ended;
 
@@ -200,7 +196,7 @@ static void *train(void *arg)
     return NULL;
 }
 
-START_TEST(beside_a_daemon_that_trains_each_reading_is_one_whole_round)
+TEST(beside_a_daemon_that_trains_each_reading_is_one_whole_round)
 {
     pthread_t daemon;
     uint64_t last = 0;
@@ -223,21 +219,4 @@ START_TEST(beside_a_daemon_that_trains_each_reading_is_one_whole_round)
     }
     ck_assert_int_eq(pthread_join(daemon, NULL), 0);
     expect(ROUNDS, true);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client keep read");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_newest_model_is_read_with_its_layout_and_round);
-    tcase_add_test(tc, of_local_tensors_only_those_are_read);
-    tcase_add_test(tc, where_no_model_is_kept_there_is_none);
-    tcase_add_test(tc, without_its_layout_the_error_says_how_to_get_it);
-    tcase_add_test(tc, a_damaged_model_is_named);
-    tcase_add_test(tc, beside_a_daemon_that_trains_each_reading_is_one_whole_round);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

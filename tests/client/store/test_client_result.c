@@ -77,7 +77,9 @@ static struct fl_result *make(void)
     return r;
 }
 
-START_TEST(what_was_saved_is_loaded)
+TEST_CASE("files", setup, teardown);
+
+TEST(what_was_saved_is_loaded)
 {
     struct fl_result *a = make();
     struct fl_result *b = NULL;
@@ -107,9 +109,8 @@ START_TEST(what_was_saved_is_loaded)
     ck_assert_int_eq(fl_result_remove(dir, NULL), FL_OK);
     ck_assert_int_eq(fl_result_load(dir, &b, NULL), FL_ENOENT);
 }
-END_TEST
 
-START_TEST(a_plain_result_has_none_of_the_rest)
+TEST(a_plain_result_has_none_of_the_rest)
 {
     struct fl_result *a = fl_result_new();
     struct fl_result *b = NULL;
@@ -127,9 +128,8 @@ START_TEST(a_plain_result_has_none_of_the_rest)
     fl_result_unref(a);
     fl_result_unref(b);
 }
-END_TEST
 
-START_TEST(a_result_with_any_byte_changed_or_cut_is_none)
+TEST(a_result_with_any_byte_changed_or_cut_is_none)
 {
     struct fl_result *a = make();
     struct fl_result *b = NULL;
@@ -152,9 +152,8 @@ START_TEST(a_result_with_any_byte_changed_or_cut_is_none)
     fl_buf_done(&file);
     fl_result_unref(a);
 }
-END_TEST
 
-START_TEST(a_result_of_a_later_version_is_neither_read_nor_taken_for_none)
+TEST(a_result_of_a_later_version_is_neither_read_nor_taken_for_none)
 {
     struct fl_pending_result held = {.state_dir = dir};
     struct fl_result *a = make();
@@ -172,7 +171,6 @@ START_TEST(a_result_of_a_later_version_is_neither_read_nor_taken_for_none)
         strstr(err.msg, "has version 2 of its format, this program supports up to 1"));
     ck_assert(fl_fs_exists(path));
 }
-END_TEST
 
 /* --- the one that is held --- */
 
@@ -186,7 +184,7 @@ static void count(void *ctx, enum fl_log_level level, const char *component, con
     (*lines)++;
 }
 
-START_TEST(a_held_result_is_that_of_its_round_and_goes_with_its_file)
+TEST(a_held_result_is_that_of_its_round_and_goes_with_its_file)
 {
     struct fl_pending_result held = {.state_dir = dir};
     struct fl_err err = {0};
@@ -208,9 +206,8 @@ START_TEST(a_held_result_is_that_of_its_round_and_goes_with_its_file)
     ck_assert_ptr_null(held.result);
     ck_assert_int_ne(access(path, F_OK), 0);
 }
-END_TEST
 
-START_TEST(a_damaged_held_result_counts_as_none_and_is_told)
+TEST(a_damaged_held_result_counts_as_none_and_is_told)
 {
     size_t lines = 0;
     struct fl_log log = {.level = FL_LOG_INFO, .sink = count, .ctx = &lines};
@@ -221,9 +218,8 @@ START_TEST(a_damaged_held_result_counts_as_none_and_is_told)
     ck_assert_ptr_null(held.result);
     ck_assert_uint_eq(lines, 1);
 }
-END_TEST
 
-START_TEST(a_held_result_whose_file_cannot_go_is_dropped_and_told)
+TEST(a_held_result_whose_file_cannot_go_is_dropped_and_told)
 {
     size_t lines = 0;
     struct fl_log log = {.level = FL_LOG_INFO, .sink = count, .ctx = &lines};
@@ -236,9 +232,8 @@ START_TEST(a_held_result_whose_file_cannot_go_is_dropped_and_told)
     ck_assert_uint_eq(lines, 1);
     ck_assert_int_eq(rmdir(path), 0);
 }
-END_TEST
 
-START_TEST(a_cached_payload_is_what_its_digest_says)
+TEST(a_cached_payload_is_what_its_digest_says)
 {
     static const uint8_t bytes[] = {1, 2, 3, 4, 5};
     uint8_t digest[FL_DIGEST_SIZE];
@@ -253,23 +248,4 @@ START_TEST(a_cached_payload_is_what_its_digest_says)
     ck_assert_int_eq(fl_cache_load(dir, digest, 4, &data), FL_ENOENT);
     digest[0] ^= 1;
     ck_assert_int_eq(fl_cache_load(dir, digest, sizeof(bytes), &data), FL_ENOENT);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("held result");
-    TCase *tc = tcase_create("files");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, what_was_saved_is_loaded);
-    tcase_add_test(tc, a_plain_result_has_none_of_the_rest);
-    tcase_add_test(tc, a_result_with_any_byte_changed_or_cut_is_none);
-    tcase_add_test(tc, a_result_of_a_later_version_is_neither_read_nor_taken_for_none);
-    tcase_add_test(tc, a_held_result_is_that_of_its_round_and_goes_with_its_file);
-    tcase_add_test(tc, a_damaged_held_result_counts_as_none_and_is_told);
-    tcase_add_test(tc, a_held_result_whose_file_cannot_go_is_dropped_and_told);
-    tcase_add_test(tc, a_cached_payload_is_what_its_digest_says);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -45,7 +45,7 @@ static struct fl_train_result train(struct fixture *f, const struct fl_train_tas
     return r;
 }
 
-START_TEST(the_loss_falls_and_the_model_learns)
+TEST(the_loss_falls_and_the_model_learns)
 {
     struct fl_train_task task;
     struct fl_train_result r;
@@ -77,7 +77,6 @@ START_TEST(the_loss_falls_and_the_model_learns)
     ck_assert_uint_ge(e.correct, 60);
     fixture_done(&f);
 }
-END_TEST
 
 static void sgd_by_hand(void *ctx, size_t offset, size_t n, float *params, const float *grad)
 {
@@ -91,7 +90,7 @@ static void sgd_by_hand(void *ctx, size_t offset, size_t n, float *params, const
 }
 
 /* Epochs: order from (seed, epoch), last short batch used (docs/algorithms.md#local-steps). */
-START_TEST(training_is_the_sgd_loop_bit_for_bit)
+TEST_EACH(training_is_the_sgd_loop_bit_for_bit, 2)
 {
     float x[10 * INPUTS];
     int32_t y[10];
@@ -137,9 +136,8 @@ START_TEST(training_is_the_sgd_loop_bit_for_bit)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(the_seed_decides_the_result)
+TEST(the_seed_decides_the_result)
 {
     struct fl_train_task task;
     struct fl_train_result a;
@@ -165,10 +163,9 @@ START_TEST(the_seed_decides_the_result)
     fl_train_result_done(&c);
     fixture_done(&f);
 }
-END_TEST
 
 /* Counted steps walk in one order: what differs between seeds here are dropout's masks. */
-START_TEST(the_seed_decides_the_masks_of_dropout)
+TEST(the_seed_decides_the_masks_of_dropout)
 {
     static const char *const layers[] = {"dense 16", "relu", "dropout 0.5", "dense 3"};
     struct fl_train_task task;
@@ -193,9 +190,8 @@ START_TEST(the_seed_decides_the_masks_of_dropout)
     fl_train_result_done(&c);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(divergence_is_the_norm_of_each_unit)
+TEST(divergence_is_the_norm_of_each_unit)
 {
     struct fl_train_result r;
     struct fl_train_task task;
@@ -217,9 +213,8 @@ START_TEST(divergence_is_the_norm_of_each_unit)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(the_received_model_is_evaluated_before_training)
+TEST(the_received_model_is_evaluated_before_training)
 {
     struct fl_train_result r;
     struct fl_train_task task;
@@ -238,10 +233,9 @@ START_TEST(the_received_model_is_evaluated_before_training)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
 /* Identity 14. */
-START_TEST(a_rate_of_zero_is_an_update_of_zero)
+TEST(a_rate_of_zero_is_an_update_of_zero)
 {
     struct fl_train_result r;
     struct fl_train_task task;
@@ -260,10 +254,9 @@ START_TEST(a_rate_of_zero_is_an_update_of_zero)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
 /* The families that count steps: one order, walked through across rounds. */
-START_TEST(steps_walk_through_the_data_across_rounds)
+TEST(steps_walk_through_the_data_across_rounds)
 {
     struct fl_train_task task;
     struct fl_train_result two;
@@ -313,10 +306,9 @@ START_TEST(steps_walk_through_the_data_across_rounds)
     free(theta);
     fixture_done(&f);
 }
-END_TEST
 
 /* The federation's seed decides that order, the same in every round. */
-START_TEST(the_order_that_steps_walk_through_follows_the_order_seed)
+TEST(the_order_that_steps_walk_through_follows_the_order_seed)
 {
     struct fl_train_task task;
     struct fl_train_result first;
@@ -342,7 +334,6 @@ START_TEST(the_order_that_steps_walk_through_follows_the_order_seed)
     fl_train_result_done(&other);
     fixture_done(&f);
 }
-END_TEST
 
 struct canceller {
     atomic_bool cancel;
@@ -360,7 +351,7 @@ static void cancel_at(void *ctx, uint64_t done, uint64_t total)
     }
 }
 
-START_TEST(training_is_cancelled_between_steps)
+TEST(training_is_cancelled_between_steps)
 {
     struct fl_train_result r = {0};
     struct canceller c = {.at = 5};
@@ -388,9 +379,8 @@ START_TEST(training_is_cancelled_between_steps)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(divergence_to_nan_is_an_error_that_says_so)
+TEST(divergence_to_nan_is_an_error_that_says_so)
 {
     struct fl_train_result r = {0};
     struct fl_train_task task;
@@ -407,9 +397,8 @@ START_TEST(divergence_to_nan_is_an_error_that_says_so)
     ck_assert_str_eq(f.err.msg, "the received model is not finite");
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_network_that_does_not_fit_the_data_is_refused_with_both_numbers)
+TEST_EACH(a_network_that_does_not_fit_the_data_is_refused_with_both_numbers, 2)
 {
     static const struct {
         size_t inputs, classes;
@@ -433,9 +422,8 @@ START_TEST(a_network_that_does_not_fit_the_data_is_refused_with_both_numbers)
     fl_dataset_free(ds);
     server_done(&s);
 }
-END_TEST
 
-START_TEST(fewer_classes_in_the_data_than_in_the_network_are_fine)
+TEST(fewer_classes_in_the_data_than_in_the_network_are_fine)
 {
     struct fl_trainer *trainer = NULL;
     struct fl_dataset *ds;
@@ -449,9 +437,8 @@ START_TEST(fewer_classes_in_the_data_than_in_the_network_are_fine)
     fl_dataset_free(ds);
     server_done(&s);
 }
-END_TEST
 
-START_TEST(descriptions_that_cannot_be_trained_are_refused)
+TEST(descriptions_that_cannot_be_trained_are_refused)
 {
     static const char *const other[] = {"dense 17", "relu", "dense 3"};
     static const char *const bad[] = {"dense x"};
@@ -485,9 +472,8 @@ START_TEST(descriptions_that_cannot_be_trained_are_refused)
     ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &e, &f.err), FL_ENOENT);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_batch_larger_than_the_data_is_the_data)
+TEST(a_batch_larger_than_the_data_is_the_data)
 {
     struct fl_train_result r;
     struct fl_train_task task;
@@ -502,9 +488,8 @@ START_TEST(a_batch_larger_than_the_data_is_the_data)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(no_samples_is_an_error_at_once)
+TEST(no_samples_is_an_error_at_once)
 {
     struct fl_trainer *trainer = NULL;
     struct fl_dataset *ds = make_data(1, 2, 1, 1);
@@ -517,7 +502,6 @@ START_TEST(no_samples_is_an_error_at_once)
     fl_dataset_free(ds);
     fl_trainer_free(NULL);
 }
-END_TEST
 
 /* --- a solver that gets, keeps and sends: the way control variates will come --- */
 
@@ -577,7 +561,7 @@ static const char *const toy_inputs[] = {"control", NULL};
 static const struct fl_keep toy_keeps[] = {{"own", false}, {NULL, false}};
 static const char *const toy_sends[] = {"change", NULL};
 
-START_TEST(a_solver_gets_keeps_and_sends)
+TEST(a_solver_gets_keeps_and_sends)
 {
     struct fl_solver_ops ops = {.policy = fl_solver_sgd.policy,
                                 .inputs = toy_inputs,
@@ -615,32 +599,4 @@ START_TEST(a_solver_gets_keeps_and_sends)
         fl_train_result_done(&r);
     }
     fixture_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("train_builtin");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, the_loss_falls_and_the_model_learns);
-    tcase_add_loop_test(tc, training_is_the_sgd_loop_bit_for_bit, 0, 2);
-    tcase_add_test(tc, the_seed_decides_the_result);
-    tcase_add_test(tc, the_seed_decides_the_masks_of_dropout);
-    tcase_add_test(tc, divergence_is_the_norm_of_each_unit);
-    tcase_add_test(tc, the_received_model_is_evaluated_before_training);
-    tcase_add_test(tc, a_rate_of_zero_is_an_update_of_zero);
-    tcase_add_test(tc, steps_walk_through_the_data_across_rounds);
-    tcase_add_test(tc, the_order_that_steps_walk_through_follows_the_order_seed);
-    tcase_add_test(tc, training_is_cancelled_between_steps);
-    tcase_add_test(tc, divergence_to_nan_is_an_error_that_says_so);
-    tcase_add_loop_test(tc, a_network_that_does_not_fit_the_data_is_refused_with_both_numbers, 0,
-                        2);
-    tcase_add_test(tc, fewer_classes_in_the_data_than_in_the_network_are_fine);
-    tcase_add_test(tc, descriptions_that_cannot_be_trained_are_refused);
-    tcase_add_test(tc, a_batch_larger_than_the_data_is_the_data);
-    tcase_add_test(tc, no_samples_is_an_error_at_once);
-    tcase_add_test(tc, a_solver_gets_keeps_and_sends);
-    suite_add_tcase(s, tc);
-    return s;
 }

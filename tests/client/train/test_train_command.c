@@ -50,7 +50,7 @@ static bool says(const struct fixture *f, const char *text)
     return strstr(f->err.msg, text) != NULL;
 }
 
-START_TEST(a_program_that_changes_nothing_is_an_update_of_zero)
+TEST(a_program_that_changes_nothing_is_an_update_of_zero)
 {
     struct fl_train_result r = {0};
     char folder[PATH_MAX];
@@ -74,10 +74,9 @@ START_TEST(a_program_that_changes_nothing_is_an_update_of_zero)
     ck_assert(!fl_fs_exists(folder));
     fixture_done(&f);
 }
-END_TEST
 
 /* The program answers with a model that the test wrote: the difference comes back. */
-START_TEST(the_update_is_trained_minus_received)
+TEST(the_update_is_trained_minus_received)
 {
     struct fl_train_result r = {0};
     char path[128];
@@ -110,9 +109,8 @@ START_TEST(the_update_is_trained_minus_received)
     free(trained);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(the_task_file_says_everything)
+TEST(the_task_file_says_everything)
 {
     struct fl_train_result r = {0};
     struct fl_train_task task;
@@ -163,9 +161,8 @@ START_TEST(the_task_file_says_everything)
     json_decref(json);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
+TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
 {
     const char *argv[] = {"sh",
                           "-c",
@@ -193,7 +190,6 @@ START_TEST(a_run_that_takes_many_times_longer_than_the_longest_is_ended)
     ck_assert_msg(says(&f, "'sh' timed out at 'train' after its time limit of "), "%s", f.err.msg);
     fixture_done(&f);
 }
-END_TEST
 
 /* What the program that `script` made was told of its time in the run before, in ms. */
 static json_int_t limit_told(const struct fixture *f)
@@ -210,7 +206,7 @@ static json_int_t limit_told(const struct fixture *f)
     return ms;
 }
 
-START_TEST(a_run_before_the_first_good_one_has_a_limit_of_its_own)
+TEST(a_run_before_the_first_good_one_has_a_limit_of_its_own)
 {
     const char *argv[] = {"sh",
                           "-c",
@@ -251,9 +247,8 @@ START_TEST(a_run_before_the_first_good_one_has_a_limit_of_its_own)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_first_run_that_hangs_is_ended_by_its_limit_which_is_named)
+TEST(a_first_run_that_hangs_is_ended_by_its_limit_which_is_named)
 {
     const char *argv[] = {"sh", "-c", "exec sleep 1000", NULL};
     struct fl_command_conf conf = {
@@ -272,9 +267,8 @@ START_TEST(a_first_run_that_hangs_is_ended_by_its_limit_which_is_named)
                   "%s", f.err.msg);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with)
+TEST(a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with)
 {
     const char *argv[] = {"sh",
                           "-c",
@@ -304,9 +298,8 @@ START_TEST(a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with
     fl_buf_done(&text);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(what_goes_wrong_in_the_program_is_told)
+TEST_EACH(what_goes_wrong_in_the_program_is_told, 18)
 {
     static const struct {
         const char *text;
@@ -381,9 +374,8 @@ START_TEST(what_goes_wrong_in_the_program_is_told)
     free(params);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(the_end_of_stderr_is_kept_in_a_file)
+TEST(the_end_of_stderr_is_kept_in_a_file)
 {
     struct fl_train_result r = {0};
     struct fl_buf text = {0};
@@ -400,9 +392,8 @@ START_TEST(the_end_of_stderr_is_kept_in_a_file)
     fl_buf_done(&text);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_failed_folder_goes_with_the_next_task)
+TEST(a_failed_folder_goes_with_the_next_task)
 {
     struct fl_train_result r = {0};
     struct fl_train_task task;
@@ -420,7 +411,6 @@ START_TEST(a_failed_folder_goes_with_the_next_task)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
 /* Runs `text` for limit_ms; false: the limit passed before the program wrote its process id. */
 static bool times_out(struct fixture *f, const char *text, uint64_t limit_ms, long *ret_pid)
@@ -447,7 +437,7 @@ static bool times_out(struct fixture *f, const char *text, uint64_t limit_ms, lo
  * Row 0 ends on SIGTERM, row 1 ignores it and is killed, row 2 leaves a child behind. One that is
  * not ended outlasts the time limit of this test.
  */
-START_TEST(a_program_over_its_time_is_ended)
+TEST_EACH(a_program_over_its_time_is_ended, 3)
 {
     static const char *const rows[] = {
         "echo $$ > \"$d/../pid\"; sleep 3600",
@@ -485,9 +475,8 @@ START_TEST(a_program_over_its_time_is_ended)
     }
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(the_deadline_of_the_task_counts_too)
+TEST(the_deadline_of_the_task_counts_too)
 {
     struct fl_train_result r = {0};
     struct fl_train_task task;
@@ -501,7 +490,6 @@ START_TEST(the_deadline_of_the_task_counts_too)
     ck_assert_msg(says(&f, "time limit of 200 ms"), "%s", f.err.msg);
     fixture_done(&f);
 }
-END_TEST
 
 struct watcher {
     atomic_bool *cancel;
@@ -521,7 +509,7 @@ static void *cancel_when_running(void *ctx)
     return NULL;
 }
 
-START_TEST(a_program_can_be_cancelled)
+TEST(a_program_can_be_cancelled)
 {
     struct fl_train_result r = {0};
     struct watcher w;
@@ -545,9 +533,8 @@ START_TEST(a_program_can_be_cancelled)
     ck_assert(!fl_fs_exists(path));
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(memory_is_limited)
+TEST(memory_is_limited)
 {
     struct fl_train_result r = {0};
     struct fixture f;
@@ -566,9 +553,8 @@ START_TEST(memory_is_limited)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_program_that_is_not_there_is_named)
+TEST_EACH(a_program_that_is_not_there_is_named, 4)
 {
     static const struct {
         const char *name;
@@ -591,9 +577,8 @@ START_TEST(a_program_that_is_not_there_is_named)
     ck_assert_ptr_null(trainer);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_run_is_named)
+TEST(a_file_that_cannot_be_run_is_named)
 {
     const char *argv[2] = {NULL, NULL};
     struct fl_train_result r = {0};
@@ -614,7 +599,6 @@ START_TEST(a_file_that_cannot_be_run_is_named)
     ck_assert_int_eq(run(&f, &r), FL_ENOENT);
     fixture_done(&f);
 }
-END_TEST
 
 static int no_summary(const struct fl_options *o, const struct fl_solver_data *data, uint64_t seed,
                       struct fl_buf *out, struct fl_err *err)
@@ -628,7 +612,7 @@ static int no_summary(const struct fl_options *o, const struct fl_solver_data *d
     return FL_OK;
 }
 
-START_TEST(solvers_with_payloads_are_refused)
+TEST(solvers_with_payloads_are_refused)
 {
     static const char *const names[] = {"control", NULL};
     struct fl_solver_ops ops = fl_solver_sgd;
@@ -647,10 +631,9 @@ START_TEST(solvers_with_payloads_are_refused)
     ck_assert_int_eq(fl_trainer_evaluate(f.trainer, f.server.theta, NULL, &e, &f.err), FL_ENOENT);
     fixture_done(&f);
 }
-END_TEST
 
 /* Personal models are files like others: only where they come from differs. */
-START_TEST(a_program_trains_a_model_of_its_own)
+TEST(a_program_trains_a_model_of_its_own)
 {
     struct fl_train_result r = {0};
     struct fl_train_task task;
@@ -704,9 +687,8 @@ START_TEST(a_program_trains_a_model_of_its_own)
     free(seen);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(what_a_program_cannot_do_is_said)
+TEST(what_a_program_cannot_do_is_said)
 {
     struct fl_evaluation received, adapted;
     struct fl_solver_ops ops = fl_solver_sgd;
@@ -726,33 +708,4 @@ START_TEST(what_a_program_cannot_do_is_said)
     f.server.model.solver = &ops;
     ck_assert_int_eq(fl_trainer_prepare(f.trainer, &f.server.model, &f.err), FL_EUNIMPL);
     fixture_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("train_command");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, a_program_that_changes_nothing_is_an_update_of_zero);
-    tcase_add_test(tc, the_update_is_trained_minus_received);
-    tcase_add_test(tc, the_task_file_says_everything);
-    tcase_add_test(tc, a_run_before_the_first_good_one_has_a_limit_of_its_own);
-    tcase_add_test(tc, a_first_run_that_hangs_is_ended_by_its_limit_which_is_named);
-    tcase_add_test(tc, a_program_has_the_soft_limit_of_descriptors_that_we_were_started_with);
-    tcase_add_test(tc, a_run_that_takes_many_times_longer_than_the_longest_is_ended);
-    tcase_add_loop_test(tc, what_goes_wrong_in_the_program_is_told, 0, 18);
-    tcase_add_test(tc, the_end_of_stderr_is_kept_in_a_file);
-    tcase_add_test(tc, a_failed_folder_goes_with_the_next_task);
-    tcase_add_loop_test(tc, a_program_over_its_time_is_ended, 0, 3);
-    tcase_add_test(tc, the_deadline_of_the_task_counts_too);
-    tcase_add_test(tc, a_program_can_be_cancelled);
-    tcase_add_test(tc, memory_is_limited);
-    tcase_add_loop_test(tc, a_program_that_is_not_there_is_named, 0, 4);
-    tcase_add_test(tc, a_file_that_cannot_be_run_is_named);
-    tcase_add_test(tc, solvers_with_payloads_are_refused);
-    tcase_add_test(tc, a_program_trains_a_model_of_its_own);
-    tcase_add_test(tc, what_a_program_cannot_do_is_said);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -269,7 +269,7 @@ static void one_trainer_for_all(const char *preset, uint32_t epochs, uint32_t st
     world_done(&w);
 }
 
-START_TEST(a_trainer_over_other_data_makes_what_a_new_one_makes_for_every_preset)
+TEST(a_trainer_over_other_data_makes_what_a_new_one_makes_for_every_preset)
 {
     const struct fl_preset *preset = fl_strategy_presets();
 
@@ -279,9 +279,8 @@ START_TEST(a_trainer_over_other_data_makes_what_a_new_one_makes_for_every_preset
         one_trainer_for_all(preset->name, 0, 7);
     }
 }
-END_TEST
 
-START_TEST(data_may_be_given_before_a_model_is_described)
+TEST(data_may_be_given_before_a_model_is_described)
 {
     struct fl_trainer *one = NULL;
     struct outcome a;
@@ -303,10 +302,9 @@ START_TEST(data_may_be_given_before_a_model_is_described)
     fl_trainer_free(one);
     world_done(&w);
 }
-END_TEST
 
 /* 0: other inputs; 1: the same of the test data; 2: more classes; 3: no samples */
-START_TEST(data_that_does_not_fit_is_refused_and_that_before_stays)
+TEST_EACH(data_that_does_not_fit_is_refused_and_that_before_stays, 4)
 {
     static const int codes[] = {FL_ESHAPE, FL_ESHAPE, FL_ESHAPE, FL_EINVAL};
     struct fl_dataset *bad =
@@ -337,9 +335,8 @@ START_TEST(data_that_does_not_fit_is_refused_and_that_before_stays)
     fl_dataset_free(bad);
     world_done(&w);
 }
-END_TEST
 
-START_TEST(a_program_that_trains_has_its_own_data)
+TEST(a_program_that_trains_has_its_own_data)
 {
     static const char *const argv[] = {"/bin/true", NULL};
     const struct fl_command_conf conf = {.program.argv = argv, .program.work_dir = "/tmp"};
@@ -351,19 +348,4 @@ START_TEST(a_program_that_trains_has_its_own_data)
     ck_assert_int_eq(fl_trainer_set_data(t, ds, NULL, &err), FL_EUNIMPL);
     fl_trainer_free(t);
     fl_dataset_free(ds);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("train_data");
-    TCase *tc = tcase_create("all");
-
-    tcase_set_timeout(tc, 120);
-    tcase_add_test(tc, a_trainer_over_other_data_makes_what_a_new_one_makes_for_every_preset);
-    tcase_add_test(tc, data_may_be_given_before_a_model_is_described);
-    tcase_add_loop_test(tc, data_that_does_not_fit_is_refused_and_that_before_stays, 0, 4);
-    tcase_add_test(tc, a_program_that_trains_has_its_own_data);
-    suite_add_tcase(s, tc);
-    return s;
 }

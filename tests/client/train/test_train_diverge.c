@@ -210,7 +210,17 @@ static void try_one(size_t net, const struct fl_solver_ops *solver, const char *
     rig_close(&r);
 }
 
-START_TEST(what_is_not_finite_ends_a_task_at_the_loss_of_the_step_that_saw_it)
+static int n_solvers(void)
+{
+    int n = 0;
+
+    while (fl_strategy_policies(FL_COMPONENT_SOLVER)[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+TEST_EACH(what_is_not_finite_ends_a_task_at_the_loss_of_the_step_that_saw_it, n_solvers())
 {
     /* A policy is the first member. */
     const struct fl_solver_ops *solver =
@@ -223,26 +233,4 @@ START_TEST(what_is_not_finite_ends_a_task_at_the_loss_of_the_step_that_saw_it)
             try_one(net, solver, fl_kernels_names[row]);
         }
     }
-}
-END_TEST
-
-static int n_solvers(void)
-{
-    int n = 0;
-
-    while (fl_strategy_policies(FL_COMPONENT_SOLVER)[n] != NULL) {
-        n++;
-    }
-    return n;
-}
-
-SUITE()
-{
-    Suite *suite = suite_create("train_diverge");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, what_is_not_finite_ends_a_task_at_the_loss_of_the_step_that_saw_it, 0,
-                        n_solvers());
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,6 +1,7 @@
 /* What the step loop of the built-in engine asks of the allocator: nothing. */
 #include "tests/client/train/train_fixture.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 
 struct counter {
     size_t n;
@@ -21,7 +22,7 @@ static void count(void *ctx, uint64_t done, uint64_t total)
     }
 }
 
-START_TEST(the_step_loop_allocates_nothing)
+TEST_EACH(the_step_loop_allocates_nothing, 6)
 {
     static const struct {
         const struct fl_solver_ops *solver;
@@ -87,10 +88,9 @@ START_TEST(the_step_loop_allocates_nothing)
     fl_dataset_free(test);
     server_done(&s);
 }
-END_TEST
 
 /* Every allocation of a task may fail: an error, nothing left behind, and the next task works. */
-START_TEST(a_task_without_memory_is_an_error)
+TEST(a_task_without_memory_is_an_error)
 {
     struct fl_dataset *train = make_data(SAMPLES, INPUTS, CLASSES, 3);
     struct fl_trainer *trainer = NULL;
@@ -125,22 +125,4 @@ START_TEST(a_task_without_memory_is_an_error)
     fl_trainer_free(trainer);
     fl_dataset_free(train);
     server_done(&s);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("train_memory");
-    TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
-
-    tcase_add_loop_test(tc, the_step_loop_allocates_nothing, 0, 6);
-    tcase_add_test(tc, a_task_without_memory_is_an_error);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

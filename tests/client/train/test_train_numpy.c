@@ -33,7 +33,7 @@ static void write_npy(const struct fixture *f, const char *name, enum fl_npy_typ
     ck_assert_int_eq(fl_npy_finish(w, NULL), FL_OK);
 }
 
-START_TEST(the_numpy_example_learns_as_the_engine_does)
+TEST(the_numpy_example_learns_as_the_engine_does)
 {
     const char *python = getenv("FL_PYTHON") != NULL ? getenv("FL_PYTHON") : "python3";
     const char *top = getenv("FL_SRCDIR") != NULL ? getenv("FL_SRCDIR") : "..";
@@ -82,7 +82,6 @@ START_TEST(the_numpy_example_learns_as_the_engine_does)
     fl_dataset_free(ds);
     fixture_done(&f);
 }
-END_TEST
 
 /* What the numpy example makes of some steps under these seeds; owned by the caller. */
 static float *example_steps(struct fixture *f, uint64_t seed, uint64_t order_seed)
@@ -98,7 +97,7 @@ static float *example_steps(struct fixture *f, uint64_t seed, uint64_t order_see
     return r.delta;
 }
 
-START_TEST(the_numpy_example_walks_through_the_order_of_the_order_seed)
+TEST(the_numpy_example_walks_through_the_order_of_the_order_seed)
 {
     const char *python = getenv("FL_PYTHON") != NULL ? getenv("FL_PYTHON") : "python3";
     const char *top = getenv("FL_SRCDIR") != NULL ? getenv("FL_SRCDIR") : "..";
@@ -138,17 +137,4 @@ START_TEST(the_numpy_example_walks_through_the_order_of_the_order_seed)
     }
     fl_dataset_free(ds);
     fixture_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("train_numpy");
-    TCase *tc = tcase_create("train_numpy");
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_test(tc, the_numpy_example_learns_as_the_engine_does);
-    tcase_add_test(tc, the_numpy_example_walks_through_the_order_of_the_order_seed);
-    suite_add_tcase(s, tc);
-    return s;
 }

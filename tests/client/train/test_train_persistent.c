@@ -5,7 +5,7 @@
 #include "tests/lib/both_rig.h"
 #include "tests/lib/suites.h"
 
-START_TEST(plain_descent_is_the_same_bit_for_bit)
+TEST(plain_descent_is_the_same_bit_for_bit)
 {
     struct both f;
     struct fl_train_task task;
@@ -23,10 +23,9 @@ START_TEST(plain_descent_is_the_same_bit_for_bit)
     ck_assert_double_eq(e.loss_sum, f.a.received.loss_sum);
     both_done(&f);
 }
-END_TEST
 
 /* A task that comes is not to wait for it. */
-START_TEST(an_evaluation_that_is_cancelled_ends)
+TEST(an_evaluation_that_is_cancelled_ends)
 {
     struct both f;
     struct fl_train_task task;
@@ -45,9 +44,8 @@ START_TEST(an_evaluation_that_is_cancelled_ends)
     both_same(&f);
     both_done(&f);
 }
-END_TEST
 
-START_TEST(momentum_and_decay_are_the_same)
+TEST(momentum_and_decay_are_the_same)
 {
     struct both f;
     struct fl_train_task task;
@@ -61,7 +59,6 @@ START_TEST(momentum_and_decay_are_the_same)
     both_same(&f);
     both_done(&f);
 }
-END_TEST
 
 /* Model-shaped, small, and another for each name. */
 static float *vector(const struct both *f, uint64_t seed)
@@ -77,7 +74,7 @@ static float *vector(const struct both *f, uint64_t seed)
     return v;
 }
 
-START_TEST(a_pull_to_the_model_or_to_another_is_the_same)
+TEST_EACH(a_pull_to_the_model_or_to_another_is_the_same, 2)
 {
     struct both f;
     struct fl_train_task task;
@@ -93,12 +90,11 @@ START_TEST(a_pull_to_the_model_or_to_another_is_the_same)
     both_done(&f);
     free(anchor);
 }
-END_TEST
 
 static const struct fl_solver_ops *const stateful[] = {&fl_solver_scaffold, &fl_solver_igfl_c};
 
 /* The even ones in their first round, when nothing was kept yet. */
-START_TEST(what_a_solver_keeps_and_sends_is_the_same)
+TEST_EACH(what_a_solver_keeps_and_sends_is_the_same, 4)
 {
     const struct fl_solver_ops *solver = stateful[_i / 2];
     struct fl_solver_bytes inputs[4] = {{NULL, 0}};
@@ -128,9 +124,8 @@ START_TEST(what_a_solver_keeps_and_sends_is_the_same)
         free((void *)(uintptr_t)kept[i].data);
     }
 }
-END_TEST
 
-START_TEST(what_the_program_did_not_declare_is_refused_by_name)
+TEST(what_the_program_did_not_declare_is_refused_by_name)
 {
     struct both f;
 
@@ -143,9 +138,8 @@ START_TEST(what_the_program_did_not_declare_is_refused_by_name)
     ck_assert_int_eq(fl_trainer_prepare(f.program, &f.server.model, &f.err), FL_EUNIMPL);
     both_done(&f);
 }
-END_TEST
 
-START_TEST(a_result_that_is_not_finite_has_diverged)
+TEST(a_result_that_is_not_finite_has_diverged)
 {
     struct both f;
     struct fl_train_task task;
@@ -160,21 +154,4 @@ START_TEST(a_result_that_is_not_finite_has_diverged)
                   f.err.msg);
     fl_trainer_free(bad);
     both_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("train_persistent");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, plain_descent_is_the_same_bit_for_bit);
-    tcase_add_test(tc, an_evaluation_that_is_cancelled_ends);
-    tcase_add_test(tc, momentum_and_decay_are_the_same);
-    tcase_add_loop_test(tc, a_pull_to_the_model_or_to_another_is_the_same, 0, 2);
-    tcase_add_loop_test(tc, what_a_solver_keeps_and_sends_is_the_same, 0, 4);
-    tcase_add_test(tc, what_the_program_did_not_declare_is_refused_by_name);
-    tcase_add_test(tc, a_result_that_is_not_finite_has_diverged);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -216,7 +216,7 @@ static void same_bits(const struct both *f)
     same_evaluation(&f->a.trained, &f->b.trained);
 }
 
-START_TEST(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit)
+TEST_EACH(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit, N_ROWS)
 {
     const struct row *row = &rows[_i];
     struct fl_solver_bytes input = {NULL, 0};
@@ -245,9 +245,8 @@ START_TEST(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit)
     fl_buf_done(&means);
     free(anchor);
 }
-END_TEST
 
-START_TEST(a_summary_is_the_same_and_mixes_only_what_others_collection)
+TEST(a_summary_is_the_same_and_mixes_only_what_others_collection)
 {
     struct fl_buf own = {0};
     struct fl_buf theirs = {0};
@@ -283,11 +282,10 @@ START_TEST(a_summary_is_the_same_and_mixes_only_what_others_collection)
     fl_buf_done(&theirs);
     both_done(&f);
 }
-END_TEST
 
 /* What is sent as a summary is what summary() makes: others, and another server, would choke on it.
  */
-START_TEST(a_summary_of_a_program_is_checked_as_a_peers)
+TEST(a_summary_of_a_program_is_checked_as_a_peers)
 {
     struct fl_buf out = {0};
     struct fl_trainer *bad;
@@ -306,7 +304,6 @@ START_TEST(a_summary_of_a_program_is_checked_as_a_peers)
     fl_trainer_free(bad);
     both_done(&f);
 }
-END_TEST
 
 /* --- the slots --- */
 
@@ -329,7 +326,7 @@ static void slot_lies(const json_t *memory, const char *name, size_t bytes, bool
 }
 
 /* The slot of the personalized model comes with the task that has one, by a new start. */
-START_TEST(slots_are_those_that_the_parts_need)
+TEST(slots_are_those_that_the_parts_need)
 {
     size_t bytes;
     struct fl_solver_bytes input;
@@ -360,7 +357,6 @@ START_TEST(slots_are_those_that_the_parts_need)
     fl_buf_done(&means);
     both_done(&f);
 }
-END_TEST
 
 /* --- adapting --- */
 
@@ -375,7 +371,7 @@ static const struct {
 };
 #define N_FITS ((int)(sizeof(fits) / sizeof(fits[0])))
 
-START_TEST(a_copy_that_is_fitted_is_judged_the_same)
+TEST_EACH(a_copy_that_is_fitted_is_judged_the_same, 5 * N_FITS)
 {
     const struct fl_solver_ops *solver = adapting[_i / N_FITS];
     struct fl_evaluation received[2], adapted[2];
@@ -415,20 +411,4 @@ START_TEST(a_copy_that_is_fitted_is_judged_the_same)
     json_decref(said);
     fl_options_free(personal);
     both_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("train_persistent_own");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit, 0,
-                        N_ROWS);
-    tcase_add_test(tc, a_summary_is_the_same_and_mixes_only_what_others_collection);
-    tcase_add_test(tc, a_summary_of_a_program_is_checked_as_a_peers);
-    tcase_add_test(tc, slots_are_those_that_the_parts_need);
-    tcase_add_loop_test(tc, a_copy_that_is_fitted_is_judged_the_same, 0, 5 * N_FITS);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -65,7 +65,7 @@ static void assert_same(const struct fl_evaluation *have, const struct fl_evalua
     ck_assert_double_eq(have->loss_sum, want->loss_sum);
 }
 
-START_TEST(a_raw_result_holds_the_parameters_and_the_norm_of_what_changed)
+TEST(a_raw_result_holds_the_parameters_and_the_norm_of_what_changed)
 {
     struct fl_train_result moved, raw;
     struct fl_train_task task;
@@ -89,9 +89,8 @@ START_TEST(a_raw_result_holds_the_parameters_and_the_norm_of_what_changed)
     fl_train_result_done(&raw);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(the_trained_model_is_evaluated_when_asked_for)
+TEST(the_trained_model_is_evaluated_when_asked_for)
 {
     struct fl_evaluation want;
     struct fl_train_result r;
@@ -121,7 +120,6 @@ START_TEST(the_trained_model_is_evaluated_when_asked_for)
     fl_train_result_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
 /* --- a solver whose personal model is not what it uploads, and which summaries --- */
 
@@ -218,7 +216,7 @@ static const struct fl_solver_ops *toy(void)
     return &ops;
 }
 
-START_TEST(the_solver_says_which_model_is_personal_and_it_changes_no_result)
+TEST(the_solver_says_which_model_is_personal_and_it_changes_no_result)
 {
     struct fl_train_result without, with;
     struct fl_train_task task;
@@ -238,9 +236,8 @@ START_TEST(the_solver_says_which_model_is_personal_and_it_changes_no_result)
     fl_train_result_done(&with);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(the_solver_hears_of_anchor_population_and_purpose)
+TEST(the_solver_hears_of_anchor_population_and_purpose)
 {
     struct fl_evaluation received, adapted;
     struct fl_train_result r;
@@ -277,9 +274,8 @@ START_TEST(the_solver_hears_of_anchor_population_and_purpose)
     free(anchor);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_summary_sees_every_sample_and_the_seed)
+TEST(a_summary_sees_every_sample_and_the_seed)
 {
     struct fl_buf out;
     uint64_t seed;
@@ -301,12 +297,11 @@ START_TEST(a_summary_sees_every_sample_and_the_seed)
     fl_buf_done(&out);
     fixture_done(&f);
 }
-END_TEST
 
 /* FedMix with everybody's summaries is FedMix with those of the others; with its own alone it is
  * sgd.
  */
-START_TEST(what_a_client_told_itself_is_not_mixed_in)
+TEST(what_a_client_told_itself_is_not_mixed_in)
 {
     struct fl_options *sgd, *mix = NULL;
     struct fl_train_result with, without, alone, plain;
@@ -355,7 +350,6 @@ START_TEST(what_a_client_told_itself_is_not_mixed_in)
     fl_options_free(mix);
     fixture_done(&f);
 }
-END_TEST
 
 /* --- personal.adapt --- */
 
@@ -368,7 +362,7 @@ static void set(struct fl_options *o, const char *name, const char *value)
  * Fitting is training: of the same number of steps, on the same samples, from the same model. A
  * trainer over that data with those steps says what is to come out.
  */
-START_TEST(an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_for)
+TEST_EACH(an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_for, 8)
 {
     static const struct {
         const char *steps, *epochs, *data;
@@ -418,9 +412,8 @@ START_TEST(an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_
     fl_trainer_free(same);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(without_adaption_only_the_received_model_is_evaluated)
+TEST(without_adaption_only_the_received_model_is_evaluated)
 {
     struct fl_evaluation received, adapted, want;
     struct fl_train_task task;
@@ -441,7 +434,6 @@ START_TEST(without_adaption_only_the_received_model_is_evaluated)
     ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENOENT);
     fixture_done(&f);
 }
-END_TEST
 
 static void cancel_at_3(void *ctx, uint64_t done, uint64_t total)
 {
@@ -453,7 +445,7 @@ static void cancel_at_3(void *ctx, uint64_t done, uint64_t total)
     }
 }
 
-START_TEST(adaption_can_be_cancelled_and_can_diverge)
+TEST(adaption_can_be_cancelled_and_can_diverge)
 {
     struct fl_evaluation received, adapted;
     struct fl_train_task task;
@@ -481,24 +473,4 @@ START_TEST(adaption_can_be_cancelled_and_can_diverge)
     f.server.theta[1] = INFINITY;
     ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENUMERIC);
     fixture_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("train_personal");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, a_raw_result_holds_the_parameters_and_the_norm_of_what_changed);
-    tcase_add_test(tc, the_trained_model_is_evaluated_when_asked_for);
-    tcase_add_test(tc, the_solver_says_which_model_is_personal_and_it_changes_no_result);
-    tcase_add_test(tc, the_solver_hears_of_anchor_population_and_purpose);
-    tcase_add_test(tc, a_summary_sees_every_sample_and_the_seed);
-    tcase_add_test(tc, what_a_client_told_itself_is_not_mixed_in);
-    tcase_add_loop_test(
-        tc, an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_for, 0, 8);
-    tcase_add_test(tc, without_adaption_only_the_received_model_is_evaluated);
-    tcase_add_test(tc, adaption_can_be_cancelled_and_can_diverge);
-    suite_add_tcase(s, tc);
-    return s;
 }

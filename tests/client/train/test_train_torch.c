@@ -6,6 +6,7 @@
  */
 #include "libfl/base/fs.h"
 #include "tests/lib/both_rig.h"
+#include "tests/lib/suites.h"
 
 #define OWN_SEED 9
 
@@ -146,7 +147,7 @@ static void run(struct both *f, struct fl_trainer *trainer, const struct row *ro
     fl_buf_done(&means);
 }
 
-START_TEST(a_round_in_pytorch_is_the_built_in_trainers)
+TEST_EACH(a_round_in_pytorch_is_the_built_in_trainers, N_ROWS)
 {
     const struct row *row = &rows[_i];
     struct both f;
@@ -163,9 +164,8 @@ START_TEST(a_round_in_pytorch_is_the_built_in_trainers)
     ck_assert_double_gt((double)f.b.divergence[0], 1e-3); /* It went somewhere. */
     both_done(&f);
 }
-END_TEST
 
-START_TEST(a_summary_in_pytorch_is_the_built_in_trainers)
+TEST(a_summary_in_pytorch_is_the_built_in_trainers)
 {
     struct fl_buf a, b;
     struct both f;
@@ -183,27 +183,13 @@ START_TEST(a_summary_in_pytorch_is_the_built_in_trainers)
     fl_buf_done(&b);
     both_done(&f);
 }
-END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
-    Suite *s;
-    TCase *tc;
-    SRunner *sr;
-    int failed;
-
+    (void)argc;
     if (!have_torch()) {
         (void)printf("skipped: torch (package python3-torch) is not there for %s\n", python());
         return 77;
     }
-    s = suite_create("train_torch");
-    tc = tcase_create("all");
-    tcase_add_loop_test(tc, a_round_in_pytorch_is_the_built_in_trainers, 0, N_ROWS);
-    tcase_add_test(tc, a_summary_in_pytorch_is_the_built_in_trainers);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suites_run(argv[0]);
 }

@@ -75,7 +75,9 @@ static struct fl_code code_of(struct fl_setup *s, struct fl_result *r)
     return code;
 }
 
-START_TEST(a_result_is_coded_by_its_own_layout)
+TEST_CASE("cli_code", setup, teardown);
+
+TEST(a_result_is_coded_by_its_own_layout)
 {
     struct fl_setup *s = setup_of(3);
     struct fl_result *r = result_of(s);
@@ -89,9 +91,8 @@ START_TEST(a_result_is_coded_by_its_own_layout)
     ck_assert_uint_eq(fl_blob_len(code.bytes), 2 * 12 * sizeof(float));
     fl_code_done(&code);
 }
-END_TEST
 
-START_TEST(a_result_of_another_layout_is_never_coded)
+TEST(a_result_of_another_layout_is_never_coded)
 {
     const size_t widths[] = {1, 2, 4, 100000};
     struct fl_setup *own = setup_of(3);
@@ -112,9 +113,8 @@ START_TEST(a_result_of_another_layout_is_never_coded)
     fl_result_unref(r);
     fl_setup_unref(own);
 }
-END_TEST
 
-START_TEST(a_description_is_the_same_only_when_all_of_it_is)
+TEST(a_description_is_the_same_only_when_all_of_it_is)
 {
     struct fl_setup *s = setup_of(3);
     struct fl_wire_command c = {.type = FL_WIRE_WELCOME};
@@ -134,9 +134,8 @@ START_TEST(a_description_is_the_same_only_when_all_of_it_is)
     fl_wire_command_done(&c);
     fl_setup_unref(s);
 }
-END_TEST
 
-START_TEST(a_component_that_this_client_lacks_is_named)
+TEST(a_component_that_this_client_lacks_is_named)
 {
     struct fl_wire_welcome w = welcome_of(3, "morse");
     struct fl_setup *s = NULL;
@@ -145,19 +144,4 @@ START_TEST(a_component_that_this_client_lacks_is_named)
     ck_assert_int_ne(fl_setup_create(&w, &s, &err), FL_OK);
     ck_assert_ptr_nonnull(strstr(err.msg, "the server's codec is 'morse'"));
     ck_assert_ptr_null(w.layout); /* It was taken, and freed. */
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("cli_code");
-    TCase *tc = tcase_create("cli_code");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_result_is_coded_by_its_own_layout);
-    tcase_add_test(tc, a_result_of_another_layout_is_never_coded);
-    tcase_add_test(tc, a_description_is_the_same_only_when_all_of_it_is);
-    tcase_add_test(tc, a_component_that_this_client_lacks_is_named);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

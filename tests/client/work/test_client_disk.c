@@ -11,6 +11,7 @@
 #include "libfl/base/fs.h"
 #include "tests/lib/client_kept.h"
 #include "tests/lib/client_spy.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wrap_pwrite.h"
 
 /* --- the n-th call from now on fails --- */
@@ -101,7 +102,9 @@ static void expect_file(const char *path, const char *text)
     fl_buf_done(&file);
 }
 
-START_TEST(a_file_is_written_from_several_runs_of_memory)
+TEST_CASE("client_disk", setup, teardown);
+
+TEST(a_file_is_written_from_several_runs_of_memory)
 {
     const struct fl_fs_run runs[] = {{"one ", 4}, {NULL, 0}, {"two", 3}};
     const struct fl_fs_run less[] = {{"1", 1}};
@@ -114,9 +117,8 @@ START_TEST(a_file_is_written_from_several_runs_of_memory)
     expect_file(in_dir("file"), "1"); /* Nothing of the longer one before. */
     ck_assert(!fl_fs_exists(in_dir("file.tmp")));
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_written_is_as_it_was_and_names_the_step)
+TEST_EACH(a_file_that_cannot_be_written_is_as_it_was_and_names_the_step, 4)
 {
     static const struct {
         enum call call;
@@ -139,9 +141,8 @@ START_TEST(a_file_that_cannot_be_written_is_as_it_was_and_names_the_step)
     ck_assert_int_eq(fl_fs_replace_runs(in_dir("file"), &new, 1, true, NULL), FL_OK);
     expect_file(in_dir("file"), "newer");
 }
-END_TEST
 
-START_TEST(a_folder_that_is_not_there_is_named)
+TEST(a_folder_that_is_not_there_is_named)
 {
     const struct fl_fs_run run = {"x", 1};
     struct fl_result *r = fl_result_new();
@@ -155,7 +156,6 @@ START_TEST(a_folder_that_is_not_there_is_named)
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/result.bin.tmp'"));
     fl_result_unref(r);
 }
-END_TEST
 
 /* Said before the path, which is longer than a message. */
 static void expect_too_long(int rv, struct fl_err *err)
@@ -165,7 +165,7 @@ static void expect_too_long(int rv, struct fl_err *err)
     *err = (struct fl_err){0};
 }
 
-START_TEST(a_path_that_is_too_long_is_called_that)
+TEST(a_path_that_is_too_long_is_called_that)
 {
     static char path[4200];
     const uint8_t digest[FL_DIGEST_SIZE] = {0};
@@ -189,9 +189,8 @@ START_TEST(a_path_that_is_too_long_is_called_that)
     expect_too_long(fl_client_state_open(path, NULL, &keeps, &err), &err);
     fl_result_unref(r);
 }
-END_TEST
 
-START_TEST(a_folder_in_the_place_of_a_file_is_an_error_and_stays)
+TEST(a_folder_in_the_place_of_a_file_is_an_error_and_stays)
 {
     struct fl_result *r = NULL;
     struct fl_err err = {0};
@@ -204,9 +203,8 @@ START_TEST(a_folder_in_the_place_of_a_file_is_an_error_and_stays)
     ck_assert_ptr_nonnull(strstr(err.msg, "cannot remove '"));
     ck_assert(fl_fs_exists(in_dir("result.bin")));
 }
-END_TEST
 
-START_TEST(a_folder_of_kept_state_that_cannot_be_read_stops_the_start)
+TEST(a_folder_of_kept_state_that_cannot_be_read_stops_the_start)
 {
     struct fl_client_state *keeps = NULL;
     struct fl_err err = {0};
@@ -216,7 +214,6 @@ START_TEST(a_folder_of_kept_state_that_cannot_be_read_stops_the_start)
     ck_assert_ptr_nonnull(strstr(err.msg, "keep/index"));
     ck_assert_ptr_null(keeps);
 }
-END_TEST
 
 /* --- a client on such a disk --- */
 
@@ -231,7 +228,7 @@ static struct fl_settling settling_of(struct rig *r, const struct fl_task *task)
     return s;
 }
 
-START_TEST(settling_that_fails_has_changed_nothing_and_can_be_done_again)
+TEST_EACH(settling_that_fails_has_changed_nothing_and_can_be_done_again, 3)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_settling s;
@@ -255,10 +252,9 @@ START_TEST(settling_that_fails_has_changed_nothing_and_can_be_done_again)
     fl_settling_done(&s);
     rig_done(&r);
 }
-END_TEST
 
 /* Each write that the pending set takes fails once: its blocks, then the index. */
-START_TEST(a_training_whose_pending_set_cannot_be_written_fails_and_tells_nobody)
+TEST_EACH(a_training_whose_pending_set_cannot_be_written_fails_and_tells_nobody, 3)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result = NULL;
@@ -285,9 +281,8 @@ START_TEST(a_training_whose_pending_set_cannot_be_written_fails_and_tells_nobody
     ck_assert_double_eq(spy.kept[1].first, 100);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_result_that_cannot_be_held_lives_as_long_as_the_process_with_a_warning)
+TEST(a_result_that_cannot_be_held_lives_as_long_as_the_process_with_a_warning)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *held = NULL;
@@ -304,9 +299,8 @@ START_TEST(a_result_that_cannot_be_held_lives_as_long_as_the_process_with_a_warn
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_client_whose_state_folder_is_gone_trains_and_warns)
+TEST(a_client_whose_state_folder_is_gone_trains_and_warns)
 {
     struct fl_task task = rig_task(1, 0);
     struct rig r;
@@ -318,9 +312,8 @@ START_TEST(a_client_whose_state_folder_is_gone_trains_and_warns)
         strstr(r.lines, "the result is not saved on disk, so a restart loses it: "));
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_push_whose_residual_cannot_be_kept_fails_and_is_made_again_with_the_same_bytes)
+TEST_EACH(a_push_whose_residual_cannot_be_kept_fails_and_is_made_again_with_the_same_bytes, 2)
 {
     const struct rig_server server = {.codec = "ternary share=0.1 residual=yes"};
     struct fl_task task = rig_task(1, 0);
@@ -344,34 +337,4 @@ START_TEST(a_push_whose_residual_cannot_be_kept_fails_and_is_made_again_with_the
     }
     fl_result_unref(result);
     rig_done(&r);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("client_disk");
-    TCase *tc = tcase_create("client_disk");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_file_is_written_from_several_runs_of_memory);
-    tcase_add_loop_test(tc, a_file_that_cannot_be_written_is_as_it_was_and_names_the_step, 0, 4);
-    tcase_add_test(tc, a_folder_that_is_not_there_is_named);
-    tcase_add_test(tc, a_path_that_is_too_long_is_called_that);
-    tcase_add_test(tc, a_folder_in_the_place_of_a_file_is_an_error_and_stays);
-    tcase_add_test(tc, a_folder_of_kept_state_that_cannot_be_read_stops_the_start);
-    tcase_add_loop_test(tc, settling_that_fails_has_changed_nothing_and_can_be_done_again, 0, 3);
-    tcase_add_loop_test(tc, a_training_whose_pending_set_cannot_be_written_fails_and_tells_nobody,
-                        0, 3);
-    tcase_add_test(tc, a_result_that_cannot_be_held_lives_as_long_as_the_process_with_a_warning);
-    tcase_add_test(tc, a_client_whose_state_folder_is_gone_trains_and_warns);
-    tcase_add_loop_test(
-        tc, a_push_whose_residual_cannot_be_kept_fails_and_is_made_again_with_the_same_bytes, 0, 2);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

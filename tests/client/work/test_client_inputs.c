@@ -45,7 +45,7 @@ static struct fl_input input_of(const char *name, uint64_t len)
 
 /* --- listing --- */
 
-START_TEST(a_list_takes_the_place_of_the_one_before)
+TEST(a_list_takes_the_place_of_the_one_before)
 {
     struct rig_payload payloads[FL_WIRE_MAX_PAYLOADS + 1];
     char names[FL_WIRE_MAX_PAYLOADS + 1][8];
@@ -66,11 +66,10 @@ START_TEST(a_list_takes_the_place_of_the_one_before)
     ck_assert_ptr_null(fl_inputs_find(&listed, "b2"));
     fl_inputs_done(&listed);
 }
-END_TEST
 
 /* --- choosing --- */
 
-START_TEST(a_payload_of_the_wrong_size_is_refused_with_both_numbers)
+TEST(a_payload_of_the_wrong_size_is_refused_with_both_numbers)
 {
     struct fl_inputs listed = {.n = 0};
     struct fl_inputs chosen;
@@ -92,9 +91,8 @@ START_TEST(a_payload_of_the_wrong_size_is_refused_with_both_numbers)
     fl_inputs_done(&listed);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(an_opaque_payload_has_a_limit)
+TEST(an_opaque_payload_has_a_limit)
 {
     struct fl_inputs listed = {.n = 2};
     struct fl_inputs chosen;
@@ -112,9 +110,8 @@ START_TEST(an_opaque_payload_has_a_limit)
     fl_inputs_done(&chosen);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_task_without_a_model_is_refused)
+TEST(a_task_without_a_model_is_refused)
 {
     struct fl_inputs listed = {.n = 0};
     struct fl_inputs chosen;
@@ -125,7 +122,6 @@ START_TEST(a_task_without_a_model_is_refused)
     ck_assert_str_eq(r.err.msg, "the task lists no payload 'model'");
     rig_done(&r);
 }
-END_TEST
 
 /* Which one of them a client starts from; NULL: none, its own model. */
 static void expect_start(struct rig *r, bool has_own, bool personal_model, const char *want)
@@ -146,7 +142,7 @@ static void expect_start(struct rig *r, bool has_own, bool personal_model, const
     fl_inputs_done(&chosen);
 }
 
-START_TEST(one_payload_is_where_a_client_starts_or_none_with_its_own_model)
+TEST(one_payload_is_where_a_client_starts_or_none_with_its_own_model)
 {
     struct rig r;
 
@@ -159,9 +155,8 @@ START_TEST(one_payload_is_where_a_client_starts_or_none_with_its_own_model)
     expect_start(&r, true, true, "model");
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(that_nobody_collection_anything_is_told)
+TEST_EACH(that_nobody_collection_anything_is_told, 2)
 {
     struct rig_payload list[2];
     struct fl_inputs listed = {.n = 0};
@@ -181,7 +176,6 @@ START_TEST(that_nobody_collection_anything_is_told)
     fl_inputs_done(&listed);
     rig_done(&r);
 }
-END_TEST
 
 /* --- an earlier try --- */
 
@@ -199,7 +193,7 @@ static struct fl_inputs one_input(struct rig *r, uint64_t len, int digest, uint6
     return in;
 }
 
-START_TEST(what_an_earlier_try_has_of_the_same_payload_is_used_again)
+TEST(what_an_earlier_try_has_of_the_same_payload_is_used_again)
 {
     struct fl_inputs old;
     struct fl_inputs now;
@@ -218,9 +212,8 @@ START_TEST(what_an_earlier_try_has_of_the_same_payload_is_used_again)
     fl_inputs_done(&now);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(what_an_earlier_try_has_of_another_payload_is_not_used)
+TEST_EACH(what_an_earlier_try_has_of_another_payload_is_not_used, 4)
 {
     /* Another size, another digest, one more or one less; and of another description. */
     static const struct {
@@ -244,9 +237,8 @@ START_TEST(what_an_earlier_try_has_of_another_payload_is_not_used)
     fl_inputs_done(&now);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_task_that_comes_again_fetches_only_what_is_not_here)
+TEST(a_task_that_comes_again_fetches_only_what_is_not_here)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_inputs in = {.n = 0};
@@ -264,11 +256,10 @@ START_TEST(a_task_that_comes_again_fetches_only_what_is_not_here)
     fl_inputs_done(&in);
     rig_done(&r);
 }
-END_TEST
 
 /* --- opaque payloads, and the disk --- */
 
-START_TEST(an_opaque_payload_that_is_not_its_sha256_is_refused)
+TEST(an_opaque_payload_that_is_not_its_sha256_is_refused)
 {
     struct fl_input in = input_of("mixup", UNION_BYTES);
     struct fl_err err = {0};
@@ -290,7 +281,6 @@ START_TEST(an_opaque_payload_that_is_not_its_sha256_is_refused)
     in.cached = true; /* It was read by its digest. */
     ck_assert_int_eq(fl_input_check(&in, &err), FL_OK);
 }
-END_TEST
 
 /* FedMix with a union of two summaries, this client's and another's. */
 static struct fl_buf make_union(struct rig *r)
@@ -306,7 +296,7 @@ static struct fl_buf make_union(struct rig *r)
     return all;
 }
 
-START_TEST(a_payload_that_was_cached_is_not_fetched_again)
+TEST(a_payload_that_was_cached_is_not_fetched_again)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_inputs in = {.n = 0};
@@ -333,9 +323,8 @@ START_TEST(a_payload_that_was_cached_is_not_fetched_again)
     fl_buf_done(&all);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_damaged_cache_file_counts_as_none)
+TEST_EACH(a_damaged_cache_file_counts_as_none, 2)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_buf file;
@@ -363,9 +352,8 @@ START_TEST(a_damaged_cache_file_counts_as_none)
     fl_inputs_done(&in);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(what_is_here_already_is_better_than_the_cache)
+TEST(what_is_here_already_is_better_than_the_cache)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_inputs in = {.n = 0};
@@ -384,9 +372,8 @@ START_TEST(what_is_here_already_is_better_than_the_cache)
     fl_inputs_done(&in);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(only_an_opaque_payload_with_a_digest_goes_to_the_disk_and_once)
+TEST(only_an_opaque_payload_with_a_digest_goes_to_the_disk_and_once)
 {
     struct fl_inputs in = {.n = 1};
     struct rig r;
@@ -409,9 +396,8 @@ START_TEST(only_an_opaque_payload_with_a_digest_goes_to_the_disk_and_once)
     fl_inputs_done(&in);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_cache_that_cannot_be_written_is_a_warning)
+TEST(a_cache_that_cannot_be_written_is_a_warning)
 {
     struct fl_inputs in = {.n = 1};
     struct rig r;
@@ -427,11 +413,10 @@ START_TEST(a_cache_that_cannot_be_written_is_a_warning)
     fl_inputs_done(&in);
     rig_done(&r);
 }
-END_TEST
 
 /* --- settling --- */
 
-START_TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
+TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
 {
     const struct fl_task task = {.key = {1, 1}};
     struct rig_payload list[2];
@@ -458,9 +443,8 @@ START_TEST(a_client_that_keeps_and_caches_nothing_has_nothing_to_settle)
     fl_inputs_done(&listed);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(what_cannot_be_chosen_leaves_the_earlier_try)
+TEST(what_cannot_be_chosen_leaves_the_earlier_try)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_inputs listed = {.n = 0};
@@ -482,11 +466,10 @@ START_TEST(what_cannot_be_chosen_leaves_the_earlier_try)
     fl_inputs_done(&in);
     rig_done(&r);
 }
-END_TEST
 
 /* --- bytes --- */
 
-START_TEST(payloads_are_filled_one_after_the_other_where_the_last_bytes_ended)
+TEST(payloads_are_filled_one_after_the_other_where_the_last_bytes_ended)
 {
     struct fl_inputs in = {.n = 3};
     struct fl_input *at = NULL;
@@ -512,9 +495,8 @@ START_TEST(payloads_are_filled_one_after_the_other_where_the_last_bytes_ended)
     ck_assert_ptr_nonnull(in.list[1].data);
     fl_inputs_done(&in);
 }
-END_TEST
 
-START_TEST(a_chunk_with_a_gap_or_past_the_end_is_refused_and_changes_nothing)
+TEST_EACH(a_chunk_with_a_gap_or_past_the_end_is_refused_and_changes_nothing, 5)
 {
     static const struct {
         uint64_t offset;
@@ -532,9 +514,8 @@ START_TEST(a_chunk_with_a_gap_or_past_the_end_is_refused_and_changes_nothing)
     ck_assert_uint_eq(at->have, 2);
     fl_inputs_done(&in);
 }
-END_TEST
 
-START_TEST(what_came_for_another_round_is_fetched_anew)
+TEST(what_came_for_another_round_is_fetched_anew)
 {
     struct fl_task first = rig_task(1, 0);
     struct fl_task second = rig_task(2, 0);
@@ -550,9 +531,8 @@ START_TEST(what_came_for_another_round_is_fetched_anew)
     fl_inputs_done(&in);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(the_model_of_an_evaluation_has_the_size_of_the_model)
+TEST(the_model_of_an_evaluation_has_the_size_of_the_model)
 {
     struct fl_input payload;
     struct fl_inputs chosen;
@@ -570,36 +550,4 @@ START_TEST(the_model_of_an_evaluation_has_the_size_of_the_model)
     ck_assert_ptr_nonnull(strstr(r.err.msg, "payload 'theta' has "));
     ck_assert_ptr_null(chosen.setup);
     rig_done(&r);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_inputs");
-    TCase *tc = tcase_create("client_inputs");
-
-    tcase_add_test(tc, a_list_takes_the_place_of_the_one_before);
-    tcase_add_test(tc, a_payload_of_the_wrong_size_is_refused_with_both_numbers);
-    tcase_add_test(tc, an_opaque_payload_has_a_limit);
-    tcase_add_test(tc, a_task_without_a_model_is_refused);
-    tcase_add_test(tc, one_payload_is_where_a_client_starts_or_none_with_its_own_model);
-    tcase_add_loop_test(tc, that_nobody_collection_anything_is_told, 0, 2);
-    tcase_add_test(tc, what_an_earlier_try_has_of_the_same_payload_is_used_again);
-    tcase_add_loop_test(tc, what_an_earlier_try_has_of_another_payload_is_not_used, 0, 4);
-    tcase_add_test(tc, a_task_that_comes_again_fetches_only_what_is_not_here);
-    tcase_add_test(tc, an_opaque_payload_that_is_not_its_sha256_is_refused);
-    tcase_add_test(tc, a_payload_that_was_cached_is_not_fetched_again);
-    tcase_add_loop_test(tc, a_damaged_cache_file_counts_as_none, 0, 2);
-    tcase_add_test(tc, what_is_here_already_is_better_than_the_cache);
-    tcase_add_test(tc, only_an_opaque_payload_with_a_digest_goes_to_the_disk_and_once);
-    tcase_add_test(tc, a_cache_that_cannot_be_written_is_a_warning);
-    tcase_add_test(tc, a_client_that_keeps_and_caches_nothing_has_nothing_to_settle);
-    tcase_add_test(tc, what_cannot_be_chosen_leaves_the_earlier_try);
-    tcase_add_test(tc, the_model_of_an_evaluation_has_the_size_of_the_model);
-    tcase_add_test(tc, payloads_are_filled_one_after_the_other_where_the_last_bytes_ended);
-    tcase_add_loop_test(tc, a_chunk_with_a_gap_or_past_the_end_is_refused_and_changes_nothing, 0,
-                        5);
-    tcase_add_test(tc, what_came_for_another_round_is_fetched_anew);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -14,6 +14,7 @@
 
 #include "client/work/local_model.h"
 #include "tests/lib/client_rig.h"
+#include "tests/lib/suites.h"
 
 #define KILLED 77
 
@@ -129,7 +130,7 @@ static float *trained(const struct rig *r, const float *theta, const float *move
     return packed;
 }
 
-START_TEST(in_the_first_round_all_but_the_norm_is_sent_as_if_it_were_shared)
+TEST(in_the_first_round_all_but_the_norm_is_sent_as_if_it_were_shared)
 {
     struct rig a;
     struct rig b;
@@ -162,9 +163,8 @@ START_TEST(in_the_first_round_all_but_the_norm_is_sent_as_if_it_were_shared)
     rig_done(&a);
     rig_done(&b);
 }
-END_TEST
 
-START_TEST(the_norm_goes_on_from_what_it_was_trained_to_and_the_rest_from_what_was_received)
+TEST(the_norm_goes_on_from_what_it_was_trained_to_and_the_rest_from_what_was_received)
 {
     struct rig a;
     struct rig b;
@@ -197,9 +197,8 @@ START_TEST(the_norm_goes_on_from_what_it_was_trained_to_and_the_rest_from_what_w
     rig_done(&a);
     rig_done(&b);
 }
-END_TEST
 
-START_TEST(what_was_not_counted_is_trained_again_from_what_was_there)
+TEST(what_was_not_counted_is_trained_again_from_what_was_there)
 {
     struct rig r;
     struct fl_result *first;
@@ -222,7 +221,6 @@ START_TEST(what_was_not_counted_is_trained_again_from_what_was_there)
     free(later);
     rig_done(&r);
 }
-END_TEST
 
 /* Ends in a process of its own before the file is published, then goes on as if nothing had been.
  */
@@ -244,7 +242,7 @@ static void die_at(struct rig *r, uint64_t round, uint64_t counted, const char *
 
 static const char *const places[] = {".keep", "index", "result.bin"};
 
-START_TEST(a_kill_anywhere_changes_nothing_of_what_comes_of_it)
+TEST_EACH(a_kill_anywhere_changes_nothing_of_what_comes_of_it, ARRAY_LEN(places))
 {
     struct rig a;
     struct rig b;
@@ -272,9 +270,8 @@ START_TEST(a_kill_anywhere_changes_nothing_of_what_comes_of_it)
     rig_done(&a);
     rig_done(&b);
 }
-END_TEST
 
-START_TEST(what_a_solver_sends_and_keeps_has_nothing_of_it)
+TEST(what_a_solver_sends_and_keeps_has_nothing_of_it)
 {
     struct rig_server server = local;
     struct fl_result *result;
@@ -307,7 +304,6 @@ START_TEST(what_a_solver_sends_and_keeps_has_nothing_of_it)
     free(control);
     rig_done(&r);
 }
-END_TEST
 
 static double loss_of(struct rig *r, const float *model)
 {
@@ -326,7 +322,7 @@ static double loss_of(struct rig *r, const float *model)
     return found.received.loss_sum;
 }
 
-START_TEST(an_evaluation_takes_the_norm_that_was_trained_last)
+TEST(an_evaluation_takes_the_norm_that_was_trained_last)
 {
     struct rig a;
     struct rig b;
@@ -353,9 +349,8 @@ START_TEST(an_evaluation_takes_the_norm_that_was_trained_last)
     rig_done(&a);
     rig_done(&b);
 }
-END_TEST
 
-START_TEST(after_a_change_of_the_server_it_begins_with_what_is_received)
+TEST(after_a_change_of_the_server_it_begins_with_what_is_received)
 {
     struct rig_server again = local;
     struct rig r;
@@ -376,29 +371,4 @@ START_TEST(after_a_change_of_the_server_it_begins_with_what_is_received)
     fl_result_unref(x);
     fl_result_unref(y);
     rig_done(&r);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("client_local");
-    TCase *tc = tcase_create("client_local");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tc, in_the_first_round_all_but_the_norm_is_sent_as_if_it_were_shared);
-    tcase_add_test(
-        tc, the_norm_goes_on_from_what_it_was_trained_to_and_the_rest_from_what_was_received);
-    tcase_add_test(tc, what_was_not_counted_is_trained_again_from_what_was_there);
-    tcase_add_loop_test(tc, a_kill_anywhere_changes_nothing_of_what_comes_of_it, 0,
-                        sizeof(places) / sizeof(places[0]));
-    tcase_add_test(tc, what_a_solver_sends_and_keeps_has_nothing_of_it);
-    tcase_add_test(tc, an_evaluation_takes_the_norm_that_was_trained_last);
-    tcase_add_test(tc, after_a_change_of_the_server_it_begins_with_what_is_received);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -12,6 +12,7 @@
 #include "libfl/model/digest.h"
 #include "tests/lib/client_rig.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 
 /* Between them these have all that is kept, sent, masked and blended. */
 static const struct rig_server servers[] = {
@@ -65,7 +66,7 @@ static void whole_round(struct rig *r, uint64_t round)
     fl_result_unref(result);
 }
 
-START_TEST(a_description_without_memory_is_an_error)
+TEST_EACH(a_description_without_memory_is_an_error, SERVERS)
 {
     size_t n = 1;
     size_t i;
@@ -89,9 +90,8 @@ START_TEST(a_description_without_memory_is_an_error)
     }
     ck_assert_uint_gt(n, 4);
 }
-END_TEST
 
-START_TEST(a_worker_without_memory_is_not_prepared)
+TEST_EACH(a_worker_without_memory_is_not_prepared, SERVERS)
 {
     struct rig r;
     size_t n;
@@ -114,9 +114,8 @@ START_TEST(a_worker_without_memory_is_not_prepared)
     ck_assert_int_eq(fl_worker_prepare(&r.worker, r.setup, NULL), FL_OK);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(settling_without_memory_has_changed_nothing)
+TEST_EACH(settling_without_memory_has_changed_nothing, SERVERS)
 {
     size_t n = 0;
     struct rig r;
@@ -145,13 +144,12 @@ START_TEST(settling_without_memory_has_changed_nothing)
     ck_assert_uint_gt(n, 0);
     rig_done(&r);
 }
-END_TEST
 
 /* Allocations that saving the result takes, the last ones. Without them it lives as long as the
  * process, with a warning. */
 #define RESULT_SAVE 4
 
-START_TEST(a_training_without_memory_is_an_error_and_the_next_one_works)
+TEST_EACH(a_training_without_memory_is_an_error_and_the_next_one_works, SERVERS)
 {
     struct fl_task task = rig_task(3, 2);
     struct fl_result *result = NULL;
@@ -193,9 +191,8 @@ START_TEST(a_training_without_memory_is_an_error_and_the_next_one_works)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_push_without_memory_is_an_error_and_the_next_one_works)
+TEST_EACH(a_push_without_memory_is_an_error_and_the_next_one_works, SERVERS)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result = NULL;
@@ -224,9 +221,8 @@ START_TEST(a_push_without_memory_is_an_error_and_the_next_one_works)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_summary_or_a_push_without_memory_is_not_begun)
+TEST(a_summary_or_a_push_without_memory_is_not_begun)
 {
     const struct rig_server mixing = {.solver = "fedmix"};
     struct fl_task task = rig_task(1, 0);
@@ -256,9 +252,8 @@ START_TEST(a_summary_or_a_push_without_memory_is_not_begun)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(what_lies_on_the_disk_is_not_lost_without_memory)
+TEST(what_lies_on_the_disk_is_not_lost_without_memory)
 {
     struct fl_result *result = NULL;
     struct fl_client_state *keeps = NULL;
@@ -303,28 +298,4 @@ START_TEST(what_lies_on_the_disk_is_not_lost_without_memory)
     rig_restart(&r);
     ck_assert(fl_client_state_pending(r.worker.keeps, (struct fl_round_key){1, 1}));
     rig_done(&r);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("client_memory");
-    TCase *tc = tcase_create("client_memory");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(tc, a_description_without_memory_is_an_error, 0, SERVERS);
-    tcase_add_loop_test(tc, a_worker_without_memory_is_not_prepared, 0, SERVERS);
-    tcase_add_loop_test(tc, settling_without_memory_has_changed_nothing, 0, SERVERS);
-    tcase_add_loop_test(tc, a_training_without_memory_is_an_error_and_the_next_one_works, 0,
-                        SERVERS);
-    tcase_add_loop_test(tc, a_push_without_memory_is_an_error_and_the_next_one_works, 0, SERVERS);
-    tcase_add_test(tc, a_summary_or_a_push_without_memory_is_not_begun);
-    tcase_add_test(tc, what_lies_on_the_disk_is_not_lost_without_memory);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -68,7 +68,7 @@ static void expect_kept(struct rig *r, const char *name, double value)
     free(data);
 }
 
-START_TEST(a_client_without_anything_starts_from_the_model_and_keeps_both)
+TEST(a_client_without_anything_starts_from_the_model_and_keeps_both)
 {
     struct fl_result *result;
     struct rig r;
@@ -85,9 +85,8 @@ START_TEST(a_client_without_anything_starts_from_the_model_and_keeps_both)
     expect_kept(&r, FL_KEEP_PERSONAL, 2 + (double)SPY_MOVED);
     end(&r);
 }
-END_TEST
 
-START_TEST(a_personal_model_is_blended_with_the_anchor_by_beta)
+TEST(a_personal_model_is_blended_with_the_anchor_by_beta)
 {
     struct rig r;
 
@@ -103,9 +102,8 @@ START_TEST(a_personal_model_is_blended_with_the_anchor_by_beta)
     ck_assert_double_eq_tol(spy.start, 0.75 * 10, NEAR);
     end(&r);
 }
-END_TEST
 
-START_TEST(with_beta_1_a_personal_model_is_where_it_starts)
+TEST(with_beta_1_a_personal_model_is_where_it_starts)
 {
     struct rig r;
 
@@ -115,9 +113,8 @@ START_TEST(with_beta_1_a_personal_model_is_where_it_starts)
     ck_assert_double_eq(spy.start, 16);
     end(&r);
 }
-END_TEST
 
-START_TEST(a_personal_model_of_a_round_that_was_not_counted_is_no_anchor)
+TEST(a_personal_model_of_a_round_that_was_not_counted_is_no_anchor)
 {
     struct rig r;
 
@@ -128,9 +125,8 @@ START_TEST(a_personal_model_of_a_round_that_was_not_counted_is_no_anchor)
     ck_assert_double_eq_tol(spy.start, 0.5 * 8 + 0.5 * 4, NEAR);
     end(&r);
 }
-END_TEST
 
-START_TEST(without_a_personal_model_a_client_trains_on_from_its_own_model_to_its_anchor)
+TEST(without_a_personal_model_a_client_trains_on_from_its_own_model_to_its_anchor)
 {
     struct rig r;
 
@@ -145,9 +141,8 @@ START_TEST(without_a_personal_model_a_client_trains_on_from_its_own_model_to_its
     ck_assert_double_eq(spy.anchor, 8);
     end(&r);
 }
-END_TEST
 
-START_TEST(without_a_personal_model_a_client_with_its_own_model_fetches_nothing)
+TEST(without_a_personal_model_a_client_with_its_own_model_fetches_nothing)
 {
     struct fl_task task = rig_task(2, 1);
     struct fl_inputs in = {.n = 0};
@@ -168,9 +163,8 @@ START_TEST(without_a_personal_model_a_client_with_its_own_model_fetches_nothing)
     fl_inputs_done(&in);
     end(&r);
 }
-END_TEST
 
-START_TEST(a_client_whose_own_model_is_damaged_starts_from_the_model_again)
+TEST(a_client_whose_own_model_is_damaged_starts_from_the_model_again)
 {
     struct rig r;
 
@@ -185,9 +179,8 @@ START_TEST(a_client_whose_own_model_is_damaged_starts_from_the_model_again)
     ck_assert_ptr_nonnull(strstr(r.lines, "client state 'own.personal' is lost"));
     end(&r);
 }
-END_TEST
 
-START_TEST(without_its_anchor_a_client_is_pulled_to_its_own_model)
+TEST(without_its_anchor_a_client_is_pulled_to_its_own_model)
 {
     struct rig r;
 
@@ -201,9 +194,8 @@ START_TEST(without_its_anchor_a_client_is_pulled_to_its_own_model)
     ck_assert_ptr_null(spy.setup.anchor);
     end(&r);
 }
-END_TEST
 
-START_TEST(what_a_client_with_its_own_model_trained_is_judged_on_its_test_data)
+TEST(what_a_client_with_its_own_model_trained_is_judged_on_its_test_data)
 {
     struct fl_result *result;
     struct rig r;
@@ -215,7 +207,6 @@ START_TEST(what_a_client_with_its_own_model_trained_is_judged_on_its_test_data)
     fl_result_unref(result);
     end(&r);
 }
-END_TEST
 
 /* --- the presets, with their own solvers --- */
 
@@ -231,7 +222,7 @@ static double distance(const float *a, const float *b, size_t n)
 }
 
 /* FedMCSA: what is pulled harder to the anchor ends nearer to it. */
-START_TEST(fedmcsa_pulls_a_client_that_trains_on_to_what_it_received_last)
+TEST(fedmcsa_pulls_a_client_that_trains_on_to_what_it_received_last)
 {
     static const char *const solvers[] = {"prox mu=0", "prox mu=5 anchor=fixed"};
     double far[2];
@@ -260,9 +251,8 @@ START_TEST(fedmcsa_pulls_a_client_that_trains_on_to_what_it_received_last)
     }
     ck_assert_double_lt(far[1], 0.5 * far[0]);
 }
-END_TEST
 
-START_TEST(pfedme_with_mixing_sends_parameters_and_judges_the_personal_model)
+TEST(pfedme_with_mixing_sends_parameters_and_judges_the_personal_model)
 {
     const struct rig_server server = {.solver = "pfedme lambda=5", .personal = "own"};
     struct fl_task task = rig_task(1, 0);
@@ -281,26 +271,4 @@ START_TEST(pfedme_with_mixing_sends_parameters_and_judges_the_personal_model)
     free(own);
     fl_result_unref(result);
     rig_done(&r);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_personal");
-    TCase *tc = tcase_create("client_personal");
-
-    tcase_add_test(tc, a_client_without_anything_starts_from_the_model_and_keeps_both);
-    tcase_add_test(tc, a_personal_model_is_blended_with_the_anchor_by_beta);
-    tcase_add_test(tc, with_beta_1_a_personal_model_is_where_it_starts);
-    tcase_add_test(tc, a_personal_model_of_a_round_that_was_not_counted_is_no_anchor);
-    tcase_add_test(tc,
-                   without_a_personal_model_a_client_trains_on_from_its_own_model_to_its_anchor);
-    tcase_add_test(tc, without_a_personal_model_a_client_with_its_own_model_fetches_nothing);
-    tcase_add_test(tc, a_client_whose_own_model_is_damaged_starts_from_the_model_again);
-    tcase_add_test(tc, without_its_anchor_a_client_is_pulled_to_its_own_model);
-    tcase_add_test(tc, what_a_client_with_its_own_model_trained_is_judged_on_its_test_data);
-    tcase_add_test(tc, fedmcsa_pulls_a_client_that_trains_on_to_what_it_received_last);
-    tcase_add_test(tc, pfedme_with_mixing_sends_parameters_and_judges_the_personal_model);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

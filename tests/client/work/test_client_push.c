@@ -30,7 +30,7 @@ static bool same_bytes(const struct fl_code *a, const struct fl_code *b)
            memcmp(fl_blob_data(a->bytes), fl_blob_data(b->bytes), fl_blob_len(a->bytes)) == 0;
 }
 
-START_TEST(a_unit_that_the_plan_does_not_reach_is_not_granted)
+TEST(a_unit_that_the_plan_does_not_reach_is_not_granted)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
@@ -50,9 +50,8 @@ START_TEST(a_unit_that_the_plan_does_not_reach_is_not_granted)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(what_is_sent_beside_the_update_follows_each_unit_as_float32)
+TEST(what_is_sent_beside_the_update_follows_each_unit_as_float32)
 {
     const struct rig_server server = {.codec = "float16"};
     struct fl_task task = rig_task(1, 0);
@@ -97,9 +96,8 @@ START_TEST(what_is_sent_beside_the_update_follows_each_unit_as_float32)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(only_granted_units_are_sent)
+TEST(only_granted_units_are_sent)
 {
     struct fl_task task = rig_task(1, 0);
     const struct fl_unit *unit;
@@ -124,10 +122,9 @@ START_TEST(only_granted_units_are_sent)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
 /* The mask of a unit begins behind those of the units before, granted or not. */
-START_TEST(a_masked_unit_has_its_own_part_of_the_mask)
+TEST(a_masked_unit_has_its_own_part_of_the_mask)
 {
     const struct rig_server server = {.upload = "fedadp rho=0.5"};
     struct fl_task task = rig_task(1, 0);
@@ -154,9 +151,8 @@ START_TEST(a_masked_unit_has_its_own_part_of_the_mask)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(what_the_codec_loses_joins_the_pending_set_and_counts_with_the_round)
+TEST(what_the_codec_loses_joins_the_pending_set_and_counts_with_the_round)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
@@ -182,9 +178,8 @@ START_TEST(what_the_codec_loses_joins_the_pending_set_and_counts_with_the_round)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(each_unit_is_coded_with_its_own_part_of_the_kept_residual)
+TEST(each_unit_is_coded_with_its_own_part_of_the_kept_residual)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_unit_update in = {0};
@@ -217,9 +212,8 @@ START_TEST(each_unit_is_coded_with_its_own_part_of_the_kept_residual)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_push_that_is_made_again_has_the_same_bytes)
+TEST(a_push_that_is_made_again_has_the_same_bytes)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
@@ -249,9 +243,8 @@ START_TEST(a_push_that_is_made_again_has_the_same_bytes)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_push_needs_the_pending_set_of_its_round)
+TEST(a_push_needs_the_pending_set_of_its_round)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
@@ -268,9 +261,8 @@ START_TEST(a_push_needs_the_pending_set_of_its_round)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_damaged_residual_is_told_and_counts_as_none)
+TEST(a_damaged_residual_is_told_and_counts_as_none)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
@@ -294,23 +286,4 @@ START_TEST(a_damaged_residual_is_told_and_counts_as_none)
     fl_code_done(&code[1]);
     fl_result_unref(result);
     rig_done(&r);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_push");
-    TCase *tc = tcase_create("client_push");
-
-    tcase_add_test(tc, a_unit_that_the_plan_does_not_reach_is_not_granted);
-    tcase_add_test(tc, what_is_sent_beside_the_update_follows_each_unit_as_float32);
-    tcase_add_test(tc, only_granted_units_are_sent);
-    tcase_add_test(tc, a_masked_unit_has_its_own_part_of_the_mask);
-    tcase_add_test(tc, what_the_codec_loses_joins_the_pending_set_and_counts_with_the_round);
-    tcase_add_test(tc, each_unit_is_coded_with_its_own_part_of_the_kept_residual);
-    tcase_add_test(tc, a_push_that_is_made_again_has_the_same_bytes);
-    tcase_add_test(tc, a_push_needs_the_pending_set_of_its_round);
-    tcase_add_test(tc, a_damaged_residual_is_told_and_counts_as_none);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

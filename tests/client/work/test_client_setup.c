@@ -17,7 +17,7 @@ static void welcome_done(struct fl_wire_welcome *w)
     fl_wire_command_done(&c);
 }
 
-START_TEST(a_component_that_this_client_cannot_fill_is_named)
+TEST_EACH(a_component_that_this_client_cannot_fill_is_named, 6)
 {
     static const struct {
         struct rig_server server;
@@ -43,9 +43,8 @@ START_TEST(a_component_that_this_client_cannot_fill_is_named)
     ck_assert_ptr_null(s);
     ck_assert_ptr_null(w.layout); /* Taken on error too. */
 }
-END_TEST
 
-START_TEST(components_that_are_not_set_are_the_plain_ones)
+TEST(components_that_are_not_set_are_the_plain_ones)
 {
     const struct rig_server server = {.solver = NULL};
     struct fl_setup *s = rig_setup(&server);
@@ -55,9 +54,8 @@ START_TEST(components_that_are_not_set_are_the_plain_ones)
     fl_setup_unref(s);
     fl_setup_unref(NULL);
 }
-END_TEST
 
-START_TEST(options_of_a_component_are_those_of_the_server)
+TEST(options_of_a_component_are_those_of_the_server)
 {
     const struct rig_server server = {.solver = "prox mu=5 anchor=moving",
                                       .personal = "own beta=0.25"};
@@ -68,9 +66,8 @@ START_TEST(options_of_a_component_are_those_of_the_server)
     ck_assert_str_eq(option_shown(s->personal_options, "beta"), "0.25");
     fl_setup_unref(s);
 }
-END_TEST
 
-START_TEST(a_network_above_our_limits_is_refused_with_its_size)
+TEST_EACH(a_network_above_our_limits_is_refused_with_its_size, 2)
 {
     const struct rig_server server = {.solver = NULL};
     struct fl_wire_welcome w = rig_welcome(&server);
@@ -97,9 +94,8 @@ START_TEST(a_network_above_our_limits_is_refused_with_its_size)
         _i == 0 ? "a network of 257 layers and 1 input dimensions exceeds the limits of this client"
                 : "a network of 3 layers and 4 input dimensions exceeds the limits of this client");
 }
-END_TEST
 
-START_TEST(a_setup_lives_as_long_as_a_reference_to_it)
+TEST(a_setup_lives_as_long_as_a_reference_to_it)
 {
     const struct rig_server server = {.solver = NULL};
     struct fl_setup *s = rig_setup(&server);
@@ -110,7 +106,6 @@ START_TEST(a_setup_lives_as_long_as_a_reference_to_it)
     ck_assert_uint_eq(fl_layout_units(other->layout), 2);
     fl_setup_unref(other);
 }
-END_TEST
 
 /* --- is it the same? --- */
 
@@ -182,7 +177,7 @@ static void change(struct fl_wire_welcome *w, int which)
     }
 }
 
-START_TEST(any_change_of_a_description_makes_it_another)
+TEST_EACH(any_change_of_a_description_makes_it_another, CHANGES)
 {
     const struct rig_server server = {.solver = "prox mu=5", .personal = "own"};
     struct fl_setup *s = rig_setup(&server);
@@ -194,9 +189,8 @@ START_TEST(any_change_of_a_description_makes_it_another)
     welcome_done(&w);
     fl_setup_unref(s);
 }
-END_TEST
 
-START_TEST(what_belongs_to_a_session_is_no_change)
+TEST(what_belongs_to_a_session_is_no_change)
 {
     const struct rig_server server = {.solver = NULL};
     struct fl_setup *s = rig_setup(&server);
@@ -210,7 +204,6 @@ START_TEST(what_belongs_to_a_session_is_no_change)
     welcome_done(&w);
     fl_setup_unref(s);
 }
-END_TEST
 
 /* --- which result goes with it --- */
 
@@ -227,7 +220,7 @@ static struct fl_result *result_for(const struct fl_setup *s)
     return r;
 }
 
-START_TEST(a_result_of_another_model_line_or_algorithm_is_unfit_and_says_why)
+TEST(a_result_of_another_model_line_or_algorithm_is_unfit_and_says_why)
 {
     const struct rig_server server = {.line = 4};
     struct fl_setup *s = rig_setup(&server);
@@ -255,9 +248,8 @@ START_TEST(a_result_of_another_model_line_or_algorithm_is_unfit_and_says_why)
     fl_result_unref(r);
     fl_setup_unref(s);
 }
-END_TEST
 
-START_TEST(a_result_has_to_have_what_the_algorithm_sends)
+TEST_EACH(a_result_has_to_have_what_the_algorithm_sends, 4)
 {
     static const struct {
         struct rig_server server;
@@ -278,23 +270,4 @@ START_TEST(a_result_has_to_have_what_the_algorithm_sends)
     }
     fl_result_unref(r);
     fl_setup_unref(s);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_setup");
-    TCase *tc = tcase_create("client_setup");
-
-    tcase_add_loop_test(tc, a_component_that_this_client_cannot_fill_is_named, 0, 6);
-    tcase_add_test(tc, components_that_are_not_set_are_the_plain_ones);
-    tcase_add_test(tc, options_of_a_component_are_those_of_the_server);
-    tcase_add_loop_test(tc, a_network_above_our_limits_is_refused_with_its_size, 0, 2);
-    tcase_add_test(tc, a_setup_lives_as_long_as_a_reference_to_it);
-    tcase_add_loop_test(tc, any_change_of_a_description_makes_it_another, 0, CHANGES);
-    tcase_add_test(tc, what_belongs_to_a_session_is_no_change);
-    tcase_add_test(tc, a_result_of_another_model_line_or_algorithm_is_unfit_and_says_why);
-    tcase_add_loop_test(tc, a_result_has_to_have_what_the_algorithm_sends, 0, 4);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /* The data summary of a client: which one is sent, and when none is. */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,7 +42,7 @@ static struct fl_dataset *fewer(size_t n)
     return ds;
 }
 
-START_TEST(the_first_summary_is_sent_for_ever)
+TEST_EACH(the_first_summary_is_sent_for_ever, 3)
 {
     static const struct rig_server others[] = {
         {.solver = "naivemix group=20"},
@@ -73,9 +72,8 @@ START_TEST(the_first_summary_is_sent_for_ever)
     rig_done(&r);
     fl_dataset_free(less);
 }
-END_TEST
 
-START_TEST(another_group_than_that_of_the_summary_is_refused)
+TEST(another_group_than_that_of_the_summary_is_refused)
 {
     static const struct rig_server other = {.solver = "fedmix group=21"};
     static const struct rig_server all = {.solver = "naivemix"};
@@ -98,9 +96,8 @@ START_TEST(another_group_than_that_of_the_summary_is_refused)
     fl_data_summary_done(&first);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_server_that_asks_for_less_than_the_least_group_is_refused)
+TEST_EACH(a_server_that_asks_for_less_than_the_least_group_is_refused, 5)
 {
     static const struct {
         struct rig_server server;
@@ -128,10 +125,9 @@ START_TEST(a_server_that_asks_for_less_than_the_least_group_is_refused)
                   r.err.msg);
     rig_done(&r);
 }
-END_TEST
 
 /* A mean of one sample is that sample. */
-START_TEST(a_client_with_fewer_samples_than_the_least_group_sends_nothing)
+TEST_EACH(a_client_with_fewer_samples_than_the_least_group_sends_nothing, 2)
 {
     static const struct rig_server servers[] = {{.solver = "fedmix"},
                                                 {.solver = "fedmix group=20"}};
@@ -155,7 +151,6 @@ START_TEST(a_client_with_fewer_samples_than_the_least_group_sends_nothing)
     fl_dataset_free(few);
     fl_dataset_free(enough);
 }
-END_TEST
 
 static uint64_t one_too_many(const void *data, size_t len)
 {
@@ -163,7 +158,7 @@ static uint64_t one_too_many(const void *data, size_t len)
 }
 
 /* A program that trains makes its own summary. */
-START_TEST(a_summary_with_a_short_group_is_not_sent)
+TEST(a_summary_with_a_short_group_is_not_sent)
 {
     struct fl_solver_ops loose = fl_solver_fedmix;
     struct fl_data_summary summary;
@@ -179,7 +174,6 @@ START_TEST(a_summary_with_a_short_group_is_not_sent)
     fl_data_summary_done(&summary);
     rig_done(&r);
 }
-END_TEST
 
 static void damage(struct rig *r, long at)
 {
@@ -197,7 +191,7 @@ static void damage(struct rig *r, long at)
 }
 
 /* What was sent is not known any more, and a new one could tell of single samples. */
-START_TEST(without_the_summary_that_was_sent_none_is_made)
+TEST_EACH(without_the_summary_that_was_sent_none_is_made, 7)
 {
     static const long at[] = {0, 8, 20, 40, 70, FL_CONTAINER_PAGE + 4, -1};
     struct fl_data_summary summary;
@@ -214,9 +208,8 @@ START_TEST(without_the_summary_that_was_sent_none_is_made)
     fl_data_summary_done(&summary);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_summary_that_cannot_be_kept_is_not_sent)
+TEST(a_summary_that_cannot_be_kept_is_not_sent)
 {
     struct fl_data_summary summary;
     struct rig r;
@@ -230,10 +223,9 @@ START_TEST(a_summary_that_cannot_be_kept_is_not_sent)
     r.worker.state_dir = r.dir;
     rig_done(&r);
 }
-END_TEST
 
 /* With its own summary alone there is nothing to mix with. */
-START_TEST(the_summary_that_was_sent_is_left_out_when_the_data_has_changed)
+TEST(the_summary_that_was_sent_is_left_out_when_the_data_has_changed)
 {
     static const struct rig_server plain = {.solver = "sgd"};
     const struct fl_task task = rig_task(1, 0);
@@ -259,22 +251,4 @@ START_TEST(the_summary_that_was_sent_is_left_out_when_the_data_has_changed)
     fl_data_summary_done(&summary);
     rig_done(&r);
     fl_dataset_free(less);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_summary");
-    TCase *tc = tcase_create("client_summary");
-
-    tcase_add_loop_test(tc, the_first_summary_is_sent_for_ever, 0, 3);
-    tcase_add_test(tc, another_group_than_that_of_the_summary_is_refused);
-    tcase_add_loop_test(tc, a_server_that_asks_for_less_than_the_least_group_is_refused, 0, 5);
-    tcase_add_loop_test(tc, a_client_with_fewer_samples_than_the_least_group_sends_nothing, 0, 2);
-    tcase_add_test(tc, a_summary_with_a_short_group_is_not_sent);
-    tcase_add_loop_test(tc, without_the_summary_that_was_sent_none_is_made, 0, 7);
-    tcase_add_test(tc, a_summary_that_cannot_be_kept_is_not_sent);
-    tcase_add_test(tc, the_summary_that_was_sent_is_left_out_when_the_data_has_changed);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

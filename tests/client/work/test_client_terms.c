@@ -1,7 +1,6 @@
 /* What a client's operator lets a server ask for. */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/store/day.h"
@@ -13,7 +12,7 @@
 
 static const struct rig_server plain = {.solver = "sgd"};
 
-START_TEST(an_update_of_too_few_samples_or_steps_is_refused)
+TEST_EACH(an_update_of_too_few_samples_or_steps_is_refused, 13)
 {
     static const struct {
         uint32_t epochs, steps, batch;
@@ -59,7 +58,6 @@ START_TEST(an_update_of_too_few_samples_or_steps_is_refused)
     }
     rig_done(&r);
 }
-END_TEST
 
 /* A program that says how many samples it has, or does not (0), as the worker's trainer. */
 static void use_program(struct rig *r, uint64_t samples)
@@ -74,7 +72,7 @@ static void use_program(struct rig *r, uint64_t samples)
                   r->err.msg);
 }
 
-START_TEST(a_program_that_tells_no_count_is_refused_where_a_limit_needs_it)
+TEST_EACH(a_program_that_tells_no_count_is_refused_where_a_limit_needs_it, 10)
 {
     static const struct {
         uint64_t told;
@@ -111,9 +109,8 @@ START_TEST(a_program_that_tells_no_count_is_refused_where_a_limit_needs_it)
     }
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_result_that_reports_less_than_a_limit_is_refused)
+TEST_EACH(a_result_that_reports_less_than_a_limit_is_refused, 5)
 {
     static const struct {
         uint64_t samples, steps;
@@ -135,9 +132,8 @@ START_TEST(a_result_that_reports_less_than_a_limit_is_refused)
     ck_assert_int_eq(rv, rows[_i].says == NULL ? FL_OK : FL_EPERM);
     ck_assert_msg(rv == FL_OK || strstr(err.msg, rows[_i].says) != NULL, "%s", err.msg);
 }
-END_TEST
 
-START_TEST(a_model_above_the_largest_is_refused)
+TEST(a_model_above_the_largest_is_refused)
 {
     struct fl_worker_terms terms = {.largest_model = 0};
     uint64_t bytes;
@@ -154,9 +150,8 @@ START_TEST(a_model_above_the_largest_is_refused)
                   r.err.msg);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(the_rounds_of_a_day_are_counted_over_restarts)
+TEST(the_rounds_of_a_day_are_counted_over_restarts)
 {
     static const char *const damaged[] = {"", "x 3\n", "20000", "20000-3\n"};
     uint64_t n = 9;
@@ -183,19 +178,4 @@ START_TEST(the_rounds_of_a_day_are_counted_over_restarts)
         ck_assert_uint_eq(n, 0);
     }
     rig_done(&r);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_terms");
-    TCase *tc = tcase_create("client_terms");
-
-    tcase_add_loop_test(tc, an_update_of_too_few_samples_or_steps_is_refused, 0, 13);
-    tcase_add_loop_test(tc, a_program_that_tells_no_count_is_refused_where_a_limit_needs_it, 0, 10);
-    tcase_add_loop_test(tc, a_result_that_reports_less_than_a_limit_is_refused, 0, 5);
-    tcase_add_test(tc, a_model_above_the_largest_is_refused);
-    tcase_add_test(tc, the_rounds_of_a_day_are_counted_over_restarts);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -13,6 +13,7 @@
 #include "libfl/strategy/upload/upload.h"
 #include "tests/lib/client_kept.h"
 #include "tests/lib/client_spy.h"
+#include "tests/lib/suites.h"
 
 #define KILLED 77
 
@@ -60,7 +61,7 @@ static double dot(const struct fl_result *a, const struct fl_result *b)
 
 /* --- what the solver is handed --- */
 
-START_TEST(inputs_and_kept_values_are_handed_over_in_the_solvers_order)
+TEST(inputs_and_kept_values_are_handed_over_in_the_solvers_order)
 {
     struct fl_task task = rig_task(1, 0);
     struct rig r;
@@ -104,7 +105,6 @@ START_TEST(inputs_and_kept_values_are_handed_over_in_the_solvers_order)
     free(second);
     rig_done(&r);
 }
-END_TEST
 
 static void count_step(void *ctx, uint64_t done, uint64_t total)
 {
@@ -115,7 +115,7 @@ static void count_step(void *ctx, uint64_t done, uint64_t total)
     *last = done;
 }
 
-START_TEST(what_a_task_says_reaches_the_solver)
+TEST(what_a_task_says_reaches_the_solver)
 {
     struct fl_task task = {
         .key = {9, 3}, .learning_rate = 0.25, .seed = 5, .n_selected = 4, .population = 40};
@@ -147,11 +147,10 @@ START_TEST(what_a_task_says_reaches_the_solver)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
 /* --- what becomes of what it made --- */
 
-START_TEST(a_result_holds_what_was_trained_measured_and_sent)
+TEST(a_result_holds_what_was_trained_measured_and_sent)
 {
     const struct rig_server server = {.line = 6};
     struct fl_task task = rig_task(1, 0);
@@ -183,9 +182,8 @@ START_TEST(a_result_holds_what_was_trained_measured_and_sent)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(the_held_result_is_the_one_that_was_made_and_is_fit)
+TEST(the_held_result_is_the_one_that_was_made_and_is_fit)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *held = NULL;
@@ -207,9 +205,8 @@ START_TEST(the_held_result_is_the_one_that_was_made_and_is_fit)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(the_mask_is_what_the_upload_policy_says_of_model_and_update)
+TEST(the_mask_is_what_the_upload_policy_says_of_model_and_update)
 {
     const struct rig_server server = {.upload = "fedadp rho=0.5"};
     struct fl_task task = rig_task(1, 0);
@@ -236,9 +233,8 @@ START_TEST(the_mask_is_what_the_upload_policy_says_of_model_and_update)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(previous_dot_is_with_the_last_update_that_counted)
+TEST(previous_dot_is_with_the_last_update_that_counted)
 {
     const struct rig_server server = {.wants_previous_dot = true};
     struct fl_result *made[3];
@@ -264,9 +260,8 @@ START_TEST(previous_dot_is_with_the_last_update_that_counted)
     }
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(what_the_counted_round_made_is_kept_and_of_another_is_dropped)
+TEST(what_the_counted_round_made_is_kept_and_of_another_is_dropped)
 {
     struct fl_task task = rig_task(1, 0);
     struct rig r;
@@ -289,9 +284,8 @@ START_TEST(what_the_counted_round_made_is_kept_and_of_another_is_dropped)
     free(kept);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(only_units_that_were_granted_are_kept_of_a_value_per_unit)
+TEST(only_units_that_were_granted_are_kept_of_a_value_per_unit)
 {
     const uint8_t last_only[] = {0, 1};
     struct fl_task task = rig_task(1, 0);
@@ -316,9 +310,8 @@ START_TEST(only_units_that_were_granted_are_kept_of_a_value_per_unit)
     free(one);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_value_that_the_solver_leaves_empty_stays_as_it_was)
+TEST(a_value_that_the_solver_leaves_empty_stays_as_it_was)
 {
     struct fl_task task = rig_task(1, 0);
     struct rig r;
@@ -335,11 +328,10 @@ START_TEST(a_value_that_the_solver_leaves_empty_stays_as_it_was)
     ck_assert_double_eq(spy.kept[1].first, 100);
     rig_done(&r);
 }
-END_TEST
 
 /* --- the order on the disk --- */
 
-START_TEST(the_pending_set_is_written_before_the_held_result)
+TEST(the_pending_set_is_written_before_the_held_result)
 {
     struct fl_task task = rig_task(1, 0);
     struct rig r;
@@ -351,10 +343,9 @@ START_TEST(the_pending_set_is_written_before_the_held_result)
     ck_assert_str_eq(published, "spy.one.1.keep spy.two.2.keep layout index result.bin ");
     rig_done(&r);
 }
-END_TEST
 
 /* Killed before any of the files is there, the task comes again and is trained again. */
-START_TEST(a_client_that_is_killed_before_its_result_is_held_trains_again)
+TEST_EACH(a_client_that_is_killed_before_its_result_is_held_trains_again, 4)
 {
     static const char *const files[] = {"/spy.one.1.keep", "/spy.two.2.keep", "/index",
                                         "/result.bin"};
@@ -387,9 +378,8 @@ START_TEST(a_client_that_is_killed_before_its_result_is_held_trains_again)
     fl_result_unref(again);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_client_that_keeps_nothing_writes_its_result_alone)
+TEST(a_client_that_keeps_nothing_writes_its_result_alone)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
@@ -404,7 +394,6 @@ START_TEST(a_client_that_keeps_nothing_writes_its_result_alone)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
 /* --- when it fails --- */
 
@@ -413,7 +402,7 @@ static void cancel(void *ctx)
     fl_training_cancel(ctx);
 }
 
-START_TEST(a_cancelled_training_ends_and_leaves_nothing)
+TEST_EACH(a_cancelled_training_ends_and_leaves_nothing, 2)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_training *t = NULL;
@@ -437,9 +426,8 @@ START_TEST(a_cancelled_training_ends_and_leaves_nothing)
     ck_assert(!rig_has_file(&r, "result.bin"));
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_divergence_is_told_as_one_and_leaves_nothing)
+TEST(a_divergence_is_told_as_one_and_leaves_nothing)
 {
     const struct rig_server server = {.solver = "scaffold"};
     struct fl_task task = rig_task(1, 0);
@@ -457,9 +445,8 @@ START_TEST(a_divergence_is_told_as_one_and_leaves_nothing)
     ck_assert(!rig_has_file(&r, "result.bin"));
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(without_a_model_there_is_no_training)
+TEST(without_a_model_there_is_no_training)
 {
     struct fl_inputs in = {.n = 0};
     struct fl_task task = rig_task(1, 0);
@@ -474,9 +461,8 @@ START_TEST(without_a_model_there_is_no_training)
     fl_training_free(t);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(what_was_fetched_for_another_model_is_not_trained_on)
+TEST_EACH(what_was_fetched_for_another_model_is_not_trained_on, 2)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_training *t = NULL;
@@ -495,9 +481,8 @@ START_TEST(what_was_fetched_for_another_model_is_not_trained_on)
     ck_assert_ptr_null(in.setup); /* Taken all the same. */
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_block_of_the_wrong_size_is_refused_with_both_sizes)
+TEST_EACH(a_block_of_the_wrong_size_is_refused_with_both_sizes, 2)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result = NULL;
@@ -516,37 +501,4 @@ START_TEST(a_block_of_the_wrong_size_is_refused_with_both_sizes)
     ck_assert_ptr_nonnull(strstr(r.err.msg, want));
     ck_assert(!rig_has_file(&r, "result.bin"));
     rig_done(&r);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("client_training");
-    TCase *tc = tcase_create("client_training");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tc, inputs_and_kept_values_are_handed_over_in_the_solvers_order);
-    tcase_add_test(tc, what_a_task_says_reaches_the_solver);
-    tcase_add_test(tc, a_result_holds_what_was_trained_measured_and_sent);
-    tcase_add_test(tc, the_held_result_is_the_one_that_was_made_and_is_fit);
-    tcase_add_test(tc, the_mask_is_what_the_upload_policy_says_of_model_and_update);
-    tcase_add_test(tc, previous_dot_is_with_the_last_update_that_counted);
-    tcase_add_test(tc, what_the_counted_round_made_is_kept_and_of_another_is_dropped);
-    tcase_add_test(tc, only_units_that_were_granted_are_kept_of_a_value_per_unit);
-    tcase_add_test(tc, a_value_that_the_solver_leaves_empty_stays_as_it_was);
-    tcase_add_test(tc, the_pending_set_is_written_before_the_held_result);
-    tcase_add_loop_test(tc, a_client_that_is_killed_before_its_result_is_held_trains_again, 0, 4);
-    tcase_add_test(tc, a_client_that_keeps_nothing_writes_its_result_alone);
-    tcase_add_loop_test(tc, a_cancelled_training_ends_and_leaves_nothing, 0, 2);
-    tcase_add_test(tc, a_divergence_is_told_as_one_and_leaves_nothing);
-    tcase_add_test(tc, without_a_model_there_is_no_training);
-    tcase_add_loop_test(tc, what_was_fetched_for_another_model_is_not_trained_on, 0, 2);
-    tcase_add_loop_test(tc, a_block_of_the_wrong_size_is_refused_with_both_sizes, 0, 2);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -4,7 +4,6 @@
  */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/work/data_summary.h"
@@ -17,7 +16,7 @@ static const struct rig_server plain, mixing = {.solver = "fedmix"};
 
 /* --- tasks and evaluations --- */
 
-START_TEST(the_newest_task_takes_the_place_of_the_one_before)
+TEST(the_newest_task_takes_the_place_of_the_one_before)
 {
     struct fl_wire_payload payloads[] = {{.name = fl_wire_lend("model"), .bytes = 8},
                                          {.name = fl_wire_lend("control"), .bytes = 8}};
@@ -51,9 +50,8 @@ START_TEST(the_newest_task_takes_the_place_of_the_one_before)
     ck_assert_ptr_null(fl_inputs_find(&wanted.listed, "control"));
     fl_wanted_done(&wanted);
 }
-END_TEST
 
-START_TEST(an_evaluation_of_a_payload_without_a_possible_name_changes_nothing)
+TEST(an_evaluation_of_a_payload_without_a_possible_name_changes_nothing)
 {
     struct fl_wire_payload payload = {.name = fl_wire_lend("model"), .bytes = 8};
     struct fl_wanted wanted = {.task = {.seed = 0}};
@@ -69,9 +67,8 @@ START_TEST(an_evaluation_of_a_payload_without_a_possible_name_changes_nothing)
     ck_assert_str_eq(wanted.evaluation.payload.name, "model");
     ck_assert_uint_eq(wanted.evaluation.payload.bytes, 8);
 }
-END_TEST
 
-START_TEST(only_what_every_other_try_would_give_again_lasts)
+TEST(only_what_every_other_try_would_give_again_lasts)
 {
     static const struct {
         int code;
@@ -88,11 +85,10 @@ START_TEST(only_what_every_other_try_would_give_again_lasts)
         ck_assert_int_eq(fl_fault_of(rows[i].code), rows[i].fault);
     }
 }
-END_TEST
 
 /* --- summaries --- */
 
-START_TEST(a_summary_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session)
+TEST(a_summary_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session)
 {
     static uint8_t bytes[2 * FL_WIRE_SUMMARY_PIECE + 5];
     static const size_t lens[] = {FL_WIRE_SUMMARY_PIECE, FL_WIRE_SUMMARY_PIECE, 5};
@@ -119,9 +115,8 @@ START_TEST(a_summary_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_
     }
     fl_data_summary_done(&summary);
 }
-END_TEST
 
-START_TEST(an_empty_summary_is_one_empty_piece)
+TEST(an_empty_summary_is_one_empty_piece)
 {
     struct fl_data_summary summary = {.sent = 0};
     struct fl_wire_data_summary piece;
@@ -132,9 +127,8 @@ START_TEST(an_empty_summary_is_one_empty_piece)
     ck_assert_ptr_null(piece.data);
     ck_assert(!fl_data_summary_next(&summary, &piece));
 }
-END_TEST
 
-START_TEST(who_cannot_summary_takes_part_with_an_empty_summary_and_says_so)
+TEST(who_cannot_summary_takes_part_with_an_empty_summary_and_says_so)
 {
     struct fl_data_summary summary;
     struct rig r;
@@ -146,9 +140,8 @@ START_TEST(who_cannot_summary_takes_part_with_an_empty_summary_and_says_so)
     fl_data_summary_done(&summary);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(nothing_is_told_of_the_data_unless_the_operator_allows_it)
+TEST(nothing_is_told_of_the_data_unless_the_operator_allows_it)
 {
     static const struct {
         const struct rig_server *server;
@@ -172,22 +165,4 @@ START_TEST(nothing_is_told_of_the_data_unless_the_operator_allows_it)
                   (rows[i].code == FL_EPERM));
         rig_done(&r);
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_wanted");
-    TCase *tc = tcase_create("client_wanted");
-
-    tcase_add_test(tc, the_newest_task_takes_the_place_of_the_one_before);
-    tcase_add_test(tc, an_evaluation_of_a_payload_without_a_possible_name_changes_nothing);
-    tcase_add_test(tc, only_what_every_other_try_would_give_again_lasts);
-    tcase_add_test(tc,
-                   a_summary_goes_out_in_pieces_that_make_it_up_and_starts_over_in_each_session);
-    tcase_add_test(tc, an_empty_summary_is_one_empty_piece);
-    tcase_add_test(tc, who_cannot_summary_takes_part_with_an_empty_summary_and_says_so);
-    tcase_add_test(tc, nothing_is_told_of_the_data_unless_the_operator_allows_it);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

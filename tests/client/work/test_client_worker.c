@@ -5,7 +5,6 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/client_kept.h"
@@ -31,7 +30,7 @@ static bool wants(struct rig *r, const char *name)
     return true;
 }
 
-START_TEST(what_is_kept_is_what_solver_codec_and_personal_policy_need)
+TEST_EACH(what_is_kept_is_what_solver_codec_and_personal_policy_need, 5)
 {
     static const struct {
         struct rig_server server;
@@ -60,9 +59,8 @@ START_TEST(what_is_kept_is_what_solver_codec_and_personal_policy_need)
     }
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_network_that_does_not_fit_the_data_leaves_nothing_prepared)
+TEST(a_network_that_does_not_fit_the_data_leaves_nothing_prepared)
 {
     const struct rig_server server = {.personal = "own"};
     struct fl_wire_welcome w = rig_welcome(&server);
@@ -78,9 +76,8 @@ START_TEST(a_network_that_does_not_fit_the_data_leaves_nothing_prepared)
     fl_setup_unref(s);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_forgotten_description_keeps_nothing)
+TEST(a_forgotten_description_keeps_nothing)
 {
     const struct rig_server server = {.personal = "own"};
     struct rig r;
@@ -93,9 +90,8 @@ START_TEST(a_forgotten_description_keeps_nothing)
     ck_assert(fl_client_state_wanted(r.worker.keeps));
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_solver_that_keeps_too_much_is_refused)
+TEST(a_solver_that_keeps_too_much_is_refused)
 {
     struct fl_keep many[FL_CLIENT_STATE_MAX];
     char names[FL_CLIENT_STATE_MAX][8];
@@ -118,9 +114,8 @@ START_TEST(a_solver_that_keeps_too_much_is_refused)
     ck_assert(!fl_client_state_wanted(r.worker.keeps));
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_kept_name_is_the_solvers_with_its_own_in_front)
+TEST(a_kept_name_is_the_solvers_with_its_own_in_front)
 {
     char name[FL_NAME_MAX];
     char longest[FL_NAME_MAX];
@@ -134,29 +129,26 @@ START_TEST(a_kept_name_is_the_solvers_with_its_own_in_front)
     longest[FL_NAME_MAX - 4] = '\0';
     ck_assert_int_eq(fl_kept_name(&spy_solver, longest, name), FL_ELIMIT);
 }
-END_TEST
 
-START_TEST(a_seed_is_the_configured_one_or_that_of_the_name)
+TEST(a_seed_is_the_configured_one_or_that_of_the_name)
 {
     ck_assert_uint_eq(fl_worker_seed("edge", 7), 7);
     ck_assert_uint_eq(fl_worker_seed("edge", 0), fl_worker_seed("edge", 0));
     ck_assert_uint_ne(fl_worker_seed("edge", 0), fl_worker_seed("edgf", 0));
     ck_assert_uint_ne(fl_worker_seed("edge", 0), 0);
 }
-END_TEST
 
-START_TEST(an_empty_worker_can_be_done)
+TEST(an_empty_worker_can_be_done)
 {
     struct fl_worker w = {.seed = 3};
 
     fl_worker_done(&w);
     ck_assert_uint_eq(w.seed, 0);
 }
-END_TEST
 
 /* --- which held result goes with it --- */
 
-START_TEST(a_held_result_without_its_pending_set_is_unfit)
+TEST(a_held_result_without_its_pending_set_is_unfit)
 {
     static const char lost[] = "its client state is missing";
     struct fl_task task = rig_task(1, 0);
@@ -179,9 +171,8 @@ START_TEST(a_held_result_without_its_pending_set_is_unfit)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_held_result_with_a_pending_set_is_unfit_where_nothing_is_kept)
+TEST(a_held_result_with_a_pending_set_is_unfit_where_nothing_is_kept)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
@@ -195,9 +186,8 @@ START_TEST(a_held_result_with_a_pending_set_is_unfit_where_nothing_is_kept)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_held_result_of_another_description_is_unfit_for_its_reason)
+TEST_EACH(a_held_result_of_another_description_is_unfit_for_its_reason, 4)
 {
     static const struct {
         struct rig_server server;
@@ -225,7 +215,6 @@ START_TEST(a_held_result_of_another_description_is_unfit_for_its_reason)
     fl_result_unref(result);
     rig_done(&r);
 }
-END_TEST
 
 /* --- evaluations --- */
 
@@ -246,7 +235,7 @@ static struct fl_evaluation_result evaluate(struct rig *r, const struct fl_task 
     return e;
 }
 
-START_TEST(a_model_is_evaluated_as_it_is_where_clients_do_not_adapt)
+TEST(a_model_is_evaluated_as_it_is_where_clients_do_not_adapt)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_evaluation want;
@@ -262,9 +251,8 @@ START_TEST(a_model_is_evaluated_as_it_is_where_clients_do_not_adapt)
     ck_assert_uint_eq(e.adapted.samples, 0);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_client_that_adapts_tells_what_the_model_is_worth_before_and_after)
+TEST(a_client_that_adapts_tells_what_the_model_is_worth_before_and_after)
 {
     const struct rig_server server = {.personal = "adapt epochs=5"};
     struct fl_task task = rig_task(0, 0); /* Before its first task. */
@@ -289,10 +277,9 @@ START_TEST(a_client_that_adapts_tells_what_the_model_is_worth_before_and_after)
     ck_assert_uint_eq(e.adapted.samples, 0);
     rig_done(&r);
 }
-END_TEST
 
 /* A process that was started again has had none. */
-START_TEST(what_a_fitted_model_is_worth_does_not_depend_on_the_tasks_before)
+TEST(what_a_fitted_model_is_worth_does_not_depend_on_the_tasks_before)
 {
     const struct rig_server server = {.personal = "adapt steps=3"};
     struct fl_wire_welcome w = rig_welcome(&server);
@@ -318,9 +305,8 @@ START_TEST(what_a_fitted_model_is_worth_does_not_depend_on_the_tasks_before)
     ck_assert_double_eq(e.adapted.loss_sum, other.adapted.loss_sum);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(an_evaluation_fails_for_its_reason)
+TEST_EACH(an_evaluation_fails_for_its_reason, 3)
 {
     static const struct {
         double rate;
@@ -349,9 +335,8 @@ START_TEST(an_evaluation_fails_for_its_reason)
     ck_assert(!rig_has_file(&r, "result.bin"));
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(an_evaluation_of_a_model_of_another_description_is_refused)
+TEST(an_evaluation_of_a_model_of_another_description_is_refused)
 {
     struct fl_task task = rig_task(1, 0);
     struct fl_setup *before;
@@ -373,29 +358,4 @@ START_TEST(an_evaluation_of_a_model_of_another_description_is_refused)
     ck_assert_str_eq(r.err.msg, "the setup changed: the evaluation was for another model");
     fl_setup_unref(before);
     rig_done(&r);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("client_worker");
-    TCase *tc = tcase_create("client_worker");
-
-    tcase_add_loop_test(tc, what_is_kept_is_what_solver_codec_and_personal_policy_need, 0, 5);
-    tcase_add_test(tc, a_network_that_does_not_fit_the_data_leaves_nothing_prepared);
-    tcase_add_test(tc, a_forgotten_description_keeps_nothing);
-    tcase_add_test(tc, a_solver_that_keeps_too_much_is_refused);
-    tcase_add_test(tc, a_kept_name_is_the_solvers_with_its_own_in_front);
-    tcase_add_test(tc, a_seed_is_the_configured_one_or_that_of_the_name);
-    tcase_add_test(tc, an_empty_worker_can_be_done);
-    tcase_add_test(tc, a_held_result_without_its_pending_set_is_unfit);
-    tcase_add_test(tc, a_held_result_with_a_pending_set_is_unfit_where_nothing_is_kept);
-    tcase_add_loop_test(tc, a_held_result_of_another_description_is_unfit_for_its_reason, 0, 4);
-    tcase_add_test(tc, a_model_is_evaluated_as_it_is_where_clients_do_not_adapt);
-    tcase_add_test(tc, a_client_that_adapts_tells_what_the_model_is_worth_before_and_after);
-    tcase_add_test(tc, what_a_fitted_model_is_worth_does_not_depend_on_the_tasks_before);
-    tcase_add_loop_test(tc, an_evaluation_fails_for_its_reason, 0, 3);
-    tcase_add_test(tc, an_evaluation_of_a_model_of_another_description_is_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -86,11 +86,10 @@ static const struct {
     {{"-c", "1", "-c", "2", NULL}, "c=1 c=2 +"},
 };
 
-START_TEST(options_and_operands_are_told_apart)
+TEST_EACH(options_and_operands_are_told_apart, ARRAY_LEN(good))
 {
     ck_assert_str_eq(all_of(good[_i].words), good[_i].all);
 }
-END_TEST
 
 static const struct {
     const char *words[WORDS_MAX];
@@ -133,7 +132,7 @@ static int hear(int (*next)(struct fl_args *))
     return id;
 }
 
-START_TEST(wrong_usage_is_said_with_what_was_meant)
+TEST_EACH(wrong_usage_is_said_with_what_was_meant, ARRAY_LEN(bad))
 {
     char want[256];
 
@@ -142,9 +141,8 @@ START_TEST(wrong_usage_is_said_with_what_was_meant)
     (void)snprintf(want, sizeof(want), "prog x: %s\ntry prog x --help\n", bad[_i].says);
     ck_assert_str_eq(said, want);
 }
-END_TEST
 
-START_TEST(help_is_made_of_the_rows)
+TEST(help_is_made_of_the_rows)
 {
     static const struct fl_arg many[] = {
         {.name = "short", .letter = 's', .help = "one"},
@@ -166,19 +164,4 @@ START_TEST(help_is_made_of_the_rows)
               "terminal and go\n"
               "                      on where they began\n"
               "      --with-a-name-that-is-long THING  at once\n");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("args");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, options_and_operands_are_told_apart, 0,
-                        (int)(sizeof(good) / sizeof(good[0])));
-    tcase_add_loop_test(tc, wrong_usage_is_said_with_what_was_meant, 0,
-                        (int)(sizeof(bad) / sizeof(bad[0])));
-    tcase_add_test(tc, help_is_made_of_the_rows);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -7,7 +7,7 @@
 static const struct fl_backoff doubled = {
     .first_ms = 1000, .cap_ms = 60000, .factor = 2, .jitter = 20};
 
-START_TEST(waits_double_up_to_the_cap)
+TEST(waits_double_up_to_the_cap)
 {
     static const uint64_t want[] = {1000, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000};
     unsigned i;
@@ -17,9 +17,8 @@ START_TEST(waits_double_up_to_the_cap)
     }
     ck_assert_uint_eq(fl_backoff_base(&doubled, UINT_MAX), 60000);
 }
-END_TEST
 
-START_TEST(any_factor_grows_without_overflow)
+TEST(any_factor_grows_without_overflow)
 {
     const struct fl_backoff tripled = {.first_ms = 7, .cap_ms = UINT64_MAX, .factor = 3};
     const struct fl_backoff constant = {.first_ms = 7, .cap_ms = 100, .factor = 1};
@@ -28,18 +27,16 @@ START_TEST(any_factor_grows_without_overflow)
     ck_assert_uint_eq(fl_backoff_base(&tripled, 500), UINT64_MAX);
     ck_assert_uint_eq(fl_backoff_base(&constant, UINT_MAX), 7);
 }
-END_TEST
 
-START_TEST(a_cap_below_the_first_wait_is_every_wait)
+TEST(a_cap_below_the_first_wait_is_every_wait)
 {
     const struct fl_backoff rule = {.first_ms = 1000, .cap_ms = 300, .factor = 2};
 
     ck_assert_uint_eq(fl_backoff_base(&rule, 1), 300);
     ck_assert_uint_eq(fl_backoff_base(&rule, 9), 300);
 }
-END_TEST
 
-START_TEST(jitter_stays_in_its_bounds_and_reaches_them)
+TEST(jitter_stays_in_its_bounds_and_reaches_them)
 {
     uint64_t least = UINT64_MAX;
     uint64_t most = 0;
@@ -56,9 +53,8 @@ START_TEST(jitter_stays_in_its_bounds_and_reaches_them)
     ck_assert_uint_eq(least, 800);
     ck_assert_uint_eq(most, 1200);
 }
-END_TEST
 
-START_TEST(jitter_of_one_side_does_not_cross_the_wait)
+TEST(jitter_of_one_side_does_not_cross_the_wait)
 {
     struct fl_rng rng;
     unsigned i;
@@ -74,9 +70,8 @@ START_TEST(jitter_of_one_side_does_not_cross_the_wait)
     ck_assert_uint_eq(fl_backoff_jitter(0, 100, 100, &rng), 0);
     ck_assert_uint_le(fl_backoff_jitter(UINT64_MAX / 2 - 1, 100, 100, &rng), UINT64_MAX - 2);
 }
-END_TEST
 
-START_TEST(the_same_seed_draws_the_same_waits)
+TEST(the_same_seed_draws_the_same_waits)
 {
     struct fl_rng a, b, c;
     unsigned differ = 0;
@@ -92,20 +87,4 @@ START_TEST(the_same_seed_draws_the_same_waits)
         differ += wait != fl_backoff_wait(&doubled, i, &c) ? 1 : 0;
     }
     ck_assert_uint_gt(differ, 15);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("backoff");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, waits_double_up_to_the_cap);
-    tcase_add_test(tc, any_factor_grows_without_overflow);
-    tcase_add_test(tc, a_cap_below_the_first_wait_is_every_wait);
-    tcase_add_test(tc, jitter_stays_in_its_bounds_and_reaches_them);
-    tcase_add_test(tc, jitter_of_one_side_does_not_cross_the_wait);
-    tcase_add_test(tc, the_same_seed_draws_the_same_waits);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -23,7 +23,7 @@
 #include "tests/lib/folder.h"
 #include "tests/lib/suites.h"
 
-START_TEST(a_process_that_keeps_keys_is_not_dumped)
+TEST(a_process_that_keeps_keys_is_not_dumped)
 {
 #ifndef __SANITIZE_ADDRESS__
     ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 1);
@@ -31,9 +31,8 @@ START_TEST(a_process_that_keeps_keys_is_not_dumped)
     ck_assert_int_eq(prctl(PR_GET_DUMPABLE), 0);
 #endif
 }
-END_TEST
 
-START_TEST(a_secret_buffer_keeps_what_is_in_it_when_it_grows)
+TEST(a_secret_buffer_keeps_what_is_in_it_when_it_grows)
 {
     struct fl_buf buf;
     struct fl_blob *blob = NULL;
@@ -52,9 +51,8 @@ START_TEST(a_secret_buffer_keeps_what_is_in_it_when_it_grows)
     fl_blob_unref(blob);
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(every_error_code_has_its_own_text)
+TEST(every_error_code_has_its_own_text)
 {
 #define X(name, num, text)                     \
     ck_assert_str_eq(fl_strerror(name), text); \
@@ -63,9 +61,8 @@ START_TEST(every_error_code_has_its_own_text)
 #undef X
     ck_assert_str_eq(fl_strerror(-9999), "unknown error");
 }
-END_TEST
 
-START_TEST(wrapping_puts_the_outer_words_first)
+TEST(wrapping_puts_the_outer_words_first)
 {
     struct fl_err err = {0};
 
@@ -74,9 +71,8 @@ START_TEST(wrapping_puts_the_outer_words_first)
     ck_assert_str_eq(err.msg, "round 3: disk 7");
     ck_assert_int_eq(fl_err_set(NULL, FL_EIO, "x"), FL_EIO);
 }
-END_TEST
 
-START_TEST(a_buffer_never_grows_past_its_limit)
+TEST(a_buffer_never_grows_past_its_limit)
 {
     struct fl_buf buf;
 
@@ -89,14 +85,13 @@ START_TEST(a_buffer_never_grows_past_its_limit)
     ck_assert_int_eq(fl_buf_add(&buf, "x", SIZE_MAX), FL_ELIMIT);
     fl_buf_done(&buf);
 }
-END_TEST
 
 static void count_release(void *ctx)
 {
     ++*(int *)ctx;
 }
 
-START_TEST(a_writer_keeps_its_first_error_and_appends_nothing_after_it)
+TEST(a_writer_keeps_its_first_error_and_appends_nothing_after_it)
 {
     struct fl_buf buf;
     struct fl_writer w = {.out = &buf};
@@ -117,9 +112,8 @@ START_TEST(a_writer_keeps_its_first_error_and_appends_nothing_after_it)
     ck_assert_uint_eq(buf.len, 8);
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(a_blob_is_released_with_its_last_reference)
+TEST(a_blob_is_released_with_its_last_reference)
 {
     struct fl_blob *blob = NULL;
     int released = 0;
@@ -132,9 +126,8 @@ START_TEST(a_blob_is_released_with_its_last_reference)
     ck_assert_int_eq(released, 1);
     fl_blob_unref(NULL);
 }
-END_TEST
 
-START_TEST(streams_with_different_keys_differ_and_repeat)
+TEST(streams_with_different_keys_differ_and_repeat)
 {
     struct fl_rng a;
     struct fl_rng b;
@@ -146,9 +139,8 @@ START_TEST(streams_with_different_keys_differ_and_repeat)
     (void)fl_rng_u64(&b);
     ck_assert_uint_eq(fl_rng_u64(&a), fl_rng_u64(&b));
 }
-END_TEST
 
-START_TEST(normals_have_mean_zero_and_variance_one)
+TEST(normals_have_mean_zero_and_variance_one)
 {
     struct fl_rng rng;
     double sum = 0.0;
@@ -166,9 +158,8 @@ START_TEST(normals_have_mean_zero_and_variance_one)
     ck_assert_double_gt(sum / 1e5, -0.02);
     ck_assert_double_eq_tol(sq / 1e5, 1.0, 0.02);
 }
-END_TEST
 
-START_TEST(below_is_uniform)
+TEST(below_is_uniform)
 {
     struct fl_rng rng;
     unsigned counts[7] = {0};
@@ -183,9 +174,8 @@ START_TEST(below_is_uniform)
         ck_assert_uint_lt(counts[i], 10400);
     }
 }
-END_TEST
 
-START_TEST(a_state_machine_moves_only_where_its_table_allows)
+TEST(a_state_machine_moves_only_where_its_table_allows)
 {
     static const struct fl_sm_state states[] = {{"a", FL_SM_TO(1)}, {"b", 0}};
     struct fl_sm sm;
@@ -197,18 +187,16 @@ START_TEST(a_state_machine_moves_only_where_its_table_allows)
     ck_assert_str_eq(fl_sm_name(&sm), "b");
     ck_assert(!fl_sm_can(&sm, 0));
 }
-END_TEST
 
-START_TEST(quoted_text_holds_no_control_character)
+TEST(quoted_text_holds_no_control_character)
 {
     char out[32];
 
     ck_assert_str_eq(fl_log_quote(out, sizeof(out), "a'\n\xff", 4), "'a\\x27\\x0a\\xff'");
     ck_assert_str_eq(fl_log_quote(out, 12, "abcdefghijk", 11), "'abcdef...'");
 }
-END_TEST
 
-START_TEST(a_cleaned_text_commands_no_terminal_and_stays_utf_8)
+TEST(a_cleaned_text_commands_no_terminal_and_stays_utf_8)
 {
     char text[] = "a\x1b[31mb\nc\x7f \xc3\xa4\xe2\x82\xac \xc2\x9b \xff\xc3";
 
@@ -216,7 +204,6 @@ START_TEST(a_cleaned_text_commands_no_terminal_and_stays_utf_8)
     ck_assert_str_eq(text, "a?[31mb?c? \xc3\xa4\xe2\x82\xac ?? ??");
     ck_assert_ptr_null(fl_str_clean(NULL));
 }
-END_TEST
 
 static void keep_line(void *ctx, enum fl_log_level level, const char *component, const char *text)
 {
@@ -225,7 +212,7 @@ static void keep_line(void *ctx, enum fl_log_level level, const char *component,
     (void)snprintf(ctx, 64, "%s", text);
 }
 
-START_TEST(a_line_of_the_log_is_one_line_whatever_is_in_it)
+TEST(a_line_of_the_log_is_one_line_whatever_is_in_it)
 {
     char line[64] = "";
     struct fl_log log = {FL_LOG_INFO, keep_line, line, NULL};
@@ -233,9 +220,8 @@ START_TEST(a_line_of_the_log_is_one_line_whatever_is_in_it)
     fl_log(&log, FL_LOG_INFO, "test", "said: %s", "go\r\n2026 error: \x1b]0;x\a");
     ck_assert_str_eq(line, "said: go??2026 error: ?]0;x?");
 }
-END_TEST
 
-START_TEST(a_typing_slip_finds_its_word_and_nonsense_does_not)
+TEST(a_typing_slip_finds_its_word_and_nonsense_does_not)
 {
     static const char *const names[] = {"deadline", "min_clients", "seed"};
 
@@ -245,9 +231,8 @@ START_TEST(a_typing_slip_finds_its_word_and_nonsense_does_not)
     ck_assert_ptr_null(fl_str_nearest("mi", names, 3));
     ck_assert_ptr_null(fl_str_nearest("zzzzzzzz", names, 3));
 }
-END_TEST
 
-START_TEST(names_become_file_names_safely)
+TEST(names_become_file_names_safely)
 {
     char longest[FL_NAME_MAX + 1];
 
@@ -262,9 +247,8 @@ START_TEST(names_become_file_names_safely)
     longest[FL_NAME_MAX - 1] = '\0';
     ck_assert(fl_name_valid(longest));
 }
-END_TEST
 
-START_TEST(numbers_are_parsed_whole_or_not_at_all)
+TEST(numbers_are_parsed_whole_or_not_at_all)
 {
     uint64_t u = 0;
     double d = 0.0;
@@ -276,9 +260,8 @@ START_TEST(numbers_are_parsed_whole_or_not_at_all)
     ck_assert_int_eq(fl_str_to_double("nan", &d), FL_EINVAL);
     ck_assert_int_eq(fl_str_to_double("1e-3", &d), FL_OK);
 }
-END_TEST
 
-START_TEST(a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary)
+TEST(a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary)
 {
     char dir[] = "/tmp/fl-base-XXXXXX";
     char path[64];
@@ -303,14 +286,13 @@ START_TEST(a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary)
     ck_assert_ptr_nonnull(strstr(err.msg, path));
     (void)rmdir(dir);
 }
-END_TEST
 
 static bool is_old(const void *ctx, const char *name)
 {
     return fl_str_ends_with(name, ctx);
 }
 
-START_TEST(of_a_folder_all_goes_that_is_said_and_one_that_stays_keeps_no_other)
+TEST(of_a_folder_all_goes_that_is_said_and_one_that_stays_keeps_no_other)
 {
     static const char *const names[] = {"a.old", "b.old", "c.new", "old"};
     char dir[] = "/tmp/fl-base-XXXXXX";
@@ -334,9 +316,8 @@ START_TEST(of_a_folder_all_goes_that_is_said_and_one_that_stays_keeps_no_other)
     folder_remove(dir);
     ck_assert_int_eq(fl_fs_remove_each(dir, is_old, ".old", &err), FL_OK);
 }
-END_TEST
 
-START_TEST(a_folder_is_locked_once_and_the_holder_is_named)
+TEST(a_folder_is_locked_once_and_the_holder_is_named)
 {
     char dir[] = "/tmp/fl-base-XXXXXX";
     char path[64];
@@ -357,9 +338,8 @@ START_TEST(a_folder_is_locked_once_and_the_holder_is_named)
     (void)unlink(path);
     (void)rmdir(dir);
 }
-END_TEST
 
-START_TEST(folders_are_made_with_their_parents)
+TEST(folders_are_made_with_their_parents)
 {
     char dir[] = "/tmp/fl-base-XXXXXX";
     char path[64];
@@ -376,9 +356,8 @@ START_TEST(folders_are_made_with_their_parents)
     (void)rmdir(path);
     (void)rmdir(dir);
 }
-END_TEST
 
-START_TEST(a_folder_that_could_be_made_is_told_from_one_that_could_not)
+TEST(a_folder_that_could_be_made_is_told_from_one_that_could_not)
 {
     char dir[] = "/tmp/fl-base-XXXXXX";
     char path[64];
@@ -403,9 +382,8 @@ START_TEST(a_folder_that_could_be_made_is_told_from_one_that_could_not)
     (void)unlink(path);
     (void)rmdir(dir);
 }
-END_TEST
 
-START_TEST(dates_are_told_and_read_before_1970_and_after_2038)
+TEST(dates_are_told_and_read_before_1970_and_after_2038)
 {
     static const struct {
         int64_t s;
@@ -431,9 +409,8 @@ START_TEST(dates_are_told_and_read_before_1970_and_after_2038)
     }
     ck_assert(!fl_utc(INT64_MAX, &tm));
 }
-END_TEST
 
-START_TEST(a_relative_path_starts_at_the_current_folder)
+TEST(a_relative_path_starts_at_the_current_folder)
 {
     char here[4096];
     char want[4200];
@@ -448,10 +425,9 @@ START_TEST(a_relative_path_starts_at_the_current_folder)
     ck_assert_str_eq(out, "/a/b");
     ck_assert_int_eq(fl_fs_absolute("/a/b", out, 4, &err), FL_ELIMIT);
 }
-END_TEST
 
 /* The published value of no bytes: what lies on a disk is found right by every later build. */
-START_TEST(a_checksum_of_pieces_is_that_of_the_whole)
+TEST(a_checksum_of_pieces_is_that_of_the_whole)
 {
     struct fl_summer *summer = NULL;
     char text[FL_CHECKSUM_TEXT];
@@ -474,9 +450,8 @@ START_TEST(a_checksum_of_pieces_is_that_of_the_whole)
     fl_summer_free(summer);
     fl_summer_free(NULL);
 }
-END_TEST
 
-START_TEST(a_text_that_is_too_long_keeps_its_beginning_and_most_of_its_end)
+TEST(a_text_that_is_too_long_keeps_its_beginning_and_most_of_its_end)
 {
     char out[32];
 
@@ -492,9 +467,8 @@ START_TEST(a_text_that_is_too_long_keeps_its_beginning_and_most_of_its_end)
                                  "23456789012345678"),
                      "1234567 ... 23456789012345678");
 }
-END_TEST
 
-START_TEST(the_soft_limit_of_descriptors_is_raised_to_the_hard_one)
+TEST(the_soft_limit_of_descriptors_is_raised_to_the_hard_one)
 {
     struct rlimit limit = {.rlim_cur = 100, .rlim_max = 200};
     uint64_t before = 0;
@@ -508,41 +482,4 @@ START_TEST(the_soft_limit_of_descriptors_is_raised_to_the_hard_one)
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     ck_assert_uint_eq(limit.rlim_cur, 200);
     ck_assert_uint_eq(fl_descriptors_raise(NULL), 200);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("base");
-    TCase *tc = tcase_create("base");
-
-    tcase_add_test(tc, a_process_that_keeps_keys_is_not_dumped);
-    tcase_add_test(tc, a_secret_buffer_keeps_what_is_in_it_when_it_grows);
-    tcase_add_test(tc, the_soft_limit_of_descriptors_is_raised_to_the_hard_one);
-    tcase_add_test(tc, every_error_code_has_its_own_text);
-    tcase_add_test(tc, wrapping_puts_the_outer_words_first);
-    tcase_add_test(tc, a_buffer_never_grows_past_its_limit);
-    tcase_add_test(tc, a_writer_keeps_its_first_error_and_appends_nothing_after_it);
-    tcase_add_test(tc, a_blob_is_released_with_its_last_reference);
-    tcase_add_test(tc, streams_with_different_keys_differ_and_repeat);
-    tcase_add_test(tc, normals_have_mean_zero_and_variance_one);
-    tcase_add_test(tc, below_is_uniform);
-    tcase_add_test(tc, a_state_machine_moves_only_where_its_table_allows);
-    tcase_add_test(tc, quoted_text_holds_no_control_character);
-    tcase_add_test(tc, a_cleaned_text_commands_no_terminal_and_stays_utf_8);
-    tcase_add_test(tc, a_line_of_the_log_is_one_line_whatever_is_in_it);
-    tcase_add_test(tc, a_typing_slip_finds_its_word_and_nonsense_does_not);
-    tcase_add_test(tc, names_become_file_names_safely);
-    tcase_add_test(tc, numbers_are_parsed_whole_or_not_at_all);
-    tcase_add_test(tc, a_replaced_file_holds_the_new_bytes_and_leaves_no_temporary);
-    tcase_add_test(tc, of_a_folder_all_goes_that_is_said_and_one_that_stays_keeps_no_other);
-    tcase_add_test(tc, a_folder_is_locked_once_and_the_holder_is_named);
-    tcase_add_test(tc, a_checksum_of_pieces_is_that_of_the_whole);
-    tcase_add_test(tc, folders_are_made_with_their_parents);
-    tcase_add_test(tc, a_folder_that_could_be_made_is_told_from_one_that_could_not);
-    tcase_add_test(tc, a_text_that_is_too_long_keeps_its_beginning_and_most_of_its_end);
-    tcase_add_test(tc, dates_are_told_and_read_before_1970_and_after_2038);
-    tcase_add_test(tc, a_relative_path_starts_at_the_current_folder);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,6 +1,5 @@
 /* Who goes, and who does not, when the memory for peers is used up. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "libfl/base/budget.h"
 #include "tests/lib/suites.h"
@@ -65,7 +64,7 @@ static void gone(struct fl_account *account)
     fl_account_open(account, &w.budget, 1000, NULL);
 }
 
-START_TEST(an_account_has_a_limit_of_its_own)
+TEST(an_account_has_a_limit_of_its_own)
 {
     begin(1000, 0, 100, 0);
     ck_assert_int_eq(fl_account_take(&w.account[0], 60), FL_OK);
@@ -79,9 +78,8 @@ START_TEST(an_account_has_a_limit_of_its_own)
     ck_assert_uint_eq(w.n_evicted, 0);
     end();
 }
-END_TEST
 
-START_TEST(unknown_peers_never_pass_the_budget_and_the_largest_goes)
+TEST(unknown_peers_never_pass_the_budget_and_the_largest_goes)
 {
     begin(300, 0, 1000, 0);
     ck_assert_int_eq(fl_account_take(&w.account[0], 100), FL_OK);
@@ -98,9 +96,8 @@ START_TEST(unknown_peers_never_pass_the_budget_and_the_largest_goes)
     ck_assert_uint_eq(w.budget.peak, 250);
     end();
 }
-END_TEST
 
-START_TEST(who_asks_for_more_than_all_others_hold_goes_itself)
+TEST(who_asks_for_more_than_all_others_hold_goes_itself)
 {
     begin(300, 0, 1000, 0);
     ck_assert_int_eq(fl_account_take(&w.account[0], 100), FL_OK);
@@ -113,9 +110,8 @@ START_TEST(who_asks_for_more_than_all_others_hold_goes_itself)
     ck_assert_uint_eq(w.n_evicted, 1); /* told once */
     end();
 }
-END_TEST
 
-START_TEST(known_peers_go_on_at_the_cost_of_unknown_ones)
+TEST(known_peers_go_on_at_the_cost_of_unknown_ones)
 {
     begin(300, 0, 1000, 2);
     ck_assert_int_eq(fl_account_take(&w.account[0], 200), FL_OK);
@@ -129,9 +125,8 @@ START_TEST(known_peers_go_on_at_the_cost_of_unknown_ones)
     ck_assert_ptr_eq(w.evicted[1], &w.account[5]);
     end();
 }
-END_TEST
 
-START_TEST(among_known_peers_only_a_hog_goes)
+TEST(among_known_peers_only_a_hog_goes)
 {
     begin(400, 0, 1000, 4);
     ck_assert_int_eq(fl_account_take(&w.account[0], 250), FL_OK);
@@ -151,9 +146,8 @@ START_TEST(among_known_peers_only_a_hog_goes)
     ck_assert_ptr_eq(w.evicted[1], &w.account[2]);
     end();
 }
-END_TEST
 
-START_TEST(what_is_always_allowed_is_no_reason_to_go)
+TEST(what_is_always_allowed_is_no_reason_to_go)
 {
     begin(100, 60, 1000, 3);
     ck_assert_int_eq(fl_account_take(&w.account[0], 60), FL_OK);
@@ -164,9 +158,8 @@ START_TEST(what_is_always_allowed_is_no_reason_to_go)
     ck_assert_int_eq(fl_account_take(&w.account[7], 1), FL_ENOMEM);
     end();
 }
-END_TEST
 
-START_TEST(who_is_no_longer_vouched_for_is_unknown_again)
+TEST(who_is_no_longer_vouched_for_is_unknown_again)
 {
     begin(100, 0, 1000, 1);
     fl_account_vouch(&w.account[0], true);
@@ -179,9 +172,8 @@ START_TEST(who_is_no_longer_vouched_for_is_unknown_again)
     ck_assert_ptr_eq(w.evicted[1], &w.account[0]);
     end();
 }
-END_TEST
 
-START_TEST(without_a_budget_only_the_own_limit_counts)
+TEST(without_a_budget_only_the_own_limit_counts)
 {
     struct fl_account alone = {0};
 
@@ -193,9 +185,8 @@ START_TEST(without_a_budget_only_the_own_limit_counts)
     ck_assert_uint_eq(alone.used, 15);
     fl_account_close(&alone);
 }
-END_TEST
 
-START_TEST(what_is_spare_ends_at_half_of_the_account_and_of_the_budget)
+TEST(what_is_spare_ends_at_half_of_the_account_and_of_the_budget)
 {
     struct fl_account alone = {0};
 
@@ -209,10 +200,9 @@ START_TEST(what_is_spare_ends_at_half_of_the_account_and_of_the_budget)
     ck_assert_uint_eq(fl_account_spare(&w.account[2]), 0);
     end();
 }
-END_TEST
 
 /* Three of the four known ones are connections of one client: there are two shares. */
-START_TEST(all_accounts_of_a_party_have_one_fair_share)
+TEST(all_accounts_of_a_party_have_one_fair_share)
 {
     unsigned i;
 
@@ -238,9 +228,8 @@ START_TEST(all_accounts_of_a_party_have_one_fair_share)
     ck_assert_uint_eq(w.budget.n_known, 1);
     end();
 }
-END_TEST
 
-START_TEST(of_more_accounts_than_a_party_may_have_the_oldest_goes)
+TEST(of_more_accounts_than_a_party_may_have_the_oldest_goes)
 {
     begin(400, 0, 1000, 0);
     w.budget.party_accounts = 2;
@@ -259,9 +248,8 @@ START_TEST(of_more_accounts_than_a_party_may_have_the_oldest_goes)
     ck_assert_str_eq(w.account[7].party->name, "edge-1");
     end();
 }
-END_TEST
 
-START_TEST(unknown_peers_never_get_what_is_reserved_for_known_ones)
+TEST(unknown_peers_never_get_what_is_reserved_for_known_ones)
 {
     begin(400, 0, 1000, 1);
     w.budget.reserve = 100;
@@ -276,26 +264,4 @@ START_TEST(unknown_peers_never_get_what_is_reserved_for_known_ones)
     ck_assert_uint_eq(w.n_evicted, 1);
     ck_assert_uint_eq(w.budget.used, 400);
     end();
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("budget");
-    TCase *tc = tcase_create("budget");
-
-    tcase_add_test(tc, an_account_has_a_limit_of_its_own);
-    tcase_add_test(tc, unknown_peers_never_pass_the_budget_and_the_largest_goes);
-    tcase_add_test(tc, who_asks_for_more_than_all_others_hold_goes_itself);
-    tcase_add_test(tc, known_peers_go_on_at_the_cost_of_unknown_ones);
-    tcase_add_test(tc, among_known_peers_only_a_hog_goes);
-    tcase_add_test(tc, what_is_always_allowed_is_no_reason_to_go);
-    tcase_add_test(tc, who_is_no_longer_vouched_for_is_unknown_again);
-    tcase_add_test(tc, what_is_spare_ends_at_half_of_the_account_and_of_the_budget);
-    tcase_add_test(tc, all_accounts_of_a_party_have_one_fair_share);
-    tcase_add_test(tc, of_more_accounts_than_a_party_may_have_the_oldest_goes);
-    tcase_add_test(tc, unknown_peers_never_get_what_is_reserved_for_known_ones);
-    tcase_add_test(tc, without_a_budget_only_the_own_limit_counts);
-    suite_add_tcase(s, tc);
-    return s;
 }

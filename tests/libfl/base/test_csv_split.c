@@ -50,7 +50,7 @@ static void split(const char *text, size_t piece, bool comments)
     ck_assert_int_eq(fl_csv_end(&csv), FL_OK);
 }
 
-START_TEST(pieces_of_any_size_give_the_same_fields_and_rows)
+TEST(pieces_of_any_size_give_the_same_fields_and_rows)
 {
     const char *text = "\xef\xbb\xbf  a , b\r\n\n \t\n1,,2 2\n # x, y\n,\n3";
     size_t piece;
@@ -61,16 +61,14 @@ START_TEST(pieces_of_any_size_give_the_same_fields_and_rows)
                                "6.0[]6.1[]row6.2[]7.0[3]row7.1[]");
     }
 }
-END_TEST
 
-START_TEST(a_line_with_a_hash_is_a_row_where_there_are_no_comments)
+TEST(a_line_with_a_hash_is_a_row_where_there_are_no_comments)
 {
     split("#1,2\n3#,4\n", 1, false);
     ck_assert_str_eq(seen, "1.0[#1]1.1[2]row1.2[]2.0[3#]2.1[4]row2.2[]");
 }
-END_TEST
 
-START_TEST(a_field_that_is_too_long_is_reported_with_its_beginning)
+TEST(a_field_that_is_too_long_is_reported_with_its_beginning)
 {
     static char text[2 * FL_CSV_TEXT];
 
@@ -85,7 +83,6 @@ START_TEST(a_field_that_is_too_long_is_reported_with_its_beginning)
     split(text, 1000, true);
     ck_assert_str_eq(seen, "longcomment1.0[#xxxxxxxxxxxxxxxxxxx]");
 }
-END_TEST
 
 static int refuse_field(void *ctx, char *text, size_t len)
 {
@@ -94,7 +91,7 @@ static int refuse_field(void *ctx, char *text, size_t len)
     return strcmp(text, "bad") == 0 ? FL_EFORMAT : FL_OK;
 }
 
-START_TEST(an_error_of_a_field_ends_the_reading_there)
+TEST(an_error_of_a_field_ends_the_reading_there)
 {
     struct fl_csv csv = {.field = refuse_field, .row = on_row, .ctx = &csv, .line = 1};
 
@@ -102,18 +99,4 @@ START_TEST(an_error_of_a_field_ends_the_reading_there)
     ck_assert_int_eq(fl_csv_feed(&csv, "1,2\n3,bad,4\n5\n", 14), FL_EFORMAT);
     ck_assert_str_eq(seen, "row1.2[]");
     ck_assert_uint_eq(csv.line, 2);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("csv_split");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, pieces_of_any_size_give_the_same_fields_and_rows);
-    tcase_add_test(tc, a_line_with_a_hash_is_a_row_where_there_are_no_comments);
-    tcase_add_test(tc, a_field_that_is_too_long_is_reported_with_its_beginning);
-    tcase_add_test(tc, an_error_of_a_field_ends_the_reading_there);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -1,5 +1,4 @@
 #include <check.h>
-#include <stdlib.h>
 
 #include "libfl/base/list.h"
 #include "tests/lib/suites.h"
@@ -45,7 +44,9 @@ static int backward(void)
     return all;
 }
 
-START_TEST(zero_is_an_empty_list_and_a_link_in_none)
+TEST_CASE("all", setup, NULL);
+
+TEST(zero_is_an_empty_list_and_a_link_in_none)
 {
     ck_assert(fl_list_is_empty(&list));
     ck_assert(!fl_list_is_linked(&items[1].link));
@@ -54,9 +55,8 @@ START_TEST(zero_is_an_empty_list_and_a_link_in_none)
     fl_list_remove(&items[1].link);
     ck_assert(!fl_list_is_linked(&items[1].link));
 }
-END_TEST
 
-START_TEST(items_come_in_the_order_in_which_they_were_put_there)
+TEST(items_come_in_the_order_in_which_they_were_put_there)
 {
     fl_list_append(&list, &items[2].link);
     fl_list_append(&list, &items[3].link);
@@ -66,18 +66,16 @@ START_TEST(items_come_in_the_order_in_which_they_were_put_there)
     ck_assert(!fl_list_is_empty(&list));
     ck_assert(fl_list_is_linked(&items[2].link));
 }
-END_TEST
 
-START_TEST(prepending_to_an_empty_list_begins_it)
+TEST(prepending_to_an_empty_list_begins_it)
 {
     fl_list_prepend(&list, &items[1].link);
     fl_list_prepend(&list, &items[2].link);
     ck_assert_int_eq(forward(), 21);
     ck_assert_int_eq(backward(), 12);
 }
-END_TEST
 
-START_TEST(any_item_can_be_removed_and_put_back)
+TEST_EACH(any_item_can_be_removed_and_put_back, 3)
 {
     static const int left[] = {23, 13, 12};
     static const int then[] = {231, 132, 123};
@@ -92,9 +90,8 @@ START_TEST(any_item_can_be_removed_and_put_back)
     fl_list_append(&list, &items[_i + 1].link);
     ck_assert_int_eq(forward(), then[_i]);
 }
-END_TEST
 
-START_TEST(the_safe_loop_may_remove_its_item)
+TEST(the_safe_loop_may_remove_its_item)
 {
     struct item *item, *next;
     int all = 0;
@@ -111,20 +108,4 @@ START_TEST(the_safe_loop_may_remove_its_item)
     ck_assert(fl_list_is_empty(&list));
     fl_list_append(&list, &items[2].link);
     ck_assert_int_eq(forward(), 2);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("list");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, zero_is_an_empty_list_and_a_link_in_none);
-    tcase_add_test(tc, items_come_in_the_order_in_which_they_were_put_there);
-    tcase_add_test(tc, prepending_to_an_empty_list_begins_it);
-    tcase_add_loop_test(tc, any_item_can_be_removed_and_put_back, 0, 3);
-    tcase_add_test(tc, the_safe_loop_may_remove_its_item);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -1,7 +1,6 @@
 /* How many lines peers can cause, and what is said of the rest. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/log.h"
@@ -27,7 +26,9 @@ static unsigned passed(uint64_t now_ms, const char *peer, const char *why, unsig
     return count;
 }
 
-START_TEST(one_peer_and_reason_has_so_many_lines_in_a_span)
+TEST_CASE("log_gate", setup, NULL);
+
+TEST(one_peer_and_reason_has_so_many_lines_in_a_span)
 {
     ck_assert_uint_eq(passed(1000, "10.0.0.1:1", reason, 100), FL_LOG_GATE_LINES);
     ck_assert_uint_eq(passed(1000 + FL_LOG_GATE_SPAN_MS - 1, "10.0.0.1:1", reason, 5), 0);
@@ -40,9 +41,8 @@ START_TEST(one_peer_and_reason_has_so_many_lines_in_a_span)
     ck_assert_uint_eq(passed(1000 + FL_LOG_GATE_SPAN_MS, "10.0.0.1:1", reason, 100),
                       FL_LOG_GATE_LINES);
 }
-END_TEST
 
-START_TEST(other_peers_and_other_reasons_have_their_own)
+TEST(other_peers_and_other_reasons_have_their_own)
 {
     ck_assert_uint_eq(passed(0, "10.0.0.1:1", reason, 100), FL_LOG_GATE_LINES);
     ck_assert_uint_eq(passed(0, "10.0.0.1:1", other_reason, 100), FL_LOG_GATE_LINES);
@@ -50,9 +50,8 @@ START_TEST(other_peers_and_other_reasons_have_their_own)
     ck_assert_uint_eq(passed(0, "[::1]:5", reason, 100), FL_LOG_GATE_LINES);
     ck_assert_uint_eq(passed(0, "unix", reason, 100), FL_LOG_GATE_LINES);
 }
-END_TEST
 
-START_TEST(another_port_is_the_same_peer)
+TEST(another_port_is_the_same_peer)
 {
     char peer[32];
     unsigned n = 0;
@@ -64,9 +63,8 @@ START_TEST(another_port_is_the_same_peer)
     }
     ck_assert_uint_eq(n, FL_LOG_GATE_LINES);
 }
-END_TEST
 
-START_TEST(any_number_of_peers_has_so_many_lines_together)
+TEST(any_number_of_peers_has_so_many_lines_together)
 {
     uint64_t all = 0;
     char peer[32];
@@ -86,9 +84,8 @@ START_TEST(any_number_of_peers_has_so_many_lines_together)
     ck_assert_uint_eq(all, 100000 - n);
     ck_assert_uint_le(i, FL_LOG_GATE_PLACES + 1);
 }
-END_TEST
 
-START_TEST(a_quiet_peer_gives_its_place_up)
+TEST(a_quiet_peer_gives_its_place_up)
 {
     char peer[32];
     unsigned i;
@@ -99,7 +96,6 @@ START_TEST(a_quiet_peer_gives_its_place_up)
     }
     ck_assert(!fl_log_gate_due(&gate, UINT64_MAX, &left));
 }
-END_TEST
 
 static char written[4096];
 
@@ -111,7 +107,7 @@ static void sink(void *ctx, enum fl_log_level level, const char *component, cons
                    component, text);
 }
 
-START_TEST(a_log_says_what_it_left_out)
+TEST(a_log_says_what_it_left_out)
 {
     struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
     struct fl_log log = {.level = FL_LOG_INFO, .sink = sink, .limit = &limit};
@@ -129,21 +125,4 @@ START_TEST(a_log_says_what_it_left_out)
     fl_log_left_out(&log, true);
     ck_assert_str_eq(written, "log: 7 more lines like this one from 10.0.0.1 in 10 s: "
                               "number 20...\n");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("log_gate");
-    TCase *tc = tcase_create("log_gate");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, one_peer_and_reason_has_so_many_lines_in_a_span);
-    tcase_add_test(tc, other_peers_and_other_reasons_have_their_own);
-    tcase_add_test(tc, another_port_is_the_same_peer);
-    tcase_add_test(tc, any_number_of_peers_has_so_many_lines_together);
-    tcase_add_test(tc, a_quiet_peer_gives_its_place_up);
-    tcase_add_test(tc, a_log_says_what_it_left_out);
-    suite_add_tcase(s, tc);
-    return s;
 }

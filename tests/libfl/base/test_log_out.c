@@ -48,7 +48,9 @@ static void be_journal(int fd)
     ck_assert_int_eq(setenv("JOURNAL_STREAM", text, 1), 0);
 }
 
-START_TEST(the_journal_gets_priorities_and_no_times)
+TEST_CASE("lines", setup, tear_down);
+
+TEST_EACH(the_journal_gets_priorities_and_no_times, 5)
 {
     static const char *const want[] = {"<3>net: x a=1\n", "<4>net: x a=1\n", "<5>net: x a=1\n",
                                        "<6>net: x a=1\n", "<7>net: x a=1\n"};
@@ -59,9 +61,8 @@ START_TEST(the_journal_gets_priorities_and_no_times)
     fl_log_out_sink(&out, (enum fl_log_level)_i, "net", "x a=1");
     ck_assert_str_eq(written(), want[_i]);
 }
-END_TEST
 
-START_TEST(what_is_said_before_there_is_a_log_is_an_error_for_the_journal)
+TEST(what_is_said_before_there_is_a_log_is_an_error_for_the_journal)
 {
     struct fl_log_out out;
 
@@ -73,9 +74,8 @@ START_TEST(what_is_said_before_there_is_a_log_is_an_error_for_the_journal)
     fl_log_out_complain(&out, "fl-serverd", "a.yaml:3: no");
     ck_assert_str_eq(written(), "<3>fl-serverd: a.yaml:3: no\n");
 }
-END_TEST
 
-START_TEST(a_stream_that_went_elsewhere_is_not_the_journals)
+TEST(a_stream_that_went_elsewhere_is_not_the_journals)
 {
     struct fl_log_out out;
 
@@ -84,7 +84,6 @@ START_TEST(a_stream_that_went_elsewhere_is_not_the_journals)
     fl_log_out_sink(&out, FL_LOG_NOTICE, "net", "x");
     ck_assert_ptr_nonnull(strstr(written(), "Z notice  net: x\n"));
 }
-END_TEST
 
 static json_t *parsed(const char *text)
 {
@@ -96,7 +95,7 @@ static json_t *parsed(const char *text)
     return object;
 }
 
-START_TEST(fields_of_a_line_become_members)
+TEST(fields_of_a_line_become_members)
 {
     json_t *o =
         parsed("round 3 committed: clients=7 accuracy=0.9780 name='a b\"c' id=007 part=-1.5");
@@ -113,7 +112,6 @@ START_TEST(fields_of_a_line_become_members)
     ck_assert_uint_eq(json_object_size(o), 9);
     json_decref(o);
 }
-END_TEST
 
 static double number_of(const char *value)
 {
@@ -129,7 +127,7 @@ static double number_of(const char *value)
     return number;
 }
 
-START_TEST(every_figure_that_printf_writes_is_a_number)
+TEST(every_figure_that_printf_writes_is_a_number)
 {
     ck_assert(number_of("1e-05") == 1e-05);
     ck_assert(number_of("-1.5E+20") == -1.5e20);
@@ -140,9 +138,8 @@ START_TEST(every_figure_that_printf_writes_is_a_number)
     ck_assert(number_of("999999999999999") == 999999999999999.0);
     ck_assert(number_of("-999999999999999") == -999999999999999.0);
 }
-END_TEST
 
-START_TEST(what_no_double_holds_is_text)
+TEST(what_no_double_holds_is_text)
 {
     static const char *const texts[] = {"007", "-007",  "1000000000000000", "1e+999", "1e",
                                         "1e+", "12e45", "1.e+05",           "nan",    "inf",
@@ -159,9 +156,8 @@ START_TEST(what_no_double_holds_is_text)
         json_decref(o);
     }
 }
-END_TEST
 
-START_TEST(fields_in_the_middle_of_a_text_stay_there)
+TEST(fields_in_the_middle_of_a_text_stay_there)
 {
     json_t *o = parsed("refused: wants a=1 and more b=2");
 
@@ -175,9 +171,8 @@ START_TEST(fields_in_the_middle_of_a_text_stay_there)
     ck_assert_int_eq(json_integer_value(json_object_get(o, "field_level")), 9);
     json_decref(o);
 }
-END_TEST
 
-START_TEST(whatever_is_in_a_line_it_is_one_object)
+TEST(whatever_is_in_a_line_it_is_one_object)
 {
     static const char *const texts[] = {
         "",        " ",     "=",     "a=",   "a='",   "a=''", "a='x",     "\"\\\"",
@@ -189,9 +184,8 @@ START_TEST(whatever_is_in_a_line_it_is_one_object)
         json_decref(parsed(texts[i]));
     }
 }
-END_TEST
 
-START_TEST(a_line_that_is_too_long_is_cut_and_still_an_object)
+TEST(a_line_that_is_too_long_is_cut_and_still_an_object)
 {
     char text[2048];
     char line[512];
@@ -220,9 +214,8 @@ START_TEST(a_line_that_is_too_long_is_cut_and_still_an_object)
         json_decref(o);
     }
 }
-END_TEST
 
-START_TEST(the_format_of_a_running_log_can_change)
+TEST(the_format_of_a_running_log_can_change)
 {
     struct fl_log_out out;
     json_t *o;
@@ -238,25 +231,4 @@ START_TEST(the_format_of_a_running_log_can_change)
     atomic_store(&out.format, (int)FL_LOG_JSON);
     fl_log_out_sink(&out, FL_LOG_WARNING, "net", "x a=1");
     ck_assert_int_eq(strncmp(written(), "<4>{\"time\":\"", 12), 0);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("log_out");
-    TCase *tc = tcase_create("lines");
-
-    tcase_add_checked_fixture(tc, setup, tear_down);
-    tcase_add_loop_test(tc, the_journal_gets_priorities_and_no_times, 0, 5);
-    tcase_add_test(tc, what_is_said_before_there_is_a_log_is_an_error_for_the_journal);
-    tcase_add_test(tc, a_stream_that_went_elsewhere_is_not_the_journals);
-    tcase_add_test(tc, fields_of_a_line_become_members);
-    tcase_add_test(tc, every_figure_that_printf_writes_is_a_number);
-    tcase_add_test(tc, what_no_double_holds_is_text);
-    tcase_add_test(tc, fields_in_the_middle_of_a_text_stay_there);
-    tcase_add_test(tc, whatever_is_in_a_line_it_is_one_object);
-    tcase_add_test(tc, a_line_that_is_too_long_is_cut_and_still_an_object);
-    tcase_add_test(tc, the_format_of_a_running_log_can_change);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -66,7 +66,7 @@ static const struct {
     {&rate, "0", 0, "none"},
 };
 
-START_TEST(a_quantity_is_read_and_printed_with_its_unit)
+TEST_EACH(a_quantity_is_read_and_printed_with_its_unit, ARRAY_LEN(good))
 {
     const struct fl_quantity_range *range = good[_i].range;
     char text[FL_QUANTITY_TEXT];
@@ -81,7 +81,6 @@ START_TEST(a_quantity_is_read_and_printed_with_its_unit)
     ck_assert_int_eq(fl_quantity_read(range, text, &again, NULL), FL_OK);
     ck_assert_uint_eq(again, value);
 }
-END_TEST
 
 #define MS    "expected a duration such as 10s, found "
 #define UNITS "us, ms, s, m, h, d"
@@ -128,7 +127,7 @@ static const struct {
     {&rate, "0Mbit/s", RATE "'0Mbit/s'"},
 };
 
-START_TEST(what_is_no_quantity_is_refused_with_what_would_be)
+TEST_EACH(what_is_no_quantity_is_refused_with_what_would_be, ARRAY_LEN(bad))
 {
     struct fl_err err = {0};
     uint64_t value = 77;
@@ -137,9 +136,8 @@ START_TEST(what_is_no_quantity_is_refused_with_what_would_be)
     ck_assert_uint_eq(value, 77);
     ck_assert_str_eq(err.msg, bad[_i].message);
 }
-END_TEST
 
-START_TEST(a_range_is_checked_and_named)
+TEST(a_range_is_checked_and_named)
 {
     const struct fl_quantity_range range = {
         .kind = FL_QUANTITY_TIME, .step = 1000, .min = 10, .max = 3600000};
@@ -158,10 +156,9 @@ START_TEST(a_range_is_checked_and_named)
     ck_assert_int_eq(fl_quantity_read(&range, "1h", &value, &err), FL_OK);
     ck_assert_uint_eq(value, 3600000);
 }
-END_TEST
 
 /* What an error lists, and what a table's column may have in brackets. */
-START_TEST(every_unit_that_is_listed_is_one_of_its_kind)
+TEST_EACH(every_unit_that_is_listed_is_one_of_its_kind, FL_QUANTITY_COUNT)
 {
     enum fl_quantity kind = (enum fl_quantity)_i;
     enum fl_quantity found;
@@ -182,20 +179,4 @@ START_TEST(every_unit_that_is_listed_is_one_of_its_kind)
     }
     ck_assert(!fl_quantity_unit("", &found, &base));
     ck_assert(!fl_quantity_unit("x", &found, &base));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("quantity");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, a_quantity_is_read_and_printed_with_its_unit, 0,
-                        (int)(sizeof(good) / sizeof(good[0])));
-    tcase_add_loop_test(tc, what_is_no_quantity_is_refused_with_what_would_be, 0,
-                        (int)(sizeof(bad) / sizeof(bad[0])));
-    tcase_add_test(tc, a_range_is_checked_and_named);
-    tcase_add_loop_test(tc, every_unit_that_is_listed_is_one_of_its_kind, 0, FL_QUANTITY_COUNT);
-    suite_add_tcase(s, tc);
-    return s;
 }

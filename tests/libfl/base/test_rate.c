@@ -6,7 +6,7 @@
 #define MS UINT64_C(1000000)
 #define S  UINT64_C(1000000000)
 
-START_TEST(a_bucket_starts_empty_and_earns_its_rate)
+TEST(a_bucket_starts_empty_and_earns_its_rate)
 {
     struct fl_bucket b;
 
@@ -18,9 +18,8 @@ START_TEST(a_bucket_starts_empty_and_earns_its_rate)
     fl_bucket_take(&b, 60);
     ck_assert_uint_eq(fl_bucket_have(&b, 7 * S + 3 + 100 * MS), 40);
 }
-END_TEST
 
-START_TEST(a_bucket_saves_no_more_than_its_burst)
+TEST(a_bucket_saves_no_more_than_its_burst)
 {
     struct fl_bucket b;
 
@@ -30,9 +29,8 @@ START_TEST(a_bucket_saves_no_more_than_its_burst)
     ck_assert_uint_eq(fl_bucket_have(&b, 3 * S), 0);
     ck_assert_uint_eq(fl_bucket_have(&b, 3 * S + 20 * MS), 20);
 }
-END_TEST
 
-START_TEST(a_debt_is_earned_back_first)
+TEST(a_debt_is_earned_back_first)
 {
     struct fl_bucket b;
 
@@ -41,12 +39,11 @@ START_TEST(a_debt_is_earned_back_first)
     ck_assert_uint_eq(fl_bucket_have(&b, 20 * MS), 0);
     ck_assert_uint_eq(fl_bucket_have(&b, 31 * MS), 1);
 }
-END_TEST
 
 /* Rates with and without a whole number of nanoseconds a byte, the least and the most. */
 static const uint64_t rates[] = {1, 7, 1000, 187500, 12500000, 333333333, FL_RATE_MAX};
 
-START_TEST(it_is_the_earliest_time_at_which_the_bytes_may_go)
+TEST_EACH(it_is_the_earliest_time_at_which_the_bytes_may_go, ARRAY_LEN(rates))
 {
     uint64_t rate = rates[_i];
     uint64_t start = UINT64_C(123456789012345);
@@ -63,9 +60,8 @@ START_TEST(it_is_the_earliest_time_at_which_the_bytes_may_go)
         ck_assert_uint_lt(fl_bucket_have(&b, at - 1), n);
     }
 }
-END_TEST
 
-START_TEST(nothing_is_lost_or_won_by_asking_at_odd_times)
+TEST_EACH(nothing_is_lost_or_won_by_asking_at_odd_times, ARRAY_LEN(rates))
 {
     uint64_t rate = rates[_i];
     struct fl_bucket b;
@@ -83,21 +79,4 @@ START_TEST(nothing_is_lost_or_won_by_asking_at_odd_times)
         sent += have;
     }
     ck_assert_uint_eq(sent, (now - 5) / S * rate + (now - 5) % S * rate / S);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("rate");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, a_bucket_starts_empty_and_earns_its_rate);
-    tcase_add_test(tc, a_bucket_saves_no_more_than_its_burst);
-    tcase_add_test(tc, a_debt_is_earned_back_first);
-    tcase_add_loop_test(tc, it_is_the_earliest_time_at_which_the_bytes_may_go, 0,
-                        sizeof(rates) / sizeof(rates[0]));
-    tcase_add_loop_test(tc, nothing_is_lost_or_won_by_asking_at_odd_times, 0,
-                        sizeof(rates) / sizeof(rates[0]));
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,9 +1,9 @@
 /* Buffers and blobs that are marked secret are wiped before their memory is freed. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/buf.h"
+#include "tests/lib/suites.h"
 
 void __real_explicit_bzero(void *data, size_t len);
 void __wrap_explicit_bzero(void *data, size_t len);
@@ -40,7 +40,9 @@ static struct fl_buf filled(bool is_secret)
     return buf;
 }
 
-START_TEST(a_secret_buffer_is_wiped_when_it_is_freed)
+TEST_CASE("secrets", setup, NULL);
+
+TEST(a_secret_buffer_is_wiped_when_it_is_freed)
 {
     struct fl_buf buf = filled(true);
 
@@ -49,9 +51,8 @@ START_TEST(a_secret_buffer_is_wiped_when_it_is_freed)
     fl_buf_done(&buf);
     ck_assert_uint_eq(n_wiped, 1);
 }
-END_TEST
 
-START_TEST(a_secret_buffer_that_grows_leaves_no_copy)
+TEST(a_secret_buffer_that_grows_leaves_no_copy)
 {
     struct fl_buf buf = filled(true);
     const uint8_t *before = buf.data;
@@ -63,9 +64,8 @@ START_TEST(a_secret_buffer_that_grows_leaves_no_copy)
     fl_buf_done(&buf);
     ck_assert_uint_eq(n_wiped, 2);
 }
-END_TEST
 
-START_TEST(a_blob_of_a_secret_buffer_is_wiped_with_its_last_reference)
+TEST(a_blob_of_a_secret_buffer_is_wiped_with_its_last_reference)
 {
     struct fl_buf buf = filled(true);
     struct fl_blob *blob = NULL;
@@ -77,9 +77,8 @@ START_TEST(a_blob_of_a_secret_buffer_is_wiped_with_its_last_reference)
     fl_blob_unref(blob);
     ck_assert_uint_eq(n_wiped, 1);
 }
-END_TEST
 
-START_TEST(a_blob_that_is_marked_later_is_wiped)
+TEST(a_blob_that_is_marked_later_is_wiped)
 {
     struct fl_blob *blob = NULL;
 
@@ -89,9 +88,8 @@ START_TEST(a_blob_that_is_marked_later_is_wiped)
     fl_blob_unref(blob);
     ck_assert_uint_eq(n_wiped, 1);
 }
-END_TEST
 
-START_TEST(other_buffers_are_not_wiped)
+TEST(other_buffers_are_not_wiped)
 {
     struct fl_buf buf = filled(false);
     struct fl_blob *blob = NULL;
@@ -100,26 +98,4 @@ START_TEST(other_buffers_are_not_wiped)
     ck_assert_int_eq(fl_blob_from_buf(&buf, &blob), FL_OK);
     fl_blob_unref(blob);
     ck_assert_uint_eq(n_wiped, 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("secrets");
-    TCase *tc = tcase_create("secrets");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, a_secret_buffer_is_wiped_when_it_is_freed);
-    tcase_add_test(tc, a_secret_buffer_that_grows_leaves_no_copy);
-    tcase_add_test(tc, a_blob_of_a_secret_buffer_is_wiped_with_its_last_reference);
-    tcase_add_test(tc, a_blob_that_is_marked_later_is_wiped);
-    tcase_add_test(tc, other_buffers_are_not_wiped);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

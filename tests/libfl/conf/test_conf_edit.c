@@ -66,7 +66,7 @@ static int apply(const struct fl_conf_doc *doc, struct fl_options **ret, struct 
     return fl_conf_apply(doc, map, "a.b", NULL, *ret, err);
 }
 
-START_TEST(a_value_is_put_at_its_path_and_what_is_missing_is_made)
+TEST(a_value_is_put_at_its_path_and_what_is_missing_is_made)
 {
     struct fl_conf_doc *doc = parse("a:\n  b: {rate: 2}\nempty:\n");
     const struct values *v;
@@ -86,7 +86,6 @@ START_TEST(a_value_is_put_at_its_path_and_what_is_missing_is_made)
                     "empty:\n  x:\n    y: \"text with = in it\"\nnew:\n  k: v\n");
     fl_conf_free(doc);
 }
-END_TEST
 
 /* text of --set, and the message when it is put or read */
 static const struct {
@@ -112,7 +111,7 @@ static const struct {
     {"a.b.rate=!!str 1", "--set a.b.rate: tags such as !!str are not supported"},
 };
 
-START_TEST(a_bad_value_is_refused_with_who_set_it)
+TEST_EACH(a_bad_value_is_refused_with_who_set_it, ARRAY_LEN(bad))
 {
     struct fl_conf_doc *doc = parse("a:\n  b:\n    rate: 2\n  one: 1\n  list: [1]\n");
     struct fl_options *o = NULL;
@@ -125,9 +124,8 @@ START_TEST(a_bad_value_is_refused_with_who_set_it)
     fl_options_free(o);
     fl_conf_free(doc);
 }
-END_TEST
 
-START_TEST(a_node_that_is_put_keeps_its_line)
+TEST(a_node_that_is_put_keeps_its_line)
 {
     struct fl_conf_doc *doc = parse("a:\n  b: {rate: 2}\nsweep:\n  a.b.rate:\n  - 3\n  - x\n");
     const struct fl_conf_node *values = fl_conf_at(fl_conf_get(fl_conf_root(doc), "sweep"), 0);
@@ -145,9 +143,8 @@ START_TEST(a_node_that_is_put_keeps_its_line)
     fl_options_free(o);
     fl_conf_free(copy);
 }
-END_TEST
 
-START_TEST(nothing_gets_deeper_than_a_file_may_be)
+TEST(nothing_gets_deeper_than_a_file_may_be)
 {
     struct fl_conf_doc *doc = parse("a: 1\n");
     struct fl_err err = {0};
@@ -162,9 +159,8 @@ START_TEST(nothing_gets_deeper_than_a_file_may_be)
     ck_assert_ptr_nonnull(strstr(err.msg, "nested deeper than 32 levels"));
     fl_conf_free(doc);
 }
-END_TEST
 
-START_TEST(what_is_written_is_read_as_the_same)
+TEST(what_is_written_is_read_as_the_same)
 {
     static const char text[] = "plain: some words\nnumber: -0.5\nquoted: \"a: b # c\"\nempty: ''\n"
                                "null: \nword: 'null'\ntilde: '~'\nlines: \"one\\ntwo\\t\\u00e9\"\n"
@@ -184,7 +180,6 @@ START_TEST(what_is_written_is_read_as_the_same)
     fl_conf_free(again);
     fl_conf_free(doc);
 }
-END_TEST
 
 static const char *const live[] = {"log_level", "tls", NULL};
 
@@ -201,7 +196,7 @@ static void differ(const char *before, const char *now, size_t n, const char *ex
     fl_conf_free(b);
 }
 
-START_TEST(what_was_changed_between_two_readings_is_named)
+TEST(what_was_changed_between_two_readings_is_named)
 {
     differ("a: 1\nb: {c: 2}\n", "b: {c: 2}\na: 1\n", 0, "");
     differ("a: 1\nb: {c: 2}\n", "a: 2\nb: {c: 3, d: 4}\n", 3, "a, b.c, b.d");
@@ -214,9 +209,8 @@ START_TEST(what_was_changed_between_two_readings_is_named)
     differ("log_level: info\ntls: {key: a}\na: 1\n", "log_level: debug\ntls: {key: b}\na: 2\n", 1,
            "a");
 }
-END_TEST
 
-START_TEST(a_long_list_of_changes_says_that_it_was_cut)
+TEST(a_long_list_of_changes_says_that_it_was_cut)
 {
     char text[4096] = "";
     char keys[64];
@@ -235,22 +229,4 @@ START_TEST(a_long_list_of_changes_says_that_it_was_cut)
     }
     fl_conf_free(a);
     fl_conf_free(b);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("conf_edit");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, what_was_changed_between_two_readings_is_named);
-    tcase_add_test(tc, a_long_list_of_changes_says_that_it_was_cut);
-    tcase_add_test(tc, a_value_is_put_at_its_path_and_what_is_missing_is_made);
-    tcase_add_loop_test(tc, a_bad_value_is_refused_with_who_set_it, 0,
-                        (int)(sizeof(bad) / sizeof(bad[0])));
-    tcase_add_test(tc, a_node_that_is_put_keeps_its_line);
-    tcase_add_test(tc, nothing_gets_deeper_than_a_file_may_be);
-    tcase_add_test(tc, what_is_written_is_read_as_the_same);
-    suite_add_tcase(s, tc);
-    return s;
 }

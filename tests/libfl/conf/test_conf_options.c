@@ -1,6 +1,5 @@
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/conf/conf_impl.h"
@@ -63,7 +62,7 @@ static struct fl_options *fresh(void)
     return o;
 }
 
-START_TEST(defaults_of_the_table_are_the_first_values)
+TEST(defaults_of_the_table_are_the_first_values)
 {
     struct fl_options *o = fresh();
     const struct values *v = fl_options_values(o);
@@ -88,7 +87,6 @@ START_TEST(defaults_of_the_table_are_the_first_values)
     ck_assert_ptr_eq(fl_options_specs(o), specs);
     fl_options_free(o);
 }
-END_TEST
 
 static const struct {
     const char *name, *text, *back;
@@ -132,7 +130,7 @@ static const char *const given[] = {"flag=no",     "count=1",       "share=1e-3"
                                     "plain=red",   "names=x, y ,z", "layers=2,1",  "labels=k=v,l=w",
                                     "odd=1e9",     "count=100",     "link=1.5MB/s"};
 
-START_TEST(what_is_set_stands_in_the_field_of_its_type)
+TEST(what_is_set_stands_in_the_field_of_its_type)
 {
     struct fl_options *o = fresh();
     const struct values *v = fl_options_values(o);
@@ -170,9 +168,8 @@ START_TEST(what_is_set_stands_in_the_field_of_its_type)
     ck_assert_str_eq(v->labels.list[1].value, "w");
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(text_goes_in_and_comes_out_again)
+TEST_EACH(text_goes_in_and_comes_out_again, ARRAY_LEN(good))
 {
     struct fl_options *o = fresh();
     struct fl_err err = {0};
@@ -183,7 +180,6 @@ START_TEST(text_goes_in_and_comes_out_again)
     ck_assert_str_eq(fl_options_show(o, row(good[_i].name), back, sizeof(back)), good[_i].back);
     fl_options_free(o);
 }
-END_TEST
 
 static const struct {
     const char *name, *text, *message;
@@ -239,7 +235,7 @@ static const struct {
      "layers, labels, token, odd, plain"},
 };
 
-START_TEST(a_bad_value_is_refused_and_the_old_one_kept)
+TEST_EACH(a_bad_value_is_refused_and_the_old_one_kept, ARRAY_LEN(bad))
 {
     struct fl_options *o = fresh();
     struct fl_err err = {0};
@@ -260,9 +256,8 @@ START_TEST(a_bad_value_is_refused_and_the_old_one_kept)
     }
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(the_first_added_item_replaces_the_default_list)
+TEST(the_first_added_item_replaces_the_default_list)
 {
     struct fl_options *o = fresh();
     const struct values *v = fl_options_values(o);
@@ -283,9 +278,8 @@ START_TEST(the_first_added_item_replaces_the_default_list)
     ck_assert_uint_eq(v->layers.n, 1);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(a_copy_is_equal_and_independent)
+TEST(a_copy_is_equal_and_independent)
 {
     struct fl_options *o = fresh();
     struct fl_options *copy = NULL;
@@ -310,9 +304,8 @@ START_TEST(a_copy_is_equal_and_independent)
     fl_options_free(copy);
     fl_options_free(NULL);
 }
-END_TEST
 
-START_TEST(text_that_does_not_fit_is_cut)
+TEST(text_that_does_not_fit_is_cut)
 {
     struct fl_options *o = fresh();
     char text[4];
@@ -321,11 +314,10 @@ START_TEST(text_that_does_not_fit_is_cut)
     ck_assert_str_eq(fl_options_show(o, row("names"), text, sizeof(text)), "abc");
     fl_options_free(o);
 }
-END_TEST
 
 static const size_t too_small[] = {offsetof(struct values, labels), 0};
 
-START_TEST(a_table_for_a_smaller_struct_is_our_own_bug)
+TEST_ROW(a_table_for_a_smaller_struct_is_our_own_bug, 6, 0, 0, (ARRAY_LEN(too_small)))
 {
     struct fl_opt_spec wrong[] = {{FL_OPT(struct values, MAP, labels), .help = "Labels."},
                                   {.name = NULL, .offset = too_small[_i]}};
@@ -333,9 +325,8 @@ START_TEST(a_table_for_a_smaller_struct_is_our_own_bug)
 
     ck_assert_int_eq(fl_options_create(wrong, &o), FL_OK);
 }
-END_TEST
 
-START_TEST(a_table_may_have_no_rows)
+TEST(a_table_may_have_no_rows)
 {
     struct fl_options *o = NULL;
     struct fl_err err = {0};
@@ -345,26 +336,4 @@ START_TEST(a_table_may_have_no_rows)
     ck_assert_int_eq(fl_options_set(o, "x", "1", &err), FL_ECONF);
     ck_assert_str_eq(err.msg, "unknown option 'x', known: none");
     fl_options_free(o);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("conf_options");
-    TCase *tc = tcase_create("options");
-
-    tcase_add_test(tc, defaults_of_the_table_are_the_first_values);
-    tcase_add_test(tc, what_is_set_stands_in_the_field_of_its_type);
-    tcase_add_loop_test(tc, text_goes_in_and_comes_out_again, 0,
-                        (int)(sizeof(good) / sizeof(good[0])));
-    tcase_add_loop_test(tc, a_bad_value_is_refused_and_the_old_one_kept, 0,
-                        (int)(sizeof(bad) / sizeof(bad[0])));
-    tcase_add_test(tc, the_first_added_item_replaces_the_default_list);
-    tcase_add_test(tc, a_copy_is_equal_and_independent);
-    tcase_add_test(tc, text_that_does_not_fit_is_cut);
-    tcase_add_loop_test_raise_signal(tc, a_table_for_a_smaller_struct_is_our_own_bug, 6, 0,
-                                     (int)(sizeof(too_small) / sizeof(too_small[0])));
-    tcase_add_test(tc, a_table_may_have_no_rows);
-    suite_add_tcase(s, tc);
-    return s;
 }

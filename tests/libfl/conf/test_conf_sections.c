@@ -66,7 +66,7 @@ static int read_text(const char *text, struct conf *conf, struct fl_conf_file **
     return rv;
 }
 
-START_TEST(each_section_fills_its_struct)
+TEST(each_section_fills_its_struct)
 {
     struct conf conf;
     struct fl_conf_file *file = NULL;
@@ -84,9 +84,8 @@ START_TEST(each_section_fills_its_struct)
     fl_conf_file_free(file);
     fl_conf_file_free(NULL);
 }
-END_TEST
 
-START_TEST(a_field_knows_where_its_key_stands)
+TEST(a_field_knows_where_its_key_stands)
 {
     struct conf conf;
     struct fl_conf_file *file = NULL;
@@ -103,7 +102,6 @@ START_TEST(a_field_knows_where_its_key_stands)
     ck_assert_ptr_eq(fl_conf_field(file, &conf.top->seed), fl_conf_root(fl_conf_file_doc(file)));
     fl_conf_file_free(file);
 }
-END_TEST
 
 static const struct {
     const char *text, *message;
@@ -118,7 +116,7 @@ static const struct {
      ":2: key 'part': expected a section of 'key: value' lines, found a single value"},
 };
 
-START_TEST(a_bad_key_of_any_section_is_refused_with_its_line)
+TEST_EACH(a_bad_key_of_any_section_is_refused_with_its_line, ARRAY_LEN(bad))
 {
     struct conf conf;
     struct fl_conf_file *file = NULL;
@@ -128,7 +126,6 @@ START_TEST(a_bad_key_of_any_section_is_refused_with_its_line)
     ck_assert_str_eq(err.msg, bad[_i].message);
     ck_assert_ptr_null(file);
 }
-END_TEST
 
 /* The owner's: of a row that only matters at the root of a file. */
 enum { OWN_FILE = FL_OPT_OWNERS };
@@ -154,7 +151,7 @@ static int read_below(const struct fl_conf_doc *doc, const char *key, struct con
     return fl_conf_read_map(&part, lax, NULL, conf, ret, err);
 }
 
-START_TEST(sections_below_a_key_of_another_document_have_its_line_and_full_key)
+TEST(sections_below_a_key_of_another_document_have_its_line_and_full_key)
 {
     static const char text[] = "good:\n  seed: 3\n  part: {wait: 2s}\n"
                                "slip:\n  seed: 3\n  part: {wiat: 2s}\n"
@@ -186,9 +183,8 @@ START_TEST(sections_below_a_key_of_another_document_have_its_line_and_full_key)
                               "found a list");
     fl_conf_free(doc);
 }
-END_TEST
 
-START_TEST(flags_of_a_key_are_its_own_and_its_sections)
+TEST(flags_of_a_key_are_its_own_and_its_sections)
 {
     ck_assert_uint_eq(fl_conf_key_flags(lax, "name"), FL_OPT_REQUIRED | OWN_FILE);
     ck_assert_uint_eq(fl_conf_key_flags(lax, "part.wait"), FL_OPT_DEBUG | OWN_FILE << 1);
@@ -197,9 +193,8 @@ START_TEST(flags_of_a_key_are_its_own_and_its_sections)
     ck_assert_uint_eq(fl_conf_key_flags(lax, "par"), 0);
     ck_assert_uint_eq(fl_conf_key_flags(lax, "part."), 0);
 }
-END_TEST
 
-START_TEST(the_reference_begins_with_basic_options_and_ends_with_those_for_debugging)
+TEST(the_reference_begins_with_basic_options_and_ends_with_those_for_debugging)
 {
 #define HEAD                                       \
     "| key | type | default | range | meaning |\n" \
@@ -223,9 +218,8 @@ START_TEST(the_reference_begins_with_basic_options_and_ends_with_those_for_debug
     ck_assert_str_eq((const char *)out.data, want);
     fl_buf_done(&out);
 }
-END_TEST
 
-START_TEST(a_table_for_another_struct_is_our_own_bug)
+TEST_ROW(a_table_for_another_struct_is_our_own_bug, 6, 0, 0, 1)
 {
     static const struct fl_conf_section wrong[] = {
         {.name = "", .specs = part_specs, .size = sizeof(struct part) + 8}, {.name = NULL}};
@@ -240,22 +234,4 @@ START_TEST(a_table_for_another_struct_is_our_own_bug)
     ck_assert_int_eq(unlink(path), 0);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     ck_assert_int_eq(fl_conf_read(path, wrong, NULL, NULL, &conf, &file, NULL), FL_OK);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("conf_sections");
-    TCase *tc = tcase_create("sections");
-
-    tcase_add_test(tc, each_section_fills_its_struct);
-    tcase_add_test(tc, a_field_knows_where_its_key_stands);
-    tcase_add_loop_test(tc, a_bad_key_of_any_section_is_refused_with_its_line, 0,
-                        (int)(sizeof(bad) / sizeof(bad[0])));
-    tcase_add_test(tc, sections_below_a_key_of_another_document_have_its_line_and_full_key);
-    tcase_add_test(tc, flags_of_a_key_are_its_own_and_its_sections);
-    tcase_add_test(tc, the_reference_begins_with_basic_options_and_ends_with_those_for_debugging);
-    tcase_add_test_raise_signal(tc, a_table_for_another_struct_is_our_own_bug, 6);
-    suite_add_tcase(s, tc);
-    return s;
 }

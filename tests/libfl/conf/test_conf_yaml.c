@@ -61,7 +61,7 @@ static int apply(const char *text, size_t len, struct fl_options **ret, struct f
     return FL_OK;
 }
 
-START_TEST(a_good_file_fills_the_table)
+TEST(a_good_file_fills_the_table)
 {
     static const char text[] = "%YAML 1.1\n---\n"
                                "# comment\n"
@@ -94,9 +94,8 @@ START_TEST(a_good_file_fills_the_table)
     ck_assert_str_eq(v->labels.list[1].value, "7");
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(an_empty_list_replaces_the_default)
+TEST(an_empty_list_replaces_the_default)
 {
     const struct values *v;
     struct fl_options *o = NULL;
@@ -110,7 +109,6 @@ START_TEST(an_empty_list_replaces_the_default)
     ck_assert_uint_eq(v->files.n, 2);
     fl_options_free(o);
 }
-END_TEST
 
 #define R      "round:\n  name: a\n"
 #define BAD(m) "f.yaml:3: key 'round." m
@@ -188,7 +186,7 @@ static const struct {
     {"a: b: c\n", "f.yaml:1: bad YAML: mapping values are not allowed in this context"},
 };
 
-START_TEST(a_bad_file_is_refused_with_its_line)
+TEST_EACH(a_bad_file_is_refused_with_its_line, ARRAY_LEN(bad))
 {
     struct fl_err err = {0};
 
@@ -197,9 +195,8 @@ START_TEST(a_bad_file_is_refused_with_its_line)
     ck_assert_int_eq(err.code, FL_ECONF);
     ck_assert_int_eq(apply(bad[_i].text, strlen(bad[_i].text), NULL, NULL), FL_ECONF);
 }
-END_TEST
 
-START_TEST(depth_size_and_number_are_bounded)
+TEST(depth_size_and_number_are_bounded)
 {
     static char text[(1 << 20) + 64];
     struct fl_err err = {0};
@@ -235,9 +232,8 @@ START_TEST(depth_size_and_number_are_bounded)
     ck_assert_int_eq(fl_conf_parse("f.yaml", text, n, &doc, &err), FL_ECONF);
     ck_assert_str_eq(err.msg, "f.yaml:1025: more than 1024 entries in one section");
 }
-END_TEST
 
-START_TEST(nodes_know_line_path_and_kind)
+TEST(nodes_know_line_path_and_kind)
 {
     static const char text[] = "a: 1\nmodel:\n  layers:\n    - 2\n    - x: 3\n";
     struct fl_conf_doc *doc = NULL;
@@ -262,9 +258,8 @@ START_TEST(nodes_know_line_path_and_kind)
     ck_assert_str_eq(err.msg, "f.yaml:4: key 'model.layers[0]': no 7");
     fl_conf_free(doc);
 }
-END_TEST
 
-START_TEST(a_file_is_read_from_disk_and_named_in_errors)
+TEST(a_file_is_read_from_disk_and_named_in_errors)
 {
     char path[] = "/tmp/fl-conf-XXXXXX";
     struct fl_conf_doc *doc = NULL;
@@ -285,9 +280,8 @@ START_TEST(a_file_is_read_from_disk_and_named_in_errors)
     (void)snprintf(want, sizeof(want), "cannot open '%s': No such file or directory", path);
     ck_assert_str_eq(err.msg, want);
 }
-END_TEST
 
-START_TEST(every_row_is_in_the_reference)
+TEST(every_row_is_in_the_reference)
 {
     static const char want[] =
         "| `round.name` | text | required |  | Its name. |\n"
@@ -311,22 +305,4 @@ START_TEST(every_row_is_in_the_reference)
     fl_buf_init(&out, 40);
     ck_assert_int_eq(fl_conf_reference(specs, "round", &out), FL_ELIMIT);
     fl_buf_done(&out);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("conf_yaml");
-    TCase *tc = tcase_create("yaml");
-
-    tcase_add_test(tc, a_good_file_fills_the_table);
-    tcase_add_test(tc, an_empty_list_replaces_the_default);
-    tcase_add_loop_test(tc, a_bad_file_is_refused_with_its_line, 0,
-                        (int)(sizeof(bad) / sizeof(bad[0])));
-    tcase_add_test(tc, depth_size_and_number_are_bounded);
-    tcase_add_test(tc, nodes_know_line_path_and_kind);
-    tcase_add_test(tc, a_file_is_read_from_disk_and_named_in_errors);
-    tcase_add_test(tc, every_row_is_in_the_reference);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -63,7 +63,9 @@ static void check_idx(const char *folder)
     fl_dataset_free(ds);
 }
 
-START_TEST(idx_is_read_plain_and_packed)
+TEST_CASE("readers", setup, teardown);
+
+TEST_EACH(idx_is_read_plain_and_packed, 2)
 {
     const uint8_t pixels[18] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 255};
     const uint8_t labels[3] = {5, 0, 7};
@@ -76,7 +78,6 @@ START_TEST(idx_is_read_plain_and_packed)
     t_idx(dir, name, 0x801, (const uint32_t[]){3}, 1, labels, sizeof(labels));
     check_idx(dir);
 }
-END_TEST
 
 static void write_idx(const char *begin)
 {
@@ -90,7 +91,7 @@ static void write_idx(const char *begin)
     t_idx(dir, name, 0x801, (const uint32_t[]){3}, 1, labels, sizeof(labels));
 }
 
-START_TEST(emnist_is_read_by_the_names_that_it_is_distributed_with)
+TEST_EACH(emnist_is_read_by_the_names_that_it_is_distributed_with, 6)
 {
     static const char *const splits[] = {"byclass", "bymerge", "balanced",
                                          "letters", "digits",  "mnist"};
@@ -108,9 +109,8 @@ START_TEST(emnist_is_read_by_the_names_that_it_is_distributed_with)
     fl_dataset_free(open_good(dir, "train"));
     ck_assert_uint_ne(fl_dataset_stamp(dir), stamp); /* A change is seen by a client. */
 }
-END_TEST
 
-START_TEST(two_splits_of_emnist_in_a_folder_are_refused_with_both_names)
+TEST(two_splits_of_emnist_in_a_folder_are_refused_with_both_names)
 {
     struct fl_dataset *ds = NULL;
     struct fl_err err = {0};
@@ -121,9 +121,8 @@ START_TEST(two_splits_of_emnist_in_a_folder_are_refused_with_both_names)
     ck_assert_ptr_nonnull(strstr(err.msg, "emnist-letters-train-images-idx3-ubyte"));
     ck_assert_ptr_nonnull(strstr(err.msg, "emnist-digits-train-images-idx3-ubyte"));
 }
-END_TEST
 
-START_TEST(cifar_takes_all_batches_in_order)
+TEST(cifar_takes_all_batches_in_order)
 {
     uint8_t *raw = calloc(2, 3073);
     struct fl_dataset *ds;
@@ -148,7 +147,6 @@ START_TEST(cifar_takes_all_batches_in_order)
     ck_assert_uint_eq(ds->classes, 10);
     fl_dataset_free(ds);
 }
-END_TEST
 
 /* Every type of array that is taken, with the values 1 and 2 (or 1.5) in it. */
 static const struct npy_case {
@@ -204,7 +202,7 @@ static const struct npy_case {
      1.5},
 };
 
-START_TEST(npy_of_every_accepted_type_is_read)
+TEST_EACH(npy_of_every_accepted_type_is_read, 4)
 {
     const struct npy_case *c = &npy_cases[_i];
     struct fl_dataset *ds;
@@ -224,9 +222,8 @@ START_TEST(npy_of_every_accepted_type_is_read)
     ck_assert_double_eq_tol((double)x[2 * ds->dim - 1], c->last, 1e-7);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(npy_that_is_written_is_read_back)
+TEST(npy_that_is_written_is_read_back)
 {
     const float values[12] = {0.0F, -1.5F, 3.25F, 1e-30F, 5, 6, 7, 8, 9, 10, 11, -3e38F};
     const int32_t labels[3] = {0, 65535, 12};
@@ -253,9 +250,8 @@ START_TEST(npy_that_is_written_is_read_back)
     ck_assert_uint_eq(ds->classes, 65536);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(a_writer_that_gives_up_leaves_no_file)
+TEST(a_writer_that_gives_up_leaves_no_file)
 {
     struct fl_npy_writer *w = NULL;
     struct fl_err err = {0};
@@ -272,9 +268,8 @@ START_TEST(a_writer_that_gives_up_leaves_no_file)
         FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "no/a.npy"));
 }
-END_TEST
 
-START_TEST(a_full_disk_is_reported_and_leaves_no_file)
+TEST_EACH(a_full_disk_is_reported_and_leaves_no_file, 2)
 {
     uint8_t *zeros = calloc(1, 1 << 20);
     struct fl_npy_writer *w = NULL;
@@ -299,7 +294,6 @@ START_TEST(a_full_disk_is_reported_and_leaves_no_file)
     ck_assert(!fl_fs_exists(path));
     free(zeros);
 }
-END_TEST
 
 static const char *const csv_texts[] = {
     "1,2.5,0\n-3e2,.5,4\n",
@@ -308,7 +302,7 @@ static const char *const csv_texts[] = {
     "\xef\xbb\xbf\x31,2.5,0\n-3.00e+2,0.50000000000000000000,4\n",
 };
 
-START_TEST(csv_with_or_without_heading_gives_the_same_set)
+TEST_EACH(csv_with_or_without_heading_gives_the_same_set, 4)
 {
     struct fl_dataset *ds;
     const float *x;
@@ -324,9 +318,8 @@ START_TEST(csv_with_or_without_heading_gives_the_same_set)
     ck_assert(x[0] == 1.0F && x[1] == 2.5F && x[2] == -300.0F && x[3] == 0.5F);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(csv_longer_than_any_buffer_is_read_whole)
+TEST(csv_longer_than_any_buffer_is_read_whole)
 {
     size_t rows = 20000;
     char *text = malloc(rows * 32);
@@ -350,7 +343,6 @@ START_TEST(csv_longer_than_any_buffer_is_read_whole)
     }
     fl_dataset_free(ds);
 }
-END_TEST
 
 static struct fl_dataset *make_numbered(enum fl_data_type type, size_t n, size_t dim)
 {
@@ -372,7 +364,9 @@ static struct fl_dataset *make_numbered(enum fl_data_type type, size_t n, size_t
     return ds;
 }
 
-START_TEST(gather_follows_the_formula_for_every_width)
+TEST_CASE("set", setup, teardown);
+
+TEST_EACH(gather_follows_the_formula_for_every_width, 14)
 {
     size_t widths[] = {1, 2, 15, 16, 17, 48, 784};
     enum fl_data_type type = _i % 2 != 0 ? FL_DATA_F32 : FL_DATA_U8;
@@ -395,9 +389,8 @@ START_TEST(gather_follows_the_formula_for_every_width)
     free(x);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(gather_standardises_each_channel_by_its_own)
+TEST(gather_standardises_each_channel_by_its_own)
 {
     const size_t dims[3] = {2, 1, 3};
     struct fl_dataset *ds = NULL;
@@ -415,9 +408,8 @@ START_TEST(gather_standardises_each_channel_by_its_own)
     ck_assert(x[0] == -0.5F && x[2] == 0.5F && x[3] == 0.0F && x[5] == 4.0F);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(split_moves_the_share_and_loses_nothing)
+TEST(split_moves_the_share_and_loses_nothing)
 {
     struct fl_dataset *ds = make_numbered(FL_DATA_F32, 103, 3);
     struct fl_dataset *rest = NULL;
@@ -446,9 +438,8 @@ START_TEST(split_moves_the_share_and_loses_nothing)
     fl_dataset_free(rest);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(split_depends_on_the_seed_and_on_nothing_else)
+TEST(split_depends_on_the_seed_and_on_nothing_else)
 {
     struct fl_dataset *first = NULL;
     uint64_t seed;
@@ -472,9 +463,8 @@ START_TEST(split_depends_on_the_seed_and_on_nothing_else)
     }
     fl_dataset_free(first);
 }
-END_TEST
 
-START_TEST(split_counts_keep_the_floor_of_the_rest)
+TEST(split_counts_keep_the_floor_of_the_rest)
 {
     ck_assert_uint_eq(fl_dataset_split_count(100, 0.0), 0);
     ck_assert_uint_eq(fl_dataset_split_count(100, 0.1), 10);
@@ -486,9 +476,8 @@ START_TEST(split_counts_keep_the_floor_of_the_rest)
     ck_assert_uint_eq(fl_dataset_split_count(1, 0.5), 0);
     ck_assert_uint_eq(fl_dataset_split_count(0, 0.5), 0);
 }
-END_TEST
 
-START_TEST(split_refuses_a_share_outside_its_range)
+TEST(split_refuses_a_share_outside_its_range)
 {
     struct fl_dataset *ds = make_numbered(FL_DATA_U8, 4, 1);
     const double bad[] = {-0.1, 1.0, 2.0, (double)NAN};
@@ -506,9 +495,8 @@ START_TEST(split_refuses_a_share_outside_its_range)
     fl_dataset_free(rest);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(a_histogram_counts_the_samples_of_each_class)
+TEST(a_histogram_counts_the_samples_of_each_class)
 {
     struct fl_dataset *ds;
     size_t counts[8];
@@ -522,7 +510,6 @@ START_TEST(a_histogram_counts_the_samples_of_each_class)
     ck_assert_uint_eq(counts[6], 0);
     fl_dataset_free(ds);
 }
-END_TEST
 
 /* The folder `name` under $FL_DATA_DIR, or NULL with a message when it is not there. */
 static const char *real_data(const char *name, char out[T_PATH])
@@ -536,7 +523,7 @@ static const char *real_data(const char *name, char out[T_PATH])
     return out;
 }
 
-START_TEST(mnist_has_its_published_counts)
+TEST(mnist_has_its_published_counts)
 {
     static const size_t train[10] = {5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949};
     static const size_t test[10] = {980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009};
@@ -561,9 +548,8 @@ START_TEST(mnist_has_its_published_counts)
     ck_assert_int_eq(ds->y[0], 7);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(cifar_test_part_has_a_thousand_of_each_class)
+TEST(cifar_test_part_has_a_thousand_of_each_class)
 {
     struct fl_dataset *ds;
     size_t counts[10];
@@ -587,7 +573,6 @@ START_TEST(cifar_test_part_has_a_thousand_of_each_class)
     ck_assert_int_eq(ds->y[0], 6); /* a frog */
     fl_dataset_free(ds);
 }
-END_TEST
 
 static void put(const char *name, const char *text)
 {
@@ -597,7 +582,7 @@ static void put(const char *name, const char *text)
     ck_assert_int_eq(fl_fs_replace(path, text, strlen(text), false, NULL), FL_OK);
 }
 
-START_TEST(a_stamp_changes_with_the_files_of_the_data_and_with_nothing_else)
+TEST(a_stamp_changes_with_the_files_of_the_data_and_with_nothing_else)
 {
     char path[T_PATH];
     uint64_t first;
@@ -618,43 +603,4 @@ START_TEST(a_stamp_changes_with_the_files_of_the_data_and_with_nothing_else)
     ck_assert_int_eq(fl_fs_join(path, sizeof(path), dir, "test.csv"), FL_OK);
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_uint_eq(fl_dataset_stamp(dir), second);
-}
-END_TEST
-
-static Suite *data_suite(void)
-{
-    Suite *s = suite_create("data");
-    TCase *tc = tcase_create("readers");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, idx_is_read_plain_and_packed, 0, 2);
-    tcase_add_loop_test(tc, emnist_is_read_by_the_names_that_it_is_distributed_with, 0, 6);
-    tcase_add_test(tc, two_splits_of_emnist_in_a_folder_are_refused_with_both_names);
-    tcase_add_test(tc, cifar_takes_all_batches_in_order);
-    tcase_add_loop_test(tc, npy_of_every_accepted_type_is_read, 0, 4);
-    tcase_add_test(tc, npy_that_is_written_is_read_back);
-    tcase_add_test(tc, a_writer_that_gives_up_leaves_no_file);
-    tcase_add_loop_test(tc, a_full_disk_is_reported_and_leaves_no_file, 0, 2);
-    tcase_add_loop_test(tc, csv_with_or_without_heading_gives_the_same_set, 0, 4);
-    tcase_add_test(tc, csv_longer_than_any_buffer_is_read_whole);
-    tcase_add_test(tc, mnist_has_its_published_counts);
-    tcase_add_test(tc, cifar_test_part_has_a_thousand_of_each_class);
-    suite_add_tcase(s, tc);
-    tc = tcase_create("set");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, gather_follows_the_formula_for_every_width, 0, 14);
-    tcase_add_test(tc, gather_standardises_each_channel_by_its_own);
-    tcase_add_test(tc, split_moves_the_share_and_loses_nothing);
-    tcase_add_test(tc, split_depends_on_the_seed_and_on_nothing_else);
-    tcase_add_test(tc, split_counts_keep_the_floor_of_the_rest);
-    tcase_add_test(tc, split_refuses_a_share_outside_its_range);
-    tcase_add_test(tc, a_stamp_changes_with_the_files_of_the_data_and_with_nothing_else);
-    tcase_add_test(tc, a_histogram_counts_the_samples_of_each_class);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return data_suite();
 }

@@ -57,7 +57,9 @@ static void write_labels(uint32_t magic, uint32_t n, size_t len)
     t_idx(dir, LABELS, magic, &n, 1, zeros, len);
 }
 
-START_TEST(idx_with_the_wrong_magic_is_refused)
+TEST_CASE("messages", setup, teardown);
+
+TEST(idx_with_the_wrong_magic_is_refused)
 {
     write_idx(0x801, 2, 2, 2, 8);
     write_labels(0x801, 2, 2);
@@ -66,9 +68,8 @@ START_TEST(idx_with_the_wrong_magic_is_refused)
     write_labels(0x0d01, 2, 2);
     expect(FL_EFORMAT, LABELS, ": wrong magic: expected 0x00000801 (labels), found 0x00000d01");
 }
-END_TEST
 
-START_TEST(truncated_idx_says_how_many_bytes_there_should_be)
+TEST(truncated_idx_says_how_many_bytes_there_should_be)
 {
     write_idx(0x803, 2, 2, 2, 7);
     write_labels(0x801, 2, 2);
@@ -81,26 +82,23 @@ START_TEST(truncated_idx_says_how_many_bytes_there_should_be)
     t_write(dir, LABELS, "\0\0", 2);
     expect(FL_EFORMAT, LABELS, ": truncated: expected 8 bytes, found 2");
 }
-END_TEST
 
-START_TEST(idx_with_bytes_after_the_last_sample_is_refused)
+TEST(idx_with_bytes_after_the_last_sample_is_refused)
 {
     write_idx(0x803, 2, 2, 2, 9);
     write_labels(0x801, 2, 2);
     expect(FL_EFORMAT, IMAGES, ": expected 24 bytes, found at least 1 more");
 }
-END_TEST
 
-START_TEST(counts_of_images_and_labels_must_agree)
+TEST(counts_of_images_and_labels_must_agree)
 {
     write_idx(0x803, 2, 2, 2, 8);
     write_labels(0x801, 3, 3);
     expect(FL_ESHAPE, IMAGES, " holds 2 images but '");
     expect(FL_ESHAPE, LABELS, " holds 3 labels");
 }
-END_TEST
 
-START_TEST(an_empty_file_or_set_is_refused)
+TEST(an_empty_file_or_set_is_refused)
 {
     write_idx(0x803, 0, 2, 2, 0);
     write_labels(0x801, 0, 0);
@@ -110,15 +108,13 @@ START_TEST(an_empty_file_or_set_is_refused)
     t_write(dir, IMAGES, "", 0);
     expect(FL_EFORMAT, IMAGES, " is empty");
 }
-END_TEST
 
-START_TEST(half_a_pair_names_the_missing_half)
+TEST(half_a_pair_names_the_missing_half)
 {
     write_idx(0x803, 1, 1, 1, 1);
     expect(FL_ENOENT, IMAGES, " exists but '");
     expect(FL_ENOENT, LABELS, " is missing");
 }
-END_TEST
 
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
@@ -136,7 +132,7 @@ static void limit_memory(void)
 #endif
 }
 
-START_TEST(a_header_that_lies_allocates_nothing)
+TEST(a_header_that_lies_allocates_nothing)
 {
     uint8_t zeros[64] = {0};
     char path[T_PATH];
@@ -160,7 +156,6 @@ START_TEST(a_header_that_lies_allocates_nothing)
     t_idx(dir, IMAGES ".gz", 0x803, (const uint32_t[]){40, 4000, 4000}, 3, zeros, 8);
     expect(FL_EFORMAT, IMAGES ".gz", ": truncated: expected 640000016 bytes unpacked, found 24");
 }
-END_TEST
 
 static void put_raw(const char *path, const void *data, size_t len)
 {
@@ -171,7 +166,7 @@ static void put_raw(const char *path, const void *data, size_t len)
     ck_assert_int_eq(fclose(f), 0);
 }
 
-START_TEST(a_gzip_file_cut_short_or_damaged_is_noticed)
+TEST(a_gzip_file_cut_short_or_damaged_is_noticed)
 {
     uint8_t noise[4096];
     struct fl_buf buf;
@@ -193,7 +188,6 @@ START_TEST(a_gzip_file_cut_short_or_damaged_is_noticed)
     expect(FL_EFORMAT, IMAGES ".gz", ": damaged gzip data after ");
     fl_buf_done(&buf);
 }
-END_TEST
 
 static const struct csv_case {
     const char *text;
@@ -227,21 +221,19 @@ static const struct csv_case {
     {"", FL_EFORMAT, " is empty"},
 };
 
-START_TEST(bad_csv_is_refused_with_its_line)
+TEST_EACH(bad_csv_is_refused_with_its_line, ARRAY_LEN(csv_cases))
 {
     const struct csv_case *c = &csv_cases[_i];
 
     t_text(dir, "train.csv", c->text);
     expect(c->code, "train.csv", c->message);
 }
-END_TEST
 
-START_TEST(a_byte_zero_hides_nothing_in_a_csv)
+TEST(a_byte_zero_hides_nothing_in_a_csv)
 {
     t_write(dir, "train.csv", "1,2\0junk,0\n", 11);
     expect(FL_EFORMAT, "train.csv", ", line 1, column 2: expected a number, found '2\\x00junk'");
 }
-END_TEST
 
 /* A good pair with the header or the data of one half replaced. */
 static const struct npy_case {
@@ -294,7 +286,7 @@ static const struct npy_case {
      "train-x.npy", ": NPY header: expected a closing brace, found '{"},
 };
 
-START_TEST(bad_npy_is_refused_with_what_was_expected)
+TEST_EACH(bad_npy_is_refused_with_what_was_expected, ARRAY_LEN(npy_cases))
 {
     const struct npy_case *c = &npy_cases[_i];
     uint8_t zeros[64] = {0};
@@ -303,9 +295,8 @@ START_TEST(bad_npy_is_refused_with_what_was_expected)
     t_npy(dir, "train-y.npy", c->y_dict, zeros, c->y_len);
     expect(c->code, c->file, c->message);
 }
-END_TEST
 
-START_TEST(npy_values_and_labels_are_checked)
+TEST(npy_values_and_labels_are_checked)
 {
     t_npy(dir, "train-x.npy", NPY_X, "\0\0\0\0\0\0\xc0\x7f", 8);
     t_npy(dir, "train-y.npy", NPY_Y, "\0\0", 2);
@@ -324,9 +315,8 @@ START_TEST(npy_values_and_labels_are_checked)
     t_npy(dir, "train-y.npy", "{'descr': '|u1', 'fortran_order': False, 'shape': (1,), }", "\0", 1);
     expect(FL_ENUMERIC, "train-x.npy", ": sample 0, value 1: expected a finite number, found ");
 }
-END_TEST
 
-START_TEST(a_file_that_is_no_npy_is_refused)
+TEST(a_file_that_is_no_npy_is_refused)
 {
     t_npy(dir, "train-y.npy", NPY_Y, "\0\0", 2);
     t_text(dir, "train-x.npy", "PK\x03\x04 and more of a zip");
@@ -341,9 +331,8 @@ START_TEST(a_file_that_is_no_npy_is_refused)
     t_write(dir, "train-x.npy", "\x93NUMPY\x01", 7);
     expect(FL_EFORMAT, "train-x.npy", ": truncated: expected 10 bytes, found 7");
 }
-END_TEST
 
-START_TEST(bad_cifar_is_refused_with_its_record)
+TEST(bad_cifar_is_refused_with_its_record)
 {
     uint8_t *raw = calloc(2, 3073);
 
@@ -356,9 +345,8 @@ START_TEST(bad_cifar_is_refused_with_its_record)
            ": truncated: expected whole records of 3073 bytes, found 5 bytes after record 1");
     free(raw);
 }
-END_TEST
 
-START_TEST(a_folder_without_the_part_lists_what_was_looked_for)
+TEST(a_folder_without_the_part_lists_what_was_looked_for)
 {
     struct fl_dataset *ds = NULL;
     struct fl_err err = {0};
@@ -375,9 +363,8 @@ START_TEST(a_folder_without_the_part_lists_what_was_looked_for)
     ck_assert_int_eq(fl_dataset_open(dir, "val", &ds, &err), FL_EINVAL);
     ck_assert_str_eq(err.msg, "expected part 'train' or 'test', found 'val'");
 }
-END_TEST
 
-START_TEST(a_part_in_two_formats_is_refused)
+TEST(a_part_in_two_formats_is_refused)
 {
     struct fl_dataset *ds = NULL;
     struct fl_err err = {0};
@@ -389,47 +376,11 @@ START_TEST(a_part_in_two_formats_is_refused)
     ck_assert_ptr_nonnull(
         strstr(err.msg, "the train part in two formats, IDX and CSV; remove one"));
 }
-END_TEST
 
-START_TEST(a_pipe_in_place_of_a_file_does_not_block)
+TEST(a_pipe_in_place_of_a_file_does_not_block)
 {
     char path[T_PATH];
 
     ck_assert_int_eq(mkfifo(t_path(path, dir, "train.csv"), 0600), 0);
     expect(FL_EFORMAT, "train.csv", " is not a regular file");
-}
-END_TEST
-
-static Suite *bad_suite(void)
-{
-    Suite *s = suite_create("data_bad");
-    TCase *tc = tcase_create("messages");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, idx_with_the_wrong_magic_is_refused);
-    tcase_add_test(tc, truncated_idx_says_how_many_bytes_there_should_be);
-    tcase_add_test(tc, idx_with_bytes_after_the_last_sample_is_refused);
-    tcase_add_test(tc, counts_of_images_and_labels_must_agree);
-    tcase_add_test(tc, an_empty_file_or_set_is_refused);
-    tcase_add_test(tc, half_a_pair_names_the_missing_half);
-    tcase_add_test(tc, a_header_that_lies_allocates_nothing);
-    tcase_add_test(tc, a_gzip_file_cut_short_or_damaged_is_noticed);
-    tcase_add_loop_test(tc, bad_csv_is_refused_with_its_line, 0,
-                        (int)(sizeof(csv_cases) / sizeof(csv_cases[0])));
-    tcase_add_test(tc, a_byte_zero_hides_nothing_in_a_csv);
-    tcase_add_loop_test(tc, bad_npy_is_refused_with_what_was_expected, 0,
-                        (int)(sizeof(npy_cases) / sizeof(npy_cases[0])));
-    tcase_add_test(tc, npy_values_and_labels_are_checked);
-    tcase_add_test(tc, a_file_that_is_no_npy_is_refused);
-    tcase_add_test(tc, bad_cifar_is_refused_with_its_record);
-    tcase_add_test(tc, a_folder_without_the_part_lists_what_was_looked_for);
-    tcase_add_test(tc, a_part_in_two_formats_is_refused);
-    tcase_add_test(tc, a_pipe_in_place_of_a_file_does_not_block);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return bad_suite();
 }

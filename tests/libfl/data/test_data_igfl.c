@@ -43,7 +43,8 @@ static bool same(const struct fl_partition *a, const struct fl_partition *b)
 
 /* --- B: cross-silo --- */
 
-START_TEST(silo_gives_ten_clients_two_cifar_shards_of_different_labels)
+TEST_EACH(silo_gives_ten_clients_two_cifar_shards_of_different_labels,
+          20 / (int)sanitized_stride(10))
 {
     static const size_t cifar[10] = {5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000};
     size_t n = fill(cifar, 10);
@@ -64,9 +65,8 @@ START_TEST(silo_gives_ten_clients_two_cifar_shards_of_different_labels)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(silo_of_a_hundred_clients_keeps_every_label_in_one_shard)
+TEST(silo_of_a_hundred_clients_keeps_every_label_in_one_shard)
 {
     static const size_t sizes[10] = {6000, 6000, 6000, 6000, 6000, 6000, 6000, 6000, 6000, 6000};
     size_t n = fill(sizes, 10);
@@ -87,10 +87,9 @@ START_TEST(silo_of_a_hundred_clients_keeps_every_label_in_one_shard)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
 /* A careless deal hands out the common labels early and ends with clients that get one twice. */
-START_TEST(silo_keeps_in_mind_what_the_last_clients_need)
+TEST(silo_keeps_in_mind_what_the_last_clients_need)
 {
     static const size_t sizes[10] = {60, 60, 60, 60, 60, 60, 48, 48, 48, 36};
     size_t n = fill(sizes, 10);
@@ -106,10 +105,9 @@ START_TEST(silo_keeps_in_mind_what_the_last_clients_need)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
 /* Class sizes that no shard size divides: a shard can straddle, yet no label is in two shards. */
-START_TEST(silo_shards_that_straddle_share_no_label_on_a_client)
+TEST_EACH(silo_shards_that_straddle_share_no_label_on_a_client, 20 / (int)sanitized_stride(10))
 {
     static const size_t sizes[10] = {1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981};
     size_t n = fill(sizes, 10);
@@ -132,9 +130,8 @@ START_TEST(silo_shards_that_straddle_share_no_label_on_a_client)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(silo_takes_any_shard_size_and_leaves_the_rest)
+TEST(silo_takes_any_shard_size_and_leaves_the_rest)
 {
     static const size_t sizes[4] = {300, 300, 300, 300};
     size_t n = fill(sizes, 4);
@@ -159,9 +156,8 @@ START_TEST(silo_takes_any_shard_size_and_leaves_the_rest)
                    "5 clients with 3 shards of 100 samples each need more than the 1200 samples");
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(silo_says_when_labels_cannot_differ)
+TEST(silo_says_when_labels_cannot_differ)
 {
     size_t n = fill((const size_t[]){100}, 1);
     struct fl_partition_conf conf = conf_for(10, 1);
@@ -178,9 +174,8 @@ START_TEST(silo_says_when_labels_cannot_differ)
     conf.n_clients = 3;
     expect_refused("silo", &conf, n, "3 clients with 2 shards each need more than the 4 samples");
 }
-END_TEST
 
-START_TEST(silo_follows_the_seed)
+TEST(silo_follows_the_seed)
 {
     static const size_t sizes[10] = {500, 500, 500, 500, 500, 500, 500, 500, 500, 500};
     size_t n = fill(sizes, 10);
@@ -197,7 +192,6 @@ START_TEST(silo_follows_the_seed)
     fl_partition_done(&b);
     fl_partition_done(&c);
 }
-END_TEST
 
 /* --- C: cross-device --- */
 
@@ -211,7 +205,7 @@ static struct fl_partition device(double rho, enum fl_partition_prior prior, siz
     return make("device", &conf, n, classes);
 }
 
-START_TEST(device_sizes_are_equal_whatever_rho)
+TEST_EACH(device_sizes_are_equal_whatever_rho, 4)
 {
     static const double rhos[] = {0.0001, 0.1, 1.0, 1000.0};
     size_t n = make_labels(50000, 10);
@@ -224,10 +218,9 @@ START_TEST(device_sizes_are_equal_whatever_rho)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
 /* 62 classes shared by 100 as EMNIST is: floor(n / 100) each, the rest to nobody. */
-START_TEST(device_size_is_the_floor_of_an_equal_share)
+TEST(device_size_is_the_floor_of_an_equal_share)
 {
     size_t n = make_labels(6979 * 8 + 7, 62);
     struct fl_partition part = device(0.1, FL_PARTITION_RHO_OVER_C, n, 8, 62, 1);
@@ -246,7 +239,6 @@ START_TEST(device_size_is_the_floor_of_an_equal_share)
     conf.samples = 6980;
     expect_refused("device", &conf, n, "8 clients with 6980 samples each need more than the 55839");
 }
-END_TEST
 
 /* Mean share of the largest label of a client, over clients whose pools were far from empty. */
 static double top_share(double rho, enum fl_partition_prior prior)
@@ -279,7 +271,8 @@ static double top_share(double rho, enum fl_partition_prior prior)
     return sum / 200.0;
 }
 
-START_TEST(device_concentration_is_rho_over_the_labels_or_rho)
+/* Statistics of hundreds of partitions, each made as the others of this file are. */
+TEST_IF(device_concentration_is_rho_over_the_labels_or_rho, !sanitized_short())
 {
     /* rho over ten labels is what rho / 10 per label is, and not what rho per label is. */
     double over = top_share(0.1, FL_PARTITION_RHO_OVER_C);
@@ -292,10 +285,9 @@ START_TEST(device_concentration_is_rho_over_the_labels_or_rho)
     ck_assert_double_gt(plain, 0.55);
     ck_assert_double_lt(top_share(1e5, FL_PARTITION_RHO_OVER_C), 0.15);
 }
-END_TEST
 
 /* Var of a share under Dir(a, …, a) over C labels: (C - 1) / (C^2 (C a + 1)). */
-START_TEST(device_shares_have_the_variance_of_their_law)
+TEST_IF(device_shares_have_the_variance_of_their_law, !sanitized_short())
 {
     size_t n = make_labels(60000, 10);
     double squares = 0.0;
@@ -321,10 +313,9 @@ START_TEST(device_shares_have_the_variance_of_their_law)
     }
     ck_assert_double_eq_tol(squares, 9.0 / (100.0 * (5.0 + 1.0)), 0.001);
 }
-END_TEST
 
 /* A tenth of a client's wish is there; it gets all of that, and the rest from what is left. */
-START_TEST(device_goes_on_when_a_pool_is_empty)
+TEST(device_goes_on_when_a_pool_is_empty)
 {
     size_t n = fill((const size_t[]){10, 0, 990}, 3);
     struct fl_partition part = device(0.0001, FL_PARTITION_RHO_OVER_C, n, 10, 3, 4);
@@ -343,14 +334,13 @@ START_TEST(device_goes_on_when_a_pool_is_empty)
     ck_assert_uint_eq(got[2], 990);
     fl_partition_done(&part);
 }
-END_TEST
 
 /*
  * With so small a rho one label has all of the probability. A client that wants the emptied
  * label draws from the two others by their sizes, 1 to 3. (Now and then a second share does not
  * underflow to 0; then one label has all the rest.)
  */
-START_TEST(device_draws_by_pool_size_when_no_share_is_left)
+TEST(device_draws_by_pool_size_when_no_share_is_left)
 {
     size_t n = fill((const size_t[]){10, 1000, 3000}, 3);
     size_t mixed = 0;
@@ -373,9 +363,8 @@ START_TEST(device_draws_by_pool_size_when_no_share_is_left)
     }
     ck_assert_uint_gt(mixed, 5);
 }
-END_TEST
 
-START_TEST(device_of_one_label_is_a_random_share)
+TEST(device_of_one_label_is_a_random_share)
 {
     size_t n = fill((const size_t[]){1000}, 1);
     struct fl_partition part = device(0.1, FL_PARTITION_RHO_OVER_C, n, 10, 1, 1);
@@ -384,9 +373,8 @@ START_TEST(device_of_one_label_is_a_random_share)
     ck_assert_uint_gt(part.items[99] - part.items[0], 99); /* not a run of the file */
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(device_follows_the_seed)
+TEST(device_follows_the_seed)
 {
     size_t n = make_labels(5000, 10);
     struct fl_partition a = device(0.1, FL_PARTITION_RHO_OVER_C, n, 10, 10, 1);
@@ -399,9 +387,8 @@ START_TEST(device_follows_the_seed)
     fl_partition_done(&b);
     fl_partition_done(&c);
 }
-END_TEST
 
-START_TEST(dirichlet_prior_is_one_of_two_words)
+TEST(dirichlet_prior_is_one_of_two_words)
 {
     const struct fl_partition_option *option = fl_partition_find("device")->options;
     struct fl_partition_conf conf = conf_for(1, 1);
@@ -417,39 +404,4 @@ START_TEST(dirichlet_prior_is_one_of_two_words)
     ck_assert_uint_eq(conf.prior, FL_PARTITION_RHO_OVER_C);
     ck_assert_int_eq(fl_partition_option_set(option, &conf, "q", &err), FL_EINVAL);
     ck_assert_str_eq(err.msg, "dirichlet-prior: expected one of rho_over_C, rho, found 'q'");
-}
-END_TEST
-
-static Suite *igfl_suite(void)
-{
-    Suite *s = suite_create("data_igfl");
-    TCase *tc = tcase_create("all");
-    const int seeds = 20 / (int)sanitized_stride(10);
-
-    tcase_add_loop_test(tc, silo_gives_ten_clients_two_cifar_shards_of_different_labels, 0, seeds);
-    tcase_add_test(tc, silo_of_a_hundred_clients_keeps_every_label_in_one_shard);
-    tcase_add_test(tc, silo_keeps_in_mind_what_the_last_clients_need);
-    tcase_add_loop_test(tc, silo_shards_that_straddle_share_no_label_on_a_client, 0, seeds);
-    tcase_add_test(tc, silo_takes_any_shard_size_and_leaves_the_rest);
-    tcase_add_test(tc, silo_says_when_labels_cannot_differ);
-    tcase_add_test(tc, silo_follows_the_seed);
-    tcase_add_loop_test(tc, device_sizes_are_equal_whatever_rho, 0, 4);
-    tcase_add_test(tc, device_size_is_the_floor_of_an_equal_share);
-    /* Statistics of hundreds of partitions, each made as the others of this file are. */
-    if (!sanitized_short()) {
-        tcase_add_test(tc, device_concentration_is_rho_over_the_labels_or_rho);
-        tcase_add_test(tc, device_shares_have_the_variance_of_their_law);
-    }
-    tcase_add_test(tc, device_goes_on_when_a_pool_is_empty);
-    tcase_add_test(tc, device_draws_by_pool_size_when_no_share_is_left);
-    tcase_add_test(tc, device_of_one_label_is_a_random_share);
-    tcase_add_test(tc, device_follows_the_seed);
-    tcase_add_test(tc, dirichlet_prior_is_one_of_two_words);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return igfl_suite();
 }

@@ -70,7 +70,7 @@ static void expect_mnist(const struct fl_partition *part, size_t n)
     ck_assert_uint_eq(most, 3834);
 }
 
-START_TEST(twenty_mnist_clients_have_the_published_counts)
+TEST_EACH(twenty_mnist_clients_have_the_published_counts, 2)
 {
     size_t n = fill_mixed(mnist_classes);
     struct fl_partition_conf conf = conf_for(20, (uint64_t)_i); /* The seed has no say in this. */
@@ -79,9 +79,8 @@ START_TEST(twenty_mnist_clients_have_the_published_counts)
     expect_mnist(&part, n);
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(the_samples_of_a_label_come_in_the_order_of_the_file)
+TEST(the_samples_of_a_label_come_in_the_order_of_the_file)
 {
     size_t n = fill_mixed(mnist_classes);
     struct fl_partition_conf conf = conf_for(20, 1);
@@ -105,9 +104,8 @@ START_TEST(the_samples_of_a_label_come_in_the_order_of_the_file)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(the_mnist_files_give_the_published_counts)
+TEST(the_mnist_files_give_the_published_counts)
 {
     const char *base = getenv("FL_DATA_DIR");
     struct fl_partition_conf conf = conf_for(20, 1);
@@ -131,7 +129,6 @@ START_TEST(the_mnist_files_give_the_published_counts)
     fl_dataset_free(train);
     fl_dataset_free(test);
 }
-END_TEST
 
 /* Smallest, largest and sum of the clients' sizes, and how many clients have one label only. */
 static void expect_totals(const struct fl_partition *part, size_t total, size_t least, size_t most,
@@ -170,7 +167,7 @@ static void expect_neighbours(const struct fl_partition *part)
     }
 }
 
-START_TEST(fashion_mnist_as_released_uses_a_fifth_of_the_images)
+TEST(fashion_mnist_as_released_uses_a_fifth_of_the_images)
 {
     static const size_t classes[10] = {7000, 7000, 7000, 7000, 7000, 7000, 7000, 7000, 7000, 7000};
     /* The totals that the released program prints before it splits off the test parts. */
@@ -191,13 +188,12 @@ START_TEST(fashion_mnist_as_released_uses_a_fifth_of_the_images)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
 /*
  * The program for Fashion-MNIST fills a slot only when a sample of the class stays behind. Its
  * sizes come from the labels 0 and 1, so label 5 can be made just as large as what it gives.
  */
-START_TEST(fashion_mnist_as_released_never_takes_the_last_sample_of_a_label)
+TEST(fashion_mnist_as_released_never_takes_the_last_sample_of_a_label)
 {
     size_t classes[10] = {7000, 7000, 7000, 7000, 7000, 7000, 7000, 7000, 7000, 7000};
     size_t n = fill_mixed(classes);
@@ -222,9 +218,8 @@ START_TEST(fashion_mnist_as_released_never_takes_the_last_sample_of_a_label)
     ck_assert_uint_eq(part.start[20], 14000 - last);
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(cifar_as_released_leaves_five_clients_with_one_label)
+TEST(cifar_as_released_leaves_five_clients_with_one_label)
 {
     static const size_t classes[10] = {6000, 6000, 6000, 6000, 6000, 6000, 6000, 6000, 6000, 6000};
     size_t n = fill_mixed(classes);
@@ -238,9 +233,8 @@ START_TEST(cifar_as_released_leaves_five_clients_with_one_label)
     expect_totals(&part, 53248, 1094, 5252, 5);
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(any_number_of_clients_and_labels_gets_pairs_in_turn)
+TEST_EACH(any_number_of_clients_and_labels_gets_pairs_in_turn, 5)
 {
     static const size_t counts[][2] = {{1, 10}, {3, 4}, {7, 3}, {5, 2}, {12, 10}};
     size_t n_clients = counts[_i][0];
@@ -263,9 +257,8 @@ START_TEST(any_number_of_clients_and_labels_gets_pairs_in_turn)
     ck_assert_uint_eq(part.start[n_clients] == n, 2 * n_clients >= classes);
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(the_size_seed_decides_the_sizes)
+TEST(the_size_seed_decides_the_sizes)
 {
     size_t n = make_labels(5000, 10);
     struct fl_partition_conf conf = conf_for(20, 1);
@@ -284,9 +277,8 @@ START_TEST(the_size_seed_decides_the_sizes)
     fl_partition_done(&b);
     fl_partition_done(&c);
 }
-END_TEST
 
-START_TEST(what_cannot_be_paired_is_refused_with_the_reason)
+TEST(what_cannot_be_paired_is_refused_with_the_reason)
 {
     size_t n = make_labels(100, 10);
     struct fl_partition_conf conf = conf_for(20, 1);
@@ -309,10 +301,9 @@ START_TEST(what_cannot_be_paired_is_refused_with_the_reason)
     expect_refused("pairs", &conf, n,
                    "as released there are 20 clients and 10 labels, found 19 and 10");
 }
-END_TEST
 
 /* As many bits of the next word as n - 1 has, until the number is below n. */
-START_TEST(bounded_draws_are_those_of_numpy)
+TEST(bounded_draws_are_those_of_numpy)
 {
     struct fl_numpy_rng rng;
 
@@ -323,29 +314,4 @@ START_TEST(bounded_draws_are_those_of_numpy)
     /* 4282876139 mod 4 is 3, too large, and is thrown away. */
     ck_assert_uint_eq(fl_numpy_rng_below(&rng, 3), 3093770124u % 4);
     ck_assert_uint_eq(fl_numpy_rng_below(&rng, 1000001), 4005303368u % (1u << 20));
-}
-END_TEST
-
-static Suite *pairs_suite(void)
-{
-    Suite *s = suite_create("data_pairs");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, twenty_mnist_clients_have_the_published_counts, 0, 2);
-    tcase_add_test(tc, the_samples_of_a_label_come_in_the_order_of_the_file);
-    tcase_add_test(tc, the_mnist_files_give_the_published_counts);
-    tcase_add_test(tc, fashion_mnist_as_released_uses_a_fifth_of_the_images);
-    tcase_add_test(tc, fashion_mnist_as_released_never_takes_the_last_sample_of_a_label);
-    tcase_add_test(tc, cifar_as_released_leaves_five_clients_with_one_label);
-    tcase_add_loop_test(tc, any_number_of_clients_and_labels_gets_pairs_in_turn, 0, 5);
-    tcase_add_test(tc, the_size_seed_decides_the_sizes);
-    tcase_add_test(tc, what_cannot_be_paired_is_refused_with_the_reason);
-    tcase_add_test(tc, bounded_draws_are_those_of_numpy);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return pairs_suite();
 }

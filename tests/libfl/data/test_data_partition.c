@@ -13,7 +13,7 @@
 #include "tests/lib/suites.h"
 #include "tests/libfl/data/partition_fixture.h"
 
-START_TEST(every_method_deals_every_sample_once_and_repeats_itself)
+TEST_EACH(every_method_deals_every_sample_once_and_repeats_itself, 3)
 {
     const struct fl_partition_ops *ops = fl_partition_at((size_t)_i);
     size_t n = make_labels(5003, 10);
@@ -32,9 +32,8 @@ START_TEST(every_method_deals_every_sample_once_and_repeats_itself)
     fl_partition_done(&b);
     fl_partition_done(&c);
 }
-END_TEST
 
-START_TEST(iid_shares_equally_to_within_one)
+TEST(iid_shares_equally_to_within_one)
 {
     size_t n = make_labels(1003, 10);
     struct fl_partition_conf conf = conf_for(10, 1);
@@ -46,9 +45,8 @@ START_TEST(iid_shares_equally_to_within_one)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(iid_gives_exactly_the_size_asked_for)
+TEST_EACH(iid_gives_exactly_the_size_asked_for, 3)
 {
     /* AdaFL and FedLDF on CIFAR-10. */
     static const size_t counts[][2] = {{100, 500}, {50, 1000}, {50, 500}};
@@ -67,9 +65,8 @@ START_TEST(iid_gives_exactly_the_size_asked_for)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(shards_give_a_client_few_classes)
+TEST(shards_give_a_client_few_classes)
 {
     size_t n = make_labels(60000, 10);
     struct fl_partition_conf conf = conf_for(100, 1);
@@ -87,9 +84,8 @@ START_TEST(shards_give_a_client_few_classes)
     ck_assert_uint_gt(two, 50); /* and usually does not */
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(a_shard_is_a_run_of_the_labels_sorted_stably)
+TEST(a_shard_is_a_run_of_the_labels_sorted_stably)
 {
     struct fl_partition_conf conf = conf_for(3, 5);
     struct fl_partition part;
@@ -108,10 +104,9 @@ START_TEST(a_shard_is_a_run_of_the_labels_sorted_stably)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
 /* FedLDF on CIFAR-10: 50 clients, alpha 1, nobody below 10 samples. */
-START_TEST(fifty_clients_by_dirichlet_share_all_of_cifar_unequally)
+TEST_EACH(fifty_clients_by_dirichlet_share_all_of_cifar_unequally, 10)
 {
     size_t n = make_labels(50000, 10);
     struct fl_partition_conf conf = conf_for(50, (uint64_t)_i);
@@ -132,9 +127,8 @@ START_TEST(fifty_clients_by_dirichlet_share_all_of_cifar_unequally)
     ck_assert_uint_gt(most, 1400); /* The sizes are gamma like, 1000 with deviation 310. */
     fl_partition_done(&part);
 }
-END_TEST
 
-START_TEST(dirichlet_keeps_the_minimum_whatever_alpha)
+TEST_EACH(dirichlet_keeps_the_minimum_whatever_alpha, 4)
 {
     static const double alphas[] = {0.1, 0.5, 1.0, 100.0};
     size_t n = make_labels(10000, 10);
@@ -151,7 +145,6 @@ START_TEST(dirichlet_keeps_the_minimum_whatever_alpha)
     }
     fl_partition_done(&part);
 }
-END_TEST
 
 /* The mean share that a client's largest class has of its samples. */
 static double skew(double alpha)
@@ -182,7 +175,7 @@ static double skew(double alpha)
     return sum / 10.0;
 }
 
-START_TEST(smaller_alpha_is_more_skewed)
+TEST(smaller_alpha_is_more_skewed)
 {
     double even = skew(1e4);
     double middle = skew(1.0);
@@ -193,11 +186,10 @@ START_TEST(smaller_alpha_is_more_skewed)
     ck_assert_double_gt(skewed, 0.6);
     ck_assert_double_lt(middle, skewed);
 }
-END_TEST
 
 /* Mean and variance of Gamma(a, 1) are a and a; of one Dirichlet part 1/n and (1/n)(1-1/n)/(na+1).
  */
-START_TEST(gamma_draws_have_the_moments_of_their_law)
+TEST_EACH(gamma_draws_have_the_moments_of_their_law, 5)
 {
     static const double shapes[] = {0.05, 0.5, 1.0, 3.0, 50.0};
     double a = shapes[_i];
@@ -219,9 +211,8 @@ START_TEST(gamma_draws_have_the_moments_of_their_law)
     ck_assert_double_eq_tol(sum, a, 6.0 * sqrt(a / (double)n));
     ck_assert_double_eq_tol(squares / a, 1.0, 0.05 + 0.1 / sqrt(a * 20));
 }
-END_TEST
 
-START_TEST(dirichlet_draws_sum_to_one_for_any_alpha)
+TEST_EACH(dirichlet_draws_sum_to_one_for_any_alpha, 4)
 {
     static const double alphas[] = {1e-4, 0.01, 1.0, 1e6};
     struct fl_rng rng;
@@ -241,9 +232,8 @@ START_TEST(dirichlet_draws_sum_to_one_for_any_alpha)
         ck_assert_double_eq_tol(sum, 1.0, 1e-12);
     }
 }
-END_TEST
 
-START_TEST(what_cannot_be_shared_is_refused_with_the_reason)
+TEST(what_cannot_be_shared_is_refused_with_the_reason)
 {
     size_t n = make_labels(100, 10);
     struct fl_partition_conf conf = conf_for(0, 1);
@@ -263,9 +253,8 @@ START_TEST(what_cannot_be_shared_is_refused_with_the_reason)
     conf.alpha = 0.01;
     expect_refused("dirichlet", &conf, n, "raise alpha, lower the minimum or take fewer clients");
 }
-END_TEST
 
-START_TEST(options_have_defaults_ranges_and_help)
+TEST(options_have_defaults_ranges_and_help)
 {
     const struct fl_partition_ops *ops;
     const struct fl_partition_option *option;
@@ -300,9 +289,8 @@ START_TEST(options_have_defaults_ranges_and_help)
     ck_assert_int_eq(fl_partition_option_set(option, &conf, "2.5", &err), FL_EINVAL);
     ck_assert_str_eq(err.msg, "shards-per-client: expected a whole number, found '2.5'");
 }
-END_TEST
 
-START_TEST(mnist_shards_are_those_of_the_paper)
+TEST(mnist_shards_are_those_of_the_paper)
 {
     const char *base = getenv("FL_DATA_DIR");
     struct fl_partition_conf conf = conf_for(100, 2024);
@@ -325,32 +313,4 @@ START_TEST(mnist_shards_are_those_of_the_paper)
         ck_assert_uint_le(count_classes(&part, k, 10), 4);
     }
     fl_partition_done(&part);
-}
-END_TEST
-
-static Suite *partition_suite(void)
-{
-    Suite *s = suite_create("data_partition");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, every_method_deals_every_sample_once_and_repeats_itself, 0, 3);
-    tcase_add_test(tc, iid_shares_equally_to_within_one);
-    tcase_add_loop_test(tc, iid_gives_exactly_the_size_asked_for, 0, 3);
-    tcase_add_test(tc, shards_give_a_client_few_classes);
-    tcase_add_test(tc, a_shard_is_a_run_of_the_labels_sorted_stably);
-    tcase_add_loop_test(tc, fifty_clients_by_dirichlet_share_all_of_cifar_unequally, 0, 10);
-    tcase_add_loop_test(tc, dirichlet_keeps_the_minimum_whatever_alpha, 0, 4);
-    tcase_add_test(tc, smaller_alpha_is_more_skewed);
-    tcase_add_loop_test(tc, gamma_draws_have_the_moments_of_their_law, 0, 5);
-    tcase_add_loop_test(tc, dirichlet_draws_sum_to_one_for_any_alpha, 0, 4);
-    tcase_add_test(tc, what_cannot_be_shared_is_refused_with_the_reason);
-    tcase_add_test(tc, options_have_defaults_ranges_and_help);
-    tcase_add_test(tc, mnist_shards_are_those_of_the_paper);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return partition_suite();
 }

@@ -1,7 +1,6 @@
 /* Synthetic(alpha, beta) is bit for bit the set that numpy's legacy generator makes. */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/data/numpy_rng.h"
@@ -29,7 +28,7 @@ static struct fl_synthetic *make(size_t n_clients, double alpha, double beta, ui
     return gen;
 }
 
-START_TEST(the_stream_is_that_of_mt19937)
+TEST(the_stream_is_that_of_mt19937)
 {
     struct fl_numpy_rng rng;
     uint32_t x = 0;
@@ -42,9 +41,8 @@ START_TEST(the_stream_is_that_of_mt19937)
     }
     ck_assert_uint_eq(x, 4123659995u);
 }
-END_TEST
 
-START_TEST(the_first_numbers_are_those_of_numpy)
+TEST(the_first_numbers_are_those_of_numpy)
 {
     struct fl_numpy_rng rng;
 
@@ -54,9 +52,8 @@ START_TEST(the_first_numbers_are_those_of_numpy)
     ck_assert_double_eq_tol(fl_numpy_rng_normal(&rng), 1.764052345967664, 1e-15);
     ck_assert_double_eq_tol(fl_numpy_rng_normal(&rng), 0.4001572083672233, 1e-15);
 }
-END_TEST
 
-START_TEST(the_hundred_sizes_are_the_published_ones)
+TEST(the_hundred_sizes_are_the_published_ones)
 {
     struct fl_synthetic *gen = make(100, 0.5, 0.5, 0);
     size_t least = SIZE_MAX;
@@ -77,14 +74,13 @@ START_TEST(the_hundred_sizes_are_the_published_ones)
     ck_assert_uint_eq(total, 205795);
     fl_synthetic_free(gen);
 }
-END_TEST
 
 /*
  * The first feature, the last feature and the label histogram of two clients, from numpy 1.24:
  *   rng = numpy.random.RandomState(0), the draws of synthetic.c in their order, with
  *   multivariate_normal(mu, diag(j ** -1.2), n) for the features.
  */
-START_TEST(features_and_labels_are_those_of_numpy)
+TEST(features_and_labels_are_those_of_numpy)
 {
     static const struct {
         size_t n;
@@ -114,9 +110,8 @@ START_TEST(features_and_labels_are_those_of_numpy)
     }
     fl_synthetic_free(gen);
 }
-END_TEST
 
-START_TEST(clients_come_in_order_and_then_end)
+TEST(clients_come_in_order_and_then_end)
 {
     struct fl_synthetic *gen = make(3, 1.0, 1.0, 7);
     struct fl_dataset *ds = NULL;
@@ -131,9 +126,8 @@ START_TEST(clients_come_in_order_and_then_end)
     ck_assert_int_eq(fl_synthetic_next(gen, &ds, &err), FL_ENOENT);
     fl_synthetic_free(gen);
 }
-END_TEST
 
-START_TEST(a_conf_that_cannot_be_is_refused)
+TEST(a_conf_that_cannot_be_is_refused)
 {
     struct fl_synthetic_conf conf = {.n_clients = 0, .alpha = 0.5, .beta = 0.5};
     struct fl_synthetic *gen = NULL;
@@ -150,25 +144,4 @@ START_TEST(a_conf_that_cannot_be_is_refused)
     ck_assert_str_eq(err.msg, "expected a seed below 2^32, found 4294967296");
     ck_assert_ptr_null(gen);
     fl_synthetic_free(NULL);
-}
-END_TEST
-
-static Suite *synthetic_suite(void)
-{
-    Suite *s = suite_create("data_synthetic");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, the_stream_is_that_of_mt19937);
-    tcase_add_test(tc, the_first_numbers_are_those_of_numpy);
-    tcase_add_test(tc, the_hundred_sizes_are_the_published_ones);
-    tcase_add_test(tc, features_and_labels_are_those_of_numpy);
-    tcase_add_test(tc, clients_come_in_order_and_then_end);
-    tcase_add_test(tc, a_conf_that_cannot_be_is_refused);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return synthetic_suite();
 }

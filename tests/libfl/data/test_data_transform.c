@@ -48,7 +48,7 @@ static float *gather(const struct fl_dataset *ds, uint32_t i)
 /* --- standardisation --- */
 
 /* FedMCSA: (x - mean) / (std + 0.001), x from 0 to 255, over all samples. */
-START_TEST(pixels_are_standardised_over_all_samples)
+TEST(pixels_are_standardised_over_all_samples)
 {
     struct fl_dataset *ds = pictures(53, 1, 5, 7);
     size_t i;
@@ -79,9 +79,8 @@ START_TEST(pixels_are_standardised_over_all_samples)
     }
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(floats_are_standardised_in_their_own_unit)
+TEST(floats_are_standardised_in_their_own_unit)
 {
     struct fl_dataset *ds = NULL;
     float *x;
@@ -95,10 +94,9 @@ START_TEST(floats_are_standardised_in_their_own_unit)
     free(x);
     fl_dataset_free(ds);
 }
-END_TEST
 
 /* CIFAR-10: mean (.4914, .4822, .4465), std (.2023, .1994, .2010) of values from 0 to 1. */
-START_TEST(cifar_is_standardised_by_the_usual_numbers)
+TEST(cifar_is_standardised_by_the_usual_numbers)
 {
     static const double mean[3] = {.4914, .4822, .4465};
     static const double std[3] = {.2023, .1994, .2010};
@@ -120,9 +118,8 @@ START_TEST(cifar_is_standardised_by_the_usual_numbers)
     fl_dataset_free(ds);
     fl_dataset_free(grey);
 }
-END_TEST
 
-START_TEST(a_standardisation_that_makes_no_sense_is_refused)
+TEST(a_standardisation_that_makes_no_sense_is_refused)
 {
     struct fl_dataset *ds = pictures(2, 2, 3, 3);
     const float ones[18] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -142,9 +139,8 @@ START_TEST(a_standardisation_that_makes_no_sense_is_refused)
     ck_assert_uint_eq(ds->n_norm, 2);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(a_local_test_part_is_standardised_like_the_training_part)
+TEST(a_local_test_part_is_standardised_like_the_training_part)
 {
     struct fl_dataset *ds = pictures(20, 1, 4, 4);
     struct fl_dataset *rest = NULL;
@@ -157,7 +153,6 @@ START_TEST(a_local_test_part_is_standardised_like_the_training_part)
     fl_dataset_free(ds);
     fl_dataset_free(rest);
 }
-END_TEST
 
 /* --- norm.npy --- */
 
@@ -185,7 +180,7 @@ static void write_folder(char dir[T_PATH])
     write_npy(dir, "test-y.npy", FL_NPY_I32, (const uint64_t[]){2}, 1, y, 2);
 }
 
-START_TEST(both_parts_of_a_client_are_opened_with_the_standardisation_beside_them)
+TEST(both_parts_of_a_client_are_opened_with_the_standardisation_beside_them)
 {
     static const char *const parts[2] = {"train", "test"};
     const float norm[4] = {1.0F, 10.0F, 2.0F, 0.5F}; /* means, deviations */
@@ -208,7 +203,6 @@ START_TEST(both_parts_of_a_client_are_opened_with_the_standardisation_beside_the
     }
     t_dir_remove(dir);
 }
-END_TEST
 
 static const struct bad_norm {
     const char *what;
@@ -227,7 +221,7 @@ static const struct bad_norm {
     {"not finite", FL_NPY_F32, {2, 1}, 2, {1, INFINITY}, FL_ENUMERIC},
 };
 
-START_TEST(a_bad_norm_file_is_refused_by_name)
+TEST_EACH(a_bad_norm_file_is_refused_by_name, ARRAY_LEN(bad_norms))
 {
     const struct bad_norm *bad = &bad_norms[_i];
     size_t n = (size_t)(bad->n_dims == 1 ? bad->shape[0] : bad->shape[0] * bad->shape[1]);
@@ -243,9 +237,8 @@ START_TEST(a_bad_norm_file_is_refused_by_name)
     ck_assert_ptr_null(ds);
     t_dir_remove(dir);
 }
-END_TEST
 
-START_TEST(a_cut_norm_file_is_refused)
+TEST(a_cut_norm_file_is_refused)
 {
     struct fl_dataset *ds = NULL;
     struct fl_err err = {0};
@@ -261,11 +254,10 @@ START_TEST(a_cut_norm_file_is_refused)
     ck_assert_int_eq(fl_dataset_open(dir, "test", &ds, &err), FL_EFORMAT);
     t_dir_remove(dir);
 }
-END_TEST
 
 /* --- cropping and joining --- */
 
-START_TEST(the_middle_of_every_picture_is_kept)
+TEST(the_middle_of_every_picture_is_kept)
 {
     struct fl_dataset *ds = pictures(3, 3, 32, 32);
     struct fl_dataset *whole = pictures(3, 3, 32, 32);
@@ -297,9 +289,8 @@ START_TEST(the_middle_of_every_picture_is_kept)
     fl_dataset_free(ds);
     fl_dataset_free(whole);
 }
-END_TEST
 
-START_TEST(what_cannot_be_cropped_is_refused)
+TEST(what_cannot_be_cropped_is_refused)
 {
     struct fl_dataset *ds = pictures(2, 1, 10, 8);
     struct fl_dataset *flat = NULL;
@@ -318,9 +309,8 @@ START_TEST(what_cannot_be_cropped_is_refused)
     fl_dataset_free(ds);
     fl_dataset_free(flat);
 }
-END_TEST
 
-START_TEST(joined_sets_come_one_after_the_other)
+TEST(joined_sets_come_one_after_the_other)
 {
     struct fl_dataset *ds = pictures(5, 1, 2, 3);
     struct fl_dataset *more = pictures(7, 1, 2, 3);
@@ -343,7 +333,6 @@ START_TEST(joined_sets_come_one_after_the_other)
     fl_dataset_free(more);
     fl_dataset_free(none);
 }
-END_TEST
 
 /* --- augmentation --- */
 
@@ -384,7 +373,7 @@ static size_t find_change(const struct fl_dataset *ds, size_t i, const float *x,
     return found;
 }
 
-START_TEST(every_flip_and_shift_up_to_four_comes_equally_often)
+TEST(every_flip_and_shift_up_to_four_comes_equally_often)
 {
     enum { DRAWS = 16200 };
     struct fl_dataset *ds = pictures(4, 2, 12, 10);
@@ -416,10 +405,9 @@ START_TEST(every_flip_and_shift_up_to_four_comes_equally_often)
     free(x);
     fl_dataset_free(ds);
 }
-END_TEST
 
 /* The margin is black before standardisation, as the paddings of image libraries are. */
-START_TEST(the_margin_is_standardised_like_a_black_pixel)
+TEST(the_margin_is_standardised_like_a_black_pixel)
 {
     struct fl_dataset *ds = pictures(1, 3, 8, 8);
     float *x = malloc(ds->dim * sizeof(*x));
@@ -448,9 +436,8 @@ START_TEST(the_margin_is_standardised_like_a_black_pixel)
     free(x);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(pictures_smaller_than_the_margin_can_be_shifted_out)
+TEST(pictures_smaller_than_the_margin_can_be_shifted_out)
 {
     struct fl_dataset *ds = pictures(1, 1, 2, 2);
     struct fl_rng rng;
@@ -467,9 +454,8 @@ START_TEST(pictures_smaller_than_the_margin_can_be_shifted_out)
     ck_assert_uint_gt(blank, 100); /* 1 - (3/9)^2 and a little, of 200 */
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(augmentation_follows_its_stream_and_floats_are_augmented_too)
+TEST(augmentation_follows_its_stream_and_floats_are_augmented_too)
 {
     struct fl_dataset *ds = NULL;
     struct fl_rng rng;
@@ -494,9 +480,8 @@ START_TEST(augmentation_follows_its_stream_and_floats_are_augmented_too)
     ck_assert_mem_eq(b, ds->x, sizeof(b));
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(without_augmentation_a_training_batch_is_the_plain_one)
+TEST(without_augmentation_a_training_batch_is_the_plain_one)
 {
     struct fl_dataset *ds = pictures(2, 1, 5, 5);
     struct fl_dataset *flat = NULL;
@@ -518,36 +503,4 @@ START_TEST(without_augmentation_a_training_batch_is_the_plain_one)
     free(x);
     fl_dataset_free(ds);
     fl_dataset_free(flat);
-}
-END_TEST
-
-static Suite *transform_suite(void)
-{
-    Suite *s = suite_create("data_transform");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, pixels_are_standardised_over_all_samples);
-    tcase_add_test(tc, floats_are_standardised_in_their_own_unit);
-    tcase_add_test(tc, cifar_is_standardised_by_the_usual_numbers);
-    tcase_add_test(tc, a_standardisation_that_makes_no_sense_is_refused);
-    tcase_add_test(tc, a_local_test_part_is_standardised_like_the_training_part);
-    tcase_add_test(tc, both_parts_of_a_client_are_opened_with_the_standardisation_beside_them);
-    tcase_add_loop_test(tc, a_bad_norm_file_is_refused_by_name, 0,
-                        (int)(sizeof(bad_norms) / sizeof(bad_norms[0])));
-    tcase_add_test(tc, a_cut_norm_file_is_refused);
-    tcase_add_test(tc, the_middle_of_every_picture_is_kept);
-    tcase_add_test(tc, what_cannot_be_cropped_is_refused);
-    tcase_add_test(tc, joined_sets_come_one_after_the_other);
-    tcase_add_test(tc, every_flip_and_shift_up_to_four_comes_equally_often);
-    tcase_add_test(tc, the_margin_is_standardised_like_a_black_pixel);
-    tcase_add_test(tc, pictures_smaller_than_the_margin_can_be_shifted_out);
-    tcase_add_test(tc, augmentation_follows_its_stream_and_floats_are_augmented_too);
-    tcase_add_test(tc, without_augmentation_a_training_batch_is_the_plain_one);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return transform_suite();
 }

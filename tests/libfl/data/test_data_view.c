@@ -109,7 +109,7 @@ static struct fl_dataset *show(const struct fl_dataset *ds, const uint32_t *item
     return view;
 }
 
-START_TEST(a_view_delivers_what_a_copy_delivers)
+TEST_EACH(a_view_delivers_what_a_copy_delivers, 2)
 {
     struct fl_dataset *ds = pictures(_i == 0 ? FL_DATA_U8 : FL_DATA_F32);
     struct fl_dataset *own;
@@ -131,9 +131,8 @@ START_TEST(a_view_delivers_what_a_copy_delivers)
     fl_dataset_free(view);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(a_view_copies_no_features)
+TEST(a_view_copies_no_features)
 {
     struct fl_dataset *ds = pictures(FL_DATA_U8);
     struct fl_dataset *view;
@@ -145,9 +144,8 @@ START_TEST(a_view_copies_no_features)
     fl_dataset_free(view);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(a_view_is_split_as_a_copy_is)
+TEST_EACH(a_view_is_split_as_a_copy_is, 4)
 {
     static const double shares[] = {0.0, 0.1, 0.5, 0.99};
     struct fl_dataset *ds = pictures(FL_DATA_F32);
@@ -180,9 +178,8 @@ START_TEST(a_view_is_split_as_a_copy_is)
     fl_dataset_free(rest[1]);
     fl_dataset_free(ds);
 }
-END_TEST
 
-START_TEST(classes_without_a_sample_are_named_over_all_sets)
+TEST(classes_without_a_sample_are_named_over_all_sets)
 {
     const size_t dims[] = {1};
     struct fl_dataset *a = NULL;
@@ -216,23 +213,4 @@ START_TEST(classes_without_a_sample_are_named_over_all_sets)
     ck_assert_str_eq(text, "");
     fl_dataset_free(a);
     fl_dataset_free(b);
-}
-END_TEST
-
-static Suite *view_suite(void)
-{
-    Suite *s = suite_create("data_view");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, a_view_delivers_what_a_copy_delivers, 0, 2);
-    tcase_add_test(tc, a_view_copies_no_features);
-    tcase_add_loop_test(tc, a_view_is_split_as_a_copy_is, 0, 4);
-    tcase_add_test(tc, classes_without_a_sample_are_named_over_all_sets);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return view_suite();
 }

@@ -81,7 +81,7 @@ static bool same(const struct rig *r, const struct fl_train_result *a,
     return memcmp(a->delta, b->delta, r->count * sizeof(float)) == 0;
 }
 
-START_TEST(augmented_training_follows_the_seed_of_the_task)
+TEST(augmented_training_follows_the_seed_of_the_task)
 {
     struct rig r;
     struct fl_train_result plain;
@@ -111,7 +111,6 @@ START_TEST(augmented_training_follows_the_seed_of_the_task)
     fl_train_result_done(&other);
     rig_done(&r);
 }
-END_TEST
 
 /*
  * How far two steps over the same batch are from twice the first of them, relative to the first;
@@ -143,7 +142,7 @@ static double bend(struct rig *r, enum fl_data_augment augment)
     return off / moved;
 }
 
-START_TEST(every_step_augments_anew)
+TEST(every_step_augments_anew)
 {
     struct rig r;
 
@@ -151,21 +150,4 @@ START_TEST(every_step_augments_anew)
     ck_assert_double_lt(bend(&r, FL_AUGMENT_NONE), 1e-3);
     ck_assert_double_gt(bend(&r, FL_AUGMENT_FLIP_CROP), 1e-2);
     rig_done(&r);
-}
-END_TEST
-
-static Suite *augment_suite(void)
-{
-    Suite *s = suite_create("train_augment");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, augmented_training_follows_the_seed_of_the_task);
-    tcase_add_test(tc, every_step_augments_anew);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return augment_suite();
 }

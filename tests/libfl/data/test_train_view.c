@@ -132,7 +132,7 @@ static struct fl_train_result train(const struct way *way, struct fl_dataset *mi
     return result;
 }
 
-START_TEST(a_view_trains_as_files_do_bit_for_bit)
+TEST_EACH(a_view_trains_as_files_do_bit_for_bit, ARRAY_LEN(ways))
 {
     const struct way *way = &ways[_i];
     struct fl_dataset *ds = everybody();
@@ -159,21 +159,4 @@ START_TEST(a_view_trains_as_files_do_bit_for_bit)
     fl_train_result_done(&a);
     fl_train_result_done(&b);
     fl_dataset_free(ds);
-}
-END_TEST
-
-static Suite *view_suite(void)
-{
-    Suite *s = suite_create("train_view");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, a_view_trains_as_files_do_bit_for_bit, 0,
-                        (int)(sizeof(ways) / sizeof(ways[0])));
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return view_suite();
 }

@@ -6,11 +6,11 @@
 #include <check.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/db/db.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 
 enum { PUT, GET };
 
@@ -127,7 +127,9 @@ static void columns_of(char *out, size_t size)
     fl_db_close(&db);
 }
 
-START_TEST(a_new_database_has_the_newest_version_in_one_step)
+TEST_CASE("all", setup, teardown);
+
+TEST(a_new_database_has_the_newest_version_in_one_step)
 {
     struct fl_db db = opened(&second);
 
@@ -136,9 +138,8 @@ START_TEST(a_new_database_has_the_newest_version_in_one_step)
     has(&db, 1, "new", 7);
     fl_db_close(&db);
 }
-END_TEST
 
-START_TEST(a_migration_keeps_rows_and_sums_and_ends_as_a_new_database)
+TEST(a_migration_keeps_rows_and_sums_and_ends_as_a_new_database)
 {
     char migrated[512];
     char fresh[512];
@@ -163,9 +164,8 @@ START_TEST(a_migration_keeps_rows_and_sums_and_ends_as_a_new_database)
     columns_of(fresh, sizeof(fresh));
     ck_assert_str_eq(migrated, fresh);
 }
-END_TEST
 
-START_TEST(a_migration_that_fails_leaves_the_version_before_whole)
+TEST(a_migration_that_fails_leaves_the_version_before_whole)
 {
     struct fl_db db = opened(&first);
 
@@ -178,9 +178,8 @@ START_TEST(a_migration_that_fails_leaves_the_version_before_whole)
     has(&db, 1, "old", 0);
     fl_db_close(&db);
 }
-END_TEST
 
-START_TEST(a_newer_version_is_refused_and_not_changed)
+TEST(a_newer_version_is_refused_and_not_changed)
 {
     struct fl_db db = opened(&second);
 
@@ -190,25 +189,4 @@ START_TEST(a_newer_version_is_refused_and_not_changed)
     db = opened(&second);
     has(&db, 1, "new", 7);
     fl_db_close(&db);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("db");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_new_database_has_the_newest_version_in_one_step);
-    tcase_add_test(tc, a_migration_keeps_rows_and_sums_and_ends_as_a_new_database);
-    tcase_add_test(tc, a_migration_that_fails_leaves_the_version_before_whole);
-    tcase_add_test(tc, a_newer_version_is_refused_and_not_changed);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

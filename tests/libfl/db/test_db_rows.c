@@ -4,11 +4,11 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/db/db_row.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 
 enum colour { RED = 1, GREEN, BLUE };
 
@@ -186,7 +186,9 @@ static int read_all(struct thing *last, size_t *ret_n, struct fl_err *err)
     return rv;
 }
 
-START_TEST(a_row_is_read_as_it_was_written)
+TEST_CASE("all", setup, teardown);
+
+TEST(a_row_is_read_as_it_was_written)
 {
     struct thing thing = sample();
     size_t n = 0;
@@ -200,9 +202,8 @@ START_TEST(a_row_is_read_as_it_was_written)
     ck_assert_int_eq(read_all(&thing, &n, NULL), FL_ENOENT);
     ck_assert_uint_eq(n, 2);
 }
-END_TEST
 
-START_TEST(no_bytes_and_no_number_are_null_where_a_row_may_be_without)
+TEST(no_bytes_and_no_number_are_null_where_a_row_may_be_without)
 {
     struct thing thing = sample();
     struct fl_query q = fl_db_query(&db, NUMBER);
@@ -224,9 +225,8 @@ START_TEST(no_bytes_and_no_number_are_null_where_a_row_may_be_without)
     fl_query_u64(&q, 1);
     ck_assert_int_eq(fl_query_number(&q, &number, NULL), FL_ENOENT);
 }
-END_TEST
 
-START_TEST(an_update_sets_the_members_and_keeps_the_checksum)
+TEST(an_update_sets_the_members_and_keeps_the_checksum)
 {
     struct fl_query q = fl_db_query(&db, SET);
     struct thing thing = sample();
@@ -243,9 +243,8 @@ START_TEST(an_update_sets_the_members_and_keeps_the_checksum)
     ck_assert_uint_eq(n, 1);
     ck_assert_int_eq(fl_db_verify(&db, NULL), FL_OK);
 }
-END_TEST
 
-START_TEST(columns_and_parameters_are_found_by_name_in_any_order)
+TEST(columns_and_parameters_are_found_by_name_in_any_order)
 {
     struct fl_query q = fl_db_query(&db, FEW_OF);
     struct thing thing = sample();
@@ -267,9 +266,8 @@ START_TEST(columns_and_parameters_are_found_by_name_in_any_order)
     ck_assert_uint_eq(count.n, 2);
     ck_assert_str_eq(count.name, thing.name);
 }
-END_TEST
 
-START_TEST(one_reads_the_first_row_and_resets)
+TEST(one_reads_the_first_row_and_resets)
 {
     struct fl_query q = fl_db_query(&db, COUNT);
     struct count count;
@@ -280,9 +278,8 @@ START_TEST(one_reads_the_first_row_and_resets)
         strstr(err.msg, "column 'name' of table 'thing' is NULL, expected a text"));
     execute("DROP TABLE thing"); /* It would be locked by a statement that is not reset. */
 }
-END_TEST
 
-START_TEST(a_number_is_the_first_column_and_keeps_all_bits)
+TEST(a_number_is_the_first_column_and_keeps_all_bits)
 {
     struct fl_query q = fl_db_query(&db, NUMBER);
     struct thing thing = sample();
@@ -293,7 +290,6 @@ START_TEST(a_number_is_the_first_column_and_keeps_all_bits)
     ck_assert_int_eq(fl_query_number(&q, &number, NULL), FL_OK);
     ck_assert_uint_eq(number, UINT64_MAX - 1);
 }
-END_TEST
 
 static const struct {
     const char *set, *words;
@@ -314,7 +310,7 @@ static const struct {
     {"labels = zeroblob(65)", "column 'labels' of table 'thing' has 65 bytes, expected 0 to 64"},
 };
 
-START_TEST(a_value_out_of_range_is_refused_with_its_column)
+TEST_EACH(a_value_out_of_range_is_refused_with_its_column, ARRAY_LEN(bad))
 {
     struct thing thing = sample();
     struct fl_err err = {0};
@@ -330,9 +326,8 @@ START_TEST(a_value_out_of_range_is_refused_with_its_column)
                   err.msg);
     ck_assert_ptr_nonnull(strstr(err.msg, path));
 }
-END_TEST
 
-START_TEST(a_bad_column_frees_what_was_read_before_it)
+TEST(a_bad_column_frees_what_was_read_before_it)
 {
     struct thing thing = sample();
     struct fl_query q = fl_db_query(&db, EACH);
@@ -347,30 +342,4 @@ START_TEST(a_bad_column_frees_what_was_read_before_it)
     ck_assert_int_eq(thing_next(&q, &got, NULL), FL_EFORMAT);
     ck_assert_ptr_null(got.labels.data);
     fl_query_reset(&q);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("db rows");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_row_is_read_as_it_was_written);
-    tcase_add_test(tc, no_bytes_and_no_number_are_null_where_a_row_may_be_without);
-    tcase_add_test(tc, an_update_sets_the_members_and_keeps_the_checksum);
-    tcase_add_test(tc, columns_and_parameters_are_found_by_name_in_any_order);
-    tcase_add_test(tc, one_reads_the_first_row_and_resets);
-    tcase_add_test(tc, a_number_is_the_first_column_and_keeps_all_bits);
-    tcase_add_loop_test(tc, a_value_out_of_range_is_refused_with_its_column, 0,
-                        sizeof(bad) / sizeof(bad[0]));
-    tcase_add_test(tc, a_bad_column_frees_what_was_read_before_it);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

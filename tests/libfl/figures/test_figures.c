@@ -2,17 +2,17 @@
 
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/figures/client_figures.h"
 #include "libfl/figures/figures_text.h"
 #include "libfl/figures/round_figures.h"
+#include "tests/lib/suites.h"
 
 static const struct fl_figures *const tables[] = {&fl_round_rows, &fl_client_rows};
 
 /* The place of each member is its own: a record has nothing that no row describes. */
-START_TEST(the_rows_fill_the_record)
+TEST_EACH(the_rows_fill_the_record, 2)
 {
     const struct fl_figures *t = tables[_i];
     size_t end = 0;
@@ -27,9 +27,8 @@ START_TEST(the_rows_fill_the_record)
     }
     ck_assert_uint_lt(t->size - end, 8);
 }
-END_TEST
 
-START_TEST(every_row_can_be_shown)
+TEST_EACH(every_row_can_be_shown, 2)
 {
     const struct fl_figures *t = tables[_i];
     size_t i;
@@ -52,7 +51,6 @@ START_TEST(every_row_can_be_shown)
         }
     }
 }
-END_TEST
 
 static void expect(const struct fl_round_rec *r, unsigned row, const char *want)
 {
@@ -61,7 +59,7 @@ static void expect(const struct fl_round_rec *r, unsigned row, const char *want)
     ck_assert_str_eq(fl_figure_text(&fl_round_rows, &fl_round_rows.rows[row], r, 4, text), want);
 }
 
-START_TEST(nothing_is_known_of_an_empty_record)
+TEST(nothing_is_known_of_an_empty_record)
 {
     struct fl_round_rec r;
 
@@ -78,9 +76,8 @@ START_TEST(nothing_is_known_of_an_empty_record)
     ck_assert_double_eq(r.received_mean, -1.0);
     ck_assert_double_eq(r.self_weight, 0.0);
 }
-END_TEST
 
-START_TEST(a_figure_is_known_when_its_lead_is)
+TEST(a_figure_is_known_when_its_lead_is)
 {
     struct fl_round_rec r = {.accuracy = 0.0, .loss = 1.5, .personal_accuracy = (double)NAN};
 
@@ -97,7 +94,6 @@ START_TEST(a_figure_is_known_when_its_lead_is)
     r.train_loss = (double)INFINITY;
     expect(&r, FL_ROUND_train_loss, "inf");
 }
-END_TEST
 
 /* Rows of a record of this file: what real ones show does not matter to how lines are made. */
 struct sample {
@@ -122,7 +118,7 @@ static const struct fl_figure sample_rows[] = {
 };
 static const struct fl_figures samples = {sample_rows, 5, sizeof(struct sample)};
 
-START_TEST(lines_have_what_is_known_in_the_order_of_the_rows)
+TEST(lines_have_what_is_known_in_the_order_of_the_rows)
 {
     struct sample r;
     char out[FL_FIGURES_LINE];
@@ -140,9 +136,8 @@ START_TEST(lines_have_what_is_known_in_the_order_of_the_rows)
     ck_assert_str_eq(fl_figures_log(&samples, &r, out, sizeof(out)),
                      " share=0.5000 of_share=0.2500 last=0");
 }
-END_TEST
 
-START_TEST(what_diverged_is_shown_as_it_is_and_cut_where_there_is_no_room)
+TEST(what_diverged_is_shown_as_it_is_and_cut_where_there_is_no_room)
 {
     const struct sample r = {.share = 0.5, .of_share = 1e300};
     char out[FL_FIGURES_LINE];
@@ -152,9 +147,8 @@ START_TEST(what_diverged_is_shown_as_it_is_and_cut_where_there_is_no_room)
     ck_assert_ptr_nonnull(strstr(out, ".0000 last=0"));
     ck_assert_str_eq(fl_figures_log(&samples, &r, out, 20), " share=0.5000 of_sh");
 }
-END_TEST
 
-START_TEST(totals_are_sums_and_the_newest_that_is_known)
+TEST(totals_are_sums_and_the_newest_that_is_known)
 {
     struct fl_round_rec sum;
     struct fl_round_rec one = {.round = 1,
@@ -201,27 +195,4 @@ START_TEST(totals_are_sums_and_the_newest_that_is_known)
     one.n_selected = UINT32_MAX;
     fl_round_add(&sum, &one);
     ck_assert_uint_eq(sum.n_selected, UINT32_MAX);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("figures");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(tc, the_rows_fill_the_record, 0, 2);
-    tcase_add_loop_test(tc, every_row_can_be_shown, 0, 2);
-    tcase_add_test(tc, nothing_is_known_of_an_empty_record);
-    tcase_add_test(tc, a_figure_is_known_when_its_lead_is);
-    tcase_add_test(tc, lines_have_what_is_known_in_the_order_of_the_rows);
-    tcase_add_test(tc, what_diverged_is_shown_as_it_is_and_cut_where_there_is_no_room);
-    tcase_add_test(tc, totals_are_sums_and_the_newest_that_is_known);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

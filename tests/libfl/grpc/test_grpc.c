@@ -1,7 +1,6 @@
 #include <arpa/inet.h>
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,7 +15,9 @@
 static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 1000003, MIB};
 #define N_SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-START_TEST(calls_of_any_size_go_over_tcp_and_unix_sockets)
+TEST_CASE("any stream", NULL, NULL);
+
+TEST_EACH(calls_of_any_size_go_over_tcp_and_unix_sockets, (int)N_SIZES * 4)
 {
     struct world world = {.done = gworld_calls_closed};
     size_t size = sizes[(size_t)_i % N_SIZES];
@@ -37,9 +38,8 @@ START_TEST(calls_of_any_size_go_over_tcp_and_unix_sockets)
     ck_assert(side->intact);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(eight_connections_move_eight_mib_each_way)
+TEST(eight_connections_move_eight_mib_each_way)
 {
     struct world world = {.done = gworld_calls_closed};
     struct fl_blob *blob = gworld_blob(MIB);
@@ -63,7 +63,6 @@ START_TEST(eight_connections_move_eight_mib_each_way)
     gworld_end(&world);
     fl_blob_unref(blob);
 }
-END_TEST
 
 /* A call that reached the server is closed there too: by its timer or by the client's reset. */
 static bool calls_closed_on_both_sides(struct world *world)
@@ -71,7 +70,7 @@ static bool calls_closed_on_both_sides(struct world *world)
     return gworld_calls_closed(world) && world->server_closed_calls == world->server_calls;
 }
 
-START_TEST(a_call_ends_at_its_deadline_on_both_sides)
+TEST(a_call_ends_at_its_deadline_on_both_sides)
 {
     unsigned timeout_ms = 30;
     unsigned server_calls = 0;
@@ -96,14 +95,15 @@ START_TEST(a_call_ends_at_its_deadline_on_both_sides)
                   status == FL_GRPC_CANCELLED);
     }
 }
-END_TEST
 
 static bool server_has_call(struct world *world)
 {
     return world->server_calls > 0;
 }
 
-START_TEST(a_cancelled_call_ends_without_waiting_for_the_server)
+TEST_CASE("plain", NULL, NULL);
+
+TEST(a_cancelled_call_ends_without_waiting_for_the_server)
 {
     struct world world = {.done = server_has_call};
     struct side *side = &world.client[0].side;
@@ -122,7 +122,6 @@ START_TEST(a_cancelled_call_ends_without_waiting_for_the_server)
     gworld_end(&world);
     ck_assert_int_eq((int)world.server_status, (int)FL_GRPC_CANCELLED);
 }
-END_TEST
 
 /* Channels. */
 
@@ -136,7 +135,9 @@ static bool first_up(struct world *world)
     return world->client[0].up > 0;
 }
 
-START_TEST(calls_begin_when_the_channel_is_up_and_not_after_it_was_closed)
+TEST_CASE("any stream", NULL, NULL);
+
+TEST(calls_begin_when_the_channel_is_up_and_not_after_it_was_closed)
 {
     struct world world = {.done = first_up};
     struct client *client;
@@ -155,14 +156,13 @@ START_TEST(calls_begin_when_the_channel_is_up_and_not_after_it_was_closed)
     ck_assert_int_eq(client->code, FL_OK);
     gworld_end(&world);
 }
-END_TEST
 
 static bool control_is_over(struct world *world)
 {
     return world->client[1].side.closed > 0;
 }
 
-START_TEST(control_messages_pass_a_transfer_at_its_rate)
+TEST_EACH(control_messages_pass_a_transfer_at_its_rate, 2)
 {
     struct world world = {.done = first_up};
     struct client *bulk = &world.client[0];
@@ -194,9 +194,8 @@ START_TEST(control_messages_pass_a_transfer_at_its_rate)
     fl_blob_unref(control->side.blob);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_transfer_at_a_rate_comes_to_its_end)
+TEST_EACH(a_transfer_at_a_rate_comes_to_its_end, 2)
 {
     struct world world = {.done = gworld_calls_closed};
     struct side *side = &world.client[0].side;
@@ -216,14 +215,13 @@ START_TEST(a_transfer_at_a_rate_comes_to_its_end)
     ck_assert(side->intact);
     gworld_end(&world);
 }
-END_TEST
 
 static bool call_over_on_both_sides(struct world *world)
 {
     return world->client[0].side.closed > 0 && world->server_closed_calls > 0;
 }
 
-START_TEST(a_cut_connection_ends_its_calls_with_unavailable)
+TEST(a_cut_connection_ends_its_calls_with_unavailable)
 {
     struct world world = {.done = server_has_call};
 
@@ -239,9 +237,8 @@ START_TEST(a_cut_connection_ends_its_calls_with_unavailable)
     ck_assert_int_eq((int)world.server_status, (int)FL_GRPC_UNAVAILABLE);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_channel_to_nobody_goes_down_with_the_reason)
+TEST(a_channel_to_nobody_goes_down_with_the_reason)
 {
     struct world world = {.done = first_down};
     struct fl_grpc_channel *channel = NULL;
@@ -263,7 +260,6 @@ START_TEST(a_channel_to_nobody_goes_down_with_the_reason)
     ck_assert_ptr_nonnull(strstr(world.client[0].text, "/tmp/fl-no-such.sock"));
     gworld_end(&world);
 }
-END_TEST
 
 /* A plain listening socket; `*ret_address` is where. */
 static int mute_server(char *address, size_t size)
@@ -280,7 +276,9 @@ static int mute_server(char *address, size_t size)
     return fd;
 }
 
-START_TEST(a_server_that_does_not_speak_http2_is_told_apart)
+TEST_CASE("plain", NULL, NULL);
+
+TEST(a_server_that_does_not_speak_http2_is_told_apart)
 {
     struct world world = {.done = first_down};
     char address[64];
@@ -295,9 +293,16 @@ START_TEST(a_server_that_does_not_speak_http2_is_told_apart)
     (void)close(fd);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_server_that_never_completes_the_filters_handshake_is_told_apart)
+static void put_filter(void)
+{
+    gworld_filter = &mangle_filter;
+    gworld_dial_filter = &mangle_filter;
+}
+
+TEST_CASE_AGAIN("any stream", "over a filter", put_filter, NULL);
+
+TEST(a_server_that_never_completes_the_filters_handshake_is_told_apart)
 {
     struct world world = {.done = first_down};
     char address[64];
@@ -313,9 +318,10 @@ START_TEST(a_server_that_never_completes_the_filters_handshake_is_told_apart)
     (void)close(fd);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(closing_a_channel_from_its_callback_is_safe)
+TEST_CASE("any stream", NULL, NULL);
+
+TEST(closing_a_channel_from_its_callback_is_safe)
 {
     struct world world = {.done = first_up};
 
@@ -327,7 +333,6 @@ START_TEST(closing_a_channel_from_its_callback_is_safe)
     gworld_end(&world);
     ck_assert_int_eq((int)world.client[0].side.status, (int)FL_GRPC_UNAVAILABLE);
 }
-END_TEST
 
 static struct tlsrig rig;
 
@@ -343,43 +348,4 @@ static void end_tls(void)
     tlsrig_end(&rig);
 }
 
-static void put_filter(void)
-{
-    gworld_filter = &mangle_filter;
-    gworld_dial_filter = &mangle_filter;
-}
-
-/* Whose peer is one of ours. */
-static void add_tests(TCase *tc)
-{
-    tcase_add_loop_test(tc, calls_of_any_size_go_over_tcp_and_unix_sockets, 0, (int)N_SIZES * 4);
-    tcase_add_test(tc, eight_connections_move_eight_mib_each_way);
-    tcase_add_loop_test(tc, a_transfer_at_a_rate_comes_to_its_end, 0, 2);
-    tcase_add_loop_test(tc, control_messages_pass_a_transfer_at_its_rate, 0, 2);
-    tcase_add_test(tc, a_call_ends_at_its_deadline_on_both_sides);
-    tcase_add_test(tc, calls_begin_when_the_channel_is_up_and_not_after_it_was_closed);
-    tcase_add_test(tc, a_cut_connection_ends_its_calls_with_unavailable);
-    tcase_add_test(tc, a_channel_to_nobody_goes_down_with_the_reason);
-    tcase_add_test(tc, closing_a_channel_from_its_callback_is_safe);
-}
-
-SUITE()
-{
-    Suite *suite = suite_create("grpc");
-    TCase *tc = tcase_create("grpc");
-    TCase *over = tcase_create("over a filter");
-    TCase *tls = tcase_create("over TLS");
-
-    add_tests(tc);
-    tcase_add_test(tc, a_cancelled_call_ends_without_waiting_for_the_server);
-    tcase_add_test(tc, a_server_that_does_not_speak_http2_is_told_apart);
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(over, put_filter, NULL);
-    add_tests(over);
-    tcase_add_test(over, a_server_that_never_completes_the_filters_handshake_is_told_apart);
-    suite_add_tcase(suite, over);
-    tcase_add_checked_fixture(tls, put_tls, end_tls);
-    add_tests(tls);
-    suite_add_tcase(suite, tls);
-    return suite;
-}
+TEST_CASE_AGAIN("any stream", "over TLS", put_tls, end_tls);

@@ -1,7 +1,6 @@
 /* Who may call what: a server's methods by what the peer of a connection is. */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/gworld.h"
@@ -42,35 +41,31 @@ static enum fl_grpc_status status_of(const char *path, uint32_t peer, const char
     return status;
 }
 
-START_TEST(a_method_is_for_those_that_its_row_names)
+TEST(a_method_is_for_those_that_its_row_names)
 {
     ck_assert_int_eq(status_of("/t.T/Members", FL_WHO_CLIENT, NULL), FL_GRPC_OK);
     ck_assert_int_eq(status_of("/t.T/Members", FL_WHO_ADMIN, NULL), FL_GRPC_PERMISSION_DENIED);
     ck_assert_int_eq(status_of("/t.T/Members", FL_WHO_PLAIN, NULL), FL_GRPC_PERMISSION_DENIED);
 }
-END_TEST
 
-START_TEST(a_method_without_anybody_is_for_nobody)
+TEST(a_method_without_anybody_is_for_nobody)
 {
     ck_assert_int_eq(status_of("/t.T/Nobody", FL_WHO_ANYBODY, NULL), FL_GRPC_UNAUTHENTICATED);
     ck_assert_int_eq(status_of("/t.T/Nobody", FL_WHO_LOCAL, NULL), FL_GRPC_PERMISSION_DENIED);
 }
-END_TEST
 
-START_TEST(who_has_to_show_a_certificate_first_is_told_so)
+TEST(who_has_to_show_a_certificate_first_is_told_so)
 {
     ck_assert_int_eq(status_of("/t.T/Members", FL_WHO_UNAUTHENTICATED, NULL),
                      FL_GRPC_UNAUTHENTICATED);
     ck_assert_int_eq(status_of("/t.T/Members", FL_WHO_LAPSED, NULL), FL_GRPC_UNAUTHENTICATED);
 }
-END_TEST
 
-START_TEST(a_peer_that_is_nothing_is_told_why)
+TEST(a_peer_that_is_nothing_is_told_why)
 {
     ck_assert_int_eq(status_of("/t.T/Echo", 0, "disabled"), FL_GRPC_PERMISSION_DENIED);
     ck_assert_int_eq(status_of("/t.T/Echo", FL_WHO_DISOWNED, "revoked"), FL_GRPC_UNAUTHENTICATED);
 }
-END_TEST
 
 static unsigned expected;
 
@@ -99,7 +94,7 @@ static uint32_t one_is_expelled(void *ctx, const struct fl_identity *identity, c
     return FL_WHO_CLIENT;
 }
 
-START_TEST(a_review_ends_the_calls_of_those_that_have_lost_something_and_of_nobody_else)
+TEST(a_review_ends_the_calls_of_those_that_have_lost_something_and_of_nobody_else)
 {
     struct world world = {.done = they_hold, .who = one_is_expelled};
 
@@ -121,20 +116,4 @@ START_TEST(a_review_ends_the_calls_of_those_that_have_lost_something_and_of_nobo
     ck_assert_uint_eq(world.client[1].down, 0);
     ck_assert_ptr_nonnull(strstr(world.notice, "its certificate is over"));
     gworld_end(&world);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("grpc access");
-    TCase *all = tcase_create("all");
-
-    tcase_add_test(all, a_method_is_for_those_that_its_row_names);
-    tcase_add_test(all, a_method_without_anybody_is_for_nobody);
-    tcase_add_test(all, who_has_to_show_a_certificate_first_is_told_so);
-    tcase_add_test(all, a_peer_that_is_nothing_is_told_why);
-    tcase_add_test(all,
-                   a_review_ends_the_calls_of_those_that_have_lost_something_and_of_nobody_else);
-    suite_add_tcase(suite, all);
-    return suite;
 }

@@ -1,11 +1,11 @@
 /* Health and reflection over a call that only records what is done to it. */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/wire_admin.h"
+#include "tests/lib/suites.h"
 
 struct fl_call {
     const struct fl_call_handler *handler;
@@ -125,7 +125,9 @@ static int sent_health(const struct fl_call *call)
     return call->sent.len == 2 && call->sent.data[0] == 0x08 ? call->sent.data[1] : -1;
 }
 
-START_TEST(check_answers_for_the_server_and_each_service)
+TEST_CASE("builtin", setup, teardown);
+
+TEST(check_answers_for_the_server_and_each_service)
 {
     static const char *const names[] = {"", "fl.v1.Federation", "grpc.health.v1.Health",
                                         "grpc.reflection.v1alpha.ServerReflection"};
@@ -142,9 +144,8 @@ START_TEST(check_answers_for_the_server_and_each_service)
         stop(&call);
     }
 }
-END_TEST
 
-START_TEST(check_of_an_unknown_service_is_not_found)
+TEST(check_of_an_unknown_service_is_not_found)
 {
     struct fl_call call;
 
@@ -154,9 +155,8 @@ START_TEST(check_of_an_unknown_service_is_not_found)
     ck_assert_uint_eq(call.n_sent, 0);
     stop(&call);
 }
-END_TEST
 
-START_TEST(a_call_that_ends_without_a_request_is_invalid)
+TEST_EACH(a_call_that_ends_without_a_request_is_invalid, 2)
 {
     static const char *const paths[] = {"/grpc.health.v1.Health/Check",
                                         "/grpc.health.v1.Health/Watch"};
@@ -168,9 +168,8 @@ START_TEST(a_call_that_ends_without_a_request_is_invalid)
     ck_assert_str_eq(call.message, "the request is missing");
     stop(&call);
 }
-END_TEST
 
-START_TEST(a_request_that_does_not_decode_is_invalid)
+TEST(a_request_that_does_not_decode_is_invalid)
 {
     struct fl_call call;
     size_t i;
@@ -184,9 +183,8 @@ START_TEST(a_request_that_does_not_decode_is_invalid)
         stop(&call);
     }
 }
-END_TEST
 
-START_TEST(a_request_that_there_is_no_memory_to_decode_is_not_invalid)
+TEST(a_request_that_there_is_no_memory_to_decode_is_not_invalid)
 {
     struct fl_call call;
     size_t i;
@@ -202,9 +200,8 @@ START_TEST(a_request_that_there_is_no_memory_to_decode_is_not_invalid)
     }
     no_memory = false;
 }
-END_TEST
 
-START_TEST(watchers_are_told_each_change_once)
+TEST(watchers_are_told_each_change_once)
 {
     struct fl_call call;
     struct fl_call other;
@@ -230,9 +227,8 @@ START_TEST(watchers_are_told_each_change_once)
     ck_assert_int_eq(other.status, FL_GRPC_INVALID_ARGUMENT);
     stop(&other);
 }
-END_TEST
 
-START_TEST(closed_watchers_leave_the_list_in_any_order)
+TEST(closed_watchers_leave_the_list_in_any_order)
 {
     struct fl_call calls[3];
     size_t i;
@@ -249,9 +245,8 @@ START_TEST(closed_watchers_leave_the_list_in_any_order)
     stop(&calls[0]);
     fl_grpc_builtin_serving(builtin, true);
 }
-END_TEST
 
-START_TEST(a_watcher_that_does_not_read_is_ended)
+TEST(a_watcher_that_does_not_read_is_ended)
 {
     struct fl_call call;
 
@@ -264,9 +259,8 @@ START_TEST(a_watcher_that_does_not_read_is_ended)
     ck_assert_str_eq(call.message, "the peer does not read the answers");
     stop(&call);
 }
-END_TEST
 
-START_TEST(both_names_of_reflection_list_the_services)
+TEST_EACH(both_names_of_reflection_list_the_services, 2)
 {
     static const char *const paths[] = {
         "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -286,9 +280,8 @@ START_TEST(both_names_of_reflection_list_the_services)
     ck_assert_int_eq(call.status, FL_GRPC_OK);
     stop(&call);
 }
-END_TEST
 
-START_TEST(a_service_that_the_caller_names_is_not_listed_twice)
+TEST(a_service_that_the_caller_names_is_not_listed_twice)
 {
     static const char *const names[] = {"grpc.health.v1.Health", NULL};
     struct fl_grpc_builtin *other = NULL;
@@ -308,31 +301,4 @@ START_TEST(a_service_that_the_caller_names_is_not_listed_twice)
     stop(&call);
     fl_grpc_builtin_free(other);
     fl_grpc_builtin_free(NULL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("grpc_builtin");
-    TCase *tc = tcase_create("builtin");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, check_answers_for_the_server_and_each_service);
-    tcase_add_test(tc, check_of_an_unknown_service_is_not_found);
-    tcase_add_loop_test(tc, a_call_that_ends_without_a_request_is_invalid, 0, 2);
-    tcase_add_test(tc, a_request_that_does_not_decode_is_invalid);
-    tcase_add_test(tc, a_request_that_there_is_no_memory_to_decode_is_not_invalid);
-    tcase_add_test(tc, watchers_are_told_each_change_once);
-    tcase_add_test(tc, closed_watchers_leave_the_list_in_any_order);
-    tcase_add_test(tc, a_watcher_that_does_not_read_is_ended);
-    tcase_add_loop_test(tc, both_names_of_reflection_list_the_services, 0, 2);
-    tcase_add_test(tc, a_service_that_the_caller_names_is_not_listed_twice);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,5 +1,4 @@
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/grpc/pacing_impl.h"
@@ -22,7 +21,7 @@ static size_t run_link(struct fl__pacing *pace, uint64_t *now_ms, size_t rate, u
     return value;
 }
 
-START_TEST(a_fast_link_gets_large_writes_step_by_step)
+TEST(a_fast_link_gets_large_writes_step_by_step)
 {
     struct fl__pacing pace;
     uint64_t now_ms = 1000;
@@ -32,9 +31,8 @@ START_TEST(a_fast_link_gets_large_writes_step_by_step)
     ck_assert_uint_eq(run_link(&pace, &now_ms, 1000 * 1000, 1), FL__PACING_START * 2);
     ck_assert_uint_eq(run_link(&pace, &now_ms, 1000 * 1000, 100), FL__PACING_MAX);
 }
-END_TEST
 
-START_TEST(a_slow_link_gets_what_it_takes_in_the_horizon)
+TEST(a_slow_link_gets_what_it_takes_in_the_horizon)
 {
     struct fl__pacing pace;
     uint64_t now_ms = 1000;
@@ -45,9 +43,8 @@ START_TEST(a_slow_link_gets_what_it_takes_in_the_horizon)
     /* And never less than is worth a frame. */
     ck_assert_uint_eq(run_link(&pace, &now_ms, 1, 200), FL__PACING_MIN);
 }
-END_TEST
 
-START_TEST(one_stall_of_a_second_is_seen_at_once)
+TEST(one_stall_of_a_second_is_seen_at_once)
 {
     struct fl__pacing pace;
     uint64_t now_ms = 1000;
@@ -57,9 +54,8 @@ START_TEST(one_stall_of_a_second_is_seen_at_once)
     now_ms += 1000;
     ck_assert_uint_eq(fl__pacing_sent(&pace, now_ms, 250000), 12500);
 }
-END_TEST
 
-START_TEST(time_without_anything_to_send_does_not_count)
+TEST(time_without_anything_to_send_does_not_count)
 {
     struct fl__pacing pace;
     uint64_t now_ms = 1000;
@@ -75,7 +71,6 @@ START_TEST(time_without_anything_to_send_does_not_count)
     now_ms += 60000;
     ck_assert_uint_eq(run_link(&pace, &now_ms, 4000, 60), value);
 }
-END_TEST
 
 /* What the session makes of it. */
 
@@ -129,7 +124,7 @@ static const struct {
     {SIZE_MAX, QUEUED, QUEUED + 1024},
 };
 
-START_TEST(a_session_offers_about_its_pace)
+TEST_EACH(a_session_offers_about_its_pace, ARRAY_LEN(paces))
 {
     static const struct fl_call_handler handler = {.on_message = ignore_message,
                                                    .on_closed = ignore_close};
@@ -158,20 +153,4 @@ START_TEST(a_session_offers_about_its_pace)
     }
     ck_assert_uint_gt(sum, QUEUED);
     fl_h2_free(h2);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("grpc_pace");
-    TCase *tc = tcase_create("grpc_pace");
-
-    tcase_add_test(tc, a_fast_link_gets_large_writes_step_by_step);
-    tcase_add_test(tc, a_slow_link_gets_what_it_takes_in_the_horizon);
-    tcase_add_test(tc, one_stall_of_a_second_is_seen_at_once);
-    tcase_add_test(tc, time_without_anything_to_send_does_not_count);
-    tcase_add_loop_test(tc, a_session_offers_about_its_pace, 0,
-                        (int)(sizeof(paces) / sizeof(paces[0])));
-    suite_add_tcase(suite, tc);
-    return suite;
 }

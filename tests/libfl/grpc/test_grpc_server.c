@@ -25,7 +25,9 @@ static bool server_has_call(struct world *world)
     return world->server_calls > 0;
 }
 
-START_TEST(a_closing_server_lets_open_calls_finish)
+TEST_CASE("any stream", NULL, NULL);
+
+TEST(a_closing_server_lets_open_calls_finish)
 {
     struct world world = {.done = one_message_came_back};
     struct client *client = &world.client[0];
@@ -49,9 +51,8 @@ START_TEST(a_closing_server_lets_open_calls_finish)
     ck_assert_int_eq(client->code, FL_OK);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_closing_server_waits_no_longer_than_its_grace)
+TEST(a_closing_server_waits_no_longer_than_its_grace)
 {
     struct world world = {.done = server_has_call};
     struct client *client = &world.client[0];
@@ -68,9 +69,8 @@ START_TEST(a_closing_server_waits_no_longer_than_its_grace)
     ck_assert_int_eq((int)world.server_status, (int)FL_GRPC_UNAVAILABLE);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_server_without_connections_closes_later_too)
+TEST(a_server_without_connections_closes_later_too)
 {
     struct world world = {.done = gworld_all_gone};
 
@@ -81,7 +81,6 @@ START_TEST(a_server_without_connections_closes_later_too)
     ck_assert_uint_eq(world.server_closed, 1);
     gworld_end(&world);
 }
-END_TEST
 
 static int raw_client_from(const struct world *world, uint32_t from)
 {
@@ -136,7 +135,7 @@ static bool has_no_connection(struct world *world)
     return fl_grpc_server_connections(world->server) == 0;
 }
 
-START_TEST(a_client_that_says_nothing_is_closed_in_time)
+TEST(a_client_that_says_nothing_is_closed_in_time)
 {
     struct world world = {0};
     char bytes[256];
@@ -157,9 +156,10 @@ START_TEST(a_client_that_says_nothing_is_closed_in_time)
     (void)close(fd);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_client_of_another_protocol_is_closed_and_others_go_on)
+TEST_CASE("plain", NULL, NULL);
+
+TEST(a_client_of_another_protocol_is_closed_and_others_go_on)
 {
     static const char request[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     struct world world = {.done = gworld_calls_closed};
@@ -179,12 +179,19 @@ START_TEST(a_client_of_another_protocol_is_closed_and_others_go_on)
     (void)close(fd);
     gworld_end(&world);
 }
-END_TEST
 
 static const char *const not_mangled[] = {"GET / HTTP/1.1\r\n\r\n", MANGLE_BROKEN};
 static const char *const whys[] = {"it does not greet", "its frame is too long"};
 
-START_TEST(a_client_that_breaks_the_filters_protocol_is_closed_and_named_and_others_go_on)
+static void put_filter(void)
+{
+    gworld_filter = &mangle_filter;
+    gworld_dial_filter = &mangle_filter;
+}
+
+TEST_CASE_AGAIN("any stream", "over a filter", put_filter, NULL);
+
+TEST_EACH(a_client_that_breaks_the_filters_protocol_is_closed_and_named_and_others_go_on, 2)
 {
     struct world world = {.done = gworld_calls_closed};
     int fd;
@@ -205,14 +212,15 @@ START_TEST(a_client_that_breaks_the_filters_protocol_is_closed_and_named_and_oth
     (void)close(fd);
     gworld_end(&world);
 }
-END_TEST
 
 static bool idle_one_is_down(struct world *world)
 {
     return world->client[0].down > 0;
 }
 
-START_TEST(an_idle_connection_is_closed_and_one_with_a_call_is_not)
+TEST_CASE("any stream", NULL, NULL);
+
+TEST(an_idle_connection_is_closed_and_one_with_a_call_is_not)
 {
     struct world world = {.done = idle_one_is_down};
 
@@ -231,7 +239,6 @@ START_TEST(an_idle_connection_is_closed_and_one_with_a_call_is_not)
     ck_assert_uint_eq(world.client[1].side.closed, 0);
     gworld_end(&world);
 }
-END_TEST
 
 static bool first_is_up(struct world *world)
 {
@@ -297,7 +304,7 @@ static bool call_crosses_goaway(uint32_t idle_ms)
     return true;
 }
 
-START_TEST(a_call_that_crosses_the_goaway_for_idleness_is_served)
+TEST(a_call_that_crosses_the_goaway_for_idleness_is_served)
 {
     uint32_t idle_ms = IDLE_MS_LEAST;
 
@@ -306,7 +313,6 @@ START_TEST(a_call_that_crosses_the_goaway_for_idleness_is_served)
         ck_assert_uint_le(idle_ms, IDLE_MS_MOST);
     }
 }
-END_TEST
 
 static bool server_has_a_call(struct world *world)
 {
@@ -341,7 +347,7 @@ static uint64_t idle_after_call(uint32_t idle_ms)
 }
 
 /* Less only where the connection was to close before the call came. */
-START_TEST(a_connection_is_idle_from_the_end_of_its_last_call_on)
+TEST(a_connection_is_idle_from_the_end_of_its_last_call_on)
 {
     uint32_t idle_ms = IDLE_MS_LEAST;
 
@@ -350,7 +356,6 @@ START_TEST(a_connection_is_idle_from_the_end_of_its_last_call_on)
         ck_assert_uint_le(idle_ms, IDLE_MS_MOST);
     }
 }
-END_TEST
 
 static bool third_down(struct world *world)
 {
@@ -367,7 +372,7 @@ static bool second_down_third_up(struct world *world)
     return world->client[1].down > 0 && world->client[2].up > 0;
 }
 
-START_TEST(a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows)
+TEST(a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows)
 {
     struct world world = {.done = two_are_there, .max_connections = 2};
 
@@ -386,9 +391,8 @@ START_TEST(a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows)
     ck_assert_str_eq(world.notice, "connection closed: another connection needs its place");
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_connection_beyond_those_that_are_known_is_turned_away)
+TEST(a_connection_beyond_those_that_are_known_is_turned_away)
 {
     struct world world = {.done = two_are_there, .max_connections = 2};
     unsigned i;
@@ -409,7 +413,6 @@ START_TEST(a_connection_beyond_those_that_are_known_is_turned_away)
     ck_assert_uint_eq(world.notices, 1);
     gworld_end(&world);
 }
-END_TEST
 
 static bool second_down(struct world *world)
 {
@@ -428,7 +431,7 @@ static bool is_open(int fd)
 }
 
 /* The oldest is from another host, which is about to join, say. */
-START_TEST(a_new_connection_takes_the_place_of_one_from_its_own_address_first)
+TEST(a_new_connection_takes_the_place_of_one_from_its_own_address_first)
 {
     struct world world = {.max_connections = 3};
     int other;
@@ -450,14 +453,13 @@ START_TEST(a_new_connection_takes_the_place_of_one_from_its_own_address_first)
     (void)close(other);
     gworld_end(&world);
 }
-END_TEST
 
 static bool first_is_down(struct world *world)
 {
     return world->client[0].down > 0 && world->server_calls == 3;
 }
 
-START_TEST(of_more_connections_than_a_client_may_have_the_oldest_is_closed)
+TEST(of_more_connections_than_a_client_may_have_the_oldest_is_closed)
 {
     struct world world = {.peer_connections = 2, .known_as = "edge-1", .done = two_are_there};
     unsigned i;
@@ -481,7 +483,6 @@ START_TEST(of_more_connections_than_a_client_may_have_the_oldest_is_closed)
         "connection closed: 'edge-1' has more than 2 connections, and this is the oldest");
     gworld_end(&world);
 }
-END_TEST
 
 static bool all_up(struct world *world)
 {
@@ -492,7 +493,7 @@ static bool all_up(struct world *world)
 /* For both sides; bench/idle prints what a server's costs. */
 static size_t idle_limit = (size_t)40 * 1024;
 
-START_TEST(an_idle_connection_costs_little_for_both_sides_together)
+TEST(an_idle_connection_costs_little_for_both_sides_together)
 {
     static struct world world;
     struct mallinfo2 before;
@@ -516,7 +517,6 @@ START_TEST(an_idle_connection_costs_little_for_both_sides_together)
     ck_assert_uint_lt(after.uordblks - before.uordblks, CLIENTS * idle_limit);
     gworld_end(&world);
 }
-END_TEST
 
 static struct tlsrig rig;
 
@@ -533,48 +533,4 @@ static void end_tls(void)
     tlsrig_end(&rig);
 }
 
-static void put_filter(void)
-{
-    gworld_filter = &mangle_filter;
-    gworld_dial_filter = &mangle_filter;
-}
-
-/* Whose peer is one of ours. */
-static void add_tests(TCase *tc)
-{
-    tcase_add_test(tc, a_closing_server_lets_open_calls_finish);
-    tcase_add_test(tc, a_closing_server_waits_no_longer_than_its_grace);
-    tcase_add_test(tc, a_server_without_connections_closes_later_too);
-    tcase_add_test(tc, a_client_that_says_nothing_is_closed_in_time);
-    tcase_add_test(tc, an_idle_connection_is_closed_and_one_with_a_call_is_not);
-    tcase_add_test(tc, a_call_that_crosses_the_goaway_for_idleness_is_served);
-    tcase_add_test(tc, a_connection_is_idle_from_the_end_of_its_last_call_on);
-    tcase_add_test(tc, a_new_connection_takes_the_place_of_the_oldest_that_nobody_knows);
-    tcase_add_test(tc, a_new_connection_takes_the_place_of_one_from_its_own_address_first);
-    tcase_add_test(tc, of_more_connections_than_a_client_may_have_the_oldest_is_closed);
-    tcase_add_test(tc, a_connection_beyond_those_that_are_known_is_turned_away);
-}
-
-SUITE()
-{
-    Suite *suite = suite_create("grpc_server");
-    TCase *tc = tcase_create("grpc_server");
-    TCase *over = tcase_create("over a filter");
-    TCase *tls = tcase_create("over TLS");
-
-    add_tests(tc);
-    tcase_add_test(tc, a_client_of_another_protocol_is_closed_and_others_go_on);
-    tcase_add_test(tc, an_idle_connection_costs_little_for_both_sides_together);
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(over, put_filter, NULL);
-    add_tests(over);
-    tcase_add_loop_test(
-        over, a_client_that_breaks_the_filters_protocol_is_closed_and_named_and_others_go_on, 0, 2);
-    tcase_add_test(over, an_idle_connection_costs_little_for_both_sides_together);
-    suite_add_tcase(suite, over);
-    tcase_add_checked_fixture(tls, put_tls, end_tls);
-    add_tests(tls);
-    tcase_add_test(tls, an_idle_connection_costs_little_for_both_sides_together);
-    suite_add_tcase(suite, tls);
-    return suite;
-}
+TEST_CASE_AGAIN("any stream", "over TLS", put_tls, end_tls);

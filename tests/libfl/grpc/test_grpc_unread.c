@@ -7,7 +7,7 @@
 
 enum { SPAN = 1000 };
 
-START_TEST(nothing_is_due_while_nothing_waits)
+TEST(nothing_is_due_while_nothing_waits)
 {
     struct fl__backlog u;
 
@@ -18,9 +18,8 @@ START_TEST(nothing_is_due_while_nothing_waits)
     fl__backlog_none(&u);
     ck_assert(fl__backlog_due(&u, SPAN) == UINT64_MAX);
 }
-END_TEST
 
-START_TEST(who_takes_nothing_is_due_after_the_span)
+TEST(who_takes_nothing_is_due_after_the_span)
 {
     struct fl__backlog u;
 
@@ -29,9 +28,8 @@ START_TEST(who_takes_nothing_is_due_after_the_span)
     fl__backlog_wait(&u, 500, 900); /* More waits behind it: that gives no more time. */
     ck_assert_uint_eq(fl__backlog_due(&u, SPAN), 1010);
 }
-END_TEST
 
-START_TEST(a_byte_now_and_then_gives_no_more_time)
+TEST(a_byte_now_and_then_gives_no_more_time)
 {
     struct fl__backlog u;
     uint64_t now;
@@ -44,9 +42,8 @@ START_TEST(a_byte_now_and_then_gives_no_more_time)
         ck_assert_uint_eq(fl__backlog_due(&u, SPAN), SPAN);
     }
 }
-END_TEST
 
-START_TEST(a_slow_reader_that_takes_what_waited_goes_on_for_ever)
+TEST(a_slow_reader_that_takes_what_waited_goes_on_for_ever)
 {
     struct fl__backlog u;
     uint64_t now = 0;
@@ -60,9 +57,8 @@ START_TEST(a_slow_reader_that_takes_what_waited_goes_on_for_ever)
         fl__backlog_taken(&u, now, 800);
     }
 }
-END_TEST
 
-START_TEST(the_time_of_what_comes_next_begins_when_the_last_was_taken)
+TEST(the_time_of_what_comes_next_begins_when_the_last_was_taken)
 {
     struct fl__backlog u;
 
@@ -72,19 +68,4 @@ START_TEST(the_time_of_what_comes_next_begins_when_the_last_was_taken)
     ck_assert_uint_eq(fl__backlog_due(&u, SPAN), 1400);
     fl__backlog_wait(&u, 900, 100); /* The socket was full until now. */
     ck_assert_uint_eq(fl__backlog_due(&u, SPAN), 1400);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("grpc unread");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, nothing_is_due_while_nothing_waits);
-    tcase_add_test(tc, who_takes_nothing_is_due_after_the_span);
-    tcase_add_test(tc, a_byte_now_and_then_gives_no_more_time);
-    tcase_add_test(tc, a_slow_reader_that_takes_what_waited_goes_on_for_ever);
-    tcase_add_test(tc, the_time_of_what_comes_next_begins_when_the_last_was_taken);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -42,7 +42,7 @@ static void expect_ok(const struct call_log *log)
     ck_assert_uint_eq(log->wrong, 0);
 }
 
-START_TEST(a_unary_call_carries_a_message_of_any_size_both_ways)
+TEST_EACH(a_unary_call_carries_a_message_of_any_size_both_ways, (N_SIZES * N_STEPS))
 {
     size_t size = sizes[_i / N_STEPS];
     struct call_log *log;
@@ -62,9 +62,8 @@ START_TEST(a_unary_call_carries_a_message_of_any_size_both_ways)
     ck_assert_uint_eq(fl_h2_calls(pair.client), 0);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_client_stream_arrives_whole_and_in_order)
+TEST_EACH(a_client_stream_arrives_whole_and_in_order, (N_SIZES * N_STEPS))
 {
     size_t size = sizes[_i / N_STEPS];
     struct call_log *log;
@@ -83,9 +82,8 @@ START_TEST(a_client_stream_arrives_whole_and_in_order)
     ck_assert_uint_eq(pair.served[0].wrong, 0);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_server_stream_arrives_whole_and_in_order)
+TEST_EACH(a_server_stream_arrives_whole_and_in_order, (N_SIZES * N_STEPS))
 {
     size_t size = sizes[_i / N_STEPS];
     struct call_log *log;
@@ -104,9 +102,8 @@ START_TEST(a_server_stream_arrives_whole_and_in_order)
     ck_assert_uint_eq(log->bytes, 8 * size);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_bidirectional_stream_is_a_conversation)
+TEST_EACH(a_bidirectional_stream_is_a_conversation, N_STEPS)
 {
     struct call_log *log;
     unsigned i;
@@ -125,7 +122,6 @@ START_TEST(a_bidirectional_stream_is_a_conversation)
     expect_ok(log);
     callpair_close(&pair);
 }
-END_TEST
 
 /* One whole life of a connection with the byte streams cut at `cut`; returns their length. */
 static size_t life_cut_at(int dir, size_t cut)
@@ -148,7 +144,7 @@ static size_t life_cut_at(int dir, size_t cut)
     return total;
 }
 
-START_TEST(the_byte_stream_may_be_cut_at_every_position)
+TEST_EACH(the_byte_stream_may_be_cut_at_every_position, 2)
 {
     size_t total = life_cut_at(_i, 0);
     size_t cut;
@@ -158,9 +154,8 @@ START_TEST(the_byte_stream_may_be_cut_at_every_position)
         (void)life_cut_at(_i, cut);
     }
 }
-END_TEST
 
-START_TEST(many_calls_share_a_connection)
+TEST(many_calls_share_a_connection)
 {
     struct call_log *logs[20];
     int i;
@@ -182,9 +177,8 @@ START_TEST(many_calls_share_a_connection)
     ck_assert_uint_eq(fl_h2_calls(pair.client), 0);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(response_headers_go_out_before_any_message)
+TEST(response_headers_go_out_before_any_message)
 {
     struct call_log *log;
     size_t before;
@@ -200,9 +194,8 @@ START_TEST(response_headers_go_out_before_any_message)
     ck_assert_int_eq(log->status, FL_GRPC_UNAVAILABLE);
     ck_assert_int_eq(pair.served[0].status, FL_GRPC_UNAVAILABLE);
 }
-END_TEST
 
-START_TEST(a_status_and_its_text_reach_the_client)
+TEST_EACH(a_status_and_its_text_reach_the_client, 17 * 6)
 {
     static const char *const texts[] = {
         "", "plain", "100% of it", "zeile\nzwei\r\n", "gr\303\274\303\237e \342\202\254", "%41"};
@@ -224,9 +217,8 @@ START_TEST(a_status_and_its_text_reach_the_client)
     ck_assert_int_eq(pair.served[0].status, FL_GRPC_OK);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_method_that_is_not_offered_is_unimplemented)
+TEST(a_method_that_is_not_offered_is_unimplemented)
 {
     struct call_log *log;
 
@@ -239,9 +231,8 @@ START_TEST(a_method_that_is_not_offered_is_unimplemented)
     ck_assert_uint_eq(pair.n_served, 0);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_call_may_end_inside_its_start)
+TEST(a_call_may_end_inside_its_start)
 {
     struct call_log *log;
 
@@ -259,9 +250,8 @@ START_TEST(a_call_may_end_inside_its_start)
     ck_assert_int_eq(pair.served[1].status, FL_GRPC_CANCELLED);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_reply_that_comes_before_the_request_is_over_stops_the_client)
+TEST(a_reply_that_comes_before_the_request_is_over_stops_the_client)
 {
     struct call_log *log;
 
@@ -284,9 +274,8 @@ START_TEST(a_reply_that_comes_before_the_request_is_over_stops_the_client)
     expect_ok(log);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(the_owner_is_woken_when_calls_have_something_to_send)
+TEST(the_owner_is_woken_when_calls_have_something_to_send)
 {
     struct call_log *log;
     unsigned before;
@@ -308,27 +297,4 @@ START_TEST(the_owner_is_woken_when_calls_have_something_to_send)
     callpair_run(&pair);
     ck_assert_uint_eq(log->closes, 1);
     callpair_close(&pair);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("h2");
-    TCase *tc = tcase_create("calls");
-
-    tcase_add_loop_test(tc, a_unary_call_carries_a_message_of_any_size_both_ways, 0,
-                        N_SIZES * N_STEPS);
-    tcase_add_loop_test(tc, a_client_stream_arrives_whole_and_in_order, 0, N_SIZES * N_STEPS);
-    tcase_add_loop_test(tc, a_server_stream_arrives_whole_and_in_order, 0, N_SIZES * N_STEPS);
-    tcase_add_loop_test(tc, a_bidirectional_stream_is_a_conversation, 0, N_STEPS);
-    tcase_add_loop_test(tc, the_byte_stream_may_be_cut_at_every_position, 0, 2);
-    tcase_add_test(tc, many_calls_share_a_connection);
-    tcase_add_test(tc, response_headers_go_out_before_any_message);
-    tcase_add_loop_test(tc, a_status_and_its_text_reach_the_client, 0, 17 * 6);
-    tcase_add_test(tc, a_method_that_is_not_offered_is_unimplemented);
-    tcase_add_test(tc, a_call_may_end_inside_its_start);
-    tcase_add_test(tc, a_reply_that_comes_before_the_request_is_over_stops_the_client);
-    tcase_add_test(tc, the_owner_is_woken_when_calls_have_something_to_send);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /* The client against foreign servers: every way in which a call can end. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/callpair.h"
@@ -40,7 +39,7 @@ static void expect(const struct call_log *log, enum fl_grpc_status status, const
     ck_assert_uint_eq(fl_h2_calls(pair.client), 0);
 }
 
-START_TEST(a_request_has_the_headers_that_grpc_asks_for)
+TEST(a_request_has_the_headers_that_grpc_asks_for)
 {
     open_raw();
     (void)call_raw(2500);
@@ -56,7 +55,6 @@ START_TEST(a_request_has_the_headers_that_grpc_asks_for)
     ck_assert_ptr_null(strstr(raw.request, "grpc-timeout"));
     rawpeer_close(&raw);
 }
-END_TEST
 
 #define GRPC                               \
     {":status", "200"},                    \
@@ -94,7 +92,7 @@ static const struct {
 };
 #define N_ENDINGS ((int)(sizeof(endings) / sizeof(endings[0])))
 
-START_TEST(a_reply_of_headers_alone_ends_the_call)
+TEST_EACH(a_reply_of_headers_alone_ends_the_call, N_ENDINGS)
 {
     struct call_log *log;
 
@@ -106,9 +104,8 @@ START_TEST(a_reply_of_headers_alone_ends_the_call)
     ck_assert_ptr_nonnull(strstr(raw.trace, " R"));
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(interim_responses_are_passed_over)
+TEST(interim_responses_are_passed_over)
 {
     static const struct rawpeer_header interim[] = {
         {":status", "103"}, {"link", "x"}, {NULL, NULL}};
@@ -124,9 +121,8 @@ START_TEST(interim_responses_are_passed_over)
     expect(log, FL_GRPC_INVALID_ARGUMENT, "");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(the_status_in_the_trailers_decides)
+TEST(the_status_in_the_trailers_decides)
 {
     static const struct rawpeer_header headers[] = {GRPC, {NULL, NULL}};
     static const struct rawpeer_header trailers[] = {
@@ -145,9 +141,8 @@ START_TEST(the_status_in_the_trailers_decides)
     ck_assert_ptr_null(strstr(raw.trace, " R"));
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(messages_without_a_status_are_no_success)
+TEST(messages_without_a_status_are_no_success)
 {
     static const struct rawpeer_header headers[] = {GRPC, {NULL, NULL}};
     struct call_log *log;
@@ -159,9 +154,8 @@ START_TEST(messages_without_a_status_are_no_success)
     ck_assert_uint_eq(log->messages, 1);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(half_a_message_is_no_success_whatever_the_status_says)
+TEST(half_a_message_is_no_success_whatever_the_status_says)
 {
     static const struct rawpeer_header headers[] = {GRPC, {NULL, NULL}};
     static const struct rawpeer_header ok[] = {{"grpc-status", "0"}, {NULL, NULL}};
@@ -176,9 +170,8 @@ START_TEST(half_a_message_is_no_success_whatever_the_status_says)
     ck_assert_uint_eq(log->messages, 0);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_message_that_cannot_be_taken_resets_the_call)
+TEST_EACH(a_message_that_cannot_be_taken_resets_the_call, 2)
 {
     static const struct {
         const char *body;
@@ -199,9 +192,8 @@ START_TEST(a_message_that_cannot_be_taken_resets_the_call)
     ck_assert_str_eq(raw.trace, "H R8");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_reset_by_the_server_has_a_status)
+TEST_EACH(a_reset_by_the_server_has_a_status, 8)
 {
     static const struct {
         uint32_t code;
@@ -225,9 +217,8 @@ START_TEST(a_reset_by_the_server_has_a_status)
     expect(log, rows[_i].status, rows[_i].text);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_goaway_ends_the_calls_that_it_does_not_cover_and_lets_the_others_be)
+TEST(a_goaway_ends_the_calls_that_it_does_not_cover_and_lets_the_others_be)
 {
     static const struct rawpeer_header ok[] = {GRPC, {"grpc-status", "0"}, {NULL, NULL}};
     struct call_log *first;
@@ -249,9 +240,8 @@ START_TEST(a_goaway_ends_the_calls_that_it_does_not_cover_and_lets_the_others_be
     ck_assert(fl_h2_finished(pair.client));
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_call_that_the_goaway_overtook_is_unavailable)
+TEST(a_call_that_the_goaway_overtook_is_unavailable)
 {
     struct call_log *log;
     const uint8_t *data = NULL;
@@ -266,9 +256,8 @@ START_TEST(a_call_that_the_goaway_overtook_is_unavailable)
     expect(log, FL_GRPC_UNAVAILABLE, "the server accepts no new calls");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(the_servers_stream_limit_is_told_not_hit)
+TEST(the_servers_stream_limit_is_told_not_hit)
 {
     nghttp2_settings_entry iv[] = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 2}};
     static const struct rawpeer_header ok[] = {GRPC, {"grpc-status", "0"}, {NULL, NULL}};
@@ -285,9 +274,8 @@ START_TEST(the_servers_stream_limit_is_told_not_hit)
     ck_assert_int_eq(callpair_try_call(&pair, "/t.T/X", 0, &log), FL_OK);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(replies_with_too_many_headers_end_the_call)
+TEST(replies_with_too_many_headers_end_the_call)
 {
     char value[9000];
     struct rawpeer_header headers[] = {GRPC, {"x", value}, {NULL, NULL}};
@@ -301,9 +289,8 @@ START_TEST(replies_with_too_many_headers_end_the_call)
     expect(log, FL_GRPC_RESOURCE_EXHAUSTED, "the reply's headers exceed 8192 bytes");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_call_that_was_never_sent_can_be_cancelled)
+TEST(a_call_that_was_never_sent_can_be_cancelled)
 {
     struct call_log *log;
 
@@ -318,9 +305,8 @@ START_TEST(a_call_that_was_never_sent_can_be_cancelled)
     ck_assert_str_eq(raw.trace, "H");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_deadline_resets_the_call)
+TEST(a_deadline_resets_the_call)
 {
     struct call_log *log;
 
@@ -334,28 +320,4 @@ START_TEST(a_deadline_resets_the_call)
     ck_assert_str_eq(raw.trace, "H R8");
     ck_assert_uint_eq(fl_h2_deadline(pair.client), UINT64_MAX);
     rawpeer_close(&raw);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("h2_client");
-    TCase *tc = tcase_create("client");
-
-    tcase_add_test(tc, a_request_has_the_headers_that_grpc_asks_for);
-    tcase_add_loop_test(tc, a_reply_of_headers_alone_ends_the_call, 0, N_ENDINGS);
-    tcase_add_test(tc, interim_responses_are_passed_over);
-    tcase_add_test(tc, the_status_in_the_trailers_decides);
-    tcase_add_test(tc, messages_without_a_status_are_no_success);
-    tcase_add_test(tc, half_a_message_is_no_success_whatever_the_status_says);
-    tcase_add_loop_test(tc, a_message_that_cannot_be_taken_resets_the_call, 0, 2);
-    tcase_add_loop_test(tc, a_reset_by_the_server_has_a_status, 0, 8);
-    tcase_add_test(tc, a_goaway_ends_the_calls_that_it_does_not_cover_and_lets_the_others_be);
-    tcase_add_test(tc, a_call_that_the_goaway_overtook_is_unavailable);
-    tcase_add_test(tc, the_servers_stream_limit_is_told_not_hit);
-    tcase_add_test(tc, replies_with_too_many_headers_end_the_call);
-    tcase_add_test(tc, a_call_that_was_never_sent_can_be_cancelled);
-    tcase_add_test(tc, a_deadline_resets_the_call);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,6 +1,5 @@
 /* Backpressure, limits and order between two of our own sides. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/callpair.h"
@@ -20,7 +19,7 @@ static void send_all(struct call_log *log, size_t size, unsigned n)
     }
 }
 
-START_TEST(the_send_queue_is_bounded_and_tells_when_there_is_room)
+TEST(the_send_queue_is_bounded_and_tells_when_there_is_room)
 {
     struct call_log *log;
     unsigned n = 0;
@@ -55,9 +54,8 @@ START_TEST(the_send_queue_is_bounded_and_tells_when_there_is_room)
     ck_assert_uint_eq(log->reply, 1000 * KIB + 10);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_queue_that_was_above_half_tells_when_it_is_below)
+TEST(a_queue_that_was_above_half_tells_when_it_is_below)
 {
     struct call_log *log;
 
@@ -73,9 +71,8 @@ START_TEST(a_queue_that_was_above_half_tells_when_it_is_below)
     ck_assert_uint_eq(log->writables, 1);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(windows_too_small_for_a_message_are_raised)
+TEST(windows_too_small_for_a_message_are_raised)
 {
     struct call_log *log;
 
@@ -91,9 +88,8 @@ START_TEST(windows_too_small_for_a_message_are_raised)
     ck_assert_uint_eq(log->reply, 3 * MIB);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_message_that_can_never_be_queued_is_refused)
+TEST(a_message_that_can_never_be_queued_is_refused)
 {
     struct call_log *log;
     struct fl_piece huge[2] = {{.data = "", .len = UINT32_MAX}, {.data = "", .len = SIZE_MAX}};
@@ -108,9 +104,8 @@ START_TEST(a_message_that_can_never_be_queued_is_refused)
     ck_assert_int_eq(callpair_send(log, 1), FL_ECLOSED);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_receiver_that_holds_messages_stops_the_sender)
+TEST(a_receiver_that_holds_messages_stops_the_sender)
 {
     struct call_log *log;
     struct call_log *served = &pair.served[0];
@@ -142,9 +137,8 @@ START_TEST(a_receiver_that_holds_messages_stops_the_sender)
     ck_assert_uint_eq(served->wrong, 0);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(held_bulk_does_not_stop_a_control_stream)
+TEST(held_bulk_does_not_stop_a_control_stream)
 {
     struct call_log *bulk;
     struct call_log *control;
@@ -168,9 +162,8 @@ START_TEST(held_bulk_does_not_stop_a_control_stream)
     }
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(what_one_connection_makes_us_hold_is_bounded)
+TEST(what_one_connection_makes_us_hold_is_bounded)
 {
     size_t held = 0;
     unsigned i;
@@ -201,9 +194,8 @@ START_TEST(what_one_connection_makes_us_hold_is_bounded)
     ck_assert_uint_eq(pair.calls[20].reply, 50 * 60 * KIB);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(unfinished_messages_of_many_streams_do_not_lock_the_connection)
+TEST(unfinished_messages_of_many_streams_do_not_lock_the_connection)
 {
     unsigned i;
 
@@ -225,9 +217,8 @@ START_TEST(unfinished_messages_of_many_streams_do_not_lock_the_connection)
     }
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(more_unfinished_messages_than_the_account_takes_are_refused)
+TEST(more_unfinished_messages_than_the_account_takes_are_refused)
 {
     unsigned refused = 0;
     unsigned i;
@@ -261,9 +252,8 @@ START_TEST(more_unfinished_messages_than_the_account_takes_are_refused)
     ck_assert_uint_eq(fl_h2_account(pair.server)->used, 0); /* nothing of what is over */
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(control_overtakes_bulk_that_was_queued_before_it)
+TEST(control_overtakes_bulk_that_was_queued_before_it)
 {
     struct call_log *bulk;
     struct call_log *control;
@@ -296,9 +286,8 @@ START_TEST(control_overtakes_bulk_that_was_queued_before_it)
     ck_assert_uint_eq(bulk->reply, 15 * MIB);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_slow_pace_leaves_little_before_a_control_message)
+TEST(a_slow_pace_leaves_little_before_a_control_message)
 {
     struct call_log *bulk;
     struct call_log *control;
@@ -324,9 +313,8 @@ START_TEST(a_slow_pace_leaves_little_before_a_control_message)
     }
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(bulk_goes_on_beside_busy_control_streams)
+TEST(bulk_goes_on_beside_busy_control_streams)
 {
     struct call_log *bulk;
     struct call_log *control[4];
@@ -355,9 +343,8 @@ START_TEST(bulk_goes_on_beside_busy_control_streams)
     }
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(bulk_calls_share_the_connection)
+TEST(bulk_calls_share_the_connection)
 {
     struct call_log *logs[4];
     size_t least = SIZE_MAX;
@@ -384,14 +371,13 @@ START_TEST(bulk_calls_share_the_connection)
     ck_assert_uint_le(most - least, 2 * (size_t)pair.limits.frame_bytes + 60 * KIB);
     callpair_close(&pair);
 }
-END_TEST
 
 static void count_release(void *ctx)
 {
     ++*(unsigned *)ctx;
 }
 
-START_TEST(shared_bytes_are_released_when_the_last_receiver_has_them)
+TEST(shared_bytes_are_released_when_the_last_receiver_has_them)
 {
     static uint8_t bytes[600 * 1024];
     struct fl_blob *blob = NULL;
@@ -419,28 +405,4 @@ START_TEST(shared_bytes_are_released_when_the_last_receiver_has_them)
     ck_assert_uint_eq(log[1]->reply, sizeof(bytes));
     ck_assert_uint_eq(released, 1);
     callpair_close(&pair);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("h2_flow");
-    TCase *tc = tcase_create("flow");
-
-    tcase_add_test(tc, the_send_queue_is_bounded_and_tells_when_there_is_room);
-    tcase_add_test(tc, a_queue_that_was_above_half_tells_when_it_is_below);
-    tcase_add_test(tc, windows_too_small_for_a_message_are_raised);
-    tcase_add_test(tc, a_message_that_can_never_be_queued_is_refused);
-    tcase_add_test(tc, a_receiver_that_holds_messages_stops_the_sender);
-    tcase_add_test(tc, held_bulk_does_not_stop_a_control_stream);
-    tcase_add_test(tc, what_one_connection_makes_us_hold_is_bounded);
-    tcase_add_test(tc, unfinished_messages_of_many_streams_do_not_lock_the_connection);
-    tcase_add_test(tc, more_unfinished_messages_than_the_account_takes_are_refused);
-    tcase_add_test(tc, control_overtakes_bulk_that_was_queued_before_it);
-    tcase_add_test(tc, a_slow_pace_leaves_little_before_a_control_message);
-    tcase_add_test(tc, bulk_goes_on_beside_busy_control_streams);
-    tcase_add_test(tc, bulk_calls_share_the_connection);
-    tcase_add_test(tc, shared_bytes_are_released_when_the_last_receiver_has_them);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

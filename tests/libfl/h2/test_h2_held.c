@@ -3,7 +3,6 @@
  * foreign clients (rawpeer) that do not go on: with a message, with reading, with asking.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/str.h"
@@ -152,7 +151,7 @@ static uint64_t tick_until(struct rawpeer *peer, uint64_t from_ms, uint64_t unti
     return now_ms - 1;
 }
 
-START_TEST(unfinished_messages_of_a_hundred_peers_stay_within_the_budget)
+TEST(unfinished_messages_of_a_hundred_peers_stay_within_the_budget)
 {
     /* A message of 1 MiB of which enough comes to take its memory, on each of eight streams. */
     static const uint8_t begun[5 + FL_CALL_BEGUN + 1] = {0, 0, 0x10, 0, 0, 'a', 'b', 'c'};
@@ -179,9 +178,8 @@ START_TEST(unfinished_messages_of_a_hundred_peers_stay_within_the_budget)
     }
     ck_assert_uint_eq(budget.used, 0);
 }
-END_TEST
 
-START_TEST(a_message_that_has_only_begun_takes_little_memory)
+TEST(a_message_that_has_only_begun_takes_little_memory)
 {
     static const uint8_t message[5 + FL_CALL_BEGUN + 1] = {0, 0, 0x10, 0, 0};
     size_t headers;
@@ -203,7 +201,6 @@ START_TEST(a_message_that_has_only_begun_takes_little_memory)
     rawpeer_close(&raw[0]);
     ck_assert_uint_eq(budget.used, 0);
 }
-END_TEST
 
 /* One whose memory is taken at once, one that is as long as what has begun, a short one. */
 static void fill_body(struct fl_buf *body)
@@ -225,7 +222,7 @@ static void fill_body(struct fl_buf *body)
     }
 }
 
-START_TEST(messages_arrive_as_they_were_whatever_the_parts)
+TEST(messages_arrive_as_they_were_whatever_the_parts)
 {
     static const size_t parts[] = {1,
                                    5,
@@ -262,9 +259,8 @@ START_TEST(messages_arrive_as_they_were_whatever_the_parts)
     }
     fl_buf_done(&sent);
 }
-END_TEST
 
-START_TEST(a_message_that_was_delivered_is_charged_as_long_as_its_memory_is_kept)
+TEST(a_message_that_was_delivered_is_charged_as_long_as_its_memory_is_kept)
 {
     static uint8_t message[5 + 300 * 1024] = {0, 0, 0x04, 0xb0, 0};
 
@@ -279,9 +275,8 @@ START_TEST(a_message_that_was_delivered_is_charged_as_long_as_its_memory_is_kept
     ck_assert_uint_eq(budget.used, 0);
     rawpeer_close(&raw[0]);
 }
-END_TEST
 
-START_TEST(what_a_handler_holds_is_charged_until_it_is_consumed)
+TEST(what_a_handler_holds_is_charged_until_it_is_consumed)
 {
     static uint8_t message[5 + 1000] = {0, 0, 0, 0x03, 0xe8};
     size_t headers;
@@ -300,10 +295,9 @@ START_TEST(what_a_handler_holds_is_charged_until_it_is_consumed)
     rawpeer_close(&raw[0]);
     ck_assert_uint_eq(budget.used, 0);
 }
-END_TEST
 
 /* Small replies cost more than their bytes: the queue's limit counts what they cost. */
-START_TEST(replies_that_nobody_reads_cost_no_more_than_the_queue)
+TEST(replies_that_nobody_reads_cost_no_more_than_the_queue)
 {
     static uint8_t small[6 * 100000];
     size_t i;
@@ -320,9 +314,8 @@ START_TEST(replies_that_nobody_reads_cost_no_more_than_the_queue)
     rawpeer_close(&raw[0]);
     ck_assert_uint_eq(budget.used, 0);
 }
-END_TEST
 
-START_TEST(a_queue_that_was_taken_costs_nothing)
+TEST(a_queue_that_was_taken_costs_nothing)
 {
     begin(32 * MIB);
     open_peer(&raw[0], 65535);
@@ -334,9 +327,8 @@ START_TEST(a_queue_that_was_taken_costs_nothing)
     ck_assert_uint_eq(budget.used, 0);
     rawpeer_close(&raw[0]);
 }
-END_TEST
 
-START_TEST(what_its_handler_charges_goes_with_the_call)
+TEST(what_its_handler_charges_goes_with_the_call)
 {
     begin(1 * MIB);
     open_peer(&raw[0], 65535);
@@ -355,9 +347,8 @@ START_TEST(what_its_handler_charges_goes_with_the_call)
     ck_assert_uint_eq(budget.n_known, 0);
     rawpeer_close(&raw[0]);
 }
-END_TEST
 
-START_TEST(a_call_whose_client_is_silent_ends)
+TEST(a_call_whose_client_is_silent_ends)
 {
     uint64_t at;
 
@@ -375,9 +366,8 @@ START_TEST(a_call_whose_client_is_silent_ends)
                      "1000 ms E R0");
     rawpeer_close(&raw[0]);
 }
-END_TEST
 
-START_TEST(half_a_message_is_silence_too)
+TEST(half_a_message_is_silence_too)
 {
     uint64_t at;
 
@@ -391,9 +381,8 @@ START_TEST(half_a_message_is_silence_too)
     ck_assert_uint_eq(budget.used, 0);
     rawpeer_close(&raw[0]);
 }
-END_TEST
 
-START_TEST(a_client_that_goes_on_sending_is_not_idle)
+TEST(a_client_that_goes_on_sending_is_not_idle)
 {
     uint64_t now_ms = 0;
     unsigned i;
@@ -414,9 +403,8 @@ START_TEST(a_client_that_goes_on_sending_is_not_idle)
     ck_assert_uint_eq(n_closed, 1);
     rawpeer_close(&raw[0]);
 }
-END_TEST
 
-START_TEST(a_call_that_waits_for_us_does_not_end)
+TEST(a_call_that_waits_for_us_does_not_end)
 {
     begin(32 * MIB);
     /* The client has ended its side; the handler has all it may. */
@@ -449,10 +437,9 @@ START_TEST(a_call_that_waits_for_us_does_not_end)
     ck_assert_uint_eq(n_closed, 1);
     rawpeer_close(&raw[0]);
 }
-END_TEST
 
 /* Not even by sending, and not even when it is our turn. */
-START_TEST(a_client_that_takes_nothing_ends)
+TEST(a_client_that_takes_nothing_ends)
 {
     static const uint8_t more[] = "\0\0\0\0\1a\0\0\0\0\1b\0\0\0\0\1c\0\0\0\0\1d";
     uint64_t now_ms = 0;
@@ -477,9 +464,8 @@ START_TEST(a_client_that_takes_nothing_ends)
     ck_assert_uint_eq(budget.used, 0);
     rawpeer_close(&raw[0]);
 }
-END_TEST
 
-START_TEST(a_finished_call_whose_end_is_not_taken_ends)
+TEST(a_finished_call_whose_end_is_not_taken_ends)
 {
     begin(32 * MIB);
     open_peer(&raw[0], 0);
@@ -491,28 +477,4 @@ START_TEST(a_finished_call_whose_end_is_not_taken_ends)
     ck_assert_int_eq(status, FL_GRPC_DEADLINE_EXCEEDED);
     ck_assert_uint_eq(budget.used, 0);
     rawpeer_close(&raw[0]);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("h2_held");
-    TCase *tc = tcase_create("held");
-
-    tcase_add_test(tc, unfinished_messages_of_a_hundred_peers_stay_within_the_budget);
-    tcase_add_test(tc, a_message_that_has_only_begun_takes_little_memory);
-    tcase_add_test(tc, messages_arrive_as_they_were_whatever_the_parts);
-    tcase_add_test(tc, a_message_that_was_delivered_is_charged_as_long_as_its_memory_is_kept);
-    tcase_add_test(tc, what_a_handler_holds_is_charged_until_it_is_consumed);
-    tcase_add_test(tc, replies_that_nobody_reads_cost_no_more_than_the_queue);
-    tcase_add_test(tc, a_queue_that_was_taken_costs_nothing);
-    tcase_add_test(tc, what_its_handler_charges_goes_with_the_call);
-    tcase_add_test(tc, a_call_whose_client_is_silent_ends);
-    tcase_add_test(tc, half_a_message_is_silence_too);
-    tcase_add_test(tc, a_client_that_goes_on_sending_is_not_idle);
-    tcase_add_test(tc, a_call_that_waits_for_us_does_not_end);
-    tcase_add_test(tc, a_client_that_takes_nothing_ends);
-    tcase_add_test(tc, a_finished_call_whose_end_is_not_taken_ends);
-    suite_add_tcase(s, tc);
-    return s;
 }

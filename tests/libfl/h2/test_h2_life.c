@@ -1,6 +1,5 @@
 /* Cancelling, deadlines, draining and the end of connections, two of our own sides. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/callpair.h"
@@ -20,7 +19,7 @@ static void send_all(struct call_log *log, size_t size, unsigned n)
     }
 }
 
-START_TEST(either_side_cancels_in_any_phase)
+TEST_EACH(either_side_cancels_in_any_phase, 8)
 {
     struct call_log *log;
     bool server = _i >= 4;
@@ -64,9 +63,8 @@ START_TEST(either_side_cancels_in_any_phase)
     ck_assert_uint_eq(log->bytes, 3 * MIB);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_call_may_be_cancelled_inside_on_message)
+TEST(a_call_may_be_cancelled_inside_on_message)
 {
     struct call_log *log;
 
@@ -89,9 +87,8 @@ START_TEST(a_call_may_be_cancelled_inside_on_message)
     ck_assert_int_eq(log->status, FL_GRPC_CANCELLED);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_deadline_ends_both_sides)
+TEST(a_deadline_ends_both_sides)
 {
     struct call_log *log;
 
@@ -110,9 +107,8 @@ START_TEST(a_deadline_ends_both_sides)
     ck_assert_int_eq(pair.served[0].status, FL_GRPC_DEADLINE_EXCEEDED);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_deadline_frees_a_call_whose_reply_nobody_reads)
+TEST(a_deadline_frees_a_call_whose_reply_nobody_reads)
 {
     struct call_log *log;
 
@@ -133,9 +129,8 @@ START_TEST(a_deadline_frees_a_call_whose_reply_nobody_reads)
     ck_assert_int_eq(log->status, FL_GRPC_DEADLINE_EXCEEDED);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_drained_server_ends_open_calls_and_takes_no_others)
+TEST(a_drained_server_ends_open_calls_and_takes_no_others)
 {
     struct call_log *open;
     struct call_log *late;
@@ -170,9 +165,8 @@ START_TEST(a_drained_server_ends_open_calls_and_takes_no_others)
     ck_assert(fl_h2_finished(pair.client));
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(an_idle_server_is_drained_at_once)
+TEST(an_idle_server_is_drained_at_once)
 {
     callpair_init(&pair);
     callpair_open(&pair);
@@ -183,9 +177,8 @@ START_TEST(an_idle_server_is_drained_at_once)
     ck_assert(fl_h2_finished(pair.client));
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_drained_client_finishes_its_calls)
+TEST(a_drained_client_finishes_its_calls)
 {
     struct call_log *log;
 
@@ -200,9 +193,8 @@ START_TEST(a_drained_client_finishes_its_calls)
     ck_assert_int_eq(callpair_try_call(&pair, "/t.T/Echo", 0, &log), FL_ECLOSED);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(freeing_a_session_closes_its_calls_as_unavailable)
+TEST(freeing_a_session_closes_its_calls_as_unavailable)
 {
     struct call_log *log;
 
@@ -219,22 +211,4 @@ START_TEST(freeing_a_session_closes_its_calls_as_unavailable)
     ck_assert_str_eq(log->text, "the connection is closed");
     ck_assert_int_eq(pair.served[0].status, FL_GRPC_UNAVAILABLE);
     ck_assert_uint_eq(pair.served[0].ends, 0);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("h2_life");
-    TCase *tc = tcase_create("life");
-
-    tcase_add_loop_test(tc, either_side_cancels_in_any_phase, 0, 8);
-    tcase_add_test(tc, a_call_may_be_cancelled_inside_on_message);
-    tcase_add_test(tc, a_deadline_ends_both_sides);
-    tcase_add_test(tc, a_deadline_frees_a_call_whose_reply_nobody_reads);
-    tcase_add_test(tc, a_drained_server_ends_open_calls_and_takes_no_others);
-    tcase_add_test(tc, an_idle_server_is_drained_at_once);
-    tcase_add_test(tc, a_drained_client_finishes_its_calls);
-    tcase_add_test(tc, freeing_a_session_closes_its_calls_as_unavailable);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,11 +2,11 @@
    Leaks show when the sanitizers are on. */
 #include <check.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/callpair.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 
 static struct callpair pair;
 
@@ -57,7 +57,7 @@ static bool life(void)
     return all;
 }
 
-START_TEST(every_allocation_may_fail)
+TEST_EACH(every_allocation_may_fail, 2)
 {
     bool and_all_later = _i == 1;
     size_t n;
@@ -83,21 +83,4 @@ START_TEST(every_allocation_may_fail)
         (void)failmalloc_stop();
         ck_assert_msg(ok, "allocation %zu of %zu", i, n);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("h2_nomem");
-    TCase *tc = tcase_create("nomem");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(tc, every_allocation_may_fail, 0, 2);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,6 +1,5 @@
 /* Calls that carry bulk go at their rate, and the others know nothing of it. Times are virtual. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/rate.h"
@@ -77,7 +76,7 @@ static const struct {
 };
 #define N_SPEEDS (int)(sizeof(speeds) / sizeof(speeds[0]))
 
-START_TEST(an_upload_goes_at_its_rate_from_an_empty_bucket)
+TEST_EACH(an_upload_goes_at_its_rate_from_an_empty_bucket, N_SPEEDS)
 {
     uint64_t rate = speeds[_i].rate;
     size_t total = speeds[_i].bytes;
@@ -104,9 +103,8 @@ START_TEST(an_upload_goes_at_its_rate_from_an_empty_bucket)
     ck_assert_int_eq(log->status, FL_GRPC_OK);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_download_comes_at_its_rate_from_an_empty_bucket)
+TEST_EACH(a_download_comes_at_its_rate_from_an_empty_bucket, N_SPEEDS)
 {
     uint64_t rate = speeds[_i].rate;
     size_t total = speeds[_i].bytes / PARTS * PARTS;
@@ -139,9 +137,8 @@ START_TEST(a_download_comes_at_its_rate_from_an_empty_bucket)
     ck_assert_int_eq(log->status, FL_GRPC_OK);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(timers_that_fire_late_lose_nothing)
+TEST(timers_that_fire_late_lose_nothing)
 {
     static const uint64_t late[] = {0, 1, 2, 13, 1, 0, 30, 2, 2, 1};
     uint64_t rate = 12500000;
@@ -164,9 +161,8 @@ START_TEST(timers_that_fire_late_lose_nothing)
     ck_assert_uint_le(pair.now_ms - start, total * 1000 / rate + 10 + 30);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(control_messages_pass_an_upload_that_waits_for_its_rate)
+TEST(control_messages_pass_an_upload_that_waits_for_its_rate)
 {
     struct call_log *bulk;
     struct call_log *control;
@@ -189,9 +185,8 @@ START_TEST(control_messages_pass_an_upload_that_waits_for_its_rate)
     ck_assert_uint_eq(fl_call_queued(bulk->call), left);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(control_messages_pass_a_download_that_waits_for_its_rate)
+TEST(control_messages_pass_a_download_that_waits_for_its_rate)
 {
     struct call_log *bulk;
     struct call_log *control;
@@ -213,9 +208,8 @@ START_TEST(control_messages_pass_a_download_that_waits_for_its_rate)
     ck_assert_uint_eq(bulk->messages, 0);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_message_as_long_as_they_come_fits_the_window_of_a_control_stream)
+TEST(a_message_as_long_as_they_come_fits_the_window_of_a_control_stream)
 {
     struct call_log *control;
     unsigned i;
@@ -234,9 +228,8 @@ START_TEST(a_message_as_long_as_they_come_fits_the_window_of_a_control_stream)
     }
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_control_stream_has_its_window_though_the_server_has_not_acknowledged_ours)
+TEST(a_control_stream_has_its_window_though_the_server_has_not_acknowledged_ours)
 {
     struct call_log *log;
     uint8_t ask[8] = {0, 0, 0, 2, 0, 0x0f, 0xff, 0xfb}; /* two of 1 MiB with their prefixes */
@@ -254,9 +247,8 @@ START_TEST(a_control_stream_has_its_window_though_the_server_has_not_acknowledge
     ck_assert_uint_eq(log->messages, 2);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_peer_that_took_nothing_gets_a_burst_and_no_more)
+TEST(a_peer_that_took_nothing_gets_a_burst_and_no_more)
 {
     uint64_t rate = 1000000;
     struct call_log *log;
@@ -275,9 +267,8 @@ START_TEST(a_peer_that_took_nothing_gets_a_burst_and_no_more)
     ck_assert_uint_gt(before - fl_call_queued(log->call), rate / 10 - portion_of(rate));
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_server_that_stood_still_is_ahead_by_no_more_than_its_credit)
+TEST(a_server_that_stood_still_is_ahead_by_no_more_than_its_credit)
 {
     uint64_t rate = 1000000;
     size_t before;
@@ -298,9 +289,8 @@ START_TEST(a_server_that_stood_still_is_ahead_by_no_more_than_its_credit)
     ck_assert_uint_gt(before - fl_call_queued(pair.served[0].call), rate / 4 - portion_of(rate));
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_transfer_begins_with_nothing_saved_up_by_the_one_before)
+TEST(a_transfer_begins_with_nothing_saved_up_by_the_one_before)
 {
     uint64_t rate = 100000;
     size_t total = 20000;
@@ -320,9 +310,8 @@ START_TEST(a_transfer_begins_with_nothing_saved_up_by_the_one_before)
     }
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_transfer_that_was_broken_off_leaves_nothing_to_the_next)
+TEST(a_transfer_that_was_broken_off_leaves_nothing_to_the_next)
 {
     uint64_t rate = 100000;
     size_t total = 20000;
@@ -352,9 +341,8 @@ START_TEST(a_transfer_that_was_broken_off_leaves_nothing_to_the_next)
     }
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(two_transfers_share_the_rate)
+TEST(two_transfers_share_the_rate)
 {
     uint64_t rate = 1000000;
     size_t total = MIB;
@@ -382,9 +370,8 @@ START_TEST(two_transfers_share_the_rate)
     ck_assert_uint_le(pair.now_ms - start, 2 * total * 1000 / rate + 100);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(without_a_rate_nothing_waits_for_a_tick)
+TEST(without_a_rate_nothing_waits_for_a_tick)
 {
     struct call_log *up;
     struct call_log *down;
@@ -397,9 +384,8 @@ START_TEST(without_a_rate_nothing_waits_for_a_tick)
     ck_assert_uint_eq(fl_h2_deadline(pair.client), UINT64_MAX);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(with_nothing_under_way_nobody_needs_to_ask)
+TEST(with_nothing_under_way_nobody_needs_to_ask)
 {
     struct call_log *up;
     struct call_log *down;
@@ -417,10 +403,9 @@ START_TEST(with_nothing_under_way_nobody_needs_to_ask)
     ck_assert_uint_lt(i, 20); /* a tick for each portion, not for each millisecond */
     callpair_close(&pair);
 }
-END_TEST
 
 /* Each byte that moves shows that the client is there. */
-START_TEST(a_slow_upload_that_moves_is_not_idle)
+TEST(a_slow_upload_that_moves_is_not_idle)
 {
     struct call_log *log;
 
@@ -436,9 +421,8 @@ START_TEST(a_slow_upload_that_moves_is_not_idle)
     ck_assert_uint_gt(pair.now_ms, 65000);
     callpair_close(&pair);
 }
-END_TEST
 
-START_TEST(a_slow_download_that_moves_is_not_idle)
+TEST(a_slow_download_that_moves_is_not_idle)
 {
     struct call_log *log;
 
@@ -453,30 +437,4 @@ START_TEST(a_slow_download_that_moves_is_not_idle)
     ck_assert_int_eq(log->status, FL_GRPC_OK);
     ck_assert_uint_gt(pair.now_ms, 65000);
     callpair_close(&pair);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("h2_rate");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, an_upload_goes_at_its_rate_from_an_empty_bucket, 0, N_SPEEDS);
-    tcase_add_loop_test(tc, a_download_comes_at_its_rate_from_an_empty_bucket, 0, N_SPEEDS);
-    tcase_add_test(tc, timers_that_fire_late_lose_nothing);
-    tcase_add_test(tc, control_messages_pass_an_upload_that_waits_for_its_rate);
-    tcase_add_test(tc, control_messages_pass_a_download_that_waits_for_its_rate);
-    tcase_add_test(tc, a_message_as_long_as_they_come_fits_the_window_of_a_control_stream);
-    tcase_add_test(tc, a_control_stream_has_its_window_though_the_server_has_not_acknowledged_ours);
-    tcase_add_test(tc, a_peer_that_took_nothing_gets_a_burst_and_no_more);
-    tcase_add_test(tc, a_server_that_stood_still_is_ahead_by_no_more_than_its_credit);
-    tcase_add_test(tc, a_transfer_begins_with_nothing_saved_up_by_the_one_before);
-    tcase_add_test(tc, a_transfer_that_was_broken_off_leaves_nothing_to_the_next);
-    tcase_add_test(tc, two_transfers_share_the_rate);
-    tcase_add_test(tc, without_a_rate_nothing_waits_for_a_tick);
-    tcase_add_test(tc, with_nothing_under_way_nobody_needs_to_ask);
-    tcase_add_test(tc, a_slow_upload_that_moves_is_not_idle);
-    tcase_add_test(tc, a_slow_download_that_moves_is_not_idle);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /* The server against foreign clients: what the gRPC specification asks, and misuse. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/callpair.h"
@@ -30,7 +29,7 @@ static void expect(const char *trace)
     raw.trace[0] = '\0';
 }
 
-START_TEST(a_reply_is_headers_data_trailers_and_nothing_more)
+TEST(a_reply_is_headers_data_trailers_and_nothing_more)
 {
     callpair_init(&pair);
     open_raw(65535);
@@ -41,9 +40,8 @@ START_TEST(a_reply_is_headers_data_trailers_and_nothing_more)
     expect("H200 T grpc-status=0 E");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(messages_may_be_sent_inside_the_start)
+TEST(messages_may_be_sent_inside_the_start)
 {
     callpair_init(&pair);
     open_raw(65535);
@@ -51,9 +49,8 @@ START_TEST(messages_may_be_sent_inside_the_start)
     expect("H200 D20 T grpc-status=0 grpc-message=bye E");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_status_that_comes_later_needs_no_empty_data_frame)
+TEST(a_status_that_comes_later_needs_no_empty_data_frame)
 {
     callpair_init(&pair);
     open_raw(65535);
@@ -67,9 +64,8 @@ START_TEST(a_status_that_comes_later_needs_no_empty_data_frame)
     ck_assert_int_eq(pair.served[0].status, FL_GRPC_OK);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_status_needs_no_window)
+TEST(a_status_needs_no_window)
 {
     callpair_init(&pair);
     open_raw(0);
@@ -79,9 +75,8 @@ START_TEST(a_status_needs_no_window)
     expect("T grpc-status=0 E");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_request_must_be_grpc)
+TEST_EACH(a_request_must_be_grpc, 10)
 {
     static const struct {
         struct rawpeer_header header;
@@ -116,9 +111,8 @@ START_TEST(a_request_must_be_grpc)
     ck_assert_uint_eq(fl_h2_calls(raw.other), 0);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_refused_client_that_still_sends_is_told_to_stop)
+TEST(a_refused_client_that_still_sends_is_told_to_stop)
 {
     callpair_init(&pair);
     open_raw(65535);
@@ -126,9 +120,8 @@ START_TEST(a_refused_client_that_still_sends_is_told_to_stop)
     expect("H200 grpc-status=12 grpc-message=unknown method /t.T/None E R0");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(what_a_refused_client_sends_costs_the_connection_nothing)
+TEST(what_a_refused_client_sends_costs_the_connection_nothing)
 {
     static const uint8_t body[20000];
     int i;
@@ -146,9 +139,8 @@ START_TEST(what_a_refused_client_sends_costs_the_connection_nothing)
     ck_assert_uint_eq(raw.body_at, sizeof(body));
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_message_must_be_what_its_prefix_says)
+TEST_EACH(a_message_must_be_what_its_prefix_says, 6)
 {
     static const struct {
         const char *body;
@@ -178,9 +170,8 @@ START_TEST(a_message_must_be_what_its_prefix_says)
     ck_assert_uint_eq(pair.served[0].messages, 0);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(metadata_peer_and_path_are_there_for_the_handler)
+TEST(metadata_peer_and_path_are_there_for_the_handler)
 {
     static const struct rawpeer_header extra[] = {{"x-token", "abc"}, {"x-bin", ""}, {NULL, NULL}};
     struct fl_call *call;
@@ -197,9 +188,8 @@ START_TEST(metadata_peer_and_path_are_there_for_the_handler)
     ck_assert_str_eq(fl_call_peer(call), "raw:9");
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(headers_past_the_limit_refuse_the_call_and_past_reason_end_the_connection)
+TEST(headers_past_the_limit_refuse_the_call_and_past_reason_end_the_connection)
 {
     char value[12000];
     struct rawpeer_header extra[] = {{"x-a", value}, {"x-b", "b"}, {"x-c", "c"}, {NULL, NULL}};
@@ -221,9 +211,8 @@ START_TEST(headers_past_the_limit_refuse_the_call_and_past_reason_end_the_connec
     ck_assert_uint_eq(pair.n_served, 0);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_deadline_is_kept_even_when_the_client_opens_no_window)
+TEST(a_deadline_is_kept_even_when_the_client_opens_no_window)
 {
     static const struct rawpeer_header extra[] = {{"grpc-timeout", "2S"}, {NULL, NULL}};
 
@@ -246,9 +235,8 @@ START_TEST(a_deadline_is_kept_even_when_the_client_opens_no_window)
     ck_assert_uint_eq(fl_h2_deadline(raw.other), UINT64_MAX);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_request_whose_headers_never_end_is_no_call_and_asks_for_no_ticks)
+TEST(a_request_whose_headers_never_end_is_no_call_and_asks_for_no_ticks)
 {
     /* A HEADERS frame without END_HEADERS, grpc-timeout in it as a literal. */
     static const char frame[] = "\0\0\x12\1\0\0\0\0\1\0\x0cgrpc-timeout\x03"
@@ -262,9 +250,8 @@ START_TEST(a_request_whose_headers_never_end_is_no_call_and_asks_for_no_ticks)
     rawpeer_close(&raw);
     ck_assert_uint_eq(pair.n_served, 0);
 }
-END_TEST
 
-START_TEST(a_client_that_resets_too_often_is_cut_off)
+TEST(a_client_that_resets_too_often_is_cut_off)
 {
     unsigned i;
 
@@ -298,9 +285,8 @@ START_TEST(a_client_that_resets_too_often_is_cut_off)
     ck_assert_int_eq(raw.code, FL_ELIMIT);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(resets_after_the_answer_are_no_abuse)
+TEST(resets_after_the_answer_are_no_abuse)
 {
     unsigned i;
 
@@ -317,7 +303,6 @@ START_TEST(resets_after_the_answer_are_no_abuse)
     ck_assert_int_eq(raw.code, FL_OK);
     rawpeer_close(&raw);
 }
-END_TEST
 
 static const struct {
     const char *what;
@@ -330,7 +315,7 @@ static const struct {
     {"empty data", "\0\0\0\0\0\0\0\0\1", 9},
 };
 
-START_TEST(frames_that_only_make_work_are_counted)
+TEST_EACH(frames_that_only_make_work_are_counted, 4)
 {
     unsigned i;
 
@@ -349,9 +334,8 @@ START_TEST(frames_that_only_make_work_are_counted)
     rawpeer_close(&raw);
     ck_assert_int_eq(pair.served[0].status, FL_GRPC_UNAVAILABLE);
 }
-END_TEST
 
-START_TEST(bytes_that_are_no_http2_end_the_connection)
+TEST_EACH(bytes_that_are_no_http2_end_the_connection, 3)
 {
     static const char *const junk[] = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
                                        "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 a TLS hello",
@@ -374,9 +358,8 @@ START_TEST(bytes_that_are_no_http2_end_the_connection)
     ck_assert_int_eq(fl_h2_output(server, iov, 4), FL_EPROTO);
     fl_h2_free(server);
 }
-END_TEST
 
-START_TEST(a_frame_longer_than_announced_ends_the_connection)
+TEST(a_frame_longer_than_announced_ends_the_connection)
 {
     callpair_init(&pair);
     pair.limits.frame_bytes = 20000;
@@ -384,9 +367,8 @@ START_TEST(a_frame_longer_than_announced_ends_the_connection)
     ck_assert_int_eq(rawpeer_bytes(&raw, "\0\x4e\x21\0\0\0\0\0\1", 9), FL_EPROTO);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(more_streams_than_announced_end_the_connection)
+TEST(more_streams_than_announced_end_the_connection)
 {
     int i;
 
@@ -405,9 +387,8 @@ START_TEST(more_streams_than_announced_end_the_connection)
     ck_assert_uint_eq(pair.n_served, 3);
     rawpeer_close(&raw);
 }
-END_TEST
 
-START_TEST(a_client_that_reads_nothing_makes_us_hold_a_bounded_amount)
+TEST(a_client_that_reads_nothing_makes_us_hold_a_bounded_amount)
 {
     const uint8_t *data = NULL;
     ssize_t n;
@@ -424,33 +405,4 @@ START_TEST(a_client_that_reads_nothing_makes_us_hold_a_bounded_amount)
     }
     ck_assert_uint_le(fl_h2_calls(raw.other), pair.limits.streams);
     rawpeer_close(&raw);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("h2_server");
-    TCase *tc = tcase_create("server");
-
-    tcase_add_test(tc, a_reply_is_headers_data_trailers_and_nothing_more);
-    tcase_add_test(tc, messages_may_be_sent_inside_the_start);
-    tcase_add_test(tc, a_status_that_comes_later_needs_no_empty_data_frame);
-    tcase_add_test(tc, a_status_needs_no_window);
-    tcase_add_loop_test(tc, a_request_must_be_grpc, 0, 10);
-    tcase_add_test(tc, a_refused_client_that_still_sends_is_told_to_stop);
-    tcase_add_test(tc, what_a_refused_client_sends_costs_the_connection_nothing);
-    tcase_add_loop_test(tc, a_message_must_be_what_its_prefix_says, 0, 6);
-    tcase_add_test(tc, metadata_peer_and_path_are_there_for_the_handler);
-    tcase_add_test(tc, headers_past_the_limit_refuse_the_call_and_past_reason_end_the_connection);
-    tcase_add_test(tc, a_deadline_is_kept_even_when_the_client_opens_no_window);
-    tcase_add_test(tc, a_request_whose_headers_never_end_is_no_call_and_asks_for_no_ticks);
-    tcase_add_test(tc, a_client_that_resets_too_often_is_cut_off);
-    tcase_add_test(tc, resets_after_the_answer_are_no_abuse);
-    tcase_add_loop_test(tc, frames_that_only_make_work_are_counted, 0, 4);
-    tcase_add_loop_test(tc, bytes_that_are_no_http2_end_the_connection, 0, 3);
-    tcase_add_test(tc, a_frame_longer_than_announced_ends_the_connection);
-    tcase_add_test(tc, more_streams_than_announced_end_the_connection);
-    tcase_add_test(tc, a_client_that_reads_nothing_makes_us_hold_a_bounded_amount);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

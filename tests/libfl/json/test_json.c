@@ -8,6 +8,7 @@
 #include "libfl/figures/client_figures.h"
 #include "libfl/figures/round_figures.h"
 #include "libfl/json/json.h"
+#include "tests/lib/suites.h"
 
 /* Each key of "key=value key=value" has that value in `object`, which is taken. */
 static void expect(json_t *object, const char *pairs)
@@ -38,7 +39,7 @@ static json_t *round_json(const struct fl_round_rec *r, bool totals)
     return o;
 }
 
-START_TEST(what_is_not_known_is_null)
+TEST(what_is_not_known_is_null)
 {
     struct fl_round_rec r;
 
@@ -49,9 +50,8 @@ START_TEST(what_is_not_known_is_null)
            "uplink_bytes=0 started_ms=0 personal_accuracy=null personal_mean=null "
            "personal_clients=0 received_accuracy=null effective_clients=null self_weight=null");
 }
-END_TEST
 
-START_TEST(every_figure_has_its_key)
+TEST_EACH(every_figure_has_its_key, 2)
 {
     const struct fl_figures *tables[] = {&fl_round_rows, &fl_client_rows};
     const union {
@@ -68,9 +68,8 @@ START_TEST(every_figure_has_its_key)
     }
     json_decref(o);
 }
-END_TEST
 
-START_TEST(totals_are_those_that_are_told)
+TEST(totals_are_those_that_are_told)
 {
     const struct fl_round_rec r = {.round = 9,
                                    .accuracy = 0.5,
@@ -86,9 +85,8 @@ START_TEST(totals_are_those_that_are_told)
     expect(o, "accuracy=0.5 loss=null uplink_bytes=1099511627776 personal_accuracy=null "
               "received_accuracy=0.0 effective_clients=2.5 self_weight=0.0");
 }
-END_TEST
 
-START_TEST(the_figures_of_a_client_are_whole_and_real_numbers)
+TEST(the_figures_of_a_client_are_whole_and_real_numbers)
 {
     const struct fl_client_figures c = {.samples = 7, .score = 0.25, .last_loss = (double)NAN};
     json_t *o = json_object();
@@ -97,10 +95,9 @@ START_TEST(the_figures_of_a_client_are_whole_and_real_numbers)
     expect(o, "samples=7 score=0.25 selected=0 accepted=0 rejected=0 lost=0 last_loss=null "
               "last_seen_ms=0");
 }
-END_TEST
 
 /* Decimals that are short, long, at the ends of the range, and none. */
-START_TEST(a_number_is_read_back_as_it_was)
+TEST(a_number_is_read_back_as_it_was)
 {
     static const double values[] = {0.1,       1.0,       -0.0,        1.0 / 3.0,
                                     2.0 / 3.0, 1e22,      5e-324,      1e300,
@@ -128,9 +125,8 @@ START_TEST(a_number_is_read_back_as_it_was)
     ck_assert_str_eq(fl_json_exact(0.1 + 0.2, text), "0.30000000000000004");
     ck_assert_str_eq(fl_json_exact((double)NAN, text), "null");
 }
-END_TEST
 
-START_TEST(a_page_has_its_members_in_order)
+TEST(a_page_has_its_members_in_order)
 {
     json_t *page = json_pack("{s:[i,b,n], s:{}, s:s}", "b", 7, 1, "a", "c", "\"\n\xc3\xa9");
     struct fl_buf out;
@@ -144,9 +140,8 @@ START_TEST(a_page_has_its_members_in_order)
     json_decref(page);
     fl_buf_done(&out);
 }
-END_TEST
 
-START_TEST(figures_are_read_back_where_they_are_known)
+TEST(figures_are_read_back_where_they_are_known)
 {
     struct fl_round_rec r = {.round = 3,
                              .accuracy = -1.0,
@@ -168,27 +163,4 @@ START_TEST(figures_are_read_back_where_they_are_known)
     ck_assert(isnan(back.train_loss));
     ck_assert_uint_eq(back.n_selected, 0);
     ck_assert_uint_eq(back.n_responders, 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("json");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tc, what_is_not_known_is_null);
-    tcase_add_test(tc, totals_are_those_that_are_told);
-    tcase_add_loop_test(tc, every_figure_has_its_key, 0, 2);
-    tcase_add_test(tc, a_number_is_read_back_as_it_was);
-    tcase_add_test(tc, a_page_has_its_members_in_order);
-    tcase_add_test(tc, figures_are_read_back_where_they_are_known);
-    tcase_add_test(tc, the_figures_of_a_client_are_whole_and_real_numbers);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

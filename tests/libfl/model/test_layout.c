@@ -1,7 +1,6 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/model/digest.h"
@@ -44,7 +43,7 @@ static struct fl_layout *mlp_layout(void)
     return layout;
 }
 
-START_TEST(units_and_offsets_follow_the_order_of_adding)
+TEST(units_and_offsets_follow_the_order_of_adding)
 {
     struct fl_layout *layout = mlp_layout();
     const struct fl_unit *u = fl_layout_unit(layout, 1);
@@ -67,9 +66,8 @@ START_TEST(units_and_offsets_follow_the_order_of_adding)
     ck_assert_ptr_null(fl_layout_find(layout, "bn"));
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(the_digest_is_the_hash_of_the_documented_text)
+TEST(the_digest_is_the_hash_of_the_documented_text)
 {
     struct fl_layout *layout = mlp_layout();
     uint8_t digest[32];
@@ -82,9 +80,8 @@ START_TEST(the_digest_is_the_hash_of_the_documented_text)
                      "29576677d373f36ba7244365310a71bb545dca7ce46f87950ebf901425e2b7f0");
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(a_layout_survives_its_text)
+TEST(a_layout_survives_its_text)
 {
     struct fl_layout *layout = mlp_layout();
     struct fl_layout *again = NULL;
@@ -100,7 +97,6 @@ START_TEST(a_layout_survives_its_text)
     fl_layout_free(layout);
     fl_layout_free(again);
 }
-END_TEST
 
 /* fc1.weight 2x2 and fc1.bias 2, bn.weight 2, bn.running_mean 2, fc2.weight 2 */
 static const char local_text[] = "unit fc1\n"
@@ -118,7 +114,7 @@ static bool marks_norms(void *ctx, const struct fl_layout *layout, const struct 
     return strncmp(tensor->name, "bn.", 3) == 0;
 }
 
-START_TEST(what_is_local_counts_in_no_norm_and_is_part_of_the_digest)
+TEST(what_is_local_counts_in_no_norm_and_is_part_of_the_digest)
 {
     const float zeros[10] = {0};
     const float moved[10] = {0, 3, 0, 0, 4, 0, 100, 100, 100, 100};
@@ -145,7 +141,6 @@ START_TEST(what_is_local_counts_in_no_norm_and_is_part_of_the_digest)
     fl_layout_free(plain);
     fl_layout_free(marked);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -175,7 +170,7 @@ static const struct {
     {"unit a\na$w 3\n", FL_EINVAL, "invalid tensor name"},
 };
 
-START_TEST(a_bad_text_is_refused_with_its_line)
+TEST_EACH(a_bad_text_is_refused_with_its_line, ARRAY_LEN(bad_texts))
 {
     struct fl_layout *layout = NULL;
     struct fl_err err = {0};
@@ -191,9 +186,8 @@ START_TEST(a_bad_text_is_refused_with_its_line)
         fl_layout_from_text(bad_texts[_i].text, strlen(bad_texts[_i].text), &layout, NULL),
         bad_texts[_i].code);
 }
-END_TEST
 
-START_TEST(limits_hold_and_a_refused_tensor_changes_nothing)
+TEST(limits_hold_and_a_refused_tensor_changes_nothing)
 {
     const size_t dims[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     struct fl_layout *layout = NULL;
@@ -216,7 +210,6 @@ START_TEST(limits_hold_and_a_refused_tensor_changes_nothing)
     fl_layout_free(layout);
     fl_layout_free(NULL);
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -232,7 +225,7 @@ static const struct {
     {"unit a\na.w 3x2\na.b 3\nunit b\nb.w 1 buffer\n", "'b.w' is a buffer, expected trainable"},
 };
 
-START_TEST(the_first_difference_is_named)
+TEST_EACH(the_first_difference_is_named, ARRAY_LEN(diffs))
 {
     struct fl_layout *have = NULL;
     struct fl_layout *want = NULL;
@@ -248,9 +241,8 @@ START_TEST(the_first_difference_is_named)
     fl_layout_free(have);
     fl_layout_free(want);
 }
-END_TEST
 
-START_TEST(the_distance_of_a_unit_leaves_buffers_out)
+TEST(the_distance_of_a_unit_leaves_buffers_out)
 {
     static const char text[] = "unit a\na.w 2\na.m 2 buffer\na.b 1\nunit b\nb.w 1\n";
     const float x[] = {1.0f, 2.0f, 100.0f, 100.0f, 3.0f, 9.0f};
@@ -262,9 +254,8 @@ START_TEST(the_distance_of_a_unit_leaves_buffers_out)
     ck_assert_double_eq(fl_unit_distance(layout, 1, x, y), 1.0);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(hex_and_hash_are_the_standard_ones)
+TEST(hex_and_hash_are_the_standard_ones)
 {
     uint8_t digest[32];
     uint8_t a[24];
@@ -277,24 +268,4 @@ START_TEST(hex_and_hash_are_the_standard_ones)
     ck_assert_int_eq(fl_random_bytes(a, sizeof(a)), FL_OK);
     ck_assert_int_eq(fl_random_bytes(b, sizeof(b)), FL_OK);
     ck_assert_mem_ne(a, b, sizeof(a));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("layout");
-    TCase *tc = tcase_create("layout");
-
-    tcase_add_test(tc, units_and_offsets_follow_the_order_of_adding);
-    tcase_add_test(tc, the_digest_is_the_hash_of_the_documented_text);
-    tcase_add_test(tc, a_layout_survives_its_text);
-    tcase_add_test(tc, what_is_local_counts_in_no_norm_and_is_part_of_the_digest);
-    tcase_add_loop_test(tc, a_bad_text_is_refused_with_its_line, 0,
-                        sizeof(bad_texts) / sizeof(bad_texts[0]));
-    tcase_add_test(tc, limits_hold_and_a_refused_tensor_changes_nothing);
-    tcase_add_loop_test(tc, the_first_difference_is_named, 0, sizeof(diffs) / sizeof(diffs[0]));
-    tcase_add_test(tc, the_distance_of_a_unit_leaves_buffers_out);
-    tcase_add_test(tc, hex_and_hash_are_the_standard_ones);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

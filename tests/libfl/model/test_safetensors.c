@@ -56,7 +56,9 @@ static void save_model(const struct fl_layout *layout, float *params)
                   err.msg);
 }
 
-START_TEST(what_is_saved_is_loaded_with_layout_and_metadata)
+TEST_CASE("safetensors", set_up, tear_down);
+
+TEST(what_is_saved_is_loaded_with_layout_and_metadata)
 {
     struct fl_layout *layout = layout_of(model_text);
     struct fl_layout *read = NULL;
@@ -82,9 +84,8 @@ START_TEST(what_is_saved_is_loaded_with_layout_and_metadata)
     fl_layout_free(layout);
     fl_layout_free(read);
 }
-END_TEST
 
-START_TEST(a_header_and_the_parameters_make_a_file_of_the_same_layout)
+TEST(a_header_and_the_parameters_make_a_file_of_the_same_layout)
 {
     struct fl_layout *layout = layout_of(model_text);
     struct fl_layout *read = NULL;
@@ -104,7 +105,6 @@ START_TEST(a_header_and_the_parameters_make_a_file_of_the_same_layout)
     fl_layout_free(layout);
     fl_layout_free(read);
 }
-END_TEST
 
 static int run_python(const char *verb)
 {
@@ -138,7 +138,7 @@ static int run_python(const char *verb)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
-START_TEST(python_reads_what_we_write)
+TEST(python_reads_what_we_write)
 {
     struct fl_layout *layout = layout_of(model_text);
     float params[19];
@@ -153,9 +153,8 @@ START_TEST(python_reads_what_we_write)
     }
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(we_read_what_python_writes_in_four_types)
+TEST(we_read_what_python_writes_in_four_types)
 {
     struct fl_layout *want = layout_of("unit fc1\nfc1.weight 3x4\nfc1.bias 3\n"
                                        "unit bn\nbn.running_mean 3 buffer\n");
@@ -187,7 +186,6 @@ START_TEST(we_read_what_python_writes_in_four_types)
     fl_layout_free(want);
     fl_layout_free(have);
 }
-END_TEST
 
 /* A file of `header` with its length in front and `n_data` zero bytes behind. */
 static void write_raw(const char *header, size_t n_data)
@@ -257,7 +255,7 @@ static const struct {
      4, "metadata 'fl.layout': layout text, line 1"},
 };
 
-START_TEST(a_malformed_file_is_refused_with_the_reason)
+TEST_EACH(a_malformed_file_is_refused_with_the_reason, ARRAY_LEN(bad_files))
 {
     struct fl_layout *layout = NULL;
     struct fl_err err = {0};
@@ -270,9 +268,8 @@ START_TEST(a_malformed_file_is_refused_with_the_reason)
                   bad_files[_i].words);
     ck_assert_int_eq(fl_st_layout(path, &layout, NULL), FL_EFORMAT);
 }
-END_TEST
 
-START_TEST(a_lying_length_or_a_short_file_is_refused)
+TEST(a_lying_length_or_a_short_file_is_refused)
 {
     static const uint8_t huge[9] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{'};
     struct fl_layout *layout = NULL;
@@ -291,9 +288,8 @@ START_TEST(a_lying_length_or_a_short_file_is_refused)
     ck_assert_int_eq(fl_st_layout(dir, &layout, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "not a regular file"));
 }
-END_TEST
 
-START_TEST(every_cut_of_a_good_file_is_refused)
+TEST(every_cut_of_a_good_file_is_refused)
 {
     struct fl_layout *layout = layout_of(model_text);
     struct fl_layout *read = NULL;
@@ -311,10 +307,9 @@ START_TEST(every_cut_of_a_good_file_is_refused)
     fl_buf_done(&file);
     fl_layout_free(layout);
 }
-END_TEST
 
 /* Where a flip hides the checksum itself, the file says that it has none. */
-START_TEST(every_flipped_bit_of_a_saved_file_is_found)
+TEST(every_flipped_bit_of_a_saved_file_is_found)
 {
     struct fl_layout *layout = layout_of(model_text);
     float params[19];
@@ -340,9 +335,8 @@ START_TEST(every_flipped_bit_of_a_saved_file_is_found)
     fl_buf_done(&file);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(metadata_comes_with_the_tensors_and_says_whether_they_were_checked)
+TEST(metadata_comes_with_the_tensors_and_says_whether_they_were_checked)
 {
     struct fl_layout *layout = layout_of(model_text);
     float params[19];
@@ -370,9 +364,8 @@ START_TEST(metadata_comes_with_the_tensors_and_says_whether_they_were_checked)
     fl_buf_done(&header);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(a_header_of_brackets_is_refused_before_it_is_parsed)
+TEST(a_header_of_brackets_is_refused_before_it_is_parsed)
 {
     struct fl_layout *layout = NULL;
     struct fl_err err = {0};
@@ -391,7 +384,6 @@ START_TEST(a_header_of_brackets_is_refused_before_it_is_parsed)
     ck_assert_ptr_nonnull(strstr(err.msg, "describes more than"));
     free(header);
 }
-END_TEST
 
 static const struct {
     const char *layout;
@@ -406,7 +398,7 @@ static const struct {
      "tensor 'bn.scale' is not part of the model"},
 };
 
-START_TEST(another_shape_is_named_when_loading)
+TEST_EACH(another_shape_is_named_when_loading, ARRAY_LEN(misfits))
 {
     struct fl_layout *layout = layout_of(model_text);
     struct fl_layout *other = layout_of(misfits[_i].layout);
@@ -420,9 +412,8 @@ START_TEST(another_shape_is_named_when_loading)
     fl_layout_free(layout);
     fl_layout_free(other);
 }
-END_TEST
 
-START_TEST(a_folder_that_is_not_there_fails_and_leaves_nothing)
+TEST(a_folder_that_is_not_there_fails_and_leaves_nothing)
 {
     struct fl_layout *layout = layout_of(model_text);
     float params[19] = {0};
@@ -435,29 +426,4 @@ START_TEST(a_folder_that_is_not_there_fails_and_leaves_nothing)
     (void)snprintf(path, sizeof(path), "%s.tmp", dir);
     ck_assert(!fl_fs_exists(path));
     fl_layout_free(layout);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("safetensors");
-    TCase *tc = tcase_create("safetensors");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, what_is_saved_is_loaded_with_layout_and_metadata);
-    tcase_add_test(tc, a_header_and_the_parameters_make_a_file_of_the_same_layout);
-    tcase_add_test(tc, python_reads_what_we_write);
-    tcase_add_test(tc, we_read_what_python_writes_in_four_types);
-    tcase_add_loop_test(tc, a_malformed_file_is_refused_with_the_reason, 0,
-                        sizeof(bad_files) / sizeof(bad_files[0]));
-    tcase_add_test(tc, a_lying_length_or_a_short_file_is_refused);
-    tcase_add_test(tc, every_cut_of_a_good_file_is_refused);
-    tcase_add_test(tc, every_flipped_bit_of_a_saved_file_is_found);
-    tcase_add_test(tc, metadata_comes_with_the_tensors_and_says_whether_they_were_checked);
-    tcase_add_test(tc, a_header_of_brackets_is_refused_before_it_is_parsed);
-    tcase_add_loop_test(tc, another_shape_is_named_when_loading, 0,
-                        sizeof(misfits) / sizeof(misfits[0]));
-    tcase_add_test(tc, a_folder_that_is_not_there_fails_and_leaves_nothing);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -167,16 +167,17 @@ static const struct {
      "a: a.weight; b: b.bias b.running_mean b.weight"},
 };
 
-START_TEST(a_batch_norm_joins_the_layer_that_it_follows)
+TEST_CASE("units", set_up, tear_down);
+
+TEST_EACH(a_batch_norm_joins_the_layer_that_it_follows, ARRAY_LEN(by_default))
 {
     struct fl_layout *layout = layout_of_file(by_default[_i].tensors);
 
     ck_assert_str_eq(text_of(layout), by_default[_i].units);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(whole_numbers_are_passed_over_and_named)
+TEST(whole_numbers_are_passed_over_and_named)
 {
     static const char *const tensors[] = {"e.position_ids:I64 1,4",
                                           "e.weight 2,4",
@@ -206,7 +207,6 @@ START_TEST(whole_numbers_are_passed_over_and_named)
     fl_layout_free(wants);
     fl_layout_free(layout);
 }
-END_TEST
 
 /* --- by patterns --- */
 
@@ -256,7 +256,7 @@ static size_t count_of(const char *const *patterns)
     return n;
 }
 
-START_TEST(patterns_say_what_is_a_unit)
+TEST_EACH(patterns_say_what_is_a_unit, ARRAY_LEN(wishes))
 {
     struct fl_layout *from = net_layout();
     struct fl_layout *made = NULL;
@@ -272,7 +272,6 @@ START_TEST(patterns_say_what_is_a_unit)
     fl_layout_free(made);
     fl_layout_free(from);
 }
-END_TEST
 
 static const struct {
     const char *patterns[4];
@@ -290,7 +289,7 @@ static const struct {
     {{"t.h.0.attn=*.bias"}, 0, "has the name of an existing unit with other tensors"},
 };
 
-START_TEST(a_pattern_that_makes_no_unit_is_named)
+TEST_EACH(a_pattern_that_makes_no_unit_is_named, ARRAY_LEN(slips))
 {
     struct fl_layout *from = net_layout();
     struct fl_layout *made = NULL;
@@ -305,9 +304,8 @@ START_TEST(a_pattern_that_makes_no_unit_is_named)
     ck_assert_uint_eq(bad, slips[_i].bad);
     fl_layout_free(from);
 }
-END_TEST
 
-START_TEST(a_pattern_takes_no_longer_than_both_lengths)
+TEST(a_pattern_takes_no_longer_than_both_lengths)
 {
     static const char slow[] = "*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b";
     char name[FL_NAME_MAX];
@@ -321,9 +319,8 @@ START_TEST(a_pattern_takes_no_longer_than_both_lengths)
     ck_assert(!fl_pattern_matches("{}", "a.b"));
     ck_assert(fl_pattern_matches("*", ""));
 }
-END_TEST
 
-START_TEST(more_patterns_than_are_possible_are_refused)
+TEST(more_patterns_than_are_possible_are_refused)
 {
     const char *many[FL_UNITS_MAX_PATTERNS + 1];
     struct fl_layout *from = net_layout();
@@ -338,9 +335,8 @@ START_TEST(more_patterns_than_are_possible_are_refused)
                      FL_ELIMIT);
     fl_layout_free(from);
 }
-END_TEST
 
-START_TEST(the_table_says_units_tensors_and_parameters)
+TEST(the_table_says_units_tensors_and_parameters)
 {
     static const char text[] = "unit a\na.w 2x3\nb.running_mean 2 buffer local\nunit long.name\n"
                                "long.name.w 7\n";
@@ -356,24 +352,4 @@ START_TEST(the_table_says_units_tensors_and_parameters)
                                                "long.name        1           7           0\n");
     fl_buf_done(&table);
     fl_layout_free(layout);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("units");
-    TCase *tc = tcase_create("units");
-
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, a_batch_norm_joins_the_layer_that_it_follows, 0,
-                        sizeof(by_default) / sizeof(by_default[0]));
-    tcase_add_test(tc, whole_numbers_are_passed_over_and_named);
-    tcase_add_loop_test(tc, patterns_say_what_is_a_unit, 0, sizeof(wishes) / sizeof(wishes[0]));
-    tcase_add_loop_test(tc, a_pattern_that_makes_no_unit_is_named, 0,
-                        sizeof(slips) / sizeof(slips[0]));
-    tcase_add_test(tc, a_pattern_takes_no_longer_than_both_lengths);
-    tcase_add_test(tc, more_patterns_than_are_possible_are_refused);
-    tcase_add_test(tc, the_table_says_units_tensors_and_parameters);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -34,7 +34,7 @@ static const struct {
     {"a-b.example_1.org:7", FL_ADDRESS_NAME, "a-b.example_1.org", 7, false},
 };
 
-START_TEST(each_form_of_address_is_understood)
+TEST_EACH(each_form_of_address_is_understood, ARRAY_LEN(good))
 {
     struct fl_address address;
 
@@ -44,9 +44,8 @@ START_TEST(each_form_of_address_is_understood)
     ck_assert_uint_eq(address.port, good[_i].port);
     ck_assert_int_eq(fl_address_is_loopback(good[_i].text), good[_i].loopback);
 }
-END_TEST
 
-START_TEST(a_unix_path_is_absolute_and_fits)
+TEST(a_unix_path_is_absolute_and_fits)
 {
     struct fl_address address;
     struct fl_err err = {0};
@@ -66,7 +65,6 @@ START_TEST(a_unix_path_is_absolute_and_fits)
     ck_assert_int_eq(fl_address_parse(path, &address, &err), FL_EINVAL);
     ck_assert_ptr_nonnull(strstr(err.msg, "107 bytes"));
 }
-END_TEST
 
 static const struct {
     const char *text;
@@ -94,7 +92,7 @@ static const struct {
     {"unix:", "must be absolute"},
 };
 
-START_TEST(a_bad_address_is_refused_with_what_is_wrong)
+TEST_EACH(a_bad_address_is_refused_with_what_is_wrong, ARRAY_LEN(bad))
 {
     struct fl_address address;
     struct fl_err err = {0};
@@ -103,9 +101,8 @@ START_TEST(a_bad_address_is_refused_with_what_is_wrong)
     ck_assert_msg(strstr(err.msg, bad[_i].why) != NULL, "%s", err.msg);
     ck_assert(!fl_address_is_loopback(bad[_i].text));
 }
-END_TEST
 
-START_TEST(a_host_name_that_is_too_long_is_refused)
+TEST(a_host_name_that_is_too_long_is_refused)
 {
     struct fl_address address;
     struct fl_err err = {0};
@@ -116,7 +113,6 @@ START_TEST(a_host_name_that_is_too_long_is_refused)
     ck_assert_int_eq(fl_address_parse(text, &address, &err), FL_EINVAL);
     ck_assert_ptr_nonnull(strstr(err.msg, "too long"));
 }
-END_TEST
 
 /* Loops. */
 
@@ -182,7 +178,7 @@ static void post_many(void *arg)
     }
 }
 
-START_TEST(posts_of_each_thread_run_in_its_order_on_the_loops_thread)
+TEST(posts_of_each_thread_run_in_its_order_on_the_loops_thread)
 {
     static struct poster posters[THREADS];
     struct order order = {.loop = new_loop(), .loop_thread = pthread_self()};
@@ -203,14 +199,13 @@ START_TEST(posts_of_each_thread_run_in_its_order_on_the_loops_thread)
     ck_assert(!order.wrong);
     ck_assert_uint_eq(order.total, THREADS * POSTS);
 }
-END_TEST
 
 static void count_up(void *arg)
 {
     ++*(unsigned *)arg;
 }
 
-START_TEST(a_post_never_runs_inside_the_call_and_freeing_runs_what_is_left)
+TEST(a_post_never_runs_inside_the_call_and_freeing_runs_what_is_left)
 {
     struct fl_loop *loop = new_loop();
     unsigned count = 0;
@@ -221,9 +216,8 @@ START_TEST(a_post_never_runs_inside_the_call_and_freeing_runs_what_is_left)
     fl_loop_free(loop);
     ck_assert_uint_eq(count, 2);
 }
-END_TEST
 
-START_TEST(a_stop_before_the_run_ends_it_once)
+TEST(a_stop_before_the_run_ends_it_once)
 {
     struct fl_loop *loop = new_loop();
 
@@ -234,7 +228,6 @@ START_TEST(a_stop_before_the_run_ends_it_once)
     fl_loop_run(loop);
     fl_loop_free(loop);
 }
-END_TEST
 
 struct ticks {
     struct fl_loop *loop;
@@ -251,7 +244,7 @@ static void on_tick(void *arg)
     fl_loop_stop(ticks->loop);
 }
 
-START_TEST(a_timer_fires_once_and_not_early)
+TEST(a_timer_fires_once_and_not_early)
 {
     struct ticks ticks = {.loop = new_loop()};
     struct ticks other = {.loop = ticks.loop};
@@ -280,9 +273,8 @@ START_TEST(a_timer_fires_once_and_not_early)
     fl_timer_close(NULL);
     fl_loop_free(ticks.loop);
 }
-END_TEST
 
-START_TEST(freeing_a_loop_with_an_open_timer_is_a_bug_that_shows)
+TEST_ROW(freeing_a_loop_with_an_open_timer_is_a_bug_that_shows, SIGABRT, 0, 0, 1)
 {
     struct fl_loop *loop = new_loop();
     struct fl_timer *timer = NULL;
@@ -290,7 +282,6 @@ START_TEST(freeing_a_loop_with_an_open_timer_is_a_bug_that_shows)
     ck_assert_int_eq(fl_timer_create(loop, on_tick, NULL, &timer), FL_OK);
     fl_loop_free(loop);
 }
-END_TEST
 
 static void on_signal(void *arg, int signum)
 {
@@ -304,7 +295,7 @@ static void raise_usr1(void *arg)
     (void)kill(getpid(), SIGUSR1);
 }
 
-START_TEST(a_write_past_the_limit_of_file_sizes_is_an_error_and_no_end)
+TEST(a_write_past_the_limit_of_file_sizes_is_an_error_and_no_end)
 {
     struct rlimit limit = {.rlim_cur = 4096, .rlim_max = 4096};
     static const char bytes[8192];
@@ -321,9 +312,8 @@ START_TEST(a_write_past_the_limit_of_file_sizes_is_an_error_and_no_end)
     (void)unlink(path);
     fl_loop_free(loop);
 }
-END_TEST
 
-START_TEST(a_signal_reaches_the_loop)
+TEST(a_signal_reaches_the_loop)
 {
     struct fl_loop *loop = new_loop();
     struct fl_signal *sig = NULL;
@@ -336,7 +326,6 @@ START_TEST(a_signal_reaches_the_loop)
     fl_signal_close(NULL);
     fl_loop_free(loop);
 }
-END_TEST
 
 /* Lanes. */
 
@@ -380,7 +369,7 @@ static void work_done(void *arg)
     }
 }
 
-START_TEST(a_lane_does_its_jobs_in_order_and_tells_the_loop)
+TEST(a_lane_does_its_jobs_in_order_and_tells_the_loop)
 {
     struct lane_test test = {.loop = new_loop(), .here = pthread_self()};
     struct lane_job jobs[JOBS];
@@ -401,7 +390,6 @@ START_TEST(a_lane_does_its_jobs_in_order_and_tells_the_loop)
     ck_assert_uint_eq(test.done, JOBS);
     ck_assert(!test.wrong);
 }
-END_TEST
 
 static void wait_for_gate(void *arg)
 {
@@ -411,7 +399,7 @@ static void wait_for_gate(void *arg)
     (void)pthread_mutex_unlock(gate);
 }
 
-START_TEST(a_lane_says_how_long_its_job_has_been_running)
+TEST(a_lane_says_how_long_its_job_has_been_running)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     struct fl_worker_thread *thread = NULL;
@@ -431,9 +419,8 @@ START_TEST(a_lane_says_how_long_its_job_has_been_running)
     ck_assert_uint_eq(fl_worker_thread_busy_ms(thread), 0);
     fl_worker_thread_free(thread);
 }
-END_TEST
 
-START_TEST(freeing_a_lane_finishes_what_is_queued)
+TEST(freeing_a_lane_finishes_what_is_queued)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
     struct fl_worker_thread *thread = NULL;
@@ -452,14 +439,13 @@ START_TEST(freeing_a_lane_finishes_what_is_queued)
     fl_worker_thread_free(NULL);
     ck_assert_uint_eq(count, 10);
 }
-END_TEST
 
 static void read_mask(void *arg)
 {
     (void)pthread_sigmask(SIG_SETMASK, NULL, arg);
 }
 
-START_TEST(our_threads_take_no_signals)
+TEST(our_threads_take_no_signals)
 {
     struct fl_thread *thread = NULL;
     sigset_t mask;
@@ -470,31 +456,4 @@ START_TEST(our_threads_take_no_signals)
     ck_assert_int_eq(sigismember(&mask, SIGTERM), 1);
     (void)pthread_sigmask(SIG_SETMASK, NULL, &mask);
     ck_assert_int_eq(sigismember(&mask, SIGTERM), 0);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("net");
-    TCase *tc = tcase_create("net");
-
-    tcase_add_loop_test(tc, each_form_of_address_is_understood, 0,
-                        (int)(sizeof(good) / sizeof(good[0])));
-    tcase_add_test(tc, a_unix_path_is_absolute_and_fits);
-    tcase_add_loop_test(tc, a_bad_address_is_refused_with_what_is_wrong, 0,
-                        (int)(sizeof(bad) / sizeof(bad[0])));
-    tcase_add_test(tc, a_host_name_that_is_too_long_is_refused);
-    tcase_add_test(tc, posts_of_each_thread_run_in_its_order_on_the_loops_thread);
-    tcase_add_test(tc, a_post_never_runs_inside_the_call_and_freeing_runs_what_is_left);
-    tcase_add_test(tc, a_stop_before_the_run_ends_it_once);
-    tcase_add_test(tc, a_timer_fires_once_and_not_early);
-    tcase_add_test_raise_signal(tc, freeing_a_loop_with_an_open_timer_is_a_bug_that_shows, SIGABRT);
-    tcase_add_test(tc, a_write_past_the_limit_of_file_sizes_is_an_error_and_no_end);
-    tcase_add_test(tc, a_signal_reaches_the_loop);
-    tcase_add_test(tc, a_lane_does_its_jobs_in_order_and_tells_the_loop);
-    tcase_add_test(tc, a_lane_says_how_long_its_job_has_been_running);
-    tcase_add_test(tc, freeing_a_lane_finishes_what_is_queued);
-    tcase_add_test(tc, our_threads_take_no_signals);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -35,7 +35,9 @@ static const struct {
     {NULL, 1000003, 777, 4096},
 };
 
-START_TEST(what_is_sent_comes_back_whole)
+TEST_CASE("any stream", NULL, NULL);
+
+TEST_EACH(what_is_sent_comes_back_whole, ARRAY_LEN(echoes))
 {
     struct world world = {.done = ends_client_has_all, .small_buffers = echoes[_i].small_buffers};
     size_t len = echoes[_i].len;
@@ -68,14 +70,15 @@ START_TEST(what_is_sent_comes_back_whole)
     ends_end(&world);
     free(bytes);
 }
-END_TEST
 
 static bool has_come(struct world *world)
 {
     return world->accepted > 0 && world->end[CLIENT].opened > 0;
 }
 
-START_TEST(a_unix_stream_knows_the_process_that_made_it)
+TEST_CASE("plain", NULL, NULL);
+
+TEST(a_unix_stream_knows_the_process_that_made_it)
 {
     struct world world = {.done = has_come};
     const struct fl_identity *identity;
@@ -99,9 +102,8 @@ START_TEST(a_unix_stream_knows_the_process_that_made_it)
     }
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(of_a_peer_over_tcp_nothing_is_known)
+TEST(of_a_peer_over_tcp_nothing_is_known)
 {
     struct world world = {.done = has_come};
 
@@ -111,13 +113,14 @@ START_TEST(of_a_peer_over_tcp_nothing_is_known)
     ck_assert_ptr_null(fl_stream_identity(world.end[0].stream));
     ends_end(&world);
 }
-END_TEST
 
 /* Closing. */
 
 static const char *const closers[] = {"on_open", "on_data", "on_wake", "output", "sent"};
 
-START_TEST(closing_from_any_callback_ends_with_one_on_close)
+TEST_CASE("any stream", NULL, NULL);
+
+TEST_EACH(closing_from_any_callback_ends_with_one_on_close, ARRAY_LEN(closers))
 {
     struct world world = {.done = ends_both_closed};
     struct end *client;
@@ -135,9 +138,8 @@ START_TEST(closing_from_any_callback_ends_with_one_on_close)
     ck_assert_uint_eq(world.end[0].closed, 1);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(closing_before_the_connection_stands_ends_with_on_close_alone)
+TEST(closing_before_the_connection_stands_ends_with_on_close_alone)
 {
     struct world world = {.done = ends_client_closed};
     struct end *client;
@@ -152,9 +154,8 @@ START_TEST(closing_before_the_connection_stands_ends_with_on_close_alone)
     ck_assert_int_eq(client->code, FL_OK);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_code_from_output_closes_with_it)
+TEST(a_code_from_output_closes_with_it)
 {
     struct world world = {.done = ends_client_closed};
     struct end *client;
@@ -167,9 +168,8 @@ START_TEST(a_code_from_output_closes_with_it)
     ck_assert_ptr_nonnull(strstr(client->text, world.address));
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_flushed_close_sends_all_and_both_sides_end_orderly)
+TEST(a_flushed_close_sends_all_and_both_sides_end_orderly)
 {
     struct world world = {.done = ends_both_closed, .small_buffers = 4096};
     const size_t len = 3 * 1000 * 1000;
@@ -191,7 +191,6 @@ START_TEST(a_flushed_close_sends_all_and_both_sides_end_orderly)
     ends_end(&world);
     free(bytes);
 }
-END_TEST
 
 static bool has_begun(struct world *world)
 {
@@ -226,7 +225,9 @@ static void close_flushed_when_accepted(struct world *world)
     fl_timer_close(timer);
 }
 
-START_TEST(a_peer_that_never_reads_cannot_hold_a_flushed_close)
+TEST_CASE("plain", NULL, NULL);
+
+TEST(a_peer_that_never_reads_cannot_hold_a_flushed_close)
 {
     struct world world = {.done = first_closed};
     int fd;
@@ -240,9 +241,8 @@ START_TEST(a_peer_that_never_reads_cannot_hold_a_flushed_close)
     (void)close(fd);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_flushed_close_waits_for_the_peer_to_close_too)
+TEST(a_flushed_close_waits_for_the_peer_to_close_too)
 {
     struct world world = {.done = first_closed};
     char got[8];
@@ -271,9 +271,8 @@ START_TEST(a_flushed_close_waits_for_the_peer_to_close_too)
     ck_assert_int_eq(world.end[0].code, FL_OK);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(waking_from_on_wake_gets_its_turn_without_any_event)
+TEST(waking_from_on_wake_gets_its_turn_without_any_event)
 {
     struct world world = {.done = woken_often};
     int fd;
@@ -285,9 +284,8 @@ START_TEST(waking_from_on_wake_gets_its_turn_without_any_event)
     (void)close(fd);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_peer_that_never_closes_cannot_hold_a_flushed_close)
+TEST(a_peer_that_never_closes_cannot_hold_a_flushed_close)
 {
     struct world world = {.done = first_closed};
     char got[8];
@@ -306,9 +304,10 @@ START_TEST(a_peer_that_never_closes_cannot_hold_a_flushed_close)
     (void)close(fd);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_flushed_close_hears_the_peer_although_it_was_paused)
+TEST_CASE("any stream", NULL, NULL);
+
+TEST(a_flushed_close_hears_the_peer_although_it_was_paused)
 {
     struct world world = {.done = has_begun};
 
@@ -324,9 +323,10 @@ START_TEST(a_flushed_close_hears_the_peer_although_it_was_paused)
     ck_assert_int_eq(world.end[0].code, FL_OK);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_reset_by_the_peer_is_told)
+TEST_CASE("plain", NULL, NULL);
+
+TEST(a_reset_by_the_peer_is_told)
 {
     struct world world = {.done = first_closed};
     struct linger linger = {.l_onoff = 1, .l_linger = 0};
@@ -343,9 +343,8 @@ START_TEST(a_reset_by_the_peer_is_told)
                   "%s", world.end[0].text);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(an_orderly_end_of_the_peer_is_no_error)
+TEST(an_orderly_end_of_the_peer_is_no_error)
 {
     struct world world = {.done = first_closed};
     int fd;
@@ -359,7 +358,6 @@ START_TEST(an_orderly_end_of_the_peer_is_no_error)
     ck_assert_uint_eq(world.end[0].in_len, 3);
     ends_end(&world);
 }
-END_TEST
 
 /* Fairness and backpressure. */
 
@@ -368,7 +366,9 @@ static bool small_one_has_all(struct world *world)
     return world->end[2].in_len == 5;
 }
 
-START_TEST(an_endless_sender_leaves_the_others_their_turn)
+TEST_CASE("any stream", NULL, NULL);
+
+TEST(an_endless_sender_leaves_the_others_their_turn)
 {
     struct world world = {.done = small_one_has_all};
 
@@ -382,14 +382,13 @@ START_TEST(an_endless_sender_leaves_the_others_their_turn)
     ck_assert_uint_gt(world.end[0].in_len, 0);
     ends_end(&world);
 }
-END_TEST
 
 static bool got_a_lot(struct world *world)
 {
     return world->end[0].in_len > 32 * 1024 * 1024;
 }
 
-START_TEST(one_turn_sends_no_more_than_its_share)
+TEST(one_turn_sends_no_more_than_its_share)
 {
     /* A unix socket takes as much at once as its buffer is large. */
     struct world world = {.done = has_begun, .small_buffers = 16 * 1024 * 1024};
@@ -409,7 +408,6 @@ START_TEST(one_turn_sends_no_more_than_its_share)
     }
     ends_end(&world);
 }
-END_TEST
 
 /* Turns without waiting until many of them moved no byte. */
 static void run_until_stuck(struct world *world)
@@ -425,7 +423,7 @@ static void run_until_stuck(struct world *world)
     ck_assert_uint_gt(world->end[CLIENT].socket->writing, 0);
 }
 
-START_TEST(a_paused_connection_gets_nothing_until_it_goes_on)
+TEST(a_paused_connection_gets_nothing_until_it_goes_on)
 {
     struct world world = {.done = has_begun};
     size_t before;
@@ -454,13 +452,13 @@ START_TEST(a_paused_connection_gets_nothing_until_it_goes_on)
     }
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(an_idle_connection_costs_less_than_two_kib)
+TEST_CASE("plain", NULL, NULL);
+
+TEST(an_idle_connection_costs_less_than_two_kib)
 {
     ck_assert_uint_lt(sizeof(struct fl_conn), 2048);
 }
-END_TEST
 
 static struct tlsrig rig;
 
@@ -482,45 +480,5 @@ static void put_filter(void)
     ends_dial_filter = &mangle_filter;
 }
 
-/* Whose peer is one of ours. */
-static void add_tests(TCase *tc)
-{
-    tcase_add_loop_test(tc, what_is_sent_comes_back_whole, 0,
-                        (int)(sizeof(echoes) / sizeof(echoes[0])));
-    tcase_add_loop_test(tc, closing_from_any_callback_ends_with_one_on_close, 0,
-                        (int)(sizeof(closers) / sizeof(closers[0])));
-    tcase_add_test(tc, closing_before_the_connection_stands_ends_with_on_close_alone);
-    tcase_add_test(tc, a_code_from_output_closes_with_it);
-    tcase_add_test(tc, a_flushed_close_sends_all_and_both_sides_end_orderly);
-    tcase_add_test(tc, a_flushed_close_hears_the_peer_although_it_was_paused);
-    tcase_add_test(tc, an_endless_sender_leaves_the_others_their_turn);
-    tcase_add_test(tc, one_turn_sends_no_more_than_its_share);
-    tcase_add_test(tc, a_paused_connection_gets_nothing_until_it_goes_on);
-}
-
-SUITE()
-{
-    Suite *suite = suite_create("net_conn");
-    TCase *tc = tcase_create("net_conn");
-    TCase *over = tcase_create("over a filter");
-    TCase *tls = tcase_create("over TLS");
-
-    add_tests(tc);
-    tcase_add_test(tc, a_unix_stream_knows_the_process_that_made_it);
-    tcase_add_test(tc, of_a_peer_over_tcp_nothing_is_known);
-    tcase_add_test(tc, a_peer_that_never_reads_cannot_hold_a_flushed_close);
-    tcase_add_test(tc, a_flushed_close_waits_for_the_peer_to_close_too);
-    tcase_add_test(tc, waking_from_on_wake_gets_its_turn_without_any_event);
-    tcase_add_test(tc, a_peer_that_never_closes_cannot_hold_a_flushed_close);
-    tcase_add_test(tc, a_reset_by_the_peer_is_told);
-    tcase_add_test(tc, an_orderly_end_of_the_peer_is_no_error);
-    tcase_add_test(tc, an_idle_connection_costs_less_than_two_kib);
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(over, put_filter, NULL);
-    add_tests(over);
-    suite_add_tcase(suite, over);
-    tcase_add_checked_fixture(tls, put_tls, end_tls);
-    add_tests(tls);
-    suite_add_tcase(suite, tls);
-    return suite;
-}
+TEST_CASE_AGAIN("any stream", "over a filter", put_filter, NULL);
+TEST_CASE_AGAIN("any stream", "over TLS", put_tls, end_tls);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tests/lib/ends.h"
+#include "tests/lib/suites.h"
 
 /* What the linker puts in front of the real functions (--wrap). */
 
@@ -75,7 +76,7 @@ int __wrap_getaddrinfo(const char *node, const char *service, const struct addri
 
 /* Connecting that fails. */
 
-START_TEST(an_address_that_cannot_be_connected_to_is_refused_at_once)
+TEST(an_address_that_cannot_be_connected_to_is_refused_at_once)
 {
     static const char *const texts[] = {"*:1", "127.0.0.1:0", "nonsense"};
     struct world world = {0};
@@ -90,7 +91,6 @@ START_TEST(an_address_that_cannot_be_connected_to_is_refused_at_once)
     }
     ends_end(&world);
 }
-END_TEST
 
 /* A port that was free a moment ago. */
 static unsigned closed_port(void)
@@ -106,7 +106,7 @@ static unsigned closed_port(void)
     return ntohs(addr.sin_port);
 }
 
-START_TEST(a_refused_connection_names_the_address)
+TEST(a_refused_connection_names_the_address)
 {
     struct world world = {.done = ends_client_closed};
     char address[64];
@@ -122,9 +122,8 @@ START_TEST(a_refused_connection_names_the_address)
     ck_assert_uint_eq(client->opened, 0);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_unix_socket_that_is_missing_names_the_path)
+TEST(a_unix_socket_that_is_missing_names_the_path)
 {
     struct world world = {.done = ends_client_closed};
     struct end *client;
@@ -136,9 +135,8 @@ START_TEST(a_unix_socket_that_is_missing_names_the_path)
     ck_assert_ptr_nonnull(strstr(client->text, "unix:/tmp/fl-no-such.sock"));
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_connect_that_fails_at_once_is_told_later)
+TEST(a_connect_that_fails_at_once_is_told_later)
 {
     struct world world = {.done = ends_client_closed};
     struct end *client;
@@ -151,9 +149,8 @@ START_TEST(a_connect_that_fails_at_once_is_told_later)
     ck_assert_ptr_nonnull(strstr(client->text, "network is unreachable"));
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_name_that_does_not_resolve_is_told)
+TEST(a_name_that_does_not_resolve_is_told)
 {
     struct world world = {.done = ends_client_closed};
     struct end *client;
@@ -165,9 +162,8 @@ START_TEST(a_name_that_does_not_resolve_is_told)
     ck_assert_ptr_nonnull(strstr(client->text, "cannot look up nowhere.example"));
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_name_server_that_does_not_answer_holds_nothing_up)
+TEST(a_name_server_that_does_not_answer_holds_nothing_up)
 {
     pthread_mutex_t hold = PTHREAD_MUTEX_INITIALIZER;
     struct world world = {.done = ends_client_closed};
@@ -189,14 +185,13 @@ START_TEST(a_name_server_that_does_not_answer_holds_nothing_up)
         (void)sched_yield();
     }
 }
-END_TEST
 
 static bool client_open(struct world *world)
 {
     return world->end[CLIENT].opened > 0;
 }
 
-START_TEST(the_second_address_of_a_name_is_tried_when_the_first_refuses)
+TEST(the_second_address_of_a_name_is_tried_when_the_first_refuses)
 {
     static const char *const hosts[] = {"127.0.0.2", "127.0.0.1", NULL};
     struct world world = {.done = client_open};
@@ -210,9 +205,8 @@ START_TEST(the_second_address_of_a_name_is_tried_when_the_first_refuses)
     ck_assert_str_eq(fl_stream_peer(world.end[CLIENT].stream), world.address);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(when_all_addresses_refuse_it_is_told_once)
+TEST(when_all_addresses_refuse_it_is_told_once)
 {
     static const char *const hosts[] = {"127.0.0.2", "127.0.0.3", "127.0.0.4", NULL};
     struct world world = {.done = ends_client_closed};
@@ -227,7 +221,6 @@ START_TEST(when_all_addresses_refuse_it_is_told_once)
     ck_assert_ptr_nonnull(strstr(world.end[CLIENT].text, address));
     ends_end(&world);
 }
-END_TEST
 
 /*
  * A listening socket on `host` that answers nobody: its backlog of one is full, so that the
@@ -263,7 +256,7 @@ static void close_all(const int fds[3])
     }
 }
 
-START_TEST(a_peer_that_does_not_answer_is_given_up_in_time)
+TEST(a_peer_that_does_not_answer_is_given_up_in_time)
 {
     struct world world = {.done = ends_client_closed};
     char address[64];
@@ -279,9 +272,8 @@ START_TEST(a_peer_that_does_not_answer_is_given_up_in_time)
     close_all(fds);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(a_deaf_first_address_leaves_time_for_the_second)
+TEST(a_deaf_first_address_leaves_time_for_the_second)
 {
     static const char *const hosts[] = {"127.0.0.2", "127.0.0.1", NULL};
     struct world world = {.done = client_open};
@@ -298,11 +290,10 @@ START_TEST(a_deaf_first_address_leaves_time_for_the_second)
     close_all(fds);
     ends_end(&world);
 }
-END_TEST
 
 /* Listening. */
 
-START_TEST(a_port_in_use_is_told_with_its_address)
+TEST(a_port_in_use_is_told_with_its_address)
 {
     struct world world = {0};
     struct fl_listener *second = NULL;
@@ -316,9 +307,8 @@ START_TEST(a_port_in_use_is_told_with_its_address)
     ck_assert_ptr_null(second);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(an_address_of_another_machine_cannot_be_listened_on)
+TEST(an_address_of_another_machine_cannot_be_listened_on)
 {
     struct world world = {0};
     struct fl_listener *listener = NULL;
@@ -334,7 +324,6 @@ START_TEST(an_address_of_another_machine_cannot_be_listened_on)
     ck_assert_ptr_nonnull(strstr(err.msg, "nowhere.example:1"));
     ends_end(&world);
 }
-END_TEST
 
 static int stale_socket(const char *path)
 {
@@ -346,7 +335,7 @@ static int stale_socket(const char *path)
     return fd;
 }
 
-START_TEST(an_old_unix_socket_is_replaced_and_a_served_one_is_not)
+TEST(an_old_unix_socket_is_replaced_and_a_served_one_is_not)
 {
     struct world world = {0};
     struct fl_listener *second = NULL;
@@ -366,9 +355,8 @@ START_TEST(an_old_unix_socket_is_replaced_and_a_served_one_is_not)
     /* An orderly end leaves no file. */
     ck_assert_int_eq(stat(path, &st), -1);
 }
-END_TEST
 
-START_TEST(a_file_that_is_no_socket_is_left_alone)
+TEST(a_file_that_is_no_socket_is_left_alone)
 {
     struct world world = {0};
     struct fl_listener *listener = NULL;
@@ -390,7 +378,6 @@ START_TEST(a_file_that_is_no_socket_is_left_alone)
     ck_assert_ptr_nonnull(strstr(err.msg, "/no-such-folder/x"));
     ends_end(&world);
 }
-END_TEST
 
 static bool one_accepted(struct world *world)
 {
@@ -406,7 +393,7 @@ static void assert_dropped(int fd)
     (void)close(fd);
 }
 
-START_TEST(without_memory_a_connection_is_dropped_and_listening_goes_on)
+TEST(without_memory_a_connection_is_dropped_and_listening_goes_on)
 {
     struct world world = {.done = one_accepted};
     int dropped[2];
@@ -426,9 +413,8 @@ START_TEST(without_memory_a_connection_is_dropped_and_listening_goes_on)
     (void)close(fd);
     ends_end(&world);
 }
-END_TEST
 
-START_TEST(without_descriptors_the_newest_is_closed_and_listening_goes_on)
+TEST(without_descriptors_the_newest_is_closed_and_listening_goes_on)
 {
     struct world world = {.done = one_accepted};
     struct rlimit limit;
@@ -454,36 +440,4 @@ START_TEST(without_descriptors_the_newest_is_closed_and_listening_goes_on)
     ck_assert_uint_eq(world.accepted, 1);
     (void)close(fd);
     ends_end(&world);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("net_dial");
-    TCase *tc = tcase_create("net_dial");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tc, an_address_that_cannot_be_connected_to_is_refused_at_once);
-    tcase_add_test(tc, a_refused_connection_names_the_address);
-    tcase_add_test(tc, a_unix_socket_that_is_missing_names_the_path);
-    tcase_add_test(tc, a_connect_that_fails_at_once_is_told_later);
-    tcase_add_test(tc, a_name_that_does_not_resolve_is_told);
-    tcase_add_test(tc, a_name_server_that_does_not_answer_holds_nothing_up);
-    tcase_add_test(tc, the_second_address_of_a_name_is_tried_when_the_first_refuses);
-    tcase_add_test(tc, when_all_addresses_refuse_it_is_told_once);
-    tcase_add_test(tc, a_peer_that_does_not_answer_is_given_up_in_time);
-    tcase_add_test(tc, a_deaf_first_address_leaves_time_for_the_second);
-    tcase_add_test(tc, a_port_in_use_is_told_with_its_address);
-    tcase_add_test(tc, an_address_of_another_machine_cannot_be_listened_on);
-    tcase_add_test(tc, an_old_unix_socket_is_replaced_and_a_served_one_is_not);
-    tcase_add_test(tc, a_file_that_is_no_socket_is_left_alone);
-    tcase_add_test(tc, without_memory_a_connection_is_dropped_and_listening_goes_on);
-    tcase_add_test(tc, without_descriptors_the_newest_is_closed_and_listening_goes_on);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

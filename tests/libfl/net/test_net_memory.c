@@ -6,6 +6,7 @@
 
 #include "libfl/net/loop.h"
 #include "libfl/net/uv_memory.h"
+#include "tests/lib/suites.h"
 
 #define EXIT_OF_TEST 77
 
@@ -46,8 +47,10 @@ static void setup(void)
     ck_assert_int_eq(fl_uv_memory_init(&cbs, &n_used), FL_OK);
 }
 
+TEST_CASE("all", setup, NULL);
+
 /* A loop's first watcher makes libuv allocate its table with realloc(). */
-START_TEST(a_failed_realloc_takes_the_reserve_each_time_it_is_there)
+TEST(a_failed_realloc_takes_the_reserve_each_time_it_is_there)
 {
     unsigned i;
 
@@ -61,34 +64,12 @@ START_TEST(a_failed_realloc_takes_the_reserve_each_time_it_is_there)
         fl_loop_free(loop);
     }
 }
-END_TEST
 
-START_TEST(without_any_memory_the_process_ends_by_itself_and_not_by_an_abort)
+TEST_ROW(without_any_memory_the_process_ends_by_itself_and_not_by_an_abort, 0, EXIT_OF_TEST, 0, 1)
 {
     struct fl_loop *loop = NULL;
 
     n_fail = 1000;
     ck_assert_int_ne(fl_loop_create(&loop, NULL), FL_OK);
     ck_abort_msg("libuv went on without memory");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("net memory");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_test(tc, a_failed_realloc_takes_the_reserve_each_time_it_is_there);
-    tcase_add_exit_test(tc, without_any_memory_the_process_ends_by_itself_and_not_by_an_abort,
-                        EXIT_OF_TEST);
-    suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -117,7 +117,9 @@ static void close_loops(void)
     fl_loop_free(loop);
 }
 
-START_TEST(a_loop_that_turns_feeds_the_watchdog)
+TEST_CASE("manager", setup, tear_down);
+
+TEST_IF(a_loop_that_turns_feeds_the_watchdog, TELLS)
 {
     struct fl_watchdog *watchdog = NULL;
 
@@ -128,14 +130,13 @@ START_TEST(a_loop_that_turns_feeds_the_watchdog)
     fl_watchdog_close(watchdog);
     close_loops();
 }
-END_TEST
 
 static void stop_other(void *arg)
 {
     fl_loop_stop(arg);
 }
 
-START_TEST(a_loop_that_hangs_beside_one_that_turns_is_not_fed)
+TEST_IF(a_loop_that_hangs_beside_one_that_turns_is_not_fed, TELLS)
 {
     struct fl_watchdog *watchdog = NULL;
 
@@ -151,7 +152,6 @@ START_TEST(a_loop_that_hangs_beside_one_that_turns_is_not_fed)
     fl_watchdog_close(watchdog);
     close_loops(); /* and the question that waits there frees what was closed */
 }
-END_TEST
 
 static bool is_healthy;
 
@@ -160,7 +160,7 @@ static bool healthy(void *ctx)
     return *(bool *)ctx;
 }
 
-START_TEST(the_watchdog_is_not_fed_while_the_daemon_is_not_healthy)
+TEST_IF(the_watchdog_is_not_fed_while_the_daemon_is_not_healthy, TELLS)
 {
     struct fl_watchdog *watchdog = NULL;
 
@@ -175,9 +175,8 @@ START_TEST(the_watchdog_is_not_fed_while_the_daemon_is_not_healthy)
     fl_watchdog_close(watchdog);
     close_loops();
 }
-END_TEST
 
-START_TEST(nobody_is_fed_who_was_not_asked_to)
+TEST(nobody_is_fed_who_was_not_asked_to)
 {
     struct fl_watchdog *watchdog = NULL;
 
@@ -189,7 +188,6 @@ START_TEST(nobody_is_fed_who_was_not_asked_to)
     fl_watchdog_close(watchdog);
     close_loops();
 }
-END_TEST
 
 static unsigned n_filled;
 static const char *line;
@@ -206,7 +204,7 @@ static bool told_ninth(void)
     return heard("STATUS=the ninth") > 0;
 }
 
-START_TEST(the_status_is_told_when_it_changes_and_not_with_every_event)
+TEST_IF(the_status_is_told_when_it_changes_and_not_with_every_event, TELLS)
 {
     static const char *const lines[] = {"first", "first", "second", "third", "the ninth"};
     struct fl_status *status = NULL;
@@ -228,9 +226,10 @@ START_TEST(the_status_is_told_when_it_changes_and_not_with_every_event)
     close_loops();
     ck_assert_uint_eq(heard("STATUS="), 0);
 }
-END_TEST
 
-START_TEST(pauses_between_failed_starts_grow_to_the_longest)
+TEST_CASE("starts", setup, tear_down);
+
+TEST(pauses_between_failed_starts_grow_to_the_longest)
 {
     static const uint64_t want[] = {0, 0, 2000, 4000, 8000, 16000, 30000, 30000};
     unsigned i;
@@ -240,7 +239,6 @@ START_TEST(pauses_between_failed_starts_grow_to_the_longest)
     }
     ck_assert_uint_eq(fl_start_pause_ms(UINT32_MAX, 300000), 300000);
 }
-END_TEST
 
 static char logged[256];
 
@@ -254,7 +252,7 @@ static void sink(void *ctx, enum fl_log_level level, const char *component, cons
 
 static struct fl_log log_ = {.level = FL_LOG_INFO, .sink = sink};
 
-START_TEST(the_first_failure_ends_at_once_and_a_signal_ends_the_pause_of_the_second)
+TEST(the_first_failure_ends_at_once_and_a_signal_ends_the_pause_of_the_second)
 {
     sigset_t set;
 
@@ -273,47 +271,19 @@ START_TEST(the_first_failure_ends_at_once_and_a_signal_ends_the_pause_of_the_sec
     ck_assert(fl_start_failed(&log_, 300000)); /* a first one again */
     ck_assert_str_eq(logged, "");
 }
-END_TEST
 
-START_TEST(a_start_that_succeeds_ends_the_series)
+TEST(a_start_that_succeeds_ends_the_series)
 {
     ck_assert(fl_start_failed(&log_, 300000));
     fl_start_succeeded();
     ck_assert(fl_start_failed(&log_, 300000));
     ck_assert_str_eq(logged, "");
 }
-END_TEST
 
-START_TEST(without_a_service_manager_nobody_counts)
+TEST(without_a_service_manager_nobody_counts)
 {
     ck_assert_int_eq(unsetenv("RUNTIME_DIRECTORY"), 0);
     ck_assert(fl_start_failed(&log_, 300000));
     ck_assert(fl_start_failed(&log_, 300000));
     ck_assert_str_eq(logged, "");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("notify");
-    TCase *tc = tcase_create("manager");
-    TCase *starts = tcase_create("starts");
-
-    tcase_add_checked_fixture(tc, setup, tear_down);
-    if (TELLS) {
-        tcase_add_test(tc, a_loop_that_turns_feeds_the_watchdog);
-        tcase_add_test(tc, a_loop_that_hangs_beside_one_that_turns_is_not_fed);
-        tcase_add_test(tc, the_watchdog_is_not_fed_while_the_daemon_is_not_healthy);
-        tcase_add_test(tc, the_status_is_told_when_it_changes_and_not_with_every_event);
-    }
-    tcase_add_test(tc, nobody_is_fed_who_was_not_asked_to);
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(starts, setup, tear_down);
-    tcase_add_test(starts, pauses_between_failed_starts_grow_to_the_longest);
-    tcase_add_test(starts,
-                   the_first_failure_ends_at_once_and_a_signal_ends_the_pause_of_the_second);
-    tcase_add_test(starts, a_start_that_succeeds_ends_the_series);
-    tcase_add_test(starts, without_a_service_manager_nobody_counts);
-    suite_add_tcase(suite, starts);
-    return suite;
 }

@@ -8,8 +8,6 @@
 #include "libfl/nn/net.h"
 #include "tests/lib/suites.h"
 
-#define N(list) (sizeof(list) / sizeof((list)[0]))
-
 static struct fl_net *create(const struct fl_net_spec *spec, size_t max_batch)
 {
     struct fl_net *net = NULL;
@@ -81,7 +79,7 @@ static const struct {
     {"emnist_cnn10", 1199882, 4, 0, 10},
 };
 
-START_TEST(a_preset_has_the_parameters_of_the_table)
+TEST_EACH(a_preset_has_the_parameters_of_the_table, ARRAY_LEN(presets))
 {
     struct fl_net *net = preset(presets[_i].name, 1);
     const struct fl_layout *layout = fl_net_layout(net);
@@ -92,12 +90,11 @@ START_TEST(a_preset_has_the_parameters_of_the_table)
     ck_assert_uint_ge(fl_net_block(net), fl_layout_count(layout));
     ck_assert_uint_eq(fl_net_classes(net), presets[_i].classes);
     ck_assert_str_eq(fl_net_presets()[_i], presets[_i].name);
-    ck_assert_ptr_null(fl_net_presets()[N(presets)]);
+    ck_assert_ptr_null(fl_net_presets()[ARRAY_LEN(presets)]);
     fl_net_free(net);
 }
-END_TEST
 
-START_TEST(vgg9_bn_has_the_unit_sizes_of_the_table)
+TEST(vgg9_bn_has_the_unit_sizes_of_the_table)
 {
     static const size_t trainable[] = {1920,    74112,   295680,  590592, 1181184,
                                        2360832, 2360832, 2360832, 5130};
@@ -108,11 +105,11 @@ START_TEST(vgg9_bn_has_the_unit_sizes_of_the_table)
     const struct fl_layout *layout = fl_net_layout(net);
     size_t i;
 
-    for (i = 0; i < N(trainable); i++) {
+    for (i = 0; i < ARRAY_LEN(trainable); i++) {
         ck_assert_uint_eq(fl_layout_unit(layout, i)->n_trainable, trainable[i]);
         ck_assert_uint_eq(fl_layout_unit(layout, i)->n_buffers, 2 * channels[i]);
     }
-    for (i = 0; i < N(names); i++) {
+    for (i = 0; i < ARRAY_LEN(names); i++) {
         ck_assert_str_eq(fl_layout_tensor(layout, i)->name, names[i]);
         ck_assert_int_eq(fl_layout_tensor(layout, i)->buffer, i >= 4);
         ck_assert_uint_eq(fl_layout_tensor(layout, i)->unit, 0);
@@ -121,9 +118,8 @@ START_TEST(vgg9_bn_has_the_unit_sizes_of_the_table)
     ck_assert_str_eq(fl_layout_unit(layout, 8)->name, "fc1");
     fl_net_free(net);
 }
-END_TEST
 
-START_TEST(an_unknown_preset_names_the_nearest)
+TEST(an_unknown_preset_names_the_nearest)
 {
     struct fl_net_spec spec;
     struct fl_err err = {0};
@@ -133,9 +129,8 @@ START_TEST(an_unknown_preset_names_the_nearest)
     ck_assert_ptr_nonnull(strstr(err.msg, "mlr, "));
     ck_assert_ptr_nonnull(strstr(err.msg, "emnist_cnn10"));
 }
-END_TEST
 
-START_TEST(the_layout_is_named_as_in_pytorch)
+TEST(the_layout_is_named_as_in_pytorch)
 {
     static const char text[] = "unit fc1\nfc1.weight 200x784\nfc1.bias 200\n"
                                "unit fc2\nfc2.weight 200x200\nfc2.bias 200\n"
@@ -151,7 +146,6 @@ START_TEST(the_layout_is_named_as_in_pytorch)
                      "1fb0f4e8420d5f9d9852bf6e90a0ec6721840e440e850149de528ddaaee76547");
     fl_net_free(net);
 }
-END_TEST
 
 static const struct {
     const char *layers[4];
@@ -191,7 +185,7 @@ static const struct {
     {{"dense\x1b[31m"}, {4}, 1, "layer 1 'dense\\x1b"},
 };
 
-START_TEST(a_bad_network_names_its_layer)
+TEST_EACH(a_bad_network_names_its_layer, ARRAY_LEN(bad_specs))
 {
     struct fl_net_spec spec = {.layers = bad_specs[_i].layers, .n_input = bad_specs[_i].n_input};
     struct fl_net *net = NULL;
@@ -207,9 +201,8 @@ START_TEST(a_bad_network_names_its_layer)
                   bad_specs[_i].words);
     ck_assert_int_eq(fl_net_create(&spec, 4, &net, NULL), FL_ECONF);
 }
-END_TEST
 
-START_TEST(a_batch_size_out_of_range_is_refused)
+TEST(a_batch_size_out_of_range_is_refused)
 {
     struct fl_net_spec spec;
     struct fl_net *net = NULL;
@@ -223,9 +216,8 @@ START_TEST(a_batch_size_out_of_range_is_refused)
     ck_assert_ptr_nonnull(strstr(err.msg, "more than 2 GiB"));
     fl_net_free(NULL);
 }
-END_TEST
 
-START_TEST(export_undoes_import_and_padding_stays_zero)
+TEST(export_undoes_import_and_padding_stays_zero)
 {
     static const char *const layers[] = {"dense 37", "relu", "dense 3"};
     const struct fl_net_spec spec = {.input = {19}, .n_input = 1, .layers = layers, .n_layers = 3};
@@ -262,7 +254,6 @@ START_TEST(export_undoes_import_and_padding_stays_zero)
     free(internal);
     fl_net_free(net);
 }
-END_TEST
 
 /*
  * The network once more, plainly, in double, from exported parameters: dense layers of the
@@ -322,7 +313,7 @@ static const struct {
     {{"flatten", "dense 20", "relu", "relu", "flatten", "dense 4"}, 6, {9, 20, 4}, 2, 3},
 };
 
-START_TEST(the_gradient_agrees_with_central_differences_in_double)
+TEST_EACH(the_gradient_agrees_with_central_differences_in_double, ARRAY_LEN(gradient_nets))
 {
     size_t batch = gradient_nets[_i].batch;
     size_t n_dense = gradient_nets[_i].n_dense;
@@ -382,7 +373,6 @@ START_TEST(the_gradient_agrees_with_central_differences_in_double)
     free(grad);
     fl_net_free(net);
 }
-END_TEST
 
 struct visits {
     unsigned char *seen;
@@ -405,7 +395,7 @@ static void visit(void *ctx, size_t offset, size_t n, float *params, const float
     }
 }
 
-START_TEST(a_step_visits_each_trainable_entry_once_and_is_plain_sgd)
+TEST_EACH(a_step_visits_each_trainable_entry_once_and_is_plain_sgd, 5)
 {
     static const size_t batches[] = {1, 4, 10, 20, 64};
     size_t batch = batches[_i];
@@ -449,9 +439,8 @@ START_TEST(a_step_visits_each_trainable_entry_once_and_is_plain_sgd)
     free(v.seen);
     fl_net_free(net);
 }
-END_TEST
 
-START_TEST(the_same_seed_gives_the_same_weights_bit_for_bit)
+TEST(the_same_seed_gives_the_same_weights_bit_for_bit)
 {
     struct fl_net *a = preset("dnn60", 10);
     struct fl_net *b = preset("dnn60", 10);
@@ -495,9 +484,8 @@ START_TEST(the_same_seed_gives_the_same_weights_bit_for_bit)
     fl_net_free(a);
     fl_net_free(b);
 }
-END_TEST
 
-START_TEST(evaluation_counts_and_sums_what_the_logits_say)
+TEST(evaluation_counts_and_sums_what_the_logits_say)
 {
     /* Identity weights: the logits are the inputs. */
     static const char *const layers[] = {"dense 3"};
@@ -522,9 +510,8 @@ START_TEST(evaluation_counts_and_sums_what_the_logits_say)
     ck_assert(loss == 0.0 && correct == 0);
     fl_net_free(net);
 }
-END_TEST
 
-START_TEST(a_diverged_network_reports_nan_and_does_not_hide_it_behind_relu)
+TEST(a_diverged_network_reports_nan_and_does_not_hide_it_behind_relu)
 {
     struct fl_net *net = preset("dnn60", 2);
     float *x = floats(2 * 60);
@@ -541,9 +528,8 @@ START_TEST(a_diverged_network_reports_nan_and_does_not_hide_it_behind_relu)
     free(x);
     fl_net_free(net);
 }
-END_TEST
 
-START_TEST(training_on_separable_data_reaches_a_low_loss)
+TEST(training_on_separable_data_reaches_a_low_loss)
 {
     static const char *const layers[] = {"flatten", "dense 16", "relu", "dense 3"};
     const struct fl_net_spec spec = {
@@ -579,28 +565,4 @@ START_TEST(training_on_separable_data_reaches_a_low_loss)
     ck_assert_uint_eq(correct, 12);
     free(v.seen);
     fl_net_free(net);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("nn");
-    TCase *tc = tcase_create("nn");
-
-    tcase_add_loop_test(tc, a_preset_has_the_parameters_of_the_table, 0, N(presets));
-    tcase_add_test(tc, vgg9_bn_has_the_unit_sizes_of_the_table);
-    tcase_add_test(tc, an_unknown_preset_names_the_nearest);
-    tcase_add_test(tc, the_layout_is_named_as_in_pytorch);
-    tcase_add_loop_test(tc, a_bad_network_names_its_layer, 0, N(bad_specs));
-    tcase_add_test(tc, a_batch_size_out_of_range_is_refused);
-    tcase_add_test(tc, export_undoes_import_and_padding_stays_zero);
-    tcase_add_loop_test(tc, the_gradient_agrees_with_central_differences_in_double, 0,
-                        N(gradient_nets));
-    tcase_add_loop_test(tc, a_step_visits_each_trainable_entry_once_and_is_plain_sgd, 0, 5);
-    tcase_add_test(tc, the_same_seed_gives_the_same_weights_bit_for_bit);
-    tcase_add_test(tc, evaluation_counts_and_sums_what_the_logits_say);
-    tcase_add_test(tc, a_diverged_network_reports_nan_and_does_not_hide_it_behind_relu);
-    tcase_add_test(tc, training_on_separable_data_reaches_a_low_loss);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

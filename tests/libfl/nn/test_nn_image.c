@@ -7,12 +7,12 @@
 #include "libfl/nn/net.h"
 #include "libfl/num/kernels_impl.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/kernel_rows.h"
 #include "tests/lib/refnets.h"
 #include "tests/lib/sanitized.h"
+#include "tests/lib/suites.h"
 
 /* Networks on images, against the plain ones in double of tests/lib/refnet.h. */
-
-#define N(list) (sizeof(list) / sizeof((list)[0]))
 
 static struct fl_net *create(const struct fl_net_spec *spec, size_t max_batch)
 {
@@ -45,21 +45,12 @@ struct rig {
 /* The kernels of the nets to come; NULL: the fastest. */
 static const struct fl_kernels *chosen;
 
-/* Case i is net i % N(nets) on row i / N(nets); false when this processor cannot run that. */
+/* Case i is net i % ARRAY_LEN(nets) on row i / ARRAY_LEN(nets); false when this processor cannot
+ * run that. */
 static bool choose(int i)
 {
-    chosen = fl__kernels_row((size_t)i / N(nets));
+    chosen = fl__kernels_row((size_t)i / ARRAY_LEN(nets));
     return chosen->supported();
-}
-
-static int all_cases(void)
-{
-    int n = 0;
-
-    while (fl__kernels_row((size_t)n) != NULL) {
-        n++;
-    }
-    return n * (int)N(nets);
 }
 
 static void rig_up(struct rig *rig, const struct ref_net *ref, size_t batch)
@@ -167,7 +158,7 @@ static size_t wrong_gradients(struct rig *rig, const float *grad, double *ret_wo
     return bad;
 }
 
-START_TEST(the_gradient_agrees_with_central_differences_in_double)
+TEST_EACH(the_gradient_agrees_with_central_differences_in_double, kernel_rows() * ARRAY_LEN(nets))
 {
     static const size_t batches[] = {1, 3, 7};
     struct rig rig;
@@ -177,10 +168,10 @@ START_TEST(the_gradient_agrees_with_central_differences_in_double)
     double loss;
     size_t b;
 
-    for (b = 0; choose(_i) && b < N(batches); b++) {
+    for (b = 0; choose(_i) && b < ARRAY_LEN(batches); b++) {
         size_t bad;
 
-        rig_up(&rig, &nets[(size_t)_i % N(nets)], batches[b]);
+        rig_up(&rig, &nets[(size_t)_i % ARRAY_LEN(nets)], batches[b]);
         internal = floats(fl_net_block(rig.net));
         grad = floats(rig.count);
         fl_net_seed(rig.net, SEED);
@@ -198,9 +189,8 @@ START_TEST(the_gradient_agrees_with_central_differences_in_double)
         rig_down(&rig);
     }
 }
-END_TEST
 
-START_TEST(a_step_moves_the_running_statistics_and_nothing_else_at_rate_zero)
+TEST_EACH(a_step_moves_the_running_statistics_and_nothing_else_at_rate_zero, ARRAY_LEN(nets))
 {
     static const size_t batches[] = {2, 5};
     struct rig rig;
@@ -208,7 +198,7 @@ START_TEST(a_step_moves_the_running_statistics_and_nothing_else_at_rate_zero)
     float *now;
     size_t b, i;
 
-    for (b = 0; b < N(batches); b++) {
+    for (b = 0; b < ARRAY_LEN(batches); b++) {
         struct visits v = {.rate = 0.0f};
 
         rig_up(&rig, &nets[_i], batches[b]);
@@ -230,9 +220,8 @@ START_TEST(a_step_moves_the_running_statistics_and_nothing_else_at_rate_zero)
         rig_down(&rig);
     }
 }
-END_TEST
 
-START_TEST(evaluation_agrees_with_the_plain_network_for_any_split_of_the_batch)
+TEST_EACH(evaluation_agrees_with_the_plain_network_for_any_split_of_the_batch, ARRAY_LEN(nets))
 {
     static const size_t splits[] = {1, 2, 3, 7};
     struct rig rig;
@@ -242,7 +231,7 @@ START_TEST(evaluation_agrees_with_the_plain_network_for_any_split_of_the_batch)
 
     rig_up(&rig, &nets[_i], 7);
     want = ref_loss(&nets[_i], rig.p, rig.x, rig.y, 7, /* training= */ false, SEED, NULL);
-    for (s = 0; s < N(splits); s++) {
+    for (s = 0; s < ARRAY_LEN(splits); s++) {
         double loss = 0.0;
         size_t correct = 0;
 
@@ -262,9 +251,8 @@ START_TEST(evaluation_agrees_with_the_plain_network_for_any_split_of_the_batch)
     }
     rig_down(&rig);
 }
-END_TEST
 
-START_TEST(export_undoes_import_and_padding_stays_zero)
+TEST_EACH(export_undoes_import_and_padding_stays_zero, ARRAY_LEN(nets))
 {
     struct rig rig;
     float *internal;
@@ -294,9 +282,8 @@ START_TEST(export_undoes_import_and_padding_stays_zero)
     free(again);
     rig_down(&rig);
 }
-END_TEST
 
-START_TEST(a_step_visits_each_trainable_entry_once_and_no_buffer)
+TEST_EACH(a_step_visits_each_trainable_entry_once_and_no_buffer, ARRAY_LEN(nets))
 {
     struct rig rig;
     const struct fl_layout *layout;
@@ -329,7 +316,6 @@ START_TEST(a_step_visits_each_trainable_entry_once_and_no_buffer)
     free(v.seen);
     rig_down(&rig);
 }
-END_TEST
 
 /* Check's own macros allocate. */
 static void descend(void *ctx, size_t offset, size_t n, float *params, const float *grad)
@@ -343,7 +329,7 @@ static void descend(void *ctx, size_t offset, size_t n, float *params, const flo
     }
 }
 
-START_TEST(a_step_allocates_nothing_and_a_failed_creation_leaves_nothing)
+TEST_EACH(a_step_allocates_nothing_and_a_failed_creation_leaves_nothing, ARRAY_LEN(nets))
 {
     const char *texts[REF_MAX_LAYERS];
     const struct fl_net_spec spec = ref_spec(&nets[_i], texts);
@@ -376,7 +362,6 @@ START_TEST(a_step_allocates_nothing_and_a_failed_creation_leaves_nothing)
     }
     rig_down(&rig);
 }
-END_TEST
 
 static const struct {
     const char *layers[4];
@@ -433,7 +418,7 @@ static const struct {
     {{"con 2 3x3", "flatten"}, {1, 4, 4}, 3, "did you mean 'conv'?"},
 };
 
-START_TEST(a_bad_network_names_its_layer)
+TEST_EACH(a_bad_network_names_its_layer, ARRAY_LEN(bad_specs))
 {
     struct fl_net_spec spec = {.layers = bad_specs[_i].layers, .n_input = bad_specs[_i].n_input};
     struct fl_net *net = NULL;
@@ -449,7 +434,6 @@ START_TEST(a_bad_network_names_its_layer)
                   bad_specs[_i].words);
     ck_assert_int_eq(fl_net_create(&spec, 4, &net, NULL), FL_ECONF);
 }
-END_TEST
 
 /* Images of noise with a bright bar whose direction is the class. */
 static void bars(struct fl_rng *rng, float *x, int32_t *y, size_t n)
@@ -500,7 +484,7 @@ static double learn_bars(const char *const *layers, size_t n_layers, size_t step
     return (double)correct / 64.0;
 }
 
-START_TEST(a_small_network_learns_the_direction_of_bars)
+TEST(a_small_network_learns_the_direction_of_bars)
 {
     static const char *const plain[] = {"conv 8 3x3 pad 1", "relu",   "maxpool 2",
                                         "conv 8 3x3",       "relu",   "maxpool 2",
@@ -510,16 +494,15 @@ START_TEST(a_small_network_learns_the_direction_of_bars)
         "conv 8 3x3 pad 1", "bn", "relu", "maxpool 2", "dropout 0.1", "lrn",
         "conv 8 3x3 pad 1", "bn", "relu", "flatten",   "dense 2"};
 
-    ck_assert_double_gt(learn_bars(plain, N(plain), 300), 0.95);
-    ck_assert_double_gt(learn_bars(normed, N(normed), 150), 0.95);
+    ck_assert_double_gt(learn_bars(plain, ARRAY_LEN(plain), 300), 0.95);
+    ck_assert_double_gt(learn_bars(normed, ARRAY_LEN(normed), 150), 0.95);
 }
-END_TEST
 
 /*
  * A convolution that picks single pixels, so that places in the exported block are seen one
  * by one: weight[k][c][i][j] and, behind the flatten, weight[j][c][y][x].
  */
-START_TEST(the_exported_order_is_that_of_pytorch)
+TEST(the_exported_order_is_that_of_pytorch)
 {
     static const char *const layers[] = {"conv 2 1x2", "flatten", "dense 2"};
     const struct fl_net_spec spec = {
@@ -535,7 +518,7 @@ START_TEST(the_exported_order_is_that_of_pytorch)
         /* channel * 100 + row * 10 + column, scaled down */
         x[i] = (float)(i / 6 * 100 + i / 3 % 2 * 10 + i % 3) / 100.0f;
     }
-    ck_assert_uint_eq(fl_layout_count(fl_net_layout(net)), N(p));
+    ck_assert_uint_eq(fl_layout_count(fl_net_layout(net)), ARRAY_LEN(p));
     p[1 * 6 + 2 * 2 + 1] = 1.0f;          /* channel 1 = the right neighbour in plane 2 */
     p[14 + 0 * 8 + 1 * 4 + 1 * 2] = 1.0f; /* class 0 looks at channel 1, row 1, column 0 */
     fl_net_set(net, p);
@@ -543,7 +526,6 @@ START_TEST(the_exported_order_is_that_of_pytorch)
     ck_assert_double_eq_tol(loss, log(exp(2.11) + 1.0) - 2.11, 1e-6);
     fl_net_free(net);
 }
-END_TEST
 
 /* What "dropout" leaves of ones: dense layers that pass on number after number. */
 static size_t dropped(struct fl_net *net, size_t n, size_t batch, unsigned char *ret)
@@ -571,7 +553,7 @@ static size_t dropped(struct fl_net *net, size_t n, size_t batch, unsigned char 
     return zeros;
 }
 
-START_TEST(dropout_keeps_its_rate_and_follows_its_seed)
+TEST(dropout_keeps_its_rate_and_follows_its_seed)
 {
     static const char *const layers[] = {"dropout 0.3", "dense 2"};
     enum { WIDE = 20001 };
@@ -605,9 +587,8 @@ START_TEST(dropout_keeps_its_rate_and_follows_its_seed)
     fl_net_free(a);
     fl_net_free(b);
 }
-END_TEST
 
-START_TEST(one_number_a_channel_leaves_the_running_variance_alone)
+TEST(one_number_a_channel_leaves_the_running_variance_alone)
 {
     static const char *const layers[] = {"dense 3", "bn", "dense 2"};
     const struct fl_net_spec spec = {.input = {2}, .n_input = 1, .layers = layers, .n_layers = 3};
@@ -632,34 +613,4 @@ START_TEST(one_number_a_channel_leaves_the_running_variance_alone)
     }
     free(v.seen);
     fl_net_free(net);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("nn_image");
-    TCase *tc = tcase_create("nn_image");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(tc, the_gradient_agrees_with_central_differences_in_double, 0, all_cases());
-    tcase_add_loop_test(tc, a_step_moves_the_running_statistics_and_nothing_else_at_rate_zero, 0,
-                        N(nets));
-    tcase_add_loop_test(tc, evaluation_agrees_with_the_plain_network_for_any_split_of_the_batch, 0,
-                        N(nets));
-    tcase_add_loop_test(tc, export_undoes_import_and_padding_stays_zero, 0, N(nets));
-    tcase_add_loop_test(tc, a_step_visits_each_trainable_entry_once_and_no_buffer, 0, N(nets));
-    tcase_add_loop_test(tc, a_step_allocates_nothing_and_a_failed_creation_leaves_nothing, 0,
-                        N(nets));
-    tcase_add_loop_test(tc, a_bad_network_names_its_layer, 0, N(bad_specs));
-    tcase_add_test(tc, the_exported_order_is_that_of_pytorch);
-    tcase_add_test(tc, dropout_keeps_its_rate_and_follows_its_seed);
-    tcase_add_test(tc, one_number_a_channel_leaves_the_running_variance_alone);
-    tcase_add_test(tc, a_small_network_learns_the_direction_of_bars);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -2,6 +2,7 @@
 #include "tests/lib/ad_rig.h"
 #include "tests/lib/failmalloc.h"
 #include "tests/lib/refnets.h"
+#include "tests/lib/suites.h"
 
 static bool normalises_responses(const struct ref_net *net)
 {
@@ -12,15 +13,15 @@ static bool normalises_responses(const struct ref_net *net)
     return net->layers[i].kind == REF_LRN;
 }
 
-START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
+TEST_EACH(gradients_jvp_a_direction_agree_with_automatic_differentiation, ARRAY_LEN(nets) * N_ROWS)
 {
     static const size_t batches[] = {2, 3, 7};
     const struct ref_net *ref = &nets[(size_t)_i / N_ROWS];
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     size_t b, i, mode;
 
-    for (b = 0; row->supported() && b < N(batches); b++) {
-        for (mode = 0; mode < N(modes); mode++) {
+    for (b = 0; row->supported() && b < ARRAY_LEN(batches); b++) {
+        for (mode = 0; mode < ARRAY_LEN(modes); mode++) {
             struct rig rig;
             float *have;
             double *want;
@@ -39,7 +40,6 @@ START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
         }
     }
 }
-END_TEST
 
 static const struct ref_net bent[] = {
     {.input = {784, 1, 1},
@@ -59,7 +59,7 @@ static const struct ref_net bent[] = {
  * The networks of the papers in small. A difference quotient with steps of a thousandth of the
  * samples, or of the model, would cross bends of ReLU here; the exact product does not care.
  */
-START_TEST(bends_nearby_do_not_matter)
+TEST_EACH(bends_nearby_do_not_matter, ARRAY_LEN(bent))
 {
     double nearest = (double)INFINITY;
     uint64_t seed;
@@ -85,15 +85,14 @@ START_TEST(bends_nearby_do_not_matter)
     }
     ck_assert_double_lt(nearest, 1e-3);
 }
-END_TEST
 
 /* Units whose weights and bias are 0, and pixels that are: ReLU's number is 0 exactly. */
-START_TEST(a_number_of_exactly_zero_is_on_the_flat_side)
+TEST_EACH(a_number_of_exactly_zero_is_on_the_flat_side, ARRAY_LEN(bent))
 {
     const struct fl_layout *layout;
     size_t mode, t, i, pixels;
 
-    for (mode = 0; mode < N(modes); mode++) {
+    for (mode = 0; mode < ARRAY_LEN(modes); mode++) {
         struct rig rig;
         float *have;
         double *want;
@@ -124,7 +123,6 @@ START_TEST(a_number_of_exactly_zero_is_on_the_flat_side)
         rig_down(&rig);
     }
 }
-END_TEST
 
 /* H v for a direction in exported order, exported. */
 static float *hessian_times(struct rig *rig, const float *v)
@@ -156,7 +154,7 @@ static double dot(const float *a, const float *b, size_t n)
     return sum;
 }
 
-START_TEST(the_hessian_is_symmetric_and_linear)
+TEST_EACH(the_hessian_is_symmetric_and_linear, ARRAY_LEN(nets))
 {
     struct rig rig;
     float *u, *v, *w, *hu, *hv, *hw;
@@ -194,10 +192,9 @@ START_TEST(the_hessian_is_symmetric_and_linear)
     free(hw);
     rig_down(&rig);
 }
-END_TEST
 
 /* With slope 0 the gradient is that of an ordinary pass, and so are the running statistics. */
-START_TEST(without_a_slope_it_is_an_ordinary_pass)
+TEST_EACH(without_a_slope_it_is_an_ordinary_pass, ARRAY_LEN(nets))
 {
     struct rig rig;
     struct fl_net_pass pass;
@@ -231,10 +228,9 @@ START_TEST(without_a_slope_it_is_an_ordinary_pass)
     free(after_b);
     rig_down(&rig);
 }
-END_TEST
 
 /* The derivative of the loss along a move of the parameters is its gradient times that move. */
-START_TEST(the_slope_is_the_gradient_times_the_direction)
+TEST_EACH(the_slope_is_the_gradient_times_the_direction, ARRAY_LEN(nets))
 {
     struct rig rig;
     struct fl_net_pass pass;
@@ -252,7 +248,6 @@ START_TEST(the_slope_is_the_gradient_times_the_direction)
     free(grad);
     rig_down(&rig);
 }
-END_TEST
 
 /* Check's own macros allocate. */
 static void descend(void *ctx, size_t offset, size_t n, float *params, const float *grad)
@@ -267,7 +262,7 @@ static void descend(void *ctx, size_t offset, size_t n, float *params, const flo
 }
 
 /* Short batches and evaluations in between leave nothing behind. */
-START_TEST(passes_do_not_notice_what_was_there_before)
+TEST_EACH(passes_do_not_notice_what_was_there_before, ARRAY_LEN(nets))
 {
     struct rig rig, other;
     struct fl_net_pass pass;
@@ -305,9 +300,8 @@ START_TEST(passes_do_not_notice_what_was_there_before)
     rig_down(&rig);
     rig_down(&other);
 }
-END_TEST
 
-START_TEST(a_pass_allocates_nothing_and_memory_is_taken_once)
+TEST_EACH(a_pass_allocates_nothing_and_memory_is_taken_once, ARRAY_LEN(nets))
 {
     struct fl_net_direction direction;
     struct fl_net_pass pass;
@@ -330,10 +324,9 @@ START_TEST(a_pass_allocates_nothing_and_memory_is_taken_once)
     ck_assert_uint_gt(memory.tangents, 0);
     rig_down(&rig);
 }
-END_TEST
 
 /* Of every preset: about another batch of activations and gradients, and scratch. */
-START_TEST(tangents_take_the_memory_of_another_batch)
+TEST(tangents_take_the_memory_of_another_batch)
 {
     const char *const *name;
     struct fl_err err = {0};
@@ -351,30 +344,4 @@ START_TEST(tangents_take_the_memory_of_another_batch)
                       "%s: %zu beside %zu", *name, m.tangents, m.training);
         fl_net_free(net);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("nn_jvp");
-    TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
-
-    tcase_add_loop_test(tc, gradients_jvp_a_direction_agree_with_automatic_differentiation, 0,
-                        N(nets) * N_ROWS);
-    tcase_add_loop_test(tc, bends_nearby_do_not_matter, 0, N(bent));
-    tcase_add_loop_test(tc, a_number_of_exactly_zero_is_on_the_flat_side, 0, N(bent));
-    tcase_add_loop_test(tc, the_hessian_is_symmetric_and_linear, 0, N(nets));
-    tcase_add_loop_test(tc, without_a_slope_it_is_an_ordinary_pass, 0, N(nets));
-    tcase_add_loop_test(tc, the_slope_is_the_gradient_times_the_direction, 0, N(nets));
-    tcase_add_loop_test(tc, passes_do_not_notice_what_was_there_before, 0, N(nets));
-    tcase_add_loop_test(tc, a_pass_allocates_nothing_and_memory_is_taken_once, 0, N(nets));
-    tcase_add_test(tc, tangents_take_the_memory_of_another_batch);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -75,7 +75,7 @@ static void check_step(const struct fl_kernels *row, const struct ref_net *ref, 
     loss = fl_net_gradient(rig.net, rig.x, rig.y, batch, internal);
     fl_net_export(rig.net, have, internal);
     ck_assert_double_eq_tol(loss, ad_gradient(&job, rig.count, want).loss, 1e-5 * (1 + loss));
-    assert_close(&rig, N(modes), have, want);
+    assert_close(&rig, ARRAY_LEN(modes), have, want);
     fl_net_seed(rig.net, SEED);
     (void)fl_net_step(rig.net, rig.x, rig.y, batch, leave, NULL);
     (void)ref_loss(ref, rig.params, rig.x, rig.y, batch, /* training= */ true, SEED, want);
@@ -89,34 +89,32 @@ static void check_step(const struct fl_kernels *row, const struct ref_net *ref, 
     rig_down(&rig);
 }
 
-START_TEST(steps_of_wide_networks_agree_with_automatic_differentiation)
+TEST_EACH(steps_of_wide_networks_agree_with_automatic_differentiation, ARRAY_LEN(wide) * N_ROWS)
 {
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     size_t b;
 
-    for (b = first_case(_i, N(batches)); row->supported() && b < N(batches);
-         b += everyday_stride(N(batches), N(batches)))
+    for (b = first_case(_i, ARRAY_LEN(batches)); row->supported() && b < ARRAY_LEN(batches);
+         b += everyday_stride(ARRAY_LEN(batches), ARRAY_LEN(batches)))
     {
         check_step(row, &wide[(size_t)_i / N_ROWS], batches[b]);
     }
 }
-END_TEST
 
-START_TEST(steps_of_every_layer_agree_with_automatic_differentiation)
+TEST_EACH(steps_of_every_layer_agree_with_automatic_differentiation, ARRAY_LEN(nets) * N_ROWS)
 {
     static const size_t odd[] = {2, 3, 7};
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     size_t b;
 
-    for (b = first_case(_i, N(odd)); row->supported() && b < N(odd);
-         b += everyday_stride(N(odd), N(odd)))
+    for (b = first_case(_i, ARRAY_LEN(odd)); row->supported() && b < ARRAY_LEN(odd);
+         b += everyday_stride(ARRAY_LEN(odd), ARRAY_LEN(odd)))
     {
         check_step(row, &nets[(size_t)_i / N_ROWS], odd[b]);
     }
 }
-END_TEST
 
-START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
+TEST_EACH(gradients_jvp_a_direction_agree_with_automatic_differentiation, ARRAY_LEN(wide) * N_ROWS)
 {
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     struct rig rig;
@@ -130,8 +128,9 @@ START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
     rig_up_with(&rig, row, &wide[(size_t)_i / N_ROWS], 3, 31);
     have = must(rig.count, sizeof(float));
     want = must(rig.count, sizeof(double));
-    for (mode = first_case(_i, N(modes)); mode < N(modes);
-         mode += everyday_stride(N(modes), N(modes))) {
+    for (mode = first_case(_i, ARRAY_LEN(modes)); mode < ARRAY_LEN(modes);
+         mode += everyday_stride(ARRAY_LEN(modes), ARRAY_LEN(modes)))
+    {
         (void)both_ways(&rig, mode, have, want);
         assert_close(&rig, mode, have, want);
     }
@@ -139,18 +138,17 @@ START_TEST(gradients_jvp_a_direction_agree_with_automatic_differentiation)
     free(want);
     rig_down(&rig);
 }
-END_TEST
 
 /* The sums of fl_net_evaluate() and of the plain network. */
-START_TEST(evaluations_agree_with_the_plain_network)
+TEST_EACH(evaluations_agree_with_the_plain_network, ARRAY_LEN(wide) * N_ROWS)
 {
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
     struct rig rig;
     double loss, want;
     size_t correct, b;
 
-    for (b = first_case(_i, N(batches)); row->supported() && b < N(batches);
-         b += everyday_stride(N(batches), N(batches)))
+    for (b = first_case(_i, ARRAY_LEN(batches)); row->supported() && b < ARRAY_LEN(batches);
+         b += everyday_stride(ARRAY_LEN(batches), ARRAY_LEN(batches)))
     {
         rig_up_with(&rig, row, &wide[(size_t)_i / N_ROWS], batches[b], 7 + b);
         want = ref_loss(rig.ref, rig.params, rig.x, rig.y, rig.batch, /* training= */ false, SEED,
@@ -160,7 +158,6 @@ START_TEST(evaluations_agree_with_the_plain_network)
         rig_down(&rig);
     }
 }
-END_TEST
 
 /* Which ways the convolutions of a network take, as one bit each. */
 static unsigned ways_of(const struct ref_net *net, const struct fl_kernels *row)
@@ -183,7 +180,7 @@ static unsigned ways_of(const struct ref_net *net, const struct fl_kernels *row)
                                    .pad = l->pad};
 
             fl_conv_plan(&conv, row);
-            for (i = 0; i < N(names); i++) {
+            for (i = 0; i < ARRAY_LEN(names); i++) {
                 ways |= strcmp(fl_conv_algorithm(&conv), names[i]) == 0 ? 1u << i : 0;
             }
             c = l->out;
@@ -197,33 +194,15 @@ static unsigned ways_of(const struct ref_net *net, const struct fl_kernels *row)
     return ways;
 }
 
-START_TEST(these_networks_take_every_way_there_is)
+TEST_EACH(these_networks_take_every_way_there_is, N_ROWS)
 {
-    static const unsigned want[N(wide)] = {1 | 2, 1 | 2 | 4, 2, 2, 1 | 4, 0};
+    static const unsigned want[ARRAY_LEN(wide)] = {1 | 2, 1 | 2 | 4, 2, 2, 1 | 4, 0};
     const struct fl_kernels *row = fl__kernels_row((size_t)_i);
     bool plain = strcmp(fl_kernels_name(row), "reference") == 0;
     size_t i;
 
     ck_assert_int_eq(plain, (size_t)_i + 1 == N_ROWS);
-    for (i = 0; row->supported() && i < N(wide); i++) {
+    for (i = 0; row->supported() && i < ARRAY_LEN(wide); i++) {
         ck_assert_uint_eq(ways_of(&wide[i], row), plain && want[i] != 0 ? 4 : want[i]);
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("nn_kernels");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, steps_of_wide_networks_agree_with_automatic_differentiation, 0,
-                        N(wide) * N_ROWS);
-    tcase_add_loop_test(tc, steps_of_every_layer_agree_with_automatic_differentiation, 0,
-                        N(nets) * N_ROWS);
-    tcase_add_loop_test(tc, gradients_jvp_a_direction_agree_with_automatic_differentiation, 0,
-                        N(wide) * N_ROWS);
-    tcase_add_loop_test(tc, evaluations_agree_with_the_plain_network, 0, N(wide) * N_ROWS);
-    tcase_add_loop_test(tc, these_networks_take_every_way_there_is, 0, N_ROWS);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -69,7 +69,7 @@ static double soft_loss(const struct rig *rig, const float *target, float scale,
     return fl__softmax_ce(fl_kernels_best(), &ce, dz, NULL);
 }
 
-START_TEST(the_gradient_towards_distributions_agrees_with_central_differences_in_double)
+TEST(the_gradient_towards_distributions_agrees_with_central_differences_in_double)
 {
     struct rig rig;
     double want = 0;
@@ -95,9 +95,8 @@ START_TEST(the_gradient_towards_distributions_agrees_with_central_differences_in
     }
     ck_assert_double_eq_tol(loss, want, 1e-5);
 }
-END_TEST
 
-START_TEST(a_distribution_with_one_class_is_the_label_bit_for_bit)
+TEST(a_distribution_with_one_class_is_the_label_bit_for_bit)
 {
     float hard[BATCH * LD];
     struct rig rig;
@@ -119,9 +118,8 @@ START_TEST(a_distribution_with_one_class_is_the_label_bit_for_bit)
     ck_assert_double_eq(a, b);
     ck_assert_mem_eq(hard, rig.dz, sizeof(hard));
 }
-END_TEST
 
-START_TEST(loss_and_gradient_are_linear_in_the_distribution)
+TEST(loss_and_gradient_are_linear_in_the_distribution)
 {
     float mixed[BATCH * CLASSES], other[BATCH * CLASSES];
     float a[BATCH * LD], b[BATCH * LD];
@@ -142,10 +140,9 @@ START_TEST(loss_and_gradient_are_linear_in_the_distribution)
         ck_assert_double_eq_tol((double)rig.dz[i], 0.25 * (double)a[i] + 0.75 * (double)b[i], 1e-6);
     }
 }
-END_TEST
 
 /* A diverged network must not look healthy. */
-START_TEST(a_logit_that_is_not_finite_shows_in_the_loss)
+TEST(a_logit_that_is_not_finite_shows_in_the_loss)
 {
     struct rig rig;
 
@@ -154,19 +151,4 @@ START_TEST(a_logit_that_is_not_finite_shows_in_the_loss)
     ck_assert(isnan(soft_loss(&rig, rig.t, 1.0f, rig.dz)));
     rig.z[2 * LD + 1] = INFINITY;
     ck_assert(!isfinite(soft_loss(&rig, rig.t, 1.0f, rig.dz)));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("nn_loss");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc,
-                   the_gradient_towards_distributions_agrees_with_central_differences_in_double);
-    tcase_add_test(tc, a_distribution_with_one_class_is_the_label_bit_for_bit);
-    tcase_add_test(tc, loss_and_gradient_are_linear_in_the_distribution);
-    tcase_add_test(tc, a_logit_that_is_not_finite_shows_in_the_loss);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -10,7 +10,6 @@
 #include "libfl/num/dense.h"
 #include "tests/lib/suites.h"
 
-#define N(list) (sizeof(list) / sizeof((list)[0]))
 #define SAMPLES 150
 
 static const struct {
@@ -107,7 +106,7 @@ static void descend(void *ctx, size_t offset, size_t n, float *params, const flo
 }
 
 /* Bits of the loss depend neither on the training batch nor on how samples are handed in. */
-START_TEST(an_evaluation_has_the_same_bits_for_any_batch_of_training)
+TEST_EACH(an_evaluation_has_the_same_bits_for_any_batch_of_training, ARRAY_LEN(nets))
 {
     static const size_t batches[] = {0, 1, 3, 10, 64, 150};
     struct fl_net_spec spec = spec_of((size_t)_i);
@@ -116,7 +115,7 @@ START_TEST(an_evaluation_has_the_same_bits_for_any_batch_of_training)
     size_t right = 0;
     size_t i;
 
-    for (i = 0; i < N(batches); i++) {
+    for (i = 0; i < ARRAY_LEN(batches); i++) {
         struct fl_net *net = create(&spec, batches[i]);
         size_t piece = fl_net_piece(net);
         double sum = 0.0;
@@ -155,7 +154,6 @@ START_TEST(an_evaluation_has_the_same_bits_for_any_batch_of_training)
     }
     data_done(&d);
 }
-END_TEST
 
 static void assert_finite(const float *p, size_t n)
 {
@@ -167,7 +165,7 @@ static void assert_finite(const float *p, size_t n)
 }
 
 /* A model that went to NaN is evaluated in between: nothing of it stays. */
-START_TEST(training_does_not_notice_an_evaluation)
+TEST_EACH(training_does_not_notice_an_evaluation, ARRAY_LEN(nets))
 {
     struct fl_net_spec spec = spec_of((size_t)_i);
     struct data d = make_data(&spec, SAMPLES);
@@ -212,7 +210,6 @@ START_TEST(training_does_not_notice_an_evaluation)
     free(b);
     data_done(&d);
 }
-END_TEST
 
 /*
  * What dense.h asks for, of the last layer's input in an evaluation's last piece, `n` rows: kernels
@@ -242,7 +239,7 @@ static void assert_padding(const struct fl_net *net, size_t n)
 }
 
 /* Nor does an evaluation notice one of a model that went to NaN. */
-START_TEST(an_evaluation_does_not_notice_what_was_there_before)
+TEST_EACH(an_evaluation_does_not_notice_what_was_there_before, ARRAY_LEN(nets))
 {
     struct fl_net_spec spec = spec_of((size_t)_i);
     struct data d = make_data(&spec, SAMPLES);
@@ -269,7 +266,6 @@ START_TEST(an_evaluation_does_not_notice_what_was_there_before)
     free(bad);
     data_done(&d);
 }
-END_TEST
 
 /* Resident bytes of whole pages in it. */
 static size_t persistent(const float *p, size_t n)
@@ -290,12 +286,12 @@ static size_t persistent(const float *p, size_t n)
 }
 
 /* Also what passes along a direction work in. */
-START_TEST(memory_that_goes_back_is_taken_again_and_no_bit_changes)
+TEST(memory_that_goes_back_is_taken_again_and_no_bit_changes)
 {
     static const char *const layers[] = {"conv 64 3x3 pad 1", "bn",      "relu",
                                          "maxpool 2",         "flatten", "dense 3"};
     const struct fl_net_spec spec = {
-        .input = {3, 32, 32}, .n_input = 3, .layers = layers, .n_layers = N(layers)};
+        .input = {3, 32, 32}, .n_input = 3, .layers = layers, .n_layers = ARRAY_LEN(layers)};
     struct data d = make_data(&spec, 24);
     const struct fl_net_pass how = {.x = d.x, .y = d.y, .batch = 24, .track = true};
     const struct fl_net_direction direction = {.x = d.x, .slope = 1.0};
@@ -335,9 +331,8 @@ START_TEST(memory_that_goes_back_is_taken_again_and_no_bit_changes)
     fl_net_free(nets_of[1]);
     data_done(&d);
 }
-END_TEST
 
-START_TEST(memory_is_one_batch_or_sixteen_megabytes)
+TEST(memory_is_one_batch_or_sixteen_megabytes)
 {
     const char *const *name;
     struct fl_err err = {0};
@@ -373,10 +368,9 @@ START_TEST(memory_is_one_batch_or_sixteen_megabytes)
         ck_assert(piece >= 1 && piece <= 64);
     }
 }
-END_TEST
 
 /* A layer so wide that a single sample is a piece. */
-START_TEST(a_network_too_wide_for_a_piece_takes_samples_one_by_one)
+TEST(a_network_too_wide_for_a_piece_takes_samples_one_by_one)
 {
     static const char *const layers[] = {"conv 1000 1x1", "relu", "maxpool 15", "flatten",
                                          "dense 2"};
@@ -395,20 +389,4 @@ START_TEST(a_network_too_wide_for_a_piece_takes_samples_one_by_one)
     ck_assert_double_eq(loss, 0.0);
     fl_net_free(net);
     data_done(&d);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("nn_memory");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, an_evaluation_has_the_same_bits_for_any_batch_of_training, 0, N(nets));
-    tcase_add_loop_test(tc, training_does_not_notice_an_evaluation, 0, N(nets));
-    tcase_add_loop_test(tc, an_evaluation_does_not_notice_what_was_there_before, 0, N(nets));
-    tcase_add_test(tc, memory_that_goes_back_is_taken_again_and_no_bit_changes);
-    tcase_add_test(tc, memory_is_one_batch_or_sixteen_megabytes);
-    tcase_add_test(tc, a_network_too_wide_for_a_piece_takes_samples_one_by_one);
-    suite_add_tcase(s, tc);
-    return s;
 }

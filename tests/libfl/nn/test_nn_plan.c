@@ -7,8 +7,7 @@
 #include "libfl/nn/network_impl.h"
 #include "tests/lib/suites.h"
 
-#define N(list) (sizeof(list) / sizeof((list)[0]))
-#define BATCH   7
+#define BATCH 7
 
 /* --- places --- */
 
@@ -39,7 +38,7 @@ static uint64_t bound(const struct fl__buffer *b, size_t n)
     return most;
 }
 
-START_TEST(buffers_that_are_needed_at_the_same_time_have_places_of_their_own)
+TEST_EACH(buffers_that_are_needed_at_the_same_time_have_places_of_their_own, 200)
 {
     struct fl__buffer b[40];
     struct fl_rng rng;
@@ -48,12 +47,12 @@ START_TEST(buffers_that_are_needed_at_the_same_time_have_places_of_their_own)
     size_t i, j;
 
     fl_rng_key(&rng, (uint64_t)_i, FL_RNG_TEST, 0, 0);
-    for (i = 0; i < N(b); i++) {
+    for (i = 0; i < ARRAY_LEN(b); i++) {
         b[i] = (struct fl__buffer){.n = 1 + fl_rng_below(&rng, 50), .from = fl_rng_below(&rng, 30)};
         b[i].to = b[i].from + fl_rng_below(&rng, 12);
     }
-    size = fl__plan(b, N(b));
-    for (i = 0; i < N(b); i++) {
+    size = fl__plan(b, ARRAY_LEN(b));
+    for (i = 0; i < ARRAY_LEN(b); i++) {
         for (j = 0; j < i; j++) {
             ck_assert(!at_once(&b[i], &b[j]) ||
                       !overlap(b[i].at, b[i].at + b[i].n, b[j].at, b[j].at + b[j].n));
@@ -61,47 +60,43 @@ START_TEST(buffers_that_are_needed_at_the_same_time_have_places_of_their_own)
         end = b[i].at + b[i].n > end ? b[i].at + b[i].n : end;
     }
     ck_assert_uint_eq(size, end);
-    ck_assert_uint_ge(size, bound(b, N(b)));
+    ck_assert_uint_ge(size, bound(b, ARRAY_LEN(b)));
 }
-END_TEST
 
-START_TEST(buffers_one_after_the_other_take_the_memory_of_the_largest)
+TEST(buffers_one_after_the_other_take_the_memory_of_the_largest)
 {
     struct fl__buffer b[] = {
         {.n = 5, .from = 0, .to = 1}, {.n = 9, .from = 2, .to = 2}, {.n = 2, .from = 3, .to = 7}};
 
-    ck_assert_uint_eq(fl__plan(b, N(b)), 9);
+    ck_assert_uint_eq(fl__plan(b, ARRAY_LEN(b)), 9);
 }
-END_TEST
 
 /* Forward leaves one after the other to backward, which takes the last first. */
-START_TEST(what_is_nested_in_time_is_a_stack_and_the_free_memory_above_serves_the_rest)
+TEST(what_is_nested_in_time_is_a_stack_and_the_free_memory_above_serves_the_rest)
 {
     struct fl__buffer b[] = {{.n = 8, .from = 0, .to = 9}, {.n = 4, .from = 1, .to = 8},
                              {.n = 2, .from = 2, .to = 7}, {.n = 6, .from = 1, .to = 1},
                              {.n = 2, .from = 7, .to = 8}, {.n = 4, .from = 8, .to = 9}};
 
-    ck_assert_uint_eq(bound(b, N(b)), 18);
-    ck_assert_uint_eq(fl__plan(b, N(b)), 18);
+    ck_assert_uint_eq(bound(b, ARRAY_LEN(b)), 18);
+    ck_assert_uint_eq(fl__plan(b, ARRAY_LEN(b)), 18);
 }
-END_TEST
 
-START_TEST(a_plan_does_not_depend_on_the_order_in_which_buffers_are_handed_in)
+TEST(a_plan_does_not_depend_on_the_order_in_which_buffers_are_handed_in)
 {
     struct fl__buffer a[] = {{.n = 3, .from = 0, .to = 4},
                              {.n = 3, .from = 4, .to = 8},
                              {.n = 1, .from = 2, .to = 3},
                              {.n = 7, .from = 3, .to = 5}};
-    struct fl__buffer b[N(a)];
+    struct fl__buffer b[ARRAY_LEN(a)];
     size_t i;
 
-    for (i = 0; i < N(a); i++) {
-        b[i] = a[N(a) - 1 - i];
+    for (i = 0; i < ARRAY_LEN(a); i++) {
+        b[i] = a[ARRAY_LEN(a) - 1 - i];
     }
-    ck_assert_uint_eq(fl__plan(a, N(a)), fl__plan(b, N(b)));
+    ck_assert_uint_eq(fl__plan(a, ARRAY_LEN(a)), fl__plan(b, ARRAY_LEN(b)));
     ck_assert_mem_eq(a, b, sizeof(a));
 }
-END_TEST
 
 /* --- networks --- */
 
@@ -282,7 +277,7 @@ static void draw(struct samples *s, const struct fl_net *net)
     size_t i;
 
     fl_rng_key(&rng, 5, FL_RNG_TEST, 0, 0);
-    for (i = 0; i < N(s->x); i++) {
+    for (i = 0; i < ARRAY_LEN(s->x); i++) {
         s->x[i] = (float)fl_rng_normal(&rng);
         s->along[i] = (float)fl_rng_normal(&rng);
     }
@@ -309,7 +304,7 @@ static double pass(struct fl_net *net, const struct samples *s, size_t batch, bo
  * The layers' needs and the moments of a plan are true: a pass has the bits of one whose buffers
  * share nothing, when all memory that it says it does not need holds NaN, at each moment.
  */
-START_TEST(a_pass_reads_nothing_outside_the_time_that_its_plan_gives_it)
+TEST_EACH(a_pass_reads_nothing_outside_the_time_that_its_plan_gives_it, 2 * ARRAY_LEN(nets))
 {
     bool along = _i % 2 == 1;
     struct fl_net *clean = create((size_t)_i / 2);
@@ -349,10 +344,9 @@ START_TEST(a_pass_reads_nothing_outside_the_time_that_its_plan_gives_it)
     fl_net_free(clean);
     fl_net_free(poisoned);
 }
-END_TEST
 
 /* docs/kernels.md#memory */
-START_TEST(activations_take_what_the_documentation_says)
+TEST(activations_take_what_the_documentation_says)
 {
     static const struct {
         const char *preset;
@@ -361,7 +355,7 @@ START_TEST(activations_take_what_the_documentation_says)
     } said[] = {{"vgg9_bn", 64, 58.95}, {"cifar_cnn32", 100, 32.85}, {"fedmix_cnn", 10, 6.85}};
     size_t i;
 
-    for (i = 0; i < N(said); i++) {
+    for (i = 0; i < ARRAY_LEN(said); i++) {
         struct fl_net_spec spec;
         struct fl_net *net = NULL;
 
@@ -371,9 +365,8 @@ START_TEST(activations_take_what_the_documentation_says)
         fl_net_free(net);
     }
 }
-END_TEST
 
-START_TEST(the_plan_of_a_preset_is_at_most_a_sixteenth_above_what_one_moment_needs)
+TEST(the_plan_of_a_preset_is_at_most_a_sixteenth_above_what_one_moment_needs)
 {
     const char *const *name;
 
@@ -389,23 +382,4 @@ START_TEST(the_plan_of_a_preset_is_at_most_a_sixteenth_above_what_one_moment_nee
         ck_assert_uint_le(net->n_batch, bound(buffers, n) + bound(buffers, n) / 16);
         fl_net_free(net);
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("nn_plan");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, buffers_that_are_needed_at_the_same_time_have_places_of_their_own, 0,
-                        200);
-    tcase_add_test(tc, buffers_one_after_the_other_take_the_memory_of_the_largest);
-    tcase_add_test(tc, what_is_nested_in_time_is_a_stack_and_the_free_memory_above_serves_the_rest);
-    tcase_add_test(tc, a_plan_does_not_depend_on_the_order_in_which_buffers_are_handed_in);
-    tcase_add_loop_test(tc, a_pass_reads_nothing_outside_the_time_that_its_plan_gives_it, 0,
-                        2 * N(nets));
-    tcase_add_test(tc, the_plan_of_a_preset_is_at_most_a_sixteenth_above_what_one_moment_needs);
-    tcase_add_test(tc, activations_take_what_the_documentation_says);
-    suite_add_tcase(s, tc);
-    return s;
 }

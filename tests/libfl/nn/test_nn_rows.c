@@ -101,7 +101,8 @@ static void check_row(const struct fl_net_spec *spec, const struct fl_net *refer
     fl_net_free(net);
 }
 
-START_TEST(a_seed_gives_the_same_exported_model_under_every_row_and_each_keeps_the_exported_order)
+TEST_EACH(a_seed_gives_the_same_exported_model_under_every_row_and_each_keeps_the_exported_order,
+          (int)n_presets() + 1)
 {
     const struct fl_net_spec spec = spec_of((size_t)_i);
     struct fl_net *reference = make(&spec, "reference");
@@ -113,9 +114,8 @@ START_TEST(a_seed_gives_the_same_exported_model_under_every_row_and_each_keeps_t
     }
     fl_net_free(reference);
 }
-END_TEST
 
-START_TEST(each_name_is_a_row_or_refused_with_those_that_would_do)
+TEST(each_name_is_a_row_or_refused_with_those_that_would_do)
 {
     const struct fl_kernels *best = fl_kernels_best();
     size_t n = 0;
@@ -144,9 +144,8 @@ START_TEST(each_name_is_a_row_or_refused_with_those_that_would_do)
     ck_assert_int_eq(fl_kernels_named("auto", &best, NULL), FL_OK);
     ck_assert_ptr_eq(best, fl_kernels_best());
 }
-END_TEST
 
-START_TEST(a_name_that_is_none_gets_the_nearest_one)
+TEST(a_name_that_is_none_gets_the_nearest_one)
 {
     const struct fl_kernels *found = NULL;
     struct fl_err err = {0};
@@ -155,19 +154,4 @@ START_TEST(a_name_that_is_none_gets_the_nearest_one)
     ck_assert_ptr_null(found);
     ck_assert_ptr_nonnull(strstr(err.msg, "'portabel', did you mean 'portable'?"));
     ck_assert_ptr_nonnull(strstr(err.msg, fl_kernels_name(fl_kernels_best())));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("nn_rows");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(
-        tc, a_seed_gives_the_same_exported_model_under_every_row_and_each_keeps_the_exported_order,
-        0, (int)n_presets() + 1);
-    tcase_add_test(tc, each_name_is_a_row_or_refused_with_those_that_would_do);
-    tcase_add_test(tc, a_name_that_is_none_gets_the_nearest_one);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -76,7 +76,7 @@ static size_t count(const struct heard *h, enum fl_net_part part)
     return n;
 }
 
-START_TEST(a_watched_step_computes_the_same_bits_and_one_that_is_not_calls_nobody)
+TEST(a_watched_step_computes_the_same_bits_and_one_that_is_not_calls_nobody)
 {
     struct fl_net *net = make();
     struct fl_net *watched = make();
@@ -99,9 +99,8 @@ START_TEST(a_watched_step_computes_the_same_bits_and_one_that_is_not_calls_nobod
     fl_net_free(net);
     fl_net_free(watched);
 }
-END_TEST
 
-START_TEST(parts_come_forward_up_then_loss_then_backward_down_with_each_update_at_its_layer)
+TEST(parts_come_forward_up_then_loss_then_backward_down_with_each_update_at_its_layer)
 {
     static const size_t up[] = {0, 1, 3, 5, 7}; /* The others are done by those below them. */
     struct fl_net *net = make();
@@ -129,9 +128,8 @@ START_TEST(parts_come_forward_up_then_loss_then_backward_down_with_each_update_a
     ck_assert_uint_eq(count(&h, FL_NET_UPDATE), h.updates);
     fl_net_free(net);
 }
-END_TEST
 
-START_TEST(a_pass_jvp_a_direction_is_watched_too)
+TEST(a_pass_jvp_a_direction_is_watched_too)
 {
     struct fl_net *net = make();
     struct heard h = {0};
@@ -154,18 +152,4 @@ START_TEST(a_pass_jvp_a_direction_is_watched_too)
     ck_assert_uint_gt(h.updates, 0);
     free(direction);
     fl_net_free(net);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("nn_watch");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, a_watched_step_computes_the_same_bits_and_one_that_is_not_calls_nobody);
-    tcase_add_test(
-        tc, parts_come_forward_up_then_loss_then_backward_down_with_each_update_at_its_layer);
-    tcase_add_test(tc, a_pass_jvp_a_direction_is_watched_too);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -8,10 +8,9 @@
 #include "libfl/num/dense.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/pool.h"
+#include "tests/lib/kernel_rows.h"
 #include "tests/lib/sanitized.h"
 #include "tests/lib/suites.h"
-
-#define N(list) (sizeof(list) / sizeof((list)[0]))
 
 static void load_blas(void)
 {
@@ -106,17 +105,6 @@ struct rig {
     float *x, *y, *w, *w_plain, *bias, *scratch, *collected;
     size_t *visits;
 };
-
-/* Rows of kernels, whether this processor has them or not. */
-static size_t n_rows(void)
-{
-    size_t n = 0;
-
-    while (fl__kernels_row(n) != NULL) {
-        n++;
-    }
-    return n;
-}
 
 /* From the order of a way to that of the oracle. */
 static void to_plain(const struct rig *rig, float *to, const float *from)
@@ -228,7 +216,9 @@ static float *weights_by_definition(const struct rig *rig, const float *x, const
     return want;
 }
 
-START_TEST(a_convolution_agrees_with_its_definition)
+TEST_CASE("conv", load_blas, NULL);
+
+TEST_EACH(a_convolution_agrees_with_its_definition, ARRAY_LEN(shapes))
 {
     struct rig rig;
     size_t gap, row, b;
@@ -236,7 +226,7 @@ START_TEST(a_convolution_agrees_with_its_definition)
     for (gap = 0; gap <= 5; gap += 5) {
         float *want = NULL;
 
-        for (row = 0; row < n_rows(); row++) {
+        for (row = 0; row < kernel_rows(); row++) {
             if (!rig_up(&rig, (size_t)_i, row, gap)) {
                 continue;
             }
@@ -252,7 +242,6 @@ START_TEST(a_convolution_agrees_with_its_definition)
         free(want);
     }
 }
-END_TEST
 
 /* The update of (x, dy) and, with rx, of (rx, sy) too. */
 static struct fl_conv_backward backward_of(struct rig *rig, float *dx, const float *rx,
@@ -291,7 +280,7 @@ static void check_gradients(struct rig *rig, const float *want_dx, const float *
     free(dw);
 }
 
-START_TEST(the_gradients_of_a_convolution_agree_with_their_definition)
+TEST_EACH(the_gradients_of_a_convolution_agree_with_their_definition, ARRAY_LEN(shapes))
 {
     struct rig rig;
     size_t gap, row;
@@ -300,7 +289,7 @@ START_TEST(the_gradients_of_a_convolution_agree_with_their_definition)
         float *want_dx = NULL;
         float *want_dw = NULL;
 
-        for (row = 0; row < n_rows(); row++) {
+        for (row = 0; row < kernel_rows(); row++) {
             if (!rig_up(&rig, (size_t)_i, row, gap)) {
                 continue;
             }
@@ -313,7 +302,6 @@ START_TEST(the_gradients_of_a_convolution_agree_with_their_definition)
         free(want_dw);
     }
 }
-END_TEST
 
 /* What the oracle makes of (x, y), and of (rx, sy). */
 static float *both_by_definition(const struct rig *rig, const float *rx, const float *sy)
@@ -330,13 +318,13 @@ static float *both_by_definition(const struct rig *rig, const float *rx, const f
 }
 
 /* dw of (x, dy) and (rx, sy) is the sum of both; and without an update nothing but dx is made. */
-START_TEST(a_second_product_adds_to_the_gradient_of_the_weights)
+TEST_EACH(a_second_product_adds_to_the_gradient_of_the_weights, ARRAY_LEN(shapes))
 {
     struct rig rig;
     float *want = NULL;
     size_t row;
 
-    for (row = 0; row < n_rows(); row++) {
+    for (row = 0; row < kernel_rows(); row++) {
         struct fl_conv_backward io;
         float *rx, *sy, *dw;
 
@@ -358,15 +346,14 @@ START_TEST(a_second_product_adds_to_the_gradient_of_the_weights)
     }
     free(want);
 }
-END_TEST
 
-START_TEST(bias_gradients_are_sums_over_pixels)
+TEST_EACH(bias_gradients_are_sums_over_pixels, kernel_rows() * ARRAY_LEN(shapes))
 {
     struct rig rig;
     float db[256];
     size_t k, q;
 
-    if (!rig_up(&rig, (size_t)_i % N(shapes), (size_t)_i / N(shapes), 5)) {
+    if (!rig_up(&rig, (size_t)_i % ARRAY_LEN(shapes), (size_t)_i / ARRAY_LEN(shapes), 5)) {
         return;
     }
     fl_conv_backward_bias(&rig.conv, db, rig.y, rig.ldy, NULL, 0, rig.batch);
@@ -381,16 +368,15 @@ START_TEST(bias_gradients_are_sums_over_pixels)
     }
     rig_down(&rig);
 }
-END_TEST
 
 /* Which pixels a sample's neighbours in the batch bring along must not matter. */
-START_TEST(a_sample_has_the_same_bits_in_any_batch)
+TEST_EACH(a_sample_has_the_same_bits_in_any_batch, kernel_rows() * ARRAY_LEN(shapes))
 {
     struct rig rig;
     float *alone;
     size_t b;
 
-    if (!rig_up(&rig, (size_t)_i % N(shapes), (size_t)_i / N(shapes), 0)) {
+    if (!rig_up(&rig, (size_t)_i % ARRAY_LEN(shapes), (size_t)_i / ARRAY_LEN(shapes), 0)) {
         return;
     }
     alone = normals(14, rig.ldy);
@@ -407,16 +393,15 @@ START_TEST(a_sample_has_the_same_bits_in_any_batch)
     free(alone);
     rig_down(&rig);
 }
-END_TEST
 
-START_TEST(bias_sums_of_more_channels_than_a_chunk_are_whole)
+TEST(bias_sums_of_more_channels_than_a_chunk_are_whole)
 {
     const struct fl_conv conv = {.k = 130, .oh = 2, .ow = 1, .kernels = fl_kernels_best()};
     float dy[3 * 264];
     float db[130];
     size_t i;
 
-    for (i = 0; i < N(dy); i++) {
+    for (i = 0; i < ARRAY_LEN(dy); i++) {
         dy[i] = (float)(i % 264 % 130);
     }
     fl_conv_backward_bias(&conv, db, dy, 264, NULL, 0, 3);
@@ -424,24 +409,22 @@ START_TEST(bias_sums_of_more_channels_than_a_chunk_are_whole)
         ck_assert(db[i] == 6.0f * (float)i);
     }
 }
-END_TEST
 
-START_TEST(planes_become_pixels)
+TEST(planes_become_pixels)
 {
     const float x[12] = {1, 2, 3, 10, 20, 30, 4, 5, 6, 40, 50, 60};
     const float want[16] = {1, 10, 2, 20, 3, 30, -1, -1, 4, 40, 5, 50, 6, 60, -1, -1};
     float y[16];
     size_t i;
 
-    for (i = 0; i < N(y); i++) {
+    for (i = 0; i < ARRAY_LEN(y); i++) {
         y[i] = -1.0f;
     }
     fl_planes_to_pixels(y, 8, x, 6, 2, 2, 3);
     ck_assert_mem_eq(y, want, sizeof(want));
 }
-END_TEST
 
-START_TEST(a_tie_goes_to_the_first_and_nan_is_the_largest)
+TEST(a_tie_goes_to_the_first_and_nan_is_the_largest)
 {
     const struct fl_pool pool = {.c = 2, .h = 2, .w = 2, .size = 2, .stride = 2, .oh = 1, .ow = 1};
     const float tie[8] = {1, 0, 5, 7, 5, -1, 2, 7};
@@ -460,9 +443,8 @@ START_TEST(a_tie_goes_to_the_first_and_nan_is_the_largest)
     fl_pool_forward(fl_kernels_best(), &pool, y, 2, index, nan, 8, 1);
     ck_assert(isnan(y[0]) && isnan(y[1]) && index[0] == 1 && index[1] == 0);
 }
-END_TEST
 
-START_TEST(windows_that_overlap_and_reach_over_the_edge_share_their_gradient)
+TEST(windows_that_overlap_and_reach_over_the_edge_share_their_gradient)
 {
     /* 3x3 windows, stride 2, one row and column of padding before a 3x3 image. */
     const struct fl_pool pool = {
@@ -484,27 +466,4 @@ START_TEST(windows_that_overlap_and_reach_over_the_edge_share_their_gradient)
     }
     fl_pool_backward(fl_kernels_best(), &pool, dx, 9, dy, 4, index, NULL, 0, 1);
     ck_assert_mem_eq(dx, want, sizeof(want));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("conv");
-    TCase *tc = tcase_create("conv");
-    int n_shapes = (int)N(shapes);
-    int n_tests = (int)n_rows() * n_shapes;
-
-    tcase_add_checked_fixture(tc, load_blas, NULL);
-    tcase_add_loop_test(tc, a_convolution_agrees_with_its_definition, 0, n_shapes);
-    tcase_add_loop_test(tc, the_gradients_of_a_convolution_agree_with_their_definition, 0,
-                        n_shapes);
-    tcase_add_loop_test(tc, a_second_product_adds_to_the_gradient_of_the_weights, 0, n_shapes);
-    tcase_add_loop_test(tc, bias_gradients_are_sums_over_pixels, 0, n_tests);
-    tcase_add_loop_test(tc, a_sample_has_the_same_bits_in_any_batch, 0, n_tests);
-    tcase_add_test(tc, bias_sums_of_more_channels_than_a_chunk_are_whole);
-    tcase_add_test(tc, planes_become_pixels);
-    tcase_add_test(tc, a_tie_goes_to_the_first_and_nan_is_the_largest);
-    tcase_add_test(tc, windows_that_overlap_and_reach_over_the_edge_share_their_gradient);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -11,10 +11,9 @@
 #include "libfl/num/gemm.h"
 #include "tests/lib/suites.h"
 
-#define N(list) (sizeof(list) / sizeof((list)[0]))
-#define GUARDS  32
-#define GUARD   777.25f
-#define ROWS    3 /* of kernels: avx512, avx2, portable */
+#define GUARDS 32
+#define GUARD  777.25f
+#define ROWS   3 /* of kernels: avx512, avx2, portable */
 
 #define CONV(c_, h_, w_, k_, kh_, kw_, p_)                                                 \
     {                                                                                      \
@@ -208,7 +207,9 @@ static void check_forward(const struct fl_conv *shape, size_t batch, size_t gap)
     drop(&want);
 }
 
-START_TEST(every_row_of_kernels_computes_y_by_its_definition)
+TEST_CASE_ONCE("all", load_blas, NULL);
+
+TEST_EACH(every_row_of_kernels_computes_y_by_its_definition, ARRAY_LEN(shapes))
 {
     size_t batch;
 
@@ -216,7 +217,6 @@ START_TEST(every_row_of_kernels_computes_y_by_its_definition)
         check_forward(&shapes[_i], batch, batch == 2 ? 5 : 0);
     }
 }
-END_TEST
 
 static void check_backward(const struct fl_conv *shape, size_t batch, size_t gap)
 {
@@ -253,7 +253,7 @@ static void check_backward(const struct fl_conv *shape, size_t batch, size_t gap
     drop(&dw);
 }
 
-START_TEST(every_row_of_kernels_computes_the_gradients_by_their_definition)
+TEST_EACH(every_row_of_kernels_computes_the_gradients_by_their_definition, ARRAY_LEN(shapes))
 {
     size_t batch;
 
@@ -261,12 +261,11 @@ START_TEST(every_row_of_kernels_computes_the_gradients_by_their_definition)
         check_backward(&shapes[_i], batch, batch == 2 ? 5 : 0);
     }
 }
-END_TEST
 
-START_TEST(a_kernel_writes_its_result_only_and_adds_to_the_gradient)
+TEST_EACH(a_kernel_writes_its_result_only_and_adds_to_the_gradient, ARRAY_LEN(shapes) * ROWS)
 {
-    struct fl_conv conv = shapes[(size_t)_i % N(shapes)];
-    const struct fl_kernels *kernels = fl__kernels_row((size_t)_i / N(shapes));
+    struct fl_conv conv = shapes[(size_t)_i % ARRAY_LEN(shapes)];
+    const struct fl_kernels *kernels = fl__kernels_row((size_t)_i / ARRAY_LEN(shapes));
     struct samples image, y, dy, w, bias, g, want;
     size_t i;
 
@@ -303,9 +302,8 @@ START_TEST(a_kernel_writes_its_result_only_and_adds_to_the_gradient)
     drop(&g);
     drop(&want);
 }
-END_TEST
 
-START_TEST(a_second_product_is_added_to_the_gradient_of_the_weights)
+TEST_EACH(a_second_product_is_added_to_the_gradient_of_the_weights, ROWS)
 {
     const struct fl_conv shape = CONV(3, 9, 8, 48, 3, 3, 1);
     struct fl_conv_backward io;
@@ -337,9 +335,8 @@ START_TEST(a_second_product_is_added_to_the_gradient_of_the_weights)
     drop(&second);
     rig_down(&rig);
 }
-END_TEST
 
-START_TEST(nan_passes_relu_and_what_is_negative_becomes_zero)
+TEST_EACH(nan_passes_relu_and_what_is_negative_becomes_zero, ROWS)
 {
     const struct fl_conv shape = CONV(1, 4, 4, 16, 2, 2, 0);
     struct rig rig;
@@ -362,9 +359,8 @@ START_TEST(nan_passes_relu_and_what_is_negative_becomes_zero)
     }
     rig_down(&rig);
 }
-END_TEST
 
-START_TEST(the_same_shapes_give_the_same_bits_and_a_sample_its_own_whatever_lies_around_it)
+TEST_EACH(the_same_shapes_give_the_same_bits_and_a_sample_its_own_whatever_lies_around_it, ROWS)
 {
     const struct fl_conv shape = CONV(3, 12, 11, 80, 5, 3, 1);
     struct fl_conv_backward io;
@@ -389,9 +385,8 @@ START_TEST(the_same_shapes_give_the_same_bits_and_a_sample_its_own_whatever_lies
     drop(&dw);
     rig_down(&rig);
 }
-END_TEST
 
-START_TEST(more_channels_strides_and_odd_numbers_of_outputs_go_another_way)
+TEST(more_channels_strides_and_odd_numbers_of_outputs_go_another_way)
 {
     struct fl_conv others[] = {
         CONV(5, 8, 8, 16, 3, 3, 1),
@@ -403,34 +398,11 @@ START_TEST(more_channels_strides_and_odd_numbers_of_outputs_go_another_way)
     size_t i;
 
     others[1].stride = 2;
-    for (i = 0; i < N(others); i++) {
+    for (i = 0; i < ARRAY_LEN(others); i++) {
         fl_conv_plan(&others[i], fl__kernels_row(ROWS - 1));
         ck_assert_str_ne(fl_conv_algorithm(&others[i]), "first");
     }
     ck_assert_int_eq(fl_kernels_named("reference", &reference, NULL), FL_OK);
     fl_conv_plan(&conv, reference);
     ck_assert_str_eq(fl_conv_algorithm(&conv), "patches");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("conv_first");
-    TCase *tcase = tcase_create("all");
-
-    tcase_add_unchecked_fixture(tcase, load_blas, NULL);
-    tcase_add_loop_test(tcase, every_row_of_kernels_computes_y_by_its_definition, 0,
-                        (int)N(shapes));
-    tcase_add_loop_test(tcase, every_row_of_kernels_computes_the_gradients_by_their_definition, 0,
-                        (int)N(shapes));
-    tcase_add_loop_test(tcase, a_kernel_writes_its_result_only_and_adds_to_the_gradient, 0,
-                        ROWS * (int)N(shapes));
-    tcase_add_loop_test(tcase, a_second_product_is_added_to_the_gradient_of_the_weights, 0, ROWS);
-    tcase_add_loop_test(tcase, nan_passes_relu_and_what_is_negative_becomes_zero, 0, ROWS);
-    tcase_add_loop_test(
-        tcase, the_same_shapes_give_the_same_bits_and_a_sample_its_own_whatever_lies_around_it, 0,
-        ROWS);
-    tcase_add_test(tcase, more_channels_strides_and_odd_numbers_of_outputs_go_another_way);
-    suite_add_tcase(suite, tcase);
-    return suite;
 }

@@ -11,6 +11,7 @@
 #include "libfl/num/dense_kern.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/kernels_impl.h"
+#include "tests/lib/kernel_rows.h"
 #include "tests/lib/suites.h"
 
 #define GUARD_FLOATS 64
@@ -225,7 +226,7 @@ static void check_kernels(const struct fl__dense_kern *kern, const struct shape 
     }
 }
 
-START_TEST(every_kernel_row_agrees_with_the_reference)
+TEST_EACH(every_kernel_row_agrees_with_the_reference, N_SHAPES)
 {
     const struct shape *s = &shapes[_i];
     struct fl_rng rng;
@@ -253,7 +254,6 @@ START_TEST(every_kernel_row_agrees_with_the_reference)
         drop_operands(&ref);
     }
 }
-END_TEST
 
 struct collected {
     struct matrix *dw;
@@ -272,7 +272,8 @@ static void collect(void *ctx, size_t offset, size_t n, const float *grad)
     c->largest = n > c->largest ? n : c->largest;
 }
 
-START_TEST(the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights)
+TEST_EACH(the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights,
+          kernel_rows() * N_SHAPES)
 {
     const struct shape *s = &shapes[(size_t)_i % N_SHAPES];
     const struct fl_kernels *kernels = fl__kernels_row((size_t)_i / N_SHAPES);
@@ -327,9 +328,8 @@ START_TEST(the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights)
     drop_operands(&o);
     drop_operands(&ref);
 }
-END_TEST
 
-START_TEST(relu_hides_no_nan_and_masks_its_gradient)
+TEST_EACH(relu_hides_no_nan_and_masks_its_gradient, kernel_rows())
 {
     static const struct shape s = {6, 3, 20};
     const struct fl_kernels *kernels = fl__kernels_row((size_t)_i);
@@ -359,28 +359,4 @@ START_TEST(relu_hides_no_nan_and_masks_its_gradient)
         }
     }
     drop_operands(&o);
-}
-END_TEST
-
-static int n_rows(void)
-{
-    int n = 0;
-
-    while (fl__kernels_row((size_t)n) != NULL) {
-        n++;
-    }
-    return n;
-}
-
-SUITE()
-{
-    Suite *suite = suite_create("dense");
-    TCase *tc = tcase_create("dense");
-
-    tcase_add_loop_test(tc, every_kernel_row_agrees_with_the_reference, 0, N_SHAPES);
-    tcase_add_loop_test(tc, the_layer_agrees_with_the_reference_and_its_blocks_cover_the_weights, 0,
-                        N_SHAPES * n_rows());
-    tcase_add_loop_test(tc, relu_hides_no_nan_and_masks_its_gradient, 0, n_rows());
-    suite_add_tcase(suite, tc);
-    return suite;
 }

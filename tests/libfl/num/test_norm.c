@@ -7,6 +7,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/num/kernels_impl.h"
 #include "libfl/num/norm.h"
+#include "tests/lib/kernel_rows.h"
 #include "tests/lib/suites.h"
 
 static const struct {
@@ -113,7 +114,7 @@ static void rig_down(struct rig *rig)
 /* With 0: the plain case. The others lose four to seven digits where squares are subtracted. */
 static const float means[] = {0.0f, 100.0f, -3000.0f};
 
-START_TEST(moments_keep_their_precision_far_from_zero)
+TEST_EACH(moments_keep_their_precision_far_from_zero, kernel_rows() * N_SHAPES)
 {
     struct rig rig;
     size_t i, j;
@@ -135,13 +136,12 @@ START_TEST(moments_keep_their_precision_far_from_zero)
         rig_down(&rig);
     }
 }
-END_TEST
 
 /*
  * The moments are taken about the first sample; here it is as far from all others as one of 64 can
  * be, and six bits are lost. About zero it would be thirteen.
  */
-START_TEST(a_first_sample_unlike_the_rest_spoils_no_variance)
+TEST_EACH(a_first_sample_unlike_the_rest_spoils_no_variance, kernel_rows())
 {
     const struct fl_kernels *kernels = fl__kernels_row((size_t)_i);
     const struct fl_bn bn = {.c = 17, .pixels = 16};
@@ -169,9 +169,8 @@ START_TEST(a_first_sample_unlike_the_rest_spoils_no_variance)
     }
     free(x);
 }
-END_TEST
 
-START_TEST(equal_numbers_have_no_variance_and_one_that_is_not_finite_shows)
+TEST_EACH(equal_numbers_have_no_variance_and_one_that_is_not_finite_shows, kernel_rows())
 {
     const struct fl_kernels *kernels = fl__kernels_row((size_t)_i);
     const struct fl_bn bn = {.c = 3, .pixels = 5};
@@ -191,7 +190,6 @@ START_TEST(equal_numbers_have_no_variance_and_one_that_is_not_finite_shows)
     ck_assert(isnan(mean[1]) && isnan(var[1]));
     ck_assert(!isfinite(mean[2]) && !isfinite(var[2]));
 }
-END_TEST
 
 /* Of number i of sample b: what ReLU let through of dy, and xhat. */
 static double passed(const struct rig *rig, bool relu, size_t b, size_t i)
@@ -270,7 +268,7 @@ static void check_forward(const struct rig *rig, bool relu)
     }
 }
 
-START_TEST(forward_and_backward_agree_with_their_definition)
+TEST_EACH(forward_and_backward_agree_with_their_definition, kernel_rows() * N_SHAPES)
 {
     struct plain want;
     struct rig rig;
@@ -303,24 +301,4 @@ START_TEST(forward_and_backward_agree_with_their_definition)
         check_data(&rig, &want, relu);
         rig_down(&rig);
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("norm");
-    TCase *tc = tcase_create("all");
-    int n_rows = 0;
-
-    while (fl__kernels_row((size_t)n_rows) != NULL) {
-        n_rows++;
-    }
-    tcase_add_loop_test(tc, moments_keep_their_precision_far_from_zero, 0, n_rows * (int)N_SHAPES);
-    tcase_add_loop_test(tc, a_first_sample_unlike_the_rest_spoils_no_variance, 0, n_rows);
-    tcase_add_loop_test(tc, equal_numbers_have_no_variance_and_one_that_is_not_finite_shows, 0,
-                        n_rows);
-    tcase_add_loop_test(tc, forward_and_backward_agree_with_their_definition, 0,
-                        n_rows * (int)N_SHAPES);
-    suite_add_tcase(s, tc);
-    return s;
 }

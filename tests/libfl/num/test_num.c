@@ -46,7 +46,7 @@ static const size_t shapes[][3] = {
     {31, 33, 129}, {64, 64, 64}, {257, 3, 11}, {1, 300, 1},    {10, 199, 783},
 };
 
-START_TEST(a_product_agrees_with_the_reference_on_odd_shapes)
+TEST_EACH(a_product_agrees_with_the_reference_on_odd_shapes, ARRAY_LEN(shapes))
 {
     const size_t *s = shapes[_i];
     size_t m = s[0];
@@ -88,9 +88,8 @@ START_TEST(a_product_agrees_with_the_reference_on_odd_shapes)
         free_floats(r, m * ldc);
     }
 }
-END_TEST
 
-START_TEST(beta_zero_overwrites_even_nan)
+TEST(beta_zero_overwrites_even_nan)
 {
     const float a[2] = {2.0f, 3.0f};
     float c[1] = {NAN};
@@ -103,7 +102,6 @@ START_TEST(beta_zero_overwrites_even_nan)
     ck_assert(c[0] == 0.0f);
     ck_assert_ptr_nonnull(fl_gemm_kernel());
 }
-END_TEST
 
 static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 63, 64, 65, 1000, 1023, 1025, 4099};
 
@@ -143,7 +141,7 @@ static void *multiply(void *arg)
     return (void *)wrong;
 }
 
-START_TEST(threads_that_multiply_side_by_side_get_what_one_alone_gets)
+TEST(threads_that_multiply_side_by_side_get_what_one_alone_gets)
 {
     static struct side s;
     pthread_t threads[4];
@@ -169,9 +167,8 @@ START_TEST(threads_that_multiply_side_by_side_get_what_one_alone_gets)
         ck_assert_ptr_null(wrong);
     }
 }
-END_TEST
 
-START_TEST(sums_have_the_promised_order_bit_for_bit)
+TEST_EACH(sums_have_the_promised_order_bit_for_bit, ARRAY_LEN(lengths))
 {
     size_t n = lengths[_i];
     struct fl_rng rng;
@@ -209,9 +206,8 @@ START_TEST(sums_have_the_promised_order_bit_for_bit)
     free_floats(x, n);
     free_floats(y, n);
 }
-END_TEST
 
-START_TEST(elementwise_kernels_do_what_their_line_says)
+TEST_EACH(elementwise_kernels_do_what_their_line_says, ARRAY_LEN(lengths))
 {
     size_t n = lengths[_i];
     struct fl_rng rng;
@@ -260,9 +256,8 @@ START_TEST(elementwise_kernels_do_what_their_line_says)
     free_floats(y, n);
     free_floats(z, n);
 }
-END_TEST
 
-START_TEST(one_bad_number_anywhere_is_found)
+TEST_EACH(one_bad_number_anywhere_is_found, ARRAY_LEN(lengths))
 {
     static const float bad[] = {NAN, -NAN, INFINITY, -INFINITY};
     size_t n = lengths[_i];
@@ -291,9 +286,8 @@ START_TEST(one_bad_number_anywhere_is_found)
     }
     free_floats(x, n);
 }
-END_TEST
 
-START_TEST(every_instruction_set_gives_the_same_bits)
+TEST_EACH(every_instruction_set_gives_the_same_bits, ARRAY_LEN(lengths))
 {
 #if defined(__x86_64__)
     const struct fl__vec_kern *a = &fl__vec_plain;
@@ -362,23 +356,4 @@ START_TEST(every_instruction_set_gives_the_same_bits)
     free_floats(x, n);
     free_floats(y, n);
 #endif
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("num");
-    TCase *tc = tcase_create("kernels");
-    int n_shapes = sizeof(shapes) / sizeof(shapes[0]);
-    int n_lengths = sizeof(lengths) / sizeof(lengths[0]);
-
-    tcase_add_loop_test(tc, a_product_agrees_with_the_reference_on_odd_shapes, 0, n_shapes);
-    tcase_add_test(tc, beta_zero_overwrites_even_nan);
-    tcase_add_test(tc, threads_that_multiply_side_by_side_get_what_one_alone_gets);
-    tcase_add_loop_test(tc, sums_have_the_promised_order_bit_for_bit, 0, n_lengths);
-    tcase_add_loop_test(tc, elementwise_kernels_do_what_their_line_says, 0, n_lengths);
-    tcase_add_loop_test(tc, one_bad_number_anywhere_is_found, 0, n_lengths);
-    tcase_add_loop_test(tc, every_instruction_set_gives_the_same_bits, 0, n_lengths);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

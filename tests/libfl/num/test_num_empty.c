@@ -12,8 +12,6 @@
 #include "libfl/num/pool.h"
 #include "tests/lib/suites.h"
 
-#define N(list) (sizeof(list) / sizeof((list)[0]))
-
 /* What nobody may touch, and what is longer than any weights here. */
 #define GUARD  777.25f
 #define FLOATS ((size_t)1 << 19)
@@ -92,10 +90,13 @@ static const struct fl_conv convs[] = {
     {.c = 32, .h = 2, .w = 2, .k = 80, .kh = 3, .kw = 3, .stride = 1, .pad = 1},
 };
 
-START_TEST(a_convolution_of_nothing_is_nothing_and_its_weights_have_no_gradient)
+TEST_CASE("num_empty", setup, teardown);
+
+TEST_EACH(a_convolution_of_nothing_is_nothing_and_its_weights_have_no_gradient,
+          4 * ARRAY_LEN(convs))
 {
-    struct fl_conv conv = convs[(size_t)_i % N(convs)];
-    const struct fl_kernels *kernels = fl__kernels_row((size_t)_i / N(convs));
+    struct fl_conv conv = convs[(size_t)_i % ARRAY_LEN(convs)];
+    const struct fl_kernels *kernels = fl__kernels_row((size_t)_i / ARRAY_LEN(convs));
     struct fl_conv_backward back = {.dy = y, .w = w, .dx = x, .x = x, .update = collect};
     size_t ld;
 
@@ -120,7 +121,6 @@ START_TEST(a_convolution_of_nothing_is_nothing_and_its_weights_have_no_gradient)
     all_zero(dw, conv.k);
     untouched(y);
 }
-END_TEST
 
 /* --- dense layers, wide and narrow --- */
 
@@ -128,13 +128,14 @@ static const struct {
     size_t in, out;
 } layers[] = {{784, 10}, {784, 200}, {1, 1}, {17, 31}, {200, 64}, {3, 100}};
 
-START_TEST(a_dense_layer_of_nothing_is_nothing_and_its_weights_have_no_gradient)
+TEST_EACH(a_dense_layer_of_nothing_is_nothing_and_its_weights_have_no_gradient,
+          4 * ARRAY_LEN(layers))
 {
-    size_t in = layers[(size_t)_i % N(layers)].in;
-    size_t out = layers[(size_t)_i % N(layers)].out;
+    size_t in = layers[(size_t)_i % ARRAY_LEN(layers)].in;
+    size_t out = layers[(size_t)_i % ARRAY_LEN(layers)].out;
     size_t ldx = fl_dense_stride(in);
     size_t ldy = fl_dense_stride(out);
-    const struct fl_kernels *kernels = fl__kernels_row((size_t)_i / N(layers));
+    const struct fl_kernels *kernels = fl__kernels_row((size_t)_i / ARRAY_LEN(layers));
 
     if (kernels == NULL || !kernels->supported()) {
         return;
@@ -153,11 +154,10 @@ START_TEST(a_dense_layer_of_nothing_is_nothing_and_its_weights_have_no_gradient)
     fl_dense_backward_bias(kernels, dw, y, ldy, y, ldy, 0, out);
     all_zero(dw, ldy);
 }
-END_TEST
 
 /* --- what moves bytes --- */
 
-START_TEST(a_pool_and_a_norm_of_nothing_are_nothing)
+TEST_EACH(a_pool_and_a_norm_of_nothing_are_nothing, 4)
 {
     static const struct fl_pool pools[] = {
         {.c = 16, .h = 8, .w = 8, .size = 2, .stride = 2, .oh = 4, .ow = 4},
@@ -179,7 +179,7 @@ START_TEST(a_pool_and_a_norm_of_nothing_are_nothing)
     if (kernels == NULL || !kernels->supported()) {
         return;
     }
-    for (i = 0; i < N(pools); i++) {
+    for (i = 0; i < ARRAY_LEN(pools); i++) {
         fl_pool_forward(kernels, &pools[i], y, 256, index, x, 1024, 0);
         fl_pool_backward(kernels, &pools[i], x, 1024, y, 256, index, y, 256, 0);
     }
@@ -191,20 +191,4 @@ START_TEST(a_pool_and_a_norm_of_nothing_are_nothing)
     fl_bn_backward_sums(kernels, &bn, dw, dw + 32, &back, 0);
     all_zero(dw, 20);
     all_zero(dw + 32, 20);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("num_empty");
-    TCase *tc = tcase_create("num_empty");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_convolution_of_nothing_is_nothing_and_its_weights_have_no_gradient, 0,
-                        4 * (int)N(convs));
-    tcase_add_loop_test(tc, a_dense_layer_of_nothing_is_nothing_and_its_weights_have_no_gradient, 0,
-                        4 * (int)N(layers));
-    tcase_add_loop_test(tc, a_pool_and_a_norm_of_nothing_are_nothing, 0, 4);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

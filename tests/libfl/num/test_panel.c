@@ -134,7 +134,7 @@ static void check_tn(const struct fl__wino_kern *kern, const char *name, const s
     drop(had, nu);
 }
 
-START_TEST(products_agree_with_double_precision_and_stay_inside)
+TEST_EACH(products_agree_with_double_precision_and_stay_inside, N_TILES)
 {
     size_t kern, rows, width;
 
@@ -157,13 +157,12 @@ START_TEST(products_agree_with_double_precision_and_stay_inside)
         }
     }
 }
-END_TEST
 
 struct turn {
     size_t c, k, taps; /* kernel taps x taps */
 };
 
-START_TEST(turned_weights_are_the_same_numbers)
+TEST(turned_weights_are_the_same_numbers)
 {
     static const struct turn turns[] = {{16, 16, 3},  {48, 80, 3},  {64, 48, 5},
                                         {80, 112, 3}, {32, 128, 1}, {16, 96, 5}};
@@ -204,16 +203,4 @@ START_TEST(turned_weights_are_the_same_numbers)
             drop(w, conv.c * conv.k * taps);
         }
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("panel");
-    TCase *tc = tcase_create("panel");
-
-    tcase_add_loop_test(tc, products_agree_with_double_precision_and_stay_inside, 0, N_TILES);
-    tcase_add_test(tc, turned_weights_are_the_same_numbers);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -232,13 +232,12 @@ static void check_affine(struct rig *rig, const struct fl__pixel_kern *ref)
     drop(&want);
 }
 
-START_TEST(bias_mask_and_affine_agree_with_their_definition)
+TEST(bias_mask_and_affine_agree_with_their_definition)
 {
     for_each(check_bias);
     for_each(check_mask);
     for_each(check_affine);
 }
-END_TEST
 
 static void check_sums(struct rig *rig, const struct fl__pixel_kern *ref)
 {
@@ -297,13 +296,12 @@ static void check_products(struct rig *rig, const struct fl__pixel_kern *ref)
     check_totals(rig, "products", 8.0);
 }
 
-START_TEST(sums_agree_with_their_definition_and_are_added)
+TEST(sums_agree_with_their_definition_and_are_added)
 {
     for_each(check_sums);
     for_each(check_spread);
     for_each(check_products);
 }
-END_TEST
 
 static void check_combine(struct rig *rig, const struct fl__pixel_kern *ref)
 {
@@ -319,11 +317,10 @@ static void check_combine(struct rig *rig, const struct fl__pixel_kern *ref)
     drop(&want);
 }
 
-START_TEST(the_gradient_of_batch_norm_agrees_with_its_definition)
+TEST(the_gradient_of_batch_norm_agrees_with_its_definition)
 {
     for_each(check_combine);
 }
-END_TEST
 
 static const struct fl_pool pools[] = {
     {.h = 2, .w = 2, .size = 2, .stride = 2, .oh = 1, .ow = 1},
@@ -397,7 +394,7 @@ static void check_pool(const struct fl__pixel_kern *kern, const struct fl_pool *
     free(want_index);
 }
 
-START_TEST(pooling_is_the_same_to_the_bit)
+TEST(pooling_is_the_same_to_the_bit)
 {
     struct fl_rng rng;
     size_t row, i, j;
@@ -414,7 +411,6 @@ START_TEST(pooling_is_the_same_to_the_bit)
         }
     }
 }
-END_TEST
 
 /* 19 channels: a vector and a rest of each instruction set. */
 static void check_nan(const struct fl__pixel_kern *kern)
@@ -439,7 +435,7 @@ static void check_nan(const struct fl__pixel_kern *kern)
     ck_assert(isnan(total[0]) && isnan(total[18]) && isnan(product[0]) && isnan(product[18]));
 }
 
-START_TEST(nan_passes_relu_upward_and_stops_there_downward)
+TEST(nan_passes_relu_upward_and_stops_there_downward)
 {
     size_t row;
 
@@ -449,10 +445,9 @@ START_TEST(nan_passes_relu_upward_and_stops_there_downward)
         }
     }
 }
-END_TEST
 
 /* What FL__PIXEL_RUN promises: 2^20 equal numbers, of which a float would lose the last ones. */
-START_TEST(long_sums_are_exact_beyond_single_precision)
+TEST(long_sums_are_exact_beyond_single_precision)
 {
     size_t n = (size_t)1 << 20;
     float *x = malloc(n * sizeof(*x));
@@ -474,20 +469,4 @@ START_TEST(long_sums_are_exact_beyond_single_precision)
         }
     }
     free(x);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("pixel");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, bias_mask_and_affine_agree_with_their_definition);
-    tcase_add_test(tc, sums_agree_with_their_definition_and_are_added);
-    tcase_add_test(tc, the_gradient_of_batch_norm_agrees_with_its_definition);
-    tcase_add_test(tc, pooling_is_the_same_to_the_bit);
-    tcase_add_test(tc, nan_passes_relu_upward_and_stops_there_downward);
-    tcase_add_test(tc, long_sums_are_exact_beyond_single_precision);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -4,12 +4,12 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/rng.h"
 #include "libfl/num/kernels_impl.h"
 #include "libfl/num/softmax.h"
+#include "tests/lib/kernel_rows.h"
 #include "tests/lib/suites.h"
 
 #define N_MAX 100
@@ -50,7 +50,7 @@ static const struct fl_kernels *kernels_here(size_t i)
     return NULL;
 }
 
-START_TEST(softmax_agrees_with_sums_in_double_and_writes_its_row_and_zeros_behind_it)
+TEST_EACH(softmax_agrees_with_sums_in_double_and_writes_its_row_and_zeros_behind_it, kernel_rows())
 {
     const struct fl_kernels *kernels = kernels_here((size_t)_i);
     struct fl_rng rng;
@@ -83,10 +83,9 @@ START_TEST(softmax_agrees_with_sums_in_double_and_writes_its_row_and_zeros_behin
         ck_assert(rig.q[-1] == GUARD && rig.q[j] == GUARD);
     }
 }
-END_TEST
 
 /* Two numbers, 0 and x: the sum is 1 + exp(x), and where that is 1 as a float q is exp(x). */
-START_TEST(exponentials_are_within_1_1_ulp_from_0_down_to_where_they_are_0)
+TEST_EACH(exponentials_are_within_1_1_ulp_from_0_down_to_where_they_are_0, kernel_rows())
 {
     const struct fl_kernels *kernels = kernels_here((size_t)_i);
     struct rig rig;
@@ -120,10 +119,9 @@ START_TEST(exponentials_are_within_1_1_ulp_from_0_down_to_where_they_are_0)
         }
     }
 }
-END_TEST
 
 /* A diverged network must not look healthy. */
-START_TEST(what_is_not_finite_anywhere_in_a_row_makes_its_sum_nan)
+TEST_EACH(what_is_not_finite_anywhere_in_a_row_makes_its_sum_nan, kernel_rows())
 {
     const struct fl_kernels *kernels = kernels_here((size_t)_i);
     struct fl_rng rng;
@@ -154,9 +152,8 @@ START_TEST(what_is_not_finite_anywhere_in_a_row_makes_its_sum_nan)
         ck_assert(top == 3.0f && rig.q[n - 1] == 1.0f && (n == 1 || rig.q[0] == 0.0f));
     }
 }
-END_TEST
 
-START_TEST(numbers_that_no_exponential_holds_are_compared_first)
+TEST_EACH(numbers_that_no_exponential_holds_are_compared_first, kernel_rows())
 {
     const struct fl_kernels *kernels = kernels_here((size_t)_i);
     struct fl_rng rng;
@@ -173,30 +170,4 @@ START_TEST(numbers_that_no_exponential_holds_are_compared_first)
     rig.z[2] = 3e38f;
     ck_assert_double_eq(fl_softmax(kernels, rig.q, rig.z, 3, 1.0, &top), 2.0);
     ck_assert(top == 3e38f && rig.q[0] == 0.0f && rig.q[1] == 0.5f && rig.q[2] == 0.5f);
-}
-END_TEST
-
-static int n_rows(void)
-{
-    int n = 0;
-
-    while (fl__kernels_row((size_t)n) != NULL) {
-        n++;
-    }
-    return n;
-}
-
-SUITE()
-{
-    Suite *s = suite_create("softmax");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(
-        tc, softmax_agrees_with_sums_in_double_and_writes_its_row_and_zeros_behind_it, 0, n_rows());
-    tcase_add_loop_test(tc, exponentials_are_within_1_1_ulp_from_0_down_to_where_they_are_0, 0,
-                        n_rows());
-    tcase_add_loop_test(tc, what_is_not_finite_anywhere_in_a_row_makes_its_sum_nan, 0, n_rows());
-    tcase_add_loop_test(tc, numbers_that_no_exponential_holds_are_compared_first, 0, n_rows());
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -173,7 +173,7 @@ static size_t count_of(const struct rig *g)
     return g->tiles > 3 ? g->tiles - 2 : g->tiles - first_of(g);
 }
 
-START_TEST(the_reference_is_a_convolution)
+TEST_EACH(the_reference_is_a_convolution, FL__WINO_FORMS)
 {
     struct wino_ref ref = wino_ref((enum fl__wino_forms)_i);
     double d[64] = {0}, g[25], v[36], u[36], y[16];
@@ -211,9 +211,8 @@ START_TEST(the_reference_is_a_convolution)
         }
     }
 }
-END_TEST
 
-START_TEST(images_are_taken_to_points_and_back)
+TEST_EACH(images_are_taken_to_points_and_back, (N_SHAPES * WINO_REF_KERNS))
 {
     struct rig g;
     struct block x, v, narrow;
@@ -275,7 +274,6 @@ START_TEST(images_are_taken_to_points_and_back)
     drop(&v);
     drop(&narrow);
 }
-END_TEST
 
 /* y of tile t and output k of this panel, from its points, before bias and ReLU. */
 static void want_outputs(const struct rig *g, const struct block *m, size_t plane, size_t at,
@@ -290,7 +288,7 @@ static void want_outputs(const struct rig *g, const struct block *m, size_t plan
     wino_ref_both(y, g->ref.at, g->ref.m, g->ref.points, false, points);
 }
 
-START_TEST(points_are_taken_to_outputs)
+TEST_EACH(points_are_taken_to_outputs, (N_SHAPES * WINO_REF_KERNS))
 {
     struct rig g;
     struct block y, m, bias;
@@ -328,9 +326,8 @@ START_TEST(points_are_taken_to_outputs)
     drop(&m);
     drop(&bias);
 }
-END_TEST
 
-START_TEST(gradients_of_outputs_are_taken_to_points)
+TEST_EACH(gradients_of_outputs_are_taken_to_points, (N_SHAPES * WINO_REF_KERNS))
 {
     struct rig g;
     struct block dy, m;
@@ -363,12 +360,11 @@ START_TEST(gradients_of_outputs_are_taken_to_points)
     drop(&dy);
     drop(&m);
 }
-END_TEST
 
 /* Rows of weights: every multiple of 16 up to FL__DEPTH, and both widths. */
 #define N_WEIGHTS ((FL__DEPTH / 16) * 2 * FL__WINO_FORMS)
 
-START_TEST(weights_are_taken_to_points_and_back)
+TEST_EACH(weights_are_taken_to_points_and_back, N_WEIGHTS)
 {
     size_t rows = ((size_t)_i % 4 + 1) * 16;
     size_t width = (size_t)_i / 4 % 2 == 0 ? FL__PANEL : 16;
@@ -427,9 +423,8 @@ START_TEST(weights_are_taken_to_points_and_back)
         drop(&g);
     }
 }
-END_TEST
 
-START_TEST(what_goes_backward_is_the_adjoint_of_what_goes_forward)
+TEST_EACH(what_goes_backward_is_the_adjoint_of_what_goes_forward, (N_SHAPES * WINO_REF_KERNS))
 {
     struct rig g;
     struct block x, v, dv, dx, m, y, dy, dm, bias;
@@ -471,9 +466,8 @@ START_TEST(what_goes_backward_is_the_adjoint_of_what_goes_forward)
     drop(&y);
     drop(&bias);
 }
-END_TEST
 
-START_TEST(relu_hides_no_nan)
+TEST(relu_hides_no_nan)
 {
     size_t kern, form, k;
 
@@ -500,22 +494,4 @@ START_TEST(relu_hides_no_nan)
             ck_assert(isnan(y[5]) && y[4] == -1.0f);
         }
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wino");
-    TCase *tc = tcase_create("transforms");
-
-    tcase_add_loop_test(tc, the_reference_is_a_convolution, 0, FL__WINO_FORMS);
-    tcase_add_loop_test(tc, images_are_taken_to_points_and_back, 0, N_SHAPES * WINO_REF_KERNS);
-    tcase_add_loop_test(tc, points_are_taken_to_outputs, 0, N_SHAPES * WINO_REF_KERNS);
-    tcase_add_loop_test(tc, gradients_of_outputs_are_taken_to_points, 0, N_SHAPES * WINO_REF_KERNS);
-    tcase_add_loop_test(tc, weights_are_taken_to_points_and_back, 0, N_WEIGHTS);
-    tcase_add_loop_test(tc, what_goes_backward_is_the_adjoint_of_what_goes_forward, 0,
-                        N_SHAPES * WINO_REF_KERNS);
-    tcase_add_test(tc, relu_hides_no_nan);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -126,7 +126,7 @@ static void check_gradients(const struct fl_conv *conv, const char *name, struct
     free(scratch);
 }
 
-START_TEST(errors_stay_within_the_documented_bounds_and_gradients_are_adjoint)
+TEST_EACH(errors_stay_within_the_documented_bounds_and_gradients_are_adjoint, N_LAYERS)
 {
     const struct layer *l = &layers[_i];
     struct fl_conv conv = l->conv;
@@ -169,16 +169,4 @@ START_TEST(errors_stay_within_the_documented_bounds_and_gradients_are_adjoint)
     free(bias);
     free(y);
     free(want);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wino_error");
-    TCase *tc = tcase_create("wino_error");
-
-    tcase_add_loop_test(tc, errors_stay_within_the_documented_bounds_and_gradients_are_adjoint, 0,
-                        N_LAYERS);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -111,7 +111,9 @@ static size_t chain_pem(const struct fl_chain *chain, char *out, size_t size)
     return len;
 }
 
-START_TEST(a_key_comes_back_as_it_was_saved_and_only_we_may_read_it)
+TEST_CASE("keys", setup, teardown);
+
+TEST(a_key_comes_back_as_it_was_saved_and_only_we_may_read_it)
 {
     struct fl_key *key = NULL;
     struct fl_err err = {0};
@@ -131,9 +133,8 @@ START_TEST(a_key_comes_back_as_it_was_saved_and_only_we_may_read_it)
     ck_assert_str_eq(fl_key_origin(key), path);
     fl_key_unref(key);
 }
-END_TEST
 
-START_TEST(a_key_that_others_may_read_is_refused)
+TEST(a_key_that_others_may_read_is_refused)
 {
     static const struct {
         mode_t mode;
@@ -159,9 +160,8 @@ START_TEST(a_key_that_others_may_read_is_refused)
     ck_assert_msg(fl_key_load(path, &key, &err) == FL_OK, "%s", err.msg);
     fl_key_unref(key);
 }
-END_TEST
 
-START_TEST(a_key_belongs_to_us_or_to_root)
+TEST(a_key_belongs_to_us_or_to_root)
 {
     struct fl_key *key = NULL;
     struct fl_err err = {0};
@@ -194,9 +194,8 @@ START_TEST(a_key_belongs_to_us_or_to_root)
     ck_assert_int_eq(seteuid(0), 0);
     ck_assert_int_eq(setegid(0), 0);
 }
-END_TEST
 
-START_TEST(each_bad_key_file_has_its_message)
+TEST(each_bad_key_file_has_its_message)
 {
     EVP_PKEY *small = EVP_RSA_gen(1024);
     EVP_PKEY *curve = EVP_EC_gen("secp256k1");
@@ -241,9 +240,8 @@ START_TEST(each_bad_key_file_has_its_message)
     EVP_PKEY_free(curve);
     EVP_PKEY_free(x25519);
 }
-END_TEST
 
-START_TEST(keys_of_an_operators_own_pki_are_taken)
+TEST(keys_of_an_operators_own_pki_are_taken)
 {
     EVP_PKEY *keys[] = {EVP_RSA_gen(2048), EVP_EC_gen("P-384"),
                         EVP_PKEY_Q_keygen(NULL, NULL, "ED25519")};
@@ -264,9 +262,10 @@ START_TEST(keys_of_an_operators_own_pki_are_taken)
         EVP_PKEY_free(keys[i]);
     }
 }
-END_TEST
 
-START_TEST(a_chain_comes_back_as_it_was_saved)
+TEST_CASE("chains", setup, teardown);
+
+TEST(a_chain_comes_back_as_it_was_saved)
 {
     struct fl_chain *chain = NULL;
     struct fl_err err = {0};
@@ -307,7 +306,6 @@ START_TEST(a_chain_comes_back_as_it_was_saved)
     ck_assert_int_eq(fl_chain_from_der(&one, 0, "reply", &chain, &err), FL_EFORMAT);
     fl_buf_done(&der);
 }
-END_TEST
 
 /* "line N|rest" of where `at` is; signatures differ in length, and so does what is before it. */
 static const char *line_at(const char *text, const char *at, const char *rest)
@@ -322,7 +320,7 @@ static const char *line_at(const char *text, const char *at, const char *rest)
     return out;
 }
 
-START_TEST(each_bad_certificate_file_has_its_message)
+TEST(each_bad_certificate_file_has_its_message)
 {
     static char text[FL_CHAIN_FILE_MAX + 2];
     size_t len = chain_pem(a.server, text, sizeof(text));
@@ -365,9 +363,8 @@ START_TEST(each_bad_certificate_file_has_its_message)
     put(path, text, FL_CHAIN_FILE_MAX + 1, 0600);
     chain_refused(path, FL_ELIMIT, "longer than 262144 bytes");
 }
-END_TEST
 
-START_TEST(certificate_and_key_have_to_belong_together)
+TEST(certificate_and_key_have_to_belong_together)
 {
     struct fl_chain *chain = NULL;
     struct fl_key *key = NULL;
@@ -399,9 +396,8 @@ START_TEST(certificate_and_key_have_to_belong_together)
     ck_assert_int_eq(fl_credentials_load(pem, own, &chain, &key, &err), FL_ECONF);
     says(&err, "client.pem|certificate 3, 'CN=jane', is not the issuer");
 }
-END_TEST
 
-START_TEST(what_is_over_or_has_not_begun_is_said_with_both_clocks)
+TEST(what_is_over_or_has_not_begun_is_said_with_both_clocks)
 {
     struct fl_err err = {0};
 
@@ -413,9 +409,8 @@ START_TEST(what_is_over_or_has_not_begun_is_said_with_both_clocks)
                      FL_EPERM);
     says(&err, "2027-03-30 18:15:00Z|ended 2026-12-20 18:15:00Z|100 days earlier|join again");
 }
-END_TEST
 
-START_TEST(what_ends_soon_is_said_before_it_is_over_and_of_each_certificate_by_itself)
+TEST(what_ends_soon_is_said_before_it_is_over_and_of_each_certificate_by_itself)
 {
     struct fl_err err = {0};
     struct fl_cert_info above;
@@ -432,9 +427,8 @@ START_TEST(what_ends_soon_is_said_before_it_is_over_and_of_each_certificate_by_i
     ck_assert_int_eq(fl_chain_dated(a.client, 1, above.not_after, 0, "sign it anew", &err),
                      FL_EPERM);
 }
-END_TEST
 
-START_TEST(parts_and_joins_of_chains_keep_their_order)
+TEST(parts_and_joins_of_chains_keep_their_order)
 {
     struct fl_chain *part = NULL;
     struct fl_chain *both = NULL;
@@ -452,30 +446,4 @@ START_TEST(parts_and_joins_of_chains_keep_their_order)
     ck_assert_int_eq(fl_chain_find_key(a.client, 0, hash), -1);
     fl_chain_unref(part);
     fl_chain_unref(both);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("pki_files");
-    TCase *keys = tcase_create("keys");
-    TCase *chains = tcase_create("chains");
-
-    tcase_add_checked_fixture(keys, setup, teardown);
-    tcase_add_test(keys, a_key_comes_back_as_it_was_saved_and_only_we_may_read_it);
-    tcase_add_test(keys, a_key_that_others_may_read_is_refused);
-    tcase_add_test(keys, a_key_belongs_to_us_or_to_root);
-    tcase_add_test(keys, each_bad_key_file_has_its_message);
-    tcase_add_test(keys, keys_of_an_operators_own_pki_are_taken);
-    suite_add_tcase(suite, keys);
-    tcase_add_checked_fixture(chains, setup, teardown);
-    tcase_add_test(chains, a_chain_comes_back_as_it_was_saved);
-    tcase_add_test(chains, each_bad_certificate_file_has_its_message);
-    tcase_add_test(chains, certificate_and_key_have_to_belong_together);
-    tcase_add_test(chains, what_is_over_or_has_not_begun_is_said_with_both_clocks);
-    tcase_add_test(chains,
-                   what_ends_soon_is_said_before_it_is_over_and_of_each_certificate_by_itself);
-    tcase_add_test(chains, parts_and_joins_of_chains_keep_their_order);
-    suite_add_tcase(suite, chains);
-    return suite;
 }

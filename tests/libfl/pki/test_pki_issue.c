@@ -6,7 +6,6 @@
 #include <openssl/x509v3.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,7 +40,9 @@ static struct fl_cert_info info_of(const struct fl_chain *chain, size_t i)
     return info;
 }
 
-START_TEST(nothing_is_valid_beyond_its_issuer)
+TEST_CASE("all", setup, teardown);
+
+TEST(nothing_is_valid_beyond_its_issuer)
 {
     struct fl_issue issue = rig_pki_issue("fed-a", FL_ROLE_CLIENT, "k7", NOW + 725 * DAY, 30);
     struct fl_chain *chain = rig_pki_leaf(&a, a.client_key, &issue);
@@ -65,11 +66,10 @@ START_TEST(nothing_is_valid_beyond_its_issuer)
         FL_EPERM);
     ck_assert_ptr_nonnull(strstr(err.msg, "renew the issuer first"));
 }
-END_TEST
 
 /* After a time_t of 32 bits, after the years that RFC 5280 writes with two digits, and a century.
  */
-START_TEST(certificates_begin_and_end_after_2038)
+TEST(certificates_begin_and_end_after_2038)
 {
     static const int64_t ends[] = {INT64_C(2147483647), INT64_C(2147483648), INT64_C(2524607999),
                                    INT64_C(2524608000), INT64_C(4107542399), INT64_C(4107542400),
@@ -89,9 +89,8 @@ START_TEST(certificates_begin_and_end_after_2038)
         fl_chain_unref(root);
     }
 }
-END_TEST
 
-START_TEST(serials_are_positive_numbers_whatever_is_drawn)
+TEST(serials_are_positive_numbers_whatever_is_drawn)
 {
     static const struct {
         uint8_t first, last;
@@ -115,9 +114,8 @@ START_TEST(serials_are_positive_numbers_whatever_is_drawn)
         fl_chain_unref(chain);
     }
 }
-END_TEST
 
-START_TEST(the_longest_names_are_kept_whole)
+TEST(the_longest_names_are_kept_whole)
 {
     char name[FL_IDENTITY_NAME_MAX];
     struct fl_issue issue;
@@ -146,9 +144,8 @@ START_TEST(the_longest_names_are_kept_whole)
     fl_chain_unref(chain);
     rig_pki_free(&b);
 }
-END_TEST
 
-START_TEST(only_an_authority_with_its_own_key_issues)
+TEST(only_an_authority_with_its_own_key_issues)
 {
     struct fl_issue issue = rig_pki_issue("fed-a", FL_ROLE_CLIENT, "k7", NOW, 30);
     struct fl_chain *chain = NULL;
@@ -161,9 +158,8 @@ START_TEST(only_an_authority_with_its_own_key_issues)
                      FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "not the certificate of an authority"));
 }
-END_TEST
 
-START_TEST(a_servers_certificate_has_its_names_and_addresses)
+TEST(a_servers_certificate_has_its_names_and_addresses)
 {
     static const char *const hosts[] = {"fl.example.org", "192.0.2.7", "2001:db8::1", "x_y"};
     static const char *const other[] = {"fl.example.org", "192.0.2.7", "2001:db8::2", "x_y"};
@@ -201,7 +197,6 @@ START_TEST(a_servers_certificate_has_its_names_and_addresses)
         fl_issue_leaf(a.intermediate, a.intermediate_key, a.server_key, &issue, &chain, &err),
         FL_ELIMIT);
 }
-END_TEST
 
 static void csr_refused(const void *der, size_t len, int code, const char *word)
 {
@@ -213,7 +208,7 @@ static void csr_refused(const void *der, size_t len, int code, const char *word)
     ck_assert_msg(strstr(err.msg, word) != NULL, "'%s' is not in: %s", word, err.msg);
 }
 
-START_TEST(a_request_brings_its_key_and_the_leaf_is_for_it)
+TEST(a_request_brings_its_key_and_the_leaf_is_for_it)
 {
     struct fl_buf der;
     struct fl_key *key = NULL;
@@ -257,7 +252,6 @@ START_TEST(a_request_brings_its_key_and_the_leaf_is_for_it)
     csr_refused(large, sizeof(large), FL_ELIMIT, "at most 4096");
     fl_buf_done(&der);
 }
-END_TEST
 
 /* A request for `pkey` as some other program makes it. Takes the key. */
 static void other_csr(EVP_PKEY *pkey, const EVP_MD *md, int code, const char *word)
@@ -283,7 +277,7 @@ static void other_csr(EVP_PKEY *pkey, const EVP_MD *md, int code, const char *wo
     EVP_PKEY_free(pkey);
 }
 
-START_TEST(requests_are_for_keys_that_we_certify_and_in_one_spelling)
+TEST(requests_are_for_keys_that_we_certify_and_in_one_spelling)
 {
     EVP_PKEY *compressed = EVP_EC_gen("P-256");
     EVP_PKEY *parameters = EVP_EC_gen("P-256");
@@ -301,7 +295,6 @@ START_TEST(requests_are_for_keys_that_we_certify_and_in_one_spelling)
         EVP_PKEY_set_utf8_string_param(parameters, OSSL_PKEY_PARAM_EC_ENCODING, "explicit"), 1);
     other_csr(parameters, EVP_sha256(), FL_EFORMAT, "unusual way");
 }
-END_TEST
 
 /* What the openssl program prints and whether it is content; NULL where it is not installed. */
 static const char *openssl(bool *ok, const char *fmt, ...) FL_PRINTF(2, 3);
@@ -345,7 +338,7 @@ static void save(const struct fl_chain *chain, size_t i, const char *name)
     fl_chain_unref(one);
 }
 
-START_TEST(openssl_agrees_with_what_we_believe)
+TEST(openssl_agrees_with_what_we_believe)
 {
     static const struct {
         const char *leaf;
@@ -382,7 +375,6 @@ START_TEST(openssl_agrees_with_what_we_believe)
         ck_assert_msg(ok == cases[i].ok, "%s %s: %s", cases[i].leaf, cases[i].options, said);
     }
 }
-END_TEST
 
 /* Each of the texts is in what openssl prints of a file. */
 static void shows(const char *file, const char *const *texts)
@@ -395,7 +387,7 @@ static void shows(const char *file, const char *const *texts)
     }
 }
 
-START_TEST(openssl_shows_what_we_issued)
+TEST(openssl_shows_what_we_issued)
 {
     static const char *const root[] = {
         "X509v3 Basic Constraints: critical\n                CA:TRUE\n",
@@ -446,25 +438,4 @@ START_TEST(openssl_shows_what_we_issued)
     said = openssl(&ok, "req -inform DER -in x.csr -noout -verify -subject");
     ck_assert_msg(said == NULL || (ok && strstr(said, "CN = edge-001") != NULL), "%s", said);
     fl_buf_done(&der);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("pki_issue");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, nothing_is_valid_beyond_its_issuer);
-    tcase_add_test(tc, certificates_begin_and_end_after_2038);
-    tcase_add_test(tc, serials_are_positive_numbers_whatever_is_drawn);
-    tcase_add_test(tc, the_longest_names_are_kept_whole);
-    tcase_add_test(tc, only_an_authority_with_its_own_key_issues);
-    tcase_add_test(tc, a_servers_certificate_has_its_names_and_addresses);
-    tcase_add_test(tc, a_request_brings_its_key_and_the_leaf_is_for_it);
-    tcase_add_test(tc, requests_are_for_keys_that_we_certify_and_in_one_spelling);
-    tcase_add_test(tc, openssl_agrees_with_what_we_believe);
-    tcase_add_test(tc, openssl_shows_what_we_issued);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

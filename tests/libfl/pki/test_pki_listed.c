@@ -79,7 +79,9 @@ static bool listed(const struct fl_identity *who, const struct fl_chain *revoked
     return found;
 }
 
-START_TEST(who_stands_on_a_newer_list_is_found_and_the_list_named)
+TEST_CASE("all", setup, teardown);
+
+TEST(who_stands_on_a_newer_list_is_found_and_the_list_named)
 {
     char why[256] = "";
 
@@ -87,9 +89,8 @@ START_TEST(who_stands_on_a_newer_list_is_found_and_the_list_named)
     ck_assert_ptr_nonnull(strstr(why, path));
     ck_assert_ptr_nonnull(strstr(why, client.name));
 }
-END_TEST
 
-START_TEST(who_is_not_on_it_is_not_found)
+TEST(who_is_not_on_it_is_not_found)
 {
     char why[256] = "";
 
@@ -97,27 +98,12 @@ START_TEST(who_is_not_on_it_is_not_found)
     ck_assert(!listed(&client, pki.server, why, sizeof(why)));
     ck_assert_str_eq(why, "");
 }
-END_TEST
 
-START_TEST(the_same_number_of_another_issuer_is_somebody_else)
+TEST(the_same_number_of_another_issuer_is_somebody_else)
 {
     struct fl_identity other = client;
     char why[256] = "";
 
     other.issuer[0] ^= 1;
     ck_assert(!listed(&other, pki.client, why, sizeof(why)));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("pki_listed");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, who_stands_on_a_newer_list_is_found_and_the_list_named);
-    tcase_add_test(tc, who_is_not_on_it_is_not_found);
-    tcase_add_test(tc, the_same_number_of_another_issuer_is_somebody_else);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -9,6 +9,7 @@
 #include "libfl/pki/request.h"
 #include "tests/lib/failmalloc.h"
 #include "tests/lib/pki_rig.h"
+#include "tests/lib/suites.h"
 
 #define NOW RIG_PKI_NOW
 
@@ -150,7 +151,7 @@ static size_t without_memory(int (*step)(void))
     return n;
 }
 
-START_TEST(each_failed_allocation_is_an_error_and_no_verdict)
+TEST(each_failed_allocation_is_an_error_and_no_verdict)
 {
     static int (*const steps[])(void) = {step_verify, step_refuse, step_pin, step_chain,
                                          step_issue};
@@ -168,25 +169,12 @@ START_TEST(each_failed_allocation_is_an_error_and_no_verdict)
     fl_buf_done(&csr);
     rig_pki_free(&a);
 }
-END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
-    Suite *suite;
-    TCase *tc;
-    SRunner *runner;
-    int failed;
-
+    (void)argc;
     if (CRYPTO_set_mem_functions(get, resize, put) != 1) {
         return EXIT_FAILURE;
     }
-    suite = suite_create("pki_memory");
-    tc = tcase_create("all");
-    tcase_add_test(tc, each_failed_allocation_is_an_error_and_no_verdict);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suites_run(argv[0]);
 }

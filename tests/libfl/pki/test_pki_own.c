@@ -125,7 +125,9 @@ static void is(const struct fl_trust *trust, struct fl_chain *chain, enum fl_rol
 
 #define CLIENT FL_ROLE_CLIENT
 
-START_TEST(rules_say_who_a_certificate_of_the_operator_is_for)
+TEST_CASE("all", setup, teardown);
+
+TEST(rules_say_who_a_certificate_of_the_operator_is_for)
 {
     static const char *const rules[] = {
         "admin email:{name}@ops.acme.org", "client dns:{name}.edge.acme.org",
@@ -153,9 +155,8 @@ START_TEST(rules_say_who_a_certificate_of_the_operator_is_for)
     is(trust, leaf("host-9", NULL, "clientAuth"), CLIENT, NOW, "! name", "there is none|add one");
     fl_trust_unref(trust);
 }
-END_TEST
 
-START_TEST(a_purpose_has_to_be_said)
+TEST(a_purpose_has_to_be_said)
 {
     static const char *const rules[] = {"client cn:{name}"};
     struct fl_trust *trust = trust_by(rules, 1, NULL, 0);
@@ -203,9 +204,8 @@ START_TEST(a_purpose_has_to_be_said)
     fl_chain_unref(server);
     fl_trust_unref(trust);
 }
-END_TEST
 
-START_TEST(each_usage_of_a_key_is_for_what_it_says_and_nothing_else)
+TEST(each_usage_of_a_key_is_for_what_it_says_and_nothing_else)
 {
     static const struct {
         const char *usage;    /* keyUsage; NULL: none */
@@ -263,9 +263,8 @@ START_TEST(each_usage_of_a_key_is_for_what_it_says_and_nothing_else)
     }
     fl_trust_unref(trust);
 }
-END_TEST
 
-START_TEST(weak_and_misshapen_certificates_are_refused)
+TEST(weak_and_misshapen_certificates_are_refused)
 {
     static const char *const rules[] = {"client cn:{name}"};
     static const char *const subject[] = {"CN", "k7", NULL};
@@ -312,9 +311,8 @@ START_TEST(weak_and_misshapen_certificates_are_refused)
     fl_trust_unref(trust);
     EVP_PKEY_free(small);
 }
-END_TEST
 
-START_TEST(a_leaf_that_issues_is_not_followed)
+TEST(a_leaf_that_issues_is_not_followed)
 {
     static const char *const rules[] = {"client cn:{name}"};
     static const char *const subject[] = {"CN", "k8", NULL};
@@ -340,7 +338,6 @@ START_TEST(a_leaf_that_issues_is_not_followed)
     fl_trust_unref(trust);
     EVP_PKEY_free(key);
 }
-END_TEST
 
 static const char *list_file(char out[128], const char *name, const struct odd_list *list, int pem)
 {
@@ -355,7 +352,7 @@ static const char *list_file(char out[128], const char *name, const struct odd_l
     return out;
 }
 
-START_TEST(who_is_on_a_list_is_refused_and_the_list_is_named)
+TEST(who_is_on_a_list_is_refused_and_the_list_is_named)
 {
     static const char *const rules[] = {"client cn:{name}"};
     struct fl_chain *k7 = leaf("k7", NULL, "clientAuth");
@@ -387,9 +384,8 @@ START_TEST(who_is_on_a_list_is_refused_and_the_list_is_named)
     fl_trust_unref(trust);
     fl_chain_unref(k7);
 }
-END_TEST
 
-START_TEST(several_lists_are_used_together)
+TEST(several_lists_are_used_together)
 {
     static const char *const rules[] = {"client cn:{name}"};
     struct fl_chain *k7 = leaf("k7", NULL, "clientAuth");
@@ -429,9 +425,8 @@ START_TEST(several_lists_are_used_together)
     fl_chain_unref(k7);
     rig_pki_free(&b);
 }
-END_TEST
 
-START_TEST(within_the_grace_todays_list_counts)
+TEST(within_the_grace_todays_list_counts)
 {
     static const char *const rules[] = {"client cn:{name}"};
     struct fl_chain *k7 = leaf("k7", NULL, "clientAuth");
@@ -460,7 +455,6 @@ START_TEST(within_the_grace_todays_list_counts)
     fl_rules_unref(s.rules);
     fl_chain_unref(k7);
 }
-END_TEST
 
 /* An intermediate of the operator's, for `days`. */
 static struct fl_chain *between(EVP_PKEY *key, int64_t days)
@@ -501,7 +495,7 @@ static struct fl_chain *leaf_under(const struct fl_chain *issuer, EVP_PKEY *issu
     return odd_chain(&odd);
 }
 
-START_TEST(a_list_is_demanded_of_the_leafs_issuer_and_used_of_those_above)
+TEST(a_list_is_demanded_of_the_leafs_issuer_and_used_of_those_above)
 {
     static const char *const rules[] = {"client cn:{name}"};
     EVP_PKEY *key = EVP_EC_gen("P-256");
@@ -529,9 +523,8 @@ START_TEST(a_list_is_demanded_of_the_leafs_issuer_and_used_of_those_above)
     fl_chain_unref(middle);
     EVP_PKEY_free(key);
 }
-END_TEST
 
-START_TEST(the_grace_is_not_for_an_issuer_that_ended_before_the_leaf)
+TEST(the_grace_is_not_for_an_issuer_that_ended_before_the_leaf)
 {
     static const char *const rules[] = {"client cn:{name}"};
     EVP_PKEY *key = EVP_EC_gen("P-256");
@@ -552,9 +545,8 @@ START_TEST(the_grace_is_not_for_an_issuer_that_ended_before_the_leaf)
     fl_chain_unref(middle);
     EVP_PKEY_free(key);
 }
-END_TEST
 
-START_TEST(a_negative_serial_number_is_none)
+TEST(a_negative_serial_number_is_none)
 {
     static const char *const subject[] = {"CN", "k7", NULL};
     const struct odd_cert odd = {.subject = subject,
@@ -574,10 +566,9 @@ START_TEST(a_negative_serial_number_is_none)
     OPENSSL_free(der);
     X509_free(x509);
 }
-END_TEST
 
 /* Under our own root, so that nothing but the name is wrong. */
-START_TEST(a_uri_of_ours_fits_the_purpose_and_stands_alone)
+TEST(a_uri_of_ours_fits_the_purpose_and_stands_alone)
 {
     static const struct {
         const char *uris;
@@ -629,7 +620,6 @@ START_TEST(a_uri_of_ours_fits_the_purpose_and_stands_alone)
     }
     rig_pki_free(&b);
 }
-END_TEST
 
 /* Run in the test's folder; NULL where a program for it is missing. */
 static const char *shell(const char *command)
@@ -651,7 +641,7 @@ static const char *shell(const char *command)
 }
 
 /* docs/security.md#a-pki-of-your-own: the block of commands, and the rules of the configuration. */
-START_TEST(what_the_documents_commands_make_is_believed_by_the_documents_rules)
+TEST(what_the_documents_commands_make_is_believed_by_the_documents_rules)
 {
     static const char commands[] = "command -v openssl >/dev/null || exit 127\n"
                                    "sed -n '/^With openssl alone/,/^The server/p' "
@@ -691,7 +681,6 @@ START_TEST(what_the_documents_commands_make_is_believed_by_the_documents_rules)
     fl_chain_unref(chain);
     fl_key_unref(key);
 }
-END_TEST
 
 static void setup_refused(const struct fl_trust_setup *s, int code, const char *words)
 {
@@ -708,7 +697,7 @@ static void setup_refused(const struct fl_trust_setup *s, int code, const char *
     }
 }
 
-START_TEST(what_cannot_be_believed_in_is_refused_at_once)
+TEST(what_cannot_be_believed_in_is_refused_at_once)
 {
     struct fl_chain *k7 = leaf("k7", NULL, "clientAuth");
     char path[128];
@@ -743,9 +732,8 @@ START_TEST(what_cannot_be_believed_in_is_refused_at_once)
     setup_refused(&s, FL_EFORMAT, "none.crl");
     fl_chain_unref(k7);
 }
-END_TEST
 
-START_TEST(one_intermediate_may_be_believed_without_its_root)
+TEST(one_intermediate_may_be_believed_without_its_root)
 {
     struct rig_pki b;
     struct fl_chain *only = NULL;
@@ -765,30 +753,4 @@ START_TEST(one_intermediate_may_be_believed_without_its_root)
     fl_trust_unref(trust);
     fl_chain_unref(only);
     rig_pki_free(&b);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("pki_own");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, rules_say_who_a_certificate_of_the_operator_is_for);
-    tcase_add_test(tc, a_purpose_has_to_be_said);
-    tcase_add_test(tc, each_usage_of_a_key_is_for_what_it_says_and_nothing_else);
-    tcase_add_test(tc, weak_and_misshapen_certificates_are_refused);
-    tcase_add_test(tc, a_leaf_that_issues_is_not_followed);
-    tcase_add_test(tc, who_is_on_a_list_is_refused_and_the_list_is_named);
-    tcase_add_test(tc, several_lists_are_used_together);
-    tcase_add_test(tc, within_the_grace_todays_list_counts);
-    tcase_add_test(tc, what_cannot_be_believed_in_is_refused_at_once);
-    tcase_add_test(tc, one_intermediate_may_be_believed_without_its_root);
-    tcase_add_test(tc, a_list_is_demanded_of_the_leafs_issuer_and_used_of_those_above);
-    tcase_add_test(tc, the_grace_is_not_for_an_issuer_that_ended_before_the_leaf);
-    tcase_add_test(tc, a_negative_serial_number_is_none);
-    tcase_add_test(tc, a_uri_of_ours_fits_the_purpose_and_stands_alone);
-    tcase_add_test(tc, what_the_documents_commands_make_is_believed_by_the_documents_rules);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

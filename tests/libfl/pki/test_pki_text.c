@@ -2,7 +2,6 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/pki/invitation.h"
@@ -10,7 +9,7 @@
 #include "libfl/pki/when.h"
 #include "tests/lib/suites.h"
 
-START_TEST(a_name_comes_back_from_its_uri)
+TEST(a_name_comes_back_from_its_uri)
 {
     struct fl_uri_name n;
     char uri[FL_NAME_URI_MAX];
@@ -28,9 +27,8 @@ START_TEST(a_name_comes_back_from_its_uri)
     ck_assert_int_eq(fl_uri_parse(uri, strlen(uri), &n), FL_OK);
     ck_assert_str_eq(n.name, longest);
 }
-END_TEST
 
-START_TEST(a_name_has_one_spelling)
+TEST(a_name_has_one_spelling)
 {
     static const struct {
         const char *uri;
@@ -60,7 +58,6 @@ START_TEST(a_name_has_one_spelling)
         ck_assert_msg(fl_uri_parse(bad[i].uri, len, &n) == bad[i].code, "%s", bad[i].uri);
     }
 }
-END_TEST
 
 /* What rule `text` makes of a name in a certificate; "-" when it does not fit. */
 static const char *made(const char *text, enum fl_san_kind kind, const char *name, size_t len)
@@ -81,7 +78,7 @@ static const char *made(const char *text, enum fl_san_kind kind, const char *nam
     return out;
 }
 
-START_TEST(a_rule_reads_a_name_and_nothing_near_it)
+TEST(a_rule_reads_a_name_and_nothing_near_it)
 {
     static const struct {
         const char *rule;
@@ -127,9 +124,8 @@ START_TEST(a_rule_reads_a_name_and_nothing_near_it)
                       cases[i].name, got);
     }
 }
-END_TEST
 
-START_TEST(a_rule_that_says_nothing_is_refused)
+TEST(a_rule_that_says_nothing_is_refused)
 {
     static const char *const bad[] = {"",
                                       "client",
@@ -171,7 +167,6 @@ START_TEST(a_rule_that_says_nothing_is_refused)
     }
     ck_assert_int_eq(fl_rules_create(many, FL_RULES_MAX + 1, &rules, NULL, NULL), FL_ELIMIT);
 }
-END_TEST
 
 static struct fl_invite sample(const char *host)
 {
@@ -189,7 +184,7 @@ static struct fl_invite sample(const char *host)
     return invite;
 }
 
-START_TEST(an_invitation_comes_back_from_its_line)
+TEST(an_invitation_comes_back_from_its_line)
 {
     static const char *const hosts[] = {"fl.example.org", "192.0.2.7", "2001:db8::1", "::1"};
     char line[FL_INVITE_MAX];
@@ -213,7 +208,6 @@ START_TEST(an_invitation_comes_back_from_its_line)
     }
     ck_assert_ptr_nonnull(strstr(line, "fl1:[::1]:7443:fed-a:"));
 }
-END_TEST
 
 /* The line with byte `at` from its end changed to `c`, or cut there. */
 static void bad_line(const char *line, size_t at, char c, const char *word)
@@ -235,7 +229,7 @@ static void bad_line(const char *line, size_t at, char c, const char *word)
     ck_assert_ptr_null(strstr(err.msg, line + strlen(line) - 24)); /* no token in a message */
 }
 
-START_TEST(a_bad_invitation_is_refused_and_its_token_not_repeated)
+TEST(a_bad_invitation_is_refused_and_its_token_not_repeated)
 {
     struct fl_invite in = sample("host");
     char line[FL_INVITE_MAX];
@@ -277,9 +271,8 @@ START_TEST(a_bad_invitation_is_refused_and_its_token_not_repeated)
     in.port = 0;
     ck_assert_int_eq(fl_invite_write(line, sizeof(line), &in, &err), FL_EINVAL);
 }
-END_TEST
 
-START_TEST(a_token_is_stored_as_its_hash_and_listed_by_its_prefix)
+TEST(a_token_is_stored_as_its_hash_and_listed_by_its_prefix)
 {
     static const uint8_t token[FL_TOKEN_SIZE] = {0xfb, 0xff, 0xbf, 'x'};
     uint8_t hash[32];
@@ -290,9 +283,8 @@ START_TEST(a_token_is_stored_as_its_hash_and_listed_by_its_prefix)
     /* (printf '\373\377\277x'; head -c 17 /dev/zero) | sha256sum */
     ck_assert_mem_eq(hash, "\xee\xa7\x99\x65\x8d\xff\xfb\x00", 8);
 }
-END_TEST
 
-START_TEST(times_and_spans_are_written_for_people)
+TEST(times_and_spans_are_written_for_people)
 {
     static const struct {
         int64_t s;
@@ -320,22 +312,4 @@ START_TEST(times_and_spans_are_written_for_people)
     ck_assert_str_eq(fl_when_text(out, sizeof(out), INT64_C(4107542400)), "2100-03-01 00:00:00Z");
     ck_assert_str_eq(fl_when_text(out, sizeof(out), -1), "1969-12-31 23:59:59Z");
     ck_assert_str_eq(fl_when_text(out, sizeof(out), INT64_MAX), "9223372036854775807 s after 1970");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("pki_text");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, a_name_comes_back_from_its_uri);
-    tcase_add_test(tc, a_name_has_one_spelling);
-    tcase_add_test(tc, a_rule_reads_a_name_and_nothing_near_it);
-    tcase_add_test(tc, a_rule_that_says_nothing_is_refused);
-    tcase_add_test(tc, an_invitation_comes_back_from_its_line);
-    tcase_add_test(tc, a_bad_invitation_is_refused_and_its_token_not_repeated);
-    tcase_add_test(tc, a_token_is_stored_as_its_hash_and_listed_by_its_prefix);
-    tcase_add_test(tc, times_and_spans_are_written_for_people);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

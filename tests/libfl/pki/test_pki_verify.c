@@ -80,7 +80,9 @@ static struct fl_trust *trust_in(const struct fl_chain *roots, const char *feder
     return trust;
 }
 
-START_TEST(identity_comes_from_the_certificate)
+TEST_CASE("all", setup, teardown);
+
+TEST(identity_comes_from_the_certificate)
 {
     struct fl_identity who = believed(a.trust, a.client, FL_ROLE_CLIENT, NULL, NOW);
     struct fl_cert_info info;
@@ -106,9 +108,8 @@ START_TEST(identity_comes_from_the_certificate)
     (void)believed(a.trust, a.server, FL_ROLE_SERVER, "::1", NOW);
     (void)believed(a.trust, a.server, FL_ROLE_SERVER, NULL, NOW);
 }
-END_TEST
 
-START_TEST(each_refusal_names_certificate_expected_found_and_action)
+TEST(each_refusal_names_certificate_expected_found_and_action)
 {
     struct rig_pki b;
 
@@ -133,9 +134,8 @@ START_TEST(each_refusal_names_certificate_expected_found_and_action)
     refused(a.trust, a.root, FL_ROLE_CLIENT, NULL, NOW, FL_REFUSED_PURPOSE, 43, "fl root fed-a");
     rig_pki_free(&b);
 }
-END_TEST
 
-START_TEST(a_name_of_another_federation_under_our_root_is_refused)
+TEST(a_name_of_another_federation_under_our_root_is_refused)
 {
     struct fl_issue issue = rig_pki_issue("fed-b", FL_ROLE_CLIENT, "edge-001", NOW, 30);
     struct fl_chain *chain = rig_pki_leaf(&a, a.client_key, &issue);
@@ -144,9 +144,8 @@ START_TEST(a_name_of_another_federation_under_our_root_is_refused)
             "fl://fed-a/client/NAME was expected|of federation 'fed-b'|invitation");
     fl_chain_unref(chain);
 }
-END_TEST
 
-START_TEST(a_lapsed_client_is_known_within_the_grace_only)
+TEST(a_lapsed_client_is_known_within_the_grace_only)
 {
     struct fl_trust *trust = trust_in(a.root, "fed-a", 60 * DAY);
     struct fl_identity who = believed(trust, a.client, FL_ROLE_CLIENT, NULL, NOW + 30 * DAY - 1);
@@ -163,9 +162,8 @@ START_TEST(a_lapsed_client_is_known_within_the_grace_only)
             "CN=server");
     fl_trust_unref(trust);
 }
-END_TEST
 
-START_TEST(an_intermediate_that_is_over_keeps_no_client_from_renewing)
+TEST(an_intermediate_that_is_over_keeps_no_client_from_renewing)
 {
     struct fl_trust *trust = trust_in(a.root, "fed-a", 60 * DAY);
     struct fl_issue issue =
@@ -183,7 +181,6 @@ START_TEST(an_intermediate_that_is_over_keeps_no_client_from_renewing)
     fl_chain_unref(chain);
     fl_trust_unref(trust);
 }
-END_TEST
 
 /*
  * Anybody can make (r, n - s) of an ECDSA signature (r, s), without the key: it verifies as well,
@@ -240,7 +237,7 @@ static void fingerprint(const struct fl_chain *chain, uint8_t out[32])
     fl_buf_done(&der);
 }
 
-START_TEST(an_altered_signature_is_another_fingerprint_of_the_same_serial_and_key)
+TEST(an_altered_signature_is_another_fingerprint_of_the_same_serial_and_key)
 {
     struct fl_chain *other = altered(a.client);
     struct fl_identity x = believed(a.trust, a.client, FL_ROLE_CLIENT, NULL, NOW);
@@ -256,7 +253,6 @@ START_TEST(an_altered_signature_is_another_fingerprint_of_the_same_serial_and_ke
     ck_assert_mem_eq(x.key, y.key, sizeof(x.key));
     fl_chain_unref(other);
 }
-END_TEST
 
 /* Root, intermediate and a server's leaf under it for `key` as the root's. */
 static void other_root(struct fl_key *key, int64_t now, struct fl_chain **root,
@@ -290,7 +286,7 @@ static void key_in_words(const struct fl_chain *chain, char out[32])
     (void)snprintf(out, 32, "fed-a' (key %02x%02x%02x%02x)|", id[0], id[1], id[2], id[3]);
 }
 
-START_TEST(while_the_root_changes_both_are_believed)
+TEST(while_the_root_changes_both_are_believed)
 {
     struct fl_key *key = rig_pki_key();
     struct fl_chain *root = NULL;
@@ -323,9 +319,8 @@ START_TEST(while_the_root_changes_both_are_believed)
     fl_chain_unref(server);
     fl_key_unref(key);
 }
-END_TEST
 
-START_TEST(a_root_renewed_with_its_key_fits_what_was_under_the_old_one)
+TEST(a_root_renewed_with_its_key_fits_what_was_under_the_old_one)
 {
     struct fl_chain *root = NULL;
     struct fl_chain *server = NULL;
@@ -347,7 +342,6 @@ START_TEST(a_root_renewed_with_its_key_fits_what_was_under_the_old_one)
     fl_chain_unref(root);
     fl_chain_unref(server);
 }
-END_TEST
 
 static int pinned(const struct fl_key *root, const struct fl_chain *chain, const char *federation,
                   int64_t now, struct fl_chain **ret_roots, struct fl_refusal *refusal,
@@ -364,7 +358,7 @@ static int pinned(const struct fl_key *root, const struct fl_chain *chain, const
         &who, ret_roots, refusal, err);
 }
 
-START_TEST(a_pin_finds_its_root_in_what_the_server_shows)
+TEST(a_pin_finds_its_root_in_what_the_server_shows)
 {
     struct fl_chain *roots = NULL;
     struct fl_chain *root = NULL;
@@ -388,9 +382,8 @@ START_TEST(a_pin_finds_its_root_in_what_the_server_shows)
     fl_chain_unref(root);
     fl_chain_unref(server);
 }
-END_TEST
 
-START_TEST(under_a_pin_only_what_its_root_signed_is_believed)
+TEST(under_a_pin_only_what_its_root_signed_is_believed)
 {
     struct fl_key *other = rig_pki_key();
     struct fl_chain *mixed = NULL;
@@ -421,9 +414,8 @@ START_TEST(under_a_pin_only_what_its_root_signed_is_believed)
     fl_chain_unref(server);
     fl_key_unref(other);
 }
-END_TEST
 
-START_TEST(a_chain_with_a_hole_is_mended_by_known_intermediates_only)
+TEST(a_chain_with_a_hole_is_mended_by_known_intermediates_only)
 {
     struct fl_trust_setup s = {.roots = a.root, .federation = "fed-a"};
     struct fl_trust *trust = NULL;
@@ -437,26 +429,4 @@ START_TEST(a_chain_with_a_hole_is_mended_by_known_intermediates_only)
     (void)believed(trust, leaf, FL_ROLE_CLIENT, NULL, NOW);
     fl_trust_unref(trust);
     fl_chain_unref(leaf);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("pki_verify");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, identity_comes_from_the_certificate);
-    tcase_add_test(tc, each_refusal_names_certificate_expected_found_and_action);
-    tcase_add_test(tc, a_name_of_another_federation_under_our_root_is_refused);
-    tcase_add_test(tc, a_lapsed_client_is_known_within_the_grace_only);
-    tcase_add_test(tc, an_intermediate_that_is_over_keeps_no_client_from_renewing);
-    tcase_add_test(tc, an_altered_signature_is_another_fingerprint_of_the_same_serial_and_key);
-    tcase_add_test(tc, while_the_root_changes_both_are_believed);
-    tcase_add_test(tc, a_root_renewed_with_its_key_fits_what_was_under_the_old_one);
-    tcase_add_test(tc, a_pin_finds_its_root_in_what_the_server_shows);
-    tcase_add_test(tc, under_a_pin_only_what_its_root_signed_is_believed);
-    tcase_add_test(tc, a_chain_with_a_hole_is_mended_by_known_intermediates_only);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -6,8 +6,9 @@
 
 #include "libfl/program/persistent_impl.h"
 #include "tests/lib/persistent_rig.h"
+#include "tests/lib/suites.h"
 
-START_TEST(it_is_started_once_and_trains_task_after_task)
+TEST(it_is_started_once_and_trains_task_after_task)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -36,9 +37,8 @@ START_TEST(it_is_started_once_and_trains_task_after_task)
     ck_assert_str_eq(rig_notes(&rig), "start edge-1 /srv/data train;model;train 1;train 2;bye;");
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(what_it_says_of_itself_is_known_before_a_task)
+TEST(what_it_says_of_itself_is_known_before_a_task)
 {
     struct rig rig;
 
@@ -61,9 +61,8 @@ START_TEST(what_it_says_of_itself_is_known_before_a_task)
     ck_assert(!fl_persistent_has_part(rig.r, "pull"));
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(a_task_before_a_model_is_refused)
+TEST(a_task_before_a_model_is_refused)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -74,9 +73,8 @@ START_TEST(a_task_before_a_model_is_refused)
     ck_assert(!fl_persistent_runs(rig.r));
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(evaluating_fitting_and_making_summaries_are_tasks_too)
+TEST(evaluating_fitting_and_making_summaries_are_tasks_too)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -98,9 +96,8 @@ START_TEST(evaluating_fitting_and_making_summaries_are_tasks_too)
     ck_assert_mem_eq(summary, "means", 5);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(a_model_that_is_not_its_own_is_known_when_it_is_described)
+TEST(a_model_that_is_not_its_own_is_known_when_it_is_described)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -114,9 +111,8 @@ START_TEST(a_model_that_is_not_its_own_is_known_when_it_is_described)
     ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_ESTATE);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(one_that_is_slow_to_know_the_model_is_waited_for_by_the_task)
+TEST(one_that_is_slow_to_know_the_model_is_waited_for_by_the_task)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -132,9 +128,8 @@ START_TEST(one_that_is_slow_to_know_the_model_is_waited_for_by_the_task)
                   rig.err.msg);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(another_model_is_told_to_the_same_program)
+TEST(another_model_is_told_to_the_same_program)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -153,7 +148,6 @@ START_TEST(another_model_is_told_to_the_same_program)
     rig_done(&rig);
     fl_layout_free(smaller);
 }
-END_TEST
 
 /* As many units and tensors as a layout takes, with names of the longest. */
 static struct fl_layout *largest_layout(void)
@@ -176,7 +170,7 @@ static struct fl_layout *largest_layout(void)
     return layout;
 }
 
-START_TEST(the_largest_model_there_can_be_is_told)
+TEST(the_largest_model_there_can_be_is_told)
 {
     static float model[FL_LAYOUT_MAX_TENSORS];
     struct fl_persistent_answer a;
@@ -197,9 +191,8 @@ START_TEST(the_largest_model_there_can_be_is_told)
     ck_assert_double_eq((double)model[FL_LAYOUT_MAX_TENSORS - 1], 7.5);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(memory_that_has_to_grow_takes_a_new_start)
+TEST(memory_that_has_to_grow_takes_a_new_start)
 {
     struct fl_persistent_answer a;
     struct fl_persistent_task task;
@@ -218,9 +211,8 @@ START_TEST(memory_that_has_to_grow_takes_a_new_start)
                                       "start edge-1 /srv/data train;model;train 2;train 3;bye;");
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(one_that_is_idle_is_sent_away_and_comes_back_with_the_next_task)
+TEST(one_that_is_idle_is_sent_away_and_comes_back_with_the_next_task)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -241,9 +233,8 @@ START_TEST(one_that_is_idle_is_sent_away_and_comes_back_with_the_next_task)
                                       "start edge-1 /srv/data train;model;train 2;");
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(without_idle_exit_it_stays)
+TEST(without_idle_exit_it_stays)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -258,9 +249,8 @@ START_TEST(without_idle_exit_it_stays)
     ck_assert(fl_persistent_runs(rig.r));
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(one_that_does_not_leave_is_ended)
+TEST(one_that_does_not_leave_is_ended)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -272,7 +262,6 @@ START_TEST(one_that_does_not_leave_is_ended)
     ck_assert(!fl_persistent_runs(rig.r));
     rig_done(&rig);
 }
-END_TEST
 
 /* --- cancelling --- */
 
@@ -299,7 +288,7 @@ static int run_cancelled(struct rig *rig, struct fl_persistent_answer *a)
     return rv;
 }
 
-START_TEST(a_cancelled_task_costs_the_program_nothing)
+TEST(a_cancelled_task_costs_the_program_nothing)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -313,9 +302,8 @@ START_TEST(a_cancelled_task_costs_the_program_nothing)
     ck_assert_str_eq(rig_notes(&rig), "train 2;waits;cancel;");
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(what_was_done_when_cancel_came_is_not_taken)
+TEST(what_was_done_when_cancel_came_is_not_taken)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -325,9 +313,8 @@ START_TEST(what_was_done_when_cancel_came_is_not_taken)
     ck_assert(fl_persistent_runs(rig.r));
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(a_task_over_its_time_is_cancelled_and_the_program_stays)
+TEST(a_task_over_its_time_is_cancelled_and_the_program_stays)
 {
     struct fl_persistent_answer a;
     struct fl_persistent_task task;
@@ -342,9 +329,8 @@ START_TEST(a_task_over_its_time_is_cancelled_and_the_program_stays)
     ck_assert(fl_persistent_runs(rig.r));
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(what_is_done_when_the_time_is_over_is_taken)
+TEST(what_is_done_when_the_time_is_over_is_taken)
 {
     struct fl_persistent_answer a;
     struct fl_persistent_task task;
@@ -357,7 +343,6 @@ START_TEST(what_is_done_when_the_time_is_over_is_taken)
     ck_assert_uint_eq(a.samples, 270);
     rig_done(&rig);
 }
-END_TEST
 
 static void *interrupt(void *arg)
 {
@@ -371,7 +356,7 @@ static void *interrupt(void *arg)
     return NULL;
 }
 
-START_TEST(an_interrupted_one_does_nothing_more)
+TEST(an_interrupted_one_does_nothing_more)
 {
     struct fl_persistent_answer a;
     pthread_t thread;
@@ -385,11 +370,10 @@ START_TEST(an_interrupted_one_does_nothing_more)
     ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_EVALUATE, &a), FL_ECANCELED);
     rig_done(&rig);
 }
-END_TEST
 
 /* --- the table --- */
 
-START_TEST(nothing_is_heard_where_nothing_was_asked)
+TEST(nothing_is_heard_where_nothing_was_asked)
 {
     unsigned state;
 
@@ -404,38 +388,4 @@ START_TEST(nothing_is_heard_where_nothing_was_asked)
                       "a program can end in %s", fl__persistent_states[state].name);
     }
     ck_assert_uint_eq(fl__persistent_allowed[FL__PERSISTENT_BUSY] & 1u << FL_ANSWER_CANCELED, 0);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("persistent");
-    TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
-
-    tcase_add_test(tc, it_is_started_once_and_trains_task_after_task);
-    tcase_add_test(tc, what_it_says_of_itself_is_known_before_a_task);
-    tcase_add_test(tc, a_task_before_a_model_is_refused);
-    tcase_add_test(tc, evaluating_fitting_and_making_summaries_are_tasks_too);
-    tcase_add_test(tc, a_model_that_is_not_its_own_is_known_when_it_is_described);
-    tcase_add_test(tc, one_that_is_slow_to_know_the_model_is_waited_for_by_the_task);
-    tcase_add_test(tc, another_model_is_told_to_the_same_program);
-    tcase_add_test(tc, the_largest_model_there_can_be_is_told);
-    tcase_add_test(tc, memory_that_has_to_grow_takes_a_new_start);
-    tcase_add_test(tc, one_that_is_idle_is_sent_away_and_comes_back_with_the_next_task);
-    tcase_add_test(tc, without_idle_exit_it_stays);
-    tcase_add_test(tc, one_that_does_not_leave_is_ended);
-    tcase_add_test(tc, a_cancelled_task_costs_the_program_nothing);
-    tcase_add_test(tc, what_was_done_when_cancel_came_is_not_taken);
-    tcase_add_test(tc, a_task_over_its_time_is_cancelled_and_the_program_stays);
-    tcase_add_test(tc, what_is_done_when_the_time_is_over_is_taken);
-    tcase_add_test(tc, an_interrupted_one_does_nothing_more);
-    tcase_add_test(tc, nothing_is_heard_where_nothing_was_asked);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -44,7 +44,7 @@ static const struct {
     {"half", FL_EIO, {"exit code 3 in the middle of a message", "its stderr ends: cut off"}, false},
 };
 
-START_TEST(what_it_does_wrong_costs_the_task_and_is_told)
+TEST_EACH(what_it_does_wrong_costs_the_task_and_is_told, ARRAY_LEN(rows))
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -62,12 +62,11 @@ START_TEST(what_it_does_wrong_costs_the_task_and_is_told)
                   "%s", rig_notes(&rig));
     rig_done(&rig);
 }
-END_TEST
 
 /* Noticed at once or with the next task: it costs that one, and never passes for its answer. */
 static const char *const late_modes[] = {"twice_later", "unasked", "two", "second"};
 
-START_TEST(an_answer_to_nothing_costs_the_next_task)
+TEST_EACH(an_answer_to_nothing_costs_the_next_task, 4)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -83,13 +82,12 @@ START_TEST(an_answer_to_nothing_costs_the_next_task)
                   rig.err.msg);
     rig_done(&rig);
 }
-END_TEST
 
 /*
  * Both read, so that a message goes to either or is torn in two: what is said to be done is done.
  * One that waits for the other half is ended as one that hangs.
  */
-START_TEST(two_programs_that_read_one_socket_cost_tasks_and_never_mix_their_results)
+TEST(two_programs_that_read_one_socket_cost_tasks_and_never_mix_their_results)
 {
     struct fl_persistent_answer a;
     struct fl_persistent_task task;
@@ -117,7 +115,6 @@ START_TEST(two_programs_that_read_one_socket_cost_tasks_and_never_mix_their_resu
     }
     rig_done(&rig);
 }
-END_TEST
 
 /* --- starting --- */
 
@@ -134,7 +131,7 @@ static const struct {
     {"no_samples", FL_EPROTO, "'samples' is 0"},
 };
 
-START_TEST(a_start_that_fails_is_told)
+TEST_EACH(a_start_that_fails_is_told, 5)
 {
     struct rig rig;
 
@@ -148,9 +145,8 @@ START_TEST(a_start_that_fails_is_told)
     ck_assert(!fl_persistent_runs(rig.r));
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(a_program_that_is_not_there_is_named)
+TEST(a_program_that_is_not_there_is_named)
 {
     struct rig rig;
 
@@ -160,9 +156,8 @@ START_TEST(a_program_that_is_not_there_is_named)
     ck_assert_msg(rig_says(&rig, "cannot run '/nonexistent/trainer'"), "%s", rig.err.msg);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(it_is_started_again_after_longer_and_longer_waits_until_a_task_succeeds)
+TEST(it_is_started_again_after_longer_and_longer_waits_until_a_task_succeeds)
 {
     struct fl_persistent_answer a;
     uint64_t before = 0;
@@ -189,9 +184,8 @@ START_TEST(it_is_started_again_after_longer_and_longer_waits_until_a_task_succee
     }
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(waiting_for_a_new_start_can_be_cancelled)
+TEST(waiting_for_a_new_start_can_be_cancelled)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -204,9 +198,8 @@ START_TEST(waiting_for_a_new_start_can_be_cancelled)
     ck_assert_uint_eq(rig.time.paused_ms, 0);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(one_that_ends_between_two_tasks_costs_none_of_them)
+TEST(one_that_ends_between_two_tasks_costs_none_of_them)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -227,7 +220,6 @@ START_TEST(one_that_ends_between_two_tasks_costs_none_of_them)
     ck_assert_uint_eq(rig.time.paused_ms, 0);
     rig_done(&rig);
 }
-END_TEST
 
 /* --- hanging --- */
 
@@ -247,7 +239,7 @@ static int run_over_time(struct rig *rig, struct fl_persistent_answer *a)
 
 static const char *const hanging[] = {"hangs", "floods", "child_hangs", "stubborn"};
 
-START_TEST(one_that_hangs_is_ended_after_its_grace)
+TEST_EACH(one_that_hangs_is_ended_after_its_grace, 4)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -264,9 +256,8 @@ START_TEST(one_that_hangs_is_ended_after_its_grace)
     ck_assert(!fl_persistent_runs(rig.r));
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(one_that_reads_nothing_does_not_block_us)
+TEST(one_that_reads_nothing_does_not_block_us)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -292,7 +283,6 @@ START_TEST(one_that_reads_nothing_does_not_block_us)
     rig_done(&rig);
     fl_layout_free(large);
 }
-END_TEST
 
 /* --- what it leaves behind --- */
 
@@ -349,7 +339,7 @@ static bool child_ends_with_it(const char *kind, bool hangs, uint64_t limit_ms)
     return in_time;
 }
 
-START_TEST(nothing_of_its_group_is_left)
+TEST_EACH(nothing_of_its_group_is_left, 2)
 {
     uint64_t limit_ms = 100;
 
@@ -358,9 +348,8 @@ START_TEST(nothing_of_its_group_is_left)
         ck_assert_uint_lt(limit_ms, 400000);
     }
 }
-END_TEST
 
-START_TEST(the_weights_cannot_be_written_to)
+TEST(the_weights_cannot_be_written_to)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -372,9 +361,8 @@ START_TEST(the_weights_cannot_be_written_to)
     ck_assert_double_eq((double)rig.out[3], 3.5);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(memory_that_it_sealed_itself_is_told)
+TEST(memory_that_it_sealed_itself_is_told)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -385,9 +373,8 @@ START_TEST(memory_that_it_sealed_itself_is_told)
                   rig.err.msg);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(a_summary_beyond_its_slot_is_no_summary)
+TEST(a_summary_beyond_its_slot_is_no_summary)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -401,11 +388,10 @@ START_TEST(a_summary_beyond_its_slot_is_no_summary)
                   rig.err.msg);
     rig_done(&rig);
 }
-END_TEST
 
 static const char *const greedy[] = {"memory", "child_memory"};
 
-START_TEST(one_that_takes_more_memory_than_it_may_is_ended)
+TEST_EACH(one_that_takes_more_memory_than_it_may_is_ended, 2)
 {
     struct fl_persistent_answer a;
     struct rig rig;
@@ -420,30 +406,4 @@ START_TEST(one_that_takes_more_memory_than_it_may_is_ended)
                       rig_says(&rig, ", over its limit of 48"),
                   "%s", rig.err.msg);
     rig_done(&rig);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("persistent_bad");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, what_it_does_wrong_costs_the_task_and_is_told, 0,
-                        (int)(sizeof(rows) / sizeof(rows[0])));
-    tcase_add_loop_test(tc, an_answer_to_nothing_costs_the_next_task, 0, 4);
-    tcase_add_test(tc, two_programs_that_read_one_socket_cost_tasks_and_never_mix_their_results);
-    tcase_add_loop_test(tc, a_start_that_fails_is_told, 0, 5);
-    tcase_add_test(tc, a_program_that_is_not_there_is_named);
-    tcase_add_test(tc, it_is_started_again_after_longer_and_longer_waits_until_a_task_succeeds);
-    tcase_add_test(tc, waiting_for_a_new_start_can_be_cancelled);
-    tcase_add_test(tc, one_that_ends_between_two_tasks_costs_none_of_them);
-    tcase_add_loop_test(tc, one_that_hangs_is_ended_after_its_grace, 0, 4);
-    tcase_add_test(tc, one_that_reads_nothing_does_not_block_us);
-    tcase_add_loop_test(tc, nothing_of_its_group_is_left, 0, 2);
-    tcase_add_test(tc, the_weights_cannot_be_written_to);
-    tcase_add_test(tc, memory_that_it_sealed_itself_is_told);
-    tcase_add_test(tc, a_summary_beyond_its_slot_is_no_summary);
-    tcase_add_loop_test(tc, one_that_takes_more_memory_than_it_may_is_ended, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

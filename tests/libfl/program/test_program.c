@@ -32,7 +32,7 @@ static int end_of(struct fl_program *p, struct fl_err *err)
     return fl_program_reap(p, err);
 }
 
-START_TEST(the_environment_has_the_additions_in_place_of_ours)
+TEST(the_environment_has_the_additions_in_place_of_ours)
 {
     const char *const additions[] = {"FL_TEST_A=of the program", "FL_TEST_NEW=new", NULL};
     struct fl_program_conf conf = {.additions = additions};
@@ -50,10 +50,9 @@ START_TEST(the_environment_has_the_additions_in_place_of_ours)
                      "'sh' ended with exit code 2; its stderr ends: 1 of the program, new, stays");
     fl_program_free(p);
 }
-END_TEST
 
 /* Whatever numbers they have here, also those that they are to have there. */
-START_TEST(inherited_descriptors_stand_at_3_4_5_and_no_others_are_open)
+TEST(inherited_descriptors_stand_at_3_4_5_and_no_others_are_open)
 {
     int fds[3][2];
     int inherited[3];
@@ -86,9 +85,8 @@ START_TEST(inherited_descriptors_stand_at_3_4_5_and_no_others_are_open)
     fl_program_free(p);
     (void)close(other);
 }
-END_TEST
 
-START_TEST(freeing_kills_it_and_what_it_started)
+TEST(freeing_kills_it_and_what_it_started)
 {
     struct fl_program *p =
         sh("trap '' TERM; sleep 1000 & echo up >&2; wait", (struct fl_program_conf){0});
@@ -99,9 +97,8 @@ START_TEST(freeing_kills_it_and_what_it_started)
     }
     fl_program_free(p);
 }
-END_TEST
 
-START_TEST(an_address_space_that_is_limited_is_that_of_the_program)
+TEST(an_address_space_that_is_limited_is_that_of_the_program)
 {
     struct fl_program_conf conf = {.memory_bytes = UINT64_C(64) << 20};
     struct fl_err err = {0};
@@ -120,7 +117,6 @@ START_TEST(an_address_space_that_is_limited_is_that_of_the_program)
     ck_assert_str_eq(err.msg, "; its stderr ends: unlimited");
     fl_program_free(p);
 }
-END_TEST
 
 /* --- stderr --- */
 
@@ -159,7 +155,7 @@ static void written_by(const char *script, struct written *w)
     fl_program_free(p);
 }
 
-START_TEST(each_line_of_stderr_goes_to_the_log)
+TEST(each_line_of_stderr_goes_to_the_log)
 {
     struct written w;
 
@@ -169,9 +165,8 @@ START_TEST(each_line_of_stderr_goes_to_the_log)
     written_by("printf '10 %%\\r20 %%\\rdone\\r\\nnext\\r\\n' >&2", &w);
     ck_assert_str_eq(w.text, "stderr: done|stderr: next|");
 }
-END_TEST
 
-START_TEST(a_long_line_of_stderr_is_several_with_whole_characters)
+TEST(a_long_line_of_stderr_is_several_with_whole_characters)
 {
     char expected[4096];
     char part[1025] = "";
@@ -186,9 +181,8 @@ START_TEST(a_long_line_of_stderr_is_several_with_whole_characters)
     (void)snprintf(expected, sizeof(expected), "stderr: %s|stderr: \303\244end|", part);
     ck_assert_str_eq(w.text, expected);
 }
-END_TEST
 
-START_TEST(stderr_beyond_the_rate_is_counted)
+TEST(stderr_beyond_the_rate_is_counted)
 {
     struct written w;
 
@@ -197,9 +191,8 @@ START_TEST(stderr_beyond_the_rate_is_counted)
     ck_assert_uint_gt(w.lines, 30000);
     ck_assert_uint_eq(w.lines + w.left_out, 200000);
 }
-END_TEST
 
-START_TEST(an_error_has_the_last_whole_lines_of_stderr)
+TEST(an_error_has_the_last_whole_lines_of_stderr)
 {
     struct fl_err err = {0};
     struct fl_program *p =
@@ -216,9 +209,8 @@ START_TEST(an_error_has_the_last_whole_lines_of_stderr)
     ck_assert_uint_gt(strlen(err.msg), 450);
     fl_program_free(p);
 }
-END_TEST
 
-START_TEST(a_folder_and_an_empty_name_are_no_programs)
+TEST(a_folder_and_an_empty_name_are_no_programs)
 {
     char found[64];
     struct fl_err err = {0};
@@ -232,23 +224,4 @@ START_TEST(a_folder_and_an_empty_name_are_no_programs)
     ck_assert_int_eq(fl_program_find("tmp", found, sizeof(found), &err), FL_ENOENT);
     ck_assert_int_eq(fl_program_find("env", found, sizeof(found), &err), FL_OK);
     ck_assert_str_eq(found, "/usr/bin/env");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("program");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, the_environment_has_the_additions_in_place_of_ours);
-    tcase_add_test(tc, inherited_descriptors_stand_at_3_4_5_and_no_others_are_open);
-    tcase_add_test(tc, freeing_kills_it_and_what_it_started);
-    tcase_add_test(tc, an_address_space_that_is_limited_is_that_of_the_program);
-    tcase_add_test(tc, each_line_of_stderr_goes_to_the_log);
-    tcase_add_test(tc, a_long_line_of_stderr_is_several_with_whole_characters);
-    tcase_add_test(tc, stderr_beyond_the_rate_is_counted);
-    tcase_add_test(tc, an_error_has_the_last_whole_lines_of_stderr);
-    tcase_add_test(tc, a_folder_and_an_empty_name_are_no_programs);
-    suite_add_tcase(s, tc);
-    return s;
 }

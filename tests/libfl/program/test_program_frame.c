@@ -29,7 +29,7 @@ static void pair_done(struct pair *p)
     (void)close(p->fds[1]);
 }
 
-START_TEST(a_message_comes_whole_however_it_was_cut)
+TEST(a_message_comes_whole_however_it_was_cut)
 {
     static const char wire[] = "\3\0\0\0abc\1\0\0\0x\0\0";
     const char *text = NULL;
@@ -53,9 +53,8 @@ START_TEST(a_message_comes_whole_however_it_was_cut)
     ck_assert_uint_eq(fl_framed_pending(&p.b), 2);
     pair_done(&p);
 }
-END_TEST
 
-START_TEST(a_length_that_is_not_allowed_is_refused_before_its_bytes_come)
+TEST(a_length_that_is_not_allowed_is_refused_before_its_bytes_come)
 {
     static const uint8_t heads[][4] = {
         {0}, {1, 0, 16, 0}, {0xff, 0xff, 0xff, 0xff}, {'e', 'p', 'o', 'c'}};
@@ -70,9 +69,8 @@ START_TEST(a_length_that_is_not_allowed_is_refused_before_its_bytes_come)
     ck_assert_int_eq(fl_framed_parse(longest, 4, &len, NULL), FL_EAGAIN);
     ck_assert_uint_eq(len, FL_FRAMED_MAX);
 }
-END_TEST
 
-START_TEST(one_who_reads_nothing_does_not_hold_us_up)
+TEST(one_who_reads_nothing_does_not_hold_us_up)
 {
     static char text[FL_FRAMED_MAX];
     const char *got = NULL;
@@ -96,9 +94,8 @@ START_TEST(one_who_reads_nothing_does_not_hold_us_up)
     ck_assert_int_eq(fl_framed_put(&p.a, text, 0), FL_ELIMIT);
     pair_done(&p);
 }
-END_TEST
 
-START_TEST(more_may_be_sent_than_is_taken)
+TEST(more_may_be_sent_than_is_taken)
 {
     static char text[FL_FRAMED_SENT_MAX + 1];
     const char *got = NULL;
@@ -119,9 +116,8 @@ START_TEST(more_may_be_sent_than_is_taken)
     ck_assert_int_eq(rv, FL_EPROTO);
     pair_done(&p);
 }
-END_TEST
 
-START_TEST(what_was_said_before_the_end_is_heard)
+TEST(what_was_said_before_the_end_is_heard)
 {
     const char *text = NULL;
     struct pair p;
@@ -139,7 +135,6 @@ START_TEST(what_was_said_before_the_end_is_heard)
     fl_framed_flush(&p.b);
     pair_done(&p);
 }
-END_TEST
 
 static const struct {
     enum fl_persistent_kind asked;
@@ -180,7 +175,7 @@ static const struct {
     {FL_PERSISTENT_TRAIN, "{\"type\": \"failed\"}", NULL},
 };
 
-START_TEST(an_answer_is_checked_field_by_field)
+TEST_EACH(an_answer_is_checked_field_by_field, ARRAY_LEN(answers))
 {
     struct fl_answer a;
     struct fl_err err = {0};
@@ -192,9 +187,8 @@ START_TEST(an_answer_is_checked_field_by_field)
     ck_assert_msg(answers[_i].says == NULL || strstr(err.msg, answers[_i].says) != NULL, "%s: %s",
                   answers[_i].text, err.msg);
 }
-END_TEST
 
-START_TEST(a_task_says_what_the_page_says)
+TEST(a_task_says_what_the_page_says)
 {
     const float x = 0;
     struct fl_persistent_task task = {.kind = FL_PERSISTENT_TRAIN,
@@ -224,9 +218,8 @@ START_TEST(a_task_says_what_the_page_says)
     json_decref(want);
     free(text);
 }
-END_TEST
 
-START_TEST(more_fields_take_nothing_from_a_task)
+TEST(more_fields_take_nothing_from_a_task)
 {
     const float x = 0;
     struct fl_persistent_task task = {.kind = FL_PERSISTENT_EVALUATE,
@@ -245,23 +238,4 @@ START_TEST(more_fields_take_nothing_from_a_task)
     free(text);
     task.more = "no JSON";
     ck_assert_ptr_null(fl_message_task(&task, 7));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("program_frame");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, a_message_comes_whole_however_it_was_cut);
-    tcase_add_test(tc, a_length_that_is_not_allowed_is_refused_before_its_bytes_come);
-    tcase_add_test(tc, one_who_reads_nothing_does_not_hold_us_up);
-    tcase_add_test(tc, more_may_be_sent_than_is_taken);
-    tcase_add_test(tc, what_was_said_before_the_end_is_heard);
-    tcase_add_loop_test(tc, an_answer_is_checked_field_by_field, 0,
-                        (int)(sizeof(answers) / sizeof(answers[0])));
-    tcase_add_test(tc, a_task_says_what_the_page_says);
-    tcase_add_test(tc, more_fields_take_nothing_from_a_task);
-    suite_add_tcase(s, tc);
-    return s;
 }

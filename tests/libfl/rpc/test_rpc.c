@@ -8,6 +8,7 @@
 #include "libfl/rpc/frame.h"
 #include "libfl/rpc/headers.h"
 #include "libfl/rpc/segq.h"
+#include "tests/lib/suites.h"
 
 /* Feed `data` cut after `first` bytes and note the events: H<len>, B<run>, E. */
 static void trace(const uint8_t *data, size_t len, size_t first, char *out, size_t size)
@@ -44,7 +45,7 @@ static void trace(const uint8_t *data, size_t len, size_t first, char *out, size
     }
 }
 
-START_TEST(a_frame_parser_tells_heads_bodies_and_ends)
+TEST(a_frame_parser_tells_heads_bodies_and_ends)
 {
     static const uint8_t two[] = {0, 0, 0, 0, 3, 'a', 'b', 'c', 0, 0, 0, 0, 0, 0, 0};
     char out[128];
@@ -63,9 +64,8 @@ START_TEST(a_frame_parser_tells_heads_bodies_and_ends)
     trace(two, 15, 15, out, sizeof(out));
     ck_assert_str_eq(out, "H3 B3 E H0 E ?");
 }
-END_TEST
 
-START_TEST(a_prefix_is_parsed_as_it_was_written)
+TEST_EACH(a_prefix_is_parsed_as_it_was_written, 7)
 {
     static const uint32_t lens[] = {0, 1, 255, 256, 65536, 0x01020304, UINT32_MAX};
     uint8_t prefix[FL_FRAME_PREFIX];
@@ -78,9 +78,8 @@ START_TEST(a_prefix_is_parsed_as_it_was_written)
     ck_assert_uint_eq(frame.len, lens[_i]);
     ck_assert_uint_eq(frame.flags, 0);
 }
-END_TEST
 
-START_TEST(a_content_type_of_grpc_may_have_a_format_or_a_parameter)
+TEST(a_content_type_of_grpc_may_have_a_format_or_a_parameter)
 {
     static const struct {
         const char *value;
@@ -102,9 +101,8 @@ START_TEST(a_content_type_of_grpc_may_have_a_format_or_a_parameter)
         ck_assert_int_eq(fl_grpc_content_type_ok(rows[i].value, strlen(rows[i].value)), rows[i].ok);
     }
 }
-END_TEST
 
-START_TEST(a_message_is_percent_encoded_for_the_wire)
+TEST(a_message_is_percent_encoded_for_the_wire)
 {
     static const struct {
         const char *plain;
@@ -127,9 +125,8 @@ START_TEST(a_message_is_percent_encoded_for_the_wire)
         free(plain);
     }
 }
-END_TEST
 
-START_TEST(what_is_not_percent_encoded_is_left_as_it_is)
+TEST(what_is_not_percent_encoded_is_left_as_it_is)
 {
     static const struct {
         const char *coded;
@@ -150,9 +147,8 @@ START_TEST(what_is_not_percent_encoded_is_left_as_it_is)
         free(plain);
     }
 }
-END_TEST
 
-START_TEST(a_long_message_is_cut_between_characters)
+TEST(a_long_message_is_cut_between_characters)
 {
     char text[3001];
     char *coded;
@@ -171,9 +167,8 @@ START_TEST(a_long_message_is_cut_between_characters)
     free(coded);
     free(plain);
 }
-END_TEST
 
-START_TEST(a_status_is_one_of_seventeen_numbers)
+TEST(a_status_is_one_of_seventeen_numbers)
 {
     ck_assert_int_eq(fl_grpc_status_parse("0", 1), FL_GRPC_OK);
     ck_assert_int_eq(fl_grpc_status_parse("16", 2), FL_GRPC_UNAUTHENTICATED);
@@ -183,9 +178,8 @@ START_TEST(a_status_is_one_of_seventeen_numbers)
     ck_assert_int_eq(fl_grpc_status_parse("000", 3), FL_GRPC_UNKNOWN);
     ck_assert_str_eq(fl_grpc_status_name(FL_GRPC_DATA_LOSS), "DATA_LOSS");
 }
-END_TEST
 
-START_TEST(every_error_has_a_status)
+TEST(every_error_has_a_status)
 {
 #define X(name, num, text) \
     ck_assert_msg(fl_grpc_status_from_err(name) != FL_GRPC_UNKNOWN, "no status for " #name);
@@ -194,9 +188,8 @@ START_TEST(every_error_has_a_status)
     ck_assert_int_eq(fl_grpc_status_from_err(FL_OK), FL_GRPC_OK);
     ck_assert_int_eq(fl_grpc_status_from_err(FL_EUNAVAIL), FL_GRPC_UNAVAILABLE);
 }
-END_TEST
 
-START_TEST(http_statuses_map_as_the_grpc_documents_say)
+TEST(http_statuses_map_as_the_grpc_documents_say)
 {
     ck_assert_int_eq(fl_grpc_status_from_http(400), FL_GRPC_INTERNAL);
     ck_assert_int_eq(fl_grpc_status_from_http(401), FL_GRPC_UNAUTHENTICATED);
@@ -207,9 +200,8 @@ START_TEST(http_statuses_map_as_the_grpc_documents_say)
     ck_assert_int_eq(fl_grpc_status_from_http(200), FL_GRPC_UNKNOWN);
     ck_assert_int_eq(fl_grpc_status_from_http(418), FL_GRPC_UNKNOWN);
 }
-END_TEST
 
-START_TEST(a_timeout_is_written_with_at_most_eight_digits_and_never_shortened)
+TEST(a_timeout_is_written_with_at_most_eight_digits_and_never_shortened)
 {
     static const struct {
         uint64_t ms;
@@ -232,9 +224,8 @@ START_TEST(a_timeout_is_written_with_at_most_eight_digits_and_never_shortened)
         ck_assert(ms >= rows[i].ms || rows[i].ms == UINT64_MAX);
     }
 }
-END_TEST
 
-START_TEST(a_timeout_is_read_in_every_unit_and_refused_otherwise)
+TEST(a_timeout_is_read_in_every_unit_and_refused_otherwise)
 {
     static const struct {
         const char *text;
@@ -258,9 +249,8 @@ START_TEST(a_timeout_is_read_in_every_unit_and_refused_otherwise)
         ck_assert_uint_eq(ms, rows[i].ms);
     }
 }
-END_TEST
 
-START_TEST(metadata_is_found_by_name_and_bounded)
+TEST(metadata_is_found_by_name_and_bounded)
 {
     struct fl_metadata md;
 
@@ -278,14 +268,13 @@ START_TEST(metadata_is_found_by_name_and_bounded)
     ck_assert_ptr_null(fl_metadata_get(&md, "long"));
     fl_metadata_done(&md);
 }
-END_TEST
 
 static void set_flag(void *ctx)
 {
     *(bool *)ctx = true;
 }
 
-START_TEST(a_queue_of_runs_keeps_its_blobs_until_the_last_byte_is_dropped)
+TEST(a_queue_of_runs_keeps_its_blobs_until_the_last_byte_is_dropped)
 {
     struct fl_blob *blob = NULL;
     struct fl_segq a = {0};
@@ -316,9 +305,8 @@ START_TEST(a_queue_of_runs_keeps_its_blobs_until_the_last_byte_is_dropped)
     fl_segq_done(&a);
     fl_segq_done(&b);
 }
-END_TEST
 
-START_TEST(a_queue_of_runs_grows_and_wraps)
+TEST(a_queue_of_runs_grows_and_wraps)
 {
     struct fl_blob *blob = NULL;
     struct fl_segq q = {0};
@@ -343,9 +331,8 @@ START_TEST(a_queue_of_runs_grows_and_wraps)
     fl_segq_done(&q);
     fl_blob_unref(blob);
 }
-END_TEST
 
-START_TEST(default_limits_fit_together)
+TEST(default_limits_fit_together)
 {
     struct fl_rpc_limits l;
 
@@ -356,35 +343,4 @@ START_TEST(default_limits_fit_together)
     ck_assert_uint_ge(l.stream_window, 2 * l.message_bytes);
     ck_assert_uint_ge(l.conn_window, 3 * l.stream_window);
     ck_assert_uint_ge(l.streams, 100);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("rpc");
-    TCase *tc = tcase_create("rpc");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tc, a_frame_parser_tells_heads_bodies_and_ends);
-    tcase_add_loop_test(tc, a_prefix_is_parsed_as_it_was_written, 0, 7);
-    tcase_add_test(tc, a_content_type_of_grpc_may_have_a_format_or_a_parameter);
-    tcase_add_test(tc, a_message_is_percent_encoded_for_the_wire);
-    tcase_add_test(tc, what_is_not_percent_encoded_is_left_as_it_is);
-    tcase_add_test(tc, a_long_message_is_cut_between_characters);
-    tcase_add_test(tc, a_status_is_one_of_seventeen_numbers);
-    tcase_add_test(tc, every_error_has_a_status);
-    tcase_add_test(tc, http_statuses_map_as_the_grpc_documents_say);
-    tcase_add_test(tc, a_timeout_is_written_with_at_most_eight_digits_and_never_shortened);
-    tcase_add_test(tc, a_timeout_is_read_in_every_unit_and_refused_otherwise);
-    tcase_add_test(tc, metadata_is_found_by_name_and_bounded);
-    tcase_add_test(tc, a_queue_of_runs_keeps_its_blobs_until_the_last_byte_is_dropped);
-    tcase_add_test(tc, a_queue_of_runs_grows_and_wraps);
-    tcase_add_test(tc, default_limits_fit_together);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

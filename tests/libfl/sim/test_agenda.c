@@ -18,7 +18,7 @@ static bool in_order(const struct fl_agenda_event *a, const struct fl_agenda_eve
     return a->order < b->order;
 }
 
-START_TEST(events_come_by_time_then_ranks_then_order_of_scheduling)
+TEST(events_come_by_time_then_ranks_then_order_of_scheduling)
 {
     struct fl_agenda agenda = {0};
     struct fl_agenda_event e = {0};
@@ -45,9 +45,8 @@ START_TEST(events_come_by_time_then_ranks_then_order_of_scheduling)
     ck_assert_ptr_null(fl_agenda_peek(&agenda));
     fl_agenda_done(&agenda);
 }
-END_TEST
 
-START_TEST(what_is_scheduled_between_pops_falls_into_its_place)
+TEST(what_is_scheduled_between_pops_falls_into_its_place)
 {
     struct fl_agenda agenda = {0};
     struct fl_agenda_event e = {0};
@@ -73,16 +72,4 @@ START_TEST(what_is_scheduled_between_pops_falls_into_its_place)
     }
     ck_assert_uint_eq(n, 200);
     fl_agenda_done(&agenda);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("agenda");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, events_come_by_time_then_ranks_then_order_of_scheduling);
-    tcase_add_test(tc, what_is_scheduled_between_pops_falls_into_its_place);
-    suite_add_tcase(s, tc);
-    return s;
 }

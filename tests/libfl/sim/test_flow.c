@@ -196,7 +196,7 @@ static void change(struct fl_flows *flows, uint64_t now, struct fl_rng *rng)
     }
 }
 
-START_TEST(random_flows_go_as_plain_water_filling_says)
+TEST_EACH(random_flows_go_as_plain_water_filling_says, 40)
 {
     struct fl_flows *flows = NULL;
     struct fl_rng rng;
@@ -226,7 +226,6 @@ START_TEST(random_flows_go_as_plain_water_filling_says)
     }
     fl_flows_free(flows);
 }
-END_TEST
 
 /* --- single rules --- */
 
@@ -257,7 +256,7 @@ static void expect(struct fl_flows *flows, uint64_t at, uint64_t tag)
     ck_assert_uint_eq(got, tag);
 }
 
-START_TEST(a_hundred_uploads_of_a_model_take_the_servers_link_its_time)
+TEST(a_hundred_uploads_of_a_model_take_the_servers_link_its_time)
 {
     struct fl_flows *flows = made(12.5e6); /* 100 Mbit/s */
     uint64_t at = 0;
@@ -272,9 +271,8 @@ START_TEST(a_hundred_uploads_of_a_model_take_the_servers_link_its_time)
     ck_assert(!fl_flows_next(flows, &at));
     fl_flows_free(flows);
 }
-END_TEST
 
-START_TEST(who_is_slow_by_itself_leaves_its_share_to_the_others)
+TEST(who_is_slow_by_itself_leaves_its_share_to_the_others)
 {
     struct fl_flows *flows = made(1000);
 
@@ -286,9 +284,8 @@ START_TEST(who_is_slow_by_itself_leaves_its_share_to_the_others)
     expect(flows, 10000000, 1);
     fl_flows_free(flows);
 }
-END_TEST
 
-START_TEST(a_spoke_is_never_exceeded_and_an_idle_hub_makes_nobody_wait)
+TEST(a_spoke_is_never_exceeded_and_an_idle_hub_makes_nobody_wait)
 {
     struct fl_flows *flows = made(1e9);
 
@@ -298,9 +295,8 @@ START_TEST(a_spoke_is_never_exceeded_and_an_idle_hub_makes_nobody_wait)
     expect(flows, 3000000, 2);
     fl_flows_free(flows);
 }
-END_TEST
 
-START_TEST(what_goes_through_a_full_hub_is_its_capacity)
+TEST(what_goes_through_a_full_hub_is_its_capacity)
 {
     struct fl_flows *flows = made(1000);
     struct fl_rng rng;
@@ -322,9 +318,8 @@ START_TEST(what_goes_through_a_full_hub_is_its_capacity)
     ck_assert_uint_ge(bytes, 100000 - 5 - 200);
     fl_flows_free(flows);
 }
-END_TEST
 
-START_TEST(no_flow_starves_beside_a_thousand_that_keep_coming)
+TEST(no_flow_starves_beside_a_thousand_that_keep_coming)
 {
     struct fl_flows *flows = made(1e6);
     uint64_t tag = 0;
@@ -345,9 +340,8 @@ START_TEST(no_flow_starves_beside_a_thousand_that_keep_coming)
     ck_assert_uint_gt(at, 99 * UINT64_C(1000000));
     fl_flows_free(flows);
 }
-END_TEST
 
-START_TEST(the_order_of_what_happens_at_one_instant_means_nothing)
+TEST(the_order_of_what_happens_at_one_instant_means_nothing)
 {
     uint64_t first[300][2];
     uint32_t order[300];
@@ -390,9 +384,8 @@ START_TEST(the_order_of_what_happens_at_one_instant_means_nothing)
         fl_flows_free(flows);
     }
 }
-END_TEST
 
-START_TEST(a_flow_of_no_bytes_or_without_any_limit_is_complete_at_once)
+TEST(a_flow_of_no_bytes_or_without_any_limit_is_complete_at_once)
 {
     struct fl_flows *flows = made(10);
     uint64_t tag = 0;
@@ -409,9 +402,8 @@ START_TEST(a_flow_of_no_bytes_or_without_any_limit_is_complete_at_once)
     expect(flows, 1000007, 4);
     fl_flows_free(flows);
 }
-END_TEST
 
-START_TEST(a_stop_tells_what_went_and_leaves_the_rest_to_the_others)
+TEST(a_stop_tells_what_went_and_leaves_the_rest_to_the_others)
 {
     struct fl_flows *flows = made(1000);
     uint64_t a = add(flows, 0, 10000, 0, 1);
@@ -428,9 +420,8 @@ START_TEST(a_stop_tells_what_went_and_leaves_the_rest_to_the_others)
     ck_assert(!fl_flows_next(flows, &done));
     fl_flows_free(flows);
 }
-END_TEST
 
-START_TEST(what_ends_with_a_microsecond_is_not_told_one_later)
+TEST(what_ends_with_a_microsecond_is_not_told_one_later)
 {
     uint64_t n;
 
@@ -454,9 +445,8 @@ START_TEST(what_ends_with_a_microsecond_is_not_told_one_later)
         fl_flows_free(flows);
     }
 }
-END_TEST
 
-START_TEST(who_looks_late_learns_the_right_times_all_the_same)
+TEST(who_looks_late_learns_the_right_times_all_the_same)
 {
     struct fl_flows *flows = made(1000);
     uint64_t at = 0;
@@ -473,25 +463,4 @@ START_TEST(who_looks_late_learns_the_right_times_all_the_same)
     ck_assert(fl_flows_pop(flows, 9000000, &tag) && tag == 1);
     expect(flows, 10000000, 3);
     fl_flows_free(flows);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("flow");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, random_flows_go_as_plain_water_filling_says, 0, 40);
-    tcase_add_test(tc, a_hundred_uploads_of_a_model_take_the_servers_link_its_time);
-    tcase_add_test(tc, who_is_slow_by_itself_leaves_its_share_to_the_others);
-    tcase_add_test(tc, a_spoke_is_never_exceeded_and_an_idle_hub_makes_nobody_wait);
-    tcase_add_test(tc, what_goes_through_a_full_hub_is_its_capacity);
-    tcase_add_test(tc, no_flow_starves_beside_a_thousand_that_keep_coming);
-    tcase_add_test(tc, the_order_of_what_happens_at_one_instant_means_nothing);
-    tcase_add_test(tc, a_flow_of_no_bytes_or_without_any_limit_is_complete_at_once);
-    tcase_add_test(tc, a_stop_tells_what_went_and_leaves_the_rest_to_the_others);
-    tcase_add_test(tc, what_ends_with_a_microsecond_is_not_told_one_later);
-    tcase_add_test(tc, who_looks_late_learns_the_right_times_all_the_same);
-    suite_add_tcase(s, tc);
-    return s;
 }

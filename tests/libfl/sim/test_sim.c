@@ -1,7 +1,6 @@
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/buf.h"
@@ -94,7 +93,7 @@ static void expect(struct world *w, const char *text)
     fl_buf_clear(&w->log);
 }
 
-START_TEST(events_happen_in_the_promised_order)
+TEST(events_happen_in_the_promised_order)
 {
     struct fl_sim_link link = {.latency_ms = 5};
     struct world w;
@@ -126,9 +125,8 @@ START_TEST(events_happen_in_the_promised_order)
                "[10] 1 from 0: b\n");
     close_world(&w);
 }
-END_TEST
 
-START_TEST(messages_keep_their_order_and_take_their_time)
+TEST(messages_keep_their_order_and_take_their_time)
 {
     struct fl_sim_link link = {.latency_ms = 10, .jitter_ms = 50, .bytes_per_s = 1000};
     struct world w;
@@ -147,9 +145,8 @@ START_TEST(messages_keep_their_order_and_take_their_time)
     expect(&w, "[23] 1 from 0: one\n[29] 1 from 0: twotwo\n");
     close_world(&w);
 }
-END_TEST
 
-START_TEST(a_crash_loses_what_was_not_durable)
+TEST(a_crash_loses_what_was_not_durable)
 {
     struct world w;
     size_t len = 0;
@@ -170,9 +167,8 @@ START_TEST(a_crash_loses_what_was_not_durable)
     ck_assert_mem_eq(fl_sim_disk_record(w.sim, 0, 0, &len), "first", 5);
     close_world(&w);
 }
-END_TEST
 
-START_TEST(a_crash_can_be_put_before_or_after_a_write)
+TEST_EACH(a_crash_can_be_put_before_or_after_a_write, 2)
 {
     struct world w;
     bool after = _i == 1;
@@ -192,9 +188,8 @@ START_TEST(a_crash_can_be_put_before_or_after_a_write)
     expect(&w, "[0] 0 starts\n[0] 0 disk 4\n");
     close_world(&w);
 }
-END_TEST
 
-START_TEST(a_cut_link_loses_what_is_under_way_and_both_hear_of_it)
+TEST(a_cut_link_loses_what_is_under_way_and_both_hear_of_it)
 {
     struct fl_sim_link link = {.latency_ms = 5};
     struct world w;
@@ -219,9 +214,8 @@ START_TEST(a_cut_link_loses_what_is_under_way_and_both_hear_of_it)
                "[20] 1 from 0: here\n");
     close_world(&w);
 }
-END_TEST
 
-START_TEST(a_dead_node_breaks_its_links_and_mends_them_when_it_lives)
+TEST(a_dead_node_breaks_its_links_and_mends_them_when_it_lives)
 {
     struct fl_sim_link link = {.latency_ms = 1};
     struct world w;
@@ -241,9 +235,8 @@ START_TEST(a_dead_node_breaks_its_links_and_mends_them_when_it_lives)
                "[2] 1 starts\n[3] 0 link to 1 up\n[3] 1 link to 0 up\n");
     close_world(&w);
 }
-END_TEST
 
-START_TEST(a_link_that_broke_stands_again_a_round_trip_later)
+TEST(a_link_that_broke_stands_again_a_round_trip_later)
 {
     struct fl_sim_link link = {.latency_ms = 3, .break_rate = 1.0};
     struct world w;
@@ -260,7 +253,6 @@ START_TEST(a_link_that_broke_stands_again_a_round_trip_later)
                "[13] 0 link to 1 up\n[13] 1 link to 0 up\n");
     close_world(&w);
 }
-END_TEST
 
 /* A busy world as text. */
 static void busy(struct world *w, uint64_t seed)
@@ -281,7 +273,7 @@ static void busy(struct world *w, uint64_t seed)
     run(w);
 }
 
-START_TEST(the_same_seed_gives_the_same_world)
+TEST(the_same_seed_gives_the_same_world)
 {
     struct world a;
     struct world b;
@@ -296,22 +288,4 @@ START_TEST(the_same_seed_gives_the_same_world)
     close_world(&a);
     close_world(&b);
     close_world(&c);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("sim");
-    TCase *tc = tcase_create("world");
-
-    tcase_add_test(tc, events_happen_in_the_promised_order);
-    tcase_add_test(tc, messages_keep_their_order_and_take_their_time);
-    tcase_add_test(tc, a_crash_loses_what_was_not_durable);
-    tcase_add_loop_test(tc, a_crash_can_be_put_before_or_after_a_write, 0, 2);
-    tcase_add_test(tc, a_cut_link_loses_what_is_under_way_and_both_hear_of_it);
-    tcase_add_test(tc, a_dead_node_breaks_its_links_and_mends_them_when_it_lives);
-    tcase_add_test(tc, a_link_that_broke_stands_again_a_round_trip_later);
-    tcase_add_test(tc, the_same_seed_gives_the_same_world);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -4,9 +4,9 @@
 /* Summaries of FedMix, written by hand. */
 
 #include "libfl/strategy/solver/solver_fedmix.h"
+#include "tests/lib/suites.h"
 #include "tests/libfl/strategy/strategy_fixture.h"
 
-#define N(list) (sizeof(list) / sizeof((list)[0]))
 #define INPUTS  7
 #define CLASSES 4
 

@@ -201,7 +201,7 @@ static bool is_buffer(const struct fed *f, size_t i)
     ck_abort();
 }
 
-START_TEST(one_client_is_taken_over_exactly)
+TEST(one_client_is_taken_over_exactly)
 {
     struct fed f;
     size_t i;
@@ -217,9 +217,8 @@ START_TEST(one_client_is_taken_over_exactly)
     ck_assert_double_eq(f.distance[0], 0);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(the_mean_is_weighted_by_samples)
+TEST(the_mean_is_weighted_by_samples)
 {
     struct fed f;
     size_t i;
@@ -232,10 +231,9 @@ START_TEST(the_mean_is_weighted_by_samples)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* By hand: weights 1 and 3, displacements 4 and 8: mean 7. */
-START_TEST(the_mean_of_two_clients_by_hand)
+TEST(the_mean_of_two_clients_by_hand)
 {
     struct fed f;
     size_t i;
@@ -258,10 +256,9 @@ START_TEST(the_mean_of_two_clients_by_hand)
     ck_assert_double_eq_tol(f.distance[1], sqrt(67), 1e-12);
     fed_done(&f);
 }
-END_TEST
 
 /* docs/algorithms.md#partial-uploads, 1 and 2. */
-START_TEST(denominators_are_per_unit_and_missing_is_not_zero)
+TEST(denominators_are_per_unit_and_missing_is_not_zero)
 {
     struct fed f;
     size_t i;
@@ -277,9 +274,8 @@ START_TEST(denominators_are_per_unit_and_missing_is_not_zero)
     }
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_unit_that_nobody_sent_is_frozen_with_its_state)
+TEST(a_unit_that_nobody_sent_is_frozen_with_its_state)
 {
     const struct fl_unit *unit;
     struct fed f;
@@ -299,7 +295,6 @@ START_TEST(a_unit_that_nobody_sent_is_frozen_with_its_state)
     ck_assert_mem_ne(f.state_new, f.state, unit->offset * sizeof(float));
     fed_done(&f);
 }
-END_TEST
 
 static bool is_norm(void *ctx, const struct fl_layout *layout, const struct fl_tensor *tensor)
 {
@@ -309,7 +304,7 @@ static bool is_norm(void *ctx, const struct fl_layout *layout, const struct fl_t
 }
 
 /* Even where a client sends what it should not. */
-START_TEST(what_is_local_stays_bit_for_bit_and_the_rest_is_as_without_it)
+TEST(what_is_local_stays_bit_for_bit_and_the_rest_is_as_without_it)
 {
     struct fl_layout *marked = NULL;
     struct fed f;
@@ -334,9 +329,8 @@ START_TEST(what_is_local_stays_bit_for_bit_and_the_rest_is_as_without_it)
     fed_done(&f);
     fed_done(&g);
 }
-END_TEST
 
-START_TEST(nobody_responding_leaves_everything)
+TEST(nobody_responding_leaves_everything)
 {
     struct fed f;
     size_t i;
@@ -352,9 +346,8 @@ START_TEST(nobody_responding_leaves_everything)
     f.n = 2;
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(momentum_as_computed_by_hand)
+TEST(momentum_as_computed_by_hand)
 {
     struct fed f;
     size_t i;
@@ -376,9 +369,8 @@ START_TEST(momentum_as_computed_by_hand)
     }
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(momentum_with_beta_zero_is_the_mean_bit_for_bit)
+TEST(momentum_with_beta_zero_is_the_mean_bit_for_bit)
 {
     float *mean;
     struct fed f;
@@ -396,9 +388,8 @@ START_TEST(momentum_with_beta_zero_is_the_mean_bit_for_bit)
     free(mean);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(the_server_rate_does_not_touch_buffers)
+TEST(the_server_rate_does_not_touch_buffers)
 {
     struct fed f;
     size_t i;
@@ -415,10 +406,9 @@ START_TEST(the_server_rate_does_not_touch_buffers)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 14: eta = 0 gives zero displacements. */
-START_TEST(zero_updates_leave_theta_bit_for_bit)
+TEST_EACH(zero_updates_leave_theta_bit_for_bit, 2)
 {
     const struct fl_aggregate_ops *ops = _i == 0 ? &fl_aggregate_mean : &fl_aggregate_momentum;
     struct fed f;
@@ -436,10 +426,9 @@ START_TEST(zero_updates_leave_theta_bit_for_bit)
     ck_assert_double_eq(f.distance[0], 0);
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 1: FedLDF and random layers with n = K, buffers included. */
-START_TEST(plans_of_all_units_are_fedavg_bit_for_bit)
+TEST_EACH(plans_of_all_units_are_fedavg_bit_for_bit, 2)
 {
     const struct fl_upload_ops *ops = _i == 0 ? &fl_upload_ldf : &fl_upload_random_layer;
     struct fl_options *o = options_of(&ops->policy, "n=5", NULL);
@@ -470,9 +459,8 @@ START_TEST(plans_of_all_units_are_fedavg_bit_for_bit)
     free(full);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(with_one_upload_per_unit_each_unit_is_one_clients)
+TEST(with_one_upload_per_unit_each_unit_is_one_clients)
 {
     struct fed f;
     size_t i;
@@ -491,9 +479,8 @@ START_TEST(with_one_upload_per_unit_each_unit_is_one_clients)
     }
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(the_block_size_does_not_change_the_model)
+TEST_EACH(the_block_size_does_not_change_the_model, 5)
 {
     static const size_t blocks[] = {1, 2, 7, 16, 1000};
     double distance[CLIENTS];
@@ -514,10 +501,9 @@ START_TEST(the_block_size_does_not_change_the_model)
     free(reference);
     fed_done(&f);
 }
-END_TEST
 
 /* AdaFL, eq. 1: ||theta_new - theta_k|| over trainable entries, whatever the server step. */
-START_TEST(distances_are_to_the_actual_new_model)
+TEST_EACH(distances_are_to_the_actual_new_model, 2)
 {
     const struct fl_aggregate_ops *ops = _i == 0 ? &fl_aggregate_mean : &fl_aggregate_momentum;
     struct fed f;
@@ -541,10 +527,9 @@ START_TEST(distances_are_to_the_actual_new_model)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 15. */
-START_TEST(permuting_clients_changes_rounding_only)
+TEST(permuting_clients_changes_rounding_only)
 {
     float *reference;
     struct fed f;
@@ -571,10 +556,9 @@ START_TEST(permuting_clients_changes_rounding_only)
     free(reference);
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 17: found, blamed, and without that client the result is as if it had not been. */
-START_TEST(a_nan_upload_is_blamed_on_its_client)
+TEST_EACH(a_nan_upload_is_blamed_on_its_client, 2)
 {
     float bad = _i == 0 ? NAN : INFINITY;
     struct fed f;
@@ -586,9 +570,8 @@ START_TEST(a_nan_upload_is_blamed_on_its_client)
     ck_assert_str_eq(f.err.msg, "update 2, unit 'conv': not a finite number");
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_coded_unit_of_another_length_is_blamed_on_its_client)
+TEST_EACH(a_coded_unit_of_another_length_is_blamed_on_its_client, 3)
 {
     struct fed f;
 
@@ -598,9 +581,8 @@ START_TEST(a_coded_unit_of_another_length_is_blamed_on_its_client)
     ck_assert_uint_eq(f.blamed, 1);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_weight_that_is_no_weight_is_blamed_on_its_client)
+TEST_EACH(a_weight_that_is_no_weight_is_blamed_on_its_client, 4)
 {
     static const double weights[] = {0, -1, (double)NAN, (double)INFINITY};
     struct fed f;
@@ -611,9 +593,8 @@ START_TEST(a_weight_that_is_no_weight_is_blamed_on_its_client)
     ck_assert_uint_eq(f.blamed, 1);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(distances_of_incomplete_updates_are_refused)
+TEST(distances_of_incomplete_updates_are_refused)
 {
     struct fed f;
 
@@ -625,9 +606,8 @@ START_TEST(distances_of_incomplete_updates_are_refused)
                      "update 2 lacks unit 'conv', which its distance to the new model needs");
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_model_that_overflows_is_refused)
+TEST(a_model_that_overflows_is_refused)
 {
     struct fed f;
 
@@ -640,7 +620,6 @@ START_TEST(a_model_that_overflows_is_refused)
     ck_assert_str_eq(f.err.msg, "the new model is not finite in unit 'conv'");
     fed_done(&f);
 }
-END_TEST
 
 /* A server step that reads a second payload, as control variates do. */
 static void add_means(const struct fl_options *o, const struct fl_agg_block *block)
@@ -656,7 +635,7 @@ static void add_means(const struct fl_options *o, const struct fl_agg_block *blo
     }
 }
 
-START_TEST(a_step_can_read_the_mean_of_another_payload)
+TEST(a_step_can_read_the_mean_of_another_payload)
 {
     static const char *const takes[] = {"control", NULL};
     static const struct fl_aggregate_ops ops = {
@@ -692,10 +671,9 @@ START_TEST(a_step_can_read_the_mean_of_another_payload)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 16: full uploads are 4 (d + s) bytes a client. */
-START_TEST(coded_bytes_are_four_per_float)
+TEST(coded_bytes_are_four_per_float)
 {
     size_t bytes = 0;
     struct fed f;
@@ -707,37 +685,4 @@ START_TEST(coded_bytes_are_four_per_float)
     }
     ck_assert_uint_eq(bytes, 4 * fl_layout_count(f.layout));
     fed_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("aggregate");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, one_client_is_taken_over_exactly);
-    tcase_add_test(tc, the_mean_is_weighted_by_samples);
-    tcase_add_test(tc, the_mean_of_two_clients_by_hand);
-    tcase_add_test(tc, denominators_are_per_unit_and_missing_is_not_zero);
-    tcase_add_test(tc, a_unit_that_nobody_sent_is_frozen_with_its_state);
-    tcase_add_test(tc, what_is_local_stays_bit_for_bit_and_the_rest_is_as_without_it);
-    tcase_add_test(tc, nobody_responding_leaves_everything);
-    tcase_add_test(tc, momentum_as_computed_by_hand);
-    tcase_add_test(tc, momentum_with_beta_zero_is_the_mean_bit_for_bit);
-    tcase_add_test(tc, the_server_rate_does_not_touch_buffers);
-    tcase_add_loop_test(tc, zero_updates_leave_theta_bit_for_bit, 0, 2);
-    tcase_add_loop_test(tc, plans_of_all_units_are_fedavg_bit_for_bit, 0, 2);
-    tcase_add_test(tc, with_one_upload_per_unit_each_unit_is_one_clients);
-    tcase_add_loop_test(tc, the_block_size_does_not_change_the_model, 0, 5);
-    tcase_add_loop_test(tc, distances_are_to_the_actual_new_model, 0, 2);
-    tcase_add_test(tc, permuting_clients_changes_rounding_only);
-    tcase_add_loop_test(tc, a_nan_upload_is_blamed_on_its_client, 0, 2);
-    tcase_add_loop_test(tc, a_coded_unit_of_another_length_is_blamed_on_its_client, 0, 3);
-    tcase_add_loop_test(tc, a_weight_that_is_no_weight_is_blamed_on_its_client, 0, 4);
-    tcase_add_test(tc, distances_of_incomplete_updates_are_refused);
-    tcase_add_test(tc, a_model_that_overflows_is_refused);
-    tcase_add_test(tc, a_step_can_read_the_mean_of_another_payload);
-    tcase_add_test(tc, coded_bytes_are_four_per_float);
-    suite_add_tcase(s, tc);
-    return s;
 }

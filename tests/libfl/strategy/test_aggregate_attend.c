@@ -109,7 +109,7 @@ static void init(struct fed *f, size_t n)
     }
 }
 
-START_TEST(the_three_attentions_match_a_plain_reference)
+TEST_EACH(the_three_attentions_match_a_plain_reference, 2 * MODES)
 {
     static const size_t all[] = {0, 1, 2, 3, 4};
     double w[FED_CLIENTS];
@@ -132,10 +132,9 @@ START_TEST(the_three_attentions_match_a_plain_reference)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* docs/algorithms.md#partial-uploads, 6; who sent nothing does not make others' uploads partial. */
-START_TEST(under_partial_uploads_attention_is_over_the_units_senders)
+TEST_EACH(under_partial_uploads_attention_is_over_the_units_senders, 2 * MODES)
 {
     const struct mode *m = &modes[_i % MODES];
     struct fed f;
@@ -162,7 +161,6 @@ START_TEST(under_partial_uploads_attention_is_over_the_units_senders)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Three ways to be the plain mean. */
 static void is_plain_mean(struct fed *f, struct fl_options *o)
@@ -179,7 +177,7 @@ static void is_plain_mean(struct fed *f, struct fl_options *o)
     free(mean);
 }
 
-START_TEST(kappa_zero_is_unweighted_fedavg)
+TEST_EACH(kappa_zero_is_unweighted_fedavg, MODES)
 {
     struct fed f;
 
@@ -187,9 +185,8 @@ START_TEST(kappa_zero_is_unweighted_fedavg)
     is_plain_mean(&f, with(&modes[_i], "kappa=0"));
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(equal_updates_are_unweighted_fedavg)
+TEST_EACH(equal_updates_are_unweighted_fedavg, MODES)
 {
     struct fed f;
     size_t k;
@@ -201,9 +198,8 @@ START_TEST(equal_updates_are_unweighted_fedavg)
     is_plain_mean(&f, with(&modes[_i], "kappa=3"));
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(the_first_round_of_time_attention_is_unweighted_fedavg)
+TEST(the_first_round_of_time_attention_is_unweighted_fedavg)
 {
     struct fed f;
 
@@ -211,9 +207,8 @@ START_TEST(the_first_round_of_time_attention_is_unweighted_fedavg)
     is_plain_mean(&f, options_of(&igfl->policy, "attention=time", NULL));
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(orthogonal_updates_of_equal_norm_weigh_the_same)
+TEST_EACH(orthogonal_updates_of_equal_norm_weigh_the_same, 6)
 {
     struct fed f;
     size_t i, k;
@@ -227,9 +222,8 @@ START_TEST(orthogonal_updates_of_equal_norm_weigh_the_same)
     is_plain_mean(&f, with(&modes[_i], NULL)); /* self and global */
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(one_responder_is_taken_over_exactly)
+TEST_EACH(one_responder_is_taken_over_exactly, MODES)
 {
     struct fed f;
     size_t i;
@@ -243,10 +237,9 @@ START_TEST(one_responder_is_taken_over_exactly)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 14. Cosines of zeros, too. */
-START_TEST(zero_updates_leave_theta_bit_for_bit)
+TEST_EACH(zero_updates_leave_theta_bit_for_bit, MODES)
 {
     struct fed f;
     size_t k;
@@ -261,10 +254,9 @@ START_TEST(zero_updates_leave_theta_bit_for_bit)
     ck_assert_double_eq_tol(f.info.effective, 4, 1e-9);
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 15. */
-START_TEST(permuting_clients_permutes_their_weights)
+TEST_EACH(permuting_clients_permutes_their_weights, 2 * MODES)
 {
     static const size_t to[] = {3, 0, 4, 1, 2};
     float *before;
@@ -282,7 +274,6 @@ START_TEST(permuting_clients_permutes_their_weights)
     free(before);
     fed_done(&f);
 }
-END_TEST
 
 /* What attend() itself gives. */
 static void attend(const struct mode *m, const char *more, const struct fl_attention *in, double *w)
@@ -293,7 +284,7 @@ static void attend(const struct mode *m, const char *more, const struct fl_atten
     fl_options_free(o);
 }
 
-START_TEST(self_and_global_agree_when_all_rows_of_the_gram_matrix_are_equal)
+TEST_EACH(self_and_global_agree_when_all_rows_of_the_gram_matrix_are_equal, 2)
 {
     double gram[16], self[4], global[4];
     double none[4] = {0};
@@ -315,10 +306,9 @@ START_TEST(self_and_global_agree_when_all_rows_of_the_gram_matrix_are_equal)
     }
     ck_assert_double_gt(self[3], self[0]);
 }
-END_TEST
 
 /* A spread that overflows exp() by far; what clients report may be anything finite. */
-START_TEST(weights_are_never_negative_and_sum_to_one)
+TEST_EACH(weights_are_never_negative_and_sum_to_one, MODES)
 {
     double dots[FED_CLIENTS], samples[FED_CLIENTS], w[FED_CLIENTS];
     double gram[FED_CLIENTS * FED_CLIENTS];
@@ -357,9 +347,8 @@ START_TEST(weights_are_never_negative_and_sum_to_one)
         ck_assert_double_eq_tol(sum, 1, 1e-12);
     }
 }
-END_TEST
 
-START_TEST(weights_can_be_multiplied_by_samples)
+TEST_EACH(weights_can_be_multiplied_by_samples, MODES)
 {
     double gram[9] = {1, 0.5, 0, 0.5, 2, 0.25, 0, 0.25, 1};
     double samples[3] = {1, 10, 100};
@@ -383,9 +372,8 @@ START_TEST(weights_can_be_multiplied_by_samples)
         ck_assert_double_eq_tol(weighted[i], plain[i] * samples[i] / sum, 1e-12);
     }
 }
-END_TEST
 
-START_TEST(info_tells_how_many_clients_count)
+TEST(info_tells_how_many_clients_count)
 {
     struct fed f;
     size_t i;
@@ -405,9 +393,8 @@ START_TEST(info_tells_how_many_clients_count)
     ck_assert_double_eq(f.info.effective, 0);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(block_and_distances_do_not_change_the_weights)
+TEST_EACH(block_and_distances_do_not_change_the_weights, 3)
 {
     static const size_t blocks[] = {1, 7, 1000};
     float *before;
@@ -435,7 +422,6 @@ START_TEST(block_and_distances_do_not_change_the_weights)
     free(before);
     fed_done(&f);
 }
-END_TEST
 
 /* IGFL is both: the displacement that IGFL-C is told is the attention-weighted one. */
 static void keep_step(const struct fl_options *o, const struct fl_agg_block *b)
@@ -448,7 +434,7 @@ static void keep_step(const struct fl_options *o, const struct fl_agg_block *b)
     }
 }
 
-START_TEST(a_part_reads_the_step_of_the_attention)
+TEST_EACH(a_part_reads_the_step_of_the_attention, MODES)
 {
     static const char *const names[] = {"displacement", NULL};
     static const struct fl_agg_part part = {.n_state = 1, .state_names = names, .step = keep_step};
@@ -467,13 +453,12 @@ START_TEST(a_part_reads_the_step_of_the_attention)
     }
     fed_done(&f);
 }
-END_TEST
 
 /*
  * Identity 17: the caller leaves a client out that was blamed; one that sends nothing is as if
  * it were not there.
  */
-START_TEST(one_nan_upload_is_that_client_absent_bit_for_bit)
+TEST_EACH(one_nan_upload_is_that_client_absent_bit_for_bit, 2 * MODES)
 {
     struct fed f, g;
 
@@ -493,9 +478,8 @@ START_TEST(one_nan_upload_is_that_client_absent_bit_for_bit)
     fed_done(&f);
     fed_done(&g);
 }
-END_TEST
 
-START_TEST(an_inner_product_that_is_no_number_is_blamed_on_its_client)
+TEST_EACH(an_inner_product_that_is_no_number_is_blamed_on_its_client, 2)
 {
     struct fed f;
 
@@ -505,9 +489,8 @@ START_TEST(an_inner_product_that_is_no_number_is_blamed_on_its_client)
     ck_assert_uint_eq(f.blamed, 2);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(nobody_sending_anything_leaves_theta)
+TEST_EACH(nobody_sending_anything_leaves_theta, MODES)
 {
     struct fed f;
 
@@ -518,9 +501,8 @@ START_TEST(nobody_sending_anything_leaves_theta)
     ck_assert_double_eq(f.info.effective, 0);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(time_attention_has_no_cosine)
+TEST(time_attention_has_no_cosine)
 {
     struct fl_options *o = options_of(&igfl->policy, "attention=time", "scale=cosine", NULL);
     struct fl_err err = {0};
@@ -533,14 +515,13 @@ START_TEST(time_attention_has_no_cosine)
     ck_assert(!igfl->wants_previous_dot(o));
     fl_options_free(o);
 }
-END_TEST
 
 /* --- weights: equal --- */
 
 static const struct fl_aggregate_ops *const weighing[] = {&fl_aggregate_mean,
                                                           &fl_aggregate_momentum};
 
-START_TEST(equal_weights_are_the_plain_mean_of_the_units_senders)
+TEST_EACH(equal_weights_are_the_plain_mean_of_the_units_senders, 2)
 {
     const struct fl_aggregate_ops *ops = weighing[_i];
     struct fed f;
@@ -556,7 +537,6 @@ START_TEST(equal_weights_are_the_plain_mean_of_the_units_senders)
     }
     fed_done(&f);
 }
-END_TEST
 
 static void no_step(const struct fl_options *o, const struct fl_agg_block *b)
 {
@@ -565,7 +545,7 @@ static void no_step(const struct fl_options *o, const struct fl_agg_block *b)
 }
 
 /* SCAFFOLD: the corrections of a round cancel for equal weights only. */
-START_TEST(beside_a_plain_mean_updates_weigh_the_same_unless_told_otherwise)
+TEST_EACH(beside_a_plain_mean_updates_weigh_the_same_unless_told_otherwise, 6)
 {
     static const struct fl_agg_part plain = {.weighs_equally = true, .step = no_step};
     static const struct fl_agg_part other = {.step = no_step};
@@ -591,9 +571,8 @@ START_TEST(beside_a_plain_mean_updates_weigh_the_same_unless_told_otherwise)
     }
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(equal_weights_are_those_of_clients_with_as_many_samples_bit_for_bit)
+TEST_EACH(equal_weights_are_those_of_clients_with_as_many_samples_bit_for_bit, 3)
 {
     static const struct fl_aggregate_ops *const all[] = {&fl_aggregate_mean, &fl_aggregate_momentum,
                                                          &fl_aggregate_adam};
@@ -614,38 +593,4 @@ START_TEST(equal_weights_are_those_of_clients_with_as_many_samples_bit_for_bit)
     free(plain);
     free(weighted);
     fed_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("aggregate_attend");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, the_three_attentions_match_a_plain_reference, 0, 2 * MODES);
-    tcase_add_loop_test(tc, under_partial_uploads_attention_is_over_the_units_senders, 0,
-                        2 * MODES);
-    tcase_add_loop_test(tc, kappa_zero_is_unweighted_fedavg, 0, MODES);
-    tcase_add_loop_test(tc, equal_updates_are_unweighted_fedavg, 0, MODES);
-    tcase_add_test(tc, the_first_round_of_time_attention_is_unweighted_fedavg);
-    tcase_add_loop_test(tc, orthogonal_updates_of_equal_norm_weigh_the_same, 0, 6);
-    tcase_add_loop_test(tc, one_responder_is_taken_over_exactly, 0, MODES);
-    tcase_add_loop_test(tc, zero_updates_leave_theta_bit_for_bit, 0, MODES);
-    tcase_add_loop_test(tc, permuting_clients_permutes_their_weights, 0, 2 * MODES);
-    tcase_add_loop_test(tc, self_and_global_agree_when_all_rows_of_the_gram_matrix_are_equal, 0, 2);
-    tcase_add_loop_test(tc, weights_are_never_negative_and_sum_to_one, 0, MODES);
-    tcase_add_loop_test(tc, weights_can_be_multiplied_by_samples, 0, MODES);
-    tcase_add_test(tc, info_tells_how_many_clients_count);
-    tcase_add_loop_test(tc, block_and_distances_do_not_change_the_weights, 0, 3);
-    tcase_add_loop_test(tc, a_part_reads_the_step_of_the_attention, 0, MODES);
-    tcase_add_loop_test(tc, one_nan_upload_is_that_client_absent_bit_for_bit, 0, 2 * MODES);
-    tcase_add_loop_test(tc, an_inner_product_that_is_no_number_is_blamed_on_its_client, 0, 2);
-    tcase_add_loop_test(tc, nobody_sending_anything_leaves_theta, 0, MODES);
-    tcase_add_test(tc, time_attention_has_no_cosine);
-    tcase_add_loop_test(tc, equal_weights_are_the_plain_mean_of_the_units_senders, 0, 2);
-    tcase_add_loop_test(tc, beside_a_plain_mean_updates_weigh_the_same_unless_told_otherwise, 0, 6);
-    tcase_add_loop_test(tc, equal_weights_are_those_of_clients_with_as_many_samples_bit_for_bit, 0,
-                        3);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -188,7 +188,7 @@ static void replace_by_decoded(struct fed *f)
     }
 }
 
-START_TEST(coded_units_are_averaged_as_what_they_decode_to_bit_for_bit)
+TEST_EACH(coded_units_are_averaged_as_what_they_decode_to_bit_for_bit, 3)
 {
     static const size_t blocks[] = {0, 1, 97};
     static const struct fl_codec_ops *const mix[CLIENTS] = {&fl_codec_ternary, &fl_codec_int8,
@@ -215,10 +215,9 @@ START_TEST(coded_units_are_averaged_as_what_they_decode_to_bit_for_bit)
     free(coded);
     fed_done(&f);
 }
-END_TEST
 
 /* Unlike a missing unit, which is never 0: the denominator has all senders. */
-START_TEST(a_missing_entry_inside_a_sent_unit_is_zero)
+TEST(a_missing_entry_inside_a_sent_unit_is_zero)
 {
     const struct fl_unit *fc1;
     struct fed f;
@@ -244,10 +243,9 @@ START_TEST(a_missing_entry_inside_a_sent_unit_is_zero)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* hdfl with n = K, buffers included. */
-START_TEST(hdfl_of_all_is_fedavg_bit_for_bit)
+TEST(hdfl_of_all_is_fedavg_bit_for_bit)
 {
     struct fl_options *o = options_of(&fl_upload_hdfl.policy, "n=6", NULL);
     struct fl_upload_input in = {.n_clients = CLIENTS, .n_selected = CLIENTS, .n_units = UNITS};
@@ -268,7 +266,6 @@ START_TEST(hdfl_of_all_is_fedavg_bit_for_bit)
     fl_options_free(o);
     fed_done(&f);
 }
-END_TEST
 
 /* --- FedAdam --- */
 
@@ -296,7 +293,7 @@ static bool is_buffer(const struct fed *f, size_t i)
 }
 
 /* For any tau and over rounds. */
-START_TEST(fedadam_that_does_not_adapt_is_fedavg)
+TEST_EACH(fedadam_that_does_not_adapt_is_fedavg, 3)
 {
     static const char *const tau[] = {"tau=0.01", "tau=0.1", "tau=1"};
     static const char *const rate[] = {"server_lr=0.02", "server_lr=0.2", "server_lr=2"};
@@ -320,9 +317,8 @@ START_TEST(fedadam_that_does_not_adapt_is_fedavg)
     free(full);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(fedadam_with_rate_zero_freezes_the_model_bit_for_bit)
+TEST(fedadam_with_rate_zero_freezes_the_model_bit_for_bit)
 {
     struct fed f;
     size_t i;
@@ -337,10 +333,9 @@ START_TEST(fedadam_with_rate_zero_freezes_the_model_bit_for_bit)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Two rounds of a displacement of 2; buffers take the mean and no state. */
-START_TEST(fedadam_as_computed_by_hand)
+TEST_EACH(fedadam_as_computed_by_hand, 2)
 {
     bool correct = _i == 1;
     double tau = .5, b1 = .5, b2 = .75, lr = .25;
@@ -384,10 +379,9 @@ START_TEST(fedadam_as_computed_by_hand)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* u then decays from tau^2 to 0, which the kept difference can miss by its last bit. */
-START_TEST(fedadam_stays_finite_when_nothing_moves_for_long)
+TEST(fedadam_stays_finite_when_nothing_moves_for_long)
 {
     struct fed f;
     size_t i;
@@ -407,10 +401,9 @@ START_TEST(fedadam_stays_finite_when_nothing_moves_for_long)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Not fed a zero. */
-START_TEST(fedadam_keeps_the_moments_of_a_unit_that_nobody_sent)
+TEST(fedadam_keeps_the_moments_of_a_unit_that_nobody_sent)
 {
     const struct fl_unit *conv;
     struct fed f;
@@ -433,22 +426,4 @@ START_TEST(fedadam_keeps_the_moments_of_a_unit_that_nobody_sent)
         ck_assert_mem_ne(f.state_new[i], f.state[i], 4 * conv->offset);
     }
     fed_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("aggregate_coded");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, coded_units_are_averaged_as_what_they_decode_to_bit_for_bit, 0, 3);
-    tcase_add_test(tc, a_missing_entry_inside_a_sent_unit_is_zero);
-    tcase_add_test(tc, hdfl_of_all_is_fedavg_bit_for_bit);
-    tcase_add_loop_test(tc, fedadam_that_does_not_adapt_is_fedavg, 0, 3);
-    tcase_add_test(tc, fedadam_with_rate_zero_freezes_the_model_bit_for_bit);
-    tcase_add_loop_test(tc, fedadam_as_computed_by_hand, 0, 2);
-    tcase_add_test(tc, fedadam_stays_finite_when_nothing_moves_for_long);
-    tcase_add_test(tc, fedadam_keeps_the_moments_of_a_unit_that_nobody_sent);
-    suite_add_tcase(s, tc);
-    return s;
 }

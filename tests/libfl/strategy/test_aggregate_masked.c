@@ -164,7 +164,7 @@ static const struct fl_aggregate_ops *const aggregates[] = {
     &fl_aggregate_mean, &fl_aggregate_momentum, &fl_aggregate_adam};
 
 /* Buffers and the server's state included. */
-START_TEST(fedadp_with_rho_one_is_fedavg_bit_for_bit)
+TEST_EACH(fedadp_with_rho_one_is_fedavg_bit_for_bit, 6)
 {
     static const struct fl_codec_ops *const codecs[] = {&fl_codec_float32, &fl_codec_ternary};
     const struct fl_aggregate_ops *ops = aggregates[_i % 3];
@@ -192,7 +192,6 @@ START_TEST(fedadp_with_rho_one_is_fedavg_bit_for_bit)
     free(masked);
     fed_done(&f);
 }
-END_TEST
 
 /* Did client k send entry i of the model? */
 static bool sent(const struct fed *f, size_t k, size_t i)
@@ -207,7 +206,7 @@ static bool sent(const struct fed *f, size_t k, size_t i)
     return f->units[k][l] != 0 && keep[neuron_of(f->layout, l, i)] != 0;
 }
 
-START_TEST(each_neuron_is_the_weighted_mean_over_those_that_sent_it)
+TEST_EACH(each_neuron_is_the_weighted_mean_over_those_that_sent_it, 4)
 {
     static const size_t blocks[] = {0, 1, 13, 4096};
     size_t senders[CLIENTS + 1] = {0};
@@ -244,9 +243,8 @@ START_TEST(each_neuron_is_the_weighted_mean_over_those_that_sent_it)
     }
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_neuron_that_nobody_sent_keeps_model_and_state_bit_for_bit)
+TEST_EACH(a_neuron_that_nobody_sent_keeps_model_and_state_bit_for_bit, 3)
 {
     struct fed f;
     size_t frozen = 0;
@@ -277,9 +275,8 @@ START_TEST(a_neuron_that_nobody_sent_keeps_model_and_state_bit_for_bit)
     ck_assert_uint_gt(frozen, 100);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_neuron_that_all_sent_is_averaged_as_without_masks_bit_for_bit)
+TEST(a_neuron_that_all_sent_is_averaged_as_without_masks_bit_for_bit)
 {
     float *masked;
     struct fed f;
@@ -309,10 +306,9 @@ START_TEST(a_neuron_that_all_sent_is_averaged_as_without_masks_bit_for_bit)
     free(masked);
     fed_done(&f);
 }
-END_TEST
 
 /* What a sparse codec leaves out of a kept neuron is 0, a neuron left out is not. */
-START_TEST(zeros_of_a_codec_count_and_absent_neurons_do_not)
+TEST(zeros_of_a_codec_count_and_absent_neurons_do_not)
 {
     struct fed f;
     size_t i;
@@ -335,9 +331,8 @@ START_TEST(zeros_of_a_codec_count_and_absent_neurons_do_not)
     ck_assert_double_eq_tol((double)f.theta_new[12], 1 + 1.4, 1e-6);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(distances_need_whole_updates)
+TEST(distances_need_whole_updates)
 {
     struct fed f;
 
@@ -350,7 +345,6 @@ START_TEST(distances_need_whole_updates)
     ck_assert_int_eq(run(&f, &fl_aggregate_mean, false, 0), FL_OK);
     fed_done(&f);
 }
-END_TEST
 
 static bool is_buffer(const struct fed *f, size_t i)
 {
@@ -374,7 +368,7 @@ static void take_step(const struct fl_options *o, const struct fl_agg_block *b)
 }
 
 /* _i: a part whose state is the step itself, or any other. */
-START_TEST(where_nobody_sent_a_neuron_a_state_that_is_the_step_is_0_and_others_freeze)
+TEST_EACH(where_nobody_sent_a_neuron_a_state_that_is_the_step_is_0_and_others_freeze, 2)
 {
     static const char *const names[] = {"displacement", NULL};
     const struct fl_agg_part part = {.n_state = 1,
@@ -409,9 +403,8 @@ START_TEST(where_nobody_sent_a_neuron_a_state_that_is_the_step_is_0_and_others_f
     ck_assert_uint_gt(frozen, 100);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_part_of_whole_units_does_not_go_with_masks)
+TEST(a_part_of_whole_units_does_not_go_with_masks)
 {
     static const char *const names[] = {"control", NULL};
     static const struct fl_agg_part part = {.n_state = 1, .state_names = names, .step = take_step};
@@ -422,23 +415,4 @@ START_TEST(a_part_of_whole_units_does_not_go_with_masks)
     f.extra = &part;
     ck_assert_int_eq(run(&f, &fl_aggregate_mean, false, 0), FL_EFORMAT);
     fed_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("aggregate_masked");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, fedadp_with_rho_one_is_fedavg_bit_for_bit, 0, 6);
-    tcase_add_loop_test(tc, each_neuron_is_the_weighted_mean_over_those_that_sent_it, 0, 4);
-    tcase_add_loop_test(tc, a_neuron_that_nobody_sent_keeps_model_and_state_bit_for_bit, 0, 3);
-    tcase_add_test(tc, a_neuron_that_all_sent_is_averaged_as_without_masks_bit_for_bit);
-    tcase_add_test(tc, zeros_of_a_codec_count_and_absent_neurons_do_not);
-    tcase_add_test(tc, distances_need_whole_updates);
-    tcase_add_loop_test(
-        tc, where_nobody_sent_a_neuron_a_state_that_is_the_step_is_0_and_others_freeze, 0, 2);
-    tcase_add_test(tc, a_part_of_whole_units_does_not_go_with_masks);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -153,7 +153,7 @@ static void info_matches_reference(const struct fed *f, const struct kind *kind)
     ck_assert_double_eq_tol(f->info.self_weight, self, 1e-9);
 }
 
-START_TEST(personal_models_match_a_plain_double_reference)
+TEST_EACH(personal_models_match_a_plain_double_reference, 2 * KINDS)
 {
     const struct kind *kind = &kinds[_i % KINDS];
     struct fed f;
@@ -176,10 +176,9 @@ START_TEST(personal_models_match_a_plain_double_reference)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Per unit over its senders; a client is told the units that it sent. */
-START_TEST(under_partial_uploads_units_are_mixed_by_themselves)
+TEST_EACH(under_partial_uploads_units_are_mixed_by_themselves, KINDS)
 {
     const struct kind *kind = &kinds[_i];
     struct fed f;
@@ -198,10 +197,9 @@ START_TEST(under_partial_uploads_units_are_mixed_by_themselves)
     ck_assert_mem_eq(f.theta_new + x, f.theta + x, (f.count - x) * sizeof(float));
     fed_done(&f);
 }
-END_TEST
 
 /* Clients that sent nothing do not make the uploads partial (whole models of some). */
-START_TEST(whole_models_of_some_clients_are_compared_as_models)
+TEST_EACH(whole_models_of_some_clients_are_compared_as_models, KINDS)
 {
     const struct kind *kind = &kinds[_i];
     struct fed f;
@@ -217,7 +215,6 @@ START_TEST(whole_models_of_some_clients_are_compared_as_models)
     }
     fed_done(&f);
 }
-END_TEST
 
 static double trainable_gap(const struct fed *f, size_t k, const float *want)
 {
@@ -233,7 +230,7 @@ static double trainable_gap(const struct fed *f, size_t k, const float *want)
 }
 
 /* Identities 10 and 13. */
-START_TEST(sigma_zero_mixes_the_mean_for_everybody)
+TEST_EACH(sigma_zero_mixes_the_mean_for_everybody, 5)
 {
     static const struct {
         const struct fl_aggregate_ops *ops;
@@ -265,9 +262,8 @@ START_TEST(sigma_zero_mixes_the_mean_for_everybody)
     free(mean);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(everybody_keeps_its_own_model_at_the_limit)
+TEST_EACH(everybody_keeps_its_own_model_at_the_limit, 3)
 {
     static const struct {
         const struct fl_aggregate_ops *ops;
@@ -291,9 +287,8 @@ START_TEST(everybody_keeps_its_own_model_at_the_limit)
     ck_assert_double_eq_tol(f.info.effective, 1, 1e-12);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_single_sender_gets_its_own_model_back)
+TEST_EACH(a_single_sender_gets_its_own_model_back, KINDS)
 {
     struct fed f;
 
@@ -303,9 +298,8 @@ START_TEST(a_single_sender_gets_its_own_model_back)
     ck_assert_mem_eq(f.theta_new, f.sent[0][0], f.count * sizeof(float));
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(equal_models_are_a_fixed_point)
+TEST_EACH(equal_models_are_a_fixed_point, KINDS)
 {
     struct fed f;
     size_t k, x;
@@ -323,10 +317,9 @@ START_TEST(equal_models_are_a_fixed_point)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 10: the personalized models of the others change by its weight times what was added. */
-START_TEST(scaling_a_component_of_one_client_does_not_change_the_weights)
+TEST_EACH(scaling_a_component_of_one_client_does_not_change_the_weights, 5)
 {
     const struct fl_unit *unit;
     double gram[25], samples[5];
@@ -357,10 +350,9 @@ START_TEST(scaling_a_component_of_one_client_does_not_change_the_weights)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* 8.1: biases that start at 0. The released code gives NaN. */
-START_TEST(a_component_of_zeros_is_like_itself_only)
+TEST_EACH(a_component_of_zeros_is_like_itself_only, 2)
 {
     const struct fl_tensor *bias;
     struct fed f;
@@ -382,10 +374,9 @@ START_TEST(a_component_of_zeros_is_like_itself_only)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Everything but buffers zero: every norm is 0. */
-START_TEST(models_of_zeros_stay_zeros)
+TEST_EACH(models_of_zeros_stay_zeros, KINDS)
 {
     struct fed f;
     size_t k, x;
@@ -402,10 +393,9 @@ START_TEST(models_of_zeros_stay_zeros)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 15. */
-START_TEST(permuting_clients_permutes_their_personal_models)
+TEST_EACH(permuting_clients_permutes_their_personal_models, KINDS)
 {
     static const size_t to[] = {3, 0, 4, 1, 2};
     struct fed f, g;
@@ -426,10 +416,9 @@ START_TEST(permuting_clients_permutes_their_personal_models)
     fed_done(&f);
     fed_done(&g);
 }
-END_TEST
 
 /* Any Gram matrix of finite models, squared norms from 1e-80 to 1e80, some zero. */
-START_TEST(rows_are_never_negative_and_sum_to_one)
+TEST_EACH(rows_are_never_negative_and_sum_to_one, KINDS)
 {
     static const char *const sigma[] = {"sigma=50", "sigma=1000000", "sigma=1e-9"};
     enum { N = 7 };
@@ -473,9 +462,8 @@ START_TEST(rows_are_never_negative_and_sum_to_one)
         fl_options_free(o);
     }
 }
-END_TEST
 
-START_TEST(fedamp_never_takes_more_of_the_others_than_there_is)
+TEST(fedamp_never_takes_more_of_the_others_than_there_is)
 {
     struct fed f;
     size_t k, x;
@@ -502,10 +490,9 @@ START_TEST(fedamp_never_takes_more_of_the_others_than_there_is)
     ck_assert_double_ge(f.info.self_weight, 1.0 / 3);
     fed_done(&f);
 }
-END_TEST
 
 /* What rounding leaves of equal models far from 0 may be below 0. */
-START_TEST(fedamp_takes_models_closer_than_rounding_for_equal)
+TEST(fedamp_takes_models_closer_than_rounding_for_equal)
 {
     struct fl_options *o = options_of(&fl_aggregate_fedamp.policy, "sigma=1e-9", NULL);
     double gram[4] = {1e16, 1e16 + 4, 1e16 + 4, 1e16};
@@ -519,7 +506,6 @@ START_TEST(fedamp_takes_models_closer_than_rounding_for_equal)
     }
     fl_options_free(o);
 }
-END_TEST
 
 static int read_anything(struct fl_codec_decoder *d, float *out, size_t n)
 {
@@ -531,7 +517,7 @@ static int read_anything(struct fl_codec_decoder *d, float *out, size_t n)
 }
 
 /* Codecs refuse such values; whatever they let through ends here. */
-START_TEST(what_is_not_finite_never_gets_through)
+TEST_EACH(what_is_not_finite_never_gets_through, KINDS)
 {
     struct fl_codec_ops codec = fl_codec_float32;
     struct fed f;
@@ -545,7 +531,6 @@ START_TEST(what_is_not_finite_never_gets_through)
     ck_assert_str_eq(f.err.msg, "the new model is not finite in unit 'fc1'");
     fed_done(&f);
 }
-END_TEST
 
 static enum fl_agg_scope of_unit(const struct fl_options *o)
 {
@@ -563,7 +548,7 @@ static void threes(const struct fl_options *o, const struct fl_attention *in, do
     }
 }
 
-START_TEST(a_personal_model_that_overflows_is_refused)
+TEST(a_personal_model_that_overflows_is_refused)
 {
     static const struct fl_aggregate_ops ops = {.policy = {.name = "test", .options = fl_opt_none},
                                                 .scope = of_unit,
@@ -580,9 +565,8 @@ START_TEST(a_personal_model_that_overflows_is_refused)
     ck_assert_str_eq(f.err.msg, "a personalized model is not finite in unit 'fc2'");
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(one_nan_upload_is_blamed_and_then_is_that_client_absent_bit_for_bit)
+TEST_EACH(one_nan_upload_is_blamed_and_then_is_that_client_absent_bit_for_bit, KINDS)
 {
     struct fed f, g;
     size_t k;
@@ -604,9 +588,8 @@ START_TEST(one_nan_upload_is_blamed_and_then_is_that_client_absent_bit_for_bit)
     fed_done(&f);
     fed_done(&g);
 }
-END_TEST
 
-START_TEST(an_error_of_whoever_takes_the_personal_models_ends_the_pass)
+TEST(an_error_of_whoever_takes_the_personal_models_ends_the_pass)
 {
     struct fed f;
 
@@ -620,9 +603,8 @@ START_TEST(an_error_of_whoever_takes_the_personal_models_ends_the_pass)
     ck_assert_uint_eq(f.told[1][0], 0);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(nobody_sending_anything_leaves_theta_and_tells_nobody)
+TEST_EACH(nobody_sending_anything_leaves_theta_and_tells_nobody, KINDS)
 {
     struct fed f;
 
@@ -636,34 +618,4 @@ START_TEST(nobody_sending_anything_leaves_theta_and_tells_nobody)
     ck_assert_mem_eq(f.theta_new, f.theta, f.count * sizeof(float));
     f.n = 3;
     fed_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("aggregate_mix");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, personal_models_match_a_plain_double_reference, 0, 2 * KINDS);
-    tcase_add_loop_test(tc, under_partial_uploads_units_are_mixed_by_themselves, 0, KINDS);
-    tcase_add_loop_test(tc, whole_models_of_some_clients_are_compared_as_models, 0, KINDS);
-    tcase_add_loop_test(tc, sigma_zero_mixes_the_mean_for_everybody, 0, 5);
-    tcase_add_loop_test(tc, everybody_keeps_its_own_model_at_the_limit, 0, 3);
-    tcase_add_loop_test(tc, a_single_sender_gets_its_own_model_back, 0, KINDS);
-    tcase_add_loop_test(tc, equal_models_are_a_fixed_point, 0, KINDS);
-    tcase_add_loop_test(tc, scaling_a_component_of_one_client_does_not_change_the_weights, 0, 5);
-    tcase_add_loop_test(tc, a_component_of_zeros_is_like_itself_only, 0, 2);
-    tcase_add_loop_test(tc, models_of_zeros_stay_zeros, 0, KINDS);
-    tcase_add_loop_test(tc, permuting_clients_permutes_their_personal_models, 0, KINDS);
-    tcase_add_loop_test(tc, rows_are_never_negative_and_sum_to_one, 0, KINDS);
-    tcase_add_test(tc, fedamp_never_takes_more_of_the_others_than_there_is);
-    tcase_add_test(tc, fedamp_takes_models_closer_than_rounding_for_equal);
-    tcase_add_loop_test(tc, what_is_not_finite_never_gets_through, 0, KINDS);
-    tcase_add_test(tc, a_personal_model_that_overflows_is_refused);
-    tcase_add_loop_test(tc, one_nan_upload_is_blamed_and_then_is_that_client_absent_bit_for_bit, 0,
-                        KINDS);
-    tcase_add_test(tc, an_error_of_whoever_takes_the_personal_models_ends_the_pass);
-    tcase_add_loop_test(tc, nobody_sending_anything_leaves_theta_and_tells_nobody, 0, KINDS);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -67,7 +67,7 @@ static struct fl_options *plain(const struct fl_aggregate_ops *ops)
 static const struct fl_aggregate_ops *const all[] = {&fl_aggregate_mean, &fl_aggregate_momentum,
                                                      &fl_aggregate_adam};
 
-START_TEST(a_part_changes_nothing_of_the_aggregate_bit_for_bit)
+TEST_EACH(a_part_changes_nothing_of_the_aggregate_bit_for_bit, 6)
 {
     const struct fl_aggregate_ops *ops = all[_i % 3];
     float *state[2];
@@ -93,10 +93,9 @@ START_TEST(a_part_changes_nothing_of_the_aggregate_bit_for_bit)
     free(alone);
     fed_done(&f);
 }
-END_TEST
 
 /* Per unit, the plain mean times senders over population. */
-START_TEST(a_parts_payload_comes_as_the_plain_mean_over_the_units_senders)
+TEST_EACH(a_parts_payload_comes_as_the_plain_mean_over_the_units_senders, 3)
 {
     const struct fl_aggregate_ops *ops = all[_i];
     size_t own = ops->n_state;
@@ -120,9 +119,8 @@ START_TEST(a_parts_payload_comes_as_the_plain_mean_over_the_units_senders)
     }
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_part_keeps_its_state_of_buffers_and_of_units_that_nobody_sent)
+TEST(a_part_keeps_its_state_of_buffers_and_of_units_that_nobody_sent)
 {
     const struct fl_unit *fc1;
     struct fed f;
@@ -142,9 +140,8 @@ START_TEST(a_part_keeps_its_state_of_buffers_and_of_units_that_nobody_sent)
     }
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(nobody_responding_leaves_the_state_of_a_part)
+TEST(nobody_responding_leaves_the_state_of_a_part)
 {
     struct fed f;
 
@@ -156,10 +153,9 @@ START_TEST(nobody_responding_leaves_the_state_of_a_part)
     ck_assert_mem_eq(f.state_new[1], f.state[1], f.count * sizeof(float));
     fed_done(&f);
 }
-END_TEST
 
 /* 4.3, "saving": what the clients would have sent, rebuilt from their updates. */
-START_TEST(scaled_updates_rebuild_the_payload_that_is_not_sent)
+TEST(scaled_updates_rebuild_the_payload_that_is_not_sent)
 {
     float *sent;
     struct fed f;
@@ -187,10 +183,9 @@ START_TEST(scaled_updates_rebuild_the_payload_that_is_not_sent)
     free(sent);
     fed_done(&f);
 }
-END_TEST
 
 /* Every c_k commits its dc_k for the units it sent. */
-START_TEST(the_control_stays_the_mean_of_the_clients_controls)
+TEST(the_control_stays_the_mean_of_the_clients_controls)
 {
     float *own[FED_CLIENTS];
     struct fl_rng rng;
@@ -232,9 +227,8 @@ START_TEST(the_control_stays_the_mean_of_the_clients_controls)
     }
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_part_reads_the_step_that_the_model_makes)
+TEST_EACH(a_part_reads_the_step_that_the_model_makes, 3)
 {
     const struct fl_aggregate_ops *ops = all[_i];
     size_t own = ops->n_state;
@@ -256,7 +250,6 @@ START_TEST(a_part_reads_the_step_that_the_model_makes)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* A part beside an aggregate that takes a payload itself: weighted means first. */
 static void shift(const struct fl_options *o, const struct fl_agg_block *b)
@@ -269,7 +262,7 @@ static void shift(const struct fl_options *o, const struct fl_agg_block *b)
     }
 }
 
-START_TEST(the_payloads_of_a_part_come_behind_those_of_the_aggregate)
+TEST(the_payloads_of_a_part_come_behind_those_of_the_aggregate)
 {
     static const char *const takes[] = {"shift", NULL};
     static const struct fl_aggregate_ops ops = {
@@ -292,9 +285,8 @@ START_TEST(the_payloads_of_a_part_come_behind_those_of_the_aggregate)
     }
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_bad_payload_of_a_part_is_blamed_on_its_client)
+TEST(a_bad_payload_of_a_part_is_blamed_on_its_client)
 {
     struct fed f;
 
@@ -305,9 +297,8 @@ START_TEST(a_bad_payload_of_a_part_is_blamed_on_its_client)
     ck_assert_uint_eq(f.blamed, 1);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_factor_that_is_no_number_is_blamed_on_its_client)
+TEST_EACH(a_factor_that_is_no_number_is_blamed_on_its_client, 2)
 {
     struct fed f;
 
@@ -318,9 +309,8 @@ START_TEST(a_factor_that_is_no_number_is_blamed_on_its_client)
     ck_assert_uint_eq(f.blamed, 2);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_part_whose_state_overflows_is_refused)
+TEST(a_part_whose_state_overflows_is_refused)
 {
     struct fed f;
     size_t k;
@@ -335,25 +325,4 @@ START_TEST(a_part_whose_state_overflows_is_refused)
     ck_assert_int_eq(fed_run(&f, &fl_aggregate_mean, plain(&fl_aggregate_mean)), FL_ENUMERIC);
     ck_assert_uint_eq(f.blamed, 3);
     fed_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("aggregate_part");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, a_part_changes_nothing_of_the_aggregate_bit_for_bit, 0, 6);
-    tcase_add_loop_test(tc, a_parts_payload_comes_as_the_plain_mean_over_the_units_senders, 0, 3);
-    tcase_add_test(tc, a_part_keeps_its_state_of_buffers_and_of_units_that_nobody_sent);
-    tcase_add_test(tc, nobody_responding_leaves_the_state_of_a_part);
-    tcase_add_test(tc, scaled_updates_rebuild_the_payload_that_is_not_sent);
-    tcase_add_test(tc, the_control_stays_the_mean_of_the_clients_controls);
-    tcase_add_loop_test(tc, a_part_reads_the_step_that_the_model_makes, 0, 3);
-    tcase_add_test(tc, the_payloads_of_a_part_come_behind_those_of_the_aggregate);
-    tcase_add_test(tc, a_bad_payload_of_a_part_is_blamed_on_its_client);
-    tcase_add_loop_test(tc, a_factor_that_is_no_number_is_blamed_on_its_client, 0, 2);
-    tcase_add_test(tc, a_part_whose_state_overflows_is_refused);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -56,7 +56,7 @@ static int validate(struct unit *u, double *ret_norm_sq)
     return rv == FL_OK ? fl_codec_validate(&d, ret_norm_sq) : rv;
 }
 
-START_TEST(float32_comes_back_bit_for_bit_in_any_pieces)
+TEST_EACH(float32_comes_back_bit_for_bit_in_any_pieces, 4)
 {
     static const size_t pieces[] = {1, 7, 2048, COUNT};
     struct fl_codec_decoder d;
@@ -82,9 +82,8 @@ START_TEST(float32_comes_back_bit_for_bit_in_any_pieces)
     free(out);
     unit_done(&u);
 }
-END_TEST
 
-START_TEST(float32_is_little_endian_on_the_wire)
+TEST(float32_is_little_endian_on_the_wire)
 {
     struct unit u;
     const uint8_t one[4] = {0, 0, 0x80, 0x3f};
@@ -93,9 +92,8 @@ START_TEST(float32_is_little_endian_on_the_wire)
     ck_assert_mem_eq(u.coded.data + 4, one, 4);
     unit_done(&u);
 }
-END_TEST
 
-START_TEST(validation_sums_trainable_entries_only)
+TEST(validation_sums_trainable_entries_only)
 {
     double norm_sq = -1;
     double expected = 0;
@@ -110,9 +108,8 @@ START_TEST(validation_sums_trainable_entries_only)
     ck_assert_double_eq_tol(norm_sq, expected, 1e-9);
     unit_done(&u);
 }
-END_TEST
 
-START_TEST(a_coded_unit_of_another_length_is_refused)
+TEST_EACH(a_coded_unit_of_another_length_is_refused, 5)
 {
     static const size_t lengths[] = {0, 3, 4 * COUNT - 4, 4 * COUNT - 1, 4 * COUNT + 1};
     double norm_sq = 0;
@@ -128,9 +125,8 @@ START_TEST(a_coded_unit_of_another_length_is_refused)
     free(data);
     unit_done(&u);
 }
-END_TEST
 
-START_TEST(non_finite_entries_are_refused_wherever_they_are)
+TEST_EACH(non_finite_entries_are_refused_wherever_they_are, 8)
 {
     static const struct {
         size_t at;
@@ -146,9 +142,8 @@ START_TEST(non_finite_entries_are_refused_wherever_they_are)
     ck_assert_int_eq(validate(&u, &norm_sq), FL_ENUMERIC);
     unit_done(&u);
 }
-END_TEST
 
-START_TEST(a_diverged_update_is_not_encoded)
+TEST(a_diverged_update_is_not_encoded)
 {
     struct fl_buf out;
     struct unit u;
@@ -165,7 +160,6 @@ START_TEST(a_diverged_update_is_not_encoded)
     fl_buf_done(&out);
     unit_done(&u);
 }
-END_TEST
 
 static int open_anything(struct fl_codec_decoder *d)
 {
@@ -173,7 +167,7 @@ static int open_anything(struct fl_codec_decoder *d)
     return FL_OK;
 }
 
-START_TEST(a_coded_unit_over_its_codecs_limit_is_refused_before_it_is_read)
+TEST(a_coded_unit_over_its_codecs_limit_is_refused_before_it_is_read)
 {
     struct fl_codec_ops ops = fl_codec_float32;
     struct fl_codec_decoder d;
@@ -188,7 +182,6 @@ START_TEST(a_coded_unit_over_its_codecs_limit_is_refused_before_it_is_read)
     ck_assert_int_eq(fl_codec_open(&d, &fl_codec_float32, u.layout, 0, &u.reader), FL_EFORMAT);
     unit_done(&u);
 }
-END_TEST
 
 static int broken_read(void *ctx, uint64_t offset, void *out, size_t len)
 {
@@ -199,7 +192,7 @@ static int broken_read(void *ctx, uint64_t offset, void *out, size_t len)
     return FL_EIO;
 }
 
-START_TEST(a_failing_reader_is_passed_on)
+TEST(a_failing_reader_is_passed_on)
 {
     struct fl_codec_decoder d;
     double norm_sq = 0;
@@ -210,22 +203,4 @@ START_TEST(a_failing_reader_is_passed_on)
     ck_assert_int_eq(fl_codec_open(&d, &fl_codec_float32, u.layout, 0, &u.reader), FL_OK);
     ck_assert_int_eq(fl_codec_validate(&d, &norm_sq), FL_EIO);
     unit_done(&u);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("codec");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, float32_comes_back_bit_for_bit_in_any_pieces, 0, 4);
-    tcase_add_test(tc, float32_is_little_endian_on_the_wire);
-    tcase_add_test(tc, validation_sums_trainable_entries_only);
-    tcase_add_loop_test(tc, a_coded_unit_of_another_length_is_refused, 0, 5);
-    tcase_add_loop_test(tc, non_finite_entries_are_refused_wherever_they_are, 0, 8);
-    tcase_add_test(tc, a_diverged_update_is_not_encoded);
-    tcase_add_test(tc, a_coded_unit_over_its_codecs_limit_is_refused_before_it_is_read);
-    tcase_add_test(tc, a_failing_reader_is_passed_on);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -118,7 +118,7 @@ static void draw(enum shape shape, uint64_t seed, float x[COUNT])
     }
 }
 
-START_TEST(the_norm_before_coding_is_within_the_bounds)
+TEST_EACH(the_norm_before_coding_is_within_the_bounds, 5)
 {
     const struct fl_codec_ops *ops = codecs[_i];
     float x[COUNT];
@@ -140,9 +140,8 @@ START_TEST(the_norm_before_coding_is_within_the_bounds)
         }
     }
 }
-END_TEST
 
-START_TEST(the_bounds_are_no_wider_than_documented)
+TEST_EACH(the_bounds_are_no_wider_than_documented, 5)
 {
     static const double widest[] = {1.01, 1.02, 1.02, 1.2, 10};
     struct fl_codec_size size;
@@ -158,21 +157,4 @@ START_TEST(the_bounds_are_no_wider_than_documented)
     ck_assert_double_lt(measured(codecs[_i], x, 32).high / norm, widest[_i] * 1.5);
     draw(ZERO, 1, x);
     ck_assert_double_lt(measured(codecs[_i], x, ROWS).high, 1e-6);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("codec_bounds");
-    TCase *tc = tcase_create("bounds");
-
-    tcase_add_loop_test(tc, the_norm_before_coding_is_within_the_bounds, 0, 5);
-    tcase_add_loop_test(tc, the_bounds_are_no_wider_than_documented, 0, 5);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

@@ -77,7 +77,7 @@ static void all_halves(const struct fl_codec_ops *ops, float *value)
     fl_layout_free(whole);
 }
 
-START_TEST(half_numbers_as_written_by_hand)
+TEST_EACH(half_numbers_as_written_by_hand, 19)
 {
     static const struct {
         float x;
@@ -103,9 +103,8 @@ START_TEST(half_numbers_as_written_by_hand)
     ck_assert_uint_eq(half_of(&fl_codec_float16, rows[_i].x), rows[_i].float16);
     ck_assert_uint_eq(half_of(&fl_codec_bfloat16, rows[_i].x), rows[_i].bfloat16);
 }
-END_TEST
 
-START_TEST(every_half_number_comes_back_as_itself)
+TEST_EACH(every_half_number_comes_back_as_itself, 2)
 {
     const struct fl_codec_ops *ops = lossy[_i];
     struct fl_layout *layout = unit_layout(65536, 0, 0, 0);
@@ -132,9 +131,8 @@ START_TEST(every_half_number_comes_back_as_itself)
     ck_assert_uint_eq(refused, _i == 0 ? 2048 : 256);
     free(value);
 }
-END_TEST
 
-START_TEST(halves_are_the_nearest_ones_and_even_on_ties)
+TEST_EACH(halves_are_the_nearest_ones_and_even_on_ties, 2)
 {
     const struct fl_codec_ops *ops = lossy[_i];
     unsigned top = _i == 0 ? 0x7bff : 0x7f7f;
@@ -165,9 +163,8 @@ START_TEST(halves_are_the_nearest_ones_and_even_on_ties)
     }
     free(value);
 }
-END_TEST
 
-START_TEST(int8_as_computed_by_hand)
+TEST(int8_as_computed_by_hand)
 {
     /* Levels: 127; -63.5 to the even -64; 31.75 to 32; 0. Buffers at the end. */
     static const float x[6] = {2.0f, -1.0f, 0.5f, 7.0f, 0.0f, -3.0f};
@@ -191,9 +188,8 @@ START_TEST(int8_as_computed_by_hand)
     fl_buf_done(&buf);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(int8_is_within_half_a_level_at_every_magnitude)
+TEST_EACH(int8_is_within_half_a_level_at_every_magnitude, 6)
 {
     static const float largest[] = {1e-45f, 1e-40f, 1e-3f, 1.0f, 3e38f, FLT_MAX};
     enum { N = 1000 };
@@ -220,9 +216,8 @@ START_TEST(int8_is_within_half_a_level_at_every_magnitude)
     fl_buf_done(&buf);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(int8_refuses_what_it_never_writes)
+TEST_EACH(int8_refuses_what_it_never_writes, 15)
 {
     static const struct {
         size_t len;
@@ -254,9 +249,8 @@ START_TEST(int8_refuses_what_it_never_writes)
                      rows[_i].rv);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(halves_of_another_length_are_refused)
+TEST_EACH(halves_of_another_length_are_refused, 2)
 {
     static const uint8_t zero[16];
     struct fl_layout *layout = unit_layout(3, 1, 1, 0); /* 4 entries, 1 buffer: 12 bytes */
@@ -269,7 +263,6 @@ START_TEST(halves_of_another_length_are_refused)
     }
     fl_layout_free(layout);
 }
-END_TEST
 
 /* --- the frame --- */
 
@@ -289,7 +282,7 @@ static float *random_update(unsigned seed)
     return x;
 }
 
-START_TEST(buffers_come_back_bit_for_bit_and_entries_in_any_pieces)
+TEST_EACH(buffers_come_back_bit_for_bit_and_entries_in_any_pieces, 4)
 {
     static const size_t pieces[] = {1, 3, 64, 2999, 3001, 4096, COUNT - 1};
     const struct fl_codec_ops *ops = lossy[_i];
@@ -321,9 +314,8 @@ START_TEST(buffers_come_back_bit_for_bit_and_entries_in_any_pieces)
     free(x);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(where_buffers_stand_does_not_change_the_coding_of_the_rest)
+TEST_EACH(where_buffers_stand_does_not_change_the_coding_of_the_rest, 4)
 {
     const struct fl_codec_ops *ops = lossy[_i];
     struct fl_layout *mixed = unit_layout(A, B, C, D);
@@ -345,9 +337,8 @@ START_TEST(where_buffers_stand_does_not_change_the_coding_of_the_rest)
     fl_layout_free(mixed);
     fl_layout_free(plain);
 }
-END_TEST
 
-START_TEST(a_unit_of_buffers_alone_is_coded)
+TEST_EACH(a_unit_of_buffers_alone_is_coded, 4)
 {
     struct fl_layout *layout = unit_layout(0, 3, 0, 0);
     const float x[3] = {1, -2, 3};
@@ -361,9 +352,8 @@ START_TEST(a_unit_of_buffers_alone_is_coded)
     fl_buf_done(&buf);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(a_diverged_update_is_not_encoded_and_leaves_no_bytes)
+TEST_EACH(a_diverged_update_is_not_encoded_and_leaves_no_bytes, 4)
 {
     static const size_t at[] = {0, A - 1, A, A + B, COUNT - 1};
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -395,9 +385,8 @@ START_TEST(a_diverged_update_is_not_encoded_and_leaves_no_bytes)
     free(x);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(a_non_finite_buffer_is_refused)
+TEST_EACH(a_non_finite_buffer_is_refused, 4)
 {
     struct fl_layout *layout = unit_layout(30, 2, 30, 3);
     float x[65];
@@ -415,7 +404,6 @@ START_TEST(a_non_finite_buffer_is_refused)
     fl_buf_done(&buf);
     fl_layout_free(layout);
 }
-END_TEST
 
 struct failing {
     struct fl_codec_memory memory;
@@ -429,7 +417,7 @@ static int failing_read(void *ctx, uint64_t offset, void *out, size_t len)
     return f->good-- == 0 ? FL_EIO : strict_read(&f->memory, offset, out, len);
 }
 
-START_TEST(every_failing_read_is_passed_on)
+TEST_EACH(every_failing_read_is_passed_on, 4)
 {
     const struct fl_codec_ops *ops = lossy[_i];
     struct fl_layout *layout = unit_layout(A, B, C, D);
@@ -457,27 +445,4 @@ START_TEST(every_failing_read_is_passed_on)
     fl_buf_done(&buf);
     free(x);
     fl_layout_free(layout);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("codec_lossy");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, half_numbers_as_written_by_hand, 0, 19);
-    tcase_add_loop_test(tc, every_half_number_comes_back_as_itself, 0, 2);
-    tcase_add_loop_test(tc, halves_are_the_nearest_ones_and_even_on_ties, 0, 2);
-    tcase_add_loop_test(tc, halves_of_another_length_are_refused, 0, 2);
-    tcase_add_test(tc, int8_as_computed_by_hand);
-    tcase_add_loop_test(tc, int8_is_within_half_a_level_at_every_magnitude, 0, 6);
-    tcase_add_loop_test(tc, int8_refuses_what_it_never_writes, 0, 15);
-    tcase_add_loop_test(tc, buffers_come_back_bit_for_bit_and_entries_in_any_pieces, 0, 4);
-    tcase_add_loop_test(tc, where_buffers_stand_does_not_change_the_coding_of_the_rest, 0, 4);
-    tcase_add_loop_test(tc, a_unit_of_buffers_alone_is_coded, 0, 4);
-    tcase_add_loop_test(tc, a_diverged_update_is_not_encoded_and_leaves_no_bytes, 0, 4);
-    tcase_add_loop_test(tc, a_non_finite_buffer_is_refused, 0, 4);
-    tcase_add_loop_test(tc, every_failing_read_is_passed_on, 0, 4);
-    suite_add_tcase(s, tc);
-    return s;
 }

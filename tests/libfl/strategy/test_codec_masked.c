@@ -80,7 +80,7 @@ static struct fl_layout *cut(const struct sample *s, float *part)
     return layout;
 }
 
-START_TEST(kept_neurons_are_coded_as_a_unit_of_their_own_and_others_come_back_as_nan)
+TEST_EACH(kept_neurons_are_coded_as_a_unit_of_their_own_and_others_come_back_as_nan, 2 * N_CODECS)
 {
     static const size_t pieces[] = {1, 7, 2048, 1u << 20};
     const struct fl_codec_ops *ops = codecs[_i % N_CODECS];
@@ -126,10 +126,9 @@ START_TEST(kept_neurons_are_coded_as_a_unit_of_their_own_and_others_come_back_as
     fl_layout_free(part);
     sample_done(&s);
 }
-END_TEST
 
 /* docs/algorithms.md#uploads-by-divergence: 4 kept f + ceil(O / 8). */
-START_TEST(a_masked_unit_in_float32_has_the_bytes_of_the_formula)
+TEST_EACH(a_masked_unit_in_float32_has_the_bytes_of_the_formula, MASKED_UNITS)
 {
     struct sample s;
 
@@ -138,9 +137,8 @@ START_TEST(a_masked_unit_in_float32_has_the_bytes_of_the_formula)
     ck_assert_uint_eq(s.coded.len, 4 * s.kept * (s.count / s.rows) + (s.rows + 7) / 8);
     sample_done(&s);
 }
-END_TEST
 
-START_TEST(a_full_mask_is_the_whole_unit_bit_for_bit)
+TEST_EACH(a_full_mask_is_the_whole_unit_bit_for_bit, N_CODECS)
 {
     const struct fl_codec_ops *ops = codecs[_i];
     struct fl_codec_decoder d;
@@ -166,7 +164,6 @@ START_TEST(a_full_mask_is_the_whole_unit_bit_for_bit)
         sample_done(&s);
     }
 }
-END_TEST
 
 /* float32 entries, of SMALL 7 a neuron; the mask as given. */
 static int open_mask(size_t l, const uint8_t *mask, size_t len, size_t entries)
@@ -184,7 +181,7 @@ static int open_mask(size_t l, const uint8_t *mask, size_t len, size_t entries)
     return rv;
 }
 
-START_TEST(malformed_masks_are_refused)
+TEST(malformed_masks_are_refused)
 {
     static const struct {
         size_t l;
@@ -219,9 +216,8 @@ START_TEST(malformed_masks_are_refused)
                       "row %zu", i);
     }
 }
-END_TEST
 
-START_TEST(a_masked_unit_that_is_cut_short_or_goes_on_is_refused)
+TEST_EACH(a_masked_unit_that_is_cut_short_or_goes_on_is_refused, N_CODECS)
 {
     const struct fl_codec_ops *ops = codecs[_i];
     struct sample s;
@@ -242,9 +238,8 @@ START_TEST(a_masked_unit_that_is_cut_short_or_goes_on_is_refused)
     free(longer);
     sample_done(&s);
 }
-END_TEST
 
-START_TEST(a_masked_unit_over_its_limit_is_refused_before_it_is_read)
+TEST_EACH(a_masked_unit_over_its_limit_is_refused_before_it_is_read, N_CODECS)
 {
     const struct fl_codec_ops *ops = codecs[_i];
     struct fl_layout *layout = masked_layout();
@@ -262,11 +257,10 @@ START_TEST(a_masked_unit_over_its_limit_is_refused_before_it_is_read)
     }
     fl_layout_free(layout);
 }
-END_TEST
 
 /* 19 entries of 38 bits each are fewer bytes than a whole unit may have, and more than the 20
    entries of four neurons. */
-START_TEST(a_ternary_unit_is_no_longer_than_its_kept_neurons_allow)
+TEST(a_ternary_unit_is_no_longer_than_its_kept_neurons_allow)
 {
     static const uint8_t head[12] = {0x0f, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0x40, 36};
     struct fl_layout *layout = masked_layout();
@@ -283,7 +277,6 @@ START_TEST(a_ternary_unit_is_no_longer_than_its_kept_neurons_allow)
         masked_decode(&fl_codec_ternary, layout, SMALL, bytes, 12 + 10 + 4 * 8, 7, out), FL_OK);
     fl_layout_free(layout);
 }
-END_TEST
 
 static int validate(struct sample *s, const struct fl_codec_ops *ops, double *norm_sq)
 {
@@ -298,7 +291,7 @@ static int validate(struct sample *s, const struct fl_codec_ops *ops, double *no
     return rv == FL_OK ? fl_codec_validate(&d, norm_sq) : rv;
 }
 
-START_TEST(validation_takes_absent_entries_and_refuses_non_finite_ones_that_are_there)
+TEST(validation_takes_absent_entries_and_refuses_non_finite_ones_that_are_there)
 {
     static const uint8_t nan[4] = {0, 0, 0xc0, 0x7f};
     double expected = 0;
@@ -329,9 +322,8 @@ START_TEST(validation_takes_absent_entries_and_refuses_non_finite_ones_that_are_
     }
     sample_done(&s);
 }
-END_TEST
 
-START_TEST(neurons_that_are_not_kept_are_not_looked_at)
+TEST(neurons_that_are_not_kept_are_not_looked_at)
 {
     struct fl_buf first;
     struct sample s;
@@ -353,9 +345,8 @@ START_TEST(neurons_that_are_not_kept_are_not_looked_at)
     fl_buf_done(&first);
     sample_done(&s);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_leaves_the_buffer_as_it_was)
+TEST_EACH(what_does_not_fit_leaves_the_buffer_as_it_was, N_CODECS)
 {
     const struct fl_codec_ops *ops = codecs[_i];
     struct fl_unit_update in;
@@ -375,7 +366,6 @@ START_TEST(what_does_not_fit_leaves_the_buffer_as_it_was)
     }
     sample_done(&s);
 }
-END_TEST
 
 /* Reads until it is used up. */
 struct budget {
@@ -390,7 +380,7 @@ static int failing_read(void *ctx, uint64_t offset, void *out, size_t len)
     return b->left-- > 0 ? strict_read(&b->memory, offset, out, len) : FL_EIO;
 }
 
-START_TEST(a_reader_that_fails_at_any_time_is_passed_on)
+TEST_EACH(a_reader_that_fails_at_any_time_is_passed_on, N_CODECS)
 {
     const struct fl_codec_ops *ops = codecs[_i];
     struct fl_codec_decoder d;
@@ -412,9 +402,8 @@ START_TEST(a_reader_that_fails_at_any_time_is_passed_on)
     ck_assert_int_gt(reads, 6); /* the mask has three windows, and is read twice */
     sample_done(&s);
 }
-END_TEST
 
-START_TEST(a_unit_is_cut_where_all_its_tensors_share_the_first_dimension)
+TEST(a_unit_is_cut_where_all_its_tensors_share_the_first_dimension)
 {
     struct fl_layout *layout = masked_layout();
 
@@ -434,28 +423,4 @@ START_TEST(a_unit_is_cut_where_all_its_tensors_share_the_first_dimension)
     ck_assert_uint_eq(fl_neurons(layout, 0), 1);
     ck_assert_uint_eq(fl_neurons(layout, 1), 1);
     fl_layout_free(layout);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("codec_masked");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc,
-                        kept_neurons_are_coded_as_a_unit_of_their_own_and_others_come_back_as_nan,
-                        0, 2 * N_CODECS);
-    tcase_add_loop_test(tc, a_masked_unit_in_float32_has_the_bytes_of_the_formula, 0, MASKED_UNITS);
-    tcase_add_loop_test(tc, a_full_mask_is_the_whole_unit_bit_for_bit, 0, N_CODECS);
-    tcase_add_test(tc, malformed_masks_are_refused);
-    tcase_add_loop_test(tc, a_masked_unit_that_is_cut_short_or_goes_on_is_refused, 0, N_CODECS);
-    tcase_add_loop_test(tc, a_masked_unit_over_its_limit_is_refused_before_it_is_read, 0, N_CODECS);
-    tcase_add_test(tc, a_ternary_unit_is_no_longer_than_its_kept_neurons_allow);
-    tcase_add_test(tc, validation_takes_absent_entries_and_refuses_non_finite_ones_that_are_there);
-    tcase_add_test(tc, neurons_that_are_not_kept_are_not_looked_at);
-    tcase_add_loop_test(tc, what_does_not_fit_leaves_the_buffer_as_it_was, 0, N_CODECS);
-    tcase_add_loop_test(tc, a_reader_that_fails_at_any_time_is_passed_on, 0, N_CODECS);
-    tcase_add_test(tc, a_unit_is_cut_where_all_its_tensors_share_the_first_dimension);
-    suite_add_tcase(s, tc);
-    return s;
 }

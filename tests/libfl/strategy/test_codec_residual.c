@@ -66,7 +66,7 @@ static void turn(struct fed *f, const float *residual)
 }
 
 /* Telescoping: decoded_1 + … + decoded_T + residual_T = Delta_1 + … + Delta_T. */
-START_TEST(without_decay_nothing_is_lost_over_rounds)
+TEST_EACH(without_decay_nothing_is_lost_over_rounds, N_LOSSY)
 {
     double told[COUNT] = {0};
     double wanted[COUNT] = {0};
@@ -89,10 +89,9 @@ START_TEST(without_decay_nothing_is_lost_over_rounds)
     }
     fed_done(&f);
 }
-END_TEST
 
 /* Without a residual, 95 % of the entries would never be heard of. */
-START_TEST(ternary_with_a_residual_tells_every_entry_in_time)
+TEST(ternary_with_a_residual_tells_every_entry_in_time)
 {
     double told[COUNT] = {0};
     double off = 0;
@@ -118,9 +117,8 @@ START_TEST(ternary_with_a_residual_tells_every_entry_in_time)
     ck_assert_double_lt(off, 0.1 * all);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(off_is_what_it_was_bit_for_bit)
+TEST_EACH(off_is_what_it_was_bit_for_bit, N_LOSSY)
 {
     const struct fl_codec_ops *ops = lossy[_i];
     struct fl_unit_update in = {.delta = NULL};
@@ -145,19 +143,17 @@ START_TEST(off_is_what_it_was_bit_for_bit)
     fl_options_free(o);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(an_exact_codec_keeps_none)
+TEST(an_exact_codec_keeps_none)
 {
     struct fl_options *o = options_of(&fl_codec_float32.policy, NULL);
 
     ck_assert(!fl_codec_keeps_residual(&fl_codec_float32, o));
     fl_options_free(o);
 }
-END_TEST
 
 /* input = Delta + decay * residual; new residual = input - decoded. */
-START_TEST(decay_is_applied_to_what_is_added)
+TEST_EACH(decay_is_applied_to_what_is_added, 3)
 {
     static const char *const decays[] = {"decay=0", "decay=0.7", "decay=1"};
     static const double value[] = {0, 0.7, 1};
@@ -187,9 +183,8 @@ START_TEST(decay_is_applied_to_what_is_added)
     ck_assert_mem_eq(input, f.decoded, WEIGHT * sizeof(float));
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(the_old_residual_stays_as_it_was_when_the_new_one_goes_elsewhere)
+TEST_EACH(the_old_residual_stays_as_it_was_when_the_new_one_goes_elsewhere, N_LOSSY)
 {
     float old[COUNT];
     float copy[COUNT];
@@ -211,9 +206,8 @@ START_TEST(the_old_residual_stays_as_it_was_when_the_new_one_goes_elsewhere)
     ck_assert_mem_eq(f.residual, elsewhere, sizeof(elsewhere));
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(what_is_not_finite_never_enters)
+TEST_EACH(what_is_not_finite_never_enters, N_LOSSY)
 {
     float old[COUNT] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f};
     struct fed f;
@@ -236,9 +230,8 @@ START_TEST(what_is_not_finite_never_enters)
     ck_assert_uint_eq(f.coded.len, 0);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(no_room_is_an_error_and_leaves_the_buffer)
+TEST_EACH(no_room_is_an_error_and_leaves_the_buffer, N_LOSSY)
 {
     struct fed f;
 
@@ -254,11 +247,10 @@ START_TEST(no_room_is_an_error_and_leaves_the_buffer)
     ck_assert_uint_eq(f.coded.len, 1);
     fed_done(&f);
 }
-END_TEST
 
 /* --- under a mask --- */
 
-START_TEST(neurons_that_a_mask_leaves_out_keep_their_residual)
+TEST_EACH(neurons_that_a_mask_leaves_out_keep_their_residual, 2 * N_LOSSY)
 {
     const struct fl_codec_ops *ops = lossy[_i % N_LOSSY];
     struct fl_options *o = options_of(&ops->policy, "residual=yes", "decay=0.5", NULL);
@@ -308,24 +300,4 @@ START_TEST(neurons_that_a_mask_leaves_out_keep_their_residual)
     fl_buf_done(&out);
     fl_options_free(o);
     fl_layout_free(layout);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("codec_residual");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, without_decay_nothing_is_lost_over_rounds, 0, N_LOSSY);
-    tcase_add_test(tc, ternary_with_a_residual_tells_every_entry_in_time);
-    tcase_add_loop_test(tc, off_is_what_it_was_bit_for_bit, 0, N_LOSSY);
-    tcase_add_test(tc, an_exact_codec_keeps_none);
-    tcase_add_loop_test(tc, decay_is_applied_to_what_is_added, 0, 3);
-    tcase_add_loop_test(tc, the_old_residual_stays_as_it_was_when_the_new_one_goes_elsewhere, 0,
-                        N_LOSSY);
-    tcase_add_loop_test(tc, what_is_not_finite_never_enters, 0, N_LOSSY);
-    tcase_add_loop_test(tc, no_room_is_an_error_and_leaves_the_buffer, 0, N_LOSSY);
-    tcase_add_loop_test(tc, neurons_that_a_mask_leaves_out_keep_their_residual, 0, 2 * N_LOSSY);
-    suite_add_tcase(s, tc);
-    return s;
 }

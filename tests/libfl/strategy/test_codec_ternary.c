@@ -35,7 +35,7 @@ static void small_update(float x[20])
     x[10] = -1;
 }
 
-START_TEST(ternary_as_computed_by_hand)
+TEST(ternary_as_computed_by_hand)
 {
     struct fl_layout *layout = unit_layout(20, 0, 0, 0);
     float x[20];
@@ -55,9 +55,8 @@ START_TEST(ternary_as_computed_by_hand)
     fl_buf_done(&buf);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(buffers_follow_as_float32)
+TEST(buffers_follow_as_float32)
 {
     struct fl_layout *layout = unit_layout(12, 1, 8, 1);
     struct fl_layout *plain = unit_layout(20, 0, 0, 0);
@@ -78,9 +77,8 @@ START_TEST(buffers_follow_as_float32)
     fl_layout_free(layout);
     fl_layout_free(plain);
 }
-END_TEST
 
-START_TEST(a_unit_that_nothing_moved_is_a_count_of_zero)
+TEST(a_unit_that_nothing_moved_is_a_count_of_zero)
 {
     static const uint8_t bytes[5] = {0};
     struct fl_layout *layout = unit_layout(1000, 0, 0, 0);
@@ -102,9 +100,8 @@ START_TEST(a_unit_that_nothing_moved_is_a_count_of_zero)
     fl_buf_done(&buf);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(a_unit_of_few_entries_is_sent_with_eight_bits)
+TEST(a_unit_of_few_entries_is_sent_with_eight_bits)
 {
     struct fl_layout *layout = unit_layout(6, 0, 0, 0);
     const float x[6] = {2, -1, .5f, 0, 0, 0};
@@ -124,9 +121,8 @@ START_TEST(a_unit_of_few_entries_is_sent_with_eight_bits)
     fl_buf_done(&buf);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(refuses_what_it_never_writes)
+TEST_EACH(refuses_what_it_never_writes, 36)
 {
     static const struct {
         size_t len;
@@ -182,7 +178,6 @@ START_TEST(refuses_what_it_never_writes)
                      rows[_i].rv);
     fl_layout_free(layout);
 }
-END_TEST
 
 /* --- against the definition, written without any cleverness --- */
 
@@ -221,7 +216,7 @@ static void expected_values(const float *x, size_t n, size_t c, float *out)
     free(sorted);
 }
 
-START_TEST(decodes_to_what_the_definition_says_for_any_update)
+TEST_EACH(decodes_to_what_the_definition_says_for_any_update, 5)
 {
     static const char *const shares[] = {"share=0.05", "share=0.01", "share=0.3", "share=1",
                                          "share=0"};
@@ -284,11 +279,10 @@ START_TEST(decodes_to_what_the_definition_says_for_any_update)
     }
     ck_assert_uint_ge(sparse, 100);
 }
-END_TEST
 
 /* As sent for a smaller unit: the same bytes, of which the last ones are of the entry in question.
  */
-START_TEST(an_entry_behind_the_units_end_is_refused_however_its_bits_lie)
+TEST(an_entry_behind_the_units_end_is_refused_however_its_bits_lie)
 {
     float x[500];
     float out[500];
@@ -323,9 +317,8 @@ START_TEST(an_entry_behind_the_units_end_is_refused_however_its_bits_lie)
         fl_layout_free(whole);
     }
 }
-END_TEST
 
-START_TEST(a_share_written_in_decimal_is_not_rounded_up_by_its_last_bit)
+TEST(a_share_written_in_decimal_is_not_rounded_up_by_its_last_bit)
 {
     struct fl_layout *layout = unit_layout(100, 0, 0, 0);
     float x[100];
@@ -344,10 +337,9 @@ START_TEST(a_share_written_in_decimal_is_not_rounded_up_by_its_last_bit)
     fl_buf_done(&buf);
     fl_layout_free(layout);
 }
-END_TEST
 
 /* About 6.9 bits a kept entry at 5 %, 9.3 at 1 %: 8 700 bytes for all of mlp200. */
-START_TEST(an_update_of_mlp200_takes_about_8700_bytes)
+TEST_EACH(an_update_of_mlp200_takes_about_8700_bytes, 2)
 {
     static const size_t units[3] = {157000, 40200, 2010};
     static const struct {
@@ -382,10 +374,9 @@ START_TEST(an_update_of_mlp200_takes_about_8700_bytes)
         ck_assert_double_le(fabs(total / 8700 - 1), .05);
     }
 }
-END_TEST
 
 /* Whatever is cut off, appended or flipped: refused, or decoded to finite numbers. */
-START_TEST(damaged_bytes_are_refused_or_finite)
+TEST(damaged_bytes_are_refused_or_finite)
 {
     enum { N = 700, S = 3 };
     struct fl_layout *layout = unit_layout(400, S, N - 400, 0);
@@ -427,10 +418,9 @@ START_TEST(damaged_bytes_are_refused_or_finite)
     fl_buf_done(&buf);
     fl_layout_free(layout);
 }
-END_TEST
 
 /* decode() compares what is read with what is added up and what is only checked. */
-START_TEST(long_units_whole_or_damaged_are_added_up_and_checked_as_they_are_read)
+TEST_EACH(long_units_whole_or_damaged_are_added_up_and_checked_as_they_are_read, 3)
 {
     enum { MAX = 30000, BUFFERS = 2 };
     static const char *const shares[] = {"share=0.05", "share=0.3", "share=0.001"};
@@ -472,9 +462,8 @@ START_TEST(long_units_whole_or_damaged_are_added_up_and_checked_as_they_are_read
     free(x);
     free(out);
 }
-END_TEST
 
-START_TEST(validation_gives_the_norm_of_what_is_decoded)
+TEST(validation_gives_the_norm_of_what_is_decoded)
 {
     struct fl_layout *layout = unit_layout(20, 0, 0, 0);
     struct fl_codec_memory memory = {.data = by_hand, .len = sizeof(by_hand)};
@@ -486,27 +475,4 @@ START_TEST(validation_gives_the_norm_of_what_is_decoded)
     ck_assert_int_eq(fl_codec_validate(&d, &norm_sq), FL_OK);
     ck_assert_double_eq(norm_sq, 8);
     fl_layout_free(layout);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("codec_ternary");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, ternary_as_computed_by_hand);
-    tcase_add_test(tc, buffers_follow_as_float32);
-    tcase_add_test(tc, a_unit_that_nothing_moved_is_a_count_of_zero);
-    tcase_add_test(tc, a_unit_of_few_entries_is_sent_with_eight_bits);
-    tcase_add_loop_test(tc, refuses_what_it_never_writes, 0, 36);
-    tcase_add_loop_test(tc, decodes_to_what_the_definition_says_for_any_update, 0, 5);
-    tcase_add_test(tc, an_entry_behind_the_units_end_is_refused_however_its_bits_lie);
-    tcase_add_test(tc, a_share_written_in_decimal_is_not_rounded_up_by_its_last_bit);
-    tcase_add_loop_test(tc, an_update_of_mlp200_takes_about_8700_bytes, 0, 2);
-    tcase_add_test(tc, damaged_bytes_are_refused_or_finite);
-    tcase_add_loop_test(tc, long_units_whole_or_damaged_are_added_up_and_checked_as_they_are_read,
-                        0, 3);
-    tcase_add_test(tc, validation_gives_the_norm_of_what_is_decoded);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -77,7 +77,7 @@ static void expect(struct model *m, const char *rho, const char *r_min, size_t a
 
 /* a moves three times as far as b, measured by their lengths: r is .6 and .2 when the
    budget is .6 * 300 + .2 * 160 + 12 = 224 of 472 floats. */
-START_TEST(units_share_the_budget_by_how_far_they_moved)
+TEST(units_share_the_budget_by_how_far_they_moved)
 {
     struct model m;
     char rho[32];
@@ -96,9 +96,8 @@ START_TEST(units_share_the_budget_by_how_far_they_moved)
     expect(&m, rho, "r_min=0.05", 51, 21);
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(a_ratio_is_at_least_r_min_and_at_most_one)
+TEST(a_ratio_is_at_least_r_min_and_at_most_one)
 {
     struct model m;
     char rho[32];
@@ -113,9 +112,8 @@ START_TEST(a_ratio_is_at_least_r_min_and_at_most_one)
     expect(&m, rho, "r_min=0.05", A_ROWS, 20);
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(rho_one_keeps_everything)
+TEST(rho_one_keeps_everything)
 {
     struct model m;
 
@@ -125,9 +123,8 @@ START_TEST(rho_one_keeps_everything)
     expect(&m, "rho=1", "r_min=0.05", A_ROWS, B_ROWS);
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(a_unit_that_did_not_move_gets_r_min)
+TEST(a_unit_that_did_not_move_gets_r_min)
 {
     struct model m;
 
@@ -137,9 +134,8 @@ START_TEST(a_unit_that_did_not_move_gets_r_min)
     expect(&m, "rho=0.9", "r_min=0", A_ROWS, 1); /* one neuron at least */
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(when_nothing_moved_all_units_get_the_same)
+TEST(when_nothing_moved_all_units_get_the_same)
 {
     struct model m;
     char rho[32];
@@ -149,9 +145,8 @@ START_TEST(when_nothing_moved_all_units_get_the_same)
     expect(&m, rho, "r_min=0.05", 25, 10);
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(a_budget_below_the_output_layer_and_r_min_gives_r_min)
+TEST(a_budget_below_the_output_layer_and_r_min_gives_r_min)
 {
     struct model m;
 
@@ -163,9 +158,8 @@ START_TEST(a_budget_below_the_output_layer_and_r_min_gives_r_min)
     expect(&m, "rho=0.05", "r_min=1", A_ROWS, B_ROWS);
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(the_neurons_that_moved_most_are_kept_and_smaller_ones_on_ties)
+TEST(the_neurons_that_moved_most_are_kept_and_smaller_ones_on_ties)
 {
     struct model m;
     size_t j;
@@ -189,9 +183,8 @@ START_TEST(the_neurons_that_moved_most_are_kept_and_smaller_ones_on_ties)
     ck_assert_uint_eq(m.keep[70], 1);
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(buffers_travel_and_do_not_count_as_movement)
+TEST(buffers_travel_and_do_not_count_as_movement)
 {
     struct model m;
     struct model other;
@@ -210,11 +203,10 @@ START_TEST(buffers_travel_and_do_not_count_as_movement)
     ck_assert_mem_eq(other.keep, m.keep, ROWS);
     fl_layout_free(m.layout);
 }
-END_TEST
 
 /* Bytes of a client: sum_l [4 ceil(r_l O_l) f_l + ceil(O_l / 8)], where the budget
    4 rho (d + s) is met up to one neuron a unit. */
-START_TEST(a_client_sends_the_bytes_of_the_formula)
+TEST_EACH(a_client_sends_the_bytes_of_the_formula, 4)
 {
     static const char *const rhos[] = {"rho=0.1", "rho=0.2", "rho=0.35", "rho=0.8"};
     static const double value[] = {0.1, 0.2, 0.35, 0.8};
@@ -250,9 +242,8 @@ START_TEST(a_client_sends_the_bytes_of_the_formula)
     fl_buf_done(&out);
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(a_unit_that_cannot_be_cut_is_whole)
+TEST(a_unit_that_cannot_be_cut_is_whole)
 {
     struct fl_layout *layout = masked_layout();
     struct fl_options *o = options_of(&fl_upload_fedadp.policy, NULL);
@@ -267,9 +258,8 @@ START_TEST(a_unit_that_cannot_be_cut_is_whole)
     fl_options_free(o);
     fl_layout_free(layout);
 }
-END_TEST
 
-START_TEST(a_diverged_update_or_model_has_no_mask)
+TEST_EACH(a_diverged_update_or_model_has_no_mask, 3)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     struct model m;
@@ -282,9 +272,8 @@ START_TEST(a_diverged_update_or_model_has_no_mask)
     ck_assert_int_eq(choose(&m, "rho=0.2", "r_min=0.05"), FL_ENUMERIC);
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(extreme_numbers_are_finite_on_the_way)
+TEST(extreme_numbers_are_finite_on_the_way)
 {
     struct model m;
     size_t i;
@@ -297,9 +286,8 @@ START_TEST(extreme_numbers_are_finite_on_the_way)
     expect(&m, "rho=0.9", "r_min=0.05", 85, B_ROWS);
     fl_layout_free(m.layout);
 }
-END_TEST
 
-START_TEST(every_client_is_granted_every_unit)
+TEST(every_client_is_granted_every_unit)
 {
     struct fl_options *o = options_of(&fl_upload_fedadp.policy, NULL);
     struct fl_upload_input in = {.n_clients = 3, .n_selected = 4, .n_units = 5};
@@ -312,27 +300,4 @@ START_TEST(every_client_is_granted_every_unit)
     }
     ck_assert(fl_upload_fedadp.partial && !fl_upload_fedadp.needs_feedback);
     fl_options_free(o);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("fedadp");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, units_share_the_budget_by_how_far_they_moved);
-    tcase_add_test(tc, a_ratio_is_at_least_r_min_and_at_most_one);
-    tcase_add_test(tc, rho_one_keeps_everything);
-    tcase_add_test(tc, a_unit_that_did_not_move_gets_r_min);
-    tcase_add_test(tc, when_nothing_moved_all_units_get_the_same);
-    tcase_add_test(tc, a_budget_below_the_output_layer_and_r_min_gives_r_min);
-    tcase_add_test(tc, the_neurons_that_moved_most_are_kept_and_smaller_ones_on_ties);
-    tcase_add_test(tc, buffers_travel_and_do_not_count_as_movement);
-    tcase_add_loop_test(tc, a_client_sends_the_bytes_of_the_formula, 0, 4);
-    tcase_add_test(tc, a_unit_that_cannot_be_cut_is_whole);
-    tcase_add_loop_test(tc, a_diverged_update_or_model_has_no_mask, 0, 3);
-    tcase_add_test(tc, extreme_numbers_are_finite_on_the_way);
-    tcase_add_test(tc, every_client_is_granted_every_unit);
-    suite_add_tcase(s, tc);
-    return s;
 }

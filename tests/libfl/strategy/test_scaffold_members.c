@@ -175,7 +175,7 @@ static double gradient(const struct world *w)
     return sqrt(square);
 }
 
-START_TEST(hundreds_that_join_leave_the_control_their_mean)
+TEST_EACH(hundreds_that_join_leave_the_control_their_mean, 2)
 {
     struct world *w = malloc(sizeof(*w));
     int t;
@@ -191,9 +191,8 @@ START_TEST(hundreds_that_join_leave_the_control_their_mean)
     world_done(w);
     free(w);
 }
-END_TEST
 
-START_TEST(a_fixed_number_of_members_is_the_mean_over_so_many)
+TEST_EACH(a_fixed_number_of_members_is_the_mean_over_so_many, 4)
 {
     struct world *w = malloc(sizeof(*w));
     int t;
@@ -208,10 +207,9 @@ START_TEST(a_fixed_number_of_members_is_the_mean_over_so_many)
     world_done(w);
     free(w);
 }
-END_TEST
 
 /* With c = mean c_k the corrections of a round cancel, and the minimum of the mean is reached. */
-START_TEST(clients_that_join_later_do_not_keep_it_from_the_minimum)
+TEST_EACH(clients_that_join_later_do_not_keep_it_from_the_minimum, 2)
 {
     struct world *w = malloc(sizeof(*w));
     int t;
@@ -225,18 +223,4 @@ START_TEST(clients_that_join_later_do_not_keep_it_from_the_minimum)
     ck_assert_double_lt(gradient(w), 1e-4);
     world_done(w);
     free(w);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("scaffold_members");
-    TCase *tc = tcase_create("all");
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_loop_test(tc, hundreds_that_join_leave_the_control_their_mean, 0, 2);
-    tcase_add_loop_test(tc, a_fixed_number_of_members_is_the_mean_over_so_many, 0, 4);
-    tcase_add_loop_test(tc, clients_that_join_later_do_not_keep_it_from_the_minimum, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -20,7 +20,7 @@ static void pick(const struct fl_selection_ops *ops, const struct fl_options *o,
     ck_assert_int_eq(ops->pick(o, &in, rng, chosen), FL_OK);
 }
 
-START_TEST(everybody_is_chosen_when_everybody_is_wanted)
+TEST_EACH(everybody_is_chosen_when_everybody_is_wanted, 3)
 {
     const struct fl_selection_ops *ops = all[_i];
     struct fl_options *o = options_of(&ops->policy, NULL);
@@ -36,9 +36,8 @@ START_TEST(everybody_is_chosen_when_everybody_is_wanted)
     }
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(choices_are_distinct_ascending_and_repeatable)
+TEST_EACH(choices_are_distinct_ascending_and_repeatable, 3)
 {
     const struct fl_selection_ops *ops = all[_i];
     struct fl_options *o = options_of(&ops->policy, NULL);
@@ -65,7 +64,6 @@ START_TEST(choices_are_distinct_ascending_and_repeatable)
     }
     fl_options_free(o);
 }
-END_TEST
 
 /* Chi-square against the probabilities; the seed is fixed, so this cannot flake. The bound is
    the 99.9 % quantile of the degrees of freedom used here. */
@@ -82,7 +80,7 @@ static double chi_square(const unsigned *seen, const double *p, size_t n, double
     return sum;
 }
 
-START_TEST(uniform_pairs_are_equally_likely)
+TEST(uniform_pairs_are_equally_likely)
 {
     struct fl_options *o = options_of(&fl_selection_uniform.policy, NULL);
     /* Very unequal samples: they must not matter. */
@@ -101,10 +99,9 @@ START_TEST(uniform_pairs_are_equally_likely)
     ck_assert_double_lt(chi_square(seen, expected, 6, 60000), 20.5);
     fl_options_free(o);
 }
-END_TEST
 
 /* docs/algorithms.md#draws-without-replacement. */
-START_TEST(weighted_pairs_have_the_probabilities_of_successive_draws)
+TEST_ROW(weighted_pairs_have_the_probabilities_of_successive_draws, 0, 0, 1, 3)
 {
     const struct fl_selection_ops *ops = all[_i];
     struct fl_options *o = options_of(&ops->policy, NULL);
@@ -127,9 +124,8 @@ START_TEST(weighted_pairs_have_the_probabilities_of_successive_draws)
     ck_assert_double_lt(chi_square(seen, expected, 3, 100000), 13.8);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(single_weighted_draws_follow_p)
+TEST(single_weighted_draws_follow_p)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
     double p[5] = {.4, .3, .15, .1, .05};
@@ -146,9 +142,8 @@ START_TEST(single_weighted_draws_follow_p)
     ck_assert_double_lt(chi_square(seen, p, 5, 50000), 18.5);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(a_one_hot_p_always_gives_that_client)
+TEST(a_one_hot_p_always_gives_that_client)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
     double p[4] = {0, 0, 1, 0};
@@ -163,9 +158,8 @@ START_TEST(a_one_hot_p_always_gives_that_client)
     }
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(too_few_positive_p_are_filled_uniformly)
+TEST(too_few_positive_p_are_filled_uniformly)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
     double p[5] = {0, .7, (double)NAN, .3, -1};
@@ -191,7 +185,6 @@ START_TEST(too_few_positive_p_are_filled_uniformly)
     ck_assert_double_lt(chi_square(filled, expected, 3, 30000), 13.8);
     fl_options_free(o);
 }
-END_TEST
 
 /* --- attention, docs/algorithms.md#selection-by-attention --- */
 
@@ -242,7 +235,7 @@ static double sum(const double *a, size_t n)
     return s;
 }
 
-START_TEST(attention_starts_as_the_share_of_samples)
+TEST(attention_starts_as_the_share_of_samples)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
     double n[4] = {100, 300, 0, 600};
@@ -255,9 +248,8 @@ START_TEST(attention_starts_as_the_share_of_samples)
     ck_assert_double_eq_tol(a[3], .6, 1e-15);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(a_factor_on_all_scores_changes_no_attention)
+TEST(a_factor_on_all_scores_changes_no_attention)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
     struct fl_score_sums sums = {.scores = 1, .samples = 400};
@@ -277,9 +269,8 @@ START_TEST(a_factor_on_all_scores_changes_no_attention)
     }
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(a_late_newcomer_keeps_the_proportions_of_the_others)
+TEST(a_late_newcomer_keeps_the_proportions_of_the_others)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
     struct fl_score_sums others = {.scores = .8 + .2, .samples = 100 + 100};
@@ -291,9 +282,8 @@ START_TEST(a_late_newcomer_keeps_the_proportions_of_the_others)
     ck_assert_double_eq_tol(newcomer / sum_now, .5, 1e-15);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(attention_moves_as_computed_by_hand)
+TEST(attention_moves_as_computed_by_hand)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, "alpha=0.75", NULL);
     double a[4] = {.1, .2, .3, .4};
@@ -308,9 +298,8 @@ START_TEST(attention_moves_as_computed_by_hand)
     ck_assert_double_eq_tol(a[3], .3375, 1e-15);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(alpha_one_never_changes_attention)
+TEST(alpha_one_never_changes_attention)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, "alpha=1", NULL);
     double a[3] = {.2, .3, .5};
@@ -325,9 +314,8 @@ START_TEST(alpha_one_never_changes_attention)
     ck_assert_mem_eq(a, before, sizeof(a));
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(alpha_zero_with_everybody_is_the_share_of_distance)
+TEST(alpha_zero_with_everybody_is_the_share_of_distance)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, "alpha=0", NULL);
     double a[3] = {.2, .3, .5};
@@ -340,9 +328,8 @@ START_TEST(alpha_zero_with_everybody_is_the_share_of_distance)
     ck_assert_double_eq_tol(a[2], .5, 1e-15);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(distances_that_say_nothing_leave_attention_alone)
+TEST_EACH(distances_that_say_nothing_leave_attention_alone, 3)
 {
     static const double d[][2] = {{0, 0}, {(double)NAN, 1}, {(double)INFINITY, 1}};
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
@@ -359,10 +346,9 @@ START_TEST(distances_that_say_nothing_leave_attention_alone)
     ck_assert_mem_eq(a, before, sizeof(a));
     fl_options_free(o);
 }
-END_TEST
 
 /* It is the new model, or its share of the distance is 1; not even rounding. */
-START_TEST(a_single_responder_changes_nothing_bit_for_bit)
+TEST(a_single_responder_changes_nothing_bit_for_bit)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, "alpha=0.7", NULL);
     struct fl_rng rng;
@@ -380,10 +366,9 @@ START_TEST(a_single_responder_changes_nothing_bit_for_bit)
     }
     fl_options_free(o);
 }
-END_TEST
 
 /* Over random rounds with drop-outs. */
-START_TEST(attention_sums_to_one_and_keeps_alpha_of_itself)
+TEST_EACH(attention_sums_to_one_and_keeps_alpha_of_itself, 3)
 {
     static const char *const alphas[] = {"alpha=0.9", "alpha=0.5", "alpha=0.01"};
     struct fl_options *o = options_of(&fl_selection_attention.policy, alphas[_i], NULL);
@@ -423,9 +408,8 @@ START_TEST(attention_sums_to_one_and_keeps_alpha_of_itself)
     }
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(equal_distances_contract_to_the_mean_inside_the_responders)
+TEST(equal_distances_contract_to_the_mean_inside_the_responders)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, "alpha=0.5", NULL);
     double a[4] = {.1, .3, .2, .4};
@@ -442,9 +426,8 @@ START_TEST(equal_distances_contract_to_the_mean_inside_the_responders)
     ck_assert_double_eq(a[3], .4);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(permuting_clients_permutes_attention)
+TEST(permuting_clients_permutes_attention)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
     double a[3] = {.2, .3, .5};
@@ -461,9 +444,8 @@ START_TEST(permuting_clients_permutes_attention)
     ck_assert_double_eq_tol(a[2], b[0], 1e-15);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(the_floor_keeps_a_client_from_vanishing)
+TEST(the_floor_keeps_a_client_from_vanishing)
 {
     struct fl_options *o =
         options_of(&fl_selection_attention.policy, "alpha=0", "floor=0.05", NULL);
@@ -476,9 +458,8 @@ START_TEST(the_floor_keeps_a_client_from_vanishing)
     ck_assert_double_eq_tol(sum(a, 2), 1, 1e-15);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(the_floor_takes_from_the_responders_alone_and_no_more_than_they_have)
+TEST(the_floor_takes_from_the_responders_alone_and_no_more_than_they_have)
 {
     struct fl_options *o = options_of(&fl_selection_attention.policy, "alpha=0", "floor=0.1", NULL);
     double a[5] = {.2, .1, .1, .1, .5};
@@ -496,9 +477,8 @@ START_TEST(the_floor_takes_from_the_responders_alone_and_no_more_than_they_have)
     ck_assert_double_eq_tol(b[1], .05, 1e-15);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(distances_come_from_reports_when_uploads_are_partial)
+TEST_EACH(distances_come_from_reports_when_uploads_are_partial, 5)
 {
     static const struct {
         const char *reference;
@@ -514,20 +494,18 @@ START_TEST(distances_come_from_reports_when_uploads_are_partial)
     ck_assert_int_eq(fl_selection_attention.distance(o, rows[_i].partial), rows[_i].expected);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(the_distance_is_the_norm_over_the_units)
+TEST(the_distance_is_the_norm_over_the_units)
 {
     float d[3] = {2, 3, 6};
 
     ck_assert_double_eq_tol(fl_distance_from_divergence(d, 3), 7, 1e-15);
     ck_assert_double_eq(fl_distance_from_divergence(d, 0), 0);
 }
-END_TEST
 
 /* --- fractions, docs/algorithms.md#fractions --- */
 
-START_TEST(the_schedule_costs_exactly_what_the_paper_prints)
+TEST_EACH(the_schedule_costs_exactly_what_the_paper_prints, 6)
 {
     static const struct {
         const char *every;
@@ -547,9 +525,8 @@ START_TEST(the_schedule_costs_exactly_what_the_paper_prints)
     ck_assert_uint_eq(units, rows[_i].units);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(the_fraction_stays_at_its_end)
+TEST(the_fraction_stays_at_its_end)
 {
     struct fl_options *o = options_of(&fl_fraction_stepped.policy, NULL);
 
@@ -566,48 +543,12 @@ START_TEST(the_fraction_stays_at_its_end)
     ck_assert_double_eq(fl_fraction_constant.at(o, 77), .25);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(counts_are_rounded_and_at_least_one)
+TEST(counts_are_rounded_and_at_least_one)
 {
     ck_assert_uint_eq(fl_fraction_count(.29, 100), 29);
     ck_assert_uint_eq(fl_fraction_count(.5, 5), 3);
     ck_assert_uint_eq(fl_fraction_count(.001, 100), 1);
     ck_assert_uint_eq(fl_fraction_count(0, 100), 1);
     ck_assert_uint_eq(fl_fraction_count(1, 7), 7);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("selection");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, everybody_is_chosen_when_everybody_is_wanted, 0, 3);
-    tcase_add_loop_test(tc, choices_are_distinct_ascending_and_repeatable, 0, 3);
-    tcase_add_test(tc, uniform_pairs_are_equally_likely);
-    tcase_add_loop_test(tc, weighted_pairs_have_the_probabilities_of_successive_draws, 1, 3);
-    tcase_add_test(tc, single_weighted_draws_follow_p);
-    tcase_add_test(tc, a_one_hot_p_always_gives_that_client);
-    tcase_add_test(tc, too_few_positive_p_are_filled_uniformly);
-    tcase_add_test(tc, attention_starts_as_the_share_of_samples);
-    tcase_add_test(tc, a_factor_on_all_scores_changes_no_attention);
-    tcase_add_test(tc, a_late_newcomer_keeps_the_proportions_of_the_others);
-    tcase_add_test(tc, attention_moves_as_computed_by_hand);
-    tcase_add_test(tc, alpha_one_never_changes_attention);
-    tcase_add_test(tc, alpha_zero_with_everybody_is_the_share_of_distance);
-    tcase_add_loop_test(tc, distances_that_say_nothing_leave_attention_alone, 0, 3);
-    tcase_add_test(tc, a_single_responder_changes_nothing_bit_for_bit);
-    tcase_add_loop_test(tc, attention_sums_to_one_and_keeps_alpha_of_itself, 0, 3);
-    tcase_add_test(tc, equal_distances_contract_to_the_mean_inside_the_responders);
-    tcase_add_test(tc, permuting_clients_permutes_attention);
-    tcase_add_test(tc, the_floor_keeps_a_client_from_vanishing);
-    tcase_add_test(tc, the_floor_takes_from_the_responders_alone_and_no_more_than_they_have);
-    tcase_add_loop_test(tc, distances_come_from_reports_when_uploads_are_partial, 0, 5);
-    tcase_add_test(tc, the_distance_is_the_norm_over_the_units);
-    tcase_add_loop_test(tc, the_schedule_costs_exactly_what_the_paper_prints, 0, 6);
-    tcase_add_test(tc, the_fraction_stays_at_its_end);
-    tcase_add_test(tc, counts_are_rounded_and_at_least_one);
-    suite_add_tcase(s, tc);
-    return s;
 }

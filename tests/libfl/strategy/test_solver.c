@@ -39,7 +39,7 @@ static float *by_hand(struct fixture *f, const struct fl_solver_setup *how, floa
     return model;
 }
 
-START_TEST(sgd_is_the_formula_bit_for_bit)
+TEST_EACH(sgd_is_the_formula_bit_for_bit, 4)
 {
     struct fixture f;
     float *have;
@@ -54,9 +54,8 @@ START_TEST(sgd_is_the_formula_bit_for_bit)
     free(want);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(prox_with_mu_zero_is_sgd_bit_for_bit)
+TEST_EACH(prox_with_mu_zero_is_sgd_bit_for_bit, 4)
 {
     struct fixture f;
     float *prox;
@@ -70,9 +69,8 @@ START_TEST(prox_with_mu_zero_is_sgd_bit_for_bit)
     free(sgd);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(prox_is_the_formula_bit_for_bit)
+TEST_EACH(prox_is_the_formula_bit_for_bit, 4)
 {
     struct fixture f;
     float *have;
@@ -90,10 +88,9 @@ START_TEST(prox_is_the_formula_bit_for_bit)
     free(sgd);
     fixture_done(&f);
 }
-END_TEST
 
 /* With mu * eta = 1 a step from anywhere ends at theta - eta g. */
-START_TEST(prox_with_mu_eta_one_comes_back_every_step)
+TEST(prox_with_mu_eta_one_comes_back_every_step)
 {
     struct fl_options *o = options_of(&fl_solver_prox.policy, "mu=8", NULL);
     struct fl_solver_setup how = {.learning_rate = 0.125, .n_steps = 1, .round = 1};
@@ -129,10 +126,9 @@ START_TEST(prox_with_mu_eta_one_comes_back_every_step)
     fl_options_free(o);
     fixture_done(&f);
 }
-END_TEST
 
 /* FedMCSA as released: the anchor is where x is, so that mu does nothing. */
-START_TEST(a_moving_anchor_makes_mu_irrelevant_bit_for_bit)
+TEST_EACH(a_moving_anchor_makes_mu_irrelevant_bit_for_bit, 4)
 {
     struct fl_solver_setup how = setups[_i];
     struct fixture f;
@@ -155,10 +151,9 @@ START_TEST(a_moving_anchor_makes_mu_irrelevant_bit_for_bit)
     free(sgd);
     fixture_done(&f);
 }
-END_TEST
 
 /* docs/algorithms.md#personalized-models-by-component. */
-START_TEST(without_lambda_and_decay_fixed_and_moving_anchors_agree_bit_for_bit)
+TEST_EACH(without_lambda_and_decay_fixed_and_moving_anchors_agree_bit_for_bit, 2)
 {
     struct fl_solver_setup how = {.learning_rate = 0.1, .momentum = _i * 0.9};
     struct fixture f;
@@ -173,10 +168,9 @@ START_TEST(without_lambda_and_decay_fixed_and_moving_anchors_agree_bit_for_bit)
     free(moving);
     fixture_done(&f);
 }
-END_TEST
 
 /* A client that trains on from its own model is pulled to the one it received. */
-START_TEST(a_fixed_anchor_is_the_one_given)
+TEST(a_fixed_anchor_is_the_one_given)
 {
     struct fl_solver_setup how = {.learning_rate = 0.125, .n_steps = 1, .round = 1};
     struct fl_options *o = options_of(&fl_solver_prox.policy, "mu=8", NULL);
@@ -215,10 +209,9 @@ START_TEST(a_fixed_anchor_is_the_one_given)
     fl_options_free(o);
     fixture_done(&f);
 }
-END_TEST
 
 /* Identity 14. */
-START_TEST(a_rate_of_zero_leaves_the_model_bit_for_bit)
+TEST_EACH(a_rate_of_zero_leaves_the_model_bit_for_bit, 4)
 {
     struct fl_solver_setup how = setups[_i];
     struct fixture f;
@@ -235,9 +228,8 @@ START_TEST(a_rate_of_zero_leaves_the_model_bit_for_bit)
     free(prox);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(the_velocity_is_new_each_round)
+TEST(the_velocity_is_new_each_round)
 {
     struct fixture f;
     float *first;
@@ -251,9 +243,8 @@ START_TEST(the_velocity_is_new_each_round)
     free(second);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(names_are_counted)
+TEST(names_are_counted)
 {
     static const char *const two[] = {"a", "b", NULL};
 
@@ -262,25 +253,4 @@ START_TEST(names_are_counted)
     ck_assert_uint_eq(fl_solver_names(two + 2), 0);
     fl_solver_sgd.destroy(NULL);
     fl_solver_prox.destroy(NULL);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("solver");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, sgd_is_the_formula_bit_for_bit, 0, 4);
-    tcase_add_loop_test(tc, prox_with_mu_zero_is_sgd_bit_for_bit, 0, 4);
-    tcase_add_loop_test(tc, prox_is_the_formula_bit_for_bit, 0, 4);
-    tcase_add_test(tc, prox_with_mu_eta_one_comes_back_every_step);
-    tcase_add_loop_test(tc, a_moving_anchor_makes_mu_irrelevant_bit_for_bit, 0, 4);
-    tcase_add_loop_test(tc, without_lambda_and_decay_fixed_and_moving_anchors_agree_bit_for_bit, 0,
-                        2);
-    tcase_add_test(tc, a_fixed_anchor_is_the_one_given);
-    tcase_add_loop_test(tc, a_rate_of_zero_leaves_the_model_bit_for_bit, 0, 4);
-    tcase_add_test(tc, the_velocity_is_new_each_round);
-    tcase_add_test(tc, names_are_counted);
-    suite_add_tcase(s, tc);
-    return s;
 }

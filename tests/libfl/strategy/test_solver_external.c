@@ -263,7 +263,7 @@ static void same_rounds(const struct fl_solver_ops *ops, const struct fl_options
     free(f);
 }
 
-START_TEST(steps_by_the_page_are_the_solvers)
+TEST_EACH(steps_by_the_page_are_the_solvers, (N_CASES * N_WAYS))
 {
     const struct fl_solver_ops *ops = cases[(size_t)_i / N_WAYS].ops;
     struct fl_options *o = options_of(&ops->policy, cases[(size_t)_i / N_WAYS].option1,
@@ -278,7 +278,6 @@ START_TEST(steps_by_the_page_are_the_solvers)
     same_rounds(ops, o, &how, false);
     fl_options_free(o);
 }
-END_TEST
 
 static unsigned parts_of(const struct fl_solver_ops *ops, const char *option, bool adapting)
 {
@@ -290,7 +289,7 @@ static unsigned parts_of(const struct fl_solver_ops *ops, const char *option, bo
 }
 
 /* docs/trainers.md#parts. */
-START_TEST(a_solver_asks_for_the_parts_that_it_needs_and_no_others)
+TEST(a_solver_asks_for_the_parts_that_it_needs_and_no_others)
 {
     ck_assert_uint_eq(parts_of(&fl_solver_sgd, NULL, false), 0);
     ck_assert_uint_eq(parts_of(&fl_solver_prox, "mu=0", false), 0);
@@ -305,9 +304,8 @@ START_TEST(a_solver_asks_for_the_parts_that_it_needs_and_no_others)
     ck_assert_uint_eq(parts_of(&fl_solver_fedmix, "lambda=0", false), 0);
     ck_assert_uint_eq(parts_of(&fl_solver_naivemix, NULL, true), 0);
 }
-END_TEST
 
-START_TEST(what_peers_sent_in_another_size_or_not_finite_is_refused)
+TEST(what_peers_sent_in_another_size_or_not_finite_is_refused)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     struct fl_options *o = options_of(&fl_solver_scaffold.policy, NULL, NULL, NULL);
@@ -332,9 +330,8 @@ START_TEST(what_peers_sent_in_another_size_or_not_finite_is_refused)
     fixture_done(f);
     free(f);
 }
-END_TEST
 
-START_TEST(a_count_that_the_server_did_not_tell_is_said)
+TEST(a_count_that_the_server_did_not_tell_is_said)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     struct fl_options *o = options_of(&fl_solver_igfl_c.policy, NULL, NULL, NULL);
@@ -350,19 +347,4 @@ START_TEST(a_count_that_the_server_did_not_tell_is_said)
     fl_options_free(o);
     fixture_done(f);
     free(f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("solver_external");
-    TCase *tc = tcase_create("external");
-
-    tcase_set_timeout(tc, 0);
-    tcase_add_loop_test(tc, steps_by_the_page_are_the_solvers, 0, (int)(N_CASES * N_WAYS));
-    tcase_add_test(tc, a_solver_asks_for_the_parts_that_it_needs_and_no_others);
-    tcase_add_test(tc, what_peers_sent_in_another_size_or_not_finite_is_refused);
-    tcase_add_test(tc, a_count_that_the_server_did_not_tell_is_said);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -30,7 +30,7 @@ static void fixture_init(struct fixture *f, bool rich)
     struct fl_net_spec spec = {.input = {INPUTS},
                                .n_input = 1,
                                .layers = rich ? rich_layers : plain_layers,
-                               .n_layers = rich ? N(rich_layers) : N(plain_layers)};
+                               .n_layers = rich ? ARRAY_LEN(rich_layers) : ARRAY_LEN(plain_layers)};
     struct fl_rng rng;
     size_t s, i;
 
@@ -113,7 +113,7 @@ static const struct fl_solver_setup setups[] = {
 };
 
 /* With dropout and batch-norm in the network. */
-START_TEST(lambda_zero_is_sgd_bit_for_bit)
+TEST_EACH(lambda_zero_is_sgd_bit_for_bit, ARRAY_LEN(setups))
 {
     struct fixture f;
 
@@ -127,9 +127,8 @@ START_TEST(lambda_zero_is_sgd_bit_for_bit)
                 run(&f, &fl_solver_prox, "mu=0.3", NULL, &setups[_i], STEPS, NULL));
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(without_means_or_to_adapt_it_is_sgd_bit_for_bit)
+TEST(without_means_or_to_adapt_it_is_sgd_bit_for_bit)
 {
     struct fl_solver_setup adapting = setups[1];
     struct fixture f;
@@ -145,7 +144,6 @@ START_TEST(without_means_or_to_adapt_it_is_sgd_bit_for_bit)
                 run(&f, &fl_solver_sgd, NULL, NULL, &setups[1], STEPS, NULL));
     fixture_done(&f);
 }
-END_TEST
 
 /* --- the plain network in double, its gradient, and the derivative of that (R-operator) --- */
 
@@ -238,7 +236,7 @@ static double plain_sample(const struct plain *p, const double *z, const double 
 }
 
 /* The R-operator itself against the quotient of gradients in double, or nobody could trust it. */
-START_TEST(the_oracle_agrees_with_differences_in_double)
+TEST(the_oracle_agrees_with_differences_in_double)
 {
     struct plain p, g, r, up, down, none;
     double z[INPUTS], shifted[INPUTS], v[INPUTS], t[CLASSES] = {0, 0.3, 0.7, 0};
@@ -275,7 +273,6 @@ START_TEST(the_oracle_agrees_with_differences_in_double)
     }
     fixture_done(&f);
 }
-END_TEST
 
 /*
  * Identity 18: what one step moves the model by, less what the oracle has for the soft targets, is
@@ -283,7 +280,7 @@ END_TEST
  * term is averaged once. Bends of ReLU lie as near as they happen to, with some of the means nearer
  * than the thousandth of ||z|| / ||xbar|| at which a difference quotient would look.
  */
-START_TEST(the_third_term_agrees_with_the_r_operator)
+TEST_EACH(the_third_term_agrees_with_the_r_operator, 3)
 {
     static const struct {
         const char *lambda, *q;
@@ -351,7 +348,6 @@ START_TEST(the_third_term_agrees_with_the_r_operator)
     }
     ck_assert_uint_gt(near_bends, 0);
 }
-END_TEST
 
 /* --- steps by hand --- */
 
@@ -400,7 +396,7 @@ static float *by_hand(struct fixture *f, float lambda, float share)
     return model;
 }
 
-START_TEST(a_mean_of_zero_is_label_smoothing_of_smaller_inputs)
+TEST_EACH(a_mean_of_zero_is_label_smoothing_of_smaller_inputs, 2)
 {
     struct fl_solver_setup how = {.learning_rate = 0.1};
     struct fixture f;
@@ -411,9 +407,8 @@ START_TEST(a_mean_of_zero_is_label_smoothing_of_smaller_inputs)
                 by_hand(&f, 0.25f, 0));
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(naivemix_trains_on_the_personal_model)
+TEST_EACH(naivemix_trains_on_the_personal_model, 2)
 {
     struct fl_solver_setup how = {.learning_rate = 0.1};
     struct fixture f;
@@ -431,10 +426,9 @@ START_TEST(naivemix_trains_on_the_personal_model)
     free(want);
     fixture_done(&f);
 }
-END_TEST
 
 /* Running statistics and the masks are those of one pass at z. */
-START_TEST(the_third_term_moves_no_statistics_and_draws_no_mask)
+TEST(the_third_term_moves_no_statistics_and_draws_no_mask)
 {
     struct fl_solver_setup how = {.learning_rate = 0};
     const struct fl_layout *layout;
@@ -464,9 +458,8 @@ START_TEST(the_third_term_moves_no_statistics_and_draws_no_mask)
     free(without);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(seed_and_round_decide_which_means_are_drawn)
+TEST(seed_and_round_decide_which_means_are_drawn)
 {
     struct fl_solver_setup how = {.learning_rate = 0.1, .seed = 5, .round = 3};
     struct fixture f;
@@ -494,10 +487,9 @@ START_TEST(seed_and_round_decide_which_means_are_drawn)
     free(d);
     fixture_done(&f);
 }
-END_TEST
 
 /* What the server hands out is not believed either. */
-START_TEST(a_malformed_union_is_refused_before_training)
+TEST(a_malformed_union_is_refused_before_training)
 {
     struct fl_options *o = options_of(&fl_solver_fedmix.policy, NULL);
     struct fl_solver_setup setup = {.learning_rate = 0.1, .n_steps = 1, .round = 1};
@@ -524,23 +516,4 @@ START_TEST(a_malformed_union_is_refused_before_training)
     fl_solver_fedmix.destroy(solver);
     fl_options_free(o);
     fixture_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("solver_fedmix");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, lambda_zero_is_sgd_bit_for_bit, 0, N(setups));
-    tcase_add_test(tc, without_means_or_to_adapt_it_is_sgd_bit_for_bit);
-    tcase_add_test(tc, the_oracle_agrees_with_differences_in_double);
-    tcase_add_loop_test(tc, the_third_term_agrees_with_the_r_operator, 0, 3);
-    tcase_add_loop_test(tc, a_mean_of_zero_is_label_smoothing_of_smaller_inputs, 0, 2);
-    tcase_add_loop_test(tc, naivemix_trains_on_the_personal_model, 0, 2);
-    tcase_add_test(tc, the_third_term_moves_no_statistics_and_draws_no_mask);
-    tcase_add_test(tc, seed_and_round_decide_which_means_are_drawn);
-    tcase_add_test(tc, a_malformed_union_is_refused_before_training);
-    suite_add_tcase(s, tc);
-    return s;
 }

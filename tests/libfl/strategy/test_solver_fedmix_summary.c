@@ -6,7 +6,7 @@
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/fedmix_fixture.h"
 
-START_TEST(the_union_is_all_pairs_in_the_order_of_the_summaries)
+TEST(the_union_is_all_pairs_in_the_order_of_the_summaries)
 {
     static const uint32_t sizes[] = {3, 1, 1, 5, 2, 1, 4, 1, 1};
     struct fl__mix_union all = {0};
@@ -20,12 +20,12 @@ START_TEST(the_union_is_all_pairs_in_the_order_of_the_summaries)
     size_t at = 0;
 
     fl_buf_init(&means, SIZE_MAX);
-    for (o = 0; o < N(sizes); o++) {
+    for (o = 0; o < ARRAY_LEN(sizes); o++) {
         input = put_summary(&means, sizes[o], 1, o);
     }
     ck_assert_msg(fl__mix_union_open(&input, &none, INPUTS, CLASSES, &all, &err) == FL_OK, "%s",
                   err.msg);
-    for (o = 0; o < N(sizes); o++) {
+    for (o = 0; o < ARRAY_LEN(sizes); o++) {
         at += FL__MIX_HEADER;
         for (i = total; i < total + sizes[o]; i++) {
             float pair[INPUTS + CLASSES];
@@ -40,10 +40,9 @@ START_TEST(the_union_is_all_pairs_in_the_order_of_the_summaries)
     fl__mix_union_done(&all);
     fl_buf_done(&means);
 }
-END_TEST
 
 /* Samples are mixed with what others told; one of others that tells the same stays. */
-START_TEST(the_clients_own_summary_is_left_out_once)
+TEST(the_clients_own_summary_is_left_out_once)
 {
     static const uint32_t sizes[] = {2, 3, 1, 3};
     static const uint64_t seeds[] = {1, 2, 3, 2};
@@ -55,7 +54,7 @@ START_TEST(the_clients_own_summary_is_left_out_once)
 
     fl_buf_init(&means, SIZE_MAX);
     fl_buf_init(&told, SIZE_MAX);
-    for (o = 0; o < N(sizes); o++) {
+    for (o = 0; o < ARRAY_LEN(sizes); o++) {
         input = put_summary(&means, sizes[o], 1, seeds[o]);
     }
     own = put_summary(&told, 3, 1, 2);
@@ -73,7 +72,6 @@ START_TEST(the_clients_own_summary_is_left_out_once)
     fl_buf_done(&means);
     fl_buf_done(&told);
 }
-END_TEST
 
 /* --- summaries --- */
 
@@ -117,7 +115,7 @@ static struct fl_buf summary(const char *group, uint64_t seed, size_t n)
 }
 
 /* Behind a header (docs/algorithms.md#mix-up-from-means); every sample is in one group. */
-START_TEST(a_summary_is_the_means_of_groups)
+TEST_EACH(a_summary_is_the_means_of_groups, 6)
 {
     static const struct {
         const char *group;
@@ -165,9 +163,8 @@ START_TEST(a_summary_is_the_means_of_groups)
     }
     fl_buf_done(&out);
 }
-END_TEST
 
-START_TEST(the_seed_decides_who_is_grouped_with_whom)
+TEST(the_seed_decides_who_is_grouped_with_whom)
 {
     struct fl_buf a = summary("group=4", 8, ROWS);
     struct fl_buf b = summary("group=4", 8, ROWS);
@@ -180,7 +177,6 @@ START_TEST(the_seed_decides_who_is_grouped_with_whom)
     fl_buf_done(&b);
     fl_buf_done(&c);
 }
-END_TEST
 
 static int32_t bad_sample(void *ctx, size_t i, float *x)
 {
@@ -198,7 +194,7 @@ static int32_t no_sample(void *ctx, size_t i, float *x)
     return 0;
 }
 
-START_TEST(data_that_cannot_be_collection_is_refused)
+TEST(data_that_cannot_be_collection_is_refused)
 {
     struct fl_options *o = options_of(&fl_solver_fedmix.policy, "group=2", NULL);
     float bad = NAN;
@@ -226,10 +222,9 @@ START_TEST(data_that_cannot_be_collection_is_refused)
     fl_options_free(o);
     fl_buf_done(&out);
 }
-END_TEST
 
 /* A summary of two pairs that is good, and one thing that is not. */
-START_TEST(a_malformed_summary_is_refused)
+TEST_EACH(a_malformed_summary_is_refused, 22)
 {
     static const struct {
         size_t at;     /* a word of the summary … */
@@ -288,20 +283,4 @@ START_TEST(a_malformed_summary_is_refused)
     free(exact);
     fl_options_free(o);
     fl_buf_done(&means);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("solver_fedmix_summary");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, the_clients_own_summary_is_left_out_once);
-    tcase_add_test(tc, the_union_is_all_pairs_in_the_order_of_the_summaries);
-    tcase_add_loop_test(tc, a_summary_is_the_means_of_groups, 0, 6);
-    tcase_add_test(tc, the_seed_decides_who_is_grouped_with_whom);
-    tcase_add_test(tc, data_that_cannot_be_collection_is_refused);
-    tcase_add_loop_test(tc, a_malformed_summary_is_refused, 0, 22);
-    suite_add_tcase(s, tc);
-    return s;
 }

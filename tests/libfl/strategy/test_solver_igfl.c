@@ -6,7 +6,7 @@
 #define ROUNDS 5
 
 /* Nothing is known yet, h = 0. */
-START_TEST(the_first_round_is_fedavg_with_a_longer_step)
+TEST_EACH(the_first_round_is_fedavg_with_a_longer_step, 4)
 {
     struct fl_solver_setup how = setups[_i];
     struct fl_solver_setup longer = setups[_i];
@@ -24,7 +24,6 @@ START_TEST(the_first_round_is_fedavg_with_a_longer_step)
     free(sgd);
     fixture_done(&f);
 }
-END_TEST
 
 /* What client `k` makes of `start` with sgd in this round: its displacement. */
 static void sgd_delta(struct fed *f, size_t k, const float *start, double rate, float *delta)
@@ -59,7 +58,7 @@ static void sgd_delta(struct fed *f, size_t k, const float *start, double rate, 
 }
 
 /* Second part: S = 1 and the same client every round, h = 0 always. */
-START_TEST(one_client_every_round_is_fedavg_with_twice_the_step)
+TEST_EACH(one_client_every_round_is_fedavg_with_twice_the_step, 4)
 {
     struct fed_plan plan = fed_everybody();
     struct fed f;
@@ -81,7 +80,6 @@ START_TEST(one_client_every_round_is_fedavg_with_twice_the_step)
     free(want);
     fed_done(&f);
 }
-END_TEST
 
 /* Mean over the clients of what the gradients alone moved, entry by entry, exported. */
 static void mean_moved(const struct fed *f, float *internal, float *mean)
@@ -106,7 +104,7 @@ static void mean_moved(const struct fed *f, float *internal, float *mean)
  * The recursion is exact; models and displacements are float here, numbers around 1 added up
  * over the steps, so that 1e-6 is what can be asked.
  */
-START_TEST(with_everybody_the_displacement_is_a_momentum)
+TEST_EACH(with_everybody_the_displacement_is_a_momentum, 2)
 {
     struct fed_plan plan = fed_everybody();
     double largest = 0;
@@ -145,7 +143,6 @@ START_TEST(with_everybody_the_displacement_is_a_momentum)
     free(old);
     fed_done(&f);
 }
-END_TEST
 
 /* One round of Algorithm 2 entry by entry, with momentum, weight decay and a pull. */
 static void by_hand(struct fixture *f, const struct fl_solver_setup *how, double over,
@@ -187,7 +184,7 @@ static void by_hand(struct fixture *f, const struct fl_solver_setup *how, double
     free(drift);
 }
 
-START_TEST(a_round_is_the_formula)
+TEST_EACH(a_round_is_the_formula, 8)
 {
     struct fl_solver_setup how = setups[_i % 4];
     struct fl_solver_bytes input;
@@ -222,10 +219,9 @@ START_TEST(a_round_is_the_formula)
     free(have);
     fixture_done(&f);
 }
-END_TEST
 
 /* Whatever was uploaded of it. */
-START_TEST(a_client_keeps_its_whole_displacement)
+TEST(a_client_keeps_its_whole_displacement)
 {
     struct fed_plan plan = fed_everybody();
     struct fed f;
@@ -252,10 +248,9 @@ START_TEST(a_client_keeps_its_whole_displacement)
     free(zeros);
     fed_done(&f);
 }
-END_TEST
 
 /* theta^r - theta^{r-1} (eq. 7): of a unit that nobody sent it is 0. */
-START_TEST(the_displacement_is_the_servers_step)
+TEST(the_displacement_is_the_servers_step)
 {
     struct fed_plan plan = fed_everybody();
     const struct fl_unit *unit;
@@ -283,10 +278,9 @@ START_TEST(the_displacement_is_the_servers_step)
     free(old);
     fed_done(&f);
 }
-END_TEST
 
 /* Identity 14, from rest. */
-START_TEST(a_rate_of_zero_leaves_the_model_bit_for_bit)
+TEST_EACH(a_rate_of_zero_leaves_the_model_bit_for_bit, 4)
 {
     struct fl_solver_setup how = setups[_i];
     struct fixture f;
@@ -300,9 +294,8 @@ START_TEST(a_rate_of_zero_leaves_the_model_bit_for_bit)
     free(have);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_server_that_does_not_tell_the_counts_is_refused)
+TEST_EACH(a_server_that_does_not_tell_the_counts_is_refused, 2)
 {
     static const char *const which[] = {"denominator=S", "denominator=P"};
     struct fl_options *o = options_of(&fl_solver_igfl_c.policy, which[_i], NULL);
@@ -326,10 +319,9 @@ START_TEST(a_server_that_does_not_tell_the_counts_is_refused)
     fl_options_free(o);
     fixture_done(&f);
 }
-END_TEST
 
 /* The copy that is fitted before it is evaluated knows nothing of rounds. */
-START_TEST(adapting_is_sgd)
+TEST_EACH(adapting_is_sgd, 4)
 {
     struct fl_solver_setup how = setups[_i];
     struct fl_solver_bytes ones;
@@ -355,9 +347,8 @@ START_TEST(adapting_is_sgd)
     free(sgd);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(momentum_on_the_server_is_refused_unless_asked_for)
+TEST(momentum_on_the_server_is_refused_unless_asked_for)
 {
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
@@ -374,24 +365,4 @@ START_TEST(momentum_on_the_server_is_refused_unless_asked_for)
         fl_options_set(s->options[FL_COMPONENT_SOLVER], "server_momentum", "yes", NULL), FL_OK);
     ck_assert_int_eq(fl_strategy_check(s, &err), FL_OK);
     fl_strategy_free(s);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("solver_igfl");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, the_first_round_is_fedavg_with_a_longer_step, 0, 4);
-    tcase_add_loop_test(tc, one_client_every_round_is_fedavg_with_twice_the_step, 0, 4);
-    tcase_add_loop_test(tc, with_everybody_the_displacement_is_a_momentum, 0, 2);
-    tcase_add_loop_test(tc, a_round_is_the_formula, 0, 8);
-    tcase_add_test(tc, a_client_keeps_its_whole_displacement);
-    tcase_add_test(tc, the_displacement_is_the_servers_step);
-    tcase_add_loop_test(tc, a_rate_of_zero_leaves_the_model_bit_for_bit, 0, 4);
-    tcase_add_loop_test(tc, a_server_that_does_not_tell_the_counts_is_refused, 0, 2);
-    tcase_add_loop_test(tc, adapting_is_sgd, 0, 4);
-    tcase_add_test(tc, momentum_on_the_server_is_refused_unless_asked_for);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -72,7 +72,7 @@ static float *by_hand(struct fixture *f, const struct fl_solver_setup *how, floa
     return model;
 }
 
-START_TEST(two_steps_are_an_iteration_bit_for_bit)
+TEST_EACH(two_steps_are_an_iteration_bit_for_bit, 4)
 {
     static const size_t counts[] = {1, 2, 7, 24}; /* a single batch at the end is D1 and D2 */
     struct fixture f;
@@ -91,10 +91,9 @@ START_TEST(two_steps_are_an_iteration_bit_for_bit)
     }
     fixture_done(&f);
 }
-END_TEST
 
 /* With alpha = 0 only D2 counts. */
-START_TEST(with_alpha_zero_it_is_fedavg_bit_for_bit)
+TEST_EACH(with_alpha_zero_it_is_fedavg_bit_for_bit, 8)
 {
     size_t every = _i < 4 ? 2 : 3;
     struct fl_options *o =
@@ -124,10 +123,9 @@ START_TEST(with_alpha_zero_it_is_fedavg_bit_for_bit)
     free(want);
     fixture_done(&f);
 }
-END_TEST
 
 /* Identities 12 and 14, wherever the round ends. */
-START_TEST(with_a_rate_of_zero_the_model_is_constant_bit_for_bit)
+TEST_EACH(with_a_rate_of_zero_the_model_is_constant_bit_for_bit, 8)
 {
     struct fl_solver_setup how = setups[_i % 4];
     struct fixture f;
@@ -145,7 +143,6 @@ START_TEST(with_a_rate_of_zero_the_model_is_constant_bit_for_bit)
     }
     fixture_done(&f);
 }
-END_TEST
 
 /* F(w) = f(w - alpha grad f(w)) on one batch, at start + along * direction. */
 static double after_a_step(struct fixture *f, double alpha, const float *direction, double along)
@@ -174,7 +171,7 @@ static double after_a_step(struct fixture *f, double alpha, const float *directi
  * With one batch for everything hf steps along the gradient of F: its derivative along itself
  * is its norm, which a difference quotient of F confirms. fo leaves the curvature out.
  */
-START_TEST(hf_is_the_gradient_of_the_loss_after_a_step)
+TEST(hf_is_the_gradient_of_the_loss_after_a_step)
 {
     static const char *const layers[] = {"dense 4"}; /* no kinks */
     struct fl_solver_setup how = {.learning_rate = 1};
@@ -208,7 +205,6 @@ START_TEST(hf_is_the_gradient_of_the_loss_after_a_step)
     free(fo);
     fixture_done(&f);
 }
-END_TEST
 
 static const struct ref_net bent[] = {
     {.input = {INPUTS, 1, 1},
@@ -253,7 +249,7 @@ static double *oracle(const struct fixture *f, const struct ref_net *net, const 
  * Three steps with three batches, ReLU, batch-norm and dropout as they come, against automatic
  * differentiation in double: g' and the curvature each from its own batch.
  */
-START_TEST(hf_agrees_with_automatic_differentiation)
+TEST_EACH(hf_agrees_with_automatic_differentiation, 12)
 {
     const struct ref_net *ref = &bent[_i / 4];
     const struct fl_solver_setup *how = &setups[_i % 4];
@@ -302,9 +298,8 @@ START_TEST(hf_agrees_with_automatic_differentiation)
     free(have);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(statistics_of_batches_stay_as_training_left_them)
+TEST(statistics_of_batches_stay_as_training_left_them)
 {
     static const char *const layers[] = {"dense 7", "bn", "relu", "dense 4"};
     struct fl_solver_setup how = {.learning_rate = 0.1};
@@ -335,10 +330,9 @@ START_TEST(statistics_of_batches_stay_as_training_left_them)
     free(three);
     fixture_done(&f);
 }
-END_TEST
 
 /* One step with alpha; the authors' code takes a second one with beta. */
-START_TEST(adapting_is_a_step_with_alpha_and_then_with_beta)
+TEST_EACH(adapting_is_a_step_with_alpha_and_then_with_beta, 4)
 {
     struct fl_solver_setup how = {.learning_rate = 0.03, .adapting = true};
     struct fixture f;
@@ -369,21 +363,4 @@ START_TEST(adapting_is_a_step_with_alpha_and_then_with_beta)
     free(want);
     free(g);
     fixture_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("solver_per_fedavg");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, two_steps_are_an_iteration_bit_for_bit, 0, 4);
-    tcase_add_loop_test(tc, with_alpha_zero_it_is_fedavg_bit_for_bit, 0, 8);
-    tcase_add_loop_test(tc, with_a_rate_of_zero_the_model_is_constant_bit_for_bit, 0, 8);
-    tcase_add_test(tc, hf_is_the_gradient_of_the_loss_after_a_step);
-    tcase_add_loop_test(tc, hf_agrees_with_automatic_differentiation, 0, 12);
-    tcase_add_test(tc, statistics_of_batches_stay_as_training_left_them);
-    tcase_add_loop_test(tc, adapting_is_a_step_with_alpha_and_then_with_beta, 0, 4);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -87,7 +87,7 @@ static struct result by_hand(struct fixture *f, const struct fl_solver_setup *ho
     return r;
 }
 
-START_TEST(a_round_is_the_formula)
+TEST_EACH(a_round_is_the_formula, 2)
 {
     struct fl_solver_setup how = {.learning_rate = 0.02, .weight_decay = _i == 0 ? 0 : 0.01};
     struct fl_options *o = options_of(&fl_solver_pfedme.policy, "inner_steps=3",
@@ -107,9 +107,8 @@ START_TEST(a_round_is_the_formula)
     result_done(&have);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(the_personal_model_is_theta_or_w)
+TEST(the_personal_model_is_theta_or_w)
 {
     struct fl_solver_setup how = {.learning_rate = 0.02};
     struct fixture f;
@@ -127,9 +126,8 @@ START_TEST(the_personal_model_is_theta_or_w)
     result_done(&w);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(with_eta_lambda_one_and_one_inner_step_it_is_fedavg)
+TEST(with_eta_lambda_one_and_one_inner_step_it_is_fedavg)
 {
     struct fl_solver_setup how = {.learning_rate = 0.05};
     struct fl_solver_setup inner = {.learning_rate = 0.03};
@@ -151,10 +149,9 @@ START_TEST(with_eta_lambda_one_and_one_inner_step_it_is_fedavg)
     result_done(&have);
     fixture_done(&f);
 }
-END_TEST
 
 /* Identities 11 and 14: lambda = 0 or a rate of 0, the uploaded model does not move. */
-START_TEST(without_a_pull_the_uploaded_model_is_constant_bit_for_bit)
+TEST_EACH(without_a_pull_the_uploaded_model_is_constant_bit_for_bit, 2)
 {
     struct fl_solver_setup how = {.learning_rate = _i == 0 ? 0.05 : 0};
     struct fixture f;
@@ -168,10 +165,9 @@ START_TEST(without_a_pull_the_uploaded_model_is_constant_bit_for_bit)
     result_done(&have);
     fixture_done(&f);
 }
-END_TEST
 
 /* Running statistics belong to the network whichever model is in it. */
-START_TEST(statistics_of_batches_are_uploaded_as_training_left_them)
+TEST(statistics_of_batches_are_uploaded_as_training_left_them)
 {
     static const char *const layers[] = {"dense 7", "bn", "relu", "dense 4"};
     struct fl_solver_setup how = {.learning_rate = 0.02};
@@ -205,10 +201,9 @@ START_TEST(statistics_of_batches_are_uploaded_as_training_left_them)
     result_done(&have);
     fixture_done(&f);
 }
-END_TEST
 
 /* finish() and personal() are not called then. */
-START_TEST(adapting_leaves_the_personal_model_in_the_network)
+TEST_EACH(adapting_leaves_the_personal_model_in_the_network, 2)
 {
     static const char *const which[] = {"personal=theta", "personal=w_local"};
     struct fl_solver_setup how = {.learning_rate = 0.02};
@@ -235,9 +230,8 @@ START_TEST(adapting_leaves_the_personal_model_in_the_network)
     fl_options_free(o);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_pull_that_overshoots_is_refused)
+TEST(a_pull_that_overshoots_is_refused)
 {
     struct fl_options *o = options_of(&fl_solver_pfedme.policy, "lambda=20", NULL);
     struct fl_err err = {0};
@@ -248,9 +242,8 @@ START_TEST(a_pull_that_overshoots_is_refused)
     ck_assert_int_eq(fl_solver_pfedme.policy.check(o, &err), FL_OK);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(training_options_that_it_cannot_have_are_refused)
+TEST_EACH(training_options_that_it_cannot_have_are_refused, 3)
 {
     static const struct {
         struct fl_solver_setup setup;
@@ -286,10 +279,9 @@ START_TEST(training_options_that_it_cannot_have_are_refused)
     fl_options_free(o);
     fixture_done(&f);
 }
-END_TEST
 
 /* Divergence inside a step must not pass for a finite loss. */
-START_TEST(a_loss_that_is_not_finite_shows)
+TEST(a_loss_that_is_not_finite_shows)
 {
     struct fl_options *o = options_of(&fl_solver_pfedme.policy, "inner_learning_rate=1000",
                                       "lambda=0", "inner_steps=40", NULL);
@@ -303,23 +295,4 @@ START_TEST(a_loss_that_is_not_finite_shows)
     fl_solver_pfedme.destroy(solver);
     fl_options_free(o);
     fixture_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("solver_pfedme");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, a_round_is_the_formula, 0, 2);
-    tcase_add_test(tc, the_personal_model_is_theta_or_w);
-    tcase_add_test(tc, with_eta_lambda_one_and_one_inner_step_it_is_fedavg);
-    tcase_add_loop_test(tc, without_a_pull_the_uploaded_model_is_constant_bit_for_bit, 0, 2);
-    tcase_add_test(tc, statistics_of_batches_are_uploaded_as_training_left_them);
-    tcase_add_loop_test(tc, adapting_leaves_the_personal_model_in_the_network, 0, 2);
-    tcase_add_test(tc, a_pull_that_overshoots_is_refused);
-    tcase_add_loop_test(tc, training_options_that_it_cannot_have_are_refused, 0, 3);
-    tcase_add_test(tc, a_loss_that_is_not_finite_shows);
-    suite_add_tcase(s, tc);
-    return s;
 }

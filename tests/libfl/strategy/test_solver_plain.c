@@ -4,9 +4,9 @@
  * of kernels. The linker puts __wrap_… below into every solver.
  */
 #include "libfl/num/kernels_impl.h"
+#include "tests/lib/suites.h"
 #include "tests/libfl/strategy/solver_fixture.h"
 
-#define N(list) (sizeof(list) / sizeof((list)[0]))
 #define N_ROWS  4
 #define ROUND   6 /* steps: two iterations of three, or three of two */
 #define SAMPLES 5
@@ -183,7 +183,7 @@ static void check_network(const struct fl_kernels *row, size_t which)
     for (i = 0; i < count; i++) {
         moved[i] = 0.001f * (float)(i % 7);
     }
-    for (i = 0; i < N(cases); i++) {
+    for (i = 0; i < ARRAY_LEN(cases); i++) {
         float *have, *want;
 
         plain.on = false;
@@ -206,7 +206,8 @@ static void check_network(const struct fl_kernels *row, size_t which)
     fl_net_free(net);
 }
 
-START_TEST(a_round_by_blocks_is_the_round_by_whole_gradients_bit_for_bit)
+TEST_EACH(a_round_by_blocks_is_the_round_by_whole_gradients_bit_for_bit,
+          ARRAY_LEN(networks) * N_ROWS)
 {
     const struct fl_kernels *row = fl__kernels_row((size_t)_i % N_ROWS);
 
@@ -214,21 +215,4 @@ START_TEST(a_round_by_blocks_is_the_round_by_whole_gradients_bit_for_bit)
     if (row->supported()) {
         check_network(row, (size_t)_i / N_ROWS);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("solver_plain");
-    TCase *tc = tcase_create("all");
-    SRunner *sr = srunner_create(s);
-    int failed;
-
-    tcase_add_loop_test(tc, a_round_by_blocks_is_the_round_by_whole_gradients_bit_for_bit, 0,
-                        N(networks) * N_ROWS);
-    suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

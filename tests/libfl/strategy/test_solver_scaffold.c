@@ -50,7 +50,7 @@ static void check_invariant(struct fed *f)
 }
 
 /* docs/algorithms.md#control-variates. */
-START_TEST(control_is_the_mean_of_the_controls_with_drop_outs_and_plans)
+TEST_EACH(control_is_the_mean_of_the_controls_with_drop_outs_and_plans, 8)
 {
     struct fl_rng rng;
     struct fed f;
@@ -66,10 +66,9 @@ START_TEST(control_is_the_mean_of_the_controls_with_drop_outs_and_plans)
     check_invariant(&f);
     fed_done(&f);
 }
-END_TEST
 
 /* Clients join while it runs, one every third round: those before it are all members there are. */
-START_TEST(control_is_the_mean_of_the_controls_while_clients_join)
+TEST_EACH(control_is_the_mean_of_the_controls_while_clients_join, 8)
 {
     struct fl_rng rng;
     struct fed f;
@@ -92,10 +91,9 @@ START_TEST(control_is_the_mean_of_the_controls_while_clients_join)
     check_invariant(&f);
     fed_done(&f);
 }
-END_TEST
 
 /* A unit that nobody sent keeps its control on both sides. */
-START_TEST(a_unit_that_is_not_counted_keeps_its_controls)
+TEST(a_unit_that_is_not_counted_keeps_its_controls)
 {
     const struct fl_unit *unit;
     struct fed_plan plan = fed_everybody();
@@ -133,9 +131,8 @@ START_TEST(a_unit_that_is_not_counted_keeps_its_controls)
     free(own);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_rebuilt_change_is_the_one_that_would_be_sent)
+TEST_EACH(a_rebuilt_change_is_the_one_that_would_be_sent, 4)
 {
     struct fed_plan plan = fed_everybody();
     struct fed sent;
@@ -165,7 +162,6 @@ START_TEST(a_rebuilt_change_is_the_one_that_would_be_sent)
     fed_done(&sent);
     fed_done(&built);
 }
-END_TEST
 
 /* Controls of a client and of the server, exported, and what a run under them made. */
 struct controlled {
@@ -269,7 +265,7 @@ static void controlled_run(struct controlled *r, struct fixture *f,
     fl_options_free(o);
 }
 
-START_TEST(a_round_is_the_formula)
+TEST_EACH(a_round_is_the_formula, 4)
 {
     struct controlled r;
     struct fixture f;
@@ -297,10 +293,9 @@ START_TEST(a_round_is_the_formula)
     controlled_done(&r);
     fixture_done(&f);
 }
-END_TEST
 
 /* Identity 3: zeros from the first round on, or fed as vectors of zeros. */
-START_TEST(controls_frozen_at_zero_are_fedavg_bit_for_bit)
+TEST_EACH(controls_frozen_at_zero_are_fedavg_bit_for_bit, 8)
 {
     struct fl_solver_setup how = setups[_i % 4];
     struct fl_solver_bytes zeros;
@@ -324,10 +319,9 @@ START_TEST(controls_frozen_at_zero_are_fedavg_bit_for_bit)
     free(sgd);
     fixture_done(&f);
 }
-END_TEST
 
 /* a_k: sum over q = 1..steps of (1 - m^q) / (1 - m). */
-START_TEST(the_step_count_knows_momentum)
+TEST_EACH(the_step_count_knows_momentum, 5)
 {
     static const double momenta[] = {0, 0.5, 0.9, 0.99, 0.9999};
     static const uint64_t counts[] = {1, 2, 25, 4096, 4097, 30000};
@@ -348,10 +342,9 @@ START_TEST(the_step_count_knows_momentum)
     ck_assert_double_eq(fl_solver_scaffold.factor(o, 0.5, 0, 4), 0.5);
     fl_options_free(o);
 }
-END_TEST
 
 /* What a peer reports or an operator sets: no division by zero, no endless loop. */
-START_TEST(a_factor_is_always_finite)
+TEST(a_factor_is_always_finite)
 {
     struct fl_options *o = options_of(&fl_solver_scaffold.policy, NULL);
 
@@ -362,10 +355,9 @@ START_TEST(a_factor_is_always_finite)
     ck_assert_double_gt(fl_solver_scaffold.factor(o, 0.1, 0.9999, UINT64_MAX), 0);
     fl_options_free(o);
 }
-END_TEST
 
 /* Identity 14. */
-START_TEST(a_rate_of_zero_leaves_everything_unchanged)
+TEST_EACH(a_rate_of_zero_leaves_everything_unchanged, 4)
 {
     struct fed_plan plan = fed_everybody();
     struct fed f;
@@ -399,9 +391,8 @@ START_TEST(a_rate_of_zero_leaves_everything_unchanged)
     free(own);
     fed_done(&f);
 }
-END_TEST
 
-START_TEST(a_rate_of_zero_with_rebuild_dc_stays_finite_and_true)
+TEST(a_rate_of_zero_with_rebuild_dc_stays_finite_and_true)
 {
     struct fed_plan plan = fed_everybody();
     struct fed f;
@@ -416,10 +407,9 @@ START_TEST(a_rate_of_zero_with_rebuild_dc_stays_finite_and_true)
     check_invariant(&f);
     fed_done(&f);
 }
-END_TEST
 
 /* docs/algorithms.md#buffers. */
-START_TEST(buffers_have_no_control)
+TEST(buffers_have_no_control)
 {
     struct fed_plan plan = fed_everybody();
     struct fed f;
@@ -447,10 +437,9 @@ START_TEST(buffers_have_no_control)
     ck_assert_uint_gt(n, 0);
     fed_done(&f);
 }
-END_TEST
 
 /* The copy that is fitted before it is evaluated knows nothing of rounds. */
-START_TEST(adapting_is_sgd)
+TEST(adapting_is_sgd)
 {
     struct fl_solver_setup how = {.learning_rate = 0.1, .momentum = 0.5, .adapting = true};
     struct fl_solver_bytes ones;
@@ -475,9 +464,8 @@ START_TEST(adapting_is_sgd)
     free(sgd);
     fixture_done(&f);
 }
-END_TEST
 
-START_TEST(a_control_that_does_not_fit_is_refused)
+TEST_EACH(a_control_that_does_not_fit_is_refused, 2)
 {
     struct fl_options *o = options_of(&fl_solver_scaffold.policy, NULL);
     struct fl_solver_setup setup = {.learning_rate = 0.1, .n_steps = 1, .round = 1};
@@ -505,27 +493,4 @@ START_TEST(a_control_that_does_not_fit_is_refused)
     free(bad);
     fl_options_free(o);
     fixture_done(&f);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("solver_scaffold");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, control_is_the_mean_of_the_controls_with_drop_outs_and_plans, 0, 8);
-    tcase_add_loop_test(tc, control_is_the_mean_of_the_controls_while_clients_join, 0, 8);
-    tcase_add_test(tc, a_unit_that_is_not_counted_keeps_its_controls);
-    tcase_add_loop_test(tc, a_rebuilt_change_is_the_one_that_would_be_sent, 0, 4);
-    tcase_add_loop_test(tc, a_round_is_the_formula, 0, 4);
-    tcase_add_loop_test(tc, controls_frozen_at_zero_are_fedavg_bit_for_bit, 0, 8);
-    tcase_add_loop_test(tc, the_step_count_knows_momentum, 0, 5);
-    tcase_add_test(tc, a_factor_is_always_finite);
-    tcase_add_loop_test(tc, a_rate_of_zero_leaves_everything_unchanged, 0, 4);
-    tcase_add_test(tc, a_rate_of_zero_with_rebuild_dc_stays_finite_and_true);
-    tcase_add_test(tc, buffers_have_no_control);
-    tcase_add_test(tc, adapting_is_sgd);
-    tcase_add_loop_test(tc, a_control_that_does_not_fit_is_refused, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -1,5 +1,4 @@
 #include <check.h>
-#include <stdlib.h>
 
 #include "libfl/strategy/strategy.h"
 #include "tests/lib/option_shown.h"
@@ -21,7 +20,7 @@ static int load(const char *yaml, struct fl_strategy **ret, struct fl_err *err)
     return rv;
 }
 
-START_TEST(every_component_has_policies_with_documented_options)
+TEST_EACH(every_component_has_policies_with_documented_options, FL_COMPONENT_COUNT)
 {
     const struct fl_policy *const *p = fl_strategy_policies((enum fl_component)_i);
 
@@ -56,9 +55,8 @@ START_TEST(every_component_has_policies_with_documented_options)
         fl_options_free(o);
     }
 }
-END_TEST
 
-START_TEST(every_preset_loads_from_yaml_and_fits_together)
+TEST(every_preset_loads_from_yaml_and_fits_together)
 {
     const struct fl_preset *p = fl_strategy_presets();
 
@@ -76,9 +74,8 @@ START_TEST(every_preset_loads_from_yaml_and_fits_together)
         fl_strategy_free(s);
     }
 }
-END_TEST
 
-START_TEST(presets_fill_the_components_as_in_the_table)
+TEST_EACH(presets_fill_the_components_as_in_the_table, 47)
 {
     static const struct {
         const char *name, *components;
@@ -146,9 +143,8 @@ START_TEST(presets_fill_the_components_as_in_the_table)
     ck_assert_msg(fl_strategy_check(s, &err) == FL_OK, "%s", err.msg);
     fl_strategy_free(s);
 }
-END_TEST
 
-START_TEST(a_fraction_behind_the_name_is_that_of_the_clients)
+TEST(a_fraction_behind_the_name_is_that_of_the_clients)
 {
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
@@ -169,11 +165,10 @@ START_TEST(a_fraction_behind_the_name_is_that_of_the_clients)
     ck_assert_int_eq(fl_strategy_create("fedavg+", &s, &err), FL_ECONF);
     ck_assert_int_eq(fl_strategy_create("", &s, &err), FL_ECONF);
 }
-END_TEST
 
 /* docs/algorithms.md#components-that-go-together: what is not meaningful is refused, and why is
  * said. */
-START_TEST(combinations_without_a_meaning_are_refused_with_the_reason)
+TEST_EACH(combinations_without_a_meaning_are_refused_with_the_reason, 20)
 {
     static const struct {
         const char *yaml;
@@ -213,9 +208,8 @@ START_TEST(combinations_without_a_meaning_are_refused_with_the_reason)
                       rows[_i].text[i], err.msg);
     }
 }
-END_TEST
 
-START_TEST(defaults_are_those_of_the_papers)
+TEST(defaults_are_those_of_the_papers)
 {
     struct fl_strategy *s = NULL;
 
@@ -247,10 +241,9 @@ START_TEST(defaults_are_those_of_the_papers)
     ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_AGGREGATE], "bias_correction"), "no");
     fl_strategy_free(s);
 }
-END_TEST
 
 /* The composition that took the fewest bytes to a target. */
-START_TEST(lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients)
+TEST(lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients)
 {
     struct fl_strategy *s = NULL;
 
@@ -263,9 +256,8 @@ START_TEST(lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients)
     ck_assert_str_eq(option_shown(s->options[FL_COMPONENT_AGGREGATE], "server_lr"), "1");
     fl_strategy_free(s);
 }
-END_TEST
 
-START_TEST(nothing_configured_is_fedavg)
+TEST(nothing_configured_is_fedavg)
 {
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
@@ -277,9 +269,8 @@ START_TEST(nothing_configured_is_fedavg)
     ck_assert(!fl_strategy_needs_divergence(s));
     fl_strategy_free(s);
 }
-END_TEST
 
-START_TEST(components_take_a_name_or_a_map)
+TEST(components_take_a_name_or_a_map)
 {
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
@@ -302,9 +293,8 @@ START_TEST(components_take_a_name_or_a_map)
     ck_assert_str_eq(s->algorithm, "custom");
     fl_strategy_free(s);
 }
-END_TEST
 
-START_TEST(mistakes_are_named_with_line_and_way_out)
+TEST_EACH(mistakes_are_named_with_line_and_way_out, 28)
 {
     static const struct {
         const char *yaml;
@@ -360,9 +350,8 @@ START_TEST(mistakes_are_named_with_line_and_way_out)
                       rows[_i].text[i], err.msg);
     }
 }
-END_TEST
 
-START_TEST(distances_and_divergences_follow_from_the_components)
+TEST_EACH(distances_and_divergences_follow_from_the_components, 13)
 {
     static const struct {
         const char *yaml;
@@ -391,10 +380,9 @@ START_TEST(distances_and_divergences_follow_from_the_components)
     ck_assert(fl_strategy_needs_divergence(s) == rows[_i].divergence);
     fl_strategy_free(s);
 }
-END_TEST
 
 /* Policies to come: control variates need both sides. */
-START_TEST(what_one_component_needs_another_must_give)
+TEST(what_one_component_needs_another_must_give)
 {
     static const char *const names[] = {"control", NULL};
     struct fl_solver_ops solver = fl_solver_sgd;
@@ -422,9 +410,8 @@ START_TEST(what_one_component_needs_another_must_give)
     ck_assert_ptr_nonnull(strstr(err.msg, "solver 'sgd' does not send"));
     fl_strategy_free(s);
 }
-END_TEST
 
-START_TEST(solvers_come_from_their_wire_form)
+TEST(solvers_come_from_their_wire_form)
 {
     struct fl_component_option mu = {.name = "mu", .value = "0.25"};
     struct fl_component_option bad = {.name = "nu", .value = "0.25"};
@@ -441,9 +428,8 @@ START_TEST(solvers_come_from_their_wire_form)
     ck_assert_int_eq(fl_solver_by_name("anneal9", NULL, 0, &ops, &o, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "known: sgd, prox"));
 }
-END_TEST
 
-START_TEST(codecs_come_by_name_and_number)
+TEST(codecs_come_by_name_and_number)
 {
     const struct fl_codec_ops *ops = NULL;
     struct fl_options *o = NULL;
@@ -460,9 +446,8 @@ START_TEST(codecs_come_by_name_and_number)
     ck_assert_ptr_null(fl_codec_by_id(-1));
     ck_assert_ptr_null(fl_codec_by_id(99));
 }
-END_TEST
 
-START_TEST(setting_a_component_by_hand_keeps_the_others)
+TEST(setting_a_component_by_hand_keeps_the_others)
 {
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};
@@ -476,30 +461,4 @@ START_TEST(setting_a_component_by_hand_keeps_the_others)
     ck_assert_ptr_eq(s->aggregate, &fl_aggregate_momentum);
     fl_strategy_free(s);
     fl_strategy_free(NULL);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("strategy");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, every_component_has_policies_with_documented_options, 0,
-                        FL_COMPONENT_COUNT);
-    tcase_add_test(tc, every_preset_loads_from_yaml_and_fits_together);
-    tcase_add_loop_test(tc, presets_fill_the_components_as_in_the_table, 0, 47);
-    tcase_add_test(tc, a_fraction_behind_the_name_is_that_of_the_clients);
-    tcase_add_loop_test(tc, combinations_without_a_meaning_are_refused_with_the_reason, 0, 20);
-    tcase_add_test(tc, defaults_are_those_of_the_papers);
-    tcase_add_test(tc, lean_keeps_a_twentieth_of_a_fifth_of_a_growing_number_of_clients);
-    tcase_add_test(tc, nothing_configured_is_fedavg);
-    tcase_add_test(tc, components_take_a_name_or_a_map);
-    tcase_add_loop_test(tc, mistakes_are_named_with_line_and_way_out, 0, 28);
-    tcase_add_loop_test(tc, distances_and_divergences_follow_from_the_components, 0, 13);
-    tcase_add_test(tc, what_one_component_needs_another_must_give);
-    tcase_add_test(tc, solvers_come_from_their_wire_form);
-    tcase_add_test(tc, codecs_come_by_name_and_number);
-    tcase_add_test(tc, setting_a_component_by_hand_keeps_the_others);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -42,7 +42,7 @@ static size_t column(const uint8_t *grant, size_t k, size_t l)
     return n;
 }
 
-START_TEST(full_grants_everything)
+TEST(full_grants_everything)
 {
     struct fl_options *o = options_of(&fl_upload_full.policy, NULL);
     uint8_t grant[K * L];
@@ -56,9 +56,8 @@ START_TEST(full_grants_everything)
     ck_assert(!fl_upload_full.needs_feedback);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(ldf_takes_the_largest_divergences_and_smaller_ids_on_ties)
+TEST(ldf_takes_the_largest_divergences_and_smaller_ids_on_ties)
 {
     static const uint8_t expected[K * L] = {
         0, 1, 1, /* */
@@ -74,9 +73,8 @@ START_TEST(ldf_takes_the_largest_divergences_and_smaller_ids_on_ties)
     ck_assert_mem_eq(grant, expected, sizeof(grant));
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(ldf_with_n_of_all_responders_is_a_full_upload)
+TEST_EACH(ldf_with_n_of_all_responders_is_a_full_upload, 3)
 {
     static const char *const rows[] = {"n=5", "n=6", "share=1"};
     struct fl_options *o = options_of(&fl_upload_ldf.policy, rows[_i], NULL);
@@ -89,9 +87,8 @@ START_TEST(ldf_with_n_of_all_responders_is_a_full_upload)
     }
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(the_plan_of_a_unit_depends_on_its_column_only)
+TEST(the_plan_of_a_unit_depends_on_its_column_only)
 {
     struct fl_options *o = options_of(&fl_upload_ldf.policy, "n=2", NULL);
     float other[K * L];
@@ -114,10 +111,9 @@ START_TEST(the_plan_of_a_unit_depends_on_its_column_only)
     }
     fl_options_free(o);
 }
-END_TEST
 
 /* docs/algorithms.md#partial-uploads, 5: n_t of the selected, at most R_t. */
-START_TEST(the_share_is_taken_of_the_selected)
+TEST_EACH(the_share_is_taken_of_the_selected, 8)
 {
     static const struct {
         const char *option;
@@ -141,9 +137,8 @@ START_TEST(the_share_is_taken_of_the_selected)
     }
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(nobody_responding_is_an_empty_plan)
+TEST(nobody_responding_is_an_empty_plan)
 {
     struct fl_options *o = options_of(&fl_upload_ldf.policy, NULL);
     uint8_t grant[1];
@@ -152,9 +147,8 @@ START_TEST(nobody_responding_is_an_empty_plan)
     plan(&fl_upload_random_layer, o, NULL, 0, 5, 1, grant);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(a_nan_divergence_ranks_last)
+TEST(a_nan_divergence_ranks_last)
 {
     struct fl_options *o = options_of(&fl_upload_ldf.policy, "n=4", NULL);
     float d[K * L];
@@ -167,9 +161,8 @@ START_TEST(a_nan_divergence_ranks_last)
     ck_assert_uint_eq(column(grant, K, 0), 4);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(random_layers_are_uniform_and_independent)
+TEST(random_layers_are_uniform_and_independent)
 {
     struct fl_options *o = options_of(&fl_upload_random_layer.policy, "n=2", NULL);
     unsigned seen[K][L] = {{0}};
@@ -204,9 +197,8 @@ START_TEST(random_layers_are_uniform_and_independent)
     ck_assert(!fl_upload_random_layer.needs_feedback);
     fl_options_free(o);
 }
-END_TEST
 
-START_TEST(hdfl_takes_whole_clients_each_as_often)
+TEST(hdfl_takes_whole_clients_each_as_often)
 {
     struct fl_options *o = options_of(&fl_upload_hdfl.policy, "n=2", NULL);
     unsigned seen[K] = {0};
@@ -235,23 +227,4 @@ START_TEST(hdfl_takes_whole_clients_each_as_often)
     plan(&fl_upload_hdfl, o, NULL, 1, K, 1, grant);
     ck_assert_uint_eq(column(grant, 1, 0), 1);
     fl_options_free(o);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("upload");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, full_grants_everything);
-    tcase_add_test(tc, ldf_takes_the_largest_divergences_and_smaller_ids_on_ties);
-    tcase_add_loop_test(tc, ldf_with_n_of_all_responders_is_a_full_upload, 0, 3);
-    tcase_add_test(tc, the_plan_of_a_unit_depends_on_its_column_only);
-    tcase_add_loop_test(tc, the_share_is_taken_of_the_selected, 0, 8);
-    tcase_add_test(tc, nobody_responding_is_an_empty_plan);
-    tcase_add_test(tc, a_nan_divergence_ranks_last);
-    tcase_add_test(tc, random_layers_are_uniform_and_independent);
-    tcase_add_test(tc, hdfl_takes_whole_clients_each_as_often);
-    suite_add_tcase(s, tc);
-    return s;
 }

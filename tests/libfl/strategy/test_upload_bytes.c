@@ -129,7 +129,7 @@ static void make_plan(const struct fl_upload_ops *ops, size_t n, uint8_t *grant)
     fl_options_free(o);
 }
 
-START_TEST(every_upload_has_the_bytes_of_its_formula_in_every_codec)
+TEST_EACH(every_upload_has_the_bytes_of_its_formula_in_every_codec, (N_UPLOADS * N_CODECS))
 {
     const struct fl_upload_ops *upload = uploads[_i / N_CODECS];
     const struct fl_codec_ops *codec = codecs[_i % N_CODECS];
@@ -184,16 +184,4 @@ START_TEST(every_upload_has_the_bytes_of_its_formula_in_every_codec)
     fl_options_free(mask);
     fl_options_free(o);
     fl_layout_free(layout);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("upload_bytes");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, every_upload_has_the_bytes_of_its_formula_in_every_codec, 0,
-                        N_UPLOADS * N_CODECS);
-    suite_add_tcase(s, tc);
-    return s;
 }

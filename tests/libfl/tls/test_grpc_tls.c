@@ -1,8 +1,8 @@
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/gworld.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlsrig.h"
 
 /* Servers and channels over TLS on real sockets; what every stream does over it is in test_grpc. */
@@ -36,7 +36,9 @@ static bool told_on_both_sides(struct world *world)
     return world->client[0].down > 0 && world->notices > 0;
 }
 
-START_TEST(a_client_without_tls_at_an_address_with_it_is_told_on_both_sides)
+TEST_CASE("grpc_tls", begin, end);
+
+TEST(a_client_without_tls_at_an_address_with_it_is_told_on_both_sides)
 {
     struct world world = {.done = told_on_both_sides};
 
@@ -51,9 +53,8 @@ START_TEST(a_client_without_tls_at_an_address_with_it_is_told_on_both_sides)
     ck_assert_msg(strstr(world.notice, "speaks HTTP/2 without TLS") != NULL, "%s", world.notice);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_client_with_tls_at_an_address_without_it_is_told_on_both_sides)
+TEST(a_client_with_tls_at_an_address_without_it_is_told_on_both_sides)
 {
     struct world world = {.done = told_on_both_sides};
 
@@ -69,9 +70,8 @@ START_TEST(a_client_with_tls_at_an_address_without_it_is_told_on_both_sides)
                   "%s", world.notice);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(what_a_stream_holds_is_in_the_budget_of_the_server)
+TEST(what_a_stream_holds_is_in_the_budget_of_the_server)
 {
     struct world world = {.done = client_up};
 
@@ -82,9 +82,8 @@ START_TEST(what_a_stream_holds_is_in_the_budget_of_the_server)
     ck_assert_uint_gt(fl_grpc_server_budget(world.server)->peak, 1000);
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_refused_client_goes_down_for_good_with_the_servers_reason)
+TEST(a_refused_client_goes_down_for_good_with_the_servers_reason)
 {
     struct world world = {.done = client_down};
 
@@ -111,9 +110,8 @@ START_TEST(a_refused_client_goes_down_for_good_with_the_servers_reason)
     ck_assert_str_eq(rig.reason[TLSRIG_SERVER], "expired");
     gworld_end(&world);
 }
-END_TEST
 
-START_TEST(a_refused_server_is_named_before_anything_is_sent)
+TEST(a_refused_server_is_named_before_anything_is_sent)
 {
     struct world world = {.done = client_down};
     struct fl_tls_setup setup = tlsrig_setup(&rig, TLSRIG_CLIENT);
@@ -129,7 +127,6 @@ START_TEST(a_refused_server_is_named_before_anything_is_sent)
     ck_assert_uint_eq(world.server_calls, 0);
     gworld_end(&world);
 }
-END_TEST
 
 /* Whom the server took its peers for, in order. */
 static struct fl_identity seen[8];
@@ -150,7 +147,7 @@ static bool under_way(struct world *world)
     return world->client[0].side.messages > 2;
 }
 
-START_TEST(new_credentials_are_for_new_connections_and_those_under_way_go_on)
+TEST(new_credentials_are_for_new_connections_and_those_under_way_go_on)
 {
     static struct world world;
     struct fl_chain *chain;
@@ -189,14 +186,13 @@ START_TEST(new_credentials_are_for_new_connections_and_those_under_way_go_on)
     gworld_end(&world);
     fl_chain_unref(chain);
 }
-END_TEST
 
 static bool one_call_closed(struct world *world)
 {
     return world->client[world->n_clients - 1].side.closed > 0;
 }
 
-START_TEST(who_a_peer_is_comes_with_its_first_connection_and_with_resumed_ones)
+TEST(who_a_peer_is_comes_with_its_first_connection_and_with_resumed_ones)
 {
     static struct world world;
     unsigned i;
@@ -216,28 +212,4 @@ START_TEST(who_a_peer_is_comes_with_its_first_connection_and_with_resumed_ones)
     ck_assert_uint_eq(n_seen, 3);
     ck_assert_str_eq(seen[0].name, "edge-001");
     gworld_end(&world);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("grpc_tls");
-    TCase *tc = tcase_create("grpc_tls");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, begin, end);
-    tcase_add_test(tc, a_client_without_tls_at_an_address_with_it_is_told_on_both_sides);
-    tcase_add_test(tc, a_client_with_tls_at_an_address_without_it_is_told_on_both_sides);
-    tcase_add_test(tc, what_a_stream_holds_is_in_the_budget_of_the_server);
-    tcase_add_test(tc, a_refused_client_goes_down_for_good_with_the_servers_reason);
-    tcase_add_test(tc, a_refused_server_is_named_before_anything_is_sent);
-    tcase_add_test(tc, new_credentials_are_for_new_connections_and_those_under_way_go_on);
-    tcase_add_test(tc, who_a_peer_is_comes_with_its_first_connection_and_with_resumed_ones);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -4,6 +4,7 @@
 
 #include "libfl/tls/tls_impl.h"
 #include "tests/lib/sanitized.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlstalk.h"
 
 static struct tlsrig rig;
@@ -58,7 +59,9 @@ static void exchange(size_t step, size_t first, size_t take, size_t run)
     free(bytes);
 }
 
-START_TEST(what_is_sent_comes_back_whole_however_it_is_cut)
+TEST_CASE("bytes", begin, end);
+
+TEST_EACH(what_is_sent_comes_back_whole_however_it_is_cut, N_STEPS)
 {
     size_t step = steps[_i];
     size_t first;
@@ -67,18 +70,16 @@ START_TEST(what_is_sent_comes_back_whole_however_it_is_cut)
         exchange(step, first, 0, 0);
     }
 }
-END_TEST
 
-START_TEST(small_runs_share_records_and_writes_may_take_any_part)
+TEST_EACH(small_runs_share_records_and_writes_may_take_any_part, 18)
 {
     static const size_t runs[] = {1, 14, 1000, 16383, 16384, 16385};
     static const size_t takes[] = {1, 1000, 16406};
 
     exchange(0, 0, takes[_i % 3], runs[_i / 3]);
 }
-END_TEST
 
-START_TEST(a_small_run_does_not_cost_a_record_of_its_own)
+TEST(a_small_run_does_not_cost_a_record_of_its_own)
 {
     uint8_t *bytes = ends_random_bytes(LEN);
     size_t before;
@@ -94,9 +95,8 @@ START_TEST(a_small_run_does_not_cost_a_record_of_its_own)
     tlstalk_end(&talk);
     free(bytes);
 }
-END_TEST
 
-START_TEST(no_more_is_pulled_than_a_batch_and_sent_comes_when_it_is_taken)
+TEST(no_more_is_pulled_than_a_batch_and_sent_comes_when_it_is_taken)
 {
     const struct memend *below = &talk.link.end[MEMLINK_CLIENT];
     size_t shaken;
@@ -116,17 +116,15 @@ START_TEST(no_more_is_pulled_than_a_batch_and_sent_comes_when_it_is_taken)
     talk.client->endless = false;
     tlstalk_end(&talk);
 }
-END_TEST
 
-START_TEST(keys_change_on_the_way)
+TEST_EACH(keys_change_on_the_way, 2)
 {
     rig.tls[TLSRIG_CLIENT]->rekey_records = 2;
     rig.tls[TLSRIG_SERVER]->rekey_records = 3;
     exchange(_i == 0 ? 0 : 777, 0, 0, 0);
 }
-END_TEST
 
-START_TEST(an_idle_stream_holds_no_buffer)
+TEST(an_idle_stream_holds_no_buffer)
 {
     const struct fl__tls_stream *s;
     int i;
@@ -146,11 +144,10 @@ START_TEST(an_idle_stream_holds_no_buffer)
     ck_assert_uint_lt(sizeof(*s), 2048);
     tlstalk_end(&talk);
 }
-END_TEST
 
 /* --- pause and wake --- */
 
-START_TEST(a_paused_stream_delivers_nothing_until_it_goes_on)
+TEST_EACH(a_paused_stream_delivers_nothing_until_it_goes_on, 3)
 {
     uint8_t *bytes = ends_random_bytes(LEN);
     size_t before;
@@ -182,7 +179,6 @@ START_TEST(a_paused_stream_delivers_nothing_until_it_goes_on)
     tlstalk_end(&talk);
     free(bytes);
 }
-END_TEST
 
 static struct fl_stream *pausing;
 
@@ -196,7 +192,7 @@ static bool pause_now(struct world *world)
     return false;
 }
 
-START_TEST(a_pause_in_on_data_keeps_the_rest)
+TEST(a_pause_in_on_data_keeps_the_rest)
 {
     uint8_t *bytes = ends_random_bytes(LEN);
     size_t before = 0;
@@ -218,9 +214,8 @@ START_TEST(a_pause_in_on_data_keeps_the_rest)
     tlstalk_end(&talk);
     free(bytes);
 }
-END_TEST
 
-START_TEST(nothing_is_told_and_nothing_is_asked_before_the_handshake_is_over)
+TEST(nothing_is_told_and_nothing_is_asked_before_the_handshake_is_over)
 {
     tlstalk_begin(&talk, &rig, true, true);
     talk.link.end[MEMLINK_SERVER].held = true;
@@ -239,9 +234,8 @@ START_TEST(nothing_is_told_and_nothing_is_asked_before_the_handshake_is_over)
     ck_assert_uint_eq(talk.server->in_len, 5);
     tlstalk_end(&talk);
 }
-END_TEST
 
-START_TEST(a_pause_before_the_handshake_is_over_holds_what_comes_behind_it)
+TEST(a_pause_before_the_handshake_is_over_holds_what_comes_behind_it)
 {
     tlstalk_begin(&talk, &rig, true, true);
     fl_stream_pause(talk.server->stream, true);
@@ -254,11 +248,12 @@ START_TEST(a_pause_before_the_handshake_is_over_holds_what_comes_behind_it)
     ck_assert_uint_eq(talk.server->in_len, 5);
     tlstalk_end(&talk);
 }
-END_TEST
 
 /* --- ends --- */
 
-START_TEST(a_flushed_close_sends_all_and_says_goodbye)
+TEST_CASE("ends", begin, end);
+
+TEST_EACH(a_flushed_close_sends_all_and_says_goodbye, 3)
 {
     uint8_t *bytes = ends_random_bytes(LEN);
     struct memend *below = &talk.link.end[MEMLINK_SERVER];
@@ -282,11 +277,10 @@ START_TEST(a_flushed_close_sends_all_and_says_goodbye)
     tlstalk_end(&talk);
     free(bytes);
 }
-END_TEST
 
 static const char *const closers[] = {"on_open", "on_data", "on_wake", "output", "sent"};
 
-START_TEST(closing_from_any_callback_ends_with_one_on_close)
+TEST_EACH(closing_from_any_callback_ends_with_one_on_close, 2 * ARRAY_LEN(closers))
 {
     tlstalk_begin(&talk, &rig, true, true);
     talk.client->close_in = closers[_i / 2];
@@ -299,9 +293,8 @@ START_TEST(closing_from_any_callback_ends_with_one_on_close)
     ck_assert_uint_eq(talk.server->closed, 1);
     tlstalk_end(&talk);
 }
-END_TEST
 
-START_TEST(closing_at_any_point_of_the_handshake_ends_with_on_close_alone)
+TEST_EACH(closing_at_any_point_of_the_handshake_ends_with_on_close_alone, 4)
 {
     unsigned turns;
 
@@ -328,9 +321,8 @@ START_TEST(closing_at_any_point_of_the_handshake_ends_with_on_close_alone)
         tlstalk_end(&talk);
     }
 }
-END_TEST
 
-START_TEST(a_stream_that_was_not_started_is_gone_at_once)
+TEST(a_stream_that_was_not_started_is_gone_at_once)
 {
     struct fl_stream *stream;
 
@@ -340,9 +332,8 @@ START_TEST(a_stream_that_was_not_started_is_gone_at_once)
     fl_stream_close(stream);
     ck_assert(talk.link.end[0].closing);
 }
-END_TEST
 
-START_TEST(a_code_from_output_closes_with_it)
+TEST(a_code_from_output_closes_with_it)
 {
     tlstalk_begin(&talk, &rig, true, true);
     tlstalk_run(&talk);
@@ -352,7 +343,6 @@ START_TEST(a_code_from_output_closes_with_it)
     ck_assert_int_eq(talk.client->code, FL_EPROTO);
     tlstalk_end(&talk);
 }
-END_TEST
 
 /* --- a network that lies --- */
 
@@ -398,7 +388,10 @@ static void check_not_fooled(void)
    places are not there each time. */
 #define SURE(sent) ((sent)-24)
 
-START_TEST(a_damaged_byte_anywhere_ends_the_stream_and_fools_nobody)
+TEST_CASE("liar", begin, end);
+
+TEST_EACH(a_damaged_byte_anywhere_ends_the_stream_and_fools_nobody,
+          2 * STRIDE / (int)everyday_stride(4, 8))
 {
     int dir = _i % 2;
     size_t sent[2];
@@ -419,9 +412,8 @@ START_TEST(a_damaged_byte_anywhere_ends_the_stream_and_fools_nobody)
         tlstalk_end(&talk);
     }
 }
-END_TEST
 
-START_TEST(a_stream_that_is_cut_anywhere_ends_on_both_sides)
+TEST_EACH(a_stream_that_is_cut_anywhere_ends_on_both_sides, 2 * STRIDE / (int)everyday_stride(4, 8))
 {
     int dir = _i % 2;
     size_t sent[2];
@@ -441,46 +433,4 @@ START_TEST(a_stream_that_is_cut_anywhere_ends_on_both_sides)
         }
         tlstalk_end(&talk);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("tls");
-    TCase *bytes = tcase_create("bytes");
-    TCase *ends = tcase_create("ends");
-    TCase *liar = tcase_create("liar");
-    const int places = 2 * STRIDE / (int)everyday_stride(4, 8);
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(bytes, begin, end);
-    tcase_add_loop_test(bytes, what_is_sent_comes_back_whole_however_it_is_cut, 0, (int)N_STEPS);
-    tcase_add_loop_test(bytes, small_runs_share_records_and_writes_may_take_any_part, 0, 18);
-    tcase_add_test(bytes, a_small_run_does_not_cost_a_record_of_its_own);
-    tcase_add_test(bytes, no_more_is_pulled_than_a_batch_and_sent_comes_when_it_is_taken);
-    tcase_add_loop_test(bytes, keys_change_on_the_way, 0, 2);
-    tcase_add_test(bytes, an_idle_stream_holds_no_buffer);
-    tcase_add_loop_test(bytes, a_paused_stream_delivers_nothing_until_it_goes_on, 0, 3);
-    tcase_add_test(bytes, a_pause_in_on_data_keeps_the_rest);
-    tcase_add_test(bytes, nothing_is_told_and_nothing_is_asked_before_the_handshake_is_over);
-    tcase_add_test(bytes, a_pause_before_the_handshake_is_over_holds_what_comes_behind_it);
-    suite_add_tcase(suite, bytes);
-    tcase_add_checked_fixture(ends, begin, end);
-    tcase_add_loop_test(ends, a_flushed_close_sends_all_and_says_goodbye, 0, 3);
-    tcase_add_loop_test(ends, closing_from_any_callback_ends_with_one_on_close, 0,
-                        2 * (int)(sizeof(closers) / sizeof(closers[0])));
-    tcase_add_loop_test(ends, closing_at_any_point_of_the_handshake_ends_with_on_close_alone, 0, 4);
-    tcase_add_test(ends, a_stream_that_was_not_started_is_gone_at_once);
-    tcase_add_test(ends, a_code_from_output_closes_with_it);
-    suite_add_tcase(suite, ends);
-    tcase_add_checked_fixture(liar, begin, end);
-    tcase_add_loop_test(liar, a_damaged_byte_anywhere_ends_the_stream_and_fools_nobody, 0, places);
-    tcase_add_loop_test(liar, a_stream_that_is_cut_anywhere_ends_on_both_sides, 0, places);
-    suite_add_tcase(suite, liar);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libfl/tls/tls_impl.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlstalk.h"
 
 #define LEN (2 * FL__TLS_BATCH)
@@ -54,7 +55,9 @@ static void talk_end(void)
     fl_account_close(&account[TLSRIG_SERVER]);
 }
 
-START_TEST(what_was_encrypted_is_charged_until_all_of_it_is_taken)
+TEST_CASE("all", begin, end);
+
+TEST(what_was_encrypted_is_charged_until_all_of_it_is_taken)
 {
     uint8_t *bytes = ends_random_bytes(LEN);
     const struct fl__tls_stream *s;
@@ -80,9 +83,8 @@ START_TEST(what_was_encrypted_is_charged_until_all_of_it_is_taken)
     talk_end();
     free(bytes);
 }
-END_TEST
 
-START_TEST(a_small_batch_takes_as_much_memory_as_it_needs)
+TEST(a_small_batch_takes_as_much_memory_as_it_needs)
 {
     uint8_t *bytes = ends_random_bytes(LEN);
     const size_t len = 3 * FL__TLS_RECORD;
@@ -99,7 +101,6 @@ START_TEST(a_small_batch_takes_as_much_memory_as_it_needs)
     talk_end();
     free(bytes);
 }
-END_TEST
 
 static bool pause_at_the_first(struct world *world)
 {
@@ -110,7 +111,7 @@ static bool pause_at_the_first(struct world *world)
     return false;
 }
 
-START_TEST(what_waits_for_the_end_of_a_pause_is_charged)
+TEST(what_waits_for_the_end_of_a_pause_is_charged)
 {
     uint8_t *bytes = ends_random_bytes(LEN);
 
@@ -129,9 +130,8 @@ START_TEST(what_waits_for_the_end_of_a_pause_is_charged)
     talk_end();
     free(bytes);
 }
-END_TEST
 
-START_TEST(batches_are_small_where_memory_is_scarce_and_all_arrives)
+TEST(batches_are_small_where_memory_is_scarce_and_all_arrives)
 {
     uint8_t *bytes = ends_random_bytes(LEN);
     struct fl_account greedy;
@@ -154,9 +154,8 @@ START_TEST(batches_are_small_where_memory_is_scarce_and_all_arrives)
     talk_end();
     free(bytes);
 }
-END_TEST
 
-START_TEST(who_goes_for_what_is_held_ends_once)
+TEST(who_goes_for_what_is_held_ends_once)
 {
     uint8_t *bytes = ends_random_bytes(LEN);
     struct fl_account others;
@@ -174,26 +173,4 @@ START_TEST(who_goes_for_what_is_held_ends_once)
     fl_account_close(&others);
     talk_end();
     free(bytes);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("tls_budget");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, begin, end);
-    tcase_add_test(tc, what_was_encrypted_is_charged_until_all_of_it_is_taken);
-    tcase_add_test(tc, a_small_batch_takes_as_much_memory_as_it_needs);
-    tcase_add_test(tc, what_waits_for_the_end_of_a_pause_is_charged);
-    tcase_add_test(tc, batches_are_small_where_memory_is_scarce_and_all_arrives);
-    tcase_add_test(tc, who_goes_for_what_is_held_ends_once);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -10,6 +10,7 @@
 
 #include "tests/lib/failmalloc.h"
 #include "tests/lib/memlink.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlsrig.h"
 
 static struct tlsrig rig;
@@ -224,18 +225,17 @@ static void try_all(size_t first, size_t step, bool and_all_later)
     tlsrig_end(&rig);
 }
 
-START_TEST(every_allocation_of_ours_may_fail)
+TEST_EACH(every_allocation_of_ours_may_fail, 2)
 {
     library_fails = false;
     try_all(0, 1, _i == 1);
 }
-END_TEST
 
 /* The library makes 20000, so a few are taken; FL_TLS_NOMEM_STEP=1 takes them all. */
 #define PARTS 8
 #define STEP  97
 
-START_TEST(any_allocation_of_the_library_may_fail)
+TEST_EACH(any_allocation_of_the_library_may_fail, 2 * PARTS)
 {
     const char *wanted = getenv("FL_TLS_NOMEM_STEP");
     size_t step = wanted != NULL ? strtoul(wanted, NULL, 10) : STEP;
@@ -245,24 +245,12 @@ START_TEST(any_allocation_of_the_library_may_fail)
     library_fails = true;
     try_all(part * step, PARTS * step, _i >= PARTS);
 }
-END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
-    Suite *suite = suite_create("tls_nomem");
-    TCase *tc = tcase_create("nomem");
-    SRunner *runner;
-    int failed;
-
+    (void)argc;
     if (CRYPTO_set_mem_functions(library_malloc, library_realloc, library_free) != 1) {
         return EXIT_FAILURE;
     }
-    tcase_add_loop_test(tc, every_allocation_of_ours_may_fail, 0, 2);
-    tcase_add_loop_test(tc, any_allocation_of_the_library_may_fail, 0, 2 * PARTS);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suites_run(argv[0]);
 }

@@ -1,8 +1,8 @@
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/tls/tls_impl.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlstalk.h"
 
 static struct tlsrig rig;
@@ -65,7 +65,9 @@ static const struct refusal refusals[] = {
      -5 * 365 * TLSRIG_DAY, "2022-01", "compare the clocks"},
 };
 
-START_TEST(a_refused_certificate_is_named_with_its_reason_on_both_sides)
+TEST_CASE("certificates", begin, end);
+
+TEST_EACH(a_refused_certificate_is_named_with_its_reason_on_both_sides, ARRAY_LEN(refusals))
 {
     const struct refusal *r = &refusals[_i];
     int side = r->refused;
@@ -96,9 +98,8 @@ START_TEST(a_refused_certificate_is_named_with_its_reason_on_both_sides)
     tlstalk_end(&talk);
     fl_chain_unref(chain);
 }
-END_TEST
 
-START_TEST(a_client_without_a_certificate_is_let_in_as_nobody)
+TEST(a_client_without_a_certificate_is_let_in_as_nobody)
 {
     struct fl_tls_setup setup = tlsrig_setup(&rig, TLSRIG_CLIENT);
 
@@ -113,9 +114,8 @@ START_TEST(a_client_without_a_certificate_is_let_in_as_nobody)
     ck_assert_ptr_null(fl_tls_peer_chain(talk.server->stream));
     tlstalk_end(&talk);
 }
-END_TEST
 
-START_TEST(a_client_within_the_grace_is_lapsed)
+TEST(a_client_within_the_grace_is_lapsed)
 {
     struct fl_trust *trust = tlsrig_trust(rig.ca.root, 60 * TLSRIG_DAY);
     struct fl_tls_setup setup = tlsrig_setup(&rig, TLSRIG_SERVER);
@@ -136,7 +136,6 @@ START_TEST(a_client_within_the_grace_is_lapsed)
     fl_trust_unref(trust);
     fl_chain_unref(chain);
 }
-END_TEST
 
 static void set_pin(const struct tlsrig_ca *ca, const char *federation)
 {
@@ -152,7 +151,7 @@ static void set_pin(const struct tlsrig_ca *ca, const char *federation)
     tlsrig_replace(&rig, TLSRIG_CLIENT, &setup);
 }
 
-START_TEST(who_joins_believes_the_root_of_the_invitation_alone)
+TEST_EACH(who_joins_believes_the_root_of_the_invitation_alone, 2)
 {
     set_pin(_i == 0 ? &rig.ca : &other, _i == 0 ? "fed" : "other");
     tlstalk_begin(&talk, &rig, true, true);
@@ -169,7 +168,6 @@ START_TEST(who_joins_believes_the_root_of_the_invitation_alone)
     }
     tlstalk_end(&talk);
 }
-END_TEST
 
 /* --- who speaks no TLS --- */
 
@@ -192,7 +190,9 @@ static const struct {
     {MEMLINK_CLIENT, "\x15\x03\x03\0\x02\x02\x74", 7, "fl-clientd --join", true},
 };
 
-START_TEST(who_speaks_no_tls_is_recognised)
+TEST_CASE("strangers", begin, end);
+
+TEST_EACH(who_speaks_no_tls_is_recognised, ARRAY_LEN(strangers))
 {
     static const uint8_t alert[] = {0x15, 3, 3, 0, 2, 2, 70};
     bool to_server = strangers[_i].to == MEMLINK_SERVER;
@@ -214,9 +214,8 @@ START_TEST(who_speaks_no_tls_is_recognised)
     ck_assert_msg(strstr(end->text, strangers[_i].text) != NULL, "%s", end->text);
     tlstalk_end(&talk);
 }
-END_TEST
 
-START_TEST(a_server_that_heard_nothing_says_nothing)
+TEST(a_server_that_heard_nothing_says_nothing)
 {
     tlstalk_begin(&talk, &rig, false, true);
     tlstalk_run(&talk);
@@ -225,7 +224,6 @@ START_TEST(a_server_that_heard_nothing_says_nothing)
     ck_assert_int_eq(talk.server->code, FL_OK);
     tlstalk_end(&talk);
 }
-END_TEST
 
 /* --- another TLS than ours, spoken by the library itself --- */
 
@@ -300,7 +298,7 @@ static const struct {
     {TLS1_3_VERSION, "\3h2c", "not HTTP/2"},
 };
 
-START_TEST(only_tls_1_3_with_http_2_is_spoken)
+TEST_EACH(only_tls_1_3_with_http_2_is_spoken, ARRAY_LEN(foreigners))
 {
     struct foreigner f;
 
@@ -317,9 +315,8 @@ START_TEST(only_tls_1_3_with_http_2_is_spoken)
     }
     foreign_end(&f);
 }
-END_TEST
 
-START_TEST(who_changes_keys_all_the_time_is_ended)
+TEST(who_changes_keys_all_the_time_is_ended)
 {
     struct foreigner f;
     unsigned i;
@@ -343,7 +340,6 @@ START_TEST(who_changes_keys_all_the_time_is_ended)
     ck_assert_int_eq(talk.server->code, FL_ELIMIT);
     foreign_end(&f);
 }
-END_TEST
 
 /* --- names --- */
 
@@ -359,7 +355,7 @@ static const struct {
     {"fl.example.org", NULL},
 };
 
-START_TEST(the_name_of_a_server_is_that_of_its_address)
+TEST_EACH(the_name_of_a_server_is_that_of_its_address, ARRAY_LEN(addresses))
 {
     struct fl_err err = {0};
     char host[64];
@@ -373,9 +369,8 @@ START_TEST(the_name_of_a_server_is_that_of_its_address)
     ck_assert_str_eq(host, addresses[_i].host);
     ck_assert_int_eq(fl_tls_host(addresses[_i].address, host, 4, &err), FL_EINVAL);
 }
-END_TEST
 
-START_TEST(a_server_is_known_by_its_address_too)
+TEST_EACH(a_server_is_known_by_its_address_too, 2)
 {
     struct fl_tls_setup setup = tlsrig_setup(&rig, TLSRIG_CLIENT);
 
@@ -390,9 +385,8 @@ START_TEST(a_server_is_known_by_its_address_too)
     }
     tlstalk_end(&talk);
 }
-END_TEST
 
-START_TEST(a_key_of_another_certificate_is_refused_at_once)
+TEST(a_key_of_another_certificate_is_refused_at_once)
 {
     struct fl_tls_setup setup = tlsrig_setup(&rig, TLSRIG_SERVER);
     struct fl_tls *tls = NULL;
@@ -408,38 +402,4 @@ START_TEST(a_key_of_another_certificate_is_refused_at_once)
     tlstalk_run(&talk);
     tlstalk_check_up(&talk);
     tlstalk_end(&talk);
-}
-END_TEST
-
-#define N(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
-int main(void)
-{
-    Suite *suite = suite_create("tls_refuse");
-    TCase *tc = tcase_create("certificates");
-    TCase *strange = tcase_create("strangers");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, begin, end);
-    tcase_add_loop_test(tc, a_refused_certificate_is_named_with_its_reason_on_both_sides, 0,
-                        N(refusals));
-    tcase_add_test(tc, a_client_without_a_certificate_is_let_in_as_nobody);
-    tcase_add_test(tc, a_client_within_the_grace_is_lapsed);
-    tcase_add_loop_test(tc, who_joins_believes_the_root_of_the_invitation_alone, 0, 2);
-    tcase_add_loop_test(tc, a_server_is_known_by_its_address_too, 0, 2);
-    tcase_add_test(tc, a_key_of_another_certificate_is_refused_at_once);
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(strange, begin, end);
-    tcase_add_loop_test(strange, who_speaks_no_tls_is_recognised, 0, N(strangers));
-    tcase_add_test(strange, a_server_that_heard_nothing_says_nothing);
-    tcase_add_loop_test(strange, only_tls_1_3_with_http_2_is_spoken, 0, N(foreigners));
-    tcase_add_test(strange, who_changes_keys_all_the_time_is_ended);
-    tcase_add_loop_test(strange, the_name_of_a_server_is_that_of_its_address, 0, N(addresses));
-    suite_add_tcase(suite, strange);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,8 +1,8 @@
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/tls/tls_impl.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/tlstalk.h"
 
 static struct tlsrig rig;
@@ -45,7 +45,9 @@ static enum outcome connect_once(void)
 
 /* --- resuming --- */
 
-START_TEST(a_client_resumes_as_often_as_it_comes_and_is_who_it_is)
+TEST_CASE("resume", begin, end);
+
+TEST(a_client_resumes_as_often_as_it_comes_and_is_who_it_is)
 {
     int i;
 
@@ -54,9 +56,8 @@ START_TEST(a_client_resumes_as_often_as_it_comes_and_is_who_it_is)
         ck_assert_int_eq((int)connect_once(), (int)RESUMED);
     }
 }
-END_TEST
 
-START_TEST(a_ticket_is_used_once)
+TEST(a_ticket_is_used_once)
 {
     struct tlstalk talk;
 
@@ -68,9 +69,8 @@ START_TEST(a_ticket_is_used_once)
     ck_assert_ptr_null(rig.tls[TLSRIG_CLIENT]->session);
     tlstalk_end(&talk);
 }
-END_TEST
 
-START_TEST(a_client_that_is_not_believed_any_more_is_not_resumed)
+TEST(a_client_that_is_not_believed_any_more_is_not_resumed)
 {
     struct fl_trust *trust = tlsrig_trust(other.root, 0);
 
@@ -82,9 +82,8 @@ START_TEST(a_client_that_is_not_believed_any_more_is_not_resumed)
     ck_assert_uint_eq(rig.notices[TLSRIG_SERVER], 1);
     fl_trust_unref(trust);
 }
-END_TEST
 
-START_TEST(a_server_that_is_not_believed_any_more_is_not_resumed)
+TEST(a_server_that_is_not_believed_any_more_is_not_resumed)
 {
     struct fl_trust *trust = tlsrig_trust(other.root, 0);
     struct fl_tls *tls = rig.tls[TLSRIG_CLIENT];
@@ -98,7 +97,6 @@ START_TEST(a_server_that_is_not_believed_any_more_is_not_resumed)
     tls->trust = old;
     fl_trust_unref(trust);
 }
-END_TEST
 
 /* One side's certificate is over after an hour, the other's is not. */
 static void short_lived(int side)
@@ -113,7 +111,7 @@ static void short_lived(int side)
     fl_chain_unref(chain);
 }
 
-START_TEST(a_session_does_not_outlive_a_certificate)
+TEST_EACH(a_session_does_not_outlive_a_certificate, 2)
 {
     short_lived(_i);
     ck_assert_int_eq((int)connect_once(), (int)FULL);
@@ -123,18 +121,16 @@ START_TEST(a_session_does_not_outlive_a_certificate)
     ck_assert_int_eq((int)connect_once(), (int)REFUSED);
     ck_assert_str_eq(rig.reason[!_i], "expired");
 }
-END_TEST
 
-START_TEST(new_credentials_of_a_client_are_shown_at_once)
+TEST(new_credentials_of_a_client_are_shown_at_once)
 {
     ck_assert_int_eq((int)connect_once(), (int)FULL);
     tlsrig_renew(&rig, TLSRIG_CLIENT, NULL, NULL);
     ck_assert_int_eq((int)connect_once(), (int)FULL);
     ck_assert_int_eq((int)connect_once(), (int)RESUMED);
 }
-END_TEST
 
-START_TEST(a_session_of_old_credentials_that_comes_late_is_not_kept)
+TEST(a_session_of_old_credentials_that_comes_late_is_not_kept)
 {
     struct tlstalk talk;
 
@@ -148,17 +144,15 @@ START_TEST(a_session_of_old_credentials_that_comes_late_is_not_kept)
     ck_assert_ptr_null(rig.tls[TLSRIG_CLIENT]->session);
     tlstalk_end(&talk);
 }
-END_TEST
 
-START_TEST(new_credentials_of_a_server_resume_old_sessions)
+TEST(new_credentials_of_a_server_resume_old_sessions)
 {
     ck_assert_int_eq((int)connect_once(), (int)FULL);
     tlsrig_renew(&rig, TLSRIG_SERVER, NULL, NULL);
     ck_assert_int_eq((int)connect_once(), (int)RESUMED);
 }
-END_TEST
 
-START_TEST(the_key_of_tickets_changes_and_old_ones_end)
+TEST(the_key_of_tickets_changes_and_old_ones_end)
 {
     struct fl__tls_ticket_key *keys = rig.tls[TLSRIG_SERVER]->ticket_keys;
     uint8_t name[16];
@@ -178,9 +172,8 @@ START_TEST(the_key_of_tickets_changes_and_old_ones_end)
     rig.now -= 100;
     ck_assert_int_eq((int)connect_once(), (int)FULL);
 }
-END_TEST
 
-START_TEST(a_ticket_of_another_server_is_nothing)
+TEST(a_ticket_of_another_server_is_nothing)
 {
     struct fl_tls_setup setup = tlsrig_setup(&rig, TLSRIG_SERVER);
 
@@ -188,9 +181,8 @@ START_TEST(a_ticket_of_another_server_is_nothing)
     tlsrig_replace(&rig, TLSRIG_SERVER, &setup);
     ck_assert_int_eq((int)connect_once(), (int)FULL);
 }
-END_TEST
 
-START_TEST(a_ticket_without_its_secret_is_nothing)
+TEST(a_ticket_without_its_secret_is_nothing)
 {
     SSL_SESSION *session;
     unsigned char secret[48];
@@ -205,9 +197,8 @@ START_TEST(a_ticket_without_its_secret_is_nothing)
     rig.tls[TLSRIG_CLIENT]->session = session;
     ck_assert_int_eq((int)connect_once(), (int)REFUSED);
 }
-END_TEST
 
-START_TEST(a_session_without_a_certificate_resumes_as_nobody)
+TEST(a_session_without_a_certificate_resumes_as_nobody)
 {
     struct fl_tls_setup setup = tlsrig_setup(&rig, TLSRIG_CLIENT);
     int i;
@@ -225,7 +216,6 @@ START_TEST(a_session_without_a_certificate_resumes_as_nobody)
         tlstalk_end(&talk);
     }
 }
-END_TEST
 
 /* --- many at once --- */
 
@@ -253,7 +243,9 @@ static unsigned up_of(const struct tlstalk *talks, unsigned n)
     return up;
 }
 
-START_TEST(a_storm_of_handshakes_is_served_in_order_and_leaves_others_their_turn)
+TEST_CASE("many", begin, end);
+
+TEST(a_storm_of_handshakes_is_served_in_order_and_leaves_others_their_turn)
 {
     static struct tlstalk talks[MANY];
     struct fl_tls *tls = rig.tls[TLSRIG_SERVER];
@@ -295,9 +287,8 @@ START_TEST(a_storm_of_handshakes_is_served_in_order_and_leaves_others_their_turn
     }
     tlstalk_end(&calm);
 }
-END_TEST
 
-START_TEST(who_goes_while_it_waits_gives_its_place_back)
+TEST(who_goes_while_it_waits_gives_its_place_back)
 {
     static struct tlstalk talks[MANY];
     struct fl_tls *tls = rig.tls[TLSRIG_SERVER];
@@ -326,9 +317,8 @@ START_TEST(who_goes_while_it_waits_gives_its_place_back)
         tlstalk_end(&talks[i]);
     }
 }
-END_TEST
 
-START_TEST(who_waits_is_not_read_from)
+TEST(who_waits_is_not_read_from)
 {
     struct tlstalk talk;
 
@@ -343,39 +333,4 @@ START_TEST(who_waits_is_not_read_from)
     fl_stream_close(talk.server->stream);
     talk.link.end[MEMLINK_CLIENT].finished = true;
     tlstalk_end(&talk);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("tls_resume");
-    TCase *tc = tcase_create("resume");
-    TCase *many = tcase_create("many");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, begin, end);
-    tcase_add_test(tc, a_client_resumes_as_often_as_it_comes_and_is_who_it_is);
-    tcase_add_test(tc, a_ticket_is_used_once);
-    tcase_add_test(tc, a_client_that_is_not_believed_any_more_is_not_resumed);
-    tcase_add_test(tc, a_server_that_is_not_believed_any_more_is_not_resumed);
-    tcase_add_loop_test(tc, a_session_does_not_outlive_a_certificate, 0, 2);
-    tcase_add_test(tc, new_credentials_of_a_client_are_shown_at_once);
-    tcase_add_test(tc, a_session_of_old_credentials_that_comes_late_is_not_kept);
-    tcase_add_test(tc, new_credentials_of_a_server_resume_old_sessions);
-    tcase_add_test(tc, the_key_of_tickets_changes_and_old_ones_end);
-    tcase_add_test(tc, a_ticket_of_another_server_is_nothing);
-    tcase_add_test(tc, a_ticket_without_its_secret_is_nothing);
-    tcase_add_test(tc, a_session_without_a_certificate_resumes_as_nobody);
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(many, begin, end);
-    tcase_add_test(many, a_storm_of_handshakes_is_served_in_order_and_leaves_others_their_turn);
-    tcase_add_test(many, who_goes_while_it_waits_gives_its_place_back);
-    tcase_add_test(many, who_waits_is_not_read_from);
-    suite_add_tcase(suite, many);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

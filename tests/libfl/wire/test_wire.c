@@ -16,7 +16,9 @@ static void encode_sample(int i, struct fl_buf *out)
     ck_assert_uint_gt(out->len, 0);
 }
 
-START_TEST(the_sample_table_is_whole)
+TEST_CASE("rest", NULL, NULL);
+
+TEST(the_sample_table_is_whole)
 {
     size_t n = 0;
 
@@ -25,9 +27,10 @@ START_TEST(the_sample_table_is_whole)
     }
     ck_assert_uint_eq(n, N_SAMPLES);
 }
-END_TEST
 
-START_TEST(every_message_survives_a_round_trip)
+TEST_CASE("every message", NULL, NULL);
+
+TEST_EACH(every_message_survives_a_round_trip, N_SAMPLES)
 {
     struct fl_buf first;
     struct fl_buf second;
@@ -42,7 +45,6 @@ START_TEST(every_message_survives_a_round_trip)
     fl_buf_done(&first);
     fl_buf_done(&second);
 }
-END_TEST
 
 /* `data` in memory of exactly its length, so that a sanitizer sees every read past it. */
 static int recode_exactly(int i, const uint8_t *data, size_t len)
@@ -66,7 +68,7 @@ static int recode_exactly(int i, const uint8_t *data, size_t len)
     return rv;
 }
 
-START_TEST(a_message_cut_at_any_byte_is_refused_or_whole)
+TEST_EACH(a_message_cut_at_any_byte_is_refused_or_whole, N_SAMPLES)
 {
     struct fl_buf whole;
     size_t len;
@@ -77,9 +79,8 @@ START_TEST(a_message_cut_at_any_byte_is_refused_or_whole)
     }
     fl_buf_done(&whole);
 }
-END_TEST
 
-START_TEST(a_message_with_any_byte_changed_never_crashes)
+TEST_EACH(a_message_with_any_byte_changed_never_crashes, N_SAMPLES)
 {
     static const uint8_t masks[] = {0x01, 0x80, 0xff, 0x07, 0x08};
     struct fl_buf whole;
@@ -96,9 +97,8 @@ START_TEST(a_message_with_any_byte_changed_never_crashes)
     }
     fl_buf_done(&whole);
 }
-END_TEST
 
-START_TEST(unknown_fields_are_ignored)
+TEST_EACH(unknown_fields_are_ignored, N_SAMPLES)
 {
     /* Field 1000: a varint, eight bytes, three bytes of text, four bytes. */
     static const uint8_t unknown[] = {0xc0, 0x3e, 0x96, 0x01, 0xc1, 0x3e, 1,    2,   3,
@@ -123,9 +123,8 @@ START_TEST(unknown_fields_are_ignored)
     fl_buf_done(&more);
     fl_buf_done(&out);
 }
-END_TEST
 
-START_TEST(encoding_past_the_limit_of_the_buffer_changes_nothing)
+TEST_EACH(encoding_past_the_limit_of_the_buffer_changes_nothing, N_SAMPLES)
 {
     struct fl_buf whole;
     struct fl_buf small;
@@ -140,22 +139,4 @@ START_TEST(encoding_past_the_limit_of_the_buffer_changes_nothing)
     }
     fl_buf_done(&whole);
     fl_buf_done(&small);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire");
-    TCase *all = tcase_create("every message");
-    TCase *rest = tcase_create("rest");
-
-    tcase_add_loop_test(all, every_message_survives_a_round_trip, 0, N_SAMPLES);
-    tcase_add_loop_test(all, a_message_cut_at_any_byte_is_refused_or_whole, 0, N_SAMPLES);
-    tcase_add_loop_test(all, a_message_with_any_byte_changed_never_crashes, 0, N_SAMPLES);
-    tcase_add_loop_test(all, unknown_fields_are_ignored, 0, N_SAMPLES);
-    tcase_add_loop_test(all, encoding_past_the_limit_of_the_buffer_changes_nothing, 0, N_SAMPLES);
-    tcase_add_test(rest, the_sample_table_is_whole);
-    suite_add_tcase(suite, all);
-    suite_add_tcase(suite, rest);
-    return suite;
 }

@@ -57,7 +57,9 @@ static void fill_chunk(Fl__V1__Chunk *chunk, uint64_t offset, size_t len)
     chunk->data = (ProtobufCBinaryData){len, payload};
 }
 
-START_TEST(head_and_data_are_what_protobuf_writes)
+TEST_CASE("bulk", setup, teardown);
+
+TEST_EACH(head_and_data_are_what_protobuf_writes, (N_OFFSETS * N_LENGTHS))
 {
     uint64_t offset = offsets[_i % N_OFFSETS];
     size_t len = lengths[_i / N_OFFSETS];
@@ -88,9 +90,8 @@ START_TEST(head_and_data_are_what_protobuf_writes)
     ck_assert_int_eq(memcmp(data + n, payload, len), 0);
     free(data);
 }
-END_TEST
 
-START_TEST(a_chunk_is_decoded_without_a_copy)
+TEST_EACH(a_chunk_is_decoded_without_a_copy, (N_OFFSETS * N_LENGTHS))
 {
     uint64_t offset = offsets[_i % N_OFFSETS];
     size_t len = lengths[_i / N_OFFSETS];
@@ -121,9 +122,8 @@ START_TEST(a_chunk_is_decoded_without_a_copy)
     ck_assert(len == 0 || got.data == data + n - len);
     free(data);
 }
-END_TEST
 
-START_TEST(fields_in_any_order_and_twice_are_read_as_protobuf_reads_them)
+TEST(fields_in_any_order_and_twice_are_read_as_protobuf_reads_them)
 {
     /* Data before offset; offset twice, the last counts; an unknown field between. */
     static const uint8_t chunk[] = {0x12, 2, 'a', 'b', 0x08, 5, 0x50, 1, 0x08, 9};
@@ -134,7 +134,6 @@ START_TEST(fields_in_any_order_and_twice_are_read_as_protobuf_reads_them)
     ck_assert_uint_eq(got.len, 2);
     ck_assert_ptr_eq(got.data, chunk + 2);
 }
-END_TEST
 
 struct bad_bytes {
     const char *bytes;
@@ -159,7 +158,7 @@ static const struct bad_bytes bad_chunks[] = {
 };
 #define N_BAD_CHUNKS 9
 
-START_TEST(a_bad_chunk_is_refused)
+TEST_EACH(a_bad_chunk_is_refused, N_BAD_CHUNKS)
 {
     const struct bad_bytes *bad = &bad_chunks[_i];
     struct fl_wire_chunk got = {42, NULL, 0};
@@ -169,9 +168,8 @@ START_TEST(a_bad_chunk_is_refused)
     ck_assert_str_eq(err.msg, bad->text);
     ck_assert_uint_eq(got.offset, 42);
 }
-END_TEST
 
-START_TEST(a_chunk_of_more_than_a_mebibyte_is_refused)
+TEST(a_chunk_of_more_than_a_mebibyte_is_refused)
 {
     struct fl_wire_push_header header;
     struct fl_wire_chunk got;
@@ -195,7 +193,6 @@ START_TEST(a_chunk_of_more_than_a_mebibyte_is_refused)
     ck_assert_str_eq(err.msg, "PushMessage.chunk.data: 1048577 bytes, at most 1048576 are taken");
     free(data);
 }
-END_TEST
 
 /* --- PushHeader --- */
 
@@ -254,7 +251,7 @@ static void fill_header(Fl__V1__PushHeader *head, Fl__V1__Part part[3], Fl__V1__
     head->bytes = 30;
 }
 
-START_TEST(a_bad_header_is_refused)
+TEST_EACH(a_bad_header_is_refused, N_HEADER)
 {
     Fl__V1__PushMessage push;
     Fl__V1__PushHeader head;
@@ -279,9 +276,8 @@ START_TEST(a_bad_header_is_refused)
     ck_assert_str_eq(err.msg, expected);
     free(data);
 }
-END_TEST
 
-START_TEST(a_header_is_read_whole)
+TEST(a_header_is_read_whole)
 {
     Fl__V1__PushMessage push;
     Fl__V1__PushHeader head;
@@ -308,9 +304,8 @@ START_TEST(a_header_is_read_whole)
     fl_wire_push_header_done(&header);
     free(data);
 }
-END_TEST
 
-START_TEST(a_push_message_with_two_members_is_refused)
+TEST(a_push_message_with_two_members_is_refused)
 {
     static const struct {
         uint8_t bytes[16];
@@ -331,9 +326,8 @@ START_TEST(a_push_message_with_two_members_is_refused)
         ck_assert_str_eq(err.msg, "PushMessage.message: is set more than once");
     }
 }
-END_TEST
 
-START_TEST(a_push_message_with_nothing_in_it_is_refused)
+TEST(a_push_message_with_nothing_in_it_is_refused)
 {
     struct fl_wire_push_header header;
     struct fl_wire_chunk chunk;
@@ -346,11 +340,10 @@ START_TEST(a_push_message_with_nothing_in_it_is_refused)
                      FL_EPROTO);
     ck_assert_str_eq(err.msg, "PushMessage: 2 bytes are no protobuf message of this type");
 }
-END_TEST
 
 /* --- the small messages --- */
 
-START_TEST(bad_requests_and_replies_are_refused)
+TEST(bad_requests_and_replies_are_refused)
 {
     struct fl_wire_fetch fetch;
     struct fl_wire_push_status status;
@@ -378,25 +371,4 @@ START_TEST(bad_requests_and_replies_are_refused)
     ck_assert_int_eq(fl_wire_push_reply_decode("\x08\x03", 2, &reply, &err), FL_EPROTO);
     ck_assert_str_eq(err.msg, "PushReply.result: 3 is out of range, expected 1 to 2");
     ck_assert_int_eq(fl_wire_push_reply_decode(payload, 5000, &reply, &err), FL_ELIMIT);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire_bulk");
-    TCase *tc = tcase_create("bulk");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, head_and_data_are_what_protobuf_writes, 0, N_OFFSETS * N_LENGTHS);
-    tcase_add_loop_test(tc, a_chunk_is_decoded_without_a_copy, 0, N_OFFSETS * N_LENGTHS);
-    tcase_add_test(tc, fields_in_any_order_and_twice_are_read_as_protobuf_reads_them);
-    tcase_add_loop_test(tc, a_bad_chunk_is_refused, 0, N_BAD_CHUNKS);
-    tcase_add_test(tc, a_chunk_of_more_than_a_mebibyte_is_refused);
-    tcase_add_loop_test(tc, a_bad_header_is_refused, 0, N_HEADER);
-    tcase_add_test(tc, a_header_is_read_whole);
-    tcase_add_test(tc, a_push_message_with_two_members_is_refused);
-    tcase_add_test(tc, a_push_message_with_nothing_in_it_is_refused);
-    tcase_add_test(tc, bad_requests_and_replies_are_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

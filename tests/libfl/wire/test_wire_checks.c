@@ -102,8 +102,10 @@ static const char *spoil_hello(int row, Fl__V1__Hello *m)
 }
 #define N_HELLO 18
 
+TEST_CASE("checks", bad_setup, NULL);
+
 /* protobuf-c would hand out what stands before the NUL. */
-START_TEST(a_text_with_a_nul_byte_is_refused_and_not_cut)
+TEST_EACH(a_text_with_a_nul_byte_is_refused_and_not_cut, 4)
 {
     static const char *const parts[] = {"client-Z", "agent-Z", "key-Z", "value-Z"};
     struct fl_wire_pair label = {.key = fl_wire_lend("key-Z"), .value = fl_wire_lend("value-Z")};
@@ -130,9 +132,8 @@ START_TEST(a_text_with_a_nul_byte_is_refused_and_not_cut)
     ck_assert_ptr_nonnull(strstr(err.msg, "a text with a NUL byte"));
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(a_bad_hello_is_refused)
+TEST_EACH(a_bad_hello_is_refused, N_HELLO)
 {
     Fl__V1__ClientEvent msg;
     Fl__V1__Hello hello;
@@ -161,7 +162,6 @@ START_TEST(a_bad_hello_is_refused)
     msg.hello = &hello;
     expect_event(&msg, spoil_hello(_i, &hello));
 }
-END_TEST
 
 static const char *spoil_report(int row, Fl__V1__Report *m)
 {
@@ -197,7 +197,7 @@ static const char *spoil_report(int row, Fl__V1__Report *m)
 }
 #define N_REPORT 7
 
-START_TEST(a_bad_report_is_refused)
+TEST_EACH(a_bad_report_is_refused, N_REPORT)
 {
     static float divergence[FL_LAYOUT_MAX_UNITS + 1];
     Fl__V1__ClientEvent msg;
@@ -218,9 +218,8 @@ START_TEST(a_bad_report_is_refused)
     msg.report = &report;
     expect_event(&msg, spoil_report(_i, &report));
 }
-END_TEST
 
-START_TEST(measured_numbers_pass_as_they_are)
+TEST(measured_numbers_pass_as_they_are)
 {
     struct fl_wire_event event;
     struct fl_err err = {0};
@@ -248,7 +247,6 @@ START_TEST(measured_numbers_pass_as_they_are)
     fl_wire_event_done(&event);
     free(data);
 }
-END_TEST
 
 static const char *spoil_summary(int row, Fl__V1__DataSummary *m)
 {
@@ -283,7 +281,7 @@ static const char *spoil_summary(int row, Fl__V1__DataSummary *m)
 }
 #define N_SUMMARY 5
 
-START_TEST(a_bad_summary_is_refused)
+TEST_EACH(a_bad_summary_is_refused, N_SUMMARY)
 {
     Fl__V1__ClientEvent msg;
     Fl__V1__DataSummary summary;
@@ -296,9 +294,8 @@ START_TEST(a_bad_summary_is_refused)
     msg.summary = &summary;
     expect_event(&msg, spoil_summary(_i, &summary));
 }
-END_TEST
 
-START_TEST(other_bad_events_are_refused)
+TEST(other_bad_events_are_refused)
 {
     Fl__V1__ClientEvent msg;
     Fl__V1__Failed failed;
@@ -326,9 +323,8 @@ START_TEST(other_bad_events_are_refused)
     expect_event(&msg,
                  "ClientEvent.evaluation.adapted.correct: 1 is out of range, expected 0 to 0");
 }
-END_TEST
 
-START_TEST(what_is_no_protobuf_is_refused)
+TEST(what_is_no_protobuf_is_refused)
 {
     static const char junk[] = "GET / HTTP/1.1";
     struct fl_wire_event event;
@@ -339,9 +335,8 @@ START_TEST(what_is_no_protobuf_is_refused)
     ck_assert_int_eq(fl_wire_event_decode(junk, FL_WIRE_MAX_EVENT + 1, &event, &err), FL_ELIMIT);
     ck_assert_str_eq(err.msg, "ClientEvent: 262145 bytes, at most 262144 are taken");
 }
-END_TEST
 
-START_TEST(bad_names_in_admin_messages_are_refused)
+TEST(bad_names_in_admin_messages_are_refused)
 {
     struct fl_wire_client client;
     struct fl_wire_why why;
@@ -374,23 +369,4 @@ START_TEST(bad_names_in_admin_messages_are_refused)
     ck_assert_int_eq(fl_wire_status_decode(data, len, &status, &err), FL_EPROTO);
     ck_assert_str_eq(err.msg, "StatusReply.version: the text is not UTF-8");
     free(data);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire_checks");
-    TCase *tc = tcase_create("checks");
-
-    tcase_add_checked_fixture(tc, bad_setup, NULL);
-    tcase_add_loop_test(tc, a_text_with_a_nul_byte_is_refused_and_not_cut, 0, 4);
-    tcase_add_loop_test(tc, a_bad_hello_is_refused, 0, N_HELLO);
-    tcase_add_loop_test(tc, a_bad_report_is_refused, 0, N_REPORT);
-    tcase_add_test(tc, measured_numbers_pass_as_they_are);
-    tcase_add_loop_test(tc, a_bad_summary_is_refused, 0, N_SUMMARY);
-    tcase_add_test(tc, other_bad_events_are_refused);
-    tcase_add_test(tc, what_is_no_protobuf_is_refused);
-    tcase_add_test(tc, bad_names_in_admin_messages_are_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -217,14 +217,15 @@ static const char *spoil_welcome(int row, struct welcome *w)
 }
 #define N_WELCOME 24
 
-START_TEST(a_bad_welcome_is_refused)
+TEST_CASE("checks", bad_setup, NULL);
+
+TEST_EACH(a_bad_welcome_is_refused, N_WELCOME)
 {
     struct welcome w;
 
     fill_welcome(&w);
     expect_command(&w.msg, spoil_welcome(_i, &w));
 }
-END_TEST
 
 static const char *spoil_model(int row, struct welcome *w)
 {
@@ -267,17 +268,16 @@ static const char *spoil_model(int row, struct welcome *w)
 }
 #define N_MODEL 9
 
-START_TEST(a_bad_model_is_refused)
+TEST_EACH(a_bad_model_is_refused, N_MODEL)
 {
     struct welcome w;
 
     fill_welcome(&w);
     expect_command(&w.msg, spoil_model(_i, &w));
 }
-END_TEST
 
 /* The words after the field are the layout's own. */
-START_TEST(what_the_layout_refuses_names_the_field)
+TEST_EACH(what_the_layout_refuses_names_the_field, 5)
 {
     static const char field[] = "ServerCommand.welcome.model.units: ";
     struct fl_wire_command command = {0};
@@ -310,9 +310,8 @@ START_TEST(what_the_layout_refuses_names_the_field)
     ck_assert_msg(strncmp(err.msg, field, sizeof(field) - 1) == 0, "%s", err.msg);
     free(data);
 }
-END_TEST
 
-START_TEST(a_welcome_without_a_digest_is_taken)
+TEST(a_welcome_without_a_digest_is_taken)
 {
     struct fl_wire_command command = {0};
     struct fl_err err = {0};
@@ -327,10 +326,9 @@ START_TEST(a_welcome_without_a_digest_is_taken)
     fl_wire_command_done(&command);
     free(data);
 }
-END_TEST
 
 /* So a peer that does not know the mark finds another digest, and leaves. */
-START_TEST(what_stays_on_clients_is_told_and_part_of_the_digest)
+TEST(what_stays_on_clients_is_told_and_part_of_the_digest)
 {
     struct fl_wire_command command = {0};
     uint8_t digest[FL_DIGEST_SIZE];
@@ -355,7 +353,6 @@ START_TEST(what_stays_on_clients_is_told_and_part_of_the_digest)
     ck_assert_ptr_nonnull(strstr(err.msg, "is not that of the units described"));
     free(data);
 }
-END_TEST
 
 static const char *spoil_task(int row, Fl__V1__Task *m)
 {
@@ -401,7 +398,7 @@ static const char *spoil_task(int row, Fl__V1__Task *m)
 }
 #define N_TASK 11
 
-START_TEST(a_bad_task_is_refused)
+TEST_EACH(a_bad_task_is_refused, N_TASK)
 {
     Fl__V1__ServerCommand msg;
     Fl__V1__Task task;
@@ -431,9 +428,8 @@ START_TEST(a_bad_task_is_refused)
     msg.task = &task;
     expect_command(&msg, spoil_task(_i, &task));
 }
-END_TEST
 
-START_TEST(an_unknown_reason_is_refused)
+TEST(an_unknown_reason_is_refused)
 {
     Fl__V1__ServerCommand msg;
     Fl__V1__Refused refused;
@@ -451,9 +447,8 @@ START_TEST(an_unknown_reason_is_refused)
     refused.message = text_latin;
     expect_command(&msg, "ServerCommand.refused.message: the text is not UTF-8");
 }
-END_TEST
 
-START_TEST(other_bad_commands_are_refused)
+TEST(other_bad_commands_are_refused)
 {
     Fl__V1__ServerCommand msg;
     Fl__V1__Plan plan;
@@ -502,23 +497,4 @@ START_TEST(other_bad_commands_are_refused)
     payload.name = text_ok;
     evaluate.payload = &payload;
     expect_command(&msg, "ServerCommand.evaluate.learning_rate: nan is not a finite number");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire_command");
-    TCase *tc = tcase_create("checks");
-
-    tcase_add_checked_fixture(tc, bad_setup, NULL);
-    tcase_add_loop_test(tc, a_bad_welcome_is_refused, 0, N_WELCOME);
-    tcase_add_loop_test(tc, a_bad_model_is_refused, 0, N_MODEL);
-    tcase_add_loop_test(tc, what_the_layout_refuses_names_the_field, 0, 5);
-    tcase_add_test(tc, what_stays_on_clients_is_told_and_part_of_the_digest);
-    tcase_add_test(tc, a_welcome_without_a_digest_is_taken);
-    tcase_add_loop_test(tc, a_bad_task_is_refused, 0, N_TASK);
-    tcase_add_test(tc, an_unknown_reason_is_refused);
-    tcase_add_test(tc, other_bad_commands_are_refused);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

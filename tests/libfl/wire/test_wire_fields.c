@@ -4,7 +4,6 @@
  */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/wire/wire_admin.h"
@@ -45,7 +44,7 @@ static struct fl_wire_event event_of(const char *name)
     return event;
 }
 
-START_TEST(a_failure_says_whether_training_diverged)
+TEST(a_failure_says_whether_training_diverged)
 {
     struct fl_wire_event event = event_of("event_failed");
 
@@ -53,9 +52,8 @@ START_TEST(a_failure_says_whether_training_diverged)
     ck_assert(event.u.failed.diverged);
     fl_wire_event_done(&event);
 }
-END_TEST
 
-START_TEST(a_task_says_who_takes_part_and_what_was_counted)
+TEST(a_task_says_who_takes_part_and_what_was_counted)
 {
     struct fl_wire_command command = command_of("command_task");
     const struct fl_wire_task *task = &command.u.task;
@@ -71,9 +69,8 @@ START_TEST(a_task_says_who_takes_part_and_what_was_counted)
     ck_assert(!task->payloads[1].has_digest);
     fl_wire_command_done(&command);
 }
-END_TEST
 
-START_TEST(a_task_that_never_counted_says_so)
+TEST(a_task_that_never_counted_says_so)
 {
     static char name[] = "model";
     struct fl_wire_payload payload = {.name = name, .bytes = 4};
@@ -94,9 +91,8 @@ START_TEST(a_task_that_never_counted_says_so)
     fl_wire_command_done(&command);
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(a_welcome_names_the_components_that_the_client_fills)
+TEST(a_welcome_names_the_components_that_the_client_fills)
 {
     struct fl_wire_command command = command_of("command_welcome");
     const struct fl_wire_welcome *w = &command.u.welcome;
@@ -112,9 +108,8 @@ START_TEST(a_welcome_names_the_components_that_the_client_fills)
     ck_assert_uint_eq(w->state_generation[2], 6);
     fl_wire_command_done(&command);
 }
-END_TEST
 
-START_TEST(a_welcome_without_those_components_leaves_them_empty)
+TEST(a_welcome_without_those_components_leaves_them_empty)
 {
     static char name[] = "x";
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
@@ -140,9 +135,8 @@ START_TEST(a_welcome_without_those_components_leaves_them_empty)
     fl_layout_free(layout);
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(an_evaluate_says_how_fast_to_adapt)
+TEST(an_evaluate_says_how_fast_to_adapt)
 {
     struct fl_wire_command command = command_of("command_evaluate");
 
@@ -150,9 +144,8 @@ START_TEST(an_evaluate_says_how_fast_to_adapt)
     ck_assert_uint_eq(command.u.evaluate.deadline_ms, 9000);
     fl_wire_command_done(&command);
 }
-END_TEST
 
-START_TEST(a_report_tells_of_the_trained_model)
+TEST(a_report_tells_of_the_trained_model)
 {
     struct fl_wire_event event = event_of("event_report_personal");
     const struct fl_wire_report *report = &event.u.report;
@@ -172,9 +165,8 @@ START_TEST(a_report_tells_of_the_trained_model)
     ck_assert_double_eq(event.u.report.previous_dot, 0.0);
     fl_wire_event_done(&event);
 }
-END_TEST
 
-START_TEST(an_evaluation_tells_of_the_adapted_model)
+TEST(an_evaluation_tells_of_the_adapted_model)
 {
     struct fl_wire_event event = event_of("event_evaluation_adapted");
 
@@ -186,9 +178,8 @@ START_TEST(an_evaluation_tells_of_the_adapted_model)
     ck_assert(!event.u.evaluation.has_adapted);
     fl_wire_event_done(&event);
 }
-END_TEST
 
-START_TEST(a_summary_arrives_in_pieces)
+TEST(a_summary_arrives_in_pieces)
 {
     static const uint8_t data[] = {0, 0, 128, 63, 0, 0, 0, 64};
     struct fl_wire_event event = event_of("event_data_summary");
@@ -203,9 +194,8 @@ START_TEST(a_summary_arrives_in_pieces)
     ck_assert_uint_eq(event.u.summary.len, 0);
     fl_wire_event_done(&event);
 }
-END_TEST
 
-START_TEST(the_largest_piece_of_the_largest_summary_is_taken)
+TEST(the_largest_piece_of_the_largest_summary_is_taken)
 {
     static uint8_t data[FL_WIRE_SUMMARY_PIECE];
     struct fl_wire_event event = {.type = FL_WIRE_DATA_SUMMARY};
@@ -220,9 +210,8 @@ START_TEST(the_largest_piece_of_the_largest_summary_is_taken)
     fl_wire_event_done(&event);
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(an_abandoned_round_says_its_line_and_what_gave_it_up)
+TEST(an_abandoned_round_says_its_line_and_what_gave_it_up)
 {
     struct fl_wire_list_rounds list = {0, false};
     struct fl_wire_round round;
@@ -243,25 +232,4 @@ START_TEST(an_abandoned_round_says_its_line_and_what_gave_it_up)
     ck_assert_int_eq(fl_wire_round_decode("", 0, &round, NULL), FL_OK); /* It was not abandoned. */
     ck_assert_str_eq(round.abandoned_by, "");
     fl_wire_round_done(&round);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire fields");
-    TCase *tc = tcase_create("fields");
-
-    tcase_add_test(tc, a_failure_says_whether_training_diverged);
-    tcase_add_test(tc, a_task_says_who_takes_part_and_what_was_counted);
-    tcase_add_test(tc, a_task_that_never_counted_says_so);
-    tcase_add_test(tc, a_welcome_names_the_components_that_the_client_fills);
-    tcase_add_test(tc, a_welcome_without_those_components_leaves_them_empty);
-    tcase_add_test(tc, an_evaluate_says_how_fast_to_adapt);
-    tcase_add_test(tc, a_report_tells_of_the_trained_model);
-    tcase_add_test(tc, an_evaluation_tells_of_the_adapted_model);
-    tcase_add_test(tc, a_summary_arrives_in_pieces);
-    tcase_add_test(tc, an_abandoned_round_says_its_line_and_what_gave_it_up);
-    tcase_add_test(tc, the_largest_piece_of_the_largest_summary_is_taken);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,7 +2,6 @@
 
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fl/v1/admin.pb-c.h"
@@ -45,7 +44,7 @@ static void every_number_is_listed(const ProtobufCMessageDescriptor *type, const
     }
 }
 
-START_TEST(every_number_of_the_messages_has_its_row)
+TEST(every_number_of_the_messages_has_its_row)
 {
     static const char *const of_round[] = {"generation", "abandoned_ms", NULL};
     static const char *const of_client[] = {"last_error_ms", "takeovers", NULL};
@@ -61,7 +60,6 @@ START_TEST(every_number_of_the_messages_has_its_row)
     every_number_is_listed(&fl__v1__client_info__descriptor, client_fields, of_client);
     every_number_is_listed(&fl__v1__status_reply__descriptor, round_fields, of_status);
 }
-END_TEST
 
 /* Each member of `rec` has a value of its own. */
 #define FILL(type, member, ...) rec->member = (FL_FIGURE_C_##type)value++;
@@ -78,7 +76,7 @@ static void fill_round(struct fl_round_rec *rec)
     FL_ROUND_FIGURES(FILL)
 }
 
-START_TEST(every_figure_of_a_round_arrives)
+TEST(every_figure_of_a_round_arrives)
 {
     static char by[] = "";
     struct fl_wire_round sent = {.abandoned_by = by};
@@ -95,9 +93,8 @@ START_TEST(every_figure_of_a_round_arrives)
     fl_wire_round_done(&came);
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(every_total_that_is_told_arrives)
+TEST(every_total_that_is_told_arrives)
 {
     static char text[] = "x";
     struct fl_wire_status sent = {
@@ -116,9 +113,8 @@ START_TEST(every_total_that_is_told_arrives)
     fl_wire_status_done(&came);
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(every_figure_of_a_client_arrives)
+TEST(every_figure_of_a_client_arrives)
 {
     static char text[] = "edge-1";
     struct fl_wire_client sent = {.name = text, .agent = text, .state = text};
@@ -137,9 +133,8 @@ START_TEST(every_figure_of_a_client_arrives)
     fl_wire_client_done(&came);
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(what_no_client_measured_is_not_told_and_not_known)
+TEST_EACH(what_no_client_measured_is_not_told_and_not_known, 2)
 {
     static char by[] = "";
     const double bad[] = {-1.0, (double)NAN};
@@ -158,19 +153,4 @@ START_TEST(what_no_client_measured_is_not_told_and_not_known)
     ck_assert_double_eq(came.figures.received_mean, -1.0);
     fl_wire_round_done(&came);
     fl_buf_done(&buf);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire_figures");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, every_number_of_the_messages_has_its_row);
-    tcase_add_test(tc, every_figure_of_a_round_arrives);
-    tcase_add_test(tc, every_total_that_is_told_arrives);
-    tcase_add_test(tc, every_figure_of_a_client_arrives);
-    tcase_add_loop_test(tc, what_no_client_measured_is_not_told_and_not_known, 0, 2);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

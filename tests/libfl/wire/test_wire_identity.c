@@ -92,7 +92,9 @@ static const char *spoil_join(int row, Fl__V1__JoinRequest *m)
 }
 #define N_JOIN 10
 
-START_TEST(a_bad_request_to_join_is_refused)
+TEST_CASE("all", setup, NULL);
+
+TEST_EACH(a_bad_request_to_join_is_refused, N_JOIN)
 {
     Fl__V1__JoinRequest msg;
     const char *expected;
@@ -103,7 +105,6 @@ START_TEST(a_bad_request_to_join_is_refused)
     expected = spoil_join(_i, &msg);
     EXPECT(fl_wire_join, &msg.base, expected);
 }
-END_TEST
 
 static const char *spoil_joined(int row, Fl__V1__JoinReply *m)
 {
@@ -149,7 +150,7 @@ static const char *spoil_joined(int row, Fl__V1__JoinReply *m)
 }
 #define N_JOINED 11
 
-START_TEST(a_bad_answer_to_one_who_joins_is_refused)
+TEST_EACH(a_bad_answer_to_one_who_joins_is_refused, N_JOINED)
 {
     Fl__V1__JoinReply msg;
     Fl__V1__Labels labels;
@@ -181,9 +182,8 @@ START_TEST(a_bad_answer_to_one_who_joins_is_refused)
     expected = spoil_joined(_i, &msg);
     EXPECT(fl_wire_joined, &msg.base, expected);
 }
-END_TEST
 
-START_TEST(a_bad_renewal_is_refused)
+TEST(a_bad_renewal_is_refused)
 {
     Fl__V1__RenewRequest request;
     Fl__V1__RenewReply reply;
@@ -202,9 +202,8 @@ START_TEST(a_bad_renewal_is_refused)
     reply.n_chain = 1;
     EXPECT(fl_wire_renewed, &reply.base, "RenewReply.roots: no certificate");
 }
-END_TEST
 
-START_TEST(bad_invitations_are_refused)
+TEST(bad_invitations_are_refused)
 {
     static const char no_pattern[] = "InviteRequest.invitations.name: is neither a name nor a "
                                      "pattern (1 to 127 of [A-Za-z0-9._*?-], not starting with a "
@@ -253,9 +252,8 @@ START_TEST(bad_invitations_are_refused)
     (void)snprintf(expected, sizeof(expected), "InvitationInfo%s", no_prefix);
     EXPECT(fl_wire_invitation, &info.base, expected);
 }
-END_TEST
 
-START_TEST(a_whole_fleet_is_invited_at_once)
+TEST(a_whole_fleet_is_invited_at_once)
 {
     static struct fl_wire_new_invitation list[FL_WIRE_MAX_INVITES];
     struct fl_wire_invite invite = {list, FL_WIRE_MAX_INVITES};
@@ -281,9 +279,8 @@ START_TEST(a_whole_fleet_is_invited_at_once)
     fl_wire_invite_done(&got);
     fl_buf_done(&out);
 }
-END_TEST
 
-START_TEST(bad_certificates_are_refused)
+TEST(bad_certificates_are_refused)
 {
     Fl__V1__CertificateInfo info;
     Fl__V1__IssueAdminRequest issue;
@@ -310,9 +307,8 @@ START_TEST(bad_certificates_are_refused)
     EXPECT(fl_wire_list_certificates, &list.base,
            "ListCertificatesRequest.name: 'a/b' " NOT_A_NAME);
 }
-END_TEST
 
-START_TEST(a_revocation_says_what_it_rejects)
+TEST(a_revocation_says_what_it_rejects)
 {
     Fl__V1__RevokeRequest msg;
 
@@ -331,9 +327,8 @@ START_TEST(a_revocation_says_what_it_rejects)
     msg.reason = text_long_reason;
     EXPECT(fl_wire_revoke, &msg.base, "RevokeRequest.reason: more than 300 bytes");
 }
-END_TEST
 
-START_TEST(the_audit_is_told_in_part)
+TEST(the_audit_is_told_in_part)
 {
     Fl__V1__ListAuditRequest msg;
     struct fl_err err = {0};
@@ -349,9 +344,8 @@ START_TEST(the_audit_is_told_in_part)
     ck_assert_uint_eq(last, 7);
     free(data);
 }
-END_TEST
 
-START_TEST(a_pattern_is_a_name_with_stars)
+TEST(a_pattern_is_a_name_with_stars)
 {
     ck_assert(fl_wire_pattern_valid("edge-04"));
     ck_assert(fl_wire_pattern_valid("*"));
@@ -365,35 +359,13 @@ START_TEST(a_pattern_is_a_name_with_stars)
     ck_assert(!fl_wire_prefix_valid("abcde"));
     ck_assert(!fl_wire_prefix_valid("ab+d"));
 }
-END_TEST
 
 /* What a process that joined leaves in memory is not its token. */
-START_TEST(the_token_is_wiped_with_its_message)
+TEST(the_token_is_wiped_with_its_message)
 {
     struct fl_wire_join join = {.token = {1, 2, 3}};
     static const uint8_t zeros[FL_WIRE_TOKEN];
 
     fl_wire_join_done(&join);
     ck_assert_mem_eq(join.token, zeros, sizeof(zeros));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire_identity");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, NULL);
-    tcase_add_loop_test(tc, a_bad_request_to_join_is_refused, 0, N_JOIN);
-    tcase_add_loop_test(tc, a_bad_answer_to_one_who_joins_is_refused, 0, N_JOINED);
-    tcase_add_test(tc, a_bad_renewal_is_refused);
-    tcase_add_test(tc, bad_invitations_are_refused);
-    tcase_add_test(tc, a_whole_fleet_is_invited_at_once);
-    tcase_add_test(tc, bad_certificates_are_refused);
-    tcase_add_test(tc, a_revocation_says_what_it_rejects);
-    tcase_add_test(tc, the_audit_is_told_in_part);
-    tcase_add_test(tc, a_pattern_is_a_name_with_stars);
-    tcase_add_test(tc, the_token_is_wiped_with_its_message);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,7 +2,6 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "fl/v1/federation.pb-c.h"
@@ -23,7 +22,7 @@ static void encode_sample(const char *name, struct fl_buf *out)
 }
 
 /* As many scalars as a layout takes, with names as short as can be: the densest legal message. */
-START_TEST(the_densest_model_is_taken)
+TEST(the_densest_model_is_taken)
 {
     static char name[] = "ok";
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
@@ -60,9 +59,8 @@ START_TEST(the_densest_model_is_taken)
     fl_layout_free(layout);
     fl_buf_done(&out);
 }
-END_TEST
 
-START_TEST(the_densest_lists_of_texts_are_taken)
+TEST(the_densest_lists_of_texts_are_taken)
 {
     static char name[] = "a";
     static char *names[FL_WIRE_MAX_LAYERS];
@@ -82,7 +80,6 @@ START_TEST(the_densest_lists_of_texts_are_taken)
     fl_wire_why_done(&got);
     fl_buf_done(&out);
 }
-END_TEST
 
 /* Two bytes each that would become some seventy in memory. */
 static void hostile(struct fl_buf *out, const uint8_t *head, size_t n_head, size_t n)
@@ -99,7 +96,7 @@ static void hostile(struct fl_buf *out, const uint8_t *head, size_t n_head, size
     }
 }
 
-START_TEST(a_message_that_would_swell_in_memory_is_refused)
+TEST(a_message_that_would_swell_in_memory_is_refused)
 {
     struct fl_wire_push_header header;
     struct fl_wire_chunk chunk;
@@ -113,9 +110,8 @@ START_TEST(a_message_that_would_swell_in_memory_is_refused)
     ck_assert_ptr_nonnull(strstr(err.msg, "of memory to decode"));
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(a_message_longer_than_its_kind_is_not_looked_at)
+TEST(a_message_longer_than_its_kind_is_not_looked_at)
 {
     struct fl_wire_command command;
     struct fl_err err = {0};
@@ -124,10 +120,9 @@ START_TEST(a_message_longer_than_its_kind_is_not_looked_at)
                      FL_ELIMIT);
     ck_assert_str_eq(err.msg, "ServerCommand: 8388609 bytes, at most 8388608 are taken");
 }
-END_TEST
 
 /* Every allocation of a decode fails once: refused, and all memory is given back. */
-START_TEST(a_decode_that_runs_out_of_memory_leaves_nothing_behind)
+TEST_EACH(a_decode_that_runs_out_of_memory_leaves_nothing_behind, 5)
 {
     static const struct {
         const char *sample;
@@ -155,9 +150,8 @@ START_TEST(a_decode_that_runs_out_of_memory_leaves_nothing_behind)
     ck_assert(whole);
     fl_buf_done(&buf);
 }
-END_TEST
 
-START_TEST(texts_are_cut_and_made_utf8_when_they_are_sent)
+TEST(texts_are_cut_and_made_utf8_when_they_are_sent)
 {
     struct fl_wire_event event = {.type = FL_WIRE_FAILED};
     struct fl_wire_event got;
@@ -189,9 +183,8 @@ START_TEST(texts_are_cut_and_made_utf8_when_they_are_sent)
     fl_wire_event_done(&got);
     fl_buf_done(&out);
 }
-END_TEST
 
-START_TEST(a_key_that_comes_twice_keeps_its_last_value)
+TEST(a_key_that_comes_twice_keeps_its_last_value)
 {
     static char key[] = "site";
     static char first[] = "one";
@@ -213,9 +206,8 @@ START_TEST(a_key_that_comes_twice_keeps_its_last_value)
     fl_wire_event_done(&got);
     fl_buf_done(&out);
 }
-END_TEST
 
-START_TEST(a_mask_has_a_bit_for_each_unit)
+TEST(a_mask_has_a_bit_for_each_unit)
 {
     uint8_t units[] = {0, 1, 0, 0, 0, 0, 0, 0, 1, 1};
     struct fl_wire_command command = {.type = FL_WIRE_PLAN, .u.plan = {1, 0, units, 10}};
@@ -239,22 +231,4 @@ START_TEST(a_mask_has_a_bit_for_each_unit)
     ck_assert_ptr_null(got.u.plan.units);
     fl_wire_command_done(&got);
     fl_buf_done(&out);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire_limits");
-    TCase *tc = tcase_create("limits");
-
-    tcase_add_test(tc, the_densest_model_is_taken);
-    tcase_add_test(tc, the_densest_lists_of_texts_are_taken);
-    tcase_add_test(tc, a_message_that_would_swell_in_memory_is_refused);
-    tcase_add_test(tc, a_message_longer_than_its_kind_is_not_looked_at);
-    tcase_add_loop_test(tc, a_decode_that_runs_out_of_memory_leaves_nothing_behind, 0, 5);
-    tcase_add_test(tc, texts_are_cut_and_made_utf8_when_they_are_sent);
-    tcase_add_test(tc, a_key_that_comes_twice_keeps_its_last_value);
-    tcase_add_test(tc, a_mask_has_a_bit_for_each_unit);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

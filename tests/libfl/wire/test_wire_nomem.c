@@ -2,14 +2,14 @@
 
 #include <check.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "libfl/base/buf.h"
 #include "libfl/base/err.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wire_samples.h"
 
-START_TEST(an_allocation_that_fails_is_never_blamed_on_the_message)
+TEST(an_allocation_that_fails_is_never_blamed_on_the_message)
 {
     const struct wire_sample *sample;
 
@@ -35,22 +35,4 @@ START_TEST(an_allocation_that_fails_is_never_blamed_on_the_message)
         }
         fl_buf_done(&whole);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("wire memory");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_test(tc, an_allocation_that_fails_is_never_blamed_on_the_message);
-    suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -100,7 +100,7 @@ static bool has_word(const char *text, const char *word)
     return at != NULL;
 }
 
-START_TEST(every_field_has_its_row)
+TEST_EACH(every_field_has_its_row, ARRAY_LEN(messages))
 {
     const struct message *message = &messages[_i];
     unsigned i;
@@ -111,16 +111,4 @@ START_TEST(every_field_has_its_row)
         ck_assert_msg(has_word(message->rows, name), "%s.%s has no row in libfl/wire",
                       message->type->short_name, name);
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire_rows");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, every_field_has_its_row, 0,
-                        (int)(sizeof(messages) / sizeof(messages[0])));
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /* Reflection, asked with protobuf-c as another tool would ask. */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "grpc/reflection.pb-c.h"
@@ -72,7 +71,7 @@ static void expect_file(int question, const char *symbol, const char *file)
     done(response);
 }
 
-START_TEST(services_are_listed_as_given)
+TEST(services_are_listed_as_given)
 {
     response_msg *response = ask(7, "");
 
@@ -82,7 +81,6 @@ START_TEST(services_are_listed_as_given)
     ck_assert_str_eq(response->list_services_response->service[1]->name, "grpc.health.v1.Health");
     done(response);
 }
-END_TEST
 
 static const struct {
     const char *symbol, *file;
@@ -117,22 +115,20 @@ static const struct {
 };
 #define N_SYMBOLS 27
 
-START_TEST(symbols_are_found_in_their_file)
+TEST_EACH(symbols_are_found_in_their_file, N_SYMBOLS)
 {
     expect_file(4, symbols[_i].symbol, symbols[_i].file);
 }
-END_TEST
 
-START_TEST(files_are_found_by_name)
+TEST(files_are_found_by_name)
 {
     expect_file(3, "fl/v1/federation.proto", "fl/v1/federation.proto");
     expect_file(3, "grpc/health.proto", "grpc/health.proto");
     expect_file(3, "fl/v1/federation", "");
     expect_file(3, "../etc/passwd", "");
 }
-END_TEST
 
-START_TEST(what_proto3_does_not_have_is_answered_too)
+TEST(what_proto3_does_not_have_is_answered_too)
 {
     response_msg *response = ask(6, "fl.v1.Hello");
 
@@ -144,9 +140,8 @@ START_TEST(what_proto3_does_not_have_is_answered_too)
     ck_assert_int_eq(response->error_response->error_code, 5);
     done(response);
 }
-END_TEST
 
-START_TEST(an_extension_is_not_found_and_no_question_is_unimplemented)
+TEST(an_extension_is_not_found_and_no_question_is_unimplemented)
 {
     static const struct {
         const char *bytes;
@@ -171,9 +166,8 @@ START_TEST(an_extension_is_not_found_and_no_question_is_unimplemented)
         fl_buf_done(&out);
     }
 }
-END_TEST
 
-START_TEST(imports_come_with_a_file_once)
+TEST(imports_come_with_a_file_once)
 {
     struct fl__file files[FL__FILES_MAX];
     struct fl__file file;
@@ -186,10 +180,9 @@ START_TEST(imports_come_with_a_file_once)
     ck_assert_ptr_eq(files[0].data, file.data);
     ck_assert_mem_eq(files[1].data + 2, "fl/v1/identity.proto", 20);
 }
-END_TEST
 
 /* A file that imports two of ours, one of them twice, and one that is not there. */
-START_TEST(imports_that_are_known_are_followed)
+TEST(imports_that_are_known_are_followed)
 {
     static const char importing[] = "\x0a\x07"
                                     "x.proto"
@@ -208,9 +201,8 @@ START_TEST(imports_that_are_known_are_followed)
     ck_assert_mem_eq(files[1].data + 2, "fl/v1/federation.proto", 22);
     ck_assert_mem_eq(files[2].data + 2, "grpc/health.proto", 17);
 }
-END_TEST
 
-START_TEST(health_messages_are_read_and_written)
+TEST(health_messages_are_read_and_written)
 {
     char service[FL_NAME_MAX];
     struct fl_err err = {0};
@@ -230,22 +222,4 @@ START_TEST(health_messages_are_read_and_written)
     ck_assert_uint_eq(out.len, 2);
     ck_assert_mem_eq(out.data, "\x08\x02", 2);
     fl_buf_done(&out);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire_services");
-    TCase *tc = tcase_create("services");
-
-    tcase_add_test(tc, services_are_listed_as_given);
-    tcase_add_loop_test(tc, symbols_are_found_in_their_file, 0, N_SYMBOLS);
-    tcase_add_test(tc, files_are_found_by_name);
-    tcase_add_test(tc, what_proto3_does_not_have_is_answered_too);
-    tcase_add_test(tc, an_extension_is_not_found_and_no_question_is_unimplemented);
-    tcase_add_test(tc, imports_come_with_a_file_once);
-    tcase_add_test(tc, imports_that_are_known_are_followed);
-    tcase_add_test(tc, health_messages_are_read_and_written);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -17,7 +17,7 @@ static const char *path_of(unsigned method, char out[128])
     return out;
 }
 
-START_TEST(every_method_of_the_proto_has_a_verb)
+TEST(every_method_of_the_proto_has_a_verb)
 {
     char path[128];
     unsigned i;
@@ -32,9 +32,8 @@ START_TEST(every_method_of_the_proto_has_a_verb)
         ck_assert_msg(verb < FL_VERB_N, "%s has no row in libfl/wire/verbs.h", path);
     }
 }
-END_TEST
 
-START_TEST(every_verb_has_its_method_in_the_proto)
+TEST(every_verb_has_its_method_in_the_proto)
 {
     char path[128];
     int verb;
@@ -49,9 +48,8 @@ START_TEST(every_verb_has_its_method_in_the_proto)
                       fl_verbs[verb].path);
     }
 }
-END_TEST
 
-START_TEST(verbs_of_one_method_stand_together_and_names_are_unique)
+TEST(verbs_of_one_method_stand_together_and_names_are_unique)
 {
     int a;
     int b;
@@ -66,9 +64,8 @@ START_TEST(verbs_of_one_method_stand_together_and_names_are_unique)
         }
     }
 }
-END_TEST
 
-START_TEST(verbs_that_change_something_are_recorded_and_others_are_not)
+TEST(verbs_that_change_something_are_recorded_and_others_are_not)
 {
     int verb;
 
@@ -76,18 +73,4 @@ START_TEST(verbs_that_change_something_are_recorded_and_others_are_not)
         ck_assert_msg((fl_verbs[verb].audit != NULL) == (fl_verbs[verb].access == FL_VERB_ACTS),
                       "flctl %s", fl_verbs[verb].name);
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("wire_verbs");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, every_method_of_the_proto_has_a_verb);
-    tcase_add_test(tc, every_verb_has_its_method_in_the_proto);
-    tcase_add_test(tc, verbs_of_one_method_stand_together_and_names_are_unique);
-    tcase_add_test(tc, verbs_that_change_something_are_recorded_and_others_are_not);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -5,7 +5,6 @@
  */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
 #include "tests/lib/suites.h"
@@ -43,7 +42,7 @@ static void two(struct script *s)
     script_forget(s);
 }
 
-START_TEST(a_round_with_feedback_reports_plans_and_uploads)
+TEST(a_round_with_feedback_reports_plans_and_uploads)
 {
     struct script *s = ldf();
 
@@ -107,9 +106,8 @@ START_TEST(a_round_with_feedback_reports_plans_and_uploads)
     ck_assert_uint_eq(s->record.uplink_bytes_full, 3 * 56);
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_feedback_the_task_carries_the_plan)
+TEST(without_feedback_the_task_carries_the_plan)
 {
     struct script *s = fedavg();
 
@@ -140,9 +138,8 @@ START_TEST(without_feedback_the_task_carries_the_plan)
            "[   10] FINISHED\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(nothing_is_promised_before_it_is_on_disk)
+TEST(nothing_is_promised_before_it_is_on_disk)
 {
     struct script *s = ldf();
 
@@ -187,9 +184,8 @@ START_TEST(nothing_is_promised_before_it_is_on_disk)
                   "[    0] FINISHED\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_client_that_comes_back_in_time_goes_on_where_it_was)
+TEST(a_client_that_comes_back_in_time_goes_on_where_it_was)
 {
     struct script *s = ldf();
 
@@ -228,9 +224,8 @@ START_TEST(a_client_that_comes_back_in_time_goes_on_where_it_was)
                      "[  100] a ACCEPTED 1.1\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_client_that_stays_away_is_given_up_after_the_grace)
+TEST(a_client_that_stays_away_is_given_up_after_the_grace)
 {
     struct script *s = ldf();
 
@@ -253,9 +248,8 @@ START_TEST(a_client_that_stays_away_is_given_up_after_the_grace)
                      "[  100] a DISMISSED 1.1\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_deadline_ends_a_phase_without_the_late)
+TEST(the_deadline_ends_a_phase_without_the_late)
 {
     struct script *s = fedavg();
 
@@ -286,9 +280,8 @@ START_TEST(the_deadline_ends_a_phase_without_the_late)
            "[ 1000] a DISMISSED 1.1\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(too_few_responders_abort_the_attempt_and_back_off)
+TEST(too_few_responders_abort_the_attempt_and_back_off)
 {
     struct script *s = fedavg();
 
@@ -309,9 +302,8 @@ START_TEST(too_few_responders_abort_the_attempt_and_back_off)
                      "[   50] persist selection 1.2 a:selected:111 b:selected:111\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_back_off_doubles_up_to_64_times)
+TEST(the_back_off_doubles_up_to_64_times)
 {
     static const uint64_t spans[] = {50, 100, 200, 400, 800, 1600, 3200, 3200, 3200};
     struct script *s = fedavg();
@@ -335,9 +327,8 @@ START_TEST(the_back_off_doubles_up_to_64_times)
     ck_assert_uint_eq(fl_coord_deadline(s->coord), s->now + 50);
     script_free(s);
 }
-END_TEST
 
-START_TEST(with_no_responders_wanted_an_empty_round_is_committed)
+TEST(with_no_responders_wanted_an_empty_round_is_committed)
 {
     struct script *s = ldf();
 
@@ -369,9 +360,8 @@ START_TEST(with_no_responders_wanted_an_empty_round_is_committed)
     ck_assert_uint_eq(s->record.uplink_bytes, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(whose_upload_the_server_cannot_store_is_not_late)
+TEST(whose_upload_the_server_cannot_store_is_not_late)
 {
     struct script *s = fedavg();
     uint64_t at;
@@ -395,9 +385,8 @@ START_TEST(whose_upload_the_server_cannot_store_is_not_late)
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->n_lost, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(after_the_trouble_a_client_has_its_whole_time_and_no_more)
+TEST(after_the_trouble_a_client_has_its_whole_time_and_no_more)
 {
     struct script *s = fedavg();
 
@@ -414,9 +403,8 @@ START_TEST(after_the_trouble_a_client_has_its_whole_time_and_no_more)
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->n_lost, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(trouble_with_one_clients_file_moves_no_deadline_and_is_not_counted_against_it)
+TEST(trouble_with_one_clients_file_moves_no_deadline_and_is_not_counted_against_it)
 {
     struct script *s = fedavg();
     uint64_t at;
@@ -437,9 +425,8 @@ START_TEST(trouble_with_one_clients_file_moves_no_deadline_and_is_not_counted_ag
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->n_lost, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(backfill_asks_the_next_ranked_once)
+TEST(backfill_asks_the_next_ranked_once)
 {
     static const float second_in_c[] = {0, 1, 2};
     struct script *s = ldf();
@@ -489,9 +476,8 @@ START_TEST(backfill_asks_the_next_ranked_once)
            "[    0] FINISHED\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(clients_evaluate_and_are_not_waited_for_without_end)
+TEST(clients_evaluate_and_are_not_waited_for_without_end)
 {
     struct script *s = fedavg();
     struct fl_event ev = {.type = FL_EV_EVAL_REPORT};
@@ -542,9 +528,8 @@ START_TEST(clients_evaluate_and_are_not_waited_for_without_end)
     ck_assert_double_eq(s->record.loss, 2.0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_client_that_could_not_evaluate_holds_no_round_up)
+TEST(a_client_that_could_not_evaluate_holds_no_round_up)
 {
     struct script *s = fedavg();
     struct fl_event ev = {.type = FL_EV_EVAL_REPORT};
@@ -571,9 +556,8 @@ START_TEST(a_client_that_could_not_evaluate_holds_no_round_up)
     ck_assert_double_eq(s->record.accuracy, 0.5);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_pause_waits_for_the_open_round)
+TEST(a_pause_waits_for_the_open_round)
 {
     struct script *s = fedavg();
 
@@ -611,9 +595,8 @@ START_TEST(a_pause_waits_for_the_open_round)
            "[    0] b TASK 2.1 units 111 within 1000\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(drained_it_stops_after_the_open_round)
+TEST(drained_it_stops_after_the_open_round)
 {
     struct script *s = fedavg();
 
@@ -645,9 +628,8 @@ START_TEST(drained_it_stops_after_the_open_round)
     script_why(s, "the federation is STOPPED after round 1: the server was drained");
     script_free(s);
 }
-END_TEST
 
-START_TEST(drained_between_rounds_it_stops_once_all_is_on_disk)
+TEST(drained_between_rounds_it_stops_once_all_is_on_disk)
 {
     static const struct fl_client_rec known[] = {{.id = 0, .name = "a", .samples = 1}};
     const struct fl_coord_resume resume = {.clients = known, .n_clients = 1};
@@ -676,38 +658,4 @@ START_TEST(drained_between_rounds_it_stops_once_all_is_on_disk)
            "[   50] - round 1 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
            "[   50] STOPPED\n");
     script_free(s);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("coord");
-    TCase *tc = tcase_create("stories");
-
-    tcase_add_test(tc, a_round_with_feedback_reports_plans_and_uploads);
-    tcase_add_test(tc, without_feedback_the_task_carries_the_plan);
-    tcase_add_test(tc, nothing_is_promised_before_it_is_on_disk);
-    tcase_add_test(tc, a_client_that_comes_back_in_time_goes_on_where_it_was);
-    tcase_add_test(tc, a_client_that_stays_away_is_given_up_after_the_grace);
-    tcase_add_test(tc, the_deadline_ends_a_phase_without_the_late);
-    tcase_add_test(tc, too_few_responders_abort_the_attempt_and_back_off);
-    tcase_add_test(tc, the_back_off_doubles_up_to_64_times);
-    tcase_add_test(tc, with_no_responders_wanted_an_empty_round_is_committed);
-    tcase_add_test(tc, whose_upload_the_server_cannot_store_is_not_late);
-    tcase_add_test(tc, after_the_trouble_a_client_has_its_whole_time_and_no_more);
-    tcase_add_test(tc,
-                   trouble_with_one_clients_file_moves_no_deadline_and_is_not_counted_against_it);
-    tcase_add_test(tc, backfill_asks_the_next_ranked_once);
-    tcase_add_test(tc, clients_evaluate_and_are_not_waited_for_without_end);
-    tcase_add_test(tc, a_client_that_could_not_evaluate_holds_no_round_up);
-    tcase_add_test(tc, a_pause_waits_for_the_open_round);
-    tcase_add_test(tc, drained_it_stops_after_the_open_round);
-    tcase_add_test(tc, drained_between_rounds_it_stops_once_all_is_on_disk);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

@@ -1,7 +1,6 @@
 /* Divergences that a report claims and the upload cannot have. */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
@@ -66,7 +65,7 @@ static void reported(struct script *s, const float *of_a)
     script_report(s, "d", least);
 }
 
-START_TEST(a_client_that_claims_more_than_it_sends_is_rejected_and_named)
+TEST(a_client_that_claims_more_than_it_sends_is_rejected_and_named)
 {
     struct script *s = training("fedldf", false);
 
@@ -85,9 +84,8 @@ START_TEST(a_client_that_claims_more_than_it_sends_is_rejected_and_named)
     ck_assert_uint_eq(s->clients[script_id(s, "a")].counted_round, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(with_backfill_its_layers_are_asked_of_the_next_client)
+TEST(with_backfill_its_layers_are_asked_of_the_next_client)
 {
     struct script *s = training("fedldf", true);
 
@@ -101,9 +99,8 @@ START_TEST(with_backfill_its_layers_are_asked_of_the_next_client)
     ck_assert_uint_eq(s->aggregate.n_parts, 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_the_codec_allows_is_no_contradiction_and_what_is_not_sent_is_not_compared)
+TEST_EACH(what_the_codec_allows_is_no_contradiction_and_what_is_not_sent_is_not_compared, 5)
 {
     static const struct {
         float sent[SCRIPT_UNITS];
@@ -124,10 +121,9 @@ START_TEST(what_the_codec_allows_is_no_contradiction_and_what_is_not_sent_is_not
     ck_assert_int_eq(state_of(s, "a"), rows[_i].state);
     script_free(s);
 }
-END_TEST
 
 /* A residual makes any norm of any displacement: only the client knows it. */
-START_TEST(with_a_residual_nothing_is_compared)
+TEST(with_a_residual_nothing_is_compared)
 {
     struct fl_err err = {0};
     struct script *s = script_new("lean");
@@ -144,10 +140,9 @@ START_TEST(with_a_residual_nothing_is_compared)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
 /* AdaFL takes the divergences for its distances; the upload may be there before the report. */
-START_TEST(a_report_after_the_upload_is_compared_with_it)
+TEST_EACH(a_report_after_the_upload_is_compared_with_it, 2)
 {
     struct script *s = training("attn+random_layer", false);
 
@@ -157,10 +152,9 @@ START_TEST(a_report_after_the_upload_is_compared_with_it)
     ck_assert_int_eq(state_of(s, "a"), _i == 0 ? FL_PARTICIPANT_REJECTED : FL_PARTICIPANT_ACCEPTED);
     script_free(s);
 }
-END_TEST
 
 /* A program may train another model from the same one; it is the first report that was planned. */
-START_TEST(a_second_report_of_another_training_leaves_room_of_a_factor_of_two_and_no_more)
+TEST_EACH(a_second_report_of_another_training_leaves_room_of_a_factor_of_two_and_no_more, 3)
 {
     static const struct {
         const float first[SCRIPT_UNITS];
@@ -182,10 +176,9 @@ START_TEST(a_second_report_of_another_training_leaves_room_of_a_factor_of_two_an
     ck_assert_int_eq(state_of(s, "a"), rows[_i].state);
     script_free(s);
 }
-END_TEST
 
 /* Killed after the plan: the report of then is what the upload is compared with. */
-START_TEST(a_server_that_comes_back_rejects_the_same_client)
+TEST(a_server_that_comes_back_rejects_the_same_client)
 {
     struct fl_client_rec clients[] = {
         {.id = 0, .name = "a", .samples = 100},
@@ -226,28 +219,4 @@ START_TEST(a_server_that_comes_back_rejects_the_same_client)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 1);
     script_free(s);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("coord_claim");
-    TCase *tc = tcase_create("claim");
-
-    tcase_add_test(tc, a_client_that_claims_more_than_it_sends_is_rejected_and_named);
-    tcase_add_test(tc, with_backfill_its_layers_are_asked_of_the_next_client);
-    tcase_add_loop_test(
-        tc, what_the_codec_allows_is_no_contradiction_and_what_is_not_sent_is_not_compared, 0, 5);
-    tcase_add_test(tc, with_a_residual_nothing_is_compared);
-    tcase_add_loop_test(tc, a_report_after_the_upload_is_compared_with_it, 0, 2);
-    tcase_add_loop_test(
-        tc, a_second_report_of_another_training_leaves_room_of_a_factor_of_two_and_no_more, 0, 3);
-    tcase_add_test(tc, a_server_that_comes_back_rejects_the_same_client);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

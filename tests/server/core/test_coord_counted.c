@@ -2,7 +2,6 @@
    (docs/algorithms.md#control-variates). */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
@@ -61,7 +60,7 @@ static void check_counted(const struct fl_client_rec *rec, uint64_t round, uint3
 
 /* --- counted --- */
 
-START_TEST(a_commit_counts_who_sent_an_update_and_of_whom_nothing_was_asked)
+TEST(a_commit_counts_who_sent_an_update_and_of_whom_nothing_was_asked)
 {
     struct script *s = script_new("fedldf");
 
@@ -80,9 +79,8 @@ START_TEST(a_commit_counts_who_sent_an_update_and_of_whom_nothing_was_asked)
     check_counted(&s->clients[2], 1, 1, false);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_accepted_update_is_not_counted_before_the_commit)
+TEST(an_accepted_update_is_not_counted_before_the_commit)
 {
     struct script *s = fedavg();
 
@@ -99,10 +97,9 @@ START_TEST(an_accepted_update_is_not_counted_before_the_commit)
     check_counted(&s->clients[0], 1, 1, true);
     script_free(s);
 }
-END_TEST
 
 /* What a record says with the commit must not reach the disk before it. */
-START_TEST(no_record_of_a_client_is_written_while_a_commit_is_on_its_way)
+TEST(no_record_of_a_client_is_written_while_a_commit_is_on_its_way)
 {
     struct script *s = fedavg();
 
@@ -139,9 +136,8 @@ START_TEST(no_record_of_a_client_is_written_while_a_commit_is_on_its_way)
                   "[   50] FINISHED\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_aborted_attempt_never_counts)
+TEST(an_aborted_attempt_never_counts)
 {
     struct script *s = fedavg();
 
@@ -159,9 +155,8 @@ START_TEST(an_aborted_attempt_never_counts)
     check_counted(rec_of(s, "b"), 1, 2, true);
     script_free(s);
 }
-END_TEST
 
-START_TEST(whom_the_aggregation_blames_is_not_counted)
+TEST(whom_the_aggregation_blames_is_not_counted)
 {
     struct script *s = fedavg();
 
@@ -178,9 +173,8 @@ START_TEST(whom_the_aggregation_blames_is_not_counted)
     check_counted(rec_of(s, "b"), 0, 0, false);
     script_free(s);
 }
-END_TEST
 
-START_TEST(who_is_lost_keeps_the_round_that_counted_it_last)
+TEST(who_is_lost_keeps_the_round_that_counted_it_last)
 {
     struct script *s = fedavg();
 
@@ -194,9 +188,8 @@ START_TEST(who_is_lost_keeps_the_round_that_counted_it_last)
     check_counted(rec_of(s, "b"), 1, 1, true);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_task_names_the_round_that_counted_its_client)
+TEST(a_task_names_the_round_that_counted_its_client)
 {
     struct script *s = fedavg();
 
@@ -218,10 +211,9 @@ START_TEST(a_task_names_the_round_that_counted_its_client)
     ck_assert(!s->task.personal_model); /* There is one model for all. */
     script_free(s);
 }
-END_TEST
 
 /* The first task after a restart is the one that it would have been. */
-START_TEST(after_a_restart_a_task_says_the_same)
+TEST(after_a_restart_a_task_says_the_same)
 {
     struct script *s = fedavg();
     struct fl_client_rec clients[2];
@@ -248,9 +240,8 @@ START_TEST(after_a_restart_a_task_says_the_same)
     ck_assert(s->task.personal_model);
     script_free(s);
 }
-END_TEST
 
-START_TEST(after_a_restart_a_counted_client_hears_that_it_was_accepted)
+TEST(after_a_restart_a_counted_client_hears_that_it_was_accepted)
 {
     static const struct fl_client_rec clients[] = {
         {.id = 0,
@@ -276,9 +267,8 @@ START_TEST(after_a_restart_a_counted_client_hears_that_it_was_accepted)
     ck_assert_int_eq(fl_coord_may_push(s->coord, 1, 3, 2, &units, NULL), FL_ESTATE);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_server_that_went_back_to_an_older_model_counts_nobody_after_it)
+TEST(a_server_that_went_back_to_an_older_model_counts_nobody_after_it)
 {
     static const struct fl_client_rec clients[] = {
         {.id = 0,
@@ -301,11 +291,10 @@ START_TEST(a_server_that_went_back_to_an_older_model_counts_nobody_after_it)
     ck_assert(!s->task.personal_model);
     script_free(s);
 }
-END_TEST
 
 /* --- coming and going --- */
 
-START_TEST(a_client_that_is_ready_later_becomes_selectable_without_having_gone)
+TEST(a_client_that_is_ready_later_becomes_selectable_without_having_gone)
 {
     struct script *s = fedavg();
 
@@ -333,10 +322,9 @@ START_TEST(a_client_that_is_ready_later_becomes_selectable_without_having_gone)
     ck_assert_uint_eq(s->clients[1].n_lost, 0);
     script_free(s);
 }
-END_TEST
 
 /* Both messages overtake the writing of its record. */
-START_TEST(a_client_that_is_ready_before_it_is_on_record_is_counted_once)
+TEST(a_client_that_is_ready_before_it_is_on_record_is_counted_once)
 {
     struct script *s = fedavg();
 
@@ -353,9 +341,8 @@ START_TEST(a_client_that_is_ready_before_it_is_on_record_is_counted_once)
     ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_client_of_the_open_round_that_is_ready_later_has_its_task)
+TEST(a_client_of_the_open_round_that_is_ready_later_has_its_task)
 {
     struct script *s = fedavg();
 
@@ -376,11 +363,10 @@ START_TEST(a_client_of_the_open_round_that_is_ready_later_has_its_task)
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
-END_TEST
 
 /* --- divergence --- */
 
-START_TEST(a_model_that_is_not_finite_pauses_and_why_names_the_unit)
+TEST(a_model_that_is_not_finite_pauses_and_why_names_the_unit)
 {
     struct script *s = fedavg();
 
@@ -401,33 +387,4 @@ START_TEST(a_model_that_is_not_finite_pauses_and_why_names_the_unit)
     script_run_to(s, 60);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_free(s);
-}
-END_TEST
-
-static void add_counted(TCase *tc)
-{
-    tcase_add_test(tc, a_commit_counts_who_sent_an_update_and_of_whom_nothing_was_asked);
-    tcase_add_test(tc, an_accepted_update_is_not_counted_before_the_commit);
-    tcase_add_test(tc, no_record_of_a_client_is_written_while_a_commit_is_on_its_way);
-    tcase_add_test(tc, an_aborted_attempt_never_counts);
-    tcase_add_test(tc, whom_the_aggregation_blames_is_not_counted);
-    tcase_add_test(tc, who_is_lost_keeps_the_round_that_counted_it_last);
-    tcase_add_test(tc, a_task_names_the_round_that_counted_its_client);
-    tcase_add_test(tc, after_a_restart_a_task_says_the_same);
-    tcase_add_test(tc, after_a_restart_a_counted_client_hears_that_it_was_accepted);
-    tcase_add_test(tc, a_server_that_went_back_to_an_older_model_counts_nobody_after_it);
-    tcase_add_test(tc, a_client_that_is_ready_later_becomes_selectable_without_having_gone);
-    tcase_add_test(tc, a_client_that_is_ready_before_it_is_on_record_is_counted_once);
-    tcase_add_test(tc, a_client_of_the_open_round_that_is_ready_later_has_its_task);
-    tcase_add_test(tc, a_model_that_is_not_finite_pauses_and_why_names_the_unit);
-}
-
-SUITE()
-{
-    Suite *s = suite_create("coord_counted");
-    TCase *counted = tcase_create("counted");
-
-    add_counted(counted);
-    suite_add_tcase(s, counted);
-    return s;
 }

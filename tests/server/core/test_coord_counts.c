@@ -63,7 +63,7 @@ static const struct {
     {"300", {951, 1103, 1485}, {20040, 26120, 44250}},
 };
 
-START_TEST(adafl_asks_exactly_as_often_as_its_schedule_says)
+TEST_EACH(adafl_asks_exactly_as_often_as_its_schedule_says, 2)
 {
     struct script *s = script_new("adafl");
     uint64_t sum = 0;
@@ -85,10 +85,9 @@ START_TEST(adafl_asks_exactly_as_often_as_its_schedule_says)
     }
     script_free(s);
 }
-END_TEST
 
 /* uplink = n 4 (d + s) + |R_t| 4 L, exactly. */
-START_TEST(fedldf_sends_its_share_and_the_feedback_to_the_byte)
+TEST(fedldf_sends_its_share_and_the_feedback_to_the_byte)
 {
     struct script *s = script_new("fedldf");
     unsigned i;
@@ -111,9 +110,8 @@ START_TEST(fedldf_sends_its_share_and_the_feedback_to_the_byte)
     }
     script_free(s);
 }
-END_TEST
 
-START_TEST(fedldf_with_all_uploaders_sends_what_fedavg_sends_and_the_feedback)
+TEST(fedldf_with_all_uploaders_sends_what_fedavg_sends_and_the_feedback)
 {
     struct script *s = script_new("fedldf");
 
@@ -129,9 +127,8 @@ START_TEST(fedldf_with_all_uploaders_sends_what_fedavg_sends_and_the_feedback)
                       s->record.uplink_bytes_full);
     script_free(s);
 }
-END_TEST
 
-START_TEST(random_layers_send_the_same_share_without_feedback)
+TEST(random_layers_send_the_same_share_without_feedback)
 {
     struct script *s = script_new("fedldf");
     struct fl_err err = {0};
@@ -154,14 +151,13 @@ START_TEST(random_layers_send_the_same_share_without_feedback)
     }
     script_free(s);
 }
-END_TEST
 
 static double score_of(const struct script *s, const char *name)
 {
     return fl_coord_score(s->coord, script_id(s, name));
 }
 
-START_TEST(attention_moves_by_the_reported_divergence_under_partial_uploads)
+TEST(attention_moves_by_the_reported_divergence_under_partial_uploads)
 {
     struct script *s = script_new("adafl+fedldf");
 
@@ -182,9 +178,8 @@ START_TEST(attention_moves_by_the_reported_divergence_under_partial_uploads)
     ck_assert_double_eq_tol(score_of(s, "b"), 0.9 * 0.25 + 0.1 * 0.75, 1e-12);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_silent_client_keeps_its_attention)
+TEST(a_silent_client_keeps_its_attention)
 {
     struct script *s = script_new("adafl");
 
@@ -208,10 +203,9 @@ START_TEST(a_silent_client_keeps_its_attention)
     ck_assert_double_eq_tol(score_of(s, "c"), 0.9 * 0.50 + 0.1 * 0.75 * 2 / 3, 1e-12);
     script_free(s);
 }
-END_TEST
 
 /* Same seed, clients that come in another order: same choice, same tasks, same scores. */
-START_TEST(who_came_first_does_not_matter)
+TEST(who_came_first_does_not_matter)
 {
     struct script *a = script_new("adafl");
     struct script *b = script_new("adafl");
@@ -247,9 +241,8 @@ START_TEST(who_came_first_does_not_matter)
     script_free(a);
     script_free(b);
 }
-END_TEST
 
-START_TEST(a_task_has_its_rate_and_a_seed_of_round_and_name)
+TEST(a_task_has_its_rate_and_a_seed_of_round_and_name)
 {
     struct script *s = script_new("fedavg");
     struct fl_event ev = {.type = FL_EV_CLIENT_JOINED};
@@ -283,9 +276,8 @@ START_TEST(a_task_has_its_rate_and_a_seed_of_round_and_name)
     ck_assert_uint_eq(task->task.order_seed, fl_rng_u64(&rng));
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_later_client_gets_its_score_at_the_next_selection)
+TEST(a_later_client_gets_its_score_at_the_next_selection)
 {
     struct script *s = script_new("adafl");
     double sum = 0;
@@ -307,9 +299,8 @@ START_TEST(a_later_client_gets_its_score_at_the_next_selection)
     ck_assert_double_eq_tol(score_of(s, "c"), 0.5, 1e-12);
     script_free(s);
 }
-END_TEST
 
-START_TEST(participation_is_counted_once_an_attempt_is_over)
+TEST(participation_is_counted_once_an_attempt_is_over)
 {
     struct script *s = script_new("fedavg");
     const struct fl_client_rec *a;
@@ -333,11 +324,10 @@ START_TEST(participation_is_counted_once_an_attempt_is_over)
     ck_assert_double_eq(a->last_loss, 2.0);
     script_free(s);
 }
-END_TEST
 
 /* --- summaries --- */
 
-START_TEST(who_has_not_told_of_its_data_is_not_selected_before_it_has)
+TEST(who_has_not_told_of_its_data_is_not_selected_before_it_has)
 {
     struct script *s = script_new("fedavg");
 
@@ -361,7 +351,6 @@ START_TEST(who_has_not_told_of_its_data_is_not_selected_before_it_has)
     script_expect(s, "");
     script_free(s);
 }
-END_TEST
 
 /* --- the weight of a client --- */
 
@@ -391,7 +380,7 @@ static void report_samples(struct script *s, const char *name, uint64_t samples,
                      NULL, 0);
 }
 
-START_TEST(a_report_counts_with_no_more_samples_than_were_announced)
+TEST(a_report_counts_with_no_more_samples_than_were_announced)
 {
     struct script *s = weighing("fedavg", 10);
 
@@ -418,9 +407,8 @@ START_TEST(a_report_counts_with_no_more_samples_than_were_announced)
     ck_assert_uint_eq(weight_of(s, "c"), 1000); /* In the next draw the cap holds. */
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_weight_of_a_client_is_capped_at_a_multiple_of_the_median)
+TEST(the_weight_of_a_client_is_capped_at_a_multiple_of_the_median)
 {
     struct script *s = weighing("fedavg", 10);
 
@@ -441,9 +429,8 @@ START_TEST(the_weight_of_a_client_is_capped_at_a_multiple_of_the_median)
     ck_assert_uint_eq(s->record.n_capped, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(of_two_clients_the_smaller_one_is_the_measure)
+TEST(of_two_clients_the_smaller_one_is_the_measure)
 {
     struct script *s = script_new("fedavg");
 
@@ -457,9 +444,8 @@ START_TEST(of_two_clients_the_smaller_one_is_the_measure)
     ck_assert_uint_eq(weight_of(s, "b"), 300);
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_a_cap_and_below_it_weights_stay)
+TEST_EACH(without_a_cap_and_below_it_weights_stay, 2)
 {
     static const double caps[] = {0, 50};
     struct script *s = weighing("fedavg", caps[_i]);
@@ -472,9 +458,8 @@ START_TEST(without_a_cap_and_below_it_weights_stay)
     ck_assert_uint_eq(weight_of(s, "c"), 5000);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_cap_holds_for_attention_whoever_comes_first)
+TEST_EACH(the_cap_holds_for_attention_whoever_comes_first, 2)
 {
     struct script *s = weighing("adafl", 10);
 
@@ -484,35 +469,4 @@ START_TEST(the_cap_holds_for_attention_whoever_comes_first)
     ck_assert_double_eq_tol(fl_coord_score(s->coord, script_id(s, _i == 0 ? "a" : "c")),
                             1000.0 / 1200, 1e-12);
     script_free(s);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("coord_counts");
-    TCase *tc = tcase_create("counts");
-
-    tcase_add_loop_test(tc, adafl_asks_exactly_as_often_as_its_schedule_says, 0, 2);
-    tcase_add_test(tc, fedldf_sends_its_share_and_the_feedback_to_the_byte);
-    tcase_add_test(tc, fedldf_with_all_uploaders_sends_what_fedavg_sends_and_the_feedback);
-    tcase_add_test(tc, random_layers_send_the_same_share_without_feedback);
-    tcase_add_test(tc, attention_moves_by_the_reported_divergence_under_partial_uploads);
-    tcase_add_test(tc, a_silent_client_keeps_its_attention);
-    tcase_add_test(tc, who_came_first_does_not_matter);
-    tcase_add_test(tc, a_task_has_its_rate_and_a_seed_of_round_and_name);
-    tcase_add_test(tc, a_later_client_gets_its_score_at_the_next_selection);
-    tcase_add_test(tc, participation_is_counted_once_an_attempt_is_over);
-    tcase_add_test(tc, who_has_not_told_of_its_data_is_not_selected_before_it_has);
-    tcase_add_test(tc, a_report_counts_with_no_more_samples_than_were_announced);
-    tcase_add_test(tc, the_weight_of_a_client_is_capped_at_a_multiple_of_the_median);
-    tcase_add_test(tc, of_two_clients_the_smaller_one_is_the_measure);
-    tcase_add_loop_test(tc, without_a_cap_and_below_it_weights_stay, 0, 2);
-    tcase_add_loop_test(tc, the_cap_holds_for_attention_whoever_comes_first, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

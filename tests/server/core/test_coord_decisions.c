@@ -1,11 +1,11 @@
 /* The lines by which a simulation is held against daemons say all that was decided about a client.
  */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/core/decision_log.h"
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 static struct fl_buf decisions;
 
@@ -21,6 +21,16 @@ static int step(struct fl_coord *coord, const struct fl_event *ev, struct fl_eff
         }
     }
     return rv;
+}
+
+static void setup(void)
+{
+    fl_buf_init(&decisions, 1u << 20);
+}
+
+static void teardown(void)
+{
+    fl_buf_done(&decisions);
 }
 
 static void expect(const char *text)
@@ -47,7 +57,9 @@ static struct script *begin(const char *preset)
     return s;
 }
 
-START_TEST(a_round_with_feedback_is_logged_client_by_client)
+TEST_CASE("all", setup, teardown);
+
+TEST(a_round_with_feedback_is_logged_client_by_client)
 {
     struct script *s = begin("fedldf");
     const float far[3] = {3, 0, 1};
@@ -71,9 +83,8 @@ START_TEST(a_round_with_feedback_is_logged_client_by_client)
     ck_assert_ptr_nonnull(strstr((const char *)decisions.data, "rejected 'b' round=1 attempt=1\n"));
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_feedback_a_task_says_what_is_asked_for)
+TEST(without_feedback_a_task_says_what_is_asked_for)
 {
     struct script *s = begin("fedavg");
 
@@ -86,9 +97,8 @@ START_TEST(without_feedback_a_task_says_what_is_asked_for)
            "dismissed 'b' round=1 attempt=1\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_list_of_units_that_does_not_fit_is_cut)
+TEST(a_list_of_units_that_does_not_fit_is_cut)
 {
     struct script *s = begin("fedavg");
     static const uint8_t units[FL_LAYOUT_MAX_UNITS] = {1};
@@ -99,24 +109,4 @@ START_TEST(a_list_of_units_that_does_not_fit_is_cut)
     ck_assert_ptr_nonnull(strstr(line, "units=100000"));
     ck_assert_str_eq(line + strlen(line) - 6, "000...");
     script_free(s);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("coord_decisions");
-    TCase *tc = tcase_create("all");
-    SRunner *sr = srunner_create(suite);
-    int failed;
-
-    fl_buf_init(&decisions, 1u << 20);
-    tcase_add_test(tc, a_round_with_feedback_is_logged_client_by_client);
-    tcase_add_test(tc, without_feedback_a_task_says_what_is_asked_for);
-    tcase_add_test(tc, a_list_of_units_that_does_not_fit_is_cut);
-    suite_add_tcase(suite, tc);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    fl_buf_done(&decisions);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

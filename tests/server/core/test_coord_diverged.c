@@ -1,6 +1,5 @@
 /* Clients whose training left the finite numbers: the same attempt is not repeated for ever. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
 #include "tests/lib/suites.h"
@@ -28,7 +27,7 @@ static struct script *training(const char *preset, uint32_t min_responders)
     return s;
 }
 
-START_TEST(too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk)
+TEST(too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk)
 {
     struct script *s = training("fedavg", 2);
 
@@ -59,9 +58,8 @@ START_TEST(too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(resume_begins_the_next_attempt_of_the_round_and_forgets_who_diverged)
+TEST(resume_begins_the_next_attempt_of_the_round_and_forgets_who_diverged)
 {
     struct script *s = training("fedavg", 3);
 
@@ -77,9 +75,8 @@ START_TEST(resume_begins_the_next_attempt_of_the_round_and_forgets_who_diverged)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 3);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_server_that_stops_does_so_in_this_pause_too)
+TEST(a_server_that_stops_does_so_in_this_pause_too)
 {
     struct script *s = training("fedavg", 3);
 
@@ -88,10 +85,9 @@ START_TEST(a_server_that_stops_does_so_in_this_pause_too)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
     script_free(s);
 }
-END_TEST
 
 /* What the pause leaves on disk: the reason, and that attempt 2 is the next, with no parts. */
-START_TEST(a_restart_stays_paused_and_resume_begins_the_next_attempt)
+TEST(a_restart_stays_paused_and_resume_begins_the_next_attempt)
 {
     static const struct fl_client_rec clients[] = {{.id = 0, .name = "a", .samples = 300}};
     const struct fl_coord_resume resume = {.clients = clients,
@@ -114,9 +110,8 @@ START_TEST(a_restart_stays_paused_and_resume_begins_the_next_attempt)
                   "infinite values in training" WHAT_TO_DO GOES_ON);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_round_goes_on_when_enough_others_respond_and_says_how_many_diverged)
+TEST(the_round_goes_on_when_enough_others_respond_and_says_how_many_diverged)
 {
     struct script *s = training("fedavg", 2);
 
@@ -145,10 +140,9 @@ START_TEST(the_round_goes_on_when_enough_others_respond_and_says_how_many_diverg
                      "[    0] FINISHED\n");
     script_free(s);
 }
-END_TEST
 
 /* b and c would have been enough. */
-START_TEST(one_that_failed_beside_one_that_diverged_pauses_too)
+TEST(one_that_failed_beside_one_that_diverged_pauses_too)
 {
     struct script *s = training("fedavg", 2);
 
@@ -158,9 +152,8 @@ START_TEST(one_that_failed_beside_one_that_diverged_pauses_too)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_PAUSED);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_attempt_that_the_diverged_would_not_have_saved_is_repeated)
+TEST(an_attempt_that_the_diverged_would_not_have_saved_is_repeated)
 {
     struct script *s = training("fedavg", 2);
 
@@ -183,9 +176,8 @@ START_TEST(an_attempt_that_the_diverged_would_not_have_saved_is_repeated)
                      "[ 1050] closed 1.2\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_update_that_is_missing_because_it_diverged_pauses)
+TEST(an_update_that_is_missing_because_it_diverged_pauses)
 {
     struct script *s = training("fedldf", 1);
 
@@ -199,9 +191,8 @@ START_TEST(an_update_that_is_missing_because_it_diverged_pauses)
                   "infinite values in training" WHAT_TO_DO GOES_ON);
     script_free(s);
 }
-END_TEST
 
-START_TEST(bad_updates_beside_a_diverged_client_pause)
+TEST(bad_updates_beside_a_diverged_client_pause)
 {
     struct script *s = training("fedavg", 2);
 
@@ -217,9 +208,8 @@ START_TEST(bad_updates_beside_a_diverged_client_pause)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_PAUSED);
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_comes_too_late_or_twice_is_not_counted)
+TEST(what_comes_too_late_or_twice_is_not_counted)
 {
     struct script *s = training("fedavg", 2);
 
@@ -231,24 +221,4 @@ START_TEST(what_comes_too_late_or_twice_is_not_counted)
     script_why(s, "round 1 is TRAINING: 1 of 3 reports are in, 1 diverged, waiting 1.0 s more for: "
                   "c");
     script_free(s);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("coord_diverged");
-    TCase *tc = tcase_create("diverged");
-
-    tcase_add_test(tc, too_few_for_want_of_diverged_clients_pause_once_that_is_on_disk);
-    tcase_add_test(tc, resume_begins_the_next_attempt_of_the_round_and_forgets_who_diverged);
-    tcase_add_test(tc, a_server_that_stops_does_so_in_this_pause_too);
-    tcase_add_test(tc, a_restart_stays_paused_and_resume_begins_the_next_attempt);
-    tcase_add_test(tc, the_round_goes_on_when_enough_others_respond_and_says_how_many_diverged);
-    tcase_add_test(tc, one_that_failed_beside_one_that_diverged_pauses_too);
-    tcase_add_test(tc, an_attempt_that_the_diverged_would_not_have_saved_is_repeated);
-    tcase_add_test(tc, an_update_that_is_missing_because_it_diverged_pauses);
-    tcase_add_test(tc, bad_updates_beside_a_diverged_client_pause);
-    tcase_add_test(tc, what_comes_too_late_or_twice_is_not_counted);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -42,7 +42,7 @@ static void round_of_both(struct script *s, uint64_t kept_by_a, uint64_t kept_by
     report_kept(s, "b", kept_by_b);
 }
 
-START_TEST(the_sum_begins_anew_when_a_client_lost_its_part_of_it)
+TEST(the_sum_begins_anew_when_a_client_lost_its_part_of_it)
 {
     struct script *s = scaffold();
 
@@ -61,9 +61,8 @@ START_TEST(the_sum_begins_anew_when_a_client_lost_its_part_of_it)
     ck_assert_uint_eq(s->task.size.epoch, 6);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_sum_begins_anew_when_a_client_in_it_is_forgotten)
+TEST(the_sum_begins_anew_when_a_client_in_it_is_forgotten)
 {
     struct script *s = scaffold();
 
@@ -81,9 +80,8 @@ START_TEST(the_sum_begins_anew_when_a_client_in_it_is_forgotten)
     ck_assert_uint_eq(s->task.size.members, 1); /* Those that are there. */
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_sum_restarts_when_a_client_in_it_is_evicted)
+TEST(the_sum_restarts_when_a_client_in_it_is_evicted)
 {
     struct script *s = scaffold();
 
@@ -109,9 +107,8 @@ START_TEST(the_sum_restarts_when_a_client_in_it_is_evicted)
     ck_assert_uint_eq(s->task.size.epoch, 5);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_epoch_of_an_eviction_is_durable_at_once)
+TEST(the_epoch_of_an_eviction_is_durable_at_once)
 {
     struct script *s = scaffold();
 
@@ -123,9 +120,8 @@ START_TEST(the_epoch_of_an_eviction_is_durable_at_once)
     ck_assert_uint_eq(s->works[0].epoch, 3);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_control_that_is_committed_after_the_eviction_is_in_no_later_sum)
+TEST(a_control_that_is_committed_after_the_eviction_is_in_no_later_sum)
 {
     struct script *s = scaffold();
 
@@ -148,9 +144,8 @@ START_TEST(a_control_that_is_committed_after_the_eviction_is_in_no_later_sum)
     ck_assert_uint_eq(s->task.size.epoch, 4);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_accepted_control_of_a_forgotten_client_is_in_no_later_sum)
+TEST(an_accepted_control_of_a_forgotten_client_is_in_no_later_sum)
 {
     struct script *s = scaffold();
 
@@ -161,9 +156,8 @@ START_TEST(an_accepted_control_of_a_forgotten_client_is_in_no_later_sum)
     ck_assert_uint_eq(s->task.size.epoch, 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_operator_resets_controls_where_there_are_any)
+TEST(the_operator_resets_controls_where_there_are_any)
 {
     struct script *s = scaffold();
 
@@ -179,21 +173,4 @@ START_TEST(the_operator_resets_controls_where_there_are_any)
     script_expect(s,
                   "[    0] answer (no): solver 'sgd' has no controls: there is nothing to reset\n");
     script_free(s);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("coord_epoch");
-    TCase *tc = tcase_create("epoch");
-
-    tcase_add_test(tc, the_sum_begins_anew_when_a_client_lost_its_part_of_it);
-    tcase_add_test(tc, the_sum_begins_anew_when_a_client_in_it_is_forgotten);
-    tcase_add_test(tc, the_sum_restarts_when_a_client_in_it_is_evicted);
-    tcase_add_test(tc, the_epoch_of_an_eviction_is_durable_at_once);
-    tcase_add_test(tc, a_control_that_is_committed_after_the_eviction_is_in_no_later_sum);
-    tcase_add_test(tc, an_accepted_control_of_a_forgotten_client_is_in_no_later_sum);
-    tcase_add_test(tc, the_operator_resets_controls_where_there_are_any);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -1,6 +1,5 @@
 /* A client that is not believed any more: what becomes of what it sent. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
@@ -35,7 +34,7 @@ static enum fl_participant_state state_of(const struct script *s, const char *na
     return fl_coord_part(s->coord, script_id(s, name))->state;
 }
 
-START_TEST(what_was_accepted_of_it_is_not_aggregated)
+TEST(what_was_accepted_of_it_is_not_aggregated)
 {
     struct script *s = open_round();
 
@@ -51,9 +50,8 @@ START_TEST(what_was_accepted_of_it_is_not_aggregated)
     ck_assert_uint_eq(s->clients[script_id(s, "a")].counted_round, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(it_is_on_disk_that_it_does_not_count)
+TEST(it_is_on_disk_that_it_does_not_count)
 {
     struct script *s = open_round();
 
@@ -66,9 +64,8 @@ START_TEST(it_is_on_disk_that_it_does_not_count)
                      "[    0] persist update 1.1 a:rejected:111\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_record_that_is_on_its_way_is_taken_back_and_nobody_told_that_it_counts)
+TEST(a_record_that_is_on_its_way_is_taken_back_and_nobody_told_that_it_counts)
 {
     struct script *s = open_round();
 
@@ -81,9 +78,8 @@ START_TEST(a_record_that_is_on_its_way_is_taken_back_and_nobody_told_that_it_cou
     ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_round_does_not_wait_for_it)
+TEST(the_round_does_not_wait_for_it)
 {
     struct script *s = open_round();
 
@@ -94,9 +90,8 @@ START_TEST(the_round_does_not_wait_for_it)
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_aggregation_that_runs_is_done_again_without_it)
+TEST(an_aggregation_that_runs_is_done_again_without_it)
 {
     struct script *s = open_round();
 
@@ -116,9 +111,8 @@ START_TEST(an_aggregation_that_runs_is_done_again_without_it)
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_aggregation_that_failed_is_done_again_without_it)
+TEST(an_aggregation_that_failed_is_done_again_without_it)
 {
     struct script *s = open_round();
 
@@ -137,9 +131,8 @@ START_TEST(an_aggregation_that_failed_is_done_again_without_it)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_enough_others_the_attempt_is_repeated)
+TEST(without_enough_others_the_attempt_is_repeated)
 {
     struct script *s = open_round();
 
@@ -151,9 +144,8 @@ START_TEST(without_enough_others_the_attempt_is_repeated)
     ck_assert_int_ne(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_model_that_is_made_stays_and_the_operator_is_told)
+TEST(a_model_that_is_made_stays_and_the_operator_is_told)
 {
     struct script *s = open_round();
 
@@ -173,9 +165,8 @@ START_TEST(a_model_that_is_made_stays_and_the_operator_is_told)
     ck_assert_uint_eq(s->record.n_responders, 3);
     script_free(s);
 }
-END_TEST
 
-START_TEST(who_is_in_no_round_is_let_be)
+TEST(who_is_in_no_round_is_let_be)
 {
     struct script *s = script_new("fedavg");
 
@@ -187,23 +178,4 @@ START_TEST(who_is_in_no_round_is_let_be)
     script_exclude(s, "a");
     script_expect(s, "");
     script_free(s);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("coord_exclude");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, what_was_accepted_of_it_is_not_aggregated);
-    tcase_add_test(tc, it_is_on_disk_that_it_does_not_count);
-    tcase_add_test(tc, a_record_that_is_on_its_way_is_taken_back_and_nobody_told_that_it_counts);
-    tcase_add_test(tc, the_round_does_not_wait_for_it);
-    tcase_add_test(tc, an_aggregation_that_runs_is_done_again_without_it);
-    tcase_add_test(tc, an_aggregation_that_failed_is_done_again_without_it);
-    tcase_add_test(tc, without_enough_others_the_attempt_is_repeated);
-    tcase_add_test(tc, a_model_that_is_made_stays_and_the_operator_is_told);
-    tcase_add_test(tc, who_is_in_no_round_is_let_be);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,7 +2,6 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
@@ -39,7 +38,7 @@ static struct script *aggregating(void)
     return s;
 }
 
-START_TEST(a_failed_commit_is_asked_for_again)
+TEST(a_failed_commit_is_asked_for_again)
 {
     struct script *s = aggregating();
 
@@ -63,9 +62,8 @@ START_TEST(a_failed_commit_is_asked_for_again)
                   "[  150] persist selection 2.1 a:selected:111 b:selected:111\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_failed_selection_or_plan_is_asked_for_again)
+TEST(a_failed_selection_or_plan_is_asked_for_again)
 {
     struct script *s = of("fedldf");
 
@@ -87,9 +85,8 @@ START_TEST(a_failed_selection_or_plan_is_asked_for_again)
                      "[   50] b ACCEPTED 1.1\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_update_whose_record_fails_is_recorded_again_or_lost_at_the_deadline)
+TEST(an_update_whose_record_fails_is_recorded_again_or_lost_at_the_deadline)
 {
     struct script *s = of("fedavg");
 
@@ -122,9 +119,8 @@ START_TEST(an_update_whose_record_fails_is_recorded_again_or_lost_at_the_deadlin
            "[ 1000] aggregate 1.1 a:accepted:111\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_deadline_waits_for_a_record_that_is_being_written)
+TEST(the_deadline_waits_for_a_record_that_is_being_written)
 {
     struct script *s = of("fedavg");
 
@@ -144,9 +140,8 @@ START_TEST(the_deadline_waits_for_a_record_that_is_being_written)
            "[ 2000] aggregate 1.1 a:accepted:111 b:accepted:111\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_bad_update_is_left_out_and_the_rest_aggregated_again)
+TEST(a_bad_update_is_left_out_and_the_rest_aggregated_again)
 {
     struct script *s = aggregating();
 
@@ -162,9 +157,8 @@ START_TEST(a_bad_update_is_left_out_and_the_rest_aggregated_again)
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_rejected, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(want_of_memory_is_nobodys_fault)
+TEST(want_of_memory_is_nobodys_fault)
 {
     struct script *s = aggregating();
 
@@ -174,9 +168,8 @@ START_TEST(want_of_memory_is_nobodys_fault)
                      "[   50] aggregate 1.1 a:accepted:111 b:accepted:111\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(trouble_of_our_own_while_reading_is_tried_again)
+TEST(trouble_of_our_own_while_reading_is_tried_again)
 {
     static const int codes[] = {FL_EIO, FL_EPERM, FL_ENOMEM, FL_ENOSPC, FL_EINUSE};
     struct script *s = aggregating();
@@ -194,9 +187,8 @@ START_TEST(trouble_of_our_own_while_reading_is_tried_again)
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_rejected, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_update_that_went_bad_on_our_disk_does_not_count_against_its_client)
+TEST_EACH(an_update_that_went_bad_on_our_disk_does_not_count_against_its_client, 2)
 {
     struct script *s = aggregating();
     const struct fl_client_rec *a;
@@ -216,9 +208,8 @@ START_TEST(an_update_that_went_bad_on_our_disk_does_not_count_against_its_client
     ck_assert_uint_eq(a->counted_round, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_update_that_cannot_be_read_three_times_leaves_the_round)
+TEST(an_update_that_cannot_be_read_three_times_leaves_the_round)
 {
     struct script *s = aggregating();
     const struct fl_client_rec *a;
@@ -242,9 +233,8 @@ START_TEST(an_update_that_cannot_be_read_three_times_leaves_the_round)
     ck_assert_uint_eq(a->n_rejected + a->n_lost + a->n_accepted, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(when_all_updates_are_bad_the_attempt_is_aborted)
+TEST(when_all_updates_are_bad_the_attempt_is_aborted)
 {
     struct script *s = aggregating();
 
@@ -258,9 +248,8 @@ START_TEST(when_all_updates_are_bad_the_attempt_is_aborted)
                      "[    0] persist selection 1.2\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_model_that_is_not_finite_pauses_the_federation)
+TEST(a_model_that_is_not_finite_pauses_the_federation)
 {
     struct script *s = aggregating();
 
@@ -284,9 +273,8 @@ START_TEST(a_model_that_is_not_finite_pauses_the_federation)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_failed_evaluation_commits_without_accuracy)
+TEST(a_failed_evaluation_commits_without_accuracy)
 {
     struct script *s = script_new("fedavg");
 
@@ -310,9 +298,8 @@ START_TEST(a_failed_evaluation_commits_without_accuracy)
     ck_assert_double_eq(s->record.accuracy, -1.0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_client_gets_its_record_with_its_first_selection_or_not_at_all)
+TEST(a_client_gets_its_record_with_its_first_selection_or_not_at_all)
 {
     struct script *s = script_new("fedavg");
 
@@ -332,7 +319,6 @@ START_TEST(a_client_gets_its_record_with_its_first_selection_or_not_at_all)
     ck_assert_uint_eq(s->n_selected_records, 1);
     script_free(s);
 }
-END_TEST
 
 /* --- bad reports --- */
 
@@ -356,7 +342,7 @@ static const struct bad_report bad_reports[] = {
     {5, 1.0, {INFINITY, 1, 1}, 3, "report: the divergence of layer 0 is not a finite number >= 0"},
 };
 
-START_TEST(a_bad_report_rejects_the_client_for_the_round)
+TEST_EACH(a_bad_report_rejects_the_client_for_the_round, ARRAY_LEN(bad_reports))
 {
     const struct bad_report *bad = &bad_reports[_i];
     struct script *s = of("fedldf");
@@ -378,9 +364,8 @@ START_TEST(a_bad_report_rejects_the_client_for_the_round)
     ck_assert_uint_eq(fl_coord_client(s->coord, 0)->n_rejected, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_invalid_upload_rejects_the_client_for_the_round)
+TEST(an_invalid_upload_rejects_the_client_for_the_round)
 {
     struct script *s = of("fedavg");
 
@@ -395,36 +380,4 @@ START_TEST(an_invalid_upload_rejects_the_client_for_the_round)
     script_stored(s, "b");
     ck_assert_uint_eq(s->record.n_responders, 1);
     script_free(s);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("coord_faults");
-    TCase *tc = tcase_create("faults");
-
-    tcase_add_test(tc, a_failed_commit_is_asked_for_again);
-    tcase_add_test(tc, a_failed_selection_or_plan_is_asked_for_again);
-    tcase_add_test(tc, an_update_whose_record_fails_is_recorded_again_or_lost_at_the_deadline);
-    tcase_add_test(tc, the_deadline_waits_for_a_record_that_is_being_written);
-    tcase_add_test(tc, a_bad_update_is_left_out_and_the_rest_aggregated_again);
-    tcase_add_test(tc, want_of_memory_is_nobodys_fault);
-    tcase_add_test(tc, trouble_of_our_own_while_reading_is_tried_again);
-    tcase_add_loop_test(tc, an_update_that_went_bad_on_our_disk_does_not_count_against_its_client,
-                        0, 2);
-    tcase_add_test(tc, an_update_that_cannot_be_read_three_times_leaves_the_round);
-    tcase_add_test(tc, when_all_updates_are_bad_the_attempt_is_aborted);
-    tcase_add_test(tc, a_model_that_is_not_finite_pauses_the_federation);
-    tcase_add_test(tc, a_failed_evaluation_commits_without_accuracy);
-    tcase_add_test(tc, a_client_gets_its_record_with_its_first_selection_or_not_at_all);
-    tcase_add_loop_test(tc, a_bad_report_rejects_the_client_for_the_round, 0,
-                        (int)(sizeof(bad_reports) / sizeof(bad_reports[0])));
-    tcase_add_test(tc, an_invalid_upload_rejects_the_client_for_the_round);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

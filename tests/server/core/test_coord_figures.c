@@ -2,7 +2,6 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
@@ -65,7 +64,7 @@ static struct fl_event report_of(const struct script *s, const char *name)
 
 /* --- personal models --- */
 
-START_TEST(only_who_uploaded_in_the_last_round_has_a_personal_model)
+TEST(only_who_uploaded_in_the_last_round_has_a_personal_model)
 {
     struct script *s = fedavg();
 
@@ -85,9 +84,8 @@ START_TEST(only_who_uploaded_in_the_last_round_has_a_personal_model)
     ck_assert_int_eq(s->task.personal_model, s->clients[1].counted_update);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_lost_uploader_is_left_out_of_the_mixing)
+TEST(a_lost_uploader_is_left_out_of_the_mixing)
 {
     struct script *s = fedavg();
     static const char *const names[] = {"a", "b", "c"};
@@ -124,9 +122,8 @@ START_TEST(a_lost_uploader_is_left_out_of_the_mixing)
     }
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
+TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
 {
     struct script *s = fedavg();
 
@@ -161,9 +158,8 @@ START_TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_uploads_too_few_reports_abort_nevertheless)
+TEST(without_uploads_too_few_reports_abort_nevertheless)
 {
     struct script *s = fedavg();
 
@@ -177,11 +173,10 @@ START_TEST(without_uploads_too_few_reports_abort_nevertheless)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_free(s);
 }
-END_TEST
 
 /* --- reports --- */
 
-START_TEST(a_missing_inner_product_is_rejected_only_when_it_is_needed)
+TEST_EACH(a_missing_inner_product_is_rejected_only_when_it_is_needed, 2)
 {
     struct fl_aggregate_ops ops = fl_aggregate_mean;
     struct script *s = fedavg();
@@ -200,9 +195,8 @@ START_TEST(a_missing_inner_product_is_rejected_only_when_it_is_needed)
     ck_assert_double_eq(fl_coord_part(s->coord, 0)->previous_dot, 0.0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(inner_products_are_kept_and_counted_with_eight_bytes)
+TEST(inner_products_are_kept_and_counted_with_eight_bytes)
 {
     struct fl_aggregate_ops ops = fl_aggregate_mean;
     struct script *s = fedavg();
@@ -224,7 +218,6 @@ START_TEST(inner_products_are_kept_and_counted_with_eight_bytes)
     ck_assert_uint_eq(s->record.uplink_bytes_full, MODEL);
     script_free(s);
 }
-END_TEST
 
 static void report_evaluations(struct script *s, const char *name, struct fl_eval_rec received,
                                struct fl_eval_rec trained)
@@ -239,7 +232,7 @@ static void report_evaluations(struct script *s, const char *name, struct fl_eva
 
 #define EVAL(...) ((struct fl_eval_rec){__VA_ARGS__})
 
-START_TEST(reports_give_the_figures_of_personal_models)
+TEST(reports_give_the_figures_of_personal_models)
 {
     struct script *s = fedavg();
 
@@ -257,9 +250,8 @@ START_TEST(reports_give_the_figures_of_personal_models)
     ck_assert_double_eq(s->record.accuracy, -1.0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(only_responders_are_in_the_figures)
+TEST(only_responders_are_in_the_figures)
 {
     struct script *s = fedavg();
     struct fl_event ev;
@@ -276,14 +268,13 @@ START_TEST(only_responders_are_in_the_figures)
     ck_assert_uint_eq(s->record.n_personal, 1);
     script_free(s);
 }
-END_TEST
 
 static void respond_with(struct script *s, struct fl_eval_rec received)
 {
     report_evaluations(s, "a", received, EVAL(0));
 }
 
-START_TEST(who_announced_no_test_samples_is_held_to_its_first_report)
+TEST(who_announced_no_test_samples_is_held_to_its_first_report)
 {
     struct script *s = fedavg();
 
@@ -304,7 +295,6 @@ START_TEST(who_announced_no_test_samples_is_held_to_its_first_report)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 4);
     script_free(s);
 }
-END_TEST
 
 static const struct fl_eval_rec nonsense[] = {
     {.samples = 10, .correct = 11},
@@ -312,7 +302,7 @@ static const struct fl_eval_rec nonsense[] = {
     {.samples = 10, .correct = 5, .loss_sum = (double)NAN},
 };
 
-START_TEST(an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts)
+TEST_EACH(an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts, 3)
 {
     struct script *s = fedavg();
 
@@ -328,9 +318,8 @@ START_TEST(an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts)
     ck_assert(s->clients[0].counted_update);
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_personal_models_only_the_received_one_is_told)
+TEST(without_personal_models_only_the_received_one_is_told)
 {
     struct script *s = fedavg();
 
@@ -341,7 +330,6 @@ START_TEST(without_personal_models_only_the_received_one_is_told)
     ck_assert_uint_eq(s->record.n_personal, 0);
     script_free(s);
 }
-END_TEST
 
 static void evaluate(struct script *s, const char *name, struct fl_eval_rec result,
                      struct fl_eval_rec adapted)
@@ -355,7 +343,7 @@ static void evaluate(struct script *s, const char *name, struct fl_eval_rec resu
     script_step(s, &ev);
 }
 
-START_TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
+TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
 {
     struct script *s = fedavg();
 
@@ -377,10 +365,9 @@ START_TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
     ck_assert_uint_eq(s->record.n_personal, 2);
     script_free(s);
 }
-END_TEST
 
 /* 0.1 + 0.7 + 0.2 has other last bits than 0.2 + 0.7 + 0.1. */
-START_TEST(what_clients_find_adds_up_to_the_same_bits_whoever_is_first)
+TEST(what_clients_find_adds_up_to_the_same_bits_whoever_is_first)
 {
     static const char *const orders[][3] = {{"a", "b", "c"}, {"c", "b", "a"}};
     static const uint64_t correct[] = {1, 7, 2};
@@ -412,9 +399,8 @@ START_TEST(what_clients_find_adds_up_to_the_same_bits_whoever_is_first)
     ck_assert_double_eq(records[0].personal_mean, records[1].personal_mean);
     ck_assert_double_eq(records[0].received_mean, records[1].received_mean);
 }
-END_TEST
 
-START_TEST(the_attention_of_the_aggregation_is_on_record)
+TEST(the_attention_of_the_aggregation_is_on_record)
 {
     struct script *s = fedavg();
 
@@ -426,11 +412,10 @@ START_TEST(the_attention_of_the_aggregation_is_on_record)
     ck_assert_double_eq(s->record.self_weight, 0.0);
     script_free(s);
 }
-END_TEST
 
 /* --- bytes --- */
 
-START_TEST(payloads_of_the_solver_are_counted_and_summaries_once)
+TEST(payloads_of_the_solver_are_counted_and_summaries_once)
 {
     static const char *const inputs[] = {"control", "union", NULL};
     struct fl_solver_ops ops = fl_solver_sgd;
@@ -461,9 +446,8 @@ START_TEST(payloads_of_the_solver_are_counted_and_summaries_once)
     ck_assert_uint_eq(s->record.downlink_bytes, 3 * (2 * MODEL) + 1000);
     script_free(s);
 }
-END_TEST
 
-START_TEST(own_models_go_down_as_personal_models_only)
+TEST(own_models_go_down_as_personal_models_only)
 {
     struct script *s = fedavg();
 
@@ -483,36 +467,4 @@ START_TEST(own_models_go_down_as_personal_models_only)
     ck_assert_uint_eq(s->record.uplink_bytes, MODEL);
     ck_assert_uint_eq(s->record.uplink_bytes_full, 3 * MODEL);
     script_free(s);
-}
-END_TEST
-
-static void add_figures(TCase *tc)
-{
-    tcase_add_test(tc, only_who_uploaded_in_the_last_round_has_a_personal_model);
-    tcase_add_test(tc, a_lost_uploader_is_left_out_of_the_mixing);
-    tcase_add_test(tc, without_uploads_by_design_a_round_is_whole_without_an_update);
-    tcase_add_test(tc, without_uploads_too_few_reports_abort_nevertheless);
-    tcase_add_loop_test(tc, a_missing_inner_product_is_rejected_only_when_it_is_needed, 0, 2);
-    tcase_add_test(tc, inner_products_are_kept_and_counted_with_eight_bytes);
-    tcase_add_test(tc, reports_give_the_figures_of_personal_models);
-    tcase_add_test(tc, only_responders_are_in_the_figures);
-    tcase_add_loop_test(tc, an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts, 0,
-                        3);
-    tcase_add_test(tc, who_announced_no_test_samples_is_held_to_its_first_report);
-    tcase_add_test(tc, without_personal_models_only_the_received_one_is_told);
-    tcase_add_test(tc, fitted_models_are_evaluated_by_every_client_whoever_took_part);
-    tcase_add_test(tc, what_clients_find_adds_up_to_the_same_bits_whoever_is_first);
-    tcase_add_test(tc, the_attention_of_the_aggregation_is_on_record);
-    tcase_add_test(tc, payloads_of_the_solver_are_counted_and_summaries_once);
-    tcase_add_test(tc, own_models_go_down_as_personal_models_only);
-}
-
-SUITE()
-{
-    Suite *s = suite_create("coord_figures");
-    TCase *tc = tcase_create("figures");
-
-    add_figures(tc);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -1,7 +1,6 @@
 /* Who is known, for how long, and what it costs. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/core/client_order.h"
@@ -40,7 +39,7 @@ static void second_round(struct script *s)
     script_forget(s);
 }
 
-START_TEST(a_name_that_was_never_selected_does_not_stay)
+TEST(a_name_that_was_never_selected_does_not_stay)
 {
     struct script *s = fedavg();
 
@@ -60,9 +59,8 @@ START_TEST(a_name_that_was_never_selected_does_not_stay)
     ck_assert_uint_eq(script_id(s, "a"), UINT32_MAX);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_flood_of_fresh_names_keeps_nobody_out)
+TEST(a_flood_of_fresh_names_keeps_nobody_out)
 {
     struct script *s = fedavg();
     char name[32];
@@ -85,9 +83,8 @@ START_TEST(a_flood_of_fresh_names_keeps_nobody_out)
     ck_assert_uint_ne(script_id(s, "newcomer"), UINT32_MAX);
     script_free(s);
 }
-END_TEST
 
-START_TEST(who_was_never_counted_makes_room)
+TEST(who_was_never_counted_makes_room)
 {
     struct script *s = fedavg();
 
@@ -106,9 +103,8 @@ START_TEST(who_was_never_counted_makes_room)
     ck_assert_uint_eq(script_id(s, "c"), UINT32_MAX);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_forgotten_client_that_comes_back_is_new)
+TEST(a_forgotten_client_that_comes_back_is_new)
 {
     struct script *s = fedavg();
 
@@ -135,9 +131,8 @@ START_TEST(a_forgotten_client_that_comes_back_is_new)
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_selected, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_end)
+TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_end)
 {
     struct script *s = fedavg();
 
@@ -159,9 +154,8 @@ START_TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_e
     ck_assert_uint_eq(fl__coord_population(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_update_that_was_accepted_counts_though_its_client_is_forgotten)
+TEST(an_update_that_was_accepted_counts_though_its_client_is_forgotten)
 {
     struct script *s = fedavg();
 
@@ -177,9 +171,8 @@ START_TEST(an_update_that_was_accepted_counts_though_its_client_is_forgotten)
     ck_assert_uint_eq(script_id(s, "c"), 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_could_not_be_removed_is_removed_later)
+TEST(what_could_not_be_removed_is_removed_later)
 {
     struct script *s = fedavg();
 
@@ -200,9 +193,8 @@ START_TEST(what_could_not_be_removed_is_removed_later)
     ck_assert_uint_eq(script_id(s, "y"), 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_population_is_who_is_here_and_who_took_part)
+TEST(the_population_is_who_is_here_and_who_took_part)
 {
     struct script *s = fedavg();
 
@@ -217,9 +209,8 @@ START_TEST(the_population_is_who_is_here_and_who_took_part)
     ck_assert_uint_eq(fl__coord_population(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(who_is_away_for_too_long_is_forgotten)
+TEST(who_is_away_for_too_long_is_forgotten)
 {
     struct script *s = fedavg();
 
@@ -235,9 +226,8 @@ START_TEST(who_is_away_for_too_long_is_forgotten)
     ck_assert_uint_ne(script_id(s, "b"), UINT32_MAX); /* It is here, if silent. */
     script_free(s);
 }
-END_TEST
 
-START_TEST(while_the_server_is_down_nobody_ages)
+TEST(while_the_server_is_down_nobody_ages)
 {
     static const struct fl_client_rec clients[] = {
         {.id = 4, .name = "a", .samples = 1, .n_accepted = 1, .seen_up_ms = 5 * DAY},
@@ -263,10 +253,9 @@ START_TEST(while_the_server_is_down_nobody_ages)
     ck_assert_uint_eq(fl_coord_n_known(s->coord), 0);
     script_free(s);
 }
-END_TEST
 
 /* As when the time of the network comes to a machine without a clock of its own. */
-START_TEST(who_sets_the_wall_clock_makes_nobody_older_or_younger)
+TEST(who_sets_the_wall_clock_makes_nobody_older_or_younger)
 {
     struct script *s = fedavg();
     struct fl_coord_resume resume = {.committed = 1, .n_clients = 2};
@@ -299,11 +288,10 @@ START_TEST(who_sets_the_wall_clock_makes_nobody_older_or_younger)
     ck_assert_uint_eq(fl_coord_n_known(s->coord), 0);
     script_free(s);
 }
-END_TEST
 
 /* --- what is promised --- */
 
-START_TEST(forgotten_is_said_when_the_record_is_off_the_disk)
+TEST(forgotten_is_said_when_the_record_is_off_the_disk)
 {
     struct script *s = fedavg();
 
@@ -321,9 +309,8 @@ START_TEST(forgotten_is_said_when_the_record_is_off_the_disk)
     script_expect(s, "[  100] client 0 is forgotten\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(forgotten_in_the_open_round_is_said_when_the_record_has_its_mark)
+TEST(forgotten_in_the_open_round_is_said_when_the_record_has_its_mark)
 {
     struct script *s = fedavg();
 
@@ -338,9 +325,8 @@ START_TEST(forgotten_in_the_open_round_is_said_when_the_record_has_its_mark)
     script_expect(s, "[    0] client 0 is forgotten\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(who_was_never_on_disk_is_forgotten_at_once)
+TEST(who_was_never_on_disk_is_forgotten_at_once)
 {
     struct script *s = fedavg();
 
@@ -355,9 +341,8 @@ START_TEST(who_was_never_on_disk_is_forgotten_at_once)
                      "[    0] client 0 is forgotten\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_disk_that_is_full_is_told_instead)
+TEST(a_disk_that_is_full_is_told_instead)
 {
     struct script *s = fedavg();
 
@@ -376,9 +361,8 @@ START_TEST(a_disk_that_is_full_is_told_instead)
     script_expect(s, "");
     script_free(s);
 }
-END_TEST
 
-START_TEST(no_mark_while_a_selection_may_write_the_record_without_it)
+TEST(no_mark_while_a_selection_may_write_the_record_without_it)
 {
     struct script *s = fedavg();
 
@@ -402,7 +386,6 @@ START_TEST(no_mark_while_a_selection_may_write_the_record_without_it)
     ck_assert_ptr_nonnull(strstr((const char *)s->log.data, "client 0 is forgotten\n"));
     script_free(s);
 }
-END_TEST
 
 /* What a killed server finds: a record with its mark, and a part of it in the open round. */
 static struct script *restarted(enum fl_participant_state state)
@@ -440,7 +423,7 @@ static struct script *restarted(enum fl_participant_state state)
     return s;
 }
 
-START_TEST(a_restart_knows_a_marked_client_for_its_part_only)
+TEST(a_restart_knows_a_marked_client_for_its_part_only)
 {
     struct script *s = restarted(FL_PARTICIPANT_SELECTED);
 
@@ -460,9 +443,8 @@ START_TEST(a_restart_knows_a_marked_client_for_its_part_only)
     ck_assert_ptr_nonnull(strstr((const char *)s->log.data, "forget a\n"));
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_a_marked_client_delivered_counts_after_a_restart)
+TEST(what_a_marked_client_delivered_counts_after_a_restart)
 {
     struct script *s = restarted(FL_PARTICIPANT_ACCEPTED);
 
@@ -473,9 +455,8 @@ START_TEST(what_a_marked_client_delivered_counts_after_a_restart)
     ck_assert_uint_eq(fl_coord_n_known(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(gaps_in_the_numbers_are_numbers_for_others)
+TEST(gaps_in_the_numbers_are_numbers_for_others)
 {
     static const struct fl_client_rec clients[] = {{.id = 2, .name = "c", .samples = 1}};
     const struct fl_coord_resume resume = {.clients = clients, .n_clients = 1};
@@ -492,9 +473,8 @@ START_TEST(gaps_in_the_numbers_are_numbers_for_others)
     ck_assert_uint_eq(script_id(s, "d"), 3);
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_is_heard_of_a_client_is_on_its_record)
+TEST(what_is_heard_of_a_client_is_on_its_record)
 {
     struct script *s = fedavg();
     struct fl_event ev = {.type = FL_EV_CLIENT_HEARD};
@@ -509,9 +489,8 @@ START_TEST(what_is_heard_of_a_client_is_on_its_record)
     ck_assert_uint_eq(fl_coord_client(s->coord, 1)->last_seen_ms, 1006000);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_report_tells_how_many_samples_a_client_has_by_now)
+TEST(a_report_tells_how_many_samples_a_client_has_by_now)
 {
     struct script *s = fedavg();
 
@@ -520,9 +499,8 @@ START_TEST(a_report_tells_how_many_samples_a_client_has_by_now)
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "b"))->samples, 777);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_commit_writes_those_of_its_round_and_a_bounded_number_of_others)
+TEST(a_commit_writes_those_of_its_round_and_a_bounded_number_of_others)
 {
     struct script *s = script_new("adafl");
     char name[32];
@@ -555,7 +533,6 @@ START_TEST(a_commit_writes_those_of_its_round_and_a_bounded_number_of_others)
     }
     script_free(s);
 }
-END_TEST
 
 /* --- the order of names --- */
 
@@ -576,7 +553,7 @@ static void check_order(const struct fl_order *order, const struct fl_client_rec
     ck_assert_uint_eq(order->n, n);
 }
 
-START_TEST(names_stay_in_order_whatever_comes_and_goes)
+TEST(names_stay_in_order_whatever_comes_and_goes)
 {
     static struct fl_client_rec recs[5000];
     struct fl_order order = {0};
@@ -612,37 +589,4 @@ START_TEST(names_stay_in_order_whatever_comes_and_goes)
     }
     check_order(&order, recs, 0);
     fl_order_done(&order);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("coord_forget");
-    TCase *tc = tcase_create("forget");
-
-    tcase_add_test(tc, a_name_that_was_never_selected_does_not_stay);
-    tcase_add_test(tc, a_flood_of_fresh_names_keeps_nobody_out);
-    tcase_add_test(tc, who_was_never_counted_makes_room);
-    tcase_add_test(tc, a_forgotten_client_that_comes_back_is_new);
-    tcase_add_test(tc, forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_end);
-    tcase_add_test(tc, an_update_that_was_accepted_counts_though_its_client_is_forgotten);
-    tcase_add_test(tc, what_could_not_be_removed_is_removed_later);
-    tcase_add_test(tc, the_population_is_who_is_here_and_who_took_part);
-    tcase_add_test(tc, who_is_away_for_too_long_is_forgotten);
-    tcase_add_test(tc, while_the_server_is_down_nobody_ages);
-    tcase_add_test(tc, who_sets_the_wall_clock_makes_nobody_older_or_younger);
-    tcase_add_test(tc, forgotten_is_said_when_the_record_is_off_the_disk);
-    tcase_add_test(tc, forgotten_in_the_open_round_is_said_when_the_record_has_its_mark);
-    tcase_add_test(tc, who_was_never_on_disk_is_forgotten_at_once);
-    tcase_add_test(tc, a_disk_that_is_full_is_told_instead);
-    tcase_add_test(tc, no_mark_while_a_selection_may_write_the_record_without_it);
-    tcase_add_test(tc, a_restart_knows_a_marked_client_for_its_part_only);
-    tcase_add_test(tc, what_a_marked_client_delivered_counts_after_a_restart);
-    tcase_add_test(tc, gaps_in_the_numbers_are_numbers_for_others);
-    tcase_add_test(tc, what_is_heard_of_a_client_is_on_its_record);
-    tcase_add_test(tc, a_report_tells_how_many_samples_a_client_has_by_now);
-    tcase_add_test(tc, a_commit_writes_those_of_its_round_and_a_bounded_number_of_others);
-    tcase_add_test(tc, names_stay_in_order_whatever_comes_and_goes);
-    suite_add_tcase(s, tc);
-    return s;
 }

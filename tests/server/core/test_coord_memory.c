@@ -5,10 +5,10 @@
 #include <check.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
+#include "tests/lib/suites.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -120,7 +120,7 @@ static uint64_t run(const char *preset, int at)
     return bytes;
 }
 
-START_TEST(any_failed_allocation_is_survived)
+TEST(any_failed_allocation_is_survived)
 {
     uint64_t bytes = run("adafl+fedldf", -1);
     int n = 0;
@@ -130,21 +130,4 @@ START_TEST(any_failed_allocation_is_survived)
         n++;
     } while (n_failed > 0);
     ck_assert_int_gt(n, 40); /* It did fail in many places. */
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("coord_memory");
-    TCase *tc = tcase_create("memory");
-    SRunner *sr;
-    int failed;
-
-    tcase_add_test(tc, any_failed_allocation_is_survived);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

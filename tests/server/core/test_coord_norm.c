@@ -1,7 +1,6 @@
 /* Updates that are far larger than those of the other clients. */
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
@@ -80,7 +79,7 @@ static enum fl_participant_state state_of(const struct script *s, const char *na
     return fl_coord_part(s->coord, script_id(s, name))->state;
 }
 
-START_TEST(the_round_goes_on_without_an_update_beyond_the_cap)
+TEST_EACH(the_round_goes_on_without_an_update_beyond_the_cap, 3)
 {
     static const double norms[] = {3.4e38, 1e30, 3.5e3};
     struct script *s = training("fedavg", 4, 3, 1000);
@@ -113,10 +112,9 @@ START_TEST(the_round_goes_on_without_an_update_beyond_the_cap)
     ck_assert_uint_eq(s->clients[script_id(s, "c")].counted_round, 1);
     script_free(s);
 }
-END_TEST
 
 /* A cap that none reaches, no cap, and too few to compare with. */
-START_TEST(updates_within_the_cap_without_one_or_of_two_clients_stay)
+TEST_EACH(updates_within_the_cap_without_one_or_of_two_clients_stay, 3)
 {
     static const struct {
         unsigned n;
@@ -135,9 +133,8 @@ START_TEST(updates_within_the_cap_without_one_or_of_two_clients_stay)
     ck_assert_double_eq(s->record.norm_ratio, cases[_i].ratio);
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_is_sent_beside_the_update_and_its_buffers_have_their_own_median)
+TEST_EACH(what_is_sent_beside_the_update_and_its_buffers_have_their_own_median, 2)
 {
     struct script *s = training("fedavg", 4, 3, 100);
     size_t kind = _i == 0 ? 1 : FL_NORMS_BUFFERS;
@@ -151,9 +148,8 @@ START_TEST(what_is_sent_beside_the_update_and_its_buffers_have_their_own_median)
     ck_assert_int_eq(s->clients[script_id(s, "d")].n_rejected, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(one_that_is_tiny_or_zero_is_not_the_measure)
+TEST(one_that_is_tiny_or_zero_is_not_the_measure)
 {
     struct script *s = training("fedavg", 5, 3, 100);
 
@@ -166,7 +162,6 @@ START_TEST(one_that_is_tiny_or_zero_is_not_the_measure)
     ck_assert_double_eq(s->record.norm_ratio, 1.5);
     script_free(s);
 }
-END_TEST
 
 #define TOO_FEW                                                                                    \
     "round 1 is PAUSED: round 1 attempt 1 diverged: 1 of 3 clients report NaN or infinite values " \
@@ -174,7 +169,7 @@ END_TEST
     "training, or sent an update that is not finite or too large; client 'b' deviates most: "
 #define WHAT_TO_DO "; lower training.learning_rate and restart the server; 'flctl resume' continues"
 
-START_TEST(with_too_few_others_the_pause_names_the_client_its_norm_and_the_median)
+TEST(with_too_few_others_the_pause_names_the_client_its_norm_and_the_median)
 {
     struct script *s = training("fedavg", 3, 3, 100);
 
@@ -186,9 +181,8 @@ START_TEST(with_too_few_others_the_pause_names_the_client_its_norm_and_the_media
     ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_update_that_is_not_finite_pauses_with_too_few_others_and_the_pause_names_its_client)
+TEST(an_update_that_is_not_finite_pauses_with_too_few_others_and_the_pause_names_its_client)
 {
     struct script *s = training("fedavg", 3, 3, 100);
 
@@ -199,9 +193,8 @@ START_TEST(an_update_that_is_not_finite_pauses_with_too_few_others_and_the_pause
                "its update contains NaN or infinity ('flctl disable' excludes it)" WHAT_TO_DO);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_update_that_is_not_finite_does_not_pause_when_enough_others_are_there)
+TEST(an_update_that_is_not_finite_does_not_pause_when_enough_others_are_there)
 {
     struct script *s = training("fedavg", 3, 2, 100);
 
@@ -214,9 +207,8 @@ START_TEST(an_update_that_is_not_finite_does_not_pause_when_enough_others_are_th
     ck_assert_uint_eq(s->record.n_left_out, 0); /* It was not accepted. */
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_model_that_is_not_finite_pauses_and_the_pause_names_the_client_that_deviates_most)
+TEST(a_model_that_is_not_finite_pauses_and_the_pause_names_the_client_that_deviates_most)
 {
     struct script *s = training("fedavg", 2, 2, 100);
 
@@ -231,9 +223,8 @@ START_TEST(a_model_that_is_not_finite_pauses_and_the_pause_names_the_client_that
                   "disable' excludes it)" WHAT_TO_DO);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_excluded_client_is_not_compared_with)
+TEST(an_excluded_client_is_not_compared_with)
 {
     struct script *s = training("fedavg", 5, 2, 100);
 
@@ -248,10 +239,9 @@ START_TEST(an_excluded_client_is_not_compared_with)
     ck_assert_uint_eq(s->record.n_left_out, 0);
     script_free(s);
 }
-END_TEST
 
 /* The layer of the one that is left out is asked of another client. */
-START_TEST(with_backfill_another_client_is_asked_for_what_was_left_out)
+TEST(with_backfill_another_client_is_asked_for_what_was_left_out)
 {
     static const float large[] = {9, 9, 9};
     struct script *s = script_new("fedldf");
@@ -287,10 +277,9 @@ START_TEST(with_backfill_another_client_is_asked_for_what_was_left_out)
     ck_assert_uint_eq(s->record.n_left_out, 1);
     script_free(s);
 }
-END_TEST
 
 /* Killed before that the update is left out was on disk (0), or after it (1). */
-START_TEST(a_server_that_comes_back_leaves_out_the_same_update)
+TEST_EACH(a_server_that_comes_back_leaves_out_the_same_update, 2)
 {
     struct fl_client_rec clients[] = {
         {.id = 0, .name = "a", .samples = 100},
@@ -327,33 +316,4 @@ START_TEST(a_server_that_comes_back_leaves_out_the_same_update)
     ck_assert_uint_eq(s->record.n_left_out, 1);
     ck_assert_double_eq(s->record.norm_ratio, 1e30 / 3);
     script_free(s);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("coord_norm");
-    TCase *tc = tcase_create("norm");
-
-    tcase_add_loop_test(tc, the_round_goes_on_without_an_update_beyond_the_cap, 0, 3);
-    tcase_add_loop_test(tc, updates_within_the_cap_without_one_or_of_two_clients_stay, 0, 3);
-    tcase_add_loop_test(tc, what_is_sent_beside_the_update_and_its_buffers_have_their_own_median, 0,
-                        2);
-    tcase_add_test(tc, one_that_is_tiny_or_zero_is_not_the_measure);
-    tcase_add_test(tc, with_too_few_others_the_pause_names_the_client_its_norm_and_the_median);
-    tcase_add_test(
-        tc, an_update_that_is_not_finite_pauses_with_too_few_others_and_the_pause_names_its_client);
-    tcase_add_test(tc, an_update_that_is_not_finite_does_not_pause_when_enough_others_are_there);
-    tcase_add_test(
-        tc, a_model_that_is_not_finite_pauses_and_the_pause_names_the_client_that_deviates_most);
-    tcase_add_test(tc, an_excluded_client_is_not_compared_with);
-    tcase_add_test(tc, with_backfill_another_client_is_asked_for_what_was_left_out);
-    tcase_add_loop_test(tc, a_server_that_comes_back_leaves_out_the_same_update, 0, 2);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

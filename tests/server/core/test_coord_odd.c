@@ -2,7 +2,6 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
@@ -119,7 +118,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
 }
 
 /* Every odd event in every phase of a round; the federation does not notice. */
-START_TEST(events_that_do_not_fit_change_nothing)
+TEST_EACH(events_that_do_not_fit_change_nothing, ARRAY_LEN(odds))
 {
     struct script *s = script_new("fedldf");
     struct fl_event ev;
@@ -154,9 +153,8 @@ START_TEST(events_that_do_not_fit_change_nothing)
     ck_assert_uint_eq(s->record.n_responders, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(repeated_reports_and_uploads_count_once)
+TEST(repeated_reports_and_uploads_count_once)
 {
     struct script *s = of("fedldf");
 
@@ -172,9 +170,8 @@ START_TEST(repeated_reports_and_uploads_count_once)
     script_expect(s, "[    0] a ACCEPTED 1.1\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_accepted_update_is_confirmed_after_its_round_too)
+TEST(an_accepted_update_is_confirmed_after_its_round_too)
 {
     struct script *s = of("fedavg");
     struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
@@ -192,9 +189,8 @@ START_TEST(an_accepted_update_is_confirmed_after_its_round_too)
     script_expect(s, "[    0] a ACCEPTED 1.1\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_accepted_update_is_confirmed_to_who_comes_back_later)
+TEST(an_accepted_update_is_confirmed_to_who_comes_back_later)
 {
     struct script *s = of("fedavg");
 
@@ -213,9 +209,8 @@ START_TEST(an_accepted_update_is_confirmed_to_who_comes_back_later)
                      "[    0] a ACCEPTED 1.1\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(responders_without_any_update_do_not_make_a_round)
+TEST(responders_without_any_update_do_not_make_a_round)
 {
     struct script *s = of("fedldf");
 
@@ -230,9 +225,8 @@ START_TEST(responders_without_any_update_do_not_make_a_round)
                      "[    0] closed 1.1\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(time_never_goes_back)
+TEST(time_never_goes_back)
 {
     struct script *s = of("fedavg");
     struct fl_event ev = {.type = FL_EV_TICK, .now_ms = 900};
@@ -246,9 +240,8 @@ START_TEST(time_never_goes_back)
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 1000);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_last_round_is_evaluated_and_others_by_turns)
+TEST(the_last_round_is_evaluated_and_others_by_turns)
 {
     struct script *s = script_new("fedavg");
     static const double accuracy[] = {-1, 0.5, 0.5};
@@ -268,9 +261,8 @@ START_TEST(the_last_round_is_evaluated_and_others_by_turns)
     }
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_attempt_draws_anew)
+TEST(an_attempt_draws_anew)
 {
     struct script *s = script_new("fedavg");
     unsigned differ = 0;
@@ -297,9 +289,8 @@ START_TEST(an_attempt_draws_anew)
     ck_assert_uint_gt(differ, 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(names_that_cannot_be_and_too_many_are_not_admitted)
+TEST(names_that_cannot_be_and_too_many_are_not_admitted)
 {
     struct script *s = script_new("fedavg");
 
@@ -321,9 +312,8 @@ START_TEST(names_that_cannot_be_and_too_many_are_not_admitted)
                   "[    0] a is client 0\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_client_without_samples_is_never_selected)
+TEST(a_client_without_samples_is_never_selected)
 {
     struct script *s = script_new("fedavg");
 
@@ -339,9 +329,8 @@ START_TEST(a_client_without_samples_is_never_selected)
     ck_assert_ptr_nonnull(fl_coord_part(s->coord, 1));
     script_free(s);
 }
-END_TEST
 
-START_TEST(may_push_says_why_not)
+TEST(may_push_says_why_not)
 {
     struct script *s = of("fedldf");
     struct fl_err err = {0};
@@ -371,7 +360,6 @@ START_TEST(may_push_says_why_not)
     ck_assert_str_eq(err.msg, "round 1 attempt 1 was already accepted");
     script_free(s);
 }
-END_TEST
 
 static size_t missing(const struct script *s, const char *first)
 {
@@ -386,7 +374,7 @@ static size_t missing(const struct script *s, const char *first)
     return n;
 }
 
-START_TEST(why_says_in_every_phase_what_is_waited_for)
+TEST(why_says_in_every_phase_what_is_waited_for)
 {
     struct script *s = script_new("fedldf");
     unsigned i;
@@ -443,9 +431,8 @@ START_TEST(why_says_in_every_phase_what_is_waited_for)
     }
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_bad_configuration_is_refused)
+TEST(a_bad_configuration_is_refused)
 {
     struct script *s = script_new("fedavg");
     struct fl_err err = {0};
@@ -459,33 +446,4 @@ START_TEST(a_bad_configuration_is_refused)
     ck_assert_int_eq(fl_coord_create(&s->conf, NULL, &c, &err), FL_ECONF);
     ck_assert_ptr_null(c);
     script_free(s);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("coord_odd");
-    TCase *tc = tcase_create("odd");
-
-    tcase_add_loop_test(tc, events_that_do_not_fit_change_nothing, 0,
-                        (int)(sizeof(odds) / sizeof(odds[0])));
-    tcase_add_test(tc, repeated_reports_and_uploads_count_once);
-    tcase_add_test(tc, an_accepted_update_is_confirmed_after_its_round_too);
-    tcase_add_test(tc, an_accepted_update_is_confirmed_to_who_comes_back_later);
-    tcase_add_test(tc, responders_without_any_update_do_not_make_a_round);
-    tcase_add_test(tc, time_never_goes_back);
-    tcase_add_test(tc, the_last_round_is_evaluated_and_others_by_turns);
-    tcase_add_test(tc, an_attempt_draws_anew);
-    tcase_add_test(tc, names_that_cannot_be_and_too_many_are_not_admitted);
-    tcase_add_test(tc, a_client_without_samples_is_never_selected);
-    tcase_add_test(tc, may_push_says_why_not);
-    tcase_add_test(tc, why_says_in_every_phase_what_is_waited_for);
-    tcase_add_test(tc, a_bad_configuration_is_refused);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

@@ -1,6 +1,5 @@
 /* Over-selection: the first K clients are aggregated, the others are stopped or have a grace. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
 #include "tests/lib/suites.h"
@@ -43,7 +42,7 @@ static void join_three(struct script *s)
     script_join(s, "c", 1);
 }
 
-START_TEST(of_an_over_selected_round_the_first_k_updates_are_aggregated_and_the_others_stopped)
+TEST(of_an_over_selected_round_the_first_k_updates_are_aggregated_and_the_others_stopped)
 {
     struct script *s = over_selected(fedavg());
 
@@ -79,9 +78,8 @@ START_TEST(of_an_over_selected_round_the_first_k_updates_are_aggregated_and_the_
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_lost, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(of_an_over_selected_round_the_first_k_reports_are_planned_for)
+TEST(of_an_over_selected_round_the_first_k_reports_are_planned_for)
 {
     struct script *s = over_selected(ldf());
 
@@ -106,10 +104,9 @@ START_TEST(of_an_over_selected_round_the_first_k_reports_are_planned_for)
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
-END_TEST
 
 /* Of three, hdfl asks one for all; K = 2 others, who send nothing, make no round. */
-START_TEST(clients_of_whom_nothing_is_asked_do_not_end_an_over_selected_round_without_an_update)
+TEST(clients_of_whom_nothing_is_asked_do_not_end_an_over_selected_round_without_an_update)
 {
     struct script *s = over_selected(script_new("hdfl"));
     static const char *const names[] = {"a", "b", "c"};
@@ -136,9 +133,8 @@ START_TEST(clients_of_whom_nothing_is_asked_do_not_end_an_over_selected_round_wi
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(over_selection_waits_for_the_rest_no_longer_than_the_grace)
+TEST(over_selection_waits_for_the_rest_no_longer_than_the_grace)
 {
     struct script *s = over_selected(fedavg());
 
@@ -174,20 +170,4 @@ START_TEST(over_selection_waits_for_the_rest_no_longer_than_the_grace)
         "[  110] - round 2 attempt 1: DRAINING -> STOPPED, everything is on disk\n"
         "[  110] FINISHED\n");
     script_free(s);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("coord_over");
-    TCase *tc = tcase_create("over");
-
-    tcase_add_test(
-        tc, of_an_over_selected_round_the_first_k_updates_are_aggregated_and_the_others_stopped);
-    tcase_add_test(tc, of_an_over_selected_round_the_first_k_reports_are_planned_for);
-    tcase_add_test(
-        tc, clients_of_whom_nothing_is_asked_do_not_end_an_over_selected_round_without_an_update);
-    tcase_add_test(tc, over_selection_waits_for_the_rest_no_longer_than_the_grace);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -1,7 +1,6 @@
 /* What the operator wishes of the rounds: pause, resume, drain, abort-round; what is answered,
    when; and how the server stops. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
 #include "tests/lib/suites.h"
@@ -64,7 +63,9 @@ static struct script *idle(void)
     return s;
 }
 
-START_TEST(a_pause_is_answered_when_it_is_on_disk)
+TEST_CASE("pause", NULL, NULL);
+
+TEST(a_pause_is_answered_when_it_is_on_disk)
 {
     struct script *s = training();
 
@@ -77,9 +78,8 @@ START_TEST(a_pause_is_answered_when_it_is_on_disk)
                      "paused by the operator: new?data\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_pause_between_rounds_is_one_at_once)
+TEST(a_pause_between_rounds_is_one_at_once)
 {
     struct script *s = idle();
 
@@ -94,9 +94,8 @@ START_TEST(a_pause_between_rounds_is_one_at_once)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_PAUSED);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_first_reason_of_a_pause_stays)
+TEST(the_first_reason_of_a_pause_stays)
 {
     struct script *s = idle();
 
@@ -108,10 +107,9 @@ START_TEST(the_first_reason_of_a_pause_stays)
     script_why(s, "round 1 is PAUSED: paused by the operator: one; 'flctl resume' continues");
     script_free(s);
 }
-END_TEST
 
 /* One write at a time; what was asked for in between is written after it, and answered then. */
-START_TEST(a_pause_that_ends_while_it_is_written_is_written_again)
+TEST(a_pause_that_ends_while_it_is_written_is_written_again)
 {
     struct script *s = training();
 
@@ -131,9 +129,8 @@ START_TEST(a_pause_that_ends_while_it_is_written_is_written_again)
                      "paused by the operator\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_pause_that_cannot_be_written_is_told_and_tried_again)
+TEST(a_pause_that_cannot_be_written_is_told_and_tried_again)
 {
     struct script *s = idle();
 
@@ -152,9 +149,8 @@ START_TEST(a_pause_that_cannot_be_written_is_told_and_tried_again)
     script_expect(s, ""); /* The answer was given. */
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_restart_stays_paused_until_it_is_resumed)
+TEST(a_restart_stays_paused_until_it_is_resumed)
 {
     const struct fl_coord_resume resume = {.pause = "paused by the operator: one"};
     struct script *s = fresh();
@@ -169,9 +165,8 @@ START_TEST(a_restart_stays_paused_until_it_is_resumed)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_restart_finishes_the_open_round_before_the_pause)
+TEST(a_restart_finishes_the_open_round_before_the_pause)
 {
     static const struct fl_client_rec clients[] = {{.id = 0, .name = "a", .samples = 100}};
     static uint8_t all[] = {1, 1, 1};
@@ -195,9 +190,8 @@ START_TEST(a_restart_finishes_the_open_round_before_the_pause)
     script_why(s, "round 2 is PAUSED: one; 'flctl resume' continues");
     script_free(s);
 }
-END_TEST
 
-START_TEST(resume_when_nothing_is_paused_changes_nothing)
+TEST(resume_when_nothing_is_paused_changes_nothing)
 {
     struct script *s = training();
 
@@ -205,9 +199,8 @@ START_TEST(resume_when_nothing_is_paused_changes_nothing)
     script_expect(s, "[    0] answer: nothing to resume: the federation is not paused\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(resume_before_the_open_round_is_over_takes_the_pause_back)
+TEST(resume_before_the_open_round_is_over_takes_the_pause_back)
 {
     struct script *s = training();
 
@@ -222,9 +215,8 @@ START_TEST(resume_before_the_open_round_is_over_takes_the_pause_back)
     ck_assert_uint_eq(fl_coord_round(s->coord), 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_pause_of_a_finished_federation_is_for_a_start_with_more_rounds)
+TEST(a_pause_of_a_finished_federation_is_for_a_start_with_more_rounds)
 {
     struct script *s = training();
 
@@ -240,11 +232,12 @@ START_TEST(a_pause_of_a_finished_federation_is_for_a_start_with_more_rounds)
                      "rounds is paused: paused by the operator\n");
     script_free(s);
 }
-END_TEST
 
 /* --- abort-round --- */
 
-START_TEST(an_aborted_attempt_is_answered_when_its_end_is_on_disk_and_the_next_follows_at_once)
+TEST_CASE("abort", NULL, NULL);
+
+TEST(an_aborted_attempt_is_answered_when_its_end_is_on_disk_and_the_next_follows_at_once)
 {
     struct script *s = training();
 
@@ -262,9 +255,8 @@ START_TEST(an_aborted_attempt_is_answered_when_its_end_is_on_disk_and_the_next_f
                      "[    0] persist selection 1.2 a:selected:111 b:selected:111\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_aborted_attempt_lengthens_no_wait)
+TEST(an_aborted_attempt_lengthens_no_wait)
 {
     struct script *s = training();
 
@@ -278,9 +270,8 @@ START_TEST(an_aborted_attempt_lengthens_no_wait)
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 50);
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_is_being_written_of_an_attempt_is_written_before_it_is_aborted)
+TEST(what_is_being_written_of_an_attempt_is_written_before_it_is_aborted)
 {
     struct script *s = fresh();
 
@@ -300,10 +291,9 @@ START_TEST(what_is_being_written_of_an_attempt_is_written_before_it_is_aborted)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_free(s);
 }
-END_TEST
 
 /* The lane that puts it together reads the files that an abort removes. */
-START_TEST(an_attempt_is_aborted_when_its_aggregation_has_answered)
+TEST_EACH(an_attempt_is_aborted_when_its_aggregation_has_answered, 2)
 {
     struct script *s = aggregating();
 
@@ -320,9 +310,8 @@ START_TEST(an_attempt_is_aborted_when_its_aggregation_has_answered)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_end_that_cannot_be_written_is_told)
+TEST(an_end_that_cannot_be_written_is_told)
 {
     struct script *s = training();
 
@@ -338,9 +327,8 @@ START_TEST(an_end_that_cannot_be_written_is_told)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(aborted_in_a_pause_the_next_attempt_waits_for_its_end)
+TEST(aborted_in_a_pause_the_next_attempt_waits_for_its_end)
 {
     struct script *s = training();
 
@@ -356,9 +344,8 @@ START_TEST(aborted_in_a_pause_the_next_attempt_waits_for_its_end)
                      "[    0] - round 1 attempt 2: IDLE -> PAUSED, paused by the operator\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_an_open_round_nothing_is_aborted)
+TEST(without_an_open_round_nothing_is_aborted)
 {
     struct script *s = idle();
 
@@ -366,9 +353,8 @@ START_TEST(without_an_open_round_nothing_is_aborted)
     script_expect(s, "[    0] answer (no): nothing to abort: no round is open\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_round_whose_model_is_made_is_not_aborted)
+TEST(a_round_whose_model_is_made_is_not_aborted)
 {
     struct script *s = aggregating();
 
@@ -380,11 +366,12 @@ START_TEST(a_round_whose_model_is_made_is_not_aborted)
                      "(COMMITTING) and will be committed; 'flctl rollback' can undo the round\n");
     script_free(s);
 }
-END_TEST
 
 /* --- drain --- */
 
-START_TEST(a_drain_is_answered_at_once_and_stops_after_the_open_round)
+TEST_CASE("drain", NULL, NULL);
+
+TEST(a_drain_is_answered_at_once_and_stops_after_the_open_round)
 {
     struct script *s = training();
 
@@ -399,9 +386,8 @@ START_TEST(a_drain_is_answered_at_once_and_stops_after_the_open_round)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_drain_in_a_pause_stops_at_once_and_the_pause_stays)
+TEST(a_drain_in_a_pause_stops_at_once_and_the_pause_stays)
 {
     struct script *s = idle();
 
@@ -416,9 +402,8 @@ START_TEST(a_drain_in_a_pause_stops_at_once_and_the_pause_stays)
                      "[    0] STOPPED\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_pause_after_a_drain_is_for_the_next_start)
+TEST(a_pause_after_a_drain_is_for_the_next_start)
 {
     struct script *s = training();
 
@@ -433,9 +418,8 @@ START_TEST(a_pause_after_a_drain_is_for_the_next_start)
                      "paused after its restart: paused by the operator\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_drain_of_a_finished_server_that_stayed_stops_it)
+TEST(a_drain_of_a_finished_server_that_stayed_stops_it)
 {
     struct script *s = training();
 
@@ -449,11 +433,12 @@ START_TEST(a_drain_of_a_finished_server_that_stayed_stops_it)
                      "[    0] STOPPED\n");
     script_free(s);
 }
-END_TEST
 
 /* --- stop --- */
 
-START_TEST(told_to_stop_it_is_STOPPED_at_once_and_the_round_stays_open)
+TEST_CASE("stop", NULL, NULL);
+
+TEST(told_to_stop_it_is_STOPPED_at_once_and_the_round_stays_open)
 {
     struct script *s = training();
 
@@ -478,9 +463,8 @@ START_TEST(told_to_stop_it_is_STOPPED_at_once_and_the_round_stays_open)
     ck_assert_uint_eq(fl_coord_deadline(s->coord), UINT64_MAX);
     script_free(s);
 }
-END_TEST
 
-START_TEST(told_to_stop_it_waits_for_what_is_being_written)
+TEST(told_to_stop_it_waits_for_what_is_being_written)
 {
     struct script *s = training();
 
@@ -504,10 +488,9 @@ START_TEST(told_to_stop_it_waits_for_what_is_being_written)
                      "[    0] STOPPED\n");
     script_free(s);
 }
-END_TEST
 
 /* The disk is full, say: the next start finds what there is. */
-START_TEST(told_to_stop_it_does_not_try_again_what_failed)
+TEST_EACH(told_to_stop_it_does_not_try_again_what_failed, 2)
 {
     struct script *s = aggregating();
 
@@ -523,10 +506,9 @@ START_TEST(told_to_stop_it_does_not_try_again_what_failed)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
     script_free(s);
 }
-END_TEST
 
 /* It may take long, and is done again from the same updates. */
-START_TEST(told_to_stop_it_does_not_wait_for_an_aggregation)
+TEST(told_to_stop_it_does_not_wait_for_an_aggregation)
 {
     struct script *s = aggregating();
 
@@ -536,9 +518,8 @@ START_TEST(told_to_stop_it_does_not_wait_for_an_aggregation)
     ck_assert_uint_eq(s->n_works, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_finished_server_that_is_told_to_stop_says_when_to_come_back)
+TEST(a_finished_server_that_is_told_to_stop_says_when_to_come_back)
 {
     struct script *s = training();
 
@@ -550,53 +531,4 @@ START_TEST(a_finished_server_that_is_told_to_stop_says_when_to_come_back)
     script_expect(s, "[    0] * DRAIN 4.1 within 50 (the server stops)\n"
                      "[    0] STOPPED\n");
     script_free(s);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("coord_pause");
-    TCase *tc = tcase_create("pause");
-
-    tcase_add_test(tc, a_pause_is_answered_when_it_is_on_disk);
-    tcase_add_test(tc, a_pause_between_rounds_is_one_at_once);
-    tcase_add_test(tc, the_first_reason_of_a_pause_stays);
-    tcase_add_test(tc, a_pause_that_ends_while_it_is_written_is_written_again);
-    tcase_add_test(tc, a_pause_that_cannot_be_written_is_told_and_tried_again);
-    tcase_add_test(tc, a_restart_stays_paused_until_it_is_resumed);
-    tcase_add_test(tc, a_restart_finishes_the_open_round_before_the_pause);
-    tcase_add_test(tc, resume_when_nothing_is_paused_changes_nothing);
-    tcase_add_test(tc, resume_before_the_open_round_is_over_takes_the_pause_back);
-    tcase_add_test(tc, a_pause_of_a_finished_federation_is_for_a_start_with_more_rounds);
-    suite_add_tcase(s, tc);
-    tc = tcase_create("abort");
-    tcase_add_test(
-        tc, an_aborted_attempt_is_answered_when_its_end_is_on_disk_and_the_next_follows_at_once);
-    tcase_add_test(tc, an_aborted_attempt_lengthens_no_wait);
-    tcase_add_test(tc, what_is_being_written_of_an_attempt_is_written_before_it_is_aborted);
-    tcase_add_loop_test(tc, an_attempt_is_aborted_when_its_aggregation_has_answered, 0, 2);
-    tcase_add_test(tc, an_end_that_cannot_be_written_is_told);
-    tcase_add_test(tc, aborted_in_a_pause_the_next_attempt_waits_for_its_end);
-    tcase_add_test(tc, without_an_open_round_nothing_is_aborted);
-    tcase_add_test(tc, a_round_whose_model_is_made_is_not_aborted);
-    suite_add_tcase(s, tc);
-    tc = tcase_create("drain");
-    tcase_add_test(tc, a_drain_is_answered_at_once_and_stops_after_the_open_round);
-    tcase_add_test(tc, a_drain_in_a_pause_stops_at_once_and_the_pause_stays);
-    tcase_add_test(tc, a_pause_after_a_drain_is_for_the_next_start);
-    tcase_add_test(tc, a_drain_of_a_finished_server_that_stayed_stops_it);
-    suite_add_tcase(s, tc);
-    tc = tcase_create("stop");
-    tcase_add_test(tc, told_to_stop_it_is_STOPPED_at_once_and_the_round_stays_open);
-    tcase_add_test(tc, told_to_stop_it_waits_for_what_is_being_written);
-    tcase_add_loop_test(tc, told_to_stop_it_does_not_try_again_what_failed, 0, 2);
-    tcase_add_test(tc, told_to_stop_it_does_not_wait_for_an_aggregation);
-    tcase_add_test(tc, a_finished_server_that_is_told_to_stop_says_when_to_come_back);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

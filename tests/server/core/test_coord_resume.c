@@ -2,7 +2,6 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
@@ -48,7 +47,7 @@ static struct script *restarted(const char *preset, const struct fl_coord_resume
     return s;
 }
 
-START_TEST(an_open_selection_waits_for_its_clients)
+TEST(an_open_selection_waits_for_its_clients)
 {
     const struct fl_participant_rec parts[] = {
         {.client = 0, .state = FL_PARTICIPANT_SELECTED, .samples = 100},
@@ -80,9 +79,8 @@ START_TEST(an_open_selection_waits_for_its_clients)
            "[  500] b ACCEPTED 5.2\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(accepted_updates_stay_accepted)
+TEST(accepted_updates_stay_accepted)
 {
     const struct fl_participant_rec parts[] = {
         {.client = 0,
@@ -128,9 +126,8 @@ START_TEST(accepted_updates_stay_accepted)
     ck_assert_double_eq_tol(s->record.train_loss, 1.75, 1e-12);
     script_free(s);
 }
-END_TEST
 
-START_TEST(with_everything_accepted_nobody_is_waited_for)
+TEST(with_everything_accepted_nobody_is_waited_for)
 {
     const struct fl_participant_rec parts[] = {
         {.client = 1,
@@ -157,9 +154,8 @@ START_TEST(with_everything_accepted_nobody_is_waited_for)
            "[    0] aggregate 5.2 a:accepted:111 b:accepted:111\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_plan_on_disk_is_the_plan)
+TEST(a_plan_on_disk_is_the_plan)
 {
     const struct fl_participant_rec parts[] = {
         {.client = 0,
@@ -215,9 +211,8 @@ START_TEST(a_plan_on_disk_is_the_plan)
     ck_assert_uint_eq(s->record.uplink_bytes, 24 + 16);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_closed_attempt_is_not_taken_up_again)
+TEST(a_closed_attempt_is_not_taken_up_again)
 {
     struct fl_coord_resume resume = resume_of(NULL, 0, false);
     struct script *s = restarted("fedavg", &resume);
@@ -239,9 +234,8 @@ START_TEST(a_closed_attempt_is_not_taken_up_again)
                      "[  100] a TASK 5.2 units 111 within 1000\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(known_clients_that_are_back_need_no_grace)
+TEST(known_clients_that_are_back_need_no_grace)
 {
     struct fl_coord_resume resume = resume_of(NULL, 0, false);
     struct script *s = restarted("fedavg", &resume);
@@ -255,10 +249,9 @@ START_TEST(known_clients_that_are_back_need_no_grace)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_free(s);
 }
-END_TEST
 
 /* Who was there and never counted has no say in who is known, but was there. */
-START_TEST(clients_without_a_record_have_the_grace_too)
+TEST(clients_without_a_record_have_the_grace_too)
 {
     struct fl_coord_resume resume = resume_of(NULL, 0, false);
     struct script *s;
@@ -274,9 +267,8 @@ START_TEST(clients_without_a_record_have_the_grace_too)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_round_of_other_options_is_closed)
+TEST(a_round_of_other_options_is_closed)
 {
     const struct fl_participant_rec parts[] = {
         {.client = 0, .state = FL_PARTICIPANT_SELECTED, .samples = 100},
@@ -291,9 +283,8 @@ START_TEST(a_round_of_other_options_is_closed)
                      "[    0] persist selection 5.3\n");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_finished_federation_stays_finished)
+TEST(a_finished_federation_stays_finished)
 {
     struct fl_coord_resume resume = resume_of(NULL, 0, false);
     struct script *s;
@@ -313,9 +304,8 @@ START_TEST(a_finished_federation_stays_finished)
     script_why(s, "the federation is STOPPED: all 5 rounds are done");
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_is_left_of_a_committed_round_is_ignored)
+TEST(what_is_left_of_a_committed_round_is_ignored)
 {
     const struct fl_participant_rec parts[] = {
         {.client = 0, .state = FL_PARTICIPANT_ACCEPTED, .units = all}};
@@ -328,9 +318,8 @@ START_TEST(what_is_left_of_a_committed_round_is_ignored)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_parts_a_round_that_is_not_the_next_is_ignored)
+TEST(without_parts_a_round_that_is_not_the_next_is_ignored)
 {
     struct fl_coord_resume resume = resume_of(NULL, 0, false);
     struct script *s;
@@ -341,9 +330,8 @@ START_TEST(without_parts_a_round_that_is_not_the_next_is_ignored)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_same_clients_get_the_same_scores_after_a_crash)
+TEST(the_same_clients_get_the_same_scores_after_a_crash)
 {
     const struct fl_participant_rec parts[] = {
         {.client = 0, .state = FL_PARTICIPANT_ACCEPTED, .samples = 100, .units = all},
@@ -368,9 +356,8 @@ START_TEST(the_same_clients_get_the_same_scores_after_a_crash)
     ck_assert_double_eq_tol(sum, 1.0, 1e-12);
     script_free(s);
 }
-END_TEST
 
-START_TEST(shares_of_the_attention_are_told_from_the_start_on)
+TEST(shares_of_the_attention_are_told_from_the_start_on)
 {
     struct fl_client_rec recs[] = {
         {.id = 0, .name = "a", .samples = 10, .scored = true, .score = 3},
@@ -384,7 +371,6 @@ START_TEST(shares_of_the_attention_are_told_from_the_start_on)
     ck_assert_double_eq_tol(fl_coord_score(s->coord, 1), 0.25, 1e-12);
     script_free(s);
 }
-END_TEST
 
 static const struct fl_client_rec unnamed[] = {{.id = 0, .name = ""}};
 static const struct fl_client_rec twice[] = {{.id = 0, .name = "a"}, {.id = 1, .name = "a"}};
@@ -432,7 +418,7 @@ static const struct {
      "state database: participant 1 of the open round is invalid or duplicated"},
 };
 
-START_TEST(damaged_state_is_refused_with_what_is_wrong)
+TEST_EACH(damaged_state_is_refused_with_what_is_wrong, ARRAY_LEN(damaged))
 {
     struct script *s = script_new("fedavg");
     struct fl_coord *c = NULL;
@@ -442,34 +428,4 @@ START_TEST(damaged_state_is_refused_with_what_is_wrong)
     ck_assert_str_eq(err.msg, damaged[_i].message);
     ck_assert_ptr_null(c);
     script_free(s);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("coord_resume");
-    TCase *tc = tcase_create("resume");
-
-    tcase_add_test(tc, an_open_selection_waits_for_its_clients);
-    tcase_add_test(tc, accepted_updates_stay_accepted);
-    tcase_add_test(tc, with_everything_accepted_nobody_is_waited_for);
-    tcase_add_test(tc, a_plan_on_disk_is_the_plan);
-    tcase_add_test(tc, a_closed_attempt_is_not_taken_up_again);
-    tcase_add_test(tc, known_clients_that_are_back_need_no_grace);
-    tcase_add_test(tc, clients_without_a_record_have_the_grace_too);
-    tcase_add_test(tc, a_round_of_other_options_is_closed);
-    tcase_add_test(tc, a_finished_federation_stays_finished);
-    tcase_add_test(tc, what_is_left_of_a_committed_round_is_ignored);
-    tcase_add_test(tc, without_parts_a_round_that_is_not_the_next_is_ignored);
-    tcase_add_test(tc, the_same_clients_get_the_same_scores_after_a_crash);
-    tcase_add_test(tc, shares_of_the_attention_are_told_from_the_start_on);
-    tcase_add_loop_test(tc, damaged_state_is_refused_with_what_is_wrong, 0,
-                        (int)(sizeof(damaged) / sizeof(damaged[0])));
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

@@ -502,7 +502,7 @@ static struct outcome play(const struct state *state, enum said said, struct key
     return out;
 }
 
-START_TEST(each_state_is_what_it_is_called)
+TEST_EACH(each_state_is_what_it_is_called, N_STATES)
 {
     const struct state *state = &states[_i];
     struct script *s = state->bring();
@@ -515,9 +515,8 @@ START_TEST(each_state_is_what_it_is_called)
     }
     script_free(s);
 }
-END_TEST
 
-START_TEST(each_event_in_each_state_does_what_the_page_says)
+TEST_EACH(each_event_in_each_state_does_what_the_page_says, (N_STATES * N_SAID))
 {
     const struct state *state = &states[_i / N_SAID];
     enum said said = (enum said)(_i % N_SAID);
@@ -536,10 +535,9 @@ START_TEST(each_event_in_each_state_does_what_the_page_says)
                       state->name); /* It only says again what is so. */
     }
 }
-END_TEST
 
 /* Of another round or attempt: at most the answer that it is over, and no trace of it. */
-START_TEST(what_is_of_another_round_or_attempt_is_never_taken)
+TEST_EACH(what_is_of_another_round_or_attempt_is_never_taken, (N_STATES * N_SAID))
 {
     static const struct key keys[] = {{0, 0}, {0, 1}, {1, 0}, {1, 2}, {2, 1}, {UINT64_MAX, 1}};
     const struct state *state = &states[_i / N_SAID];
@@ -564,25 +562,4 @@ START_TEST(what_is_of_another_round_or_attempt_is_never_taken)
                       said_names[said], (unsigned long long)keys[i].round, keys[i].attempt,
                       state->name);
     }
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("coord_states");
-    TCase *tc = tcase_create("states");
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_loop_test(tc, each_state_is_what_it_is_called, 0, (int)N_STATES);
-    tcase_add_loop_test(tc, each_event_in_each_state_does_what_the_page_says, 0,
-                        (int)N_STATES * N_SAID);
-    tcase_add_loop_test(tc, what_is_of_another_round_or_attempt_is_never_taken, 0,
-                        (int)N_STATES * N_SAID);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

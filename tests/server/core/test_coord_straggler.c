@@ -1,6 +1,5 @@
 /* How few responders make a round, and how long the slow ones are waited for. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "tests/lib/coord_script.h"
 #include "tests/lib/suites.h"
@@ -33,7 +32,7 @@ static void respond(struct script *s, const char *name)
     script_stored(s, name);
 }
 
-START_TEST(half_of_the_clients_rounded_up_make_a_round)
+TEST(half_of_the_clients_rounded_up_make_a_round)
 {
     unsigned n;
 
@@ -54,9 +53,8 @@ START_TEST(half_of_the_clients_rounded_up_make_a_round)
         script_free(s);
     }
 }
-END_TEST
 
-START_TEST(fewer_than_half_repeat_the_attempt)
+TEST(fewer_than_half_repeat_the_attempt)
 {
     struct script *s = half_of(5);
 
@@ -70,9 +68,8 @@ START_TEST(fewer_than_half_repeat_the_attempt)
         s, "round 1 is IDLE: attempt 2 begins after 0.1 s more (fewer than 3 can still respond)");
     script_free(s);
 }
-END_TEST
 
-START_TEST(half_of_them_holds_no_round_up_before_it_begins)
+TEST(half_of_them_holds_no_round_up_before_it_begins)
 {
     struct script *s = half_of(4);
     unsigned i;
@@ -91,9 +88,8 @@ START_TEST(half_of_them_holds_no_round_up_before_it_begins)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_round_without_somebody_is_a_warning)
+TEST(a_round_without_somebody_is_a_warning)
 {
     struct script *s = half_of(3);
 
@@ -104,9 +100,8 @@ START_TEST(a_round_without_somebody_is_a_warning)
                                  "clients");
     script_free(s);
 }
-END_TEST
 
-START_TEST(once_half_are_in_the_others_have_their_time_many_times_over)
+TEST(once_half_are_in_the_others_have_their_time_many_times_over)
 {
     struct script *s = half_of(4);
 
@@ -125,9 +120,8 @@ START_TEST(once_half_are_in_the_others_have_their_time_many_times_over)
     ck_assert_uint_eq(s->record.n_responders, 3);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_straggler_timeout_has_a_least_and_never_exceeds_the_deadline)
+TEST(the_straggler_timeout_has_a_least_and_never_exceeds_the_deadline)
 {
     struct script *s = half_of(2);
 
@@ -141,9 +135,8 @@ START_TEST(the_straggler_timeout_has_a_least_and_never_exceeds_the_deadline)
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 100000);
     script_free(s);
 }
-END_TEST
 
-START_TEST(who_has_more_samples_has_more_time)
+TEST(who_has_more_samples_has_more_time)
 {
     struct script *s = script_new("fedavg");
 
@@ -162,9 +155,8 @@ START_TEST(who_has_more_samples_has_more_time)
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 20 + 10 * 20 * 5);
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_a_straggler_factor_the_deadline_stays)
+TEST(without_a_straggler_factor_the_deadline_stays)
 {
     struct script *s = script_new("fedavg");
 
@@ -179,7 +171,6 @@ START_TEST(without_a_straggler_factor_the_deadline_stays)
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 1000);
     script_free(s);
 }
-END_TEST
 
 /*
  * All reports of a round of n clients are in at 20 ms, with `upload_ms` to upload, at `rate` bytes
@@ -221,7 +212,7 @@ static struct script *uploading(unsigned n)
     return uploading_at(n, 0);
 }
 
-START_TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
+TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
 {
     struct script *s = uploading(3);
 
@@ -239,9 +230,8 @@ START_TEST(an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout)
                                "(round.straggler_factor, round.straggler_rate)");
     script_free(s);
 }
-END_TEST
 
-START_TEST(without_a_least_rate_an_upload_that_moves_has_until_the_deadline)
+TEST(without_a_least_rate_an_upload_that_moves_has_until_the_deadline)
 {
     struct script *s = uploading(2);
     uint64_t at;
@@ -258,7 +248,6 @@ START_TEST(without_a_least_rate_an_upload_that_moves_has_until_the_deadline)
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
-END_TEST
 
 /* Bytes of a client, `per_ms` every ms from `from` on, until `until` or the round is over. */
 static void trickle(struct script *s, const char *name, double per_ms, uint64_t from,
@@ -274,7 +263,7 @@ static void trickle(struct script *s, const char *name, double per_ms, uint64_t 
     }
 }
 
-START_TEST(an_upload_that_trickles_is_lost_once_half_are_in)
+TEST(an_upload_that_trickles_is_lost_once_half_are_in)
 {
     struct script *s = uploading_at(2, 100);
 
@@ -290,9 +279,8 @@ START_TEST(an_upload_that_trickles_is_lost_once_half_are_in)
     ck_assert_uint_eq(s->clients[1].n_lost, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_upload_at_the_least_rate_has_until_the_deadline)
+TEST(an_upload_at_the_least_rate_has_until_the_deadline)
 {
     struct script *s = uploading_at(2, 100);
 
@@ -304,9 +292,8 @@ START_TEST(an_upload_at_the_least_rate_has_until_the_deadline)
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_factor)
+TEST(no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_factor)
 {
     unsigned lost;
 
@@ -321,9 +308,8 @@ START_TEST(no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_factor
         script_free(s);
     }
 }
-END_TEST
 
-START_TEST(bytes_that_arrive_twice_do_not_count_as_progress)
+TEST(bytes_that_arrive_twice_do_not_count_as_progress)
 {
     struct script *s = uploading_at(2, 100);
     uint64_t at;
@@ -339,9 +325,8 @@ START_TEST(bytes_that_arrive_twice_do_not_count_as_progress)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_upload_that_the_server_holds_back_is_not_too_slow)
+TEST(an_upload_that_the_server_holds_back_is_not_too_slow)
 {
     struct script *s = uploading_at(2, 100);
     struct fl_event ev = {.type = FL_EV_UPLOAD_PROGRESS};
@@ -361,7 +346,6 @@ START_TEST(an_upload_that_the_server_holds_back_is_not_too_slow)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_UPLOADING);
     script_free(s);
 }
-END_TEST
 
 /* Until `until`, each 40 ms: bytes of "b" arrive, and those of "c" wait for the server. */
 static void hold_back(struct script *s, uint64_t from, uint64_t until)
@@ -383,7 +367,7 @@ static void hold_back(struct script *s, uint64_t from, uint64_t until)
     }
 }
 
-START_TEST(an_upload_that_the_server_holds_back_is_not_late)
+TEST(an_upload_that_the_server_holds_back_is_not_late)
 {
     struct script *s = uploading_for(3, 0, 1000);
 
@@ -399,9 +383,8 @@ START_TEST(an_upload_that_the_server_holds_back_is_not_late)
     ck_assert_uint_eq(s->clients[2].n_lost, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_upload_that_the_server_holds_back_for_too_long_is_lost_without_blame)
+TEST(an_upload_that_the_server_holds_back_for_too_long_is_lost_without_blame)
 {
     struct script *s = uploading_for(3, 0, 1000);
 
@@ -415,9 +398,8 @@ START_TEST(an_upload_that_the_server_holds_back_for_too_long_is_lost_without_bla
     ck_assert_uint_eq(s->clients[2].n_lost, 0);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_upload_that_no_longer_waits_for_the_server_has_the_deadline)
+TEST(an_upload_that_no_longer_waits_for_the_server_has_the_deadline)
 {
     struct script *s = uploading_for(3, 0, 1000);
 
@@ -431,9 +413,8 @@ START_TEST(an_upload_that_no_longer_waits_for_the_server_has_the_deadline)
     ck_assert_uint_eq(s->clients[2].n_lost, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_rate_before_half_are_in_is_held_against_no_client)
+TEST(a_rate_before_half_are_in_is_held_against_no_client)
 {
     struct script *s = uploading_at(4, 100);
 
@@ -448,9 +429,8 @@ START_TEST(a_rate_before_half_are_in_is_held_against_no_client)
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_upload_that_stops_half_way_is_lost)
+TEST(an_upload_that_stops_half_way_is_lost)
 {
     struct script *s = uploading(2);
 
@@ -465,9 +445,8 @@ START_TEST(an_upload_that_stops_half_way_is_lost)
     ck_assert_uint_eq(s->record.n_responders, 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(before_half_are_in_none_is_lost_while_any_upload_moves)
+TEST(before_half_are_in_none_is_lost_while_any_upload_moves)
 {
     struct script *s = uploading(4);
 
@@ -485,9 +464,8 @@ START_TEST(before_half_are_in_none_is_lost_while_any_upload_moves)
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(when_no_upload_moves_all_of_them_are_lost)
+TEST(when_no_upload_moves_all_of_them_are_lost)
 {
     struct script *s = uploading(2);
 
@@ -498,9 +476,8 @@ START_TEST(when_no_upload_moves_all_of_them_are_lost)
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_upload_is_not_late_for_the_server_s_own_trouble)
+TEST(an_upload_is_not_late_for_the_server_s_own_trouble)
 {
     struct script *s = uploading(2);
 
@@ -514,9 +491,8 @@ START_TEST(an_upload_is_not_late_for_the_server_s_own_trouble)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_time_of_a_planned_upload_runs_from_its_plan)
+TEST(the_time_of_a_planned_upload_runs_from_its_plan)
 {
     const float d[] = {1.0f, 2.0f, 3.0f};
     const float less[] = {0.5f, 0.5f, 0.5f};
@@ -545,38 +521,4 @@ START_TEST(the_time_of_a_planned_upload_runs_from_its_plan)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->clients[1].n_lost, 1);
     script_free(s);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("coord_straggler");
-    TCase *tc = tcase_create("straggler");
-
-    tcase_add_test(tc, half_of_the_clients_rounded_up_make_a_round);
-    tcase_add_test(tc, fewer_than_half_repeat_the_attempt);
-    tcase_add_test(tc, half_of_them_holds_no_round_up_before_it_begins);
-    tcase_add_test(tc, a_round_without_somebody_is_a_warning);
-    tcase_add_test(tc, once_half_are_in_the_others_have_their_time_many_times_over);
-    tcase_add_test(tc, the_straggler_timeout_has_a_least_and_never_exceeds_the_deadline);
-    tcase_add_test(tc, who_has_more_samples_has_more_time);
-    tcase_add_test(tc, without_a_straggler_factor_the_deadline_stays);
-    tcase_add_test(tc, an_upload_that_does_not_begin_is_lost_after_the_straggler_timeout);
-    tcase_add_test(tc, without_a_least_rate_an_upload_that_moves_has_until_the_deadline);
-    tcase_add_test(tc, an_upload_that_trickles_is_lost_once_half_are_in);
-    tcase_add_test(tc, an_upload_at_the_least_rate_has_until_the_deadline);
-    tcase_add_test(tc, no_upload_has_to_be_faster_than_the_others_rate_divided_by_the_factor);
-    tcase_add_test(tc, bytes_that_arrive_twice_do_not_count_as_progress);
-    tcase_add_test(tc, an_upload_that_the_server_holds_back_is_not_too_slow);
-    tcase_add_test(tc, an_upload_that_the_server_holds_back_is_not_late);
-    tcase_add_test(tc, an_upload_that_the_server_holds_back_for_too_long_is_lost_without_blame);
-    tcase_add_test(tc, an_upload_that_no_longer_waits_for_the_server_has_the_deadline);
-    tcase_add_test(tc, a_rate_before_half_are_in_is_held_against_no_client);
-    tcase_add_test(tc, an_upload_that_stops_half_way_is_lost);
-    tcase_add_test(tc, before_half_are_in_none_is_lost_while_any_upload_moves);
-    tcase_add_test(tc, when_no_upload_moves_all_of_them_are_lost);
-    tcase_add_test(tc, an_upload_is_not_late_for_the_server_s_own_trouble);
-    tcase_add_test(tc, the_time_of_a_planned_upload_runs_from_its_plan);
-    suite_add_tcase(s, tc);
-    return s;
 }

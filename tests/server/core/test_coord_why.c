@@ -1,7 +1,6 @@
 /* What an operator reads is so: who is waited for and how long, the end, and what was not meant. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/coord_script.h"
@@ -29,7 +28,7 @@ static void respond(struct script *s, const char *name)
     script_stored(s, name);
 }
 
-START_TEST(who_is_away_is_waited_for_only_as_long_as_its_grace)
+TEST(who_is_away_is_waited_for_only_as_long_as_its_grace)
 {
     struct script *s = three();
 
@@ -46,9 +45,8 @@ START_TEST(who_is_away_is_waited_for_only_as_long_as_its_grace)
     script_why(s, "round 1 is TRAINING: 2 of 3 reports are in, waiting 0.8 s more for: b");
     script_free(s);
 }
-END_TEST
 
-START_TEST(a_grace_that_ends_after_the_deadline_does_not_count)
+TEST(a_grace_that_ends_after_the_deadline_does_not_count)
 {
     struct script *s = three();
 
@@ -60,9 +58,8 @@ START_TEST(a_grace_that_ends_after_the_deadline_does_not_count)
                   "them disconnected: b");
     script_free(s);
 }
-END_TEST
 
-START_TEST(the_end_has_no_next_round)
+TEST(the_end_has_no_next_round)
 {
     struct script *s = three();
     unsigned round;
@@ -76,9 +73,8 @@ START_TEST(the_end_has_no_next_round)
     script_why(s, "the federation is STOPPED: all 2 rounds are done");
     script_free(s);
 }
-END_TEST
 
-START_TEST(evaluation_that_nobody_can_do_is_told)
+TEST(evaluation_that_nobody_can_do_is_told)
 {
     struct script *s = script_new("fedavg");
 
@@ -99,9 +95,8 @@ START_TEST(evaluation_that_nobody_can_do_is_told)
     script_why(s, "round 2 is TRAINING: 0 of 1 reports are in, waiting 1.0 s more for: a");
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_asks_for_somebody_is_a_warning)
+TEST(what_asks_for_somebody_is_a_warning)
 {
     struct script *s = three();
 
@@ -114,9 +109,8 @@ START_TEST(what_asks_for_somebody_is_a_warning)
     ck_assert_str_eq(s->warning, "round 2 attempt 1: IDLE -> PAUSED, paused by the operator");
     script_free(s);
 }
-END_TEST
 
-START_TEST(an_attempt_in_vain_is_a_warning)
+TEST(an_attempt_in_vain_is_a_warning)
 {
     struct script *s = three();
 
@@ -127,9 +121,8 @@ START_TEST(an_attempt_in_vain_is_a_warning)
                                  "still respond), retrying in 50 ms");
     script_free(s);
 }
-END_TEST
 
-START_TEST(what_goes_wrong_with_a_client_is_told_with_its_end)
+TEST(what_goes_wrong_with_a_client_is_told_with_its_end)
 {
     struct script *s = three();
     char text[900];
@@ -156,21 +149,4 @@ START_TEST(what_goes_wrong_with_a_client_is_told_with_its_end)
     script_step(s, &ev);
     ck_assert_str_eq(s->error, "c: no such solver");
     script_free(s);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("coord_why");
-    TCase *tc = tcase_create("why");
-
-    tcase_add_test(tc, who_is_away_is_waited_for_only_as_long_as_its_grace);
-    tcase_add_test(tc, a_grace_that_ends_after_the_deadline_does_not_count);
-    tcase_add_test(tc, the_end_has_no_next_round);
-    tcase_add_test(tc, evaluation_that_nobody_can_do_is_told);
-    tcase_add_test(tc, what_asks_for_somebody_is_a_warning);
-    tcase_add_test(tc, what_goes_wrong_with_a_client_is_told_with_its_end);
-    tcase_add_test(tc, an_attempt_in_vain_is_a_warning);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -3,7 +3,6 @@
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/core/retain.h"
@@ -53,7 +52,9 @@ static const char *left(void)
     return text;
 }
 
-START_TEST(the_newest_stay_and_one_at_least)
+TEST_CASE("all", setup, NULL);
+
+TEST_EACH(the_newest_stay_and_one_at_least, 4)
 {
     struct fl_retention rule = {.keep = (uint32_t)_i};
     uint64_t r;
@@ -64,9 +65,8 @@ START_TEST(the_newest_stay_and_one_at_least)
     prune(&rule, 1000);
     ck_assert_str_eq(left(), _i < 2 ? "5" : _i == 2 ? "4 5" : "3 4 5");
 }
-END_TEST
 
-START_TEST(every_so_many_th_and_held_ones_stay)
+TEST(every_so_many_th_and_held_ones_stay)
 {
     struct fl_retention rule = {.keep = 1, .every = 4};
     uint64_t r;
@@ -78,9 +78,8 @@ START_TEST(every_so_many_th_and_held_ones_stay)
     prune(&rule, 1000);
     ck_assert_str_eq(left(), "0 3 4 8 9");
 }
-END_TEST
 
-START_TEST(the_best_stays_and_of_equal_ones_the_first)
+TEST(the_best_stays_and_of_equal_ones_the_first)
 {
     struct fl_retention rule = {.keep = 1, .best = 2};
 
@@ -93,9 +92,8 @@ START_TEST(the_best_stays_and_of_equal_ones_the_first)
     prune(&rule, 1000);
     ck_assert_str_eq(left(), "2 4 6");
 }
-END_TEST
 
-START_TEST(a_span_is_thinned_out_however_fast_rounds_come)
+TEST(a_span_is_thinned_out_however_fast_rounds_come)
 {
     /* A day in eight parts of three hours; ten days of a round every ten minutes. */
     const uint64_t minute = 60000;
@@ -114,9 +112,8 @@ START_TEST(a_span_is_thinned_out_however_fast_rounds_come)
         ck_assert_uint_le(now - oldest, 24 * 60 * minute);
     }
 }
-END_TEST
 
-START_TEST(a_clock_that_goes_back_keeps_the_newest)
+TEST(a_clock_that_goes_back_keeps_the_newest)
 {
     struct fl_retention rule = {.keep = 2, .span_ms = 1000, .parts = 2};
 
@@ -128,20 +125,4 @@ START_TEST(a_clock_that_goes_back_keeps_the_newest)
     add(4, 300, -1.0);
     prune(&rule, 300);
     ck_assert_str_eq(left(), "1 3 4");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("retain");
-    TCase *all = tcase_create("all");
-
-    tcase_add_checked_fixture(all, setup, NULL);
-    tcase_add_loop_test(all, the_newest_stay_and_one_at_least, 0, 4);
-    tcase_add_test(all, every_so_many_th_and_held_ones_stay);
-    tcase_add_test(all, the_best_stays_and_of_equal_ones_the_first);
-    tcase_add_test(all, a_span_is_thinned_out_however_fast_rounds_come);
-    tcase_add_test(all, a_clock_that_goes_back_keeps_the_newest);
-    suite_add_tcase(suite, all);
-    return suite;
 }

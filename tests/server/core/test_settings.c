@@ -2,7 +2,6 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/core/settings.h"
@@ -33,7 +32,7 @@ static const char *verdict(const struct fl_settings *a, const struct fl_settings
     return text;
 }
 
-START_TEST(each_kind_has_its_consequence)
+TEST_EACH(each_kind_has_its_consequence, 5)
 {
     static const struct {
         enum fl_setting_kind kind;
@@ -53,9 +52,8 @@ START_TEST(each_kind_has_its_consequence)
     fl_settings_done(&a);
     fl_settings_done(&b);
 }
-END_TEST
 
-START_TEST(a_rate_counts_as_an_update_where_either_side_divides_by_it)
+TEST(a_rate_counts_as_an_update_where_either_side_divides_by_it)
 {
     struct fl_settings a = list_of(FL_SETTING_UPDATE, "rate", "0.1");
     struct fl_settings b = list_of(FL_SETTING_FIGURE, "rate", "0.2");
@@ -65,9 +63,8 @@ START_TEST(a_rate_counts_as_an_update_where_either_side_divides_by_it)
     fl_settings_done(&a);
     fl_settings_done(&b);
 }
-END_TEST
 
-START_TEST(an_option_that_only_one_version_knows_changed_nothing)
+TEST(an_option_that_only_one_version_knows_changed_nothing)
 {
     struct fl_settings none = {.n = 0};
     struct fl_settings figure = list_of(FL_SETTING_FIGURE, "x", "1");
@@ -85,9 +82,8 @@ START_TEST(an_option_that_only_one_version_knows_changed_nothing)
     fl_settings_done(&figure);
     fl_settings_done(&component);
 }
-END_TEST
 
-START_TEST(the_digest_is_of_the_layout_and_of_what_an_update_means)
+TEST(the_digest_is_of_the_layout_and_of_what_an_update_means)
 {
     static const uint8_t one[FL_DIGEST_SIZE] = {1};
     static const uint8_t two[FL_DIGEST_SIZE] = {2};
@@ -109,9 +105,8 @@ START_TEST(the_digest_is_of_the_layout_and_of_what_an_update_means)
     fl_settings_done(&b);
     fl_settings_done(&c);
 }
-END_TEST
 
-START_TEST(a_strategy_says_what_is_kept_and_collection)
+TEST_EACH(a_strategy_says_what_is_kept_and_collection, 6)
 {
     static const struct {
         const char *preset, *kept;
@@ -135,9 +130,8 @@ START_TEST(a_strategy_says_what_is_kept_and_collection)
     fl_settings_done(&s);
     fl_strategy_free(strategy);
 }
-END_TEST
 
-START_TEST(no_two_policies_keep_state_under_one_name)
+TEST(no_two_policies_keep_state_under_one_name)
 {
     const struct fl_policy *const *p;
     const struct fl_policy *const *q;
@@ -167,20 +161,4 @@ START_TEST(no_two_policies_keep_state_under_one_name)
             ck_assert_str_ne(seen[i], seen[j]);
         }
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("settings");
-    TCase *all = tcase_create("all");
-
-    tcase_add_loop_test(all, each_kind_has_its_consequence, 0, 5);
-    tcase_add_test(all, a_rate_counts_as_an_update_where_either_side_divides_by_it);
-    tcase_add_test(all, an_option_that_only_one_version_knows_changed_nothing);
-    tcase_add_test(all, the_digest_is_of_the_layout_and_of_what_an_update_means);
-    tcase_add_loop_test(all, a_strategy_says_what_is_kept_and_collection, 0, 6);
-    tcase_add_test(all, no_two_policies_keep_state_under_one_name);
-    suite_add_tcase(suite, all);
-    return suite;
 }

@@ -15,7 +15,7 @@ static void measure(const double *largest, size_t n, double factor)
     ck_assert_int_eq(fl_summary_bounds(largest, n, factor, bounds), FL_OK);
 }
 
-START_TEST(fewer_than_three_summaries_have_no_bound)
+TEST(fewer_than_three_summaries_have_no_bound)
 {
     const double largest[] = {1.0, 3e38};
 
@@ -25,9 +25,8 @@ START_TEST(fewer_than_three_summaries_have_no_bound)
     measure(largest, 2, 10.0);
     ck_assert(isinf(bounds[0]) && isinf(bounds[1]));
 }
-END_TEST
 
-START_TEST(the_bound_is_that_many_times_the_median_of_the_others)
+TEST(the_bound_is_that_many_times_the_median_of_the_others)
 {
     const double largest[] = {4.0, 1.0, 3e38, 2.0, 7.0};
 
@@ -41,9 +40,8 @@ START_TEST(the_bound_is_that_many_times_the_median_of_the_others)
     ck_assert_double_eq(bounds[0], 4.0); /* of 1, 2, 3e38 */
     ck_assert_double_eq(bounds[2], 4.0); /* of 1, 2, 4 */
 }
-END_TEST
 
-START_TEST(equal_summaries_are_others_of_each_other)
+TEST(equal_summaries_are_others_of_each_other)
 {
     const double largest[] = {2.0, 2.0, 2.0, 6.0};
 
@@ -52,10 +50,9 @@ START_TEST(equal_summaries_are_others_of_each_other)
     ck_assert_double_eq(bounds[2], 20.0);
     ck_assert_double_eq(bounds[3], 20.0);
 }
-END_TEST
 
 /* Too large it does not pass; too small it does not make the others too large. */
-START_TEST(one_false_summary_among_three_decides_nothing)
+TEST_EACH(one_false_summary_among_three_decides_nothing, 3)
 {
     static const double false_ones[] = {3e38, 1e-30, 0.0};
     double largest[] = {1.0, 1.5, false_ones[_i]};
@@ -64,18 +61,16 @@ START_TEST(one_false_summary_among_three_decides_nothing)
     ck_assert(largest[0] <= bounds[0] && largest[1] <= bounds[1]);
     ck_assert((largest[2] > bounds[2]) == (_i == 0));
 }
-END_TEST
 
-START_TEST(the_largest_numbers_there_are_make_a_finite_median)
+TEST(the_largest_numbers_there_are_make_a_finite_median)
 {
     const double largest[] = {1.7e308, 1.7e308, 1.7e308};
 
     measure(largest, 3, 0.5);
     ck_assert_double_eq(bounds[1], 0.85e308);
 }
-END_TEST
 
-START_TEST(without_a_factor_or_values_there_is_no_bound)
+TEST(without_a_factor_or_values_there_is_no_bound)
 {
     const double largest[] = {1.0, 2.0, 3e38};
     const double zeros[] = {0.0, 0.0, 1.0};
@@ -84,20 +79,4 @@ START_TEST(without_a_factor_or_values_there_is_no_bound)
     ck_assert(isinf(bounds[2]));
     measure(zeros, 3, 10.0);
     ck_assert(isinf(bounds[2]));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("summary_range");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, fewer_than_three_summaries_have_no_bound);
-    tcase_add_test(tc, the_bound_is_that_many_times_the_median_of_the_others);
-    tcase_add_test(tc, equal_summaries_are_others_of_each_other);
-    tcase_add_loop_test(tc, one_false_summary_among_three_decides_nothing, 0, 3);
-    tcase_add_test(tc, the_largest_numbers_there_are_make_a_finite_median);
-    tcase_add_test(tc, without_a_factor_or_values_there_is_no_bound);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -20,6 +20,7 @@
 #include "libfl/strategy/codec/codec_masked.h"
 #include "server/conf/conf_tables.h"
 #include "tests/lib/conf_drawn.h"
+#include "tests/lib/suites.h"
 
 enum { CLIENTS = 7, ROUNDS = 3, STEPS = 2000, UNITS_MAX = 16, PAYLOADS = 3 };
 
@@ -631,7 +632,7 @@ static void run_seed(uint64_t seed, bool show)
 }
 
 /* An assertion ends the process: _i says in which hundred, FL_CONF_SEED finds it. */
-START_TEST(a_configuration_is_refused_with_its_line_or_runs)
+TEST_EACH(a_configuration_is_refused_with_its_line_or_runs, conf_drawn_loops())
 {
     if (!conf_drawn_seeds(_i, run_seed)) {
         return;
@@ -640,10 +641,4 @@ START_TEST(a_configuration_is_refused_with_its_line_or_runs)
     ck_assert_uint_gt(totals.refused, CONF_DRAWN_PER_TEST / 10);
     ck_assert_uint_gt(totals.ran, CONF_DRAWN_PER_TEST / 10);
     ck_assert_uint_gt(totals.finished, 0);
-}
-END_TEST
-
-int main(void)
-{
-    return conf_drawn_main("random_conf", a_configuration_is_refused_with_its_line_or_runs);
 }

@@ -46,7 +46,7 @@ static const struct refused rows[] = {
 };
 #define N_ROWS ((int)(sizeof(rows) / sizeof(rows[0])))
 
-START_TEST(a_value_of_evaluation_command_that_cannot_be_is_told_with_what_was_expected)
+TEST_EACH(a_value_of_evaluation_command_that_cannot_be_is_told_with_what_was_expected, N_ROWS)
 {
     char path[FOLDER_PATH + 32];
     struct fl_server_conf *conf = NULL;
@@ -56,9 +56,8 @@ START_TEST(a_value_of_evaluation_command_that_cannot_be_is_told_with_what_was_ex
     ck_assert_msg(fl_server_conf_load(path, NULL, &conf, &err) == FL_ECONF, "%s", rows[_i].line);
     refused_says(head, &rows[_i], path, &err);
 }
-END_TEST
 
-START_TEST(what_may_be_said_of_the_program_is_read)
+TEST(what_may_be_said_of_the_program_is_read)
 {
     char path[FOLDER_PATH + 32];
     struct fl_server_conf *conf = NULL;
@@ -75,17 +74,4 @@ START_TEST(what_may_be_said_of_the_program_is_read)
     ck_assert_uint_eq(conf->evaluation->command_start_limit_ms, 100);
     ck_assert_uint_eq(conf->evaluation->command_memory, UINT64_C(2) << 30);
     fl_server_conf_free(conf);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("server_conf");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(
-        tc, a_value_of_evaluation_command_that_cannot_be_is_told_with_what_was_expected, 0, N_ROWS);
-    tcase_add_test(tc, what_may_be_said_of_the_program_is_read);
-    suite_add_tcase(s, tc);
-    return s;
 }

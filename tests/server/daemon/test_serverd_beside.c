@@ -4,13 +4,13 @@
  */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/auth/auth.h"
 #include "server/daemon/serverd_conf.h"
 #include "server/identity/authority.h"
 #include "tests/lib/folder.h"
+#include "tests/lib/suites.h"
 
 static char dir[FOLDER_PATH];
 static struct fl_serverd_conf *own;
@@ -109,7 +109,9 @@ static void look(bool all)
 
 static const char reloaded[] = "certificates reloaded for new connections";
 
-START_TEST(a_root_made_right_after_the_files_were_read_is_read_at_the_next_look)
+TEST_CASE("beside", setup, teardown);
+
+TEST(a_root_made_right_after_the_files_were_read_is_read_at_the_next_look)
 {
     beside = true;
     look(true);
@@ -120,32 +122,12 @@ START_TEST(a_root_made_right_after_the_files_were_read_is_read_at_the_next_look)
     look(false);
     ck_assert_str_eq(said, "");
 }
-END_TEST
 
 /* A start creates the server's certificate, which the first look reads once more. */
-START_TEST(files_that_the_server_wrote_itself_are_no_change)
+TEST(files_that_the_server_wrote_itself_are_no_change)
 {
     look(false);
     ck_assert_str_eq(said, "");
     look(false);
     ck_assert_str_eq(said, "");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("serverd_beside");
-    TCase *tc = tcase_create("beside");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_root_made_right_after_the_files_were_read_is_read_at_the_next_look);
-    tcase_add_test(tc, files_that_the_server_wrote_itself_are_no_change);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -1,13 +1,12 @@
 /* How many connections fit into a limit of descriptors, and when that is too few to start. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "server/daemon/descriptor_limit.h"
 #include "tests/lib/suites.h"
 
 #define RESERVE (FL_SERVERD_ADMIN_CONNECTIONS + FL_SERVERD_OWN_DESCRIPTORS)
 
-START_TEST(what_serves_all_comes_before_connections)
+TEST(what_serves_all_comes_before_connections)
 {
     uint64_t n = 0;
 
@@ -18,9 +17,8 @@ START_TEST(what_serves_all_comes_before_connections)
     ck_assert_int_eq(fl_serverd_connections(UINT64_MAX, 10000, 2, &n, NULL), FL_OK);
     ck_assert_uint_eq(n, 10000);
 }
-END_TEST
 
-START_TEST(fewer_than_a_round_needs_are_refused_with_the_way_out)
+TEST(fewer_than_a_round_needs_are_refused_with_the_way_out)
 {
     struct fl_err err = {0};
     uint64_t n = 7;
@@ -32,16 +30,4 @@ START_TEST(fewer_than_a_round_needs_are_refused_with_the_way_out)
                               "LimitNOFILE= of the unit) to 84 or more");
     ck_assert_int_eq(fl_serverd_connections(20, 10000, 0, &n, &err), FL_ELIMIT);
     ck_assert_int_eq(fl_serverd_connections(0, 10000, 1, &n, &err), FL_ELIMIT);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("descriptors");
-    TCase *tc = tcase_create("descriptors");
-
-    tcase_add_test(tc, what_serves_all_comes_before_connections);
-    tcase_add_test(tc, fewer_than_a_round_needs_are_refused_with_the_way_out);
-    suite_add_tcase(s, tc);
-    return s;
 }

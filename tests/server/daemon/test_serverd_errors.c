@@ -1,7 +1,6 @@
 /* The last errors of clients: one each, by name, and no more than there is room for. */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/runtime/client_errors.h"
@@ -16,7 +15,7 @@ static struct fl_client_error error_of(unsigned client, uint64_t at_ms, const ch
     return e;
 }
 
-START_TEST(the_last_error_of_a_client_replaces_the_one_before)
+TEST(the_last_error_of_a_client_replaces_the_one_before)
 {
     struct fl_errors errors = {.n = 0};
     struct fl_client_error e = error_of(7, 1, "first");
@@ -30,9 +29,8 @@ START_TEST(the_last_error_of_a_client_replaces_the_one_before)
     ck_assert_ptr_null(fl_errors_find(&errors, "client-70"));
     fl_errors_done(&errors);
 }
-END_TEST
 
-START_TEST(without_room_the_oldest_goes)
+TEST(without_room_the_oldest_goes)
 {
     struct fl_errors errors = {.n = 0};
     unsigned i;
@@ -53,9 +51,8 @@ START_TEST(without_room_the_oldest_goes)
     }
     fl_errors_done(&errors);
 }
-END_TEST
 
-START_TEST(a_dropped_error_is_gone_and_the_others_stay)
+TEST(a_dropped_error_is_gone_and_the_others_stay)
 {
     struct fl_errors errors = {.n = 0};
     unsigned i;
@@ -74,7 +71,6 @@ START_TEST(a_dropped_error_is_gone_and_the_others_stay)
     ck_assert_ptr_nonnull(fl_errors_find(&errors, "client-2"));
     fl_errors_done(&errors);
 }
-END_TEST
 
 static bool is_second(void *ctx, const char *name)
 {
@@ -82,7 +78,7 @@ static bool is_second(void *ctx, const char *name)
     return strcmp(name, "client-2") == 0;
 }
 
-START_TEST(old_errors_are_those_of_names_that_nobody_has)
+TEST(old_errors_are_those_of_names_that_nobody_has)
 {
     struct fl_client_error old[4];
     struct fl_errors errors = {.n = 0};
@@ -100,18 +96,4 @@ START_TEST(old_errors_are_those_of_names_that_nobody_has)
     ck_assert_str_eq(old[1].name, "client-3");
     ck_assert_uint_eq(fl_errors_old(&errors, 50, 1, is_second, NULL, old), 0);
     fl_errors_done(&errors);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("srv_errors");
-    TCase *tc = tcase_create("errors");
-
-    tcase_add_test(tc, the_last_error_of_a_client_replaces_the_one_before);
-    tcase_add_test(tc, without_room_the_oldest_goes);
-    tcase_add_test(tc, a_dropped_error_is_gone_and_the_others_stay);
-    tcase_add_test(tc, old_errors_are_those_of_names_that_nobody_has);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -15,6 +15,7 @@
 #include "libfl/base/fs.h"
 #include "server/network/frontend_impl.h"
 #include "tests/lib/rawpeer.h"
+#include "tests/lib/suites.h"
 
 #define KIB     ((size_t)1024)
 #define MIB     (KIB * KIB)
@@ -229,7 +230,7 @@ static void tick_until(uint64_t until_ms)
     }
 }
 
-START_TEST(a_model_that_is_served_costs_those_who_do_not_read_it_little)
+TEST(a_model_that_is_served_costs_those_who_do_not_read_it_little)
 {
     begin(16 * MIB, 0);
     serve_blob("model", 1, 8 * MIB);
@@ -240,7 +241,6 @@ START_TEST(a_model_that_is_served_costs_those_who_do_not_read_it_little)
     ck_assert_uint_lt(budget.used, 16 * KIB);
     end();
 }
-END_TEST
 
 /* How many are served to `shown` (NULL: who shows nothing) by a session of `of` (likewise). */
 static size_t served_to(const char *shown, const char *of)
@@ -261,7 +261,7 @@ static size_t served_to(const char *shown, const char *of)
     return n;
 }
 
-START_TEST(a_session_is_worth_nothing_on_the_connection_of_somebody_else)
+TEST(a_session_is_worth_nothing_on_the_connection_of_somebody_else)
 {
     ck_assert_uint_eq(served_to("edge-1", "edge-1"), 1);
     ck_assert_uint_eq(served_to("edge-2", "edge-1"), 0);
@@ -269,9 +269,8 @@ START_TEST(a_session_is_worth_nothing_on_the_connection_of_somebody_else)
     ck_assert_uint_eq(served_to("edge-1", NULL), 0);
     ck_assert_uint_eq(served_to(NULL, NULL), 1);
 }
-END_TEST
 
-START_TEST(a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_it_ends)
+TEST(a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_it_ends)
 {
     begin(20 * MIB, 0);
     serve_blob("model", 1, 8 * MIB);
@@ -289,9 +288,8 @@ START_TEST(a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_
     end();
     ck_assert_uint_eq(n_freed, 2);
 }
-END_TEST
 
-START_TEST(a_transfer_that_would_keep_too_much_of_what_is_no_longer_served_ends)
+TEST(a_transfer_that_would_keep_too_much_of_what_is_no_longer_served_ends)
 {
     begin(12 * MIB, 0);
     serve_blob("model", 1, 8 * MIB);
@@ -310,9 +308,8 @@ START_TEST(a_transfer_that_would_keep_too_much_of_what_is_no_longer_served_ends)
     end();
     ck_assert_uint_eq(n_freed, 3);
 }
-END_TEST
 
-START_TEST(what_is_served_under_another_name_too_is_not_superseded)
+TEST(what_is_served_under_another_name_too_is_not_superseded)
 {
     struct fl_blob *blob;
 
@@ -327,7 +324,6 @@ START_TEST(what_is_served_under_another_name_too_is_not_superseded)
     ck_assert_uint_ge(budget.used, 8 * MIB);
     end();
 }
-END_TEST
 
 static uint8_t file_byte(uint64_t at)
 {
@@ -356,7 +352,7 @@ static struct fl_bytes new_file(size_t len)
     return bytes;
 }
 
-START_TEST(of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time)
+TEST(of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time)
 {
     begin(16 * MIB, 0);
     serve("personal_model", 1, new_file(8 * MIB));
@@ -370,9 +366,8 @@ START_TEST(of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_
     ck_assert_uint_eq(budget.used, 0);
     end();
 }
-END_TEST
 
-START_TEST(a_file_arrives_whole_and_in_order_where_it_is_read)
+TEST(a_file_arrives_whole_and_in_order_where_it_is_read)
 {
     size_t len = 3 * MIB + 17;
     struct fl_buf got;
@@ -406,9 +401,8 @@ START_TEST(a_file_arrives_whole_and_in_order_where_it_is_read)
     fl_buf_done(&got);
     end();
 }
-END_TEST
 
-START_TEST(a_slow_disk_holds_up_nobody_else)
+TEST(a_slow_disk_holds_up_nobody_else)
 {
     begin(16 * MIB, 1 << 20);
     raw.mute = true;
@@ -429,9 +423,8 @@ START_TEST(a_slow_disk_holds_up_nobody_else)
     ck_assert_uint_eq(fl_h2_calls(raw.other), 0);
     end();
 }
-END_TEST
 
-START_TEST(of_peers_that_hang_up_while_the_disk_is_slow_little_is_left)
+TEST(of_peers_that_hang_up_while_the_disk_is_slow_little_is_left)
 {
     int i;
 
@@ -448,9 +441,8 @@ START_TEST(of_peers_that_hang_up_while_the_disk_is_slow_little_is_left)
     end();
     ck_assert_uint_le(n_reads, 2);
 }
-END_TEST
 
-START_TEST(files_are_read_in_turn)
+TEST(files_are_read_in_turn)
 {
     begin(16 * MIB, 1 << 20);
     raw.mute = true;
@@ -472,9 +464,8 @@ START_TEST(files_are_read_in_turn)
     ck_assert_uint_eq(fl_h2_calls(raw.other), 0);
     end();
 }
-END_TEST
 
-START_TEST(a_file_that_cannot_be_read_ends_its_call)
+TEST(a_file_that_cannot_be_read_ends_its_call)
 {
     begin(16 * MIB, 1 << 20);
     read_code = FL_EIO;
@@ -484,9 +475,8 @@ START_TEST(a_file_that_cannot_be_read_ends_its_call)
     ck_assert(fl_list_is_empty(&frontend.fetches));
     end();
 }
-END_TEST
 
-START_TEST(where_an_upload_goes_on_is_asked_of_its_file_on_the_lane_too)
+TEST_EACH(where_an_upload_goes_on_is_asked_of_its_file_on_the_lane_too, 2)
 {
     struct fl_wire_push_status request = {.round = 1, .attempt = 1};
     struct fl_wire_push_status reply = {.received = 1};
@@ -517,35 +507,4 @@ START_TEST(where_an_upload_goes_on_is_asked_of_its_file_on_the_lane_too)
     fl_buf_done(&buf);
     fl_buf_done(&got);
     end(); /* Otherwise the peer hangs up while the file is asked. */
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("srv_fetch");
-    TCase *tc = tcase_create("fetch");
-    SRunner *runner;
-    int failed;
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_test(tc, a_model_that_is_served_costs_those_who_do_not_read_it_little);
-    tcase_add_test(tc,
-                   a_model_that_is_no_longer_served_costs_each_transfer_all_of_it_until_it_ends);
-    tcase_add_test(tc, a_session_is_worth_nothing_on_the_connection_of_somebody_else);
-    tcase_add_test(tc, a_transfer_that_would_keep_too_much_of_what_is_no_longer_served_ends);
-    tcase_add_test(tc, what_is_served_under_another_name_too_is_not_superseded);
-    tcase_add_test(tc,
-                   of_a_file_that_nobody_reads_a_short_queue_is_held_and_ends_after_the_idle_time);
-    tcase_add_test(tc, a_file_arrives_whole_and_in_order_where_it_is_read);
-    tcase_add_test(tc, a_slow_disk_holds_up_nobody_else);
-    tcase_add_test(tc, of_peers_that_hang_up_while_the_disk_is_slow_little_is_left);
-    tcase_add_test(tc, files_are_read_in_turn);
-    tcase_add_test(tc, a_file_that_cannot_be_read_ends_its_call);
-    tcase_add_loop_test(tc, where_an_upload_goes_on_is_asked_of_its_file_on_the_lane_too, 0, 2);
-    suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

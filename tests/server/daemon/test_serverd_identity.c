@@ -5,7 +5,6 @@
 #include <check.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/clock.h"
@@ -151,7 +150,9 @@ static struct fl_identity somebody(enum fl_role role, int64_t ends_in_s)
     return who;
 }
 
-START_TEST(a_peer_is_what_its_certificate_says_as_long_as_it_lasts)
+TEST_CASE("guard", setup, teardown);
+
+TEST(a_peer_is_what_its_certificate_says_as_long_as_it_lasts)
 {
     static const struct {
         enum fl_role role;
@@ -177,7 +178,6 @@ START_TEST(a_peer_is_what_its_certificate_says_as_long_as_it_lasts)
     ck_assert_uint_eq(fl_auth_who(guard, NULL, &why), FL_WHO_UNAUTHENTICATED);
     ck_assert_uint_eq(fl_auth_who(guard, &local, &why), FL_WHO_UNAUTHENTICATED);
 }
-END_TEST
 
 struct revoking {
     pthread_t thread;
@@ -206,7 +206,7 @@ static void revoked(void *arg)
     fl_loop_stop(net);
 }
 
-START_TEST(what_the_lane_has_changed_is_in_force_when_it_is_told)
+TEST(what_the_lane_has_changed_is_in_force_when_it_is_told)
 {
     struct revoking r = {.who = somebody(FL_ROLE_CLIENT, 3600), .why = ""};
 
@@ -220,7 +220,6 @@ START_TEST(what_the_lane_has_changed_is_in_force_when_it_is_told)
     ck_assert_msg(strstr(r.why, "stolen") != NULL, "%s", r.why);
     ck_assert_uint_eq(n_changed, 1);
 }
-END_TEST
 
 static void append(struct fl_authority *authority, void *arg)
 {
@@ -231,7 +230,7 @@ static void append(struct fl_authority *authority, void *arg)
     letters[at] = (char)('a' + at);
 }
 
-START_TEST(one_that_ends_finishes_what_it_has_and_takes_no_more)
+TEST(one_that_ends_finishes_what_it_has_and_takes_no_more)
 {
     static char letters[8];
     int i;
@@ -246,7 +245,6 @@ START_TEST(one_that_ends_finishes_what_it_has_and_takes_no_more)
     ck_assert_int_eq(fl_auth_submit(guard, append, NULL, letters), FL_ECLOSED);
     ck_assert_str_eq(letters, "abcde");
 }
-END_TEST
 
 /* --- calls --- */
 
@@ -363,8 +361,10 @@ static void ask(struct peer *p, const char *path, const struct fl_buf *body)
     rawpeer_run(&p->raw);
 }
 
+TEST_CASE("calls", setup, teardown);
+
 /* The one too many hears to come again, those who wait are answered, and so are operators. */
-START_TEST(so_many_strangers_wait_and_no_more)
+TEST(so_many_strangers_wait_and_no_more)
 {
     struct peer strangers;
     struct peer operator;
@@ -401,10 +401,9 @@ START_TEST(so_many_strangers_wait_and_no_more)
     fl_buf_done(&join);
     fl_buf_done(&empty);
 }
-END_TEST
 
 /* Not even a use of his invitation, which is good for one key. */
-START_TEST(one_who_goes_away_while_he_waits_leaves_nothing_behind)
+TEST(one_who_goes_away_while_he_waits_leaves_nothing_behind)
 {
     struct peer stranger;
     struct peer other;
@@ -432,9 +431,8 @@ START_TEST(one_who_goes_away_while_he_waits_leaves_nothing_behind)
     fl_buf_done(&another);
     fl_invite_done(&line);
 }
-END_TEST
 
-START_TEST(what_an_operator_asked_for_is_done_though_he_went_away)
+TEST(what_an_operator_asked_for_is_done_though_he_went_away)
 {
     struct peer operator;
     struct peer stranger;
@@ -459,24 +457,4 @@ START_TEST(what_an_operator_asked_for_is_done_though_he_went_away)
     rawpeer_close(&stranger.raw);
     fl_buf_done(&withdraw);
     fl_buf_done(&join);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("serverd_identity");
-    TCase *auth = tcase_create("guard");
-    TCase *calls = tcase_create("calls");
-
-    tcase_add_checked_fixture(auth, setup, teardown);
-    tcase_add_test(auth, a_peer_is_what_its_certificate_says_as_long_as_it_lasts);
-    tcase_add_test(auth, what_the_lane_has_changed_is_in_force_when_it_is_told);
-    tcase_add_test(auth, one_that_ends_finishes_what_it_has_and_takes_no_more);
-    suite_add_tcase(suite, auth);
-    tcase_add_checked_fixture(calls, setup, teardown);
-    tcase_add_test(calls, so_many_strangers_wait_and_no_more);
-    tcase_add_test(calls, one_who_goes_away_while_he_waits_leaves_nothing_behind);
-    tcase_add_test(calls, what_an_operator_asked_for_is_done_though_he_went_away);
-    suite_add_tcase(suite, calls);
-    return suite;
 }

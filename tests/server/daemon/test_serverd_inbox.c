@@ -86,7 +86,7 @@ static void rig_done(struct rig *rig)
     fl_buf_done(&rig->next);
 }
 
-START_TEST(an_event_waits_for_no_more_than_a_few_of_a_flood)
+TEST(an_event_waits_for_no_more_than_a_few_of_a_flood)
 {
     struct rig rig;
     size_t before;
@@ -106,9 +106,8 @@ START_TEST(an_event_waits_for_no_more_than_a_few_of_a_flood)
     }
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(events_keep_their_order_and_none_is_lost)
+TEST(events_keep_their_order_and_none_is_lost)
 {
     struct rig rig;
     unsigned i;
@@ -129,9 +128,8 @@ START_TEST(events_keep_their_order_and_none_is_lost)
     }
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(what_waits_is_bounded_but_one_message_of_any_length_may)
+TEST(what_waits_is_bounded_but_one_message_of_any_length_may)
 {
     static uint8_t large[4u << 20];
     struct fl_inbox box;
@@ -156,17 +154,4 @@ START_TEST(what_waits_is_bounded_but_one_message_of_any_length_may)
     ck_assert_int_eq(rv, FL_ELIMIT);
     ck_assert_uint_le(box.waiting.len, FL_INBOX_WAITING + 2 * (sizeof(uint32_t) + 2));
     fl_inbox_done(&box);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("srv_inbox");
-    TCase *tc = tcase_create("inbox");
-
-    tcase_add_test(tc, an_event_waits_for_no_more_than_a_few_of_a_flood);
-    tcase_add_test(tc, events_keep_their_order_and_none_is_lost);
-    tcase_add_test(tc, what_waits_is_bounded_but_one_message_of_any_length_may);
-    suite_add_tcase(s, tc);
-    return s;
 }

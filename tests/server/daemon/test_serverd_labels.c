@@ -1,6 +1,5 @@
 /* The labels of clients: what the newest Hello said, and no more than there is room for. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/runtime/labels.h"
@@ -11,7 +10,7 @@ static struct fl_wire_pair pair_of(const char *key, const char *value)
     return (struct fl_wire_pair){.key = fl_wire_lend(key), .value = fl_wire_lend(value)};
 }
 
-START_TEST(the_labels_of_the_newest_hello_replace_those_before)
+TEST(the_labels_of_the_newest_hello_replace_those_before)
 {
     struct fl_labels labels = {.n = 0};
     struct fl_wire_pair pairs[] = {pair_of("site", "north"), pair_of("rack", "")};
@@ -31,9 +30,8 @@ START_TEST(the_labels_of_the_newest_hello_replace_those_before)
     ck_assert_ptr_null(fl_labels_find(&labels, 100));
     fl_labels_done(&labels);
 }
-END_TEST
 
-START_TEST(the_labels_of_who_is_nobody_any_more_are_gone)
+TEST(the_labels_of_who_is_nobody_any_more_are_gone)
 {
     struct fl_labels labels = {.n = 0};
     struct fl_wire_pair pair = pair_of("site", "north");
@@ -46,9 +44,8 @@ START_TEST(the_labels_of_who_is_nobody_any_more_are_gone)
     ck_assert_ptr_nonnull(fl_labels_find(&labels, 4));
     fl_labels_done(&labels);
 }
-END_TEST
 
-START_TEST(a_label_that_does_not_fit_is_left_out_whole)
+TEST(a_label_that_does_not_fit_is_left_out_whole)
 {
     struct fl_labels labels = {.n = 0};
     static char most[FL_LABELS_BYTES - 8];
@@ -61,17 +58,4 @@ START_TEST(a_label_that_does_not_fit_is_left_out_whole)
     ck_assert_str_eq(fl_labels_find(&labels, 0)->pairs[0].value, most);
     ck_assert_str_eq(fl_labels_find(&labels, 0)->pairs[1].key, "b");
     fl_labels_done(&labels);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("srv_labels");
-    TCase *tc = tcase_create("labels");
-
-    tcase_add_test(tc, the_labels_of_the_newest_hello_replace_those_before);
-    tcase_add_test(tc, the_labels_of_who_is_nobody_any_more_are_gone);
-    tcase_add_test(tc, a_label_that_does_not_fit_is_left_out_whole);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -4,7 +4,6 @@
  */
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -180,7 +179,9 @@ static bool is_shown(const struct fl_chain *chain)
 
 static const char taken_up[] = "certificates reloaded for new connections";
 
-START_TEST(a_new_certificate_is_shown_after_a_look)
+TEST_CASE("files", setup, teardown);
+
+TEST(a_new_certificate_is_shown_after_a_look)
 {
     ck_assert(is_shown(pki.server));
     put_pair(second, second_key);
@@ -189,9 +190,8 @@ START_TEST(a_new_certificate_is_shown_after_a_look)
     ck_assert(is_shown(second));
     ck_assert_ptr_nonnull(strstr(said, taken_up));
 }
-END_TEST
 
-START_TEST(files_that_are_as_they_were_are_read_only_when_all_are_wanted)
+TEST(files_that_are_as_they_were_are_read_only_when_all_are_wanted)
 {
     look(false);
     ck_assert_str_eq(said, "");
@@ -199,7 +199,6 @@ START_TEST(files_that_are_as_they_were_are_read_only_when_all_are_wanted)
     ck_assert_ptr_nonnull(strstr(said, taken_up));
     ck_assert(is_shown(pki.server));
 }
-END_TEST
 
 static void break_it(int how)
 {
@@ -220,7 +219,7 @@ static void break_it(int how)
 }
 
 /* And it is said once for each change, not at every look. */
-START_TEST(a_file_that_is_broken_or_gone_leaves_what_was_in_force)
+TEST_EACH(a_file_that_is_broken_or_gone_leaves_what_was_in_force, 6)
 {
     static const int names[] = {CERTIFICATE, CERTIFICATE, CERTIFICATE, CERTIFICATE, KEY, ROOTS};
 
@@ -237,18 +236,4 @@ START_TEST(a_file_that_is_broken_or_gone_leaves_what_was_in_force)
     look(false);
     ck_assert_ptr_nonnull(strstr(said, taken_up));
     ck_assert(is_shown(second));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("serverd_look");
-    TCase *files = tcase_create("files");
-
-    tcase_add_checked_fixture(files, setup, teardown);
-    tcase_add_test(files, a_new_certificate_is_shown_after_a_look);
-    tcase_add_test(files, files_that_are_as_they_were_are_read_only_when_all_are_wanted);
-    tcase_add_loop_test(files, a_file_that_is_broken_or_gone_leaves_what_was_in_force, 0, 6);
-    suite_add_tcase(suite, files);
-    return suite;
 }

@@ -13,6 +13,7 @@
 #include "server/network/frontend_impl.h"
 #include "server/runtime/runtime_impl.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 
 /* What the linker renames: what the coordinator hears. */
 void __wrap_fl_frontend_up(struct fl_frontend *frontend, struct fl_coord_msg *up);
@@ -42,8 +43,10 @@ static void tear_down(void)
     frontend.n_slots = 0;
 }
 
+TEST_CASE("serverd_memory", NULL, tear_down);
+
 /* Each of these ends the process with FL_EXIT_FAILURE; the test fails when it comes back. */
-START_TEST(a_command_ends_the_server_rather_than_to_be_lost)
+TEST_ROW(a_command_ends_the_server_rather_than_to_be_lost, 0, FL_EXIT_FAILURE, 0, 5)
 {
     const uint8_t units[2] = {1, 0};
     struct fl_net_msg grant = {.type = FL_NET_MSG_PLAN, .units = (uint8_t *)(uintptr_t)units};
@@ -69,16 +72,14 @@ START_TEST(a_command_ends_the_server_rather_than_to_be_lost)
     }
     (void)failmalloc_stop();
 }
-END_TEST
 
-START_TEST(what_is_not_there_is_not_copied)
+TEST(what_is_not_there_is_not_copied)
 {
     ck_assert_ptr_null(fl_net_msg_text(&runtime, NULL));
     ck_assert_ptr_null(fl_net_msg_copy(&runtime, NULL, 5));
 }
-END_TEST
 
-START_TEST(a_grant_needs_no_memory_of_its_own)
+TEST(a_grant_needs_no_memory_of_its_own)
 {
     struct fl_net_msg down = {.type = FL_NET_MSG_PLAN, .round = 7, .attempt = 2};
     uint8_t *units = calloc(2, 1);
@@ -96,9 +97,8 @@ START_TEST(a_grant_needs_no_memory_of_its_own)
     ck_assert_uint_eq(frontend.slots[0].grant.round, 7);
     ck_assert_uint_eq(frontend.slots[0].grant.attempt, 2);
 }
-END_TEST
 
-START_TEST(a_session_that_finds_no_place_is_told_as_lost)
+TEST(a_session_that_finds_no_place_is_told_as_lost)
 {
     char name[] = "edge";
     struct fl_net_msg down = {.type = FL_NET_MSG_JOINED, .client = 3, .text = name};
@@ -109,26 +109,4 @@ START_TEST(a_session_that_finds_no_place_is_told_as_lost)
     ck_assert_ptr_nonnull(heard);
     ck_assert_int_eq(heard->type, FL_COORD_MSG_LOST);
     ck_assert_uint_eq(heard->client, 3);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("serverd_memory");
-    TCase *tc = tcase_create("serverd_memory");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, NULL, tear_down);
-    tcase_add_loop_exit_test(tc, a_command_ends_the_server_rather_than_to_be_lost, FL_EXIT_FAILURE,
-                             0, 5);
-    tcase_add_test(tc, what_is_not_there_is_not_copied);
-    tcase_add_test(tc, a_grant_needs_no_memory_of_its_own);
-    tcase_add_test(tc, a_session_that_finds_no_place_is_told_as_lost);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

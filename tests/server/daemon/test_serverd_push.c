@@ -14,6 +14,7 @@
 #include "tests/lib/folder.h"
 #include "tests/lib/push_body.h"
 #include "tests/lib/rawpeer.h"
+#include "tests/lib/suites.h"
 
 #define ROUND   3
 #define ATTEMPT 2
@@ -218,7 +219,9 @@ static void verdict(int code)
 
 /* --- the call --- */
 
-START_TEST(an_update_that_is_there_is_told_and_the_verdict_is_the_answer)
+TEST_CASE("push", setup, teardown);
+
+TEST_EACH(an_update_that_is_there_is_told_and_the_verdict_is_the_answer, 2)
 {
     push(size, _i == 1);
     settle();
@@ -229,9 +232,8 @@ START_TEST(an_update_that_is_there_is_told_and_the_verdict_is_the_answer)
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
     ck_assert_uint_eq(slot.accepted.round, ROUND);
 }
-END_TEST
 
-START_TEST(a_stream_that_ends_early_is_answered_when_all_of_it_is_written)
+TEST(a_stream_that_ends_early_is_answered_when_all_of_it_is_written)
 {
     push(2000, true);
     rawpeer_run(&raw);
@@ -241,9 +243,8 @@ START_TEST(a_stream_that_ends_early_is_answered_when_all_of_it_is_written)
     ck_assert_uint_eq(on_disk(), 2000);
     ck_assert_str_eq(heard, "");
 }
-END_TEST
 
-START_TEST(bytes_on_the_disk_are_told_while_it_goes_on)
+TEST(bytes_on_the_disk_are_told_while_it_goes_on)
 {
     uint64_t written = 0;
 
@@ -253,9 +254,8 @@ START_TEST(bytes_on_the_disk_are_told_while_it_goes_on)
     ck_assert_uint_eq(written, 3000);
     ck_assert(!fl_push_written(slot.push, ROUND, ATTEMPT + 1, &written));
 }
-END_TEST
 
-START_TEST(bytes_of_a_message_that_is_not_complete_are_progress)
+TEST(bytes_of_a_message_that_is_not_complete_are_progress)
 {
     struct fl_push_progress progress = {.bytes = 0};
     uint8_t frame[9 + 100] = {0, 0, 100};
@@ -280,9 +280,8 @@ START_TEST(bytes_of_a_message_that_is_not_complete_are_progress)
     ck_assert(!progress.held);
     ck_assert(!fl_push_progress(slot.push, &progress));
 }
-END_TEST
 
-START_TEST(a_header_alone_is_no_progress)
+TEST(a_header_alone_is_no_progress)
 {
     struct fl_push_progress progress = {.bytes = 0};
 
@@ -291,9 +290,8 @@ START_TEST(a_header_alone_is_no_progress)
     ck_assert_ptr_nonnull(slot.push);
     ck_assert(!fl_push_progress(slot.push, &progress));
 }
-END_TEST
 
-START_TEST(an_upload_that_waits_for_the_server_is_not_late)
+TEST(an_upload_that_waits_for_the_server_is_not_late)
 {
     struct fl_push_progress progress = {.bytes = 0};
 
@@ -305,9 +303,8 @@ START_TEST(an_upload_that_waits_for_the_server_is_not_late)
     settle();
     ck_assert(!fl_push_progress(slot.push, &progress));
 }
-END_TEST
 
-START_TEST(a_newer_push_of_the_same_client_goes_on_where_the_older_one_was)
+TEST(a_newer_push_of_the_same_client_goes_on_where_the_older_one_was)
 {
     struct fl_buf rest;
 
@@ -323,9 +320,8 @@ START_TEST(a_newer_push_of_the_same_client_goes_on_where_the_older_one_was)
     ck_assert_uint_eq(on_disk(), 3010);
     fl_buf_done(&rest);
 }
-END_TEST
 
-START_TEST(a_peer_that_hangs_up_leaves_what_came_and_frees_the_rest)
+TEST(a_peer_that_hangs_up_leaves_what_came_and_frees_the_rest)
 {
     push(3000, false);
     rawpeer_run(&raw);
@@ -333,9 +329,8 @@ START_TEST(a_peer_that_hangs_up_leaves_what_came_and_frees_the_rest)
     ck_assert(fl_list_is_empty(&frontend.pushes));
     ck_assert_ptr_null(slot.push);
 }
-END_TEST
 
-START_TEST(what_is_complete_is_judged_though_its_peer_has_hung_up)
+TEST(what_is_complete_is_judged_though_its_peer_has_hung_up)
 {
     uint64_t written = 0;
 
@@ -351,9 +346,8 @@ START_TEST(what_is_complete_is_judged_though_its_peer_has_hung_up)
     ck_assert_uint_eq(slot.stored.round, ROUND);
     ck_assert(fl_list_is_empty(&frontend.pushes));
 }
-END_TEST
 
-START_TEST(an_update_of_another_shape_is_judged_before_a_byte_is_stored)
+TEST(an_update_of_another_shape_is_judged_before_a_byte_is_stored)
 {
     slot.units[0] = 0;
     push(1000, false);
@@ -363,9 +357,8 @@ START_TEST(an_update_of_another_shape_is_judged_before_a_byte_is_stored)
     verdict(FL_EINVAL);
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=3"));
 }
-END_TEST
 
-START_TEST(nothing_is_stored_of_what_was_not_asked_for)
+TEST(nothing_is_stored_of_what_was_not_asked_for)
 {
     slot.grant.attempt++;
     push(1000, true);
@@ -374,9 +367,8 @@ START_TEST(nothing_is_stored_of_what_was_not_asked_for)
     ck_assert_uint_eq(n_written, 0);
     ck_assert_str_eq(heard, "");
 }
-END_TEST
 
-START_TEST(what_our_disk_refuses_is_tried_again_and_told)
+TEST(what_our_disk_refuses_is_tried_again_and_told)
 {
     fail_write = 2;
     fail_code = FL_ENOSPC;
@@ -386,10 +378,9 @@ START_TEST(what_our_disk_refuses_is_tried_again_and_told)
     ck_assert_str_eq(heard, "unstored;"); /* Once, whatever waited behind it. */
     ck_assert_uint_eq(on_disk(), 500);
 }
-END_TEST
 
 /* The log and the operator have the whole path. */
-START_TEST(a_text_for_a_client_does_not_say_where_the_state_folder_is)
+TEST(a_text_for_a_client_does_not_say_where_the_state_folder_is)
 {
     char text[1024];
     char out[256];
@@ -401,11 +392,10 @@ START_TEST(a_text_for_a_client_does_not_say_where_the_state_folder_is)
     ck_assert_str_eq(fl_frontend_public(&frontend, text, text, sizeof(text)), out);
     ck_assert_str_eq(fl_frontend_public(&frontend, "the round is over", out, 6), "the r");
 }
-END_TEST
 
 /* INVALID_ARGUMENT (3) would blame the client, and the round would wait for it until its deadline.
  */
-START_TEST(a_message_that_there_is_no_memory_to_decode_is_our_fault)
+TEST_EACH(a_message_that_there_is_no_memory_to_decode_is_our_fault, 3)
 {
     fail_decode = 1 + (unsigned)_i;
     push(5000, true);
@@ -413,7 +403,6 @@ START_TEST(a_message_that_there_is_no_memory_to_decode_is_our_fault)
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=14"));
     ck_assert_str_eq(heard, _i == 0 ? "" : "unstored;"); /* Without a header it is nobody's. */
 }
-END_TEST
 
 /* An upload of an earlier round, whose file may be used again. */
 static void leave_upload(const char *client)
@@ -430,7 +419,7 @@ static void leave_upload(const char *client)
     fl_spool_close(spool);
 }
 
-START_TEST(a_full_disk_takes_the_files_that_are_kept_for_later)
+TEST(a_full_disk_takes_the_files_that_are_kept_for_later)
 {
     leave_upload("a");
     leave_upload("b");
@@ -444,9 +433,8 @@ START_TEST(a_full_disk_takes_the_files_that_are_kept_for_later)
     ck_assert_uint_eq(on_disk(), size);
     ck_assert_uint_eq(fl_recycled_count(frontend.recycled), 0);
 }
-END_TEST
 
-START_TEST(a_chunk_at_another_offset_ends_the_push_out_of_range)
+TEST(a_chunk_at_another_offset_ends_the_push_out_of_range)
 {
     push_body_header(&body, conf->layout, ROUND, ATTEMPT);
     push_body_chunk(&body, 0, 1000);
@@ -457,9 +445,8 @@ START_TEST(a_chunk_at_another_offset_ends_the_push_out_of_range)
     ck_assert_uint_eq(on_disk(), 1000);
     ck_assert_str_eq(heard, "");
 }
-END_TEST
 
-START_TEST(the_round_may_close_in_every_state_of_a_push)
+TEST_EACH(the_round_may_close_in_every_state_of_a_push, 3)
 {
     push(_i == 2 ? size : 2000, _i > 0);
     if (_i != 1) {
@@ -473,7 +460,6 @@ START_TEST(the_round_may_close_in_every_state_of_a_push)
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=9"));
     ck_assert(fl_list_is_empty(&frontend.pushes));
 }
-END_TEST
 
 /* --- the writer --- */
 
@@ -547,7 +533,9 @@ static void append(uint64_t offset)
     ck_assert_int_eq(fl_spool_writer_append(writer, &piece), FL_OK);
 }
 
-START_TEST(completions_come_in_the_order_of_asking_and_later)
+TEST_CASE("writer", setup, teardown);
+
+TEST(completions_come_in_the_order_of_asking_and_later)
 {
     open_writer(1);
     append(0);
@@ -560,9 +548,8 @@ START_TEST(completions_come_in_the_order_of_asking_and_later)
     ck_assert_int_eq(strncmp(order, "opened 0 0;appended 0 100;appended 0 200;finished ", 50), 0);
     fl_spool_writer_close(writer);
 }
-END_TEST
 
-START_TEST(who_closed_it_hears_nothing_more_and_a_later_one_goes_on)
+TEST(who_closed_it_hears_nothing_more_and_a_later_one_goes_on)
 {
     open_writer(1);
     append(0);
@@ -572,9 +559,8 @@ START_TEST(who_closed_it_hears_nothing_more_and_a_later_one_goes_on)
     ck_assert_str_eq(order, "opened 0 100;");
     fl_spool_writer_close(writer);
 }
-END_TEST
 
-START_TEST(a_completion_may_close_it_with_more_behind)
+TEST(a_completion_may_close_it_with_more_behind)
 {
     open_writer(1);
     append(0);
@@ -584,9 +570,8 @@ START_TEST(a_completion_may_close_it_with_more_behind)
     ck_assert_str_eq(order, "opened 0 0;");
     ck_assert_ptr_null(writer);
 }
-END_TEST
 
-START_TEST(what_waits_behind_an_opening_that_fails_fails_too)
+TEST(what_waits_behind_an_opening_that_fails_fails_too)
 {
     char want[64];
 
@@ -597,9 +582,8 @@ START_TEST(what_waits_behind_an_opening_that_fails_fails_too)
     ck_assert_str_eq(order, want);
     fl_spool_writer_close(writer);
 }
-END_TEST
 
-START_TEST(without_a_lane_it_is_freed_all_the_same)
+TEST(without_a_lane_it_is_freed_all_the_same)
 {
     struct fl_spool_piece piece = {.memory_len = 108};
 
@@ -609,48 +593,4 @@ START_TEST(without_a_lane_it_is_freed_all_the_same)
     frontend.setup.io = NULL;
     ck_assert_int_eq(fl_spool_writer_append(writer, &piece), FL_ECLOSED);
     fl_spool_writer_close(writer); /* What the lane has done is heard by nobody. */
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("srv_push");
-    TCase *tc = tcase_create("push");
-    TCase *tc_writer = tcase_create("writer");
-    SRunner *runner;
-    int failed;
-
-    tcase_set_timeout(tc, 600);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, an_update_that_is_there_is_told_and_the_verdict_is_the_answer, 0, 2);
-    tcase_add_test(tc, a_stream_that_ends_early_is_answered_when_all_of_it_is_written);
-    tcase_add_test(tc, bytes_on_the_disk_are_told_while_it_goes_on);
-    tcase_add_test(tc, bytes_of_a_message_that_is_not_complete_are_progress);
-    tcase_add_test(tc, a_header_alone_is_no_progress);
-    tcase_add_test(tc, an_upload_that_waits_for_the_server_is_not_late);
-    tcase_add_test(tc, a_newer_push_of_the_same_client_goes_on_where_the_older_one_was);
-    tcase_add_test(tc, a_peer_that_hangs_up_leaves_what_came_and_frees_the_rest);
-    tcase_add_test(tc, what_is_complete_is_judged_though_its_peer_has_hung_up);
-    tcase_add_test(tc, an_update_of_another_shape_is_judged_before_a_byte_is_stored);
-    tcase_add_test(tc, nothing_is_stored_of_what_was_not_asked_for);
-    tcase_add_test(tc, a_text_for_a_client_does_not_say_where_the_state_folder_is);
-    tcase_add_test(tc, what_our_disk_refuses_is_tried_again_and_told);
-    tcase_add_loop_test(tc, a_message_that_there_is_no_memory_to_decode_is_our_fault, 0, 3);
-    tcase_add_test(tc, a_full_disk_takes_the_files_that_are_kept_for_later);
-    tcase_add_test(tc, a_chunk_at_another_offset_ends_the_push_out_of_range);
-    tcase_add_loop_test(tc, the_round_may_close_in_every_state_of_a_push, 0, 3);
-    suite_add_tcase(s, tc);
-    tcase_set_timeout(tc_writer, 600);
-    tcase_add_checked_fixture(tc_writer, setup, teardown);
-    tcase_add_test(tc_writer, completions_come_in_the_order_of_asking_and_later);
-    tcase_add_test(tc_writer, who_closed_it_hears_nothing_more_and_a_later_one_goes_on);
-    tcase_add_test(tc_writer, a_completion_may_close_it_with_more_behind);
-    tcase_add_test(tc_writer, what_waits_behind_an_opening_that_fails_fails_too);
-    tcase_add_test(tc_writer, without_a_lane_it_is_freed_all_the_same);
-    suite_add_tcase(s, tc_writer);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

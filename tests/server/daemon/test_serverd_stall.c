@@ -1,6 +1,5 @@
 /* The coordinator's time while a disk does not answer. */
 #include <check.h>
-#include <stdlib.h>
 
 #include "server/runtime/stall.h"
 #include "tests/lib/suites.h"
@@ -17,15 +16,16 @@ static void reset(void)
     stall_clock = (struct fl_stall_clock){0};
 }
 
-START_TEST(time_passes_while_jobs_are_short)
+TEST_CASE("clock", reset, NULL);
+
+TEST(time_passes_while_jobs_are_short)
 {
     ck_assert_uint_eq(at(1000, 0), 1000);
     ck_assert_uint_eq(at(5000, FL_STALL_CLOCK_MS - 1), 5000);
     ck_assert_uint_eq(at(5001, 0), 5001);
 }
-END_TEST
 
-START_TEST(time_stands_still_from_the_start_of_a_job_that_hangs)
+TEST(time_stands_still_from_the_start_of_a_job_that_hangs)
 {
     ck_assert_uint_eq(at(1000, 0), 1000);
     ck_assert_uint_eq(at(61000, 50000), 11000); /* it began at 11000 */
@@ -33,9 +33,8 @@ START_TEST(time_stands_still_from_the_start_of_a_job_that_hangs)
     ck_assert_uint_eq(at(91000, 0), 11000); /* goes on from there */
     ck_assert_uint_eq(at(92000, 0), 12000);
 }
-END_TEST
 
-START_TEST(time_that_was_read_during_a_job_does_not_go_back)
+TEST(time_that_was_read_during_a_job_does_not_go_back)
 {
     ck_assert_uint_eq(at(1000, 0), 1000);
     ck_assert_uint_eq(at(2500, 1500), 2500);
@@ -43,9 +42,8 @@ START_TEST(time_that_was_read_during_a_job_does_not_go_back)
     ck_assert_uint_eq(at(9100, 100), 2500);
     ck_assert_uint_eq(at(9200, 200), 2600);
 }
-END_TEST
 
-START_TEST(stalls_add_up)
+TEST(stalls_add_up)
 {
     uint64_t now = 0;
     uint64_t last = 0;
@@ -61,19 +59,4 @@ START_TEST(stalls_add_up)
         last = read;
         now += 7000;
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("serverd_stall");
-    TCase *tc = tcase_create("clock");
-
-    tcase_add_checked_fixture(tc, reset, NULL);
-    tcase_add_test(tc, time_passes_while_jobs_are_short);
-    tcase_add_test(tc, time_stands_still_from_the_start_of_a_job_that_hangs);
-    tcase_add_test(tc, time_that_was_read_during_a_job_does_not_go_back);
-    tcase_add_test(tc, stalls_add_up);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -19,6 +19,7 @@
 #include "tests/lib/folder.h"
 #include "tests/lib/push_body.h"
 #include "tests/lib/rawpeer.h"
+#include "tests/lib/suites.h"
 
 static char dir[64];
 static enum fl_net_msg_type last_words; /* 0: none */
@@ -178,31 +179,6 @@ static int run_daemon(void)
     return code;
 }
 
-START_TEST(whatever_the_coordinator_says_last_finds_nobody_and_harms_nobody)
-{
-    last_words = (enum fl_net_msg_type)_i;
-    ck_assert_int_eq(run_daemon(), 0);
-}
-END_TEST
-
-START_TEST(an_upload_that_is_checked_while_the_server_stops_is_closed)
-{
-    with_upload = true;
-    ck_assert_int_eq(run_daemon(), 0);
-    ck_assert_uint_eq(n_finished, 1);
-    ck_assert_uint_eq(n_closed, 1);
-}
-END_TEST
-
-START_TEST(a_verdict_on_an_upload_that_nobody_waits_for_any_more_closes_it_too)
-{
-    with_upload = true;
-    last_words = (enum fl_net_msg_type)_i;
-    ck_assert_int_eq(run_daemon(), 0);
-    ck_assert_uint_eq(n_closed, 1);
-}
-END_TEST
-
 static void make_folder(void)
 {
     (void)snprintf(dir, sizeof(dir), "/tmp/fl-stop.XXXXXX");
@@ -214,24 +190,27 @@ static void remove_folder(void)
     folder_remove(dir);
 }
 
-int main(void)
-{
-    Suite *s = suite_create("srv_stop");
-    TCase *tc = tcase_create("stop");
-    SRunner *runner;
-    int failed;
+TEST_CASE_ONCE("stop", make_folder, remove_folder);
 
-    tcase_set_timeout(tc, 600);
-    tcase_add_unchecked_fixture(tc, make_folder, remove_folder);
-    tcase_add_loop_test(tc, whatever_the_coordinator_says_last_finds_nobody_and_harms_nobody, 0,
-                        FL_NET_MSG_FINISHED + 1);
-    tcase_add_test(tc, an_upload_that_is_checked_while_the_server_stops_is_closed);
-    tcase_add_loop_test(tc, a_verdict_on_an_upload_that_nobody_waits_for_any_more_closes_it_too,
-                        FL_NET_MSG_ACCEPTED, FL_NET_MSG_DISMISSED + 1);
-    suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+TEST_EACH(whatever_the_coordinator_says_last_finds_nobody_and_harms_nobody, FL_NET_MSG_FINISHED + 1)
+{
+    last_words = (enum fl_net_msg_type)_i;
+    ck_assert_int_eq(run_daemon(), 0);
+}
+
+TEST(an_upload_that_is_checked_while_the_server_stops_is_closed)
+{
+    with_upload = true;
+    ck_assert_int_eq(run_daemon(), 0);
+    ck_assert_uint_eq(n_finished, 1);
+    ck_assert_uint_eq(n_closed, 1);
+}
+
+TEST_ROW(a_verdict_on_an_upload_that_nobody_waits_for_any_more_closes_it_too, 0, 0,
+         FL_NET_MSG_ACCEPTED, FL_NET_MSG_DISMISSED + 1)
+{
+    with_upload = true;
+    last_words = (enum fl_net_msg_type)_i;
+    ck_assert_int_eq(run_daemon(), 0);
+    ck_assert_uint_eq(n_closed, 1);
 }

@@ -24,7 +24,9 @@ static void count(uint32_t client, uint64_t now_ms)
     ck_assert_int_eq(fl_takeovers_count(&t, client, now_ms), FL_OK);
 }
 
-START_TEST(three_within_an_hour_are_two_machines)
+TEST_CASE("takeovers", setup, teardown);
+
+TEST(three_within_an_hour_are_two_machines)
 {
     count(40, 5 * MINUTE);
     count(40, 20 * MINUTE);
@@ -37,9 +39,8 @@ START_TEST(three_within_an_hour_are_two_machines)
     ck_assert_uint_eq(fl_takeovers_of(&t, 39), 0);
     ck_assert_uint_eq(fl_takeovers_of(&t, 4000), 0);
 }
-END_TEST
 
-START_TEST(reconnects_that_are_rare_are_counted_only)
+TEST(reconnects_that_are_rare_are_counted_only)
 {
     uint64_t i;
 
@@ -49,9 +50,8 @@ START_TEST(reconnects_that_are_rare_are_counted_only)
     }
     ck_assert_uint_eq(fl_takeovers_of(&t, 0), 50);
 }
-END_TEST
 
-START_TEST(however_often_they_change_an_error_is_recorded_once_a_minute)
+TEST(however_often_they_change_an_error_is_recorded_once_a_minute)
 {
     uint64_t now;
     unsigned told = 0;
@@ -62,9 +62,8 @@ START_TEST(however_often_they_change_an_error_is_recorded_once_a_minute)
     }
     ck_assert_uint_eq(told, 10);
 }
-END_TEST
 
-START_TEST(another_client_under_the_number_begins_with_none)
+TEST(another_client_under_the_number_begins_with_none)
 {
     count(3, 1);
     count(3, 2);
@@ -73,19 +72,4 @@ START_TEST(another_client_under_the_number_begins_with_none)
     fl_takeovers_drop(&t, 4000);
     ck_assert_uint_eq(fl_takeovers_of(&t, 3), 0);
     ck_assert(!fl_takeovers_many(&t, 3, 3));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("srv_takeovers");
-    TCase *tc = tcase_create("takeovers");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, three_within_an_hour_are_two_machines);
-    tcase_add_test(tc, reconnects_that_are_rare_are_counted_only);
-    tcase_add_test(tc, however_often_they_change_an_error_is_recorded_once_a_minute);
-    tcase_add_test(tc, another_client_under_the_number_begins_with_none);
-    suite_add_tcase(s, tc);
-    return s;
 }

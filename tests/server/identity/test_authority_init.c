@@ -19,6 +19,7 @@
 #include "libfl/base/str.h"
 #include "server/identity/authority_impl.h"
 #include "tests/lib/authority_rig.h"
+#include "tests/lib/suites.h"
 
 static struct rig r;
 
@@ -123,7 +124,9 @@ static bool there(const char *name)
     return fl_fs_exists(authority_rig_path(&r, name, path));
 }
 
-START_TEST(init_makes_what_is_missing_for_its_user_alone_and_is_as_good_twice_as_once)
+TEST_CASE("files", setup, teardown);
+
+TEST(init_makes_what_is_missing_for_its_user_alone_and_is_as_good_twice_as_once)
 {
     struct fl_buf kept[6];
     struct stat st;
@@ -147,9 +150,8 @@ START_TEST(init_makes_what_is_missing_for_its_user_alone_and_is_as_good_twice_as
     authority_rig_init(&r);
     ck_assert_uint_eq(changed(kept), 0);
 }
-END_TEST
 
-START_TEST(a_server_that_runs_does_not_keep_the_roots_key_in_memory)
+TEST(a_server_that_runs_does_not_keep_the_roots_key_in_memory)
 {
     authority_rig_init(&r);
     ck_assert_ptr_null(r.a->files.root_key);
@@ -158,9 +160,8 @@ START_TEST(a_server_that_runs_does_not_keep_the_roots_key_in_memory)
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     ck_assert_ptr_null(r.a->files.root_key);
 }
-END_TEST
 
-START_TEST(another_name_of_the_server_makes_its_certificate_anew_and_nothing_else)
+TEST(another_name_of_the_server_makes_its_certificate_anew_and_nothing_else)
 {
     static const char *const more[] = {"fl.example.org", "10.77.0.1", "fl2.example.org"};
     struct fl_buf kept[6];
@@ -175,9 +176,8 @@ START_TEST(another_name_of_the_server_makes_its_certificate_anew_and_nothing_els
     ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_OK);
     ck_assert_uint_eq(changed(kept), 1u << 4);
 }
-END_TEST
 
-START_TEST(the_servers_certificate_is_renewed_by_itself_at_two_thirds)
+TEST(the_servers_certificate_is_renewed_by_itself_at_two_thirds)
 {
     struct fl_cert_info before;
     struct fl_cert_info after;
@@ -197,9 +197,8 @@ START_TEST(the_servers_certificate_is_renewed_by_itself_at_two_thirds)
     ck_assert_mem_eq(before.key, after.key, sizeof(before.key));
     ck_assert_int_eq(after.not_after, r.now_ms / 1000 + 30 * 86400);
 }
-END_TEST
 
-START_TEST(a_folder_of_somebody_else_is_refused_with_both_names)
+TEST(a_folder_of_somebody_else_is_refused_with_both_names)
 {
     char path[256];
 
@@ -218,9 +217,8 @@ START_TEST(a_folder_of_somebody_else_is_refused_with_both_names)
     ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_EPERM);
     rig_says(&r, "belongs to 'nobody'");
 }
-END_TEST
 
-START_TEST(a_folder_or_a_key_that_others_may_read_is_refused)
+TEST(a_folder_or_a_key_that_others_may_read_is_refused)
 {
     char path[256];
 
@@ -234,9 +232,8 @@ START_TEST(a_folder_or_a_key_that_others_may_read_is_refused)
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_EPERM);
     rig_says(&r, "intermediate.key");
 }
-END_TEST
 
-START_TEST(the_folder_of_another_federation_is_refused_with_both_names)
+TEST(the_folder_of_another_federation_is_refused_with_both_names)
 {
     authority_rig_init(&r);
     rig_close(&r);
@@ -245,17 +242,15 @@ START_TEST(the_folder_of_another_federation_is_refused_with_both_names)
     rig_says(&r, "'digits'");
     rig_says(&r, "'letters'");
 }
-END_TEST
 
-START_TEST(a_federation_has_no_name_that_programs_take_for_an_option)
+TEST(a_federation_has_no_name_that_programs_take_for_an_option)
 {
     r.conf.federation = "-digits";
     ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_ECONF);
     rig_says(&r, "not starting with a dot or '-'");
 }
-END_TEST
 
-START_TEST(a_database_of_a_newer_program_is_refused_with_both_versions)
+TEST(a_database_of_a_newer_program_is_refused_with_both_versions)
 {
     char path[256];
     sqlite3 *db = NULL;
@@ -270,9 +265,8 @@ START_TEST(a_database_of_a_newer_program_is_refused_with_both_versions)
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_EVERSION);
     rig_says(&r, "schema version 77, this program knows up to 1");
 }
-END_TEST
 
-START_TEST(a_revocation_that_a_bit_was_turned_in_stops_the_start)
+TEST(a_revocation_that_a_bit_was_turned_in_stops_the_start)
 {
     struct fl_revoked whom = {.name = "edge-001"};
     char path[256];
@@ -288,9 +282,8 @@ START_TEST(a_revocation_that_a_bit_was_turned_in_stops_the_start)
     ck_assert_int_eq(fl_authority_open(&r.conf, r.now_ms, &r.a, &r.err), FL_EFORMAT);
     rig_says(&r, "'revocation' is not what was written");
 }
-END_TEST
 
-START_TEST(while_another_process_changes_the_files_what_is_in_use_stays_and_is_looked_at_soon)
+TEST(while_another_process_changes_the_files_what_is_in_use_stays_and_is_looked_at_soon)
 {
     struct fl_chain *shown;
     char path[256];
@@ -307,7 +300,6 @@ START_TEST(while_another_process_changes_the_files_what_is_in_use_stays_and_is_l
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     ck_assert_ptr_ne(fl_authority_chain(r.a), shown);
 }
-END_TEST
 
 static void *give_lock_up(void *lock)
 {
@@ -318,7 +310,7 @@ static void *give_lock_up(void *lock)
     return NULL;
 }
 
-START_TEST(init_waits_for_a_server_that_is_looking_at_the_files)
+TEST(init_waits_for_a_server_that_is_looking_at_the_files)
 {
     pthread_t server;
     char path[256];
@@ -330,9 +322,8 @@ START_TEST(init_waits_for_a_server_that_is_looking_at_the_files)
     ck_assert_int_eq(fl_authority_renew_root(&r.conf, r.now_ms, &r.err), FL_OK);
     ck_assert_int_eq(pthread_join(server, NULL), 0);
 }
-END_TEST
 
-START_TEST(what_a_clock_made_that_was_years_ahead_is_mended_by_init)
+TEST(what_a_clock_made_that_was_years_ahead_is_mended_by_init)
 {
     int64_t right = r.now_ms;
 
@@ -354,9 +345,8 @@ START_TEST(what_a_clock_made_that_was_years_ahead_is_mended_by_init)
     rig_open(&r);
     ck_assert_int_eq(first_of("server.pem").not_before, r.now_ms / 1000 - 600);
 }
-END_TEST
 
-START_TEST(a_server_that_ran_with_a_clock_ahead_looks_again_when_it_is_set_back)
+TEST(a_server_that_ran_with_a_clock_ahead_looks_again_when_it_is_set_back)
 {
     int64_t right = r.now_ms;
 
@@ -372,7 +362,6 @@ START_TEST(a_server_that_ran_with_a_clock_ahead_looks_again_when_it_is_set_back)
     ck_assert_int_eq(first_of("server.pem").not_before, r.now_ms / 1000 - 600);
     ck_assert(!fl_authority_due(r.a, r.now_ms));
 }
-END_TEST
 
 /* --- the root --- */
 
@@ -413,7 +402,9 @@ static bool believes(const struct fl_chain *roots)
     return rv == FL_OK;
 }
 
-START_TEST(without_the_roots_key_all_goes_on_and_weeks_before_the_end_it_is_said_what_to_do)
+TEST_CASE("root", setup, teardown);
+
+TEST(without_the_roots_key_all_goes_on_and_weeks_before_the_end_it_is_said_what_to_do)
 {
     struct fl_key *key = NULL;
     struct fl_chain *chain;
@@ -456,9 +447,8 @@ START_TEST(without_the_roots_key_all_goes_on_and_weeks_before_the_end_it_is_said
     fl_chain_unref(chain);
     fl_key_unref(key);
 }
-END_TEST
 
-START_TEST(a_missing_intermediate_without_the_roots_key_says_what_is_needed)
+TEST(a_missing_intermediate_without_the_roots_key_says_what_is_needed)
 {
     authority_rig_init(&r);
     rig_close(&r);
@@ -475,9 +465,8 @@ START_TEST(a_missing_intermediate_without_the_roots_key_says_what_is_needed)
     ck_assert_int_eq(fl_authority_init(&r.conf, r.now_ms, &r.err), FL_EFORMAT);
     rig_says(&r, "from a backup");
 }
-END_TEST
 
-START_TEST(a_root_that_is_renewed_keeps_its_key_and_so_the_pin)
+TEST(a_root_that_is_renewed_keeps_its_key_and_so_the_pin)
 {
     struct fl_key *key = NULL;
     struct fl_invite in;
@@ -509,9 +498,8 @@ START_TEST(a_root_that_is_renewed_keeps_its_key_and_so_the_pin)
     fl_chain_unref(old_roots);
     fl_key_unref(key);
 }
-END_TEST
 
-START_TEST(with_another_root_nobody_is_lost_who_was_there_in_time)
+TEST(with_another_root_nobody_is_lost_who_was_there_in_time)
 {
     struct fl_cert_info old = {0};
     struct fl_cert_info now;
@@ -571,7 +559,6 @@ START_TEST(with_another_root_nobody_is_lost_who_was_there_in_time)
     fl_chain_unref(before);
     fl_key_unref(key);
 }
-END_TEST
 
 static int ends_at(void *ctx, size_t i, const struct fl_invited *invited)
 {
@@ -580,7 +567,7 @@ static int ends_at(void *ctx, size_t i, const struct fl_invited *invited)
     return FL_OK;
 }
 
-START_TEST(an_invitation_ends_with_the_pin_that_it_names)
+TEST(an_invitation_ends_with_the_pin_that_it_names)
 {
     struct fl_invitation in = {.name = "edge-001", .valid_ms = 200 * RIG_DAY_MS};
     const struct fl_invitations one = {.list = &in, .n = 1, .by = "ops"};
@@ -595,11 +582,12 @@ START_TEST(an_invitation_ends_with_the_pin_that_it_names)
     ck_assert_int_eq(fl_authority_invite(r.a, &one, r.now_ms, ends_at, &ends, &r.err), FL_OK);
     ck_assert_int_eq(ends, r.now_ms + 90 * RIG_DAY_MS);
 }
-END_TEST
 
 /* --- what stops it half way --- */
 
-START_TEST(whoever_is_killed_at_any_file_goes_on_at_the_next_call)
+TEST_CASE("halfway", setup, teardown);
+
+TEST(whoever_is_killed_at_any_file_goes_on_at_the_next_call)
 {
     int n;
     bool done = false;
@@ -619,9 +607,8 @@ START_TEST(whoever_is_killed_at_any_file_goes_on_at_the_next_call)
     }
     ck_assert_int_eq(n, 7); /* six files, and the run that makes all */
 }
-END_TEST
 
-START_TEST(whoever_is_killed_while_the_root_changes_goes_on_at_the_next_call)
+TEST(whoever_is_killed_while_the_root_changes_goes_on_at_the_next_call)
 {
     int n;
     bool begun = false;
@@ -665,7 +652,6 @@ START_TEST(whoever_is_killed_while_the_root_changes_goes_on_at_the_next_call)
         rig_begin(&r, (uint64_t)n);
     }
 }
-END_TEST
 
 /* In a process of its own, in which no file may be larger than `limit`. */
 static int limited(rlim_t limit, int (*what)(void))
@@ -712,7 +698,7 @@ static int join_once(void)
     return rig_join(&own, &join_line, join_key, "", NULL);
 }
 
-START_TEST(a_full_disk_leaves_nothing_half)
+TEST(a_full_disk_leaves_nothing_half)
 {
     static const rlim_t limits[] = {0, 100, 250, 700, 900, 1300, 1800, 4096, 20000, 60000};
     size_t failed = 0;
@@ -740,57 +726,4 @@ START_TEST(a_full_disk_leaves_nothing_half)
         rig_begin(&r, i);
     }
     ck_assert_uint_ge(failed, 10);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("authority_init");
-    TCase *files = tcase_create("files");
-    TCase *root = tcase_create("root");
-    TCase *halfway = tcase_create("halfway");
-
-    tcase_add_checked_fixture(files, setup, teardown);
-    tcase_add_test(files,
-                   init_makes_what_is_missing_for_its_user_alone_and_is_as_good_twice_as_once);
-    tcase_add_test(files, a_server_that_runs_does_not_keep_the_roots_key_in_memory);
-    tcase_add_test(files, another_name_of_the_server_makes_its_certificate_anew_and_nothing_else);
-    tcase_add_test(files, the_servers_certificate_is_renewed_by_itself_at_two_thirds);
-    tcase_add_test(files, a_folder_of_somebody_else_is_refused_with_both_names);
-    tcase_add_test(files, a_folder_or_a_key_that_others_may_read_is_refused);
-    tcase_add_test(files, the_folder_of_another_federation_is_refused_with_both_names);
-    tcase_add_test(files, a_federation_has_no_name_that_programs_take_for_an_option);
-    tcase_add_test(files, a_database_of_a_newer_program_is_refused_with_both_versions);
-    tcase_add_test(files, a_revocation_that_a_bit_was_turned_in_stops_the_start);
-    tcase_add_test(
-        files, while_another_process_changes_the_files_what_is_in_use_stays_and_is_looked_at_soon);
-    tcase_add_test(files, init_waits_for_a_server_that_is_looking_at_the_files);
-    tcase_add_test(files, what_a_clock_made_that_was_years_ahead_is_mended_by_init);
-    tcase_add_test(files, a_server_that_ran_with_a_clock_ahead_looks_again_when_it_is_set_back);
-    suite_add_tcase(s, files);
-    tcase_add_checked_fixture(root, setup, teardown);
-    tcase_add_test(
-        root, without_the_roots_key_all_goes_on_and_weeks_before_the_end_it_is_said_what_to_do);
-    tcase_add_test(root, a_missing_intermediate_without_the_roots_key_says_what_is_needed);
-    tcase_add_test(root, a_root_that_is_renewed_keeps_its_key_and_so_the_pin);
-    tcase_add_test(root, with_another_root_nobody_is_lost_who_was_there_in_time);
-    tcase_add_test(root, an_invitation_ends_with_the_pin_that_it_names);
-    suite_add_tcase(s, root);
-    tcase_add_checked_fixture(halfway, setup, teardown);
-    tcase_add_test(halfway, whoever_is_killed_at_any_file_goes_on_at_the_next_call);
-    tcase_add_test(halfway, whoever_is_killed_while_the_root_changes_goes_on_at_the_next_call);
-    tcase_add_test(halfway, a_full_disk_leaves_nothing_half);
-    suite_add_tcase(s, halfway);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
 }

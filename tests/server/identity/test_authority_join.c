@@ -52,7 +52,9 @@ static struct listed certificates(const char *name)
     return l;
 }
 
-START_TEST(one_line_gives_one_name_and_one_certificate)
+TEST_CASE("join", setup, teardown);
+
+TEST(one_line_gives_one_name_and_one_certificate)
 {
     struct fl_invite in;
     struct fl_identity who;
@@ -72,9 +74,8 @@ START_TEST(one_line_gives_one_name_and_one_certificate)
     ck_assert_uint_eq(certificates("edge-001").n, 1);
     rig_said(&r, "audit: join edge-001: ok");
 }
-END_TEST
 
-START_TEST(the_same_line_with_the_same_key_gives_the_same_certificate_again)
+TEST(the_same_line_with_the_same_key_gives_the_same_certificate_again)
 {
     struct fl_invite in;
     struct fl_identity first;
@@ -92,9 +93,8 @@ START_TEST(the_same_line_with_the_same_key_gives_the_same_certificate_again)
     ck_assert_mem_eq(first.serial, again.serial, first.serial_len);
     ck_assert_uint_eq(certificates("").n, 1);
 }
-END_TEST
 
-START_TEST(another_key_is_refused_and_told_whose_it_is)
+TEST(another_key_is_refused_and_told_whose_it_is)
 {
     struct fl_invite in;
 
@@ -105,9 +105,8 @@ START_TEST(another_key_is_refused_and_told_whose_it_is)
     rig_says(&r, "flctl evict edge-001");
     ck_assert_uint_eq(certificates("").n, 1);
 }
-END_TEST
 
-START_TEST(a_line_that_ended_or_was_withdrawn_says_so_and_names_the_command)
+TEST(a_line_that_ended_or_was_withdrawn_says_so_and_names_the_command)
 {
     struct fl_invite in;
     char name[FL_IDENTITY_NAME_MAX];
@@ -133,9 +132,8 @@ START_TEST(a_line_that_ended_or_was_withdrawn_says_so_and_names_the_command)
         FL_ENOENT);
     rig_says(&r, "flctl invitations");
 }
-END_TEST
 
-START_TEST(a_pattern_lets_in_whom_it_fits_as_often_as_it_says)
+TEST(a_pattern_lets_in_whom_it_fits_as_often_as_it_says)
 {
     struct fl_invite in;
     struct fl_key *third = rig_key();
@@ -157,9 +155,8 @@ START_TEST(a_pattern_lets_in_whom_it_fits_as_often_as_it_says)
     ck_assert_int_eq(rig_join(&r, &in, key, "edge-1", NULL), FL_OK);
     fl_key_unref(third);
 }
-END_TEST
 
-START_TEST(patterns_fit_as_they_say)
+TEST(patterns_fit_as_they_say)
 {
     ck_assert(fl_invitation_fits("edge-*", "edge-"));
     ck_assert(fl_invitation_fits("edge-*", "edge-1"));
@@ -172,9 +169,8 @@ START_TEST(patterns_fit_as_they_say)
     ck_assert(fl_invitation_fits("*", "anything"));
     ck_assert(fl_invitation_fits("**?", "a"));
 }
-END_TEST
 
-START_TEST(a_name_that_is_taken_stays_with_its_key)
+TEST(a_name_that_is_taken_stays_with_its_key)
 {
     struct fl_invite in;
     struct fl_invite pattern;
@@ -191,9 +187,8 @@ START_TEST(a_name_that_is_taken_stays_with_its_key)
     rig_invite(&r, "*", 5, &pattern);
     ck_assert_int_eq(rig_join(&r, &pattern, other, "edge-001", NULL), FL_OK);
 }
-END_TEST
 
-START_TEST(a_host_that_was_installed_anew_takes_its_name_back)
+TEST(a_host_that_was_installed_anew_takes_its_name_back)
 {
     struct fl_invite before;
     struct fl_invite in;
@@ -224,9 +219,8 @@ START_TEST(a_host_that_was_installed_anew_takes_its_name_back)
     ck_assert_uint_eq(certificates("edge-001").by_state[FL_CERTIFICATE_REPLACED], 2);
     ck_assert_uint_eq(certificates("edge-001").by_state[FL_CERTIFICATE_VALID], 1);
 }
-END_TEST
 
-START_TEST(one_key_has_one_name)
+TEST(one_key_has_one_name)
 {
     struct fl_invite in;
 
@@ -236,9 +230,8 @@ START_TEST(one_key_has_one_name)
     ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_EEXIST);
     rig_says(&r, "in use by 'edge-001'");
 }
-END_TEST
 
-START_TEST(wrong_tokens_are_counted_for_their_address_alone_and_a_right_one_is_heard_all_the_same)
+TEST(wrong_tokens_are_counted_for_their_address_alone_and_a_right_one_is_heard_all_the_same)
 {
     struct fl_invite in;
     struct fl_invite wrong;
@@ -269,7 +262,6 @@ START_TEST(wrong_tokens_are_counted_for_their_address_alone_and_a_right_one_is_h
     ck_assert_int_eq(rig_join(&r, &wrong, other, "", "[2001:db8::ffff]:1"), FL_EAGAIN);
     ck_assert_int_eq(rig_join(&r, &wrong, other, "", "[2001:db8:0:1::1]:1"), FL_ENOENT);
 }
-END_TEST
 
 /* --- audit --- */
 
@@ -300,7 +292,9 @@ static struct lines *audit(void)
     return &l;
 }
 
-START_TEST(a_thousand_refusals_are_two_lines_and_a_count)
+TEST_CASE("audit", setup, teardown);
+
+TEST(a_thousand_refusals_are_two_lines_and_a_count)
 {
     struct fl_invite in;
     struct fl_invite wrong;
@@ -320,9 +314,8 @@ START_TEST(a_thousand_refusals_are_two_lines_and_a_count)
     ck_assert_uint_eq(audit()->n, before + 2);
     ck_assert_str_eq(audit()->last, "10.0.0.9|join||refused 999 more times");
 }
-END_TEST
 
-START_TEST(refusals_of_ten_thousand_addresses_are_a_bounded_number_of_lines)
+TEST(refusals_of_ten_thousand_addresses_are_a_bounded_number_of_lines)
 {
     struct fl_invite wrong;
     size_t before;
@@ -342,9 +335,8 @@ START_TEST(refusals_of_ten_thousand_addresses_are_a_bounded_number_of_lines)
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     ck_assert_uint_le(audit()->n, before + 2 * FL_AUDIT_REFUSALS + 2);
 }
-END_TEST
 
-START_TEST(what_is_done_leaves_a_line_and_no_secret)
+TEST(what_is_done_leaves_a_line_and_no_secret)
 {
     struct fl_invite in;
     struct fl_revoked whom = {.name = "edge-001"};
@@ -375,7 +367,6 @@ START_TEST(what_is_done_leaves_a_line_and_no_secret)
     ck_assert_ptr_null(strstr(l->all, line + strlen(line) - 20));
     ck_assert_ptr_null(strstr(r.said, line + strlen(line) - 20));
 }
-END_TEST
 
 /* --- fleets --- */
 
@@ -394,7 +385,7 @@ static int count_line(void *ctx, size_t i, const struct fl_invited *invited)
     return FL_OK;
 }
 
-START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
+TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
 {
     enum { N = 10000 };
     struct fl_invitation *list_of = calloc(N, sizeof(*list_of));
@@ -439,7 +430,6 @@ START_TEST(ten_thousand_invitations_are_one_transaction_all_or_none)
     free(list_of);
     free(names);
 }
-END_TEST
 
 /* What has ended is forgotten a day after it was seen to have. */
 static void look_twice(void)
@@ -461,7 +451,7 @@ static int info_of(void *ctx, const struct fl_invitation_info *info)
     return FL_OK;
 }
 
-START_TEST(invitations_are_listed_by_state_and_hand_on_their_labels)
+TEST(invitations_are_listed_by_state_and_hand_on_their_labels)
 {
     struct fl_wire_pair labels[] = {{(char *)(uintptr_t) "site", (char *)(uintptr_t) "kiel"}};
     struct fl_invitation in = {.name = "edge-*", .uses = 2, .labels = labels, .n_labels = 1};
@@ -493,9 +483,8 @@ START_TEST(invitations_are_listed_by_state_and_hand_on_their_labels)
     look_twice();
     ck_assert_uint_eq(certificates("").n, 0);
 }
-END_TEST
 
-START_TEST(an_invitation_that_makes_no_sense_is_refused)
+TEST(an_invitation_that_makes_no_sense_is_refused)
 {
     struct fl_invitation in = {.name = "edge-1", .uses = 2};
     struct ranks ranks = {0};
@@ -517,11 +506,12 @@ START_TEST(an_invitation_that_makes_no_sense_is_refused)
                      FL_EINVAL);
     rig_says(&r, "a year at most");
 }
-END_TEST
 
 /* --- renewing --- */
 
-START_TEST(a_lost_reply_to_a_renewal_is_given_again)
+TEST_CASE("renew", setup, teardown);
+
+TEST(a_lost_reply_to_a_renewal_is_given_again)
 {
     struct fl_invite in;
     struct fl_identity who;
@@ -545,9 +535,8 @@ START_TEST(a_lost_reply_to_a_renewal_is_given_again)
     ck_assert_mem_eq(again.serial, next.serial, next.serial_len);
     ck_assert_uint_eq(certificates("edge-001").n, 2);
 }
-END_TEST
 
-START_TEST(what_was_made_while_the_clock_was_ahead_is_not_given_again)
+TEST(what_was_made_while_the_clock_was_ahead_is_not_given_again)
 {
     struct fl_invite in;
     struct fl_identity who;
@@ -566,9 +555,8 @@ START_TEST(what_was_made_while_the_clock_was_ahead_is_not_given_again)
     ck_assert_mem_ne(who.serial, next.serial, next.serial_len);
     ck_assert_int_le(who.not_before, r.now_ms / 1000);
 }
-END_TEST
 
-START_TEST(a_certificate_that_is_over_is_renewed_within_its_grace_and_then_names_the_commands)
+TEST(a_certificate_that_is_over_is_renewed_within_its_grace_and_then_names_the_commands)
 {
     struct fl_invite in;
     struct fl_identity who;
@@ -584,9 +572,8 @@ START_TEST(a_certificate_that_is_over_is_renewed_within_its_grace_and_then_names
     rig_says(&r, "fl-clientd --join");
     rig_says(&r, "61 days ago");
 }
-END_TEST
 
-START_TEST(a_client_that_asks_for_ever_new_keys_is_held_up)
+TEST(a_client_that_asks_for_ever_new_keys_is_held_up)
 {
     struct fl_invite in;
     struct fl_identity who;
@@ -611,7 +598,6 @@ START_TEST(a_client_that_asks_for_ever_new_keys_is_held_up)
     r.now_ms += RIG_DAY_MS + 1;
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
 }
-END_TEST
 
 static int issue_admin(const char *name, const struct fl_key *with)
 {
@@ -632,7 +618,7 @@ static int issue_admin(const char *name, const struct fl_key *with)
     return rv;
 }
 
-START_TEST(an_admin_is_given_the_next_certificate_in_the_last_third_of_the_one_before)
+TEST(an_admin_is_given_the_next_certificate_in_the_last_third_of_the_one_before)
 {
     struct fl_invite in;
     struct fl_identity who;
@@ -663,9 +649,8 @@ START_TEST(an_admin_is_given_the_next_certificate_in_the_last_third_of_the_one_b
     ck_assert_int_eq(issue_admin("edge-001", other), FL_EEXIST);
     rig_says(&r, "is taken by a client");
 }
-END_TEST
 
-START_TEST(an_admin_is_one_by_his_certificate)
+TEST(an_admin_is_one_by_his_certificate)
 {
     struct fl_invite in;
     struct fl_identity who;
@@ -689,9 +674,8 @@ START_TEST(an_admin_is_one_by_his_certificate)
     rig_invite(&r, "*", 2, &in);
     ck_assert_int_eq(rig_join(&r, &in, other, "jane", NULL), FL_EEXIST);
 }
-END_TEST
 
-START_TEST(a_request_that_is_none_is_refused_and_costs_no_use)
+TEST(a_request_that_is_none_is_refused_and_costs_no_use)
 {
     struct fl_invite in;
     struct fl_joining join = {
@@ -701,54 +685,4 @@ START_TEST(a_request_that_is_none_is_refused_and_costs_no_use)
     join.token = in.token;
     ck_assert_int_ne(fl_authority_join(r.a, &join, r.now_ms, &r.joined, &r.err), FL_OK);
     ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("authority_join");
-    TCase *join = tcase_create("join");
-    TCase *audits = tcase_create("audit");
-    TCase *renewals = tcase_create("renew");
-
-    tcase_add_checked_fixture(join, setup, teardown);
-    tcase_add_test(join, one_line_gives_one_name_and_one_certificate);
-    tcase_add_test(join, the_same_line_with_the_same_key_gives_the_same_certificate_again);
-    tcase_add_test(join, another_key_is_refused_and_told_whose_it_is);
-    tcase_add_test(join, a_line_that_ended_or_was_withdrawn_says_so_and_names_the_command);
-    tcase_add_test(join, a_pattern_lets_in_whom_it_fits_as_often_as_it_says);
-    tcase_add_test(join, patterns_fit_as_they_say);
-    tcase_add_test(join, a_name_that_is_taken_stays_with_its_key);
-    tcase_add_test(join, a_host_that_was_installed_anew_takes_its_name_back);
-    tcase_add_test(join, one_key_has_one_name);
-    tcase_add_test(
-        join,
-        wrong_tokens_are_counted_for_their_address_alone_and_a_right_one_is_heard_all_the_same);
-    tcase_add_test(join, ten_thousand_invitations_are_one_transaction_all_or_none);
-    tcase_add_test(join, invitations_are_listed_by_state_and_hand_on_their_labels);
-    tcase_add_test(join, an_invitation_that_makes_no_sense_is_refused);
-    tcase_add_test(join, a_request_that_is_none_is_refused_and_costs_no_use);
-    suite_add_tcase(s, join);
-    tcase_add_checked_fixture(audits, setup, teardown);
-    tcase_add_test(audits, a_thousand_refusals_are_two_lines_and_a_count);
-    tcase_add_test(audits, refusals_of_ten_thousand_addresses_are_a_bounded_number_of_lines);
-    tcase_add_test(audits, what_is_done_leaves_a_line_and_no_secret);
-    suite_add_tcase(s, audits);
-    tcase_add_checked_fixture(renewals, setup, teardown);
-    tcase_add_test(renewals, a_lost_reply_to_a_renewal_is_given_again);
-    tcase_add_test(renewals, what_was_made_while_the_clock_was_ahead_is_not_given_again);
-    tcase_add_test(
-        renewals,
-        a_certificate_that_is_over_is_renewed_within_its_grace_and_then_names_the_commands);
-    tcase_add_test(renewals, a_client_that_asks_for_ever_new_keys_is_held_up);
-    tcase_add_test(renewals, an_admin_is_one_by_his_certificate);
-    tcase_add_test(renewals,
-                   an_admin_is_given_the_next_certificate_in_the_last_third_of_the_one_before);
-    suite_add_tcase(s, renewals);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

@@ -2,12 +2,12 @@
  */
 #include <check.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "libfl/pki/request.h"
 #include "server/identity/certificates.h"
 #include "tests/lib/authority_rig.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 
 static struct rig r;
 static struct fl_key *key, *other;
@@ -145,16 +145,17 @@ static size_t certificates(void)
     return n;
 }
 
-START_TEST(opening_and_making)
+TEST_CASE("all", setup, teardown);
+
+TEST(opening_and_making)
 {
     try_each(reopen);
     try_each(init);
     r.now_ms += 25 * RIG_DAY_MS; /* the server's certificate is due */
     try_each(refresh);
 }
-END_TEST
 
-START_TEST(inviting_joining_and_renewing)
+TEST(inviting_joining_and_renewing)
 {
     try_each(invite);
     try_each(join);
@@ -166,35 +167,9 @@ START_TEST(inviting_joining_and_renewing)
     try_each(renew);
     ck_assert_uint_eq(certificates(), 2);
 }
-END_TEST
 
-START_TEST(revoking)
+TEST(revoking)
 {
     ck_assert_int_eq(join(), FL_OK);
     try_each(revocations);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("authority_memory");
-    TCase *all = tcase_create("all");
-
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_add_test(all, opening_and_making);
-    tcase_add_test(all, inviting_joining_and_renewing);
-    tcase_add_test(all, revoking);
-    suite_add_tcase(s, all);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
 }

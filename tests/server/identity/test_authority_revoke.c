@@ -59,7 +59,9 @@ static int nothing(void *ctx, size_t i, const struct fl_invited *invited)
     return FL_OK;
 }
 
-START_TEST(a_name_that_is_revoked_is_out_for_good_with_all_its_keys)
+TEST_CASE("verbs", setup, teardown);
+
+TEST(a_name_that_is_revoked_is_out_for_good_with_all_its_keys)
 {
     struct fl_revoked whom = {.name = "edge-001"};
     struct fl_invitation in = {.name = "edge-001"};
@@ -100,9 +102,8 @@ START_TEST(a_name_that_is_revoked_is_out_for_good_with_all_its_keys)
     rig_open(&r);
     ck_assert(rig_revoked(&r, &who, NULL, 0));
 }
-END_TEST
 
-START_TEST(a_certificate_or_key_that_is_revoked_leaves_the_name)
+TEST(a_certificate_or_key_that_is_revoked_leaves_the_name)
 {
     struct fl_revoked serial = {.serial = who.serial, .serial_len = who.serial_len};
     struct fl_revoked by_key = {.key = who.key};
@@ -131,9 +132,8 @@ START_TEST(a_certificate_or_key_that_is_revoked_leaves_the_name)
         fl_key_unref(third);
     }
 }
-END_TEST
 
-START_TEST(who_was_evicted_joins_again_by_a_new_invitation_even_with_the_same_key)
+TEST(who_was_evicted_joins_again_by_a_new_invitation_even_with_the_same_key)
 {
     struct fl_revoked whom = {.name = "edge-001"};
     struct fl_identity again;
@@ -152,9 +152,8 @@ START_TEST(who_was_evicted_joins_again_by_a_new_invitation_even_with_the_same_ke
     ck_assert_int_eq(fl_authority_evict(r.a, &whom, "", "ops", r.now_ms, NULL, &r.err), FL_ENOENT);
     rig_says(&r, "has no certificate issued here");
 }
-END_TEST
 
-START_TEST(the_line_of_who_was_evicted_does_not_let_him_in_again)
+TEST(the_line_of_who_was_evicted_does_not_let_him_in_again)
 {
     struct fl_revoked whom = {.name = "edge-002"};
     struct fl_invite line;
@@ -165,9 +164,8 @@ START_TEST(the_line_of_who_was_evicted_does_not_let_him_in_again)
     ck_assert_int_eq(rig_join(&r, &line, other, "", NULL), FL_EPERM);
     rig_says(&r, "evicted");
 }
-END_TEST
 
-START_TEST(who_is_disabled_is_kept_and_comes_back_when_enabled)
+TEST(who_is_disabled_is_kept_and_comes_back_when_enabled)
 {
     struct fl_revoked whom = {.name = "edge-001"};
     char why[512];
@@ -181,9 +179,8 @@ START_TEST(who_is_disabled_is_kept_and_comes_back_when_enabled)
     ck_assert_int_eq(rig_renew(&r, &who, other), FL_OK);
     ck_assert_int_eq(fl_authority_enable(r.a, &whom, "ops", r.now_ms, NULL, &r.err), FL_ENOENT);
 }
-END_TEST
 
-START_TEST(a_name_of_an_own_pki_is_kept_out_by_its_name)
+TEST(a_name_of_an_own_pki_is_kept_out_by_its_name)
 {
     struct fl_identity theirs = {.kind = FL_IDENTITY_CERTIFICATE,
                                  .role = FL_ROLE_CLIENT,
@@ -206,9 +203,8 @@ START_TEST(a_name_of_an_own_pki_is_kept_out_by_its_name)
                      FL_ESTATE);
     rig_says(&r, "own PKI");
 }
-END_TEST
 
-START_TEST(a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_revocation)
+TEST(a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_revocation)
 {
     struct fl_revoked whom = {.name = "edge-001"};
     int64_t right = r.now_ms;
@@ -229,9 +225,8 @@ START_TEST(a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_revocation)
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     ck_assert(!rig_revoked(&r, &who, NULL, 0));
 }
-END_TEST
 
-START_TEST(a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes)
+TEST(a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes)
 {
     struct fl_revoked whom = {.name = "edge-001"};
     struct fl_revocations *before = NULL;
@@ -250,9 +245,8 @@ START_TEST(a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes)
     fl_revocations_unref(same);
     fl_revocations_unref(now);
 }
-END_TEST
 
-START_TEST(a_thousand_revocations_are_found_each)
+TEST(a_thousand_revocations_are_found_each)
 {
     struct fl_revoked whom = {.name = NULL};
     struct fl_identity one = who;
@@ -278,11 +272,10 @@ START_TEST(a_thousand_revocations_are_found_each)
     }
     fl_revocations_unref(revocations);
 }
-END_TEST
 
 /* --- a fleet that joined in one second --- */
 
-START_TEST(of_ten_thousand_that_joined_in_one_second_no_second_sees_more_than_one_in_a_hundred)
+TEST(of_ten_thousand_that_joined_in_one_second_no_second_sees_more_than_one_in_a_hundred)
 {
     enum { N = 10000 };
     int64_t *due = calloc(N, sizeof(*due));
@@ -316,7 +309,6 @@ START_TEST(of_ten_thousand_that_joined_in_one_second_no_second_sees_more_than_on
     ck_assert_uint_le(most, N / 100);
     free(due);
 }
-END_TEST
 
 /* --- names without TLS --- */
 
@@ -325,7 +317,7 @@ static int plain(const char *name)
     return fl_authority_check_plain(r.a, name, &r.err);
 }
 
-START_TEST(a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has_passed)
+TEST(a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has_passed)
 {
     struct fl_revoked whom = {.name = "edge-001"};
 
@@ -344,9 +336,8 @@ START_TEST(a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has
     ck_assert_int_eq(fl_authority_refresh(r.a, r.now_ms, NULL, &r.err), FL_OK);
     ck_assert_int_eq(plain("edge-001"), FL_OK);
 }
-END_TEST
 
-START_TEST(a_name_that_is_revoked_is_refused_in_plaintext)
+TEST(a_name_that_is_revoked_is_refused_in_plaintext)
 {
     struct fl_revoked revoked = {.name = "edge-003"};
     struct fl_revoked disabled = {.name = "edge-004"};
@@ -360,9 +351,8 @@ START_TEST(a_name_that_is_revoked_is_refused_in_plaintext)
                      FL_OK);
     ck_assert_int_eq(plain("edge-004"), FL_OK);
 }
-END_TEST
 
-START_TEST(a_name_shown_with_a_certificate_of_an_own_pki_is_refused_in_plaintext)
+TEST(a_name_shown_with_a_certificate_of_an_own_pki_is_refused_in_plaintext)
 {
     int64_t not_after = r.now_ms / 1000 + 100;
 
@@ -379,35 +369,4 @@ START_TEST(a_name_shown_with_a_certificate_of_an_own_pki_is_refused_in_plaintext
     rig_open(&r);
     ck_assert_int_eq(plain("edge-005"), FL_EPERM);
     ck_assert_int_eq(plain("edge-006"), FL_OK);
-}
-END_TEST
-
-static Suite *suite(void)
-{
-    Suite *s = suite_create("authority_revoke");
-    TCase *verbs = tcase_create("verbs");
-
-    tcase_add_checked_fixture(verbs, setup, teardown);
-    tcase_add_test(verbs, a_name_that_is_revoked_is_out_for_good_with_all_its_keys);
-    tcase_add_test(verbs, a_certificate_or_key_that_is_revoked_leaves_the_name);
-    tcase_add_test(verbs, who_was_evicted_joins_again_by_a_new_invitation_even_with_the_same_key);
-    tcase_add_test(verbs, the_line_of_who_was_evicted_does_not_let_him_in_again);
-    tcase_add_test(verbs, who_is_disabled_is_kept_and_comes_back_when_enabled);
-    tcase_add_test(verbs, a_name_of_an_own_pki_is_kept_out_by_its_name);
-    tcase_add_test(verbs, a_clock_that_was_years_ahead_for_an_hour_has_forgotten_no_revocation);
-    tcase_add_test(verbs, a_snapshot_stays_what_it_was_and_is_the_same_until_something_changes);
-    tcase_add_test(verbs, a_thousand_revocations_are_found_each);
-    tcase_add_test(
-        verbs, of_ten_thousand_that_joined_in_one_second_no_second_sees_more_than_one_in_a_hundred);
-    tcase_add_test(verbs,
-                   a_name_with_a_certificate_is_refused_in_plaintext_until_its_grace_has_passed);
-    tcase_add_test(verbs, a_name_that_is_revoked_is_refused_in_plaintext);
-    tcase_add_test(verbs, a_name_shown_with_a_certificate_of_an_own_pki_is_refused_in_plaintext);
-    suite_add_tcase(s, verbs);
-    return s;
-}
-
-SUITE()
-{
-    return suite();
 }

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -184,7 +183,9 @@ static void accept_one(struct fl_store *s, uint64_t round, uint32_t attempt)
     ck_assert_int_eq(fl_store_put_update(s, round, attempt, &part, NULL), FL_OK);
 }
 
-START_TEST(a_new_folder_has_nothing_to_resume)
+TEST_CASE("records", setup, teardown);
+
+TEST(a_new_folder_has_nothing_to_resume)
 {
     struct fl_store *s = open_store();
     struct fl_coord_resume r;
@@ -201,9 +202,8 @@ START_TEST(a_new_folder_has_nothing_to_resume)
     fl_store_close(s);
     fl_store_close(NULL);
 }
-END_TEST
 
-START_TEST(clients_come_back_in_the_order_of_their_numbers)
+TEST(clients_come_back_in_the_order_of_their_numbers)
 {
     struct fl_store *s = open_store();
     struct fl_client_rec c = client(1);
@@ -229,9 +229,8 @@ START_TEST(clients_come_back_in_the_order_of_their_numbers)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_restart_after_the_selection_finds_it)
+TEST(a_restart_after_the_selection_finds_it)
 {
     struct fl_store *s = open_store();
     struct fl_coord_resume r;
@@ -255,9 +254,8 @@ START_TEST(a_restart_after_the_selection_finds_it)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_restart_after_the_plan_finds_it)
+TEST(a_restart_after_the_plan_finds_it)
 {
     struct fl_store *s = open_store();
     struct fl_coord_resume r;
@@ -281,9 +279,8 @@ START_TEST(a_restart_after_the_plan_finds_it)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_restart_after_some_updates_finds_them)
+TEST(a_restart_after_some_updates_finds_them)
 {
     struct fl_store *s = open_store();
     struct fl_coord_resume r;
@@ -303,9 +300,8 @@ START_TEST(a_restart_after_some_updates_finds_them)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_commit_closes_the_round_and_keeps_the_clients)
+TEST(a_commit_closes_the_round_and_keeps_the_clients)
 {
     struct fl_store *s = open_store();
     struct fl_coord_resume r;
@@ -326,9 +322,8 @@ START_TEST(a_commit_closes_the_round_and_keeps_the_clients)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_the_open_round_changes_nothing)
+TEST(what_does_not_fit_the_open_round_changes_nothing)
 {
     struct fl_store *s = open_store();
     struct fl_participant_rec part = {
@@ -370,7 +365,6 @@ START_TEST(what_does_not_fit_the_open_round_changes_nothing)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
 struct seen {
     uint64_t rounds[16];
@@ -399,7 +393,7 @@ static int see(void *ctx, const struct fl_round_rec *r)
     return seen->n == seen->stop_at ? FL_ECANCELED : FL_OK;
 }
 
-START_TEST(the_newest_rounds_come_in_rising_order)
+TEST(the_newest_rounds_come_in_rising_order)
 {
     struct fl_store *s = open_store();
     struct seen seen = {.n = 0};
@@ -423,9 +417,8 @@ START_TEST(the_newest_rounds_come_in_rising_order)
     ck_assert_uint_eq(seen.n, 2);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(totals_are_the_sums_of_all_rounds)
+TEST(totals_are_the_sums_of_all_rounds)
 {
     struct fl_store *s = open_store();
     struct fl_round_rec sum;
@@ -455,7 +448,6 @@ START_TEST(totals_are_the_sums_of_all_rounds)
     ck_assert_uint_eq(sum.ended_ms, 550);
     fl_store_close(s);
 }
-END_TEST
 
 /* --- folders that are not ours, and disks that fail --- */
 
@@ -471,7 +463,9 @@ static void refused(const char *federation, const struct fl_layout *l, int code,
     ck_assert_ptr_nonnull(strstr(err.msg, dir));
 }
 
-START_TEST(the_folder_of_another_federation_is_refused)
+TEST_CASE("faults", setup, teardown);
+
+TEST(the_folder_of_another_federation_is_refused)
 {
     struct fl_store *s = open_store();
 
@@ -480,9 +474,8 @@ START_TEST(the_folder_of_another_federation_is_refused)
     rig_check_db();
     fl_store_close(open_store());
 }
-END_TEST
 
-START_TEST(the_folder_of_another_model_is_refused)
+TEST(the_folder_of_another_model_is_refused)
 {
     struct fl_layout *other = NULL;
     const size_t dims[] = {7};
@@ -497,9 +490,8 @@ START_TEST(the_folder_of_another_model_is_refused)
     rig_check_db();
     fl_store_close(open_store());
 }
-END_TEST
 
-START_TEST(a_forgotten_client_leaves_a_number_for_another)
+TEST(a_forgotten_client_leaves_a_number_for_another)
 {
     struct fl_store *s = open_store();
     struct fl_client_rec gone = client(1);
@@ -527,9 +519,8 @@ START_TEST(a_forgotten_client_leaves_a_number_for_another)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_selection_brings_new_clients_and_how_many_there_are)
+TEST(a_selection_brings_new_clients_and_how_many_there_are)
 {
     struct fl_store *s = open_store();
     const struct fl_participant_rec part = {.client = 1, .state = FL_PARTICIPANT_SELECTED};
@@ -551,26 +542,23 @@ START_TEST(a_selection_brings_new_clients_and_how_many_there_are)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_newer_schema_is_refused)
+TEST(a_newer_schema_is_refused)
 {
     fl_store_close(open_store());
     rig_sql("INSERT INTO migration (version, applied_ms) VALUES (99, 0)");
     refused("fed", layout, FL_EVERSION, "has schema version 99, this program knows up to ");
     rig_check_db();
 }
-END_TEST
 
-START_TEST(a_database_of_another_program_is_refused)
+TEST(a_database_of_another_program_is_refused)
 {
     rig_sql("CREATE TABLE cats (name TEXT)");
     refused("fed", layout, FL_ESTATE, "is a database of another program");
     rig_check_db();
 }
-END_TEST
 
-START_TEST(a_file_that_is_no_database_is_refused)
+TEST(a_file_that_is_no_database_is_refused)
 {
     char path[RIG_PATH_MAX];
     char junk[4096];
@@ -581,9 +569,8 @@ START_TEST(a_file_that_is_no_database_is_refused)
     (void)close(fd);
     refused("fed", layout, FL_EFORMAT, "not a database");
 }
-END_TEST
 
-START_TEST(a_damaged_database_is_refused)
+TEST(a_damaged_database_is_refused)
 {
     struct fl_store *s = open_store();
     char path[RIG_PATH_MAX];
@@ -597,9 +584,8 @@ START_TEST(a_damaged_database_is_refused)
     rig_damage(rig_path(path, "federation.db"), 2 * 4096, 3 * 4096);
     refused("fed", layout, FL_EFORMAT, "federation.db");
 }
-END_TEST
 
-START_TEST(a_record_that_makes_no_sense_is_refused)
+TEST(a_record_that_makes_no_sense_is_refused)
 {
     struct fl_store *s = open_store();
     struct fl_coord_resume r;
@@ -622,9 +608,8 @@ START_TEST(a_record_that_makes_no_sense_is_refused)
     ck_assert_ptr_nonnull(strstr(err.msg, "is damaged: column 'id' of table 'client'"));
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_folder_that_cannot_be_written_is_refused)
+TEST(a_folder_that_cannot_be_written_is_refused)
 {
     char path[RIG_PATH_MAX];
 
@@ -637,9 +622,8 @@ START_TEST(a_folder_that_cannot_be_written_is_refused)
     rig_regain_root();
     ck_assert_int_eq(chmod(dir, 0777), 0);
 }
-END_TEST
 
-START_TEST(a_file_where_the_folder_should_be_is_refused)
+TEST(a_file_where_the_folder_should_be_is_refused)
 {
     char path[RIG_PATH_MAX];
     int fd = open(rig_path(path, "models"), O_WRONLY | O_CREAT, 0640);
@@ -647,9 +631,8 @@ START_TEST(a_file_where_the_folder_should_be_is_refused)
     (void)close(fd);
     refused("fed", layout, FL_EEXIST, "is not a folder");
 }
-END_TEST
 
-START_TEST(a_database_that_is_read_only_is_refused)
+TEST(a_database_that_is_read_only_is_refused)
 {
     char path[RIG_PATH_MAX];
 
@@ -662,9 +645,8 @@ START_TEST(a_database_that_is_read_only_is_refused)
     rig_regain_root();
     rig_check_db();
 }
-END_TEST
 
-START_TEST(a_full_disk_loses_no_record_that_was_taken)
+TEST(a_full_disk_loses_no_record_that_was_taken)
 {
     struct fl_store *s = open_store();
     struct fl_coord_resume r;
@@ -696,9 +678,8 @@ START_TEST(a_full_disk_loses_no_record_that_was_taken)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(what_was_persisted_survives_a_kill)
+TEST(what_was_persisted_survives_a_kill)
 {
     struct fl_store *s;
     struct fl_coord_resume r;
@@ -735,9 +716,8 @@ START_TEST(what_was_persisted_survives_a_kill)
     fl_store_close(s);
     rig_check_db();
 }
-END_TEST
 
-START_TEST(an_empty_file_left_by_a_crash_becomes_a_database)
+TEST(an_empty_file_left_by_a_crash_becomes_a_database)
 {
     char path[RIG_PATH_MAX];
     int fd = open(rig_path(path, "federation.db"), O_WRONLY | O_CREAT, 0640);
@@ -745,42 +725,4 @@ START_TEST(an_empty_file_left_by_a_crash_becomes_a_database)
     (void)close(fd);
     fl_store_close(open_store());
     rig_check_db();
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("store");
-    TCase *tc = tcase_create("records");
-    TCase *faults = tcase_create("faults");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_new_folder_has_nothing_to_resume);
-    tcase_add_test(tc, clients_come_back_in_the_order_of_their_numbers);
-    tcase_add_test(tc, a_restart_after_the_selection_finds_it);
-    tcase_add_test(tc, a_restart_after_the_plan_finds_it);
-    tcase_add_test(tc, a_restart_after_some_updates_finds_them);
-    tcase_add_test(tc, a_commit_closes_the_round_and_keeps_the_clients);
-    tcase_add_test(tc, what_does_not_fit_the_open_round_changes_nothing);
-    tcase_add_test(tc, the_newest_rounds_come_in_rising_order);
-    tcase_add_test(tc, totals_are_the_sums_of_all_rounds);
-    suite_add_tcase(s, tc);
-    tcase_add_checked_fixture(faults, setup, teardown);
-    tcase_add_test(faults, the_folder_of_another_federation_is_refused);
-    tcase_add_test(faults, the_folder_of_another_model_is_refused);
-    tcase_add_test(faults, a_forgotten_client_leaves_a_number_for_another);
-    tcase_add_test(faults, a_selection_brings_new_clients_and_how_many_there_are);
-    tcase_add_test(faults, a_newer_schema_is_refused);
-    tcase_add_test(faults, a_database_of_another_program_is_refused);
-    tcase_add_test(faults, a_file_that_is_no_database_is_refused);
-    tcase_add_test(faults, a_damaged_database_is_refused);
-    tcase_add_test(faults, a_record_that_makes_no_sense_is_refused);
-    tcase_add_test(faults, a_folder_that_cannot_be_written_is_refused);
-    tcase_add_test(faults, a_file_where_the_folder_should_be_is_refused);
-    tcase_add_test(faults, a_database_that_is_read_only_is_refused);
-    tcase_add_test(faults, a_full_disk_loses_no_record_that_was_taken);
-    tcase_add_test(faults, what_was_persisted_survives_a_kill);
-    tcase_add_test(faults, an_empty_file_left_by_a_crash_becomes_a_database);
-    suite_add_tcase(s, faults);
-    return s;
 }

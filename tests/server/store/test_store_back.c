@@ -1,9 +1,12 @@
 /* Going back to an older model: nothing of the rounds that are abandoned counts, and they stay
  * known. */
 
+#include "tests/lib/suites.h"
 #include "tests/server/store/store_change_fixture.h"
 
-START_TEST(attempts_of_rounds_that_come_again_are_new)
+TEST_CASE("rules", setup, teardown);
+
+TEST(attempts_of_rounds_that_come_again_are_new)
 {
     const struct fl_rewind why = {.reason = "a test", .restart_state = true};
     struct fl_store *store;
@@ -29,11 +32,10 @@ START_TEST(attempts_of_rounds_that_come_again_are_new)
     ck_assert_str_eq(record(store), "2/2 the model: 3 -> 1: a test\n");
     fl_store_close(store);
 }
-END_TEST
 
 /* Of such a round the server has what goes with the clients' part: it must not be taken for older.
  */
-START_TEST(rounds_that_come_again_are_behind_what_began_anew_before_them)
+TEST(rounds_that_come_again_are_behind_what_began_anew_before_them)
 {
     const struct fl_rewind back = {.reason = "a test"};
     struct fl_store *store;
@@ -56,7 +58,6 @@ START_TEST(rounds_that_come_again_are_behind_what_began_anew_before_them)
     ck_assert_uint_eq(generation.kept_number, e.generation.kept_number);
     fl_store_close(store);
 }
-END_TEST
 
 static void save_model(struct fl_store *store, uint64_t round)
 {
@@ -98,7 +99,7 @@ static struct fl_store *asked_to_go_back(void)
 }
 
 /* A program that died `_i` steps after the wish was on disk, and is started again. */
-START_TEST(a_rollback_survives_death_at_any_step)
+TEST_EACH(a_rollback_survives_death_at_any_step, 3)
 {
     struct fl_store *store = asked_to_go_back();
     struct fl_rolled_back done = {.round = 0};
@@ -159,9 +160,8 @@ START_TEST(a_rollback_survives_death_at_any_step)
     ck_assert_ptr_nonnull(strstr(record(store), "pin 3 kept\npin 4 kept\n"));
     fl_store_close(store);
 }
-END_TEST
 
-START_TEST(a_rollback_that_is_dropped_changes_nothing)
+TEST(a_rollback_that_is_dropped_changes_nothing)
 {
     struct fl_store *store = asked_to_go_back();
     struct fl_coord_resume r;
@@ -177,7 +177,6 @@ START_TEST(a_rollback_that_is_dropped_changes_nothing)
     ck_assert(has_model("models/round-000004.safetensors"));
     fl_store_close(store);
 }
-END_TEST
 
 static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
 {
@@ -198,7 +197,7 @@ static const char *abandoned(struct fl_store *store, uint32_t last)
 }
 
 /* Rounds 3 and 4 twice, and round 2 of the first generation by the second rollback. */
-START_TEST(an_abandoned_round_names_the_rollback_that_gave_it_up)
+TEST(an_abandoned_round_names_the_rollback_that_gave_it_up)
 {
     struct fl_store *store = asked_to_go_back();
     struct fl_rolled_back done;
@@ -218,27 +217,4 @@ START_TEST(an_abandoned_round_names_the_rollback_that_gave_it_up)
     ck_assert_str_eq(abandoned(store, 1),
                      "2/4.2 0.95 at 3000: rolled back to round 1, rounds 2 to 4 abandoned\n");
     fl_store_close(store);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("store back");
-    TCase *rules = tcase_create("rules");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(rules, setup, teardown);
-    tcase_set_timeout(rules, 600);
-    tcase_add_test(rules, attempts_of_rounds_that_come_again_are_new);
-    tcase_add_test(rules, rounds_that_come_again_are_behind_what_began_anew_before_them);
-    tcase_add_loop_test(rules, a_rollback_survives_death_at_any_step, 0, 3);
-    tcase_add_test(rules, a_rollback_that_is_dropped_changes_nothing);
-    tcase_add_test(rules, an_abandoned_round_names_the_rollback_that_gave_it_up);
-    suite_add_tcase(suite, rules);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "server/store/moved.h"
+#include "tests/lib/suites.h"
 #include "tests/server/store/store_change_fixture.h"
 
 /* --- a server that goes on just when the backup looks for its files --- */
@@ -75,7 +76,9 @@ static int make(const char *target, struct fl_backup *ret, struct fl_err *err)
     return fl_backup_make(ret, err);
 }
 
-START_TEST(a_backup_is_of_one_instant_however_often_the_server_goes_on_meanwhile)
+TEST_CASE("rules", setup, teardown);
+
+TEST_EACH(a_backup_is_of_one_instant_however_often_the_server_goes_on_meanwhile, 3)
 {
     struct fl_backup b;
     struct fl_err err = {0};
@@ -89,9 +92,8 @@ START_TEST(a_backup_is_of_one_instant_however_often_the_server_goes_on_meanwhile
     ck_assert_uint_eq(b.files, 4); /* database, model, vector, BACKUP */
     fl_store_close(server);
 }
-END_TEST
 
-START_TEST(a_checkpoint_that_is_gone_for_good_is_named)
+TEST(a_checkpoint_that_is_gone_for_good_is_named)
 {
     struct fl_backup b;
     struct fl_err err = {0};
@@ -105,7 +107,6 @@ START_TEST(a_checkpoint_that_is_gone_for_good_is_named)
     ck_assert(!fl_fs_exists(rig_path(path, "backup/SHA256SUMS")));
     fl_store_close(server);
 }
-END_TEST
 
 /* --- the mark of a folder that was moved --- */
 
@@ -139,7 +140,7 @@ static int move(const char *target, struct fl_err *err)
     return fl_moved_make(&b, err);
 }
 
-START_TEST(a_folder_that_was_moved_is_refused_until_that_is_undone)
+TEST(a_folder_that_was_moved_is_refused_until_that_is_undone)
 {
     struct fl_err err = {0};
 
@@ -156,9 +157,8 @@ START_TEST(a_folder_that_was_moved_is_refused_until_that_is_undone)
     ck_assert_int_eq(fl_moved_undo(dir, &err), FL_OK);
     ck_assert_int_eq(fl_moved_check(dir, &err), FL_OK);
 }
-END_TEST
 
-START_TEST(a_folder_in_use_or_without_a_whole_backup_is_not_marked)
+TEST(a_folder_in_use_or_without_a_whole_backup_is_not_marked)
 {
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
@@ -176,7 +176,6 @@ START_TEST(a_folder_in_use_or_without_a_whole_backup_is_not_marked)
     ck_assert_int_eq(move("damaged", &err), FL_EFORMAT);
     ck_assert_int_eq(fl_moved_check(dir, &err), FL_OK);
 }
-END_TEST
 
 /* Returns whether the process was killed, and not done. */
 static bool move_killed(unsigned at, bool before, const char *target)
@@ -196,7 +195,7 @@ static bool move_killed(unsigned at, bool before, const char *target)
     return WEXITSTATUS(status) == KILLED;
 }
 
-START_TEST(a_kill_at_any_step_leaves_no_mark_without_a_whole_backup)
+TEST_EACH(a_kill_at_any_step_leaves_no_mark_without_a_whole_backup, 2)
 {
     char target[16];
     char sums[RIG_PATH_MAX];
@@ -224,7 +223,6 @@ START_TEST(a_kill_at_any_step_leaves_no_mark_without_a_whole_backup)
     ck_assert_uint_eq(at - 2, 3); /* BACKUP, SHA256SUMS, moved */
     ck_assert_uint_eq(n_marked, _i == 0 ? 0 : 1);
 }
-END_TEST
 
 /* --- the first start --- */
 
@@ -262,7 +260,7 @@ static struct fl_generation generation_of(struct fl_store *store)
     return generation;
 }
 
-START_TEST(a_restored_folder_has_another_line_whatever_the_other_one_comes_to)
+TEST(a_restored_folder_has_another_line_whatever_the_other_one_comes_to)
 {
     struct fl_store *store;
     struct fl_generation before;
@@ -292,9 +290,8 @@ START_TEST(a_restored_folder_has_another_line_whatever_the_other_one_comes_to)
     ck_assert_int_eq(memcmp(here.kept_tag, before.kept_tag, sizeof(here.kept_tag)), 0);
     free(saved.data);
 }
-END_TEST
 
-START_TEST(the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted)
+TEST(the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted)
 {
     struct fl_store *store;
     struct fl_store_entered e;
@@ -319,9 +316,8 @@ START_TEST(the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted)
                      "2/2 the state folder: as it was -> restored from a backup of round 1\n");
     fl_store_close(store);
 }
-END_TEST
 
-START_TEST(what_server_and_clients_keep_together_begins_anew_in_a_restored_folder)
+TEST(what_server_and_clients_keep_together_begins_anew_in_a_restored_folder)
 {
     struct fl_store *store;
     struct fl_generation before;
@@ -345,9 +341,8 @@ START_TEST(what_server_and_clients_keep_together_begins_anew_in_a_restored_folde
     fl_store_resume_done(&resume);
     fl_store_close(store);
 }
-END_TEST
 
-START_TEST(a_note_is_carried_out_once)
+TEST(a_note_is_carried_out_once)
 {
     struct fl_store *store;
     struct fl_restored r;
@@ -361,10 +356,9 @@ START_TEST(a_note_is_carried_out_once)
     ck_assert_int_eq(fl_store_carry_restored(store, false, 3000, &r, &err), FL_ENOENT);
     fl_store_close(store);
 }
-END_TEST
 
 /* A kill before the note is removed, or a power loss before that is on the disk. */
-START_TEST(a_note_that_is_still_there_after_it_was_carried_out_changes_nothing)
+TEST_EACH(a_note_that_is_still_there_after_it_was_carried_out_changes_nothing, 2)
 {
     static const char once[] =
         "restored from a backup of round 1\n0123456789abcdef0123456789abcdef\n";
@@ -394,34 +388,4 @@ START_TEST(a_note_that_is_still_there_after_it_was_carried_out_changes_nothing)
     generation = generation_of(store);
     ck_assert_int_ne(memcmp(generation.tag, first.tag, sizeof(generation.tag)), 0);
     fl_store_close(store);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("store backup");
-    TCase *rules = tcase_create("rules");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(rules, setup, teardown);
-    tcase_set_timeout(rules, 600);
-    tcase_add_loop_test(
-        rules, a_backup_is_of_one_instant_however_often_the_server_goes_on_meanwhile, 0, 3);
-    tcase_add_test(rules, a_checkpoint_that_is_gone_for_good_is_named);
-    tcase_add_test(rules, a_folder_that_was_moved_is_refused_until_that_is_undone);
-    tcase_add_test(rules, a_folder_in_use_or_without_a_whole_backup_is_not_marked);
-    tcase_add_loop_test(rules, a_kill_at_any_step_leaves_no_mark_without_a_whole_backup, 0, 2);
-    tcase_add_test(rules, a_restored_folder_has_another_line_whatever_the_other_one_comes_to);
-    tcase_add_test(rules, the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted);
-    tcase_add_test(rules, what_server_and_clients_keep_together_begins_anew_in_a_restored_folder);
-    tcase_add_test(rules, a_note_is_carried_out_once);
-    tcase_add_loop_test(rules, a_note_that_is_still_there_after_it_was_carried_out_changes_nothing,
-                        0, 2);
-    suite_add_tcase(suite, rules);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
 }

@@ -4,6 +4,7 @@
  */
 
 #include "tests/lib/sanitized.h"
+#include "tests/lib/suites.h"
 #include "tests/server/store/store_change_fixture.h"
 
 #define N_PRESETS 43
@@ -89,11 +90,13 @@ static void check_pair(const char *from, const char *to, const struct fl_generat
     fl_strategy_free(b);
 }
 
+TEST_CASE("pairs", setup, teardown);
+
 /*
  * _i: the preset that left the folder. Plain deploy/test.sh takes each third or sixth one
  * after it, so that each is left and entered.
  */
-START_TEST(no_pair_of_presets_aggregates_what_meant_something_else)
+TEST_EACH(no_pair_of_presets_aggregates_what_meant_something_else, N_PRESETS)
 {
     const struct fl_preset *presets = fl_strategy_presets();
     struct fl_generation generation;
@@ -113,11 +116,12 @@ START_TEST(no_pair_of_presets_aggregates_what_meant_something_else)
     ck_assert_ptr_null(presets[N_PRESETS].name);
     fl_buf_done(&saved);
 }
-END_TEST
 
 /* --- one change --- */
 
-START_TEST(a_change_stands_in_the_record_with_what_followed)
+TEST_CASE("rules", setup, teardown);
+
+TEST(a_change_stands_in_the_record_with_what_followed)
 {
     struct fl_strategy *scaffold = strategy_of("scaffold");
     struct fl_store *store;
@@ -148,9 +152,8 @@ START_TEST(a_change_stands_in_the_record_with_what_followed)
     ck_assert_int_eq(fl_store_unpin(store, 1, NULL), FL_ENOENT);
     fl_store_close(store);
 }
-END_TEST
 
-START_TEST(a_rate_is_recorded_and_drops_nothing)
+TEST(a_rate_is_recorded_and_drops_nothing)
 {
     struct fl_store *store;
     struct fl_store_entered e;
@@ -166,9 +169,8 @@ START_TEST(a_rate_is_recorded_and_drops_nothing)
     fl_store_resume_done(&r);
     fl_store_close(store);
 }
-END_TEST
 
-START_TEST(a_change_and_back_gives_other_lines)
+TEST(a_change_and_back_gives_other_lines)
 {
     struct fl_store *store;
     struct fl_generation first;
@@ -184,9 +186,8 @@ START_TEST(a_change_and_back_gives_other_lines)
     ck_assert_int_ne(memcmp(e.generation.kept_tag, first.kept_tag, FL_GENERATION_TAG), 0);
     fl_store_close(store);
 }
-END_TEST
 
-START_TEST(two_folders_never_have_the_same_line)
+TEST(two_folders_never_have_the_same_line)
 {
     struct fl_store *store = open_store();
     struct fl_generation one;
@@ -203,9 +204,8 @@ START_TEST(two_folders_never_have_the_same_line)
     ck_assert_int_ne(memcmp(one.tag, two.tag, FL_GENERATION_TAG), 0);
     ck_assert_int_ne(memcmp(one.kept_tag, two.kept_tag, FL_GENERATION_TAG), 0);
 }
-END_TEST
 
-START_TEST(an_open_attempt_of_another_meaning_is_never_loaded)
+TEST(an_open_attempt_of_another_meaning_is_never_loaded)
 {
     struct fl_store *store;
     struct fl_coord_resume r;
@@ -220,9 +220,8 @@ START_TEST(an_open_attempt_of_another_meaning_is_never_loaded)
     fl_store_resume_done(&r);
     fl_store_close(store);
 }
-END_TEST
 
-START_TEST(a_folder_that_does_not_say_what_it_is_begins_its_attempt_again)
+TEST(a_folder_that_does_not_say_what_it_is_begins_its_attempt_again)
 {
     struct fl_store *store;
     struct fl_store_entered e;
@@ -235,9 +234,8 @@ START_TEST(a_folder_that_does_not_say_what_it_is_begins_its_attempt_again)
     ck_assert_uint_eq(e.dropped_round, 2);
     fl_store_close(store);
 }
-END_TEST
 
-START_TEST(summaries_made_for_other_options_are_forgotten)
+TEST(summaries_made_for_other_options_are_forgotten)
 {
     struct fl_store *store;
 
@@ -250,9 +248,8 @@ START_TEST(summaries_made_for_other_options_are_forgotten)
     ck_assert(!fl_summaries_has(dir, "a"));
     fl_store_close(store);
 }
-END_TEST
 
-START_TEST(scores_of_another_selection_are_forgotten)
+TEST(scores_of_another_selection_are_forgotten)
 {
     struct fl_store *store;
     struct fl_coord_resume r;
@@ -268,36 +265,4 @@ START_TEST(scores_of_another_selection_are_forgotten)
     ck_assert(!r.clients[0].scored);
     fl_store_resume_done(&r);
     fl_store_close(store);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("store change");
-    TCase *pairs = tcase_create("pairs");
-    TCase *rules = tcase_create("rules");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(pairs, setup, teardown);
-    tcase_set_timeout(pairs, 600);
-    tcase_add_loop_test(pairs, no_pair_of_presets_aggregates_what_meant_something_else, 0,
-                        N_PRESETS);
-    tcase_add_checked_fixture(rules, setup, teardown);
-    tcase_set_timeout(rules, 600);
-    tcase_add_test(rules, a_change_stands_in_the_record_with_what_followed);
-    tcase_add_test(rules, a_rate_is_recorded_and_drops_nothing);
-    tcase_add_test(rules, a_change_and_back_gives_other_lines);
-    tcase_add_test(rules, two_folders_never_have_the_same_line);
-    tcase_add_test(rules, an_open_attempt_of_another_meaning_is_never_loaded);
-    tcase_add_test(rules, a_folder_that_does_not_say_what_it_is_begins_its_attempt_again);
-    tcase_add_test(rules, summaries_made_for_other_options_are_forgotten);
-    tcase_add_test(rules, scores_of_another_selection_are_forgotten);
-    suite_add_tcase(suite, pairs);
-    suite_add_tcase(suite, rules);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
 }

@@ -3,7 +3,6 @@
 #include <check.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,7 +95,9 @@ static bool exists(const char *name)
     return fl_fs_exists(rig_path(path, name));
 }
 
-START_TEST(each_client_gets_its_own_personal_model)
+TEST_CASE("files", setup, teardown);
+
+TEST(each_client_gets_its_own_personal_model)
 {
     struct fl_personal_models *m;
     uint8_t got[MODEL];
@@ -125,9 +126,8 @@ START_TEST(each_client_gets_its_own_personal_model)
     ck_assert_uint_eq(fl_personal_models_find(m, "dog"), 3);
     fl_personal_models_close(m);
 }
-END_TEST
 
-START_TEST(a_personal_model_outlives_its_removal_while_it_is_read)
+TEST(a_personal_model_outlives_its_removal_while_it_is_read)
 {
     struct fl_personal_models *m;
     struct fl_file *f;
@@ -145,18 +145,16 @@ START_TEST(a_personal_model_outlives_its_removal_while_it_is_read)
     fl_file_unref(NULL);
     fl_personal_models_close(NULL);
 }
-END_TEST
 
-START_TEST(a_round_without_personal_models_has_none)
+TEST(a_round_without_personal_models_has_none)
 {
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     publish(3, 0);
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
     ck_assert_int_eq(try_open(2, MODEL), FL_ENOENT);
 }
-END_TEST
 
-START_TEST(what_is_not_whole_is_not_there)
+TEST(what_is_not_whole_is_not_there)
 {
     struct fl_personal_models_writer *w = write_up_to(3, 2, MODEL - 500);
     struct fl_err err = {0};
@@ -170,9 +168,8 @@ START_TEST(what_is_not_whole_is_not_there)
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     ck_assert(!exists(FILE_3 ".tmp"));
 }
-END_TEST
 
-START_TEST(bytes_come_once_and_in_order)
+TEST(bytes_come_once_and_in_order)
 {
     struct fl_personal_models_writer *w = write_up_to(3, 2, 1000);
     struct fl_err err = {0};
@@ -183,10 +180,9 @@ START_TEST(bytes_come_once_and_in_order)
     ck_assert_str_eq(err.msg, "personalized model 1 goes on at byte 1000 of 5000, not at 1000");
     fl_personal_models_abandon(w);
 }
-END_TEST
 
 /* The old set stays the valid one until the new one is published; then both are there. */
-START_TEST(a_new_set_does_not_touch_the_old_one)
+TEST(a_new_set_does_not_touch_the_old_one)
 {
     struct fl_personal_models_writer *w;
     struct fl_personal_models *m;
@@ -205,10 +201,9 @@ START_TEST(a_new_set_does_not_touch_the_old_one)
     ck_assert_int_eq(try_open(3, MODEL), FL_ENOENT);
     ck_assert_int_eq(try_open(4, MODEL), FL_OK);
 }
-END_TEST
 
 /* An aggregation that is repeated with other clients leaves nothing of its first try. */
-START_TEST(beginning_again_removes_what_the_round_had)
+TEST(beginning_again_removes_what_the_round_had)
 {
     struct fl_personal_models *m;
 
@@ -220,9 +215,8 @@ START_TEST(beginning_again_removes_what_the_round_had)
     ck_assert_uint_eq(fl_personal_models_count(m), 1);
     fl_personal_models_close(m);
 }
-END_TEST
 
-START_TEST(a_writer_that_is_killed_leaves_the_old_set)
+TEST_EACH(a_writer_that_is_killed_leaves_the_old_set, 11)
 {
     pid_t pid;
     int status = 0;
@@ -243,7 +237,6 @@ START_TEST(a_writer_that_is_killed_leaves_the_old_set)
     ck_assert(!exists("personal_models/000004.mix.tmp"));
     ck_assert_int_eq(try_open(3, MODEL), FL_OK);
 }
-END_TEST
 
 static const struct {
     uint64_t offset;
@@ -251,7 +244,7 @@ static const struct {
 } damages[] = {{0, 1},  {8, 1},  {12, 1},           {16, 1},
                {24, 1}, {33, 1}, {32 + 128 + 1, 2}, {32 + 2 * 128, 1}};
 
-START_TEST(damage_is_found)
+TEST_EACH(damage_is_found, ARRAY_LEN(damages))
 {
     char path[RIG_PATH_MAX];
 
@@ -260,9 +253,8 @@ START_TEST(damage_is_found)
     rig_damage(rig_path(path, FILE_3), damages[_i].offset, damages[_i].len);
     ck_assert_int_eq(try_open(3, MODEL), FL_EFORMAT);
 }
-END_TEST
 
-START_TEST(a_short_file_is_found_at_once_and_while_it_is_read)
+TEST(a_short_file_is_found_at_once_and_while_it_is_read)
 {
     struct fl_personal_models *m;
     struct fl_file *f;
@@ -284,9 +276,8 @@ START_TEST(a_short_file_is_found_at_once_and_while_it_is_read)
     fl_file_unref(f);
     fl_personal_models_close(m);
 }
-END_TEST
 
-START_TEST(a_flipped_bit_of_a_personal_model_is_found_when_it_is_read)
+TEST(a_flipped_bit_of_a_personal_model_is_found_when_it_is_read)
 {
     struct fl_personal_models *m;
     struct fl_file *f;
@@ -306,7 +297,6 @@ START_TEST(a_flipped_bit_of_a_personal_model_is_found_when_it_is_read)
     fl_file_unref(f);
     fl_personal_models_close(m);
 }
-END_TEST
 
 static int open_sealed(uint64_t round, const char *seal)
 {
@@ -320,7 +310,7 @@ static int open_sealed(uint64_t round, const char *seal)
     return rv;
 }
 
-START_TEST(a_seal_opens_the_personal_models_that_it_was_made_for_and_no_others)
+TEST(a_seal_opens_the_personal_models_that_it_was_made_for_and_no_others)
 {
     char seal[FL_PERSONAL_MODELS_SEAL];
     struct fl_personal_models *m;
@@ -348,9 +338,8 @@ START_TEST(a_seal_opens_the_personal_models_that_it_was_made_for_and_no_others)
     (void)unlink(path);
     ck_assert_int_eq(open_sealed(3, seal), FL_ENOENT);
 }
-END_TEST
 
-START_TEST(bad_personal_models_are_kept_aside_one_at_a_time)
+TEST(bad_personal_models_are_kept_aside_one_at_a_time)
 {
     publish(3, 2);
     publish(4, 2);
@@ -364,9 +353,8 @@ START_TEST(bad_personal_models_are_kept_aside_one_at_a_time)
     ck_assert(exists(FILE_3 ".bad"));
     ck_assert(!exists("personal_models/000004.mix.bad"));
 }
-END_TEST
 
-START_TEST(cleaning_keeps_the_rounds_it_is_told)
+TEST(cleaning_keeps_the_rounds_it_is_told)
 {
     uint64_t round;
 
@@ -378,9 +366,8 @@ START_TEST(cleaning_keeps_the_rounds_it_is_told)
         ck_assert_int_eq(try_open(round, MODEL), round == 3 || round == 4 ? FL_OK : FL_ENOENT);
     }
 }
-END_TEST
 
-START_TEST(a_full_disk_is_told)
+TEST(a_full_disk_is_told)
 {
     struct fl_personal_models_writer *w = NULL;
     struct fl_err err = {0};
@@ -391,35 +378,4 @@ START_TEST(a_full_disk_is_told)
     ck_assert_ptr_nonnull(strstr(err.msg, "cannot write '"));
     fl_personal_models_abandon(w);
     rig_limit_files(0);
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-    tcase_add_test(tc, each_client_gets_its_own_personal_model);
-    tcase_add_test(tc, a_personal_model_outlives_its_removal_while_it_is_read);
-    tcase_add_test(tc, a_round_without_personal_models_has_none);
-    tcase_add_test(tc, what_is_not_whole_is_not_there);
-    tcase_add_test(tc, bytes_come_once_and_in_order);
-    tcase_add_test(tc, a_new_set_does_not_touch_the_old_one);
-    tcase_add_test(tc, beginning_again_removes_what_the_round_had);
-    tcase_add_loop_test(tc, a_writer_that_is_killed_leaves_the_old_set, 0, 11);
-    tcase_add_loop_test(tc, damage_is_found, 0, (int)(sizeof(damages) / sizeof(damages[0])));
-    tcase_add_test(tc, a_short_file_is_found_at_once_and_while_it_is_read);
-    tcase_add_test(tc, a_flipped_bit_of_a_personal_model_is_found_when_it_is_read);
-    tcase_add_test(tc, a_seal_opens_the_personal_models_that_it_was_made_for_and_no_others);
-    tcase_add_test(tc, bad_personal_models_are_kept_aside_one_at_a_time);
-    tcase_add_test(tc, cleaning_keeps_the_rounds_it_is_told);
-    tcase_add_test(tc, a_full_disk_is_told);
-}
-
-SUITE()
-{
-    Suite *suite = suite_create("store_files");
-    TCase *tc = tcase_create("files");
-
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    add_tests(tc);
-    return suite;
 }

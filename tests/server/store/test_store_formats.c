@@ -4,7 +4,6 @@
  */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/fs.h"
@@ -102,8 +101,10 @@ static int open_upload(void)
     return rv;
 }
 
+TEST_CASE("formats", setup, teardown);
+
 /* Its head is whole: only the version is another. */
-START_TEST(an_upload_of_an_unknown_version_is_lost_and_begun_anew)
+TEST(an_upload_of_an_unknown_version_is_lost_and_begun_anew)
 {
     struct fl_buf file;
 
@@ -118,7 +119,6 @@ START_TEST(an_upload_of_an_unknown_version_is_lost_and_begun_anew)
     put_upload();
     ck_assert_int_eq(open_upload(), FL_OK);
 }
-END_TEST
 
 /* --- personalized models --- */
 
@@ -173,16 +173,15 @@ static const size_t mixed_flips[] = {0,
                                      PAGE + 2 * MIX_MODEL,
                                      PAGE + 2 * MIX_MODEL + 16};
 
-START_TEST(a_damaged_head_of_personal_models_is_found)
+TEST_EACH(a_damaged_head_of_personal_models_is_found, ARRAY_LEN(mixed_flips))
 {
     put_personal_models();
     ck_assert_int_eq(open_personal_models(), FL_OK);
     flip(MIXED, mixed_flips[_i]);
     ck_assert_int_eq(open_personal_models(), FL_EFORMAT);
 }
-END_TEST
 
-START_TEST(personal_models_of_another_length_are_found)
+TEST(personal_models_of_another_length_are_found)
 {
     static const size_t cuts[] = {PAGE + 2 * MIX_MODEL + 3 * 8 - 1, PAGE + 2 * MIX_MODEL - 1,
                                   PAGE - 1, 31, 0};
@@ -202,9 +201,8 @@ START_TEST(personal_models_of_another_length_are_found)
     ck_assert_int_eq(open_personal_models(), FL_EFORMAT);
     fl_buf_done(&file);
 }
-END_TEST
 
-START_TEST(personal_models_of_an_unknown_version_are_refused)
+TEST(personal_models_of_an_unknown_version_are_refused)
 {
     struct fl_buf file;
 
@@ -215,7 +213,6 @@ START_TEST(personal_models_of_an_unknown_version_are_refused)
     fl_buf_done(&file);
     ck_assert_int_eq(open_personal_models(), FL_EFORMAT);
 }
-END_TEST
 
 /* --- summaries --- */
 
@@ -292,7 +289,7 @@ static void fixed_are(const uint8_t *want, size_t len)
     fl_file_unref(f);
 }
 
-START_TEST(a_summary_without_a_head_is_asked_for_again_and_never_joined)
+TEST(a_summary_without_a_head_is_asked_for_again_and_never_joined)
 {
     put_summaries();
     put_file("summaries/bob.summary", summaries + SUMMARY, SUMMARY);
@@ -301,25 +298,23 @@ START_TEST(a_summary_without_a_head_is_asked_for_again_and_never_joined)
     fix(1);
     fixed_are(summaries, SUMMARY);
 }
-END_TEST
 
 /* magic, kind, version, section, length, hash; first and last byte; checksums, seal */
 static const size_t summary_flips[] = {
     0, 8, 16, 32, 40, 48, PAGE, PAGE + SUMMARY - 1, PAGE + SUMMARY, PAGE + SUMMARY + 2 * 8};
 
-START_TEST(a_damaged_summary_is_left_out)
+TEST_EACH(a_damaged_summary_is_left_out, ARRAY_LEN(summary_flips))
 {
     put_summaries();
     flip("summaries/ann.summary", summary_flips[_i]);
     fix(1);
     fixed_are(summaries + SUMMARY, SUMMARY);
 }
-END_TEST
 
 static const size_t summary_cuts[] = {
     0, 7, 8, 23, PAGE - 1, PAGE, PAGE + SUMMARY, PAGE + SUMMARY + 3 * 8 - 1};
 
-START_TEST(a_summary_that_is_cut_is_left_out)
+TEST_EACH(a_summary_that_is_cut_is_left_out, ARRAY_LEN(summary_cuts))
 {
     char path[RIG_PATH_MAX];
 
@@ -328,7 +323,6 @@ START_TEST(a_summary_that_is_cut_is_left_out)
     fix(1);
     fixed_are(summaries + SUMMARY, SUMMARY);
 }
-END_TEST
 
 /* magic, kind, version, section, length, inputs, hash; data in each block; the sums, first and last
  * byte */
@@ -357,7 +351,8 @@ static void fixed_again(void)
     fixed_are(summaries, sizeof(summaries));
 }
 
-START_TEST(fixed_summaries_with_one_byte_changed_are_refused_and_fixed_again_alike)
+TEST_EACH(fixed_summaries_with_one_byte_changed_are_refused_and_fixed_again_alike,
+          ARRAY_LEN(fixed_flips))
 {
     put_summaries();
     fix(0);
@@ -365,12 +360,11 @@ START_TEST(fixed_summaries_with_one_byte_changed_are_refused_and_fixed_again_ali
     flip("summaries/fixed", fixed_flips[_i]);
     fixed_again();
 }
-END_TEST
 
 static const size_t fixed_cuts[] = {
     0, 8, 23, PAGE - 1, PAGE, SUMMARY, PAGE + 2 * SUMMARY, PAGE + 2 * SUMMARY + 4 * 8 - 1};
 
-START_TEST(fixed_summaries_that_are_cut_are_refused_and_fixed_again_alike)
+TEST_EACH(fixed_summaries_that_are_cut_are_refused_and_fixed_again_alike, ARRAY_LEN(fixed_cuts))
 {
     char path[RIG_PATH_MAX];
 
@@ -379,10 +373,9 @@ START_TEST(fixed_summaries_that_are_cut_are_refused_and_fixed_again_alike)
     rig_cut(rig_path(path, "summaries/fixed"), fixed_cuts[_i]);
     fixed_again();
 }
-END_TEST
 
 /* Where it says what it was made of: it cannot be trusted, and is made again alike. */
-START_TEST(a_collection_made_of_other_files_is_made_again)
+TEST_EACH(a_collection_made_of_other_files_is_made_again, 8)
 {
     bool made = false;
 
@@ -393,9 +386,8 @@ START_TEST(a_collection_made_of_other_files_is_made_again)
     ck_assert(made);
     fixed_are(summaries, sizeof(summaries));
 }
-END_TEST
 
-START_TEST(forgetting_summaries_forgets_what_was_fixed_of_them)
+TEST(forgetting_summaries_forgets_what_was_fixed_of_them)
 {
     put_summaries();
     fix(0);
@@ -404,35 +396,4 @@ START_TEST(forgetting_summaries_forgets_what_was_fixed_of_them)
     ck_assert(!fl_summaries_has(dir, "ann"));
     fix(0);
     fixed_are((const uint8_t *)"", 0);
-}
-END_TEST
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
-static void add_tests(TCase *tc)
-{
-    tcase_add_test(tc, an_upload_of_an_unknown_version_is_lost_and_begun_anew);
-    tcase_add_loop_test(tc, a_damaged_head_of_personal_models_is_found, 0, COUNT(mixed_flips));
-    tcase_add_test(tc, personal_models_of_another_length_are_found);
-    tcase_add_test(tc, personal_models_of_an_unknown_version_are_refused);
-    tcase_add_test(tc, a_summary_without_a_head_is_asked_for_again_and_never_joined);
-    tcase_add_loop_test(tc, a_damaged_summary_is_left_out, 0, COUNT(summary_flips));
-    tcase_add_loop_test(tc, a_summary_that_is_cut_is_left_out, 0, COUNT(summary_cuts));
-    tcase_add_loop_test(tc, fixed_summaries_with_one_byte_changed_are_refused_and_fixed_again_alike,
-                        0, COUNT(fixed_flips));
-    tcase_add_loop_test(tc, fixed_summaries_that_are_cut_are_refused_and_fixed_again_alike, 0,
-                        COUNT(fixed_cuts));
-    tcase_add_loop_test(tc, a_collection_made_of_other_files_is_made_again, 0, 8);
-    tcase_add_test(tc, forgetting_summaries_forgets_what_was_fixed_of_them);
-}
-
-SUITE()
-{
-    Suite *suite = suite_create("store_formats");
-    TCase *tc = tcase_create("formats");
-
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    add_tests(tc);
-    return suite;
 }

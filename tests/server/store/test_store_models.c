@@ -91,7 +91,9 @@ static bool there(uint64_t round, const char *name)
     return fl_fs_exists(path);
 }
 
-START_TEST(a_checkpoint_comes_back_with_its_state)
+TEST_CASE("models", setup, teardown);
+
+TEST(a_checkpoint_comes_back_with_its_state)
 {
     char path[RIG_PATH_MAX];
     char want[RIG_PATH_MAX];
@@ -107,7 +109,6 @@ START_TEST(a_checkpoint_comes_back_with_its_state)
     ck_assert_str_eq(path, rig_path(want, "models/round-000007.momentum.safetensors"));
     ck_assert_int_eq(fl_models_path(dir, 7, NULL, path, 8), FL_ELIMIT);
 }
-END_TEST
 
 /* --- in parts --- */
 
@@ -154,7 +155,7 @@ static void read_files(uint64_t round, struct fl_buf files[3])
     }
 }
 
-START_TEST(a_checkpoint_in_parts_is_the_one_that_is_saved_at_once_bit_for_bit)
+TEST(a_checkpoint_in_parts_is_the_one_that_is_saved_at_once_bit_for_bit)
 {
     struct fl_models_draft *draft;
     struct fl_buf once[3];
@@ -179,7 +180,6 @@ START_TEST(a_checkpoint_in_parts_is_the_one_that_is_saved_at_once_bit_for_bit)
     }
     ck_assert_int_eq(load(7, NULL), FL_OK);
 }
-END_TEST
 
 static int count_file(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
@@ -200,7 +200,7 @@ static unsigned files_of_models(void)
     return n;
 }
 
-START_TEST(a_draft_that_is_not_whole_or_of_another_round_is_not_sealed_and_leaves_nothing)
+TEST(a_draft_that_is_not_whole_or_of_another_round_is_not_sealed_and_leaves_nothing)
 {
     const float *const vectors[] = {state[0], state[1]};
     struct fl_models_draft *draft;
@@ -222,10 +222,9 @@ START_TEST(a_draft_that_is_not_whole_or_of_another_round_is_not_sealed_and_leave
     ck_assert(!there(7, NULL));
     ck_assert_uint_eq(files_of_models(), 0);
 }
-END_TEST
 
 /* Somebody took its file away, say: what is saved in its place is whole. */
-START_TEST(a_draft_whose_file_is_gone_is_not_sealed_and_the_checkpoint_can_be_saved)
+TEST(a_draft_whose_file_is_gone_is_not_sealed_and_the_checkpoint_can_be_saved)
 {
     struct fl_models_draft *draft;
     char path[RIG_PATH_MAX];
@@ -241,9 +240,8 @@ START_TEST(a_draft_whose_file_is_gone_is_not_sealed_and_the_checkpoint_can_be_sa
     ck_assert_int_eq(load(7, NULL), FL_OK);
     ck_assert_uint_eq(files_of_models(), 3);
 }
-END_TEST
 
-START_TEST(a_state_vector_that_was_never_saved_is_zero_and_said_to_lack)
+TEST(a_state_vector_that_was_never_saved_is_zero_and_said_to_lack)
 {
     save(0, 1);
     ck_assert_int_eq(load(0, NULL), FL_OK);
@@ -254,9 +252,8 @@ START_TEST(a_state_vector_that_was_never_saved_is_zero_and_said_to_lack)
     ck_assert_int_eq(load(1, NULL), FL_OK);
     ck_assert_uint_eq(found.lacks, 0);
 }
-END_TEST
 
-START_TEST(a_checkpoint_says_under_what_it_was_made_and_what_it_mixed)
+TEST(a_checkpoint_says_under_what_it_was_made_and_what_it_mixed)
 {
     struct fl_models_tag more = tag;
 
@@ -274,18 +271,16 @@ START_TEST(a_checkpoint_says_under_what_it_was_made_and_what_it_mixed)
     ck_assert_str_eq(found.made, "");
     ck_assert_str_eq(found.personal_models, "");
 }
-END_TEST
 
-START_TEST(a_missing_checkpoint_is_not_found)
+TEST(a_missing_checkpoint_is_not_found)
 {
     struct fl_err err = {0};
 
     ck_assert_int_eq(load(3, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "round-000003.safetensors' is missing"));
 }
-END_TEST
 
-START_TEST(a_damaged_checkpoint_is_refused_and_the_older_one_loads)
+TEST(a_damaged_checkpoint_is_refused_and_the_older_one_loads)
 {
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
@@ -309,9 +304,8 @@ START_TEST(a_damaged_checkpoint_is_refused_and_the_older_one_loads)
     rig_cut(path, 20);
     ck_assert_int_eq(load(1, NULL), FL_EFORMAT);
 }
-END_TEST
 
-START_TEST(a_checkpoint_under_the_name_of_another_round_is_refused)
+TEST(a_checkpoint_under_the_name_of_another_round_is_refused)
 {
     struct fl_err err = {0};
     char from[RIG_PATH_MAX];
@@ -324,9 +318,8 @@ START_TEST(a_checkpoint_under_the_name_of_another_round_is_refused)
     ck_assert_int_eq(load(5, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "is of round '4'"));
 }
-END_TEST
 
-START_TEST(a_checkpoint_of_another_model_is_refused)
+TEST(a_checkpoint_of_another_model_is_refused)
 {
     struct fl_layout *mine = layout;
     const size_t dims[] = {7};
@@ -343,9 +336,8 @@ START_TEST(a_checkpoint_of_another_model_is_refused)
     layout = mine;
     ck_assert_int_eq(load(1, &err), FL_ESHAPE);
 }
-END_TEST
 
-START_TEST(saving_on_a_full_disk_keeps_the_old_checkpoint)
+TEST(saving_on_a_full_disk_keeps_the_old_checkpoint)
 {
     const float *const vectors[] = {state[0]};
     struct fl_err err = {0};
@@ -362,9 +354,8 @@ START_TEST(saving_on_a_full_disk_keeps_the_old_checkpoint)
     ck_assert(same_float(theta[0], 1.0f));
     ck_assert(same_float(state[0][0], 1.5f));
 }
-END_TEST
 
-START_TEST(pruning_keeps_the_newest_and_every_nth)
+TEST(pruning_keeps_the_newest_and_every_nth)
 {
     uint64_t t;
 
@@ -382,9 +373,8 @@ START_TEST(pruning_keeps_the_newest_and_every_nth)
     ck_assert_int_eq(fl_models_prune(dir, &tag, 12, 0, 0, NULL), FL_OK);
     ck_assert(there(12, NULL) && !there(11, NULL) && !there(11, "momentum"));
 }
-END_TEST
 
-START_TEST(checkpoints_newer_than_the_last_commit_are_left_alone)
+TEST(checkpoints_newer_than_the_last_commit_are_left_alone)
 {
     char path[RIG_PATH_MAX];
 
@@ -402,9 +392,8 @@ START_TEST(checkpoints_newer_than_the_last_commit_are_left_alone)
     /* What is not ours stays. */
     ck_assert(fl_fs_exists(rig_path(path, "models/README")));
 }
-END_TEST
 
-START_TEST(what_another_database_wrote_is_neither_loaded_nor_removed)
+TEST(what_another_database_wrote_is_neither_loaded_nor_removed)
 {
     struct fl_err err = {0};
 
@@ -421,9 +410,8 @@ START_TEST(what_another_database_wrote_is_neither_loaded_nor_removed)
     ck_assert_int_eq(fl_models_prune(dir, &tag, 3, 1, 0, NULL), FL_OK);
     ck_assert(there(1, NULL) && !there(2, NULL) && there(3, NULL));
 }
-END_TEST
 
-START_TEST(a_state_vector_that_was_saved_and_is_gone_is_damage)
+TEST(a_state_vector_that_was_saved_and_is_gone_is_damage)
 {
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
@@ -435,9 +423,8 @@ START_TEST(a_state_vector_that_was_saved_and_is_gone_is_damage)
     ck_assert_int_eq(load(4, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "round-000004.second.safetensors' is missing"));
 }
-END_TEST
 
-START_TEST(a_state_vector_of_another_save_is_damage)
+TEST(a_state_vector_of_another_save_is_damage)
 {
     const float *const vectors[] = {state[0], state[1]};
     struct fl_err err = {0};
@@ -455,9 +442,8 @@ START_TEST(a_state_vector_of_another_save_is_damage)
     ck_assert_int_eq(load(4, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "does not belong to the model of that round"));
 }
-END_TEST
 
-START_TEST(a_flipped_bit_of_any_file_is_damage)
+TEST_EACH(a_flipped_bit_of_any_file_is_damage, 3)
 {
     const char *const which[] = {NULL, "momentum", "second"};
     char path[RIG_PATH_MAX];
@@ -481,9 +467,8 @@ START_TEST(a_flipped_bit_of_any_file_is_damage)
     ck_assert_int_eq(load(6, NULL), FL_OK);
     fl_buf_done(&file);
 }
-END_TEST
 
-START_TEST(a_value_that_is_not_finite_is_damage)
+TEST_EACH(a_value_that_is_not_finite_is_damage, 2)
 {
     const float *const vectors[] = {state[0], state[1]};
     struct fl_err err = {0};
@@ -500,10 +485,9 @@ START_TEST(a_value_that_is_not_finite_is_damage)
     ck_assert_int_eq(load(2, &err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(err.msg, "not finite"));
 }
-END_TEST
 
 /* Of another program, say: the tensors, and the round. */
-START_TEST(a_checkpoint_without_its_metadata_is_damaged)
+TEST(a_checkpoint_without_its_metadata_is_damaged)
 {
     const struct fl_st_meta meta[] = {{"fl.round", "3"}};
     struct fl_err err = {0};
@@ -526,9 +510,8 @@ START_TEST(a_checkpoint_without_its_metadata_is_damaged)
     ck_assert_int_eq(fl_models_prune(dir, &tag, 4, 1, 0, NULL), FL_OK);
     ck_assert(there(3, NULL)); /* It is not ours to remove. */
 }
-END_TEST
 
-START_TEST(an_error_of_reading_is_not_damage)
+TEST(an_error_of_reading_is_not_damage)
 {
     struct rlimit limit = {0};
     struct rlimit none;
@@ -551,9 +534,8 @@ START_TEST(an_error_of_reading_is_not_damage)
     ck_assert_int_eq(rv, FL_EPERM);
     ck_assert(!fl_models_is_bad(rv));
 }
-END_TEST
 
-START_TEST(bad_files_are_kept_aside_and_their_number_is_bounded)
+TEST(bad_files_are_kept_aside_and_their_number_is_bounded)
 {
     uint64_t *rounds = NULL;
     char path[RIG_PATH_MAX];
@@ -582,43 +564,8 @@ START_TEST(bad_files_are_kept_aside_and_their_number_is_bounded)
     ck_assert(n == 2 && rounds[0] == 30 && rounds[1] == 3);
     free(rounds);
 }
-END_TEST
 
-START_TEST(pruning_a_folder_that_is_not_there_is_fine)
+TEST(pruning_a_folder_that_is_not_there_is_fine)
 {
     ck_assert_int_eq(fl_models_prune(dir, &tag, 2, 10, 0, NULL), FL_OK);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("store_models");
-    TCase *tc = tcase_create("models");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_checkpoint_comes_back_with_its_state);
-    tcase_add_test(tc, a_checkpoint_in_parts_is_the_one_that_is_saved_at_once_bit_for_bit);
-    tcase_add_test(tc,
-                   a_draft_that_is_not_whole_or_of_another_round_is_not_sealed_and_leaves_nothing);
-    tcase_add_test(tc, a_draft_whose_file_is_gone_is_not_sealed_and_the_checkpoint_can_be_saved);
-    tcase_add_test(tc, a_state_vector_that_was_never_saved_is_zero_and_said_to_lack);
-    tcase_add_test(tc, a_checkpoint_says_under_what_it_was_made_and_what_it_mixed);
-    tcase_add_test(tc, a_missing_checkpoint_is_not_found);
-    tcase_add_test(tc, a_damaged_checkpoint_is_refused_and_the_older_one_loads);
-    tcase_add_test(tc, a_checkpoint_under_the_name_of_another_round_is_refused);
-    tcase_add_test(tc, a_checkpoint_of_another_model_is_refused);
-    tcase_add_test(tc, saving_on_a_full_disk_keeps_the_old_checkpoint);
-    tcase_add_test(tc, pruning_keeps_the_newest_and_every_nth);
-    tcase_add_test(tc, checkpoints_newer_than_the_last_commit_are_left_alone);
-    tcase_add_test(tc, what_another_database_wrote_is_neither_loaded_nor_removed);
-    tcase_add_test(tc, a_state_vector_that_was_saved_and_is_gone_is_damage);
-    tcase_add_test(tc, a_state_vector_of_another_save_is_damage);
-    tcase_add_loop_test(tc, a_flipped_bit_of_any_file_is_damage, 0, 3);
-    tcase_add_loop_test(tc, a_value_that_is_not_finite_is_damage, 0, 2);
-    tcase_add_test(tc, a_checkpoint_without_its_metadata_is_damaged);
-    tcase_add_test(tc, an_error_of_reading_is_not_damage);
-    tcase_add_test(tc, bad_files_are_kept_aside_and_their_number_is_bounded);
-    tcase_add_test(tc, pruning_a_folder_that_is_not_there_is_fine);
-    suite_add_tcase(s, tc);
-    return s;
 }

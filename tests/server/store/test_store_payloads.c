@@ -2,7 +2,6 @@
 
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/fs.h"
@@ -74,7 +73,9 @@ static void same(struct fl_codec_decoder *d, const float *want, size_t n)
     ck_assert_mem_eq(got, want, n * sizeof(float));
 }
 
-START_TEST(payloads_of_a_unit_are_read_in_turn)
+TEST_CASE("payloads", setup, teardown);
+
+TEST_EACH(payloads_of_a_unit_are_read_in_turn, 2)
 {
     const float *sent = values + RIG_FC1;
     struct fl_spool_reader *r = NULL;
@@ -102,9 +103,8 @@ START_TEST(payloads_of_a_unit_are_read_in_turn)
     ck_assert_mem_eq(fl_spool_reader_units(r), grant, RIG_UNITS);
     fl_spool_reader_close(r);
 }
-END_TEST
 
-START_TEST(an_upload_is_what_was_asked_for_in_its_order)
+TEST(an_upload_is_what_was_asked_for_in_its_order)
 {
     struct fl_spool_part p[5];
     struct fl_spool_form other = form;
@@ -125,9 +125,8 @@ START_TEST(an_upload_is_what_was_asked_for_in_its_order)
     ck_assert_int_eq(fl_spool_check(layout, grant, &form, p, 4, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "unit 'fc1' was asked for and is not in its place");
 }
-END_TEST
 
-START_TEST(what_comes_beside_the_update_is_always_plain)
+TEST(what_comes_beside_the_update_is_always_plain)
 {
     struct fl_spool_form coded = {.codec = FL_CODEC_FLOAT16, .n_payloads = 2};
     struct fl_spool_part p[4];
@@ -146,9 +145,8 @@ START_TEST(what_comes_beside_the_update_is_always_plain)
     ck_assert_int_eq(fl_spool_check(layout, grant, &coded, p, 4, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "unit 'fc1' comes with a mask of its neurons, it has to be whole");
 }
-END_TEST
 
-START_TEST(masks_are_there_exactly_when_they_are_asked_for)
+TEST(masks_are_there_exactly_when_they_are_asked_for)
 {
     struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_payloads = 2, .masked = true};
     struct fl_spool_part p[4];
@@ -161,9 +159,8 @@ START_TEST(masks_are_there_exactly_when_they_are_asked_for)
     ck_assert_int_eq(fl_spool_check(layout, grant, &masked, p, 4, &err), FL_OK);
     ck_assert_int_eq(fl_spool_check(layout, grant, &form, p, 4, &err), FL_ESHAPE);
 }
-END_TEST
 
-START_TEST(every_payload_has_to_be_finite)
+TEST_EACH(every_payload_has_to_be_finite, 2)
 {
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
@@ -174,9 +171,8 @@ START_TEST(every_payload_has_to_be_finite)
                               "not finite");
     ck_assert(!fl_fs_exists(rig_path(path, FILE_A)));
 }
-END_TEST
 
-START_TEST(the_norm_bound_is_for_the_update_alone)
+TEST(the_norm_bound_is_for_the_update_alone)
 {
     struct fl_err err = {0};
     double sum = 0.0;
@@ -191,9 +187,8 @@ START_TEST(the_norm_bound_is_for_the_update_alone)
     ck_assert_int_eq(upload(parts, 4, sqrt(sum) * 1.0001, &err), FL_OK);
     ck_assert_int_eq(upload(parts, 4, sqrt(sum) * 0.9999, &err), FL_ERANGE);
 }
-END_TEST
 
-START_TEST(a_manifest_with_other_payloads_starts_over)
+TEST_EACH(a_manifest_with_other_payloads_starts_over, 2)
 {
     struct fl_spool_part p[4];
     struct fl_spool *s = NULL;
@@ -222,9 +217,8 @@ START_TEST(a_manifest_with_other_payloads_starts_over)
     ck_assert_uint_eq(received, 0);
     fl_spool_close(s);
 }
-END_TEST
 
-START_TEST(payloads_of_a_unit_rise_and_are_few)
+TEST(payloads_of_a_unit_rise_and_are_few)
 {
     struct fl_spool_part p[4];
     struct fl_spool *s = NULL;
@@ -242,10 +236,9 @@ START_TEST(payloads_of_a_unit_rise_and_are_few)
                      FL_EINVAL);
     ck_assert_str_eq(err.msg, "an upload holds up to 4 payloads, not 4");
 }
-END_TEST
 
 /* A header as the first version wrote it, whole and with its hash. */
-START_TEST(a_file_of_the_first_version_is_started_over)
+TEST(a_file_of_the_first_version_is_started_over)
 {
     struct fl_spool *s = NULL;
     struct fl_spool_reader *r = NULL;
@@ -264,7 +257,6 @@ START_TEST(a_file_of_the_first_version_is_started_over)
     ck_assert_uint_eq(received, 0);
     fl_spool_close(s);
 }
-END_TEST
 
 /* --- masked units (FedADP) --- */
 
@@ -307,7 +299,7 @@ static int upload_masked(const struct fl_buf *coded, const struct fl_spool_part 
     return rv;
 }
 
-START_TEST(absent_neurons_are_no_fault_and_read_as_absent)
+TEST_EACH(absent_neurons_are_no_fault_and_read_as_absent, 2)
 {
     struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_payloads = 1, .masked = true};
     struct fl_spool_reader *r = NULL;
@@ -336,9 +328,8 @@ START_TEST(absent_neurons_are_no_fault_and_read_as_absent)
     fl_spool_reader_close(r);
     fl_buf_done(&coded);
 }
-END_TEST
 
-START_TEST(what_is_present_has_to_be_finite_and_the_mask_right)
+TEST_EACH(what_is_present_has_to_be_finite_and_the_mask_right, 3)
 {
     struct fl_spool_part p[2];
     struct fl_err err = {0};
@@ -357,9 +348,8 @@ START_TEST(what_is_present_has_to_be_finite_and_the_mask_right)
     ck_assert_ptr_nonnull(strstr(err.msg, "unit 'fc1' of the upload"));
     fl_buf_done(&coded);
 }
-END_TEST
 
-START_TEST(a_masked_unit_is_not_longer_than_it_can_be)
+TEST(a_masked_unit_is_not_longer_than_it_can_be)
 {
     struct fl_spool_form masked = {.codec = FL_CODEC_FLOAT32, .n_payloads = 1, .masked = true};
     struct fl_spool_part p[2] = {
@@ -372,27 +362,4 @@ START_TEST(a_masked_unit_is_not_longer_than_it_can_be)
     p[0].bytes++;
     ck_assert_int_eq(fl_spool_check(layout, grant, &masked, p, 2, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "unit 'fc1' has 33612 bytes, at most 33611 are possible");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("store_payloads");
-    TCase *tc = tcase_create("payloads");
-
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, payloads_of_a_unit_are_read_in_turn, 0, 2);
-    tcase_add_test(tc, an_upload_is_what_was_asked_for_in_its_order);
-    tcase_add_test(tc, what_comes_beside_the_update_is_always_plain);
-    tcase_add_test(tc, masks_are_there_exactly_when_they_are_asked_for);
-    tcase_add_loop_test(tc, every_payload_has_to_be_finite, 0, 2);
-    tcase_add_test(tc, the_norm_bound_is_for_the_update_alone);
-    tcase_add_loop_test(tc, a_manifest_with_other_payloads_starts_over, 0, 2);
-    tcase_add_test(tc, payloads_of_a_unit_rise_and_are_few);
-    tcase_add_test(tc, a_file_of_the_first_version_is_started_over);
-    tcase_add_loop_test(tc, absent_neurons_are_no_fault_and_read_as_absent, 0, 2);
-    tcase_add_loop_test(tc, what_is_present_has_to_be_finite_and_the_mask_right, 0, 3);
-    tcase_add_test(tc, a_masked_unit_is_not_longer_than_it_can_be);
-    return suite;
 }

@@ -19,6 +19,7 @@
 #include "server/store/store.h"
 #include "server/store/store_files.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 static const char *const names[] = {"control"};
 
@@ -244,7 +245,9 @@ static void check_cut(uint64_t at_least)
     watching = true;
 }
 
-START_TEST(a_power_cut_leaves_the_newest_record_with_its_checkpoint)
+TEST_CASE("power", setup, teardown);
+
+TEST_EACH(a_power_cut_leaves_the_newest_record_with_its_checkpoint, 2)
 {
     enum fl_durability durability = _i == 0 ? FL_DURABLE_PROCESS : FL_DURABLE_POWER;
     struct fl_store *s;
@@ -267,7 +270,6 @@ START_TEST(a_power_cut_leaves_the_newest_record_with_its_checkpoint)
     watching = false;
     fl_store_close(s);
 }
-END_TEST
 
 /* --- a folder without its database --- */
 
@@ -290,7 +292,7 @@ static void lose_database(int how)
     }
 }
 
-START_TEST(a_database_that_is_gone_does_not_begin_a_federation_over_its_checkpoints)
+TEST_EACH(a_database_that_is_gone_does_not_begin_a_federation_over_its_checkpoints, 3)
 {
     struct fl_store *s = NULL;
     struct fl_err err = {0};
@@ -308,9 +310,8 @@ START_TEST(a_database_that_is_gone_does_not_begin_a_federation_over_its_checkpoi
     ck_assert(there(0) && there(4));
     ck_assert(fl_fs_exists(rig_path(path, "federation.db")) == (_i != 0));
 }
-END_TEST
 
-START_TEST(uploads_without_a_database_are_not_begun_over_either)
+TEST(uploads_without_a_database_are_not_begun_over_either)
 {
     const struct fl_spool_part part = {
         .unit = 2, .codec = FL_CODEC_FLOAT32, .bytes = RIG_FC3 * sizeof(float)};
@@ -327,7 +328,6 @@ START_TEST(uploads_without_a_database_are_not_begun_over_either)
     ck_assert_ptr_nonnull(strstr(err.msg, "holds uploads of a federation; nothing was touched"));
     ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "edge"), 0);
 }
-END_TEST
 
 static struct fl_log quiet = {.level = FL_LOG_ERROR};
 
@@ -355,7 +355,7 @@ static void check_goes_on(uint64_t round)
     fl_store_close(s);
 }
 
-START_TEST(a_lost_database_is_rebuilt_at_the_newest_good_checkpoint)
+TEST_EACH(a_lost_database_is_rebuilt_at_the_newest_good_checkpoint, 3)
 {
     struct fl_store_rebuild r;
     struct fl_err err = {0};
@@ -375,9 +375,8 @@ START_TEST(a_lost_database_is_rebuilt_at_the_newest_good_checkpoint)
     rig_check_db();
     check_goes_on(3);
 }
-END_TEST
 
-START_TEST(a_database_older_than_all_checkpoints_goes_on_from_the_newest)
+TEST(a_database_older_than_all_checkpoints_goes_on_from_the_newest)
 {
     struct fl_store_rebuild r;
     struct fl_store *s;
@@ -402,9 +401,8 @@ START_TEST(a_database_older_than_all_checkpoints_goes_on_from_the_newest)
     ck_assert_uint_eq(r.round, 7);
     check_goes_on(7);
 }
-END_TEST
 
-START_TEST(a_folder_that_is_whole_is_left_as_it_is)
+TEST(a_folder_that_is_whole_is_left_as_it_is)
 {
     struct fl_store_rebuild r;
 
@@ -414,7 +412,6 @@ START_TEST(a_folder_that_is_whole_is_left_as_it_is)
     ck_assert_uint_eq(r.round, 3);
     check_goes_on(3);
 }
-END_TEST
 
 /* --- a checkpoint without what goes with the clients --- */
 
@@ -475,7 +472,7 @@ static int rebuild_of(bool mixes, size_t n_state, size_t n_own, struct fl_store_
     return fl_store_rebuild(r, NULL);
 }
 
-START_TEST(a_good_model_without_the_solvers_vector_is_gone_on_from_once)
+TEST(a_good_model_without_the_solvers_vector_is_gone_on_from_once)
 {
     struct fl_store_rebuild r;
 
@@ -492,9 +489,8 @@ START_TEST(a_good_model_without_the_solvers_vector_is_gone_on_from_once)
     ck_assert_int_eq(rebuild_of(false, 1, 0, &r), FL_OK);
     ck_assert(r.unchanged && r.round == 5);
 }
-END_TEST
 
-START_TEST(a_vector_of_the_server_alone_is_not_made_zero_by_recovering)
+TEST(a_vector_of_the_server_alone_is_not_made_zero_by_recovering)
 {
     struct fl_store_rebuild r;
 
@@ -504,10 +500,9 @@ START_TEST(a_vector_of_the_server_alone_is_not_made_zero_by_recovering)
     ck_assert(r.unchanged && r.round == 4);
     ck_assert_uint_eq(anew_since(), 0);
 }
-END_TEST
 
 /* _i: 0 they are there, 1 they are gone, 2 one is damaged, 3 others are in their place. */
-START_TEST(a_good_model_whose_personal_models_cannot_be_used_is_gone_on_from_once)
+TEST_EACH(a_good_model_whose_personal_models_cannot_be_used_is_gone_on_from_once, 4)
 {
     struct fl_store_rebuild r;
     char seal[FL_PERSONAL_MODELS_SEAL];
@@ -534,9 +529,8 @@ START_TEST(a_good_model_whose_personal_models_cannot_be_used_is_gone_on_from_onc
     ck_assert_int_eq(rebuild_of(false, 0, 0, &r), FL_OK); /* Nobody asks for them. */
     ck_assert(r.unchanged);
 }
-END_TEST
 
-START_TEST(without_a_good_checkpoint_nothing_is_rebuilt)
+TEST(without_a_good_checkpoint_nothing_is_rebuilt)
 {
     struct fl_store_rebuild r;
     struct fl_err err = {0};
@@ -551,9 +545,8 @@ START_TEST(without_a_good_checkpoint_nothing_is_rebuilt)
     ck_assert(there(0) && there(1));
     ck_assert(!fl_fs_exists(rig_path(path, "federation.db")));
 }
-END_TEST
 
-START_TEST(the_database_is_as_private_as_the_models)
+TEST(the_database_is_as_private_as_the_models)
 {
     static const char *const files[] = {"federation.db", "federation.db-wal", "federation.db-shm"};
     struct fl_store *s;
@@ -577,9 +570,8 @@ START_TEST(the_database_is_as_private_as_the_models)
     }
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(an_id_stays)
+TEST(an_id_stays)
 {
     char id[FL_STORE_ID_TEXT];
     struct fl_store *s = open_store(dir, FL_DURABLE_PROCESS);
@@ -591,10 +583,9 @@ START_TEST(an_id_stays)
     ck_assert_str_eq(fl_store_id(s), id);
     fl_store_close(s);
 }
-END_TEST
 
 /* With its database, and with one that is lost; its model, and what goes with it. */
-START_TEST(recovering_passes_a_checkpoint_that_cannot_be_read)
+TEST_EACH(recovering_passes_a_checkpoint_that_cannot_be_read, 4)
 {
     static const char *const files[] = {"models/round-000004.safetensors",
                                         "models/round-000004.control.safetensors"};
@@ -620,11 +611,10 @@ START_TEST(recovering_passes_a_checkpoint_that_cannot_be_read)
     ck_assert_int_eq(rebuild_of(false, 1, 0, &r), FL_OK);
     ck_assert(r.unchanged);
 }
-END_TEST
 
 /* --- what has to be on the disk beside the files --- */
 
-START_TEST(the_parents_of_new_folders_are_synced)
+TEST(the_parents_of_new_folders_are_synced)
 {
     char path[RIG_PATH_MAX];
 
@@ -637,9 +627,8 @@ START_TEST(the_parents_of_new_folders_are_synced)
     ck_assert_int_eq(fl_fs_mkdirs(path, NULL), FL_OK);
     ck_assert_str_eq(folders, "");
 }
-END_TEST
 
-START_TEST(the_renames_of_quarantined_files_are_synced)
+TEST(the_renames_of_quarantined_files_are_synced)
 {
     char path[RIG_PATH_MAX];
 
@@ -657,10 +646,9 @@ START_TEST(the_renames_of_quarantined_files_are_synced)
     ck_assert(!fl_fs_exists(path));
     ck_assert(was_synced("summaries"));
 }
-END_TEST
 
 /* A backup that reads, or one large commit, makes it long: it does not stay so. */
-START_TEST(the_log_of_the_database_gives_its_room_back)
+TEST(the_log_of_the_database_gives_its_room_back)
 {
     enum { MANY = 300000, LIMIT = 16 << 20 };
     struct fl_client_rec *recs = calloc(MANY, sizeof(*recs));
@@ -682,39 +670,4 @@ START_TEST(the_log_of_the_database_gives_its_room_back)
     ck_assert_uint_le(rig_size(path), LIMIT);
     fl_store_close(s);
     free(recs);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("store_power");
-    TCase *tc = tcase_create("power");
-    SRunner *sr = srunner_create(s);
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_power_cut_leaves_the_newest_record_with_its_checkpoint, 0, 2);
-    tcase_add_loop_test(
-        tc, a_database_that_is_gone_does_not_begin_a_federation_over_its_checkpoints, 0, 3);
-    tcase_add_test(tc, uploads_without_a_database_are_not_begun_over_either);
-    tcase_add_loop_test(tc, a_lost_database_is_rebuilt_at_the_newest_good_checkpoint, 0, 3);
-    tcase_add_test(tc, a_database_older_than_all_checkpoints_goes_on_from_the_newest);
-    tcase_add_test(tc, a_folder_that_is_whole_is_left_as_it_is);
-    tcase_add_test(tc, a_good_model_without_the_solvers_vector_is_gone_on_from_once);
-    tcase_add_test(tc, a_vector_of_the_server_alone_is_not_made_zero_by_recovering);
-    tcase_add_loop_test(tc, a_good_model_whose_personal_models_cannot_be_used_is_gone_on_from_once,
-                        0, 4);
-    tcase_add_test(tc, without_a_good_checkpoint_nothing_is_rebuilt);
-    tcase_add_loop_test(tc, recovering_passes_a_checkpoint_that_cannot_be_read, 0, 4);
-    tcase_add_test(tc, the_log_of_the_database_gives_its_room_back);
-    tcase_add_test(tc, the_parents_of_new_folders_are_synced);
-    tcase_add_test(tc, the_renames_of_quarantined_files_are_synced);
-    tcase_add_test(tc, the_database_is_as_private_as_the_models);
-    tcase_add_test(tc, an_id_stays);
-    tcase_set_timeout(tc, 600);
-    suite_add_tcase(s, tc);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

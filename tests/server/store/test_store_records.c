@@ -4,7 +4,6 @@
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -90,7 +89,9 @@ static int one_round(void *ctx, const struct fl_round_rec *r)
     return FL_OK;
 }
 
-START_TEST(what_counted_a_client_comes_back)
+TEST_CASE("records", setup, teardown);
+
+TEST(what_counted_a_client_comes_back)
 {
     struct fl_store *s = open_store();
     struct fl_coord_resume r;
@@ -110,9 +111,8 @@ START_TEST(what_counted_a_client_comes_back)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(going_back_uncounts_the_rounds_that_are_run_again)
+TEST(going_back_uncounts_the_rounds_that_are_run_again)
 {
     struct fl_store *s = open_store();
     struct fl_round_rec one = round_rec(1, 0.5);
@@ -132,9 +132,8 @@ START_TEST(going_back_uncounts_the_rounds_that_are_run_again)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_part_keeps_what_the_client_measured)
+TEST(a_part_keeps_what_the_client_measured)
 {
     struct fl_store *s = open_store();
     struct fl_participant_rec part = {.client = 0,
@@ -167,9 +166,8 @@ START_TEST(a_part_keeps_what_the_client_measured)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_round_keeps_the_figures_of_personal_models)
+TEST(a_round_keeps_the_figures_of_personal_models)
 {
     struct fl_store *s = open_store();
     struct fl_round_rec known = round_rec(1, 0.75);
@@ -202,7 +200,6 @@ START_TEST(a_round_keeps_the_figures_of_personal_models)
     ck_assert_double_eq(got.effective, 3.5);
     fl_store_close(s);
 }
-END_TEST
 
 /* Each member of a record has a value of its own. */
 #define FILL(type, member, ...) rec.member = (FL_FIGURE_C_##type)value++;
@@ -232,7 +229,7 @@ static int same_abandoned(void *ctx, const struct fl_abandoned_round *got)
     return same_round(ctx, &got->round);
 }
 
-START_TEST(every_figure_of_a_round_comes_back)
+TEST(every_figure_of_a_round_comes_back)
 {
     struct fl_store *s = open_store();
     struct fl_round_rec one = filled_round(1);
@@ -249,9 +246,8 @@ START_TEST(every_figure_of_a_round_comes_back)
     ck_assert_int_eq(fl_store_abandoned(s, 0, same_abandoned, &two, NULL), FL_OK);
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(every_figure_of_a_client_comes_back)
+TEST(every_figure_of_a_client_comes_back)
 {
     struct fl_store *s = open_store();
     struct fl_client_rec rec = {.id = 0, .name = "edge-00", .agent = "x"};
@@ -275,9 +271,8 @@ START_TEST(every_figure_of_a_client_comes_back)
     }
     fl_store_close(s);
 }
-END_TEST
 
-START_TEST(a_pause_outlives_rounds_and_restarts_until_it_ends)
+TEST(a_pause_outlives_rounds_and_restarts_until_it_ends)
 {
     struct fl_coord_resume r;
     struct fl_round_rec round = {.round = 1, .attempt = 1};
@@ -300,7 +295,6 @@ START_TEST(a_pause_outlives_rounds_and_restarts_until_it_ends)
     fl_store_resume_done(&r);
     fl_store_close(s);
 }
-END_TEST
 
 struct seen {
     char text[512];
@@ -329,7 +323,7 @@ static void put_error(struct fl_store *s, unsigned client, uint64_t at_ms, const
     ck_assert_msg(fl_store_put_error(s, &e, &err) == FL_OK, "%s", err.msg);
 }
 
-START_TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
+TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
 {
     struct fl_store *s = open_store();
     const struct fl_client_error gone[] = {{.name = "edge-1"}, {.name = "nobody"}};
@@ -359,7 +353,6 @@ START_TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
     ck_assert_uint_eq(seen.first_ms, 13);
     fl_store_close(s);
 }
-END_TEST
 
 /* What the database takes on the disk once its log is written back. */
 static uint64_t size_on_disk(struct fl_store **s)
@@ -374,7 +367,7 @@ static uint64_t size_on_disk(struct fl_store **s)
     return (uint64_t)st.st_size;
 }
 
-START_TEST(a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newest)
+TEST(a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newest)
 {
     struct fl_store *s = open_store();
     struct seen seen = {.n = 0};
@@ -394,25 +387,4 @@ START_TEST(a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_th
     ck_assert_str_eq(seen.text, "edge-16383 1 it does not fit");
     ck_assert_uint_le(size_on_disk(&s), full + full / 4);
     fl_store_close(s);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("store_records");
-    TCase *tc = tcase_create("records");
-
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, what_counted_a_client_comes_back);
-    tcase_add_test(tc, going_back_uncounts_the_rounds_that_are_run_again);
-    tcase_add_test(tc, a_part_keeps_what_the_client_measured);
-    tcase_add_test(tc, a_pause_outlives_rounds_and_restarts_until_it_ends);
-    tcase_add_test(tc, the_last_errors_of_clients_come_back_and_the_oldest_go);
-    tcase_add_test(tc,
-                   a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newest);
-    tcase_add_test(tc, a_round_keeps_the_figures_of_personal_models);
-    tcase_add_test(tc, every_figure_of_a_round_comes_back);
-    tcase_add_test(tc, every_figure_of_a_client_comes_back);
-    return suite;
 }

@@ -135,7 +135,9 @@ static void refused(uint64_t round, const char *client)
     ck_assert(fl_spool_is_lost(read_back(round, client, &small, out)));
 }
 
-START_TEST(the_next_rounds_uploads_are_written_into_the_files_of_the_last)
+TEST_CASE("recycled", setup, teardown);
+
+TEST(the_next_rounds_uploads_are_written_into_the_files_of_the_last)
 {
     ino_t inode;
 
@@ -155,9 +157,8 @@ START_TEST(the_next_rounds_uploads_are_written_into_the_files_of_the_last)
     upload(3, "a", &small, after); /* Into a longer one. */
     expect(3, "a", &small, after);
 }
-END_TEST
 
-START_TEST(a_client_of_the_last_round_writes_into_its_own_file)
+TEST(a_client_of_the_last_round_writes_into_its_own_file)
 {
     static const char *const names[] = {"c", "a", "b"};
     ino_t inodes[3];
@@ -178,9 +179,8 @@ START_TEST(a_client_of_the_last_round_writes_into_its_own_file)
         expect(2, names[i], &small, after);
     }
 }
-END_TEST
 
-START_TEST(a_file_that_this_round_wrote_is_given_to_nobody)
+TEST(a_file_that_this_round_wrote_is_given_to_nobody)
 {
     upload(1, "a", &small, before);
     upload(1, "b", &small, before);
@@ -193,9 +193,8 @@ START_TEST(a_file_that_this_round_wrote_is_given_to_nobody)
     expect(2, "c", &small, before);
     expect(2, "d", &small, after);
 }
-END_TEST
 
-START_TEST(a_new_attempt_takes_the_place_of_the_one_before)
+TEST(a_new_attempt_takes_the_place_of_the_one_before)
 {
     struct fl_spool *s = begin(1, "a", &small, 0);
     uint64_t received = 99;
@@ -212,9 +211,8 @@ START_TEST(a_new_attempt_takes_the_place_of_the_one_before)
     ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), 0);
     ck_assert_uint_eq(fl_spool_peek(dir, 1, 2, "a"), small.bytes);
 }
-END_TEST
 
-START_TEST(there_are_never_more_than_the_uploads_of_the_last_round)
+TEST(there_are_never_more_than_the_uploads_of_the_last_round)
 {
     char path[RIG_PATH_MAX];
     unsigned i;
@@ -237,10 +235,9 @@ START_TEST(there_are_never_more_than_the_uploads_of_the_last_round)
     ck_assert_uint_eq(inode_of("a") + inode_of("b") + inode_of("c1"), 0);
     ck_assert(fl_fs_exists(path));
 }
-END_TEST
 
 /* As when the process ends between taking a file and writing its first bytes. */
-START_TEST(a_file_with_another_uploads_head_counts_as_not_there)
+TEST(a_file_with_another_uploads_head_counts_as_not_there)
 {
     char from[RIG_PATH_MAX];
     char to[RIG_PATH_MAX];
@@ -252,9 +249,8 @@ START_TEST(a_file_with_another_uploads_head_counts_as_not_there)
     upload(2, "a", &small, after);
     expect(2, "a", &small, after);
 }
-END_TEST
 
-START_TEST(half_an_upload_over_a_whole_one_is_half_an_upload)
+TEST(half_an_upload_over_a_whole_one_is_half_an_upload)
 {
     struct fl_spool *s;
     ino_t inode;
@@ -274,9 +270,8 @@ START_TEST(half_an_upload_over_a_whole_one_is_half_an_upload)
     finish(s);
     expect(2, "a", &part, after);
 }
-END_TEST
 
-START_TEST(the_same_bytes_again_have_to_be_found_good_again)
+TEST(the_same_bytes_again_have_to_be_found_good_again)
 {
     struct fl_spool *s;
 
@@ -288,10 +283,9 @@ START_TEST(the_same_bytes_again_have_to_be_found_good_again)
     finish(s);
     expect(2, "a", &small, before);
 }
-END_TEST
 
 /* 510 parts: the count stands alone on the last of four pages. */
-START_TEST(a_head_of_which_only_the_first_pages_are_new_counts_as_not_there)
+TEST(a_head_of_which_only_the_first_pages_are_new_counts_as_not_there)
 {
     struct fl_spool_part many[510];
     uint8_t old[4 * 4096];
@@ -329,9 +323,8 @@ START_TEST(a_head_of_which_only_the_first_pages_are_new_counts_as_not_there)
         ck_assert_uint_eq(fl_spool_peek(dir, 2, 1, "a"), 0);
     }
 }
-END_TEST
 
-START_TEST(a_file_that_is_longer_than_the_new_upload_needs_is_cut)
+TEST(a_file_that_is_longer_than_the_new_upload_needs_is_cut)
 {
     char path[RIG_PATH_MAX];
 
@@ -341,10 +334,9 @@ START_TEST(a_file_that_is_longer_than_the_new_upload_needs_is_cut)
     ck_assert_uint_eq(rig_size(path_of(path, "a")), 4096 + small.bytes + 16);
     expect(2, "a", &small, after);
 }
-END_TEST
 
 /* Bytes of the new manifest must not be taken for those of the old one by whoever comes next. */
-START_TEST(another_manifest_takes_away_what_was_counted_before_its_first_byte)
+TEST(another_manifest_takes_away_what_was_counted_before_its_first_byte)
 {
     struct fl_spool *s = begin(1, "a", &part, 0);
 
@@ -354,7 +346,6 @@ START_TEST(another_manifest_takes_away_what_was_counted_before_its_first_byte)
     ck_assert_uint_eq(fl_spool_peek(dir, 1, 1, "a"), 0);
     fl_spool_close(begin(1, "a", &part, 0));
 }
-END_TEST
 
 /* --- the machine went down --- */
 
@@ -380,7 +371,7 @@ static void reboot(const char *client)
     fl_buf_done(&file);
 }
 
-START_TEST(what_was_not_finished_when_the_machine_went_down_begins_anew)
+TEST(what_was_not_finished_when_the_machine_went_down_begins_anew)
 {
     struct fl_spool *s = begin(1, "a", &part, 0);
 
@@ -398,9 +389,8 @@ START_TEST(what_was_not_finished_when_the_machine_went_down_begins_anew)
     finish(s);
     expect(1, "a", &part, after);
 }
-END_TEST
 
-START_TEST(what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_it)
+TEST(what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_it)
 {
     char path[RIG_PATH_MAX];
 
@@ -414,7 +404,6 @@ START_TEST(what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_
     rig_damage(path_of(path, "a"), 4096 + 777, 1);
     fl_spool_close(begin(1, "a", &part, 0));
 }
-END_TEST
 
 /* --- somebody has it --- */
 
@@ -439,19 +428,17 @@ static void somebody_has_it(int lock)
     (void)close(fd);
 }
 
-START_TEST(a_file_that_an_old_upload_still_writes_is_left_to_it)
+TEST(a_file_that_an_old_upload_still_writes_is_left_to_it)
 {
     somebody_has_it(LOCK_EX | LOCK_NB);
 }
-END_TEST
 
-START_TEST(a_file_that_a_backup_copies_is_left_to_it)
+TEST(a_file_that_a_backup_copies_is_left_to_it)
 {
     somebody_has_it(LOCK_SH | LOCK_NB);
 }
-END_TEST
 
-START_TEST(a_client_need_not_wait_for_a_backup_of_its_last_upload)
+TEST(a_client_need_not_wait_for_a_backup_of_its_last_upload)
 {
     char path[RIG_PATH_MAX];
     float copied[RIG_FC3];
@@ -467,9 +454,8 @@ START_TEST(a_client_need_not_wait_for_a_backup_of_its_last_upload)
     ck_assert_mem_eq(copied, before, sizeof(copied));
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(an_accepted_upload_that_a_backup_copies_keeps_its_name)
+TEST(an_accepted_upload_that_a_backup_copies_keeps_its_name)
 {
     struct fl_spool *s = NULL;
     char path[RIG_PATH_MAX];
@@ -488,9 +474,8 @@ START_TEST(an_accepted_upload_that_a_backup_copies_keeps_its_name)
     expect(1, "a", &small, before);
     (void)close(fd);
 }
-END_TEST
 
-START_TEST(a_file_that_another_push_writes_is_not_taken_from_it)
+TEST(a_file_that_another_push_writes_is_not_taken_from_it)
 {
     struct fl_spool *first;
     struct fl_spool *s = NULL;
@@ -506,9 +491,8 @@ START_TEST(a_file_that_another_push_writes_is_not_taken_from_it)
     finish(first);
     expect(2, "a", &small, after);
 }
-END_TEST
 
-START_TEST(a_spare_file_that_is_gone_is_made)
+TEST(a_spare_file_that_is_gone_is_made)
 {
     char path[RIG_PATH_MAX];
 
@@ -518,34 +502,4 @@ START_TEST(a_spare_file_that_is_gone_is_made)
     upload(2, "a", &small, after);
     expect(2, "a", &small, after);
     fl_recycled_free(NULL);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("recycled");
-    TCase *tc = tcase_create("recycled");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_next_rounds_uploads_are_written_into_the_files_of_the_last);
-    tcase_add_test(tc, a_client_of_the_last_round_writes_into_its_own_file);
-    tcase_add_test(tc, a_file_that_this_round_wrote_is_given_to_nobody);
-    tcase_add_test(tc, a_new_attempt_takes_the_place_of_the_one_before);
-    tcase_add_test(tc, there_are_never_more_than_the_uploads_of_the_last_round);
-    tcase_add_test(tc, a_file_with_another_uploads_head_counts_as_not_there);
-    tcase_add_test(tc, half_an_upload_over_a_whole_one_is_half_an_upload);
-    tcase_add_test(tc, the_same_bytes_again_have_to_be_found_good_again);
-    tcase_add_test(tc, a_head_of_which_only_the_first_pages_are_new_counts_as_not_there);
-    tcase_add_test(tc, a_file_that_is_longer_than_the_new_upload_needs_is_cut);
-    tcase_add_test(tc, another_manifest_takes_away_what_was_counted_before_its_first_byte);
-    tcase_add_test(tc, what_was_not_finished_when_the_machine_went_down_begins_anew);
-    tcase_add_test(tc, what_was_finished_is_there_after_a_boot_unless_the_disk_lost_some_of_it);
-    tcase_add_test(tc, a_file_that_an_old_upload_still_writes_is_left_to_it);
-    tcase_add_test(tc, a_file_that_a_backup_copies_is_left_to_it);
-    tcase_add_test(tc, a_client_need_not_wait_for_a_backup_of_its_last_upload);
-    tcase_add_test(tc, an_accepted_upload_that_a_backup_copies_keeps_its_name);
-    tcase_add_test(tc, a_file_that_another_push_writes_is_not_taken_from_it);
-    tcase_add_test(tc, a_spare_file_that_is_gone_is_made);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

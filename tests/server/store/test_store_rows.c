@@ -109,7 +109,9 @@ static void edit(const char *sql)
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 
-START_TEST(a_bit_that_flips_in_a_text_is_found_at_the_next_opening)
+TEST_CASE("all", setup, teardown);
+
+TEST(a_bit_that_flips_in_a_text_is_found_at_the_next_opening)
 {
     struct fl_store *s = open_store();
 
@@ -118,9 +120,8 @@ START_TEST(a_bit_that_flips_in_a_text_is_found_at_the_next_opening)
     flip("of the test", 11);
     refused("is damaged: row 1 of table 'client' is not what was written");
 }
-END_TEST
 
-START_TEST(a_bit_that_flips_in_a_number_is_found_at_the_next_opening)
+TEST(a_bit_that_flips_in_a_number_is_found_at_the_next_opening)
 {
     static const unsigned char samples[] = {0x51, 0x52, 0x53, 0x54};
     struct fl_store *s = open_store();
@@ -130,9 +131,8 @@ START_TEST(a_bit_that_flips_in_a_number_is_found_at_the_next_opening)
     flip(samples, sizeof(samples));
     refused("row 1 of table 'client'");
 }
-END_TEST
 
-START_TEST(no_table_is_without_sums)
+TEST(no_table_is_without_sums)
 {
     char *without;
 
@@ -143,9 +143,8 @@ START_TEST(no_table_is_without_sums)
     ck_assert_str_eq(without, "none");
     free(without);
 }
-END_TEST
 
-START_TEST(every_column_is_in_the_sum)
+TEST(every_column_is_in_the_sum)
 {
     struct fl_store *s = open_store();
     char *columns;
@@ -169,9 +168,8 @@ START_TEST(every_column_is_in_the_sum)
     }
     free(columns);
 }
-END_TEST
 
-START_TEST(a_row_is_summed_again_when_it_changes)
+TEST(a_row_is_summed_again_when_it_changes)
 {
     struct fl_store *s = open_store();
     int i;
@@ -185,9 +183,8 @@ START_TEST(a_row_is_summed_again_when_it_changes)
     edit("UPDATE client SET score = 0.30000000000000004");
     refused("row 1 of table 'client'");
 }
-END_TEST
 
-START_TEST(a_row_without_a_sum_is_taken_and_gets_one)
+TEST(a_row_without_a_sum_is_taken_and_gets_one)
 {
     struct fl_store *s = open_store();
     char *left;
@@ -202,9 +199,8 @@ START_TEST(a_row_without_a_sum_is_taken_and_gets_one)
     edit("UPDATE client SET samples = 8");
     refused("row 1 of table 'client'");
 }
-END_TEST
 
-START_TEST(null_zero_and_nothing_have_different_sums)
+TEST(null_zero_and_nothing_have_different_sums)
 {
     static const char *const change[][2] = {
         {"UPDATE client SET agent = '', last_loss = NULL, sum = NULL",
@@ -226,22 +222,4 @@ START_TEST(null_zero_and_nothing_have_different_sums)
         edit("UPDATE client SET sum = NULL");
         edit("UPDATE federation SET sum = NULL");
     }
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("rows");
-    TCase *all = tcase_create("all");
-
-    tcase_add_checked_fixture(all, setup, teardown);
-    tcase_add_test(all, a_bit_that_flips_in_a_text_is_found_at_the_next_opening);
-    tcase_add_test(all, a_bit_that_flips_in_a_number_is_found_at_the_next_opening);
-    tcase_add_test(all, no_table_is_without_sums);
-    tcase_add_test(all, every_column_is_in_the_sum);
-    tcase_add_test(all, a_row_is_summed_again_when_it_changes);
-    tcase_add_test(all, a_row_without_a_sum_is_taken_and_gets_one);
-    tcase_add_test(all, null_zero_and_nothing_have_different_sums);
-    suite_add_tcase(s, all);
-    return s;
 }

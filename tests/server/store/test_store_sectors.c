@@ -13,6 +13,7 @@
 
 #include "server/store/recycled_files.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/wrap_pwrite.h"
 
 #define TOTAL  (RIG_FC1 * sizeof(float))
@@ -202,7 +203,9 @@ static const struct {
     {0, false, false, true},            /* it cannot be cut */
 };
 
-START_TEST(a_bad_sector_in_the_file_of_an_earlier_round_costs_one_try)
+TEST_CASE("all", setup, teardown);
+
+TEST_EACH(a_bad_sector_in_the_file_of_an_earlier_round_costs_one_try, ARRAY_LEN(sectors))
 {
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
@@ -218,9 +221,8 @@ START_TEST(a_bad_sector_in_the_file_of_an_earlier_round_costs_one_try)
     ck_assert_int_eq(upload(2, "a", &err), FL_EIO);
     expect_quarantined(2, "a", &err);
 }
-END_TEST
 
-START_TEST(a_bad_sector_in_what_was_received_costs_the_upload_and_no_more)
+TEST(a_bad_sector_in_what_was_received_costs_the_upload_and_no_more)
 {
     struct fl_spool *s = NULL;
     struct fl_err err = {0};
@@ -234,9 +236,8 @@ START_TEST(a_bad_sector_in_what_was_received_costs_the_upload_and_no_more)
     ck_assert_int_eq(try_open(1, "a", &s, 20000, &err), FL_EIO);
     expect_quarantined(1, "a", &err);
 }
-END_TEST
 
-START_TEST(a_bad_sector_that_is_found_when_an_upload_is_checked_costs_the_upload_and_no_more)
+TEST(a_bad_sector_that_is_found_when_an_upload_is_checked_costs_the_upload_and_no_more)
 {
     struct fl_spool *s = NULL;
     struct fl_err err = {0};
@@ -249,9 +250,8 @@ START_TEST(a_bad_sector_that_is_found_when_an_upload_is_checked_costs_the_upload
     ck_assert_int_eq(finish(s, 20000, FL_DURABLE_PROCESS, &err), FL_EIO);
     expect_quarantined(1, "a", &err);
 }
-END_TEST
 
-START_TEST(another_clients_file_with_a_bad_sector_costs_one_try)
+TEST(another_clients_file_with_a_bad_sector_costs_one_try)
 {
     struct fl_err err = {0};
 
@@ -263,12 +263,11 @@ START_TEST(another_clients_file_with_a_bad_sector_costs_one_try)
     ck_assert_int_eq(upload(2, "a", &err), FL_EIO);
     expect_quarantined(2, "a", &err);
 }
-END_TEST
 
 static const int sync_errors[] = {EIO, ENOSPC, EDQUOT};
 
 /* The pages are clean after the error: a second sync says that they are on disk. */
-START_TEST(after_a_failed_sync_nothing_of_the_file_counts)
+TEST_EACH(after_a_failed_sync_nothing_of_the_file_counts, ARRAY_LEN(sync_errors))
 {
     struct fl_spool *s = NULL;
     struct fl_err err = {0};
@@ -285,9 +284,8 @@ START_TEST(after_a_failed_sync_nothing_of_the_file_counts)
     ck_assert_int_eq(finish(s, 0, FL_DURABLE_POWER, NULL), FL_OK);
     ck_assert_int_eq(read_back(1, "a", NULL), FL_OK);
 }
-END_TEST
 
-START_TEST(an_accepted_update_that_cannot_be_read_stays_where_readers_find_it)
+TEST_EACH(an_accepted_update_that_cannot_be_read_stays_where_readers_find_it, 2)
 {
     struct fl_err err = {0};
 
@@ -305,9 +303,8 @@ START_TEST(an_accepted_update_that_cannot_be_read_stays_where_readers_find_it)
     ck_assert_int_eq(upload(2, "a", NULL), FL_OK);
     ck_assert_uint_ne(inode_of("a", ""), bad_inode);
 }
-END_TEST
 
-START_TEST(no_more_than_16_quarantined_files_stay)
+TEST(no_more_than_16_quarantined_files_stay)
 {
     char name[8];
     size_t n = 0;
@@ -329,32 +326,4 @@ START_TEST(no_more_than_16_quarantined_files_stay)
         n += inode_of(name, ".bad") != 0;
     }
     ck_assert_uint_eq(n, 16);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("store_sectors");
-    TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, a_bad_sector_in_the_file_of_an_earlier_round_costs_one_try, 0,
-                        sizeof(sectors) / sizeof(sectors[0]));
-    tcase_add_test(tc, a_bad_sector_in_what_was_received_costs_the_upload_and_no_more);
-    tcase_add_test(
-        tc, a_bad_sector_that_is_found_when_an_upload_is_checked_costs_the_upload_and_no_more);
-    tcase_add_test(tc, another_clients_file_with_a_bad_sector_costs_one_try);
-    tcase_add_loop_test(tc, after_a_failed_sync_nothing_of_the_file_counts, 0,
-                        sizeof(sync_errors) / sizeof(sync_errors[0]));
-    tcase_add_loop_test(tc, an_accepted_update_that_cannot_be_read_stays_where_readers_find_it, 0,
-                        2);
-    tcase_add_test(tc, no_more_than_16_quarantined_files_stay);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? 0 : 1;
 }

@@ -118,7 +118,9 @@ static void compare_unit(struct fl_spool_reader *r, size_t unit, const float *wa
 
 static const size_t steps[] = {1, 7, 1000, 1024, 5000, RIG_FC1};
 
-START_TEST(an_upload_comes_back_as_it_was_sent)
+TEST_CASE("spool", setup, teardown);
+
+TEST_EACH(an_upload_comes_back_as_it_was_sent, ARRAY_LEN(steps))
 {
     struct fl_spool *s = open_spool(0);
     struct fl_spool_reader *r = NULL;
@@ -144,9 +146,8 @@ START_TEST(an_upload_comes_back_as_it_was_sent)
     fl_spool_reader_close(NULL);
     fl_spool_close(NULL);
 }
-END_TEST
 
-START_TEST(decoders_of_two_units_do_not_disturb_each_other)
+TEST(decoders_of_two_units_do_not_disturb_each_other)
 {
     struct fl_spool_reader *r = NULL;
     struct fl_codec_decoder a;
@@ -167,9 +168,8 @@ START_TEST(decoders_of_two_units_do_not_disturb_each_other)
     }
     fl_spool_reader_close(r);
 }
-END_TEST
 
-START_TEST(an_interrupted_upload_goes_on_where_it_was)
+TEST(an_interrupted_upload_goes_on_where_it_was)
 {
     struct fl_spool *s = open_spool(0);
     struct fl_spool_reader *r = NULL;
@@ -188,11 +188,10 @@ START_TEST(an_interrupted_upload_goes_on_where_it_was)
     ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-02"), 0);
     ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "../x"), 0);
 }
-END_TEST
 
 static const uint64_t cuts[] = {0, 1, 23, 24, 60, 4095};
 
-START_TEST(a_file_without_a_whole_header_counts_as_not_there)
+TEST_EACH(a_file_without_a_whole_header_counts_as_not_there, ARRAY_LEN(cuts))
 {
     struct fl_spool *s = whole_spool();
     char path[RIG_PATH_MAX];
@@ -205,9 +204,8 @@ START_TEST(a_file_without_a_whole_header_counts_as_not_there)
     ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, NULL), FL_OK);
     fl_spool_close(s);
 }
-END_TEST
 
-START_TEST(a_file_cut_anywhere_behind_the_header_resumes_there)
+TEST(a_file_cut_anywhere_behind_the_header_resumes_there)
 {
     struct fl_spool *s = whole_spool();
     char path[RIG_PATH_MAX];
@@ -221,9 +219,8 @@ START_TEST(a_file_cut_anywhere_behind_the_header_resumes_there)
     rig_cut(rig_path(path, FILE_A), HEADER);
     fl_spool_close(open_spool(0));
 }
-END_TEST
 
-START_TEST(a_damaged_header_starts_over)
+TEST(a_damaged_header_starts_over)
 {
     struct fl_spool *s = whole_spool();
     struct fl_spool_reader *r = NULL;
@@ -237,9 +234,8 @@ START_TEST(a_damaged_header_starts_over)
     ck_assert_ptr_nonnull(strstr(err.msg, "has no complete header"));
     fl_spool_close(open_spool(0));
 }
-END_TEST
 
-START_TEST(another_manifest_starts_over)
+TEST(another_manifest_starts_over)
 {
     struct fl_spool_part other[] = {parts[0], parts[1]};
     struct fl_spool *s = open_spool(0);
@@ -255,9 +251,8 @@ START_TEST(another_manifest_starts_over)
     fl_spool_close(s);
     ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-01"), 0);
 }
-END_TEST
 
-START_TEST(what_lies_behind_an_upload_in_its_file_is_not_part_of_it)
+TEST(what_lies_behind_an_upload_in_its_file_is_not_part_of_it)
 {
     struct fl_spool *s = whole_spool();
     struct fl_spool_reader *r = NULL;
@@ -273,9 +268,8 @@ START_TEST(what_lies_behind_an_upload_in_its_file_is_not_part_of_it)
     compare_unit(r, 2, update + RIG_FC1, 777);
     fl_spool_reader_close(r);
 }
-END_TEST
 
-START_TEST(a_chunk_at_the_wrong_offset_is_refused)
+TEST(a_chunk_at_the_wrong_offset_is_refused)
 {
     struct fl_spool *s = open_spool(0);
     struct fl_err err = {0};
@@ -287,9 +281,8 @@ START_TEST(a_chunk_at_the_wrong_offset_is_refused)
     ck_assert_uint_eq(fl_spool_received(s), 100);
     fl_spool_close(s);
 }
-END_TEST
 
-START_TEST(a_chunk_past_the_manifest_is_refused)
+TEST(a_chunk_past_the_manifest_is_refused)
 {
     struct fl_spool *s = open_spool(0);
     struct fl_err err = {0};
@@ -304,9 +297,8 @@ START_TEST(a_chunk_past_the_manifest_is_refused)
     ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, NULL), FL_OK);
     fl_spool_close(s);
 }
-END_TEST
 
-START_TEST(two_writers_of_one_upload_are_refused)
+TEST(two_writers_of_one_upload_are_refused)
 {
     struct fl_spool *s = open_spool(0);
     struct fl_spool *second = NULL;
@@ -320,11 +312,10 @@ START_TEST(two_writers_of_one_upload_are_refused)
     fl_spool_close(s);
     fl_spool_close(open_spool(0));
 }
-END_TEST
 
 static const float poison[] = {(float)NAN, (float)INFINITY, -(float)INFINITY};
 
-START_TEST(a_value_that_is_not_finite_is_refused_and_removed)
+TEST_EACH(a_value_that_is_not_finite_is_refused_and_removed, 6)
 {
     struct fl_spool *s;
     struct fl_err err = {0};
@@ -341,9 +332,8 @@ START_TEST(a_value_that_is_not_finite_is_refused_and_removed)
     fl_spool_close(s);
     ck_assert(!fl_fs_exists(rig_path(path, FILE_A)));
 }
-END_TEST
 
-START_TEST(the_norm_bound_counts_all_units)
+TEST(the_norm_bound_counts_all_units)
 {
     struct fl_spool *s = whole_spool();
     struct fl_err err = {0};
@@ -363,10 +353,9 @@ START_TEST(the_norm_bound_counts_all_units)
     fl_spool_close(s);
     ck_assert(!fl_fs_exists(rig_path(path, FILE_A)));
 }
-END_TEST
 
 /* Of an entry of what was sent, whatever was; the largest float does not overflow it. */
-START_TEST(a_finished_upload_tells_its_norms)
+TEST_EACH(a_finished_upload_tells_its_norms, 2)
 {
     struct fl_spool *s;
     struct fl_norms norms;
@@ -392,9 +381,8 @@ START_TEST(a_finished_upload_tells_its_norms)
     free(norms.unit);
     fl_spool_close(s);
 }
-END_TEST
 
-START_TEST(finite_values_with_an_infinite_norm_are_over_every_bound)
+TEST(finite_values_with_an_infinite_norm_are_over_every_bound)
 {
     struct fl_spool *s;
 
@@ -403,7 +391,6 @@ START_TEST(finite_values_with_an_infinite_norm_are_over_every_bound)
     ck_assert_int_eq(fl_spool_finish(s, layout, 1e30, FL_DURABLE_PROCESS, NULL), FL_ERANGE);
     fl_spool_close(s);
 }
-END_TEST
 
 static const struct {
     struct fl_spool_part part;
@@ -422,7 +409,7 @@ static const struct {
      "unit 'fc3' of the upload is not what its codec writes"},
 };
 
-START_TEST(a_manifest_that_lies_is_refused_at_the_end)
+TEST_EACH(a_manifest_that_lies_is_refused_at_the_end, ARRAY_LEN(lies))
 {
     struct fl_spool *s = NULL;
     struct fl_err err = {0};
@@ -439,9 +426,8 @@ START_TEST(a_manifest_that_lies_is_refused_at_the_end)
     fl_spool_close(s);
     ck_assert(!fl_fs_exists(rig_path(path, FILE_A)));
 }
-END_TEST
 
-START_TEST(a_manifest_out_of_order_or_too_large_is_refused_at_once)
+TEST(a_manifest_out_of_order_or_too_large_is_refused_at_once)
 {
     const struct fl_spool_part falling[] = {parts[1], parts[0]};
     const struct fl_spool_part twice[] = {parts[0], parts[0]};
@@ -470,9 +456,8 @@ START_TEST(a_manifest_out_of_order_or_too_large_is_refused_at_once)
         FL_EINVAL);
     ck_assert_str_eq(err.msg, "not a valid client name");
 }
-END_TEST
 
-START_TEST(what_a_peer_announces_is_checked_against_its_grant)
+TEST(what_a_peer_announces_is_checked_against_its_grant)
 {
     static const uint8_t grant[] = {1, 0, 1};
     static const uint8_t all[] = {1, 1, 1};
@@ -496,9 +481,8 @@ START_TEST(what_a_peer_announces_is_checked_against_its_grant)
     ck_assert_int_eq(fl_spool_check(layout, grant, &f32, other, 2, &err), FL_ESHAPE);
     ck_assert_str_eq(err.msg, "unit 'fc1' has 33601 bytes, at most 33600 are possible");
 }
-END_TEST
 
-START_TEST(a_reader_refuses_what_is_not_complete)
+TEST(a_reader_refuses_what_is_not_complete)
 {
     struct fl_spool *s = open_spool(0);
     struct fl_spool_reader *r = NULL;
@@ -527,7 +511,6 @@ START_TEST(a_reader_refuses_what_is_not_complete)
     ck_assert_int_eq(d.ops->read(&d, out, 4), FL_ENOENT);
     fl_spool_reader_close(r);
 }
-END_TEST
 
 static void flip(uint64_t offset)
 {
@@ -560,7 +543,7 @@ static int read_all(void)
 static const uint64_t flips[] = {
     40, HEADER, HEADER + 20000, HEADER + TOTAL - 1, HEADER + TOTAL, HEADER + TOTAL + TAIL - 1};
 
-START_TEST(a_flipped_bit_of_an_accepted_upload_is_found_before_it_is_used)
+TEST_EACH(a_flipped_bit_of_an_accepted_upload_is_found_before_it_is_used, ARRAY_LEN(flips))
 {
     finished_spool();
     ck_assert_int_eq(read_all(), FL_OK);
@@ -570,9 +553,8 @@ START_TEST(a_flipped_bit_of_an_accepted_upload_is_found_before_it_is_used)
     flip(flips[_i]);
     ck_assert_int_eq(read_all(), FL_OK);
 }
-END_TEST
 
-START_TEST(bytes_that_change_before_the_upload_is_judged_are_not_its_fault)
+TEST(bytes_that_change_before_the_upload_is_judged_are_not_its_fault)
 {
     struct fl_spool *s = whole_spool();
     char path[RIG_PATH_MAX];
@@ -587,9 +569,8 @@ START_TEST(bytes_that_change_before_the_upload_is_judged_are_not_its_fault)
     ck_assert_ptr_nonnull(strstr(err.msg, "does not hold the bytes that were received"));
     ck_assert_uint_eq(fl_spool_peek(dir, 7, 2, "edge-01"), 0);
 }
-END_TEST
 
-START_TEST(a_reader_refuses_the_units_of_another_model)
+TEST(a_reader_refuses_the_units_of_another_model)
 {
     struct fl_layout *other = NULL;
     const size_t dims[] = {RIG_FC1};
@@ -604,9 +585,8 @@ START_TEST(a_reader_refuses_the_units_of_another_model)
     ck_assert_ptr_nonnull(strstr(err.msg, "holds unit 2 of a model of 1 units"));
     fl_layout_free(other);
 }
-END_TEST
 
-START_TEST(more_readers_than_descriptors_are_open_at_once)
+TEST(more_readers_than_descriptors_are_open_at_once)
 {
     struct fl_spool_reader *readers[300];
     struct rlimit limit = {.rlim_cur = 40, .rlim_max = 40};
@@ -632,9 +612,8 @@ START_TEST(more_readers_than_descriptors_are_open_at_once)
         fl_spool_reader_close(readers[i]);
     }
 }
-END_TEST
 
-START_TEST(cleaning_keeps_only_the_open_attempt)
+TEST(cleaning_keeps_only_the_open_attempt)
 {
     static const struct {
         uint64_t round;
@@ -669,9 +648,8 @@ START_TEST(cleaning_keeps_only_the_open_attempt)
     ck_assert(fl_fs_exists(path));
     ck_assert_int_eq(fl_spool_clean("/nonexistent/folder", 0, 0, NULL), FL_OK);
 }
-END_TEST
 
-START_TEST(a_full_disk_leaves_what_was_received)
+TEST(a_full_disk_leaves_what_was_received)
 {
     struct fl_spool *s = open_spool(0);
     struct fl_err err = {0};
@@ -687,9 +665,8 @@ START_TEST(a_full_disk_leaves_what_was_received)
     ck_assert_int_eq(fl_spool_finish(s, layout, 0.0, FL_DURABLE_PROCESS, NULL), FL_OK);
     fl_spool_close(s);
 }
-END_TEST
 
-START_TEST(what_was_received_survives_a_kill)
+TEST(what_was_received_survives_a_kill)
 {
     struct fl_spool *s;
     uint64_t there;
@@ -730,50 +707,4 @@ START_TEST(what_was_received_survives_a_kill)
         compare_unit(r, 2, update + RIG_FC1, 1000);
         fl_spool_reader_close(r);
     }
-}
-END_TEST
-
-static void add_tests(TCase *tc)
-{
-    tcase_add_loop_test(tc, an_upload_comes_back_as_it_was_sent, 0,
-                        (int)(sizeof(steps) / sizeof(steps[0])));
-    tcase_add_test(tc, decoders_of_two_units_do_not_disturb_each_other);
-    tcase_add_test(tc, an_interrupted_upload_goes_on_where_it_was);
-    tcase_add_loop_test(tc, a_file_without_a_whole_header_counts_as_not_there, 0,
-                        (int)(sizeof(cuts) / sizeof(cuts[0])));
-    tcase_add_test(tc, a_file_cut_anywhere_behind_the_header_resumes_there);
-    tcase_add_test(tc, a_damaged_header_starts_over);
-    tcase_add_test(tc, another_manifest_starts_over);
-    tcase_add_test(tc, what_lies_behind_an_upload_in_its_file_is_not_part_of_it);
-    tcase_add_test(tc, a_chunk_at_the_wrong_offset_is_refused);
-    tcase_add_test(tc, a_chunk_past_the_manifest_is_refused);
-    tcase_add_test(tc, two_writers_of_one_upload_are_refused);
-    tcase_add_loop_test(tc, a_value_that_is_not_finite_is_refused_and_removed, 0, 6);
-    tcase_add_test(tc, the_norm_bound_counts_all_units);
-    tcase_add_loop_test(tc, a_finished_upload_tells_its_norms, 0, 2);
-    tcase_add_test(tc, finite_values_with_an_infinite_norm_are_over_every_bound);
-    tcase_add_loop_test(tc, a_manifest_that_lies_is_refused_at_the_end, 0,
-                        (int)(sizeof(lies) / sizeof(lies[0])));
-    tcase_add_test(tc, a_manifest_out_of_order_or_too_large_is_refused_at_once);
-    tcase_add_test(tc, what_a_peer_announces_is_checked_against_its_grant);
-    tcase_add_test(tc, a_reader_refuses_what_is_not_complete);
-    tcase_add_loop_test(tc, a_flipped_bit_of_an_accepted_upload_is_found_before_it_is_used, 0,
-                        (int)(sizeof(flips) / sizeof(flips[0])));
-    tcase_add_test(tc, bytes_that_change_before_the_upload_is_judged_are_not_its_fault);
-    tcase_add_test(tc, a_reader_refuses_the_units_of_another_model);
-    tcase_add_test(tc, more_readers_than_descriptors_are_open_at_once);
-    tcase_add_test(tc, cleaning_keeps_only_the_open_attempt);
-    tcase_add_test(tc, a_full_disk_leaves_what_was_received);
-    tcase_add_test(tc, what_was_received_survives_a_kill);
-}
-
-SUITE()
-{
-    Suite *s = suite_create("store_spool");
-    TCase *tc = tcase_create("spool");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    add_tests(tc);
-    suite_add_tcase(s, tc);
-    return s;
 }

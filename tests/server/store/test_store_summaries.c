@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,6 +15,7 @@
 #include "libfl/model/digest.h"
 #include "server/store/store_files.h"
 #include "tests/lib/store_rig.h"
+#include "tests/lib/suites.h"
 
 static struct fl_layout *layout;
 static const char *dir;
@@ -169,7 +169,9 @@ static void fixed_are(const char *want)
     fl_file_unref(f);
 }
 
-START_TEST(summaries_are_joined_in_client_order)
+TEST_CASE("all", setup, teardown);
+
+TEST(summaries_are_joined_in_client_order)
 {
     summary("zoe", "last");
     summary("a-b", "first");
@@ -178,9 +180,8 @@ START_TEST(summaries_are_joined_in_client_order)
     fix("");
     fixed_are("firstsecondlast");
 }
-END_TEST
 
-START_TEST(a_newer_summary_replaces_until_they_are_fixed)
+TEST(a_newer_summary_replaces_until_they_are_fixed)
 {
     uint8_t digest[FL_DIGEST_SIZE];
     struct fl_file *f = NULL;
@@ -200,9 +201,8 @@ START_TEST(a_newer_summary_replaces_until_they_are_fixed)
     ck_assert(!renew());
     fixed_are("new");
 }
-END_TEST
 
-START_TEST(summaries_that_do_not_fit_are_left_out)
+TEST(summaries_that_do_not_fit_are_left_out)
 {
     char large[102];
 
@@ -214,9 +214,8 @@ START_TEST(summaries_that_do_not_fit_are_left_out)
     fix("bob cid ");
     fixed_are("ok");
 }
-END_TEST
 
-START_TEST(no_summaries_at_all_are_fixed_too)
+TEST(no_summaries_at_all_are_fixed_too)
 {
     fix("");
     fixed_are("");
@@ -224,9 +223,8 @@ START_TEST(no_summaries_at_all_are_fixed_too)
     fix("");
     fixed_are("");
 }
-END_TEST
 
-START_TEST(only_names_of_clients_are_offered)
+TEST(only_names_of_clients_are_offered)
 {
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
@@ -242,7 +240,6 @@ START_TEST(only_names_of_clients_are_offered)
     fix("");
     fixed_are("mine");
 }
-END_TEST
 
 static void four(void)
 {
@@ -252,16 +249,15 @@ static void four(void)
     summary("dan", "D0");
 }
 
-START_TEST(a_summary_out_of_the_range_of_the_others_is_left_out)
+TEST(a_summary_out_of_the_range_of_the_others_is_left_out)
 {
     four();
     fix("cid! ");
     fixed_are("A0B1D0");
     ck_assert(!renew()); /* Nothing has changed. */
 }
-END_TEST
 
-START_TEST(a_summary_that_is_removed_leaves_the_collection)
+TEST_EACH(a_summary_that_is_removed_leaves_the_collection, 2)
 {
     struct fl_err err = {0};
 
@@ -277,9 +273,8 @@ START_TEST(a_summary_that_is_removed_leaves_the_collection)
     ck_assert_int_eq(fl_summaries_remove(dir, "bob", _i != 0, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "no data summary of client 'bob'"));
 }
-END_TEST
 
-START_TEST(a_dropped_summary_stays_dropped_and_is_no_damage)
+TEST(a_dropped_summary_stays_dropped_and_is_no_damage)
 {
     struct fl_err err = {0};
 
@@ -290,9 +285,8 @@ START_TEST(a_dropped_summary_stays_dropped_and_is_no_damage)
     fix("");
     fixed_are("A");
 }
-END_TEST
 
-START_TEST(a_dropped_summary_stays_dropped_when_the_settings_change)
+TEST(a_dropped_summary_stays_dropped_when_the_settings_change)
 {
     struct fl_err err = {0};
 
@@ -311,9 +305,8 @@ START_TEST(a_dropped_summary_stays_dropped_when_the_settings_change)
     ck_assert_int_eq(fl_summaries_remove(dir, "bob", false, &err), FL_OK); /* It is forgotten. */
     ck_assert(!fl_summaries_has(dir, "bob"));
 }
-END_TEST
 
-START_TEST(readers_of_the_old_collection_keep_it)
+TEST(readers_of_the_old_collection_keep_it)
 {
     struct fl_file *f = NULL;
     uint8_t digest[FL_DIGEST_SIZE];
@@ -330,9 +323,8 @@ START_TEST(readers_of_the_old_collection_keep_it)
     fl_file_unref(f);
     fixed_are("A");
 }
-END_TEST
 
-START_TEST(another_range_makes_the_collection_again)
+TEST(another_range_makes_the_collection_again)
 {
     struct fl_summaries_rule without = rule;
     bool made = false;
@@ -344,9 +336,8 @@ START_TEST(another_range_makes_the_collection_again)
     ck_assert(made);
     fixed_are("A0B1C9D0");
 }
-END_TEST
 
-START_TEST(a_collection_that_cannot_be_made_again_is_made_later)
+TEST(a_collection_that_cannot_be_made_again_is_made_later)
 {
     struct fl_err err = {0};
     bool made = false;
@@ -364,7 +355,6 @@ START_TEST(a_collection_that_cannot_be_made_again_is_made_later)
     ck_assert(renew());
     fixed_are("A0D0");
 }
-END_TEST
 
 static int list(void *ctx, const struct fl_data_summary_info *info)
 {
@@ -376,7 +366,7 @@ static int list(void *ctx, const struct fl_data_summary_info *info)
     return FL_OK;
 }
 
-START_TEST(all_summaries_are_listed_with_what_became_of_them)
+TEST(all_summaries_are_listed_with_what_became_of_them)
 {
     char out[256] = "";
 
@@ -390,10 +380,9 @@ START_TEST(all_summaries_are_listed_with_what_became_of_them)
                           "fay=4:1:inf ");
     ck_assert_str_eq(left_out, "");
 }
-END_TEST
 
 /* Killed by the operating system at each step that makes a change last; the next start finishes. */
-START_TEST(a_removal_that_is_killed_at_any_step_is_undone_or_finished_by_the_next_start)
+TEST_EACH(a_removal_that_is_killed_at_any_step_is_undone_or_finished_by_the_next_start, STEPS + 1)
 {
     struct fl_err err = {0};
     pid_t child;
@@ -427,10 +416,9 @@ START_TEST(a_removal_that_is_killed_at_any_step_is_undone_or_finished_by_the_nex
     (void)renew();
     fixed_are("A0D0");
 }
-END_TEST
 
 /* Each of them is on disk before the next one: what a power cut leaves is what a kill leaves. */
-START_TEST(a_removal_syncs_each_of_its_steps)
+TEST_EACH(a_removal_syncs_each_of_its_steps, 2)
 {
     four();
     fix("cid! ");
@@ -441,38 +429,4 @@ START_TEST(a_removal_syncs_each_of_its_steps)
     ck_assert_str_eq(steps, _i == 0 ? "unlink sync-folder sync-file rename sync-folder "
                                     : "sync-file rename sync-folder sync-file rename "
                                       "sync-folder ");
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("store_summaries");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, summaries_are_joined_in_client_order);
-    tcase_add_test(tc, a_newer_summary_replaces_until_they_are_fixed);
-    tcase_add_test(tc, summaries_that_do_not_fit_are_left_out);
-    tcase_add_test(tc, no_summaries_at_all_are_fixed_too);
-    tcase_add_test(tc, only_names_of_clients_are_offered);
-    tcase_add_test(tc, a_summary_out_of_the_range_of_the_others_is_left_out);
-    tcase_add_loop_test(tc, a_summary_that_is_removed_leaves_the_collection, 0, 2);
-    tcase_add_test(tc, a_dropped_summary_stays_dropped_and_is_no_damage);
-    tcase_add_test(tc, a_dropped_summary_stays_dropped_when_the_settings_change);
-    tcase_add_test(tc, readers_of_the_old_collection_keep_it);
-    tcase_add_test(tc, another_range_makes_the_collection_again);
-    tcase_add_test(tc, a_collection_that_cannot_be_made_again_is_made_later);
-    tcase_add_test(tc, all_summaries_are_listed_with_what_became_of_them);
-    tcase_add_loop_test(
-        tc, a_removal_that_is_killed_at_any_step_is_undone_or_finished_by_the_next_start, 0,
-        STEPS + 1);
-    tcase_add_loop_test(tc, a_removal_syncs_each_of_its_steps, 0, 2);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -120,7 +120,9 @@ static void compare_unit(struct fl_spool_reader *r, size_t unit, const float *wa
     free(got);
 }
 
-START_TEST(an_upload_comes_back_as_it_was_sent)
+TEST_CASE("all", setup, teardown);
+
+TEST(an_upload_comes_back_as_it_was_sent)
 {
     struct fl_spool_reader *r = NULL;
     struct fl_codec_decoder d;
@@ -137,9 +139,8 @@ START_TEST(an_upload_comes_back_as_it_was_sent)
     ck_assert_int_eq(fl_spool_reader_unit(r, 0, 1, &d), FL_ENOENT);
     fl_spool_reader_close(r);
 }
-END_TEST
 
-START_TEST(what_comes_again_takes_the_place_of_what_was_there)
+TEST(what_comes_again_takes_the_place_of_what_was_there)
 {
     struct fl_spool_reader *r = NULL;
 
@@ -151,9 +152,8 @@ START_TEST(what_comes_again_takes_the_place_of_what_was_there)
     compare_unit(r, 0, update, 1000);
     fl_spool_reader_close(r);
 }
-END_TEST
 
-START_TEST(many_are_found_by_their_client_and_attempt_and_cleaning_keeps_only_the_open_one)
+TEST(many_are_found_by_their_client_and_attempt_and_cleaning_keeps_only_the_open_one)
 {
     struct fl_err err = {0};
     struct fl_spool_reader *r = NULL;
@@ -178,7 +178,6 @@ START_TEST(many_are_found_by_their_client_and_attempt_and_cleaning_keeps_only_th
     ck_assert_uint_eq(fl_uploads_bytes(uploads), 0);
     ck_assert(!there(7, 1, "c1"));
 }
-END_TEST
 
 /* --- bad ones --- */
 
@@ -194,7 +193,7 @@ static void expect_same(const struct fl_spool_part *of, size_t n, size_t len, do
     ck_assert_str_eq(a.msg, b.msg);
 }
 
-START_TEST(what_a_file_is_refused_for_is_refused_in_the_same_words)
+TEST(what_a_file_is_refused_for_is_refused_in_the_same_words)
 {
     const struct fl_spool_part falling[] = {parts[1], parts[0]};
     const struct fl_spool_part lies[] = {
@@ -221,30 +220,12 @@ START_TEST(what_a_file_is_refused_for_is_refused_in_the_same_words)
     update[RIG_FC1 + 5] = 3e38f;
     expect_same(parts, 2, TOTAL, 1e30, FL_ERANGE);
 }
-END_TEST
 
-START_TEST(a_name_that_no_client_has_is_refused)
+TEST(a_name_that_no_client_has_is_refused)
 {
     struct fl_upload *u = NULL;
 
     ck_assert_int_eq(to_memory(parts, 2, TOTAL, 0, &u, NULL), FL_OK);
     ck_assert_int_eq(fl_uploads_put(uploads, 7, 2, "a/../../b", u), FL_EINVAL);
     fl_upload_free(u); /* It was not taken. */
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("store_uploads");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_upload_comes_back_as_it_was_sent);
-    tcase_add_test(tc, what_comes_again_takes_the_place_of_what_was_there);
-    tcase_add_test(tc,
-                   many_are_found_by_their_client_and_attempt_and_cleaning_keeps_only_the_open_one);
-    tcase_add_test(tc, what_a_file_is_refused_for_is_refused_in_the_same_words);
-    tcase_add_test(tc, a_name_that_no_client_has_is_refused);
-    suite_add_tcase(s, tc);
-    return s;
 }

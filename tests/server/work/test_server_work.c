@@ -137,7 +137,9 @@ static void expect_unit(const struct fl_model_state *m, size_t l, double want)
     }
 }
 
-START_TEST(the_next_model_is_the_weighted_mean_of_the_uploads)
+TEST_CASE("aggregation", setup, teardown);
+
+TEST(the_next_model_is_the_weighted_mean_of_the_uploads)
 {
     struct fl_aggregation a = aggregation_of(2);
     struct fl_err err = {0};
@@ -152,7 +154,6 @@ START_TEST(the_next_model_is_the_weighted_mean_of_the_uploads)
     ck_assert_ptr_null(a.next.personal_models);
     fl_aggregation_done(&a);
 }
-END_TEST
 
 static bool is_norm(void *ctx, const struct fl_layout *of, const struct fl_tensor *tensor)
 {
@@ -162,7 +163,7 @@ static bool is_norm(void *ctx, const struct fl_layout *of, const struct fl_tenso
 }
 
 /* Two units with a batch-norm; the second client sends the first alone. */
-START_TEST(norms_are_as_far_apart_as_the_running_means_of_those_that_sent_them)
+TEST(norms_are_as_far_apart_as_the_running_means_of_those_that_sent_them)
 {
     static const char text[] =
         "unit a\na.w 3\nbn.running_mean 2 buffer\nbn.running_var 2 buffer\n"
@@ -200,9 +201,8 @@ START_TEST(norms_are_as_far_apart_as_the_running_means_of_those_that_sent_them)
     }
     fl_layout_free(local);
 }
-END_TEST
 
-START_TEST(it_is_looked_at_in_rounds_4_8_16_and_so_on)
+TEST(it_is_looked_at_in_rounds_4_8_16_and_so_on)
 {
     uint64_t round;
     size_t n = 0;
@@ -213,9 +213,8 @@ START_TEST(it_is_looked_at_in_rounds_4_8_16_and_so_on)
     ck_assert_uint_eq(n, 5);
     ck_assert(fl_norms_round(4) && fl_norms_round(64) && !fl_norms_round(2));
 }
-END_TEST
 
-START_TEST(a_unit_that_nobody_sent_stays_as_it_was)
+TEST(a_unit_that_nobody_sent_stays_as_it_was)
 {
     struct fl_aggregation a = aggregation_of(2);
     struct fl_err err = {0};
@@ -229,9 +228,8 @@ START_TEST(a_unit_that_nobody_sent_stays_as_it_was)
     expect_unit(&a.next.model, 2, 1.0);
     fl_aggregation_done(&a);
 }
-END_TEST
 
-START_TEST(distances_are_told_when_they_are_wanted)
+TEST(distances_are_told_when_they_are_wanted)
 {
     struct fl_aggregation a = aggregation_of(2);
     struct fl_err err = {0};
@@ -245,9 +243,8 @@ START_TEST(distances_are_told_when_they_are_wanted)
     ck_assert_double_eq_tol(a.distance[0] / a.distance[1], 2.0, 1e-5);
     fl_aggregation_done(&a);
 }
-END_TEST
 
-START_TEST(what_the_core_asked_for_is_aggregated_and_told_to_it)
+TEST(what_the_core_asked_for_is_aggregated_and_told_to_it)
 {
     struct fl_progress progress = {.totals = {.round = 0}};
     const struct fl_effect effect = {.type = FL_EFF_AGGREGATE,
@@ -278,9 +275,8 @@ START_TEST(what_the_core_asked_for_is_aggregated_and_told_to_it)
     fl_aggregation_done(&a);
     fl_outcome_done(&progress.next);
 }
-END_TEST
 
-START_TEST(what_the_solver_sends_beside_moves_the_vector_beside_the_model)
+TEST(what_the_solver_sends_beside_moves_the_vector_beside_the_model)
 {
     struct fl_aggregation a = aggregation_of(1);
     struct fl_err err = {0};
@@ -295,9 +291,8 @@ START_TEST(what_the_solver_sends_beside_moves_the_vector_beside_the_model)
     ck_assert_double_eq_tol((double)fl_blob_floats(model.state[last])[0], 2.0, 1e-9);
     fl_aggregation_done(&a);
 }
-END_TEST
 
-START_TEST(personal_models_are_made_for_those_that_sent_a_whole_model)
+TEST(personal_models_are_made_for_those_that_sent_a_whole_model)
 {
     struct fl_aggregation a = aggregation_of(3);
     struct fl_err err = {0};
@@ -315,9 +310,8 @@ START_TEST(personal_models_are_made_for_those_that_sent_a_whole_model)
     ck_assert_str_eq(fl_personal_models_name(a.next.personal_models, 1), "edge-1");
     fl_aggregation_done(&a);
 }
-END_TEST
 
-START_TEST(an_upload_that_is_damaged_on_the_disk_names_its_client)
+TEST(an_upload_that_is_damaged_on_the_disk_names_its_client)
 {
     struct fl_aggregation a = aggregation_of(2);
     struct fl_err err = {0};
@@ -331,9 +325,8 @@ START_TEST(an_upload_that_is_damaged_on_the_disk_names_its_client)
     ck_assert_uint_eq(a.bad_client, 11);
     fl_aggregation_done(&a);
 }
-END_TEST
 
-START_TEST(an_upload_that_is_gone_names_its_client_and_the_file)
+TEST(an_upload_that_is_gone_names_its_client_and_the_file)
 {
     struct fl_aggregation a = aggregation_of(2);
     struct fl_err err = {0};
@@ -348,9 +341,8 @@ START_TEST(an_upload_that_is_gone_names_its_client_and_the_file)
     ck_assert_ptr_nonnull(strstr(err.msg, "edge-0"));
     fl_aggregation_done(&a);
 }
-END_TEST
 
-START_TEST(what_fails_without_a_client_blames_nobody)
+TEST(what_fails_without_a_client_blames_nobody)
 {
     struct fl_aggregation a = aggregation_of(1);
     struct fl_err err = {0};
@@ -368,7 +360,6 @@ START_TEST(what_fails_without_a_client_blames_nobody)
     ck_assert_uint_eq(a.bad_client, FL_NO_CLIENT);
     fl_aggregation_done(&a);
 }
-END_TEST
 
 /* --- what is sent up --- */
 
@@ -394,7 +385,9 @@ static int announce(const char *const *payloads, size_t n, struct fl_spool_part 
     return fl_sent_parts(layout, strategy, &header, grant, ret, err);
 }
 
-START_TEST(payloads_stand_in_an_upload_as_the_solver_sends_them)
+TEST_CASE("sent", setup, teardown);
+
+TEST(payloads_stand_in_an_upload_as_the_solver_sends_them)
 {
     const char *payloads[2] = {"update", NULL};
     struct fl_spool_part *list = NULL;
@@ -413,9 +406,8 @@ START_TEST(payloads_stand_in_an_upload_as_the_solver_sends_them)
     }
     free(list);
 }
-END_TEST
 
-START_TEST(an_announcement_of_other_payloads_or_units_is_refused)
+TEST(an_announcement_of_other_payloads_or_units_is_refused)
 {
     const char *const unknown[] = {"model"};
     const char *const alone[] = {"update"};
@@ -431,7 +423,6 @@ START_TEST(an_announcement_of_other_payloads_or_units_is_refused)
     ck_assert_int_eq(announce(alone, RIG_UNITS, &list, &err), FL_ESHAPE);
     ck_assert_ptr_null(list);
 }
-END_TEST
 
 /* --- evaluation --- */
 
@@ -452,7 +443,9 @@ static struct fl_dataset *two_points(void)
     return ds;
 }
 
-START_TEST(a_model_is_measured_on_all_samples)
+TEST_CASE("measure", NULL, NULL);
+
+TEST(a_model_is_measured_on_all_samples)
 {
     const char *layers[] = {"dense 2"};
     struct fl_net_spec spec = {.input = {2}, .n_input = 1, .layers = layers, .n_layers = 1};
@@ -474,34 +467,4 @@ START_TEST(a_model_is_measured_on_all_samples)
     ck_assert_double_eq_tol(accuracy, 0.5, 1e-9);
     fl_net_free(net);
     fl_dataset_free(ds);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("server_work");
-    TCase *tc = tcase_create("aggregation");
-    TCase *sent = tcase_create("sent");
-    TCase *measure = tcase_create("measure");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_next_model_is_the_weighted_mean_of_the_uploads);
-    tcase_add_test(tc, norms_are_as_far_apart_as_the_running_means_of_those_that_sent_them);
-    tcase_add_test(tc, it_is_looked_at_in_rounds_4_8_16_and_so_on);
-    tcase_add_test(tc, a_unit_that_nobody_sent_stays_as_it_was);
-    tcase_add_test(tc, distances_are_told_when_they_are_wanted);
-    tcase_add_test(tc, what_the_core_asked_for_is_aggregated_and_told_to_it);
-    tcase_add_test(tc, what_the_solver_sends_beside_moves_the_vector_beside_the_model);
-    tcase_add_test(tc, personal_models_are_made_for_those_that_sent_a_whole_model);
-    tcase_add_test(tc, an_upload_that_is_damaged_on_the_disk_names_its_client);
-    tcase_add_test(tc, an_upload_that_is_gone_names_its_client_and_the_file);
-    tcase_add_test(tc, what_fails_without_a_client_blames_nobody);
-    suite_add_tcase(suite, tc);
-    tcase_add_checked_fixture(sent, setup, teardown);
-    tcase_add_test(sent, payloads_stand_in_an_upload_as_the_solver_sends_them);
-    tcase_add_test(sent, an_announcement_of_other_payloads_or_units_is_refused);
-    suite_add_tcase(suite, sent);
-    tcase_add_test(measure, a_model_is_measured_on_all_samples);
-    suite_add_tcase(suite, measure);
-    return suite;
 }

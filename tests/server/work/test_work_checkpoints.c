@@ -2,7 +2,6 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/fs.h"
@@ -44,7 +43,9 @@ static const char *list(uint64_t wall_ms)
     return listed;
 }
 
-START_TEST(every_rule_keeps_its_own_and_says_so)
+TEST_CASE("all", setup, teardown);
+
+TEST(every_rule_keeps_its_own_and_says_so)
 {
     rig.fed.retention =
         (struct fl_retention){.keep = 1, .best = 1, .every = 2, .span_ms = 1500, .parts = 1};
@@ -57,26 +58,23 @@ START_TEST(every_rule_keeps_its_own_and_says_so)
     ck_assert_int_eq(fl_checkpoints_prune(&rig.fed, 4, 4000, NULL), FL_OK);
     ck_assert_str_eq(list(4000), "4 newest\n");
 }
-END_TEST
 
-START_TEST(the_first_model_has_no_record_and_so_no_accuracy)
+TEST(the_first_model_has_no_record_and_so_no_accuracy)
 {
     struct fl_round_rec rec = {.accuracy = -1.0};
 
     ck_assert_int_eq(fl_store_round(rig.fed.store, 0, &rec, NULL), FL_ENOENT);
     ck_assert_double_eq(rec.accuracy, -1.0);
 }
-END_TEST
 
-START_TEST(a_checkpoint_of_a_round_that_is_not_over_stays)
+TEST(a_checkpoint_of_a_round_that_is_not_over_stays)
 {
     work_rig_rounds(&rig, 1, 3);
     ck_assert_int_eq(fl_checkpoints_prune(&rig.fed, 2, 0, NULL), FL_OK);
     ck_assert_str_eq(list(0), "2 newest\n3 newest\n");
 }
-END_TEST
 
-START_TEST(a_held_checkpoint_stays_until_it_is_released)
+TEST(a_held_checkpoint_stays_until_it_is_released)
 {
     work_rig_rounds(&rig, 1, 1);
     ck_assert_int_eq(fl_checkpoints_pin(&rig.fed, 1, 5, NULL), FL_OK);
@@ -87,9 +85,8 @@ START_TEST(a_held_checkpoint_stays_until_it_is_released)
     work_rig_rounds(&rig, 5, 5);
     ck_assert_str_eq(list(0), "4 newest\n5 newest\n");
 }
-END_TEST
 
-START_TEST(only_what_is_there_is_held_or_released)
+TEST(only_what_is_there_is_held_or_released)
 {
     struct fl_err err = {0};
 
@@ -98,9 +95,8 @@ START_TEST(only_what_is_there_is_held_or_released)
     ck_assert_ptr_nonnull(strstr(err.msg, "round 7 has no checkpoint"));
     ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 1, NULL), FL_ENOENT);
 }
-END_TEST
 
-START_TEST(an_abandoned_checkpoint_is_listed_until_it_is_released)
+TEST(an_abandoned_checkpoint_is_listed_until_it_is_released)
 {
     struct fl_rolled_back r;
 
@@ -115,9 +111,8 @@ START_TEST(an_abandoned_checkpoint_is_listed_until_it_is_released)
     ck_assert_str_eq(list(0), "0 newest\n1 newest\n");
     ck_assert_int_eq(fl_checkpoints_unpin(&rig.fed, 3, NULL), FL_ENOENT);
 }
-END_TEST
 
-START_TEST(whoever_lists_them_may_end_it)
+TEST(whoever_lists_them_may_end_it)
 {
     int code = FL_ELIMIT;
 
@@ -125,9 +120,8 @@ START_TEST(whoever_lists_them_may_end_it)
     ck_assert_int_eq(fl_checkpoints_each(&rig.fed, 0, note, &code, NULL), FL_ELIMIT);
     ck_assert_str_eq(listed, "1 newest\n");
 }
-END_TEST
 
-START_TEST(the_model_of_a_kept_checkpoint_is_taken_out)
+TEST(the_model_of_a_kept_checkpoint_is_taken_out)
 {
     struct fl_blob *blob = NULL;
 
@@ -137,9 +131,8 @@ START_TEST(the_model_of_a_kept_checkpoint_is_taken_out)
     fl_blob_unref(blob);
     ck_assert_int_eq(fl_checkpoints_read(&rig.fed, 1, &blob, NULL), FL_ENOENT);
 }
-END_TEST
 
-START_TEST(personal_models_of_the_round_before_stay_as_long_as_its_checkpoint)
+TEST(personal_models_of_the_round_before_stay_as_long_as_its_checkpoint)
 {
     static const char *const names[] = {"a"};
     char path[RIG_PATH_MAX];
@@ -162,24 +155,4 @@ START_TEST(personal_models_of_the_round_before_stay_as_long_as_its_checkpoint)
               work_rig_there("personal_models/000004.mix"));
     ck_assert_int_eq(fl_checkpoints_prune_personal_models(&rig.fed, 0, NULL), FL_OK);
     ck_assert(!work_rig_there("personal_models/000004.mix"));
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("work_checkpoints");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, every_rule_keeps_its_own_and_says_so);
-    tcase_add_test(tc, the_first_model_has_no_record_and_so_no_accuracy);
-    tcase_add_test(tc, a_checkpoint_of_a_round_that_is_not_over_stays);
-    tcase_add_test(tc, a_held_checkpoint_stays_until_it_is_released);
-    tcase_add_test(tc, only_what_is_there_is_held_or_released);
-    tcase_add_test(tc, an_abandoned_checkpoint_is_listed_until_it_is_released);
-    tcase_add_test(tc, whoever_lists_them_may_end_it);
-    tcase_add_test(tc, the_model_of_a_kept_checkpoint_is_taken_out);
-    tcase_add_test(tc, personal_models_of_the_round_before_stay_as_long_as_its_checkpoint);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

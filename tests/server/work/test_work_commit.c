@@ -56,7 +56,9 @@ static bool has_round(uint64_t round)
     return known;
 }
 
-START_TEST(a_commit_leaves_the_model_its_vectors_and_its_record)
+TEST_CASE("all", setup, teardown);
+
+TEST(a_commit_leaves_the_model_its_vectors_and_its_record)
 {
     work_rig_open(&rig, "scaffold");
     ck_assert_uint_eq(rig.fed.n_state, 1);
@@ -69,7 +71,6 @@ START_TEST(a_commit_leaves_the_model_its_vectors_and_its_record)
     ck_assert_ptr_null(rig.progress.next.model.theta);
     ck_assert_double_eq_tol(work_rig_theta(&rig), 1.5, 1e-9);
 }
-END_TEST
 
 static ino_t file_of(const char *name)
 {
@@ -96,7 +97,7 @@ static void draft_next(uint64_t round)
                           fl_federation_floats(&rig.fed));
 }
 
-START_TEST(a_checkpoint_that_was_drafted_beside_its_aggregation_is_what_is_committed)
+TEST(a_checkpoint_that_was_drafted_beside_its_aggregation_is_what_is_committed)
 {
     ino_t drafted;
 
@@ -109,9 +110,8 @@ START_TEST(a_checkpoint_that_was_drafted_beside_its_aggregation_is_what_is_commi
     ck_assert_ptr_null(rig.progress.next.draft);
     expect_checkpoint(1, 1.5, 3.0);
 }
-END_TEST
 
-START_TEST(a_draft_of_another_round_is_not_what_is_committed)
+TEST(a_draft_of_another_round_is_not_what_is_committed)
 {
     work_rig_open(&rig, "scaffold");
     work_rig_aggregate(&rig, 1.5f);
@@ -119,9 +119,8 @@ START_TEST(a_draft_of_another_round_is_not_what_is_committed)
     ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_OK);
     expect_checkpoint(1, 1.5, 3.0);
 }
-END_TEST
 
-START_TEST(the_records_of_clients_come_with_the_round)
+TEST(the_records_of_clients_come_with_the_round)
 {
     const struct fl_client_rec client = {
         .id = 3, .name = "edge-3", .agent = "t", .counted_round = 1, .counted_attempt = 2};
@@ -139,9 +138,8 @@ START_TEST(the_records_of_clients_come_with_the_round)
     ck_assert_uint_eq(resume.clients[0].counted_attempt, 2);
     fl_store_resume_done(&resume);
 }
-END_TEST
 
-START_TEST(a_round_for_which_nothing_was_aggregated_ends_with_the_model_it_began_with)
+TEST(a_round_for_which_nothing_was_aggregated_ends_with_the_model_it_began_with)
 {
     work_rig_open(&rig, "scaffold");
     work_rig_rounds(&rig, 1, 1);
@@ -150,9 +148,8 @@ START_TEST(a_round_for_which_nothing_was_aggregated_ends_with_the_model_it_began
     expect_checkpoint(2, 1.0, 2.0);
     ck_assert_double_eq_tol(work_rig_theta(&rig), 1.0, 1e-9);
 }
-END_TEST
 
-START_TEST(a_checkpoint_names_the_personal_models_of_its_round_and_only_those)
+TEST(a_checkpoint_names_the_personal_models_of_its_round_and_only_those)
 {
     static const char *const names[] = {"a", "b"};
     struct fl_models_found found;
@@ -176,9 +173,8 @@ START_TEST(a_checkpoint_names_the_personal_models_of_its_round_and_only_those)
     ck_assert_ptr_null(rig.progress.committed.personal_models);
     free(theta);
 }
-END_TEST
 
-START_TEST(without_its_checkpoint_a_round_has_no_record)
+TEST(without_its_checkpoint_a_round_has_no_record)
 {
     struct fl_err err = {0};
 
@@ -194,9 +190,8 @@ START_TEST(without_its_checkpoint_a_round_has_no_record)
     ck_assert_int_eq(work_rig_commit(&rig, 2, &err), FL_OK);
     expect_checkpoint(2, 2, 0);
 }
-END_TEST
 
-START_TEST(a_round_is_committed_once)
+TEST(a_round_is_committed_once)
 {
     work_rig_open(&rig, "fedavg");
     work_rig_rounds(&rig, 1, 1);
@@ -204,9 +199,8 @@ START_TEST(a_round_is_committed_once)
     ck_assert_int_eq(work_rig_commit(&rig, 1, NULL), FL_ESTATE);
     ck_assert_uint_eq(rig.progress.totals.uplink_bytes, 10);
 }
-END_TEST
 
-START_TEST(older_checkpoints_go_with_the_commit_by_the_rules_of_retention)
+TEST(older_checkpoints_go_with_the_commit_by_the_rules_of_retention)
 {
     work_rig_open(&rig, "fedavg");
     work_rig_rounds(&rig, 1, 4);
@@ -214,9 +208,8 @@ START_TEST(older_checkpoints_go_with_the_commit_by_the_rules_of_retention)
     ck_assert(work_rig_there("models/round-000003.safetensors"));
     ck_assert(work_rig_there("models/round-000004.safetensors"));
 }
-END_TEST
 
-START_TEST(an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands)
+TEST(an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands)
 {
     char path[RIG_PATH_MAX];
 
@@ -228,35 +221,12 @@ START_TEST(an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands)
     ck_assert(has_round(2));
     ck_assert_ptr_nonnull(strstr(rig.logged, "old checkpoints could not be removed, ignoring: "));
 }
-END_TEST
 
-START_TEST(an_aggregation_replaces_the_one_of_an_attempt_before)
+TEST(an_aggregation_replaces_the_one_of_an_attempt_before)
 {
     work_rig_open(&rig, "fedavg");
     work_rig_aggregate(&rig, 1);
     work_rig_aggregate(&rig, 2);
     ck_assert_double_eq_tol((double)fl_blob_floats(fl_progress_model(&rig.progress)->theta)[0], 2,
                             1e-9);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("work_commit");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_commit_leaves_the_model_its_vectors_and_its_record);
-    tcase_add_test(tc, a_checkpoint_that_was_drafted_beside_its_aggregation_is_what_is_committed);
-    tcase_add_test(tc, a_draft_of_another_round_is_not_what_is_committed);
-    tcase_add_test(tc, the_records_of_clients_come_with_the_round);
-    tcase_add_test(tc, a_round_for_which_nothing_was_aggregated_ends_with_the_model_it_began_with);
-    tcase_add_test(tc, a_checkpoint_names_the_personal_models_of_its_round_and_only_those);
-    tcase_add_test(tc, without_its_checkpoint_a_round_has_no_record);
-    tcase_add_test(tc, a_round_is_committed_once);
-    tcase_add_test(tc, older_checkpoints_go_with_the_commit_by_the_rules_of_retention);
-    tcase_add_test(tc, an_old_file_that_cannot_be_removed_is_logged_and_the_round_stands);
-    tcase_add_test(tc, an_aggregation_replaces_the_one_of_an_attempt_before);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -85,7 +85,9 @@ static int judge(uint64_t round, struct fl_models_found found, bool anew, struct
     return fl_judge_checkpoint(&fed, round, &found, anew, err);
 }
 
-START_TEST(a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_under)
+TEST_CASE("judge", setup, teardown);
+
+TEST(a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_under)
 {
     struct fl_err err = {0};
 
@@ -102,9 +104,8 @@ START_TEST(a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_und
     fed.generation.kept_since = 4;
     ck_assert_int_eq(judge(4, file(1, MEANING), false, NULL), FL_EVERSION);
 }
-END_TEST
 
-START_TEST(a_vector_of_the_server_begins_as_zero_behind_a_change)
+TEST(a_vector_of_the_server_begins_as_zero_behind_a_change)
 {
     char want[16];
 
@@ -120,9 +121,8 @@ START_TEST(a_vector_of_the_server_begins_as_zero_behind_a_change)
     (void)snprintf(want, sizeof(want), "%d ", (int)FL_LOG_WARNING);
     ck_assert_int_eq(strncmp(logged, want, strlen(want)), 0);
 }
-END_TEST
 
-START_TEST(any_vector_that_lacks_is_found)
+TEST(any_vector_that_lacks_is_found)
 {
     struct fl_err err = {0};
 
@@ -132,9 +132,8 @@ START_TEST(any_vector_that_lacks_is_found)
     ck_assert_ptr_nonnull(strstr(err.msg, fed.state_names[1]));
     ck_assert_int_eq(judge(1, file(0, MEANING), false, NULL), FL_OK);
 }
-END_TEST
 
-START_TEST(a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_anew)
+TEST(a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_anew)
 {
     struct fl_err err = {0};
 
@@ -153,9 +152,8 @@ START_TEST(a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_ane
     ck_assert_int_eq(judge(6, file(1, MEANING), false, NULL), FL_OK);
     ck_assert_ptr_nonnull(strstr(logged, "the state of server and clients is reset there"));
 }
-END_TEST
 
-START_TEST(the_first_model_has_no_vectors)
+TEST(the_first_model_has_no_vectors)
 {
     runs("scaffold", 0);
     ck_assert_int_eq(judge(0, file(1, MEANING), false, NULL), FL_OK);
@@ -163,14 +161,13 @@ START_TEST(the_first_model_has_no_vectors)
     ck_assert_int_eq(judge(0, file(1, MEANING), false, NULL), FL_OK);
     ck_assert_str_eq(logged, "");
 }
-END_TEST
 
 static float first_of_state(size_t i)
 {
     return fl_blob_floats(committed.model.state[i])[0];
 }
 
-START_TEST(what_the_server_had_of_clients_is_dropped_where_they_began_anew)
+TEST(what_the_server_had_of_clients_is_dropped_where_they_began_anew)
 {
     runs("scaffold", 6);
     ck_assert_int_eq(
@@ -182,7 +179,6 @@ START_TEST(what_the_server_had_of_clients_is_dropped_where_they_began_anew)
     fl_judge_begin_anew(&fed, 6, &committed);
     ck_assert(first_of_state(0) < 0.5f);
 }
-END_TEST
 
 /* --- personalized models --- */
 
@@ -217,7 +213,7 @@ static int join(uint64_t round, const char *seal)
     return fl_judge_personal_models(&fed, round, &found, &committed.personal_models, NULL);
 }
 
-START_TEST(the_personal_models_that_a_checkpoint_names_have_to_be_there)
+TEST(the_personal_models_that_a_checkpoint_names_have_to_be_there)
 {
     char seal[FL_PERSONAL_MODELS_SEAL];
     char path[RIG_PATH_MAX];
@@ -238,9 +234,8 @@ START_TEST(the_personal_models_that_a_checkpoint_names_have_to_be_there)
     ck_assert_int_eq(join(3, seal), FL_OK);
     ck_assert_ptr_null(committed.personal_models);
 }
-END_TEST
 
-START_TEST(where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_own_models)
+TEST(where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_own_models)
 {
     runs("fedmcsa", 0);
     ck_assert_int_eq(join(3, ""), FL_OK);
@@ -252,24 +247,4 @@ START_TEST(where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_
     ck_assert_int_eq(join(3, ""), FL_OK);
     ck_assert_ptr_null(committed.personal_models);
     ck_assert_str_eq(logged, "");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("work_judge");
-    TCase *tc = tcase_create("judge");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_vector_of_the_server_is_not_zero_under_the_settings_it_was_made_under);
-    tcase_add_test(tc, a_vector_of_the_server_begins_as_zero_behind_a_change);
-    tcase_add_test(tc, any_vector_that_lacks_is_found);
-    tcase_add_test(tc, a_vector_that_goes_with_the_clients_is_zero_only_where_both_begin_anew);
-    tcase_add_test(tc, the_first_model_has_no_vectors);
-    tcase_add_test(tc, what_the_server_had_of_clients_is_dropped_where_they_began_anew);
-    tcase_add_test(tc, the_personal_models_that_a_checkpoint_names_have_to_be_there);
-    tcase_add_test(tc,
-                   where_a_checkpoint_names_no_personal_models_clients_go_on_from_their_own_models);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -2,7 +2,6 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,7 +53,9 @@ static bool says(const char *text)
     return strstr(rig.logged, text) != NULL;
 }
 
-START_TEST(a_new_folder_begins_with_the_first_model_which_is_made_once)
+TEST_CASE("all", setup, teardown);
+
+TEST(a_new_folder_begins_with_the_first_model_which_is_made_once)
 {
     work_rig_open(&rig, "scaffold");
     ck_assert_uint_eq(rig.n_first, 1);
@@ -68,7 +69,6 @@ START_TEST(a_new_folder_begins_with_the_first_model_which_is_made_once)
     ck_assert_double_eq_tol(work_rig_theta(&rig), 0.5, 1e-9);
     ck_assert_str_eq(rig.logged, "");
 }
-END_TEST
 
 static int no_model(void *ctx, float *theta, struct fl_err *err)
 {
@@ -77,7 +77,7 @@ static int no_model(void *ctx, float *theta, struct fl_err *err)
     return fl_err_set(err, FL_ENOENT, "no such file");
 }
 
-START_TEST(without_a_first_model_nothing_begins)
+TEST(without_a_first_model_nothing_begins)
 {
     struct fl_settings settings = {.n = 0};
     const struct fl_opening opening = {
@@ -93,9 +93,8 @@ START_TEST(without_a_first_model_nothing_begins)
     ck_assert_str_eq(err.msg, "no such file");
     ck_assert(!work_rig_there("models/round-000000.safetensors"));
 }
-END_TEST
 
-START_TEST(the_first_model_is_drawn_from_the_seed)
+TEST(the_first_model_is_drawn_from_the_seed)
 {
     const char *layers[] = {"dense 3", "relu", "dense 2"};
     const struct fl_net_spec spec = {.input = {2}, .n_input = 1, .layers = layers, .n_layers = 3};
@@ -108,9 +107,8 @@ START_TEST(the_first_model_is_drawn_from_the_seed)
     ck_assert_int_eq(fl_opening_draw(&spec, 8, b, NULL), FL_OK);
     ck_assert_mem_ne(a, b, sizeof(a));
 }
-END_TEST
 
-START_TEST(the_newest_round_is_gone_on_from_with_all_that_belongs_to_it)
+TEST(the_newest_round_is_gone_on_from_with_all_that_belongs_to_it)
 {
     static const char *const names[] = {"a", "b"};
 
@@ -127,17 +125,15 @@ START_TEST(the_newest_round_is_gone_on_from_with_all_that_belongs_to_it)
     ck_assert_ptr_nonnull(rig.progress.committed.personal_models);
     ck_assert_str_eq(rig.logged, "");
 }
-END_TEST
 
-START_TEST(vectors_beside_the_model_come_back_with_it)
+TEST(vectors_beside_the_model_come_back_with_it)
 {
     folder_of("fedavgm", 2);
     work_rig_open(&rig, "fedavgm");
     ck_assert_double_eq_tol(work_rig_state(&rig), 4, 1e-9);
 }
-END_TEST
 
-START_TEST(a_damaged_checkpoint_is_passed_over_and_its_rounds_are_run_again)
+TEST(a_damaged_checkpoint_is_passed_over_and_its_rounds_are_run_again)
 {
     folder_of("fedavg", 4);
     damage(4);
@@ -155,9 +151,8 @@ START_TEST(a_damaged_checkpoint_is_passed_over_and_its_rounds_are_run_again)
     ck_assert_uint_eq(rig.resume.committed, 4);
     ck_assert_str_eq(rig.logged, "");
 }
-END_TEST
 
-START_TEST(an_error_of_reading_says_nothing_about_a_file_and_changes_nothing)
+TEST(an_error_of_reading_says_nothing_about_a_file_and_changes_nothing)
 {
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
@@ -175,9 +170,8 @@ START_TEST(an_error_of_reading_says_nothing_about_a_file_and_changes_nothing)
     work_rig_open(&rig, "fedavg");
     ck_assert_uint_eq(rig.resume.committed, 2);
 }
-END_TEST
 
-START_TEST(without_any_good_checkpoint_the_way_out_is_named)
+TEST(without_any_good_checkpoint_the_way_out_is_named)
 {
     struct fl_err err = {0};
 
@@ -192,9 +186,8 @@ START_TEST(without_any_good_checkpoint_the_way_out_is_named)
     ck_assert_int_eq(work_rig_try(&rig, "fedavg", &err), FL_ESTATE);
     ck_assert_ptr_nonnull(strstr(err.msg, "no checkpoint found in"));
 }
-END_TEST
 
-START_TEST(a_first_model_that_is_damaged_is_made_again)
+TEST(a_first_model_that_is_damaged_is_made_again)
 {
     folder_of("fedavg", 0);
     damage(0);
@@ -203,9 +196,8 @@ START_TEST(a_first_model_that_is_damaged_is_made_again)
     ck_assert(work_rig_there("models/round-000000.safetensors.bad-1"));
     ck_assert_double_eq_tol(work_rig_theta(&rig), 0.5, 1e-9);
 }
-END_TEST
 
-START_TEST(an_older_database_in_its_place_is_told)
+TEST(an_older_database_in_its_place_is_told)
 {
     folder_of("fedavg", 4);
     rig_sql("DELETE FROM round WHERE round > 2");
@@ -214,9 +206,8 @@ START_TEST(an_older_database_in_its_place_is_told)
     ck_assert_double_eq_tol(work_rig_theta(&rig), 2, 1e-9);
     ck_assert(says("checkpoints exist up to round 4, but the state database ends at round 2"));
 }
-END_TEST
 
-START_TEST(a_checkpoint_without_its_record_is_left_until_its_round_comes_again)
+TEST(a_checkpoint_without_its_record_is_left_until_its_round_comes_again)
 {
     folder_of("fedavg", 3);
     rig_sql("DELETE FROM round WHERE round > 2");
@@ -225,9 +216,8 @@ START_TEST(a_checkpoint_without_its_record_is_left_until_its_round_comes_again)
     ck_assert(work_rig_there("models/round-000003.safetensors"));
     ck_assert_str_eq(rig.logged, "");
 }
-END_TEST
 
-START_TEST(a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it)
+TEST(a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it)
 {
     struct fl_err err = {0};
     struct fl_models_tag tag;
@@ -248,9 +238,8 @@ START_TEST(a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it)
     work_rig_open(&rig, "fedavg");
     ck_assert_uint_eq(rig.resume.committed, 2);
 }
-END_TEST
 
-START_TEST(personal_models_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one)
+TEST(personal_models_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one)
 {
     static const char *const names[] = {"a"};
 
@@ -265,9 +254,8 @@ START_TEST(personal_models_that_a_checkpoint_names_and_that_are_gone_make_it_a_b
     ck_assert_uint_eq(rig.resume.committed, 1);
     ck_assert(says("resuming from round 1, the newest"));
 }
-END_TEST
 
-START_TEST(personal_models_of_a_round_that_was_not_committed_are_removed)
+TEST(personal_models_of_a_round_that_was_not_committed_are_removed)
 {
     static const char *const names[] = {"a"};
 
@@ -280,9 +268,8 @@ START_TEST(personal_models_of_a_round_that_was_not_committed_are_removed)
     ck_assert(!work_rig_there("personal_models/000002.mix"));
     ck_assert_ptr_null(rig.progress.committed.personal_models);
 }
-END_TEST
 
-START_TEST(behind_an_older_round_what_goes_with_the_clients_begins_anew)
+TEST(behind_an_older_round_what_goes_with_the_clients_begins_anew)
 {
     uint64_t kept;
 
@@ -298,16 +285,14 @@ START_TEST(behind_an_older_round_what_goes_with_the_clients_begins_anew)
     ck_assert(says("solver 'scaffold': the state of server and clients is reset"));
     ck_assert(says("client state is up to 1 rounds newer"));
 }
-END_TEST
 
-START_TEST(of_the_aggregate_a_vector_stays_behind_an_older_round)
+TEST(of_the_aggregate_a_vector_stays_behind_an_older_round)
 {
     folder_of("fedavgm", 3);
     damage(3);
     work_rig_open(&rig, "fedavgm");
     ck_assert_double_eq_tol(work_rig_state(&rig), 4, 1e-9);
 }
-END_TEST
 
 /* --- other settings --- */
 
@@ -325,7 +310,7 @@ static void select_client(uint64_t round)
     ck_assert_int_eq(fl_store_put_selection(rig.fed.store, &selection, NULL), FL_OK);
 }
 
-START_TEST(a_change_is_told_with_what_follows_from_it)
+TEST(a_change_is_told_with_what_follows_from_it)
 {
     work_rig_open(&rig, "scaffold");
     work_rig_rounds(&rig, 1, 2);
@@ -345,9 +330,8 @@ START_TEST(a_change_is_told_with_what_follows_from_it)
     work_rig_open(&rig, "fedavgm");
     ck_assert_str_eq(strstr(rig.logged, "changed") != NULL ? rig.logged : "", "");
 }
-END_TEST
 
-START_TEST(summaries_are_asked_for_again_when_they_would_be_others)
+TEST(summaries_are_asked_for_again_when_they_would_be_others)
 {
     work_rig_open(&rig, "fedmix");
     work_rig_rounds(&rig, 1, 1);
@@ -355,7 +339,6 @@ START_TEST(summaries_are_asked_for_again_when_they_would_be_others)
     work_rig_open(&rig, "fedavg");
     ck_assert(says("data summaries of the clients are removed, they are requested again"));
 }
-END_TEST
 
 static void open_with_file(const char *file)
 {
@@ -372,7 +355,7 @@ static void open_with_file(const char *file)
     fl_settings_done(&settings);
 }
 
-START_TEST(a_model_file_is_ignored_once_there_is_a_model)
+TEST(a_model_file_is_ignored_once_there_is_a_model)
 {
     folder_of("fedavg", 1);
     work_rig_open(&rig, "fedavg");
@@ -383,20 +366,18 @@ START_TEST(a_model_file_is_ignored_once_there_is_a_model)
         says("model.file '/models/a.safetensors' is ignored: the state folder already has a model, "
              "of round 1"));
 }
-END_TEST
 
-START_TEST(a_rebuilt_database_that_does_not_know_its_settings_is_told)
+TEST(a_rebuilt_database_that_does_not_know_its_settings_is_told)
 {
     folder_of("fedavg", 1);
     rig_sql("DELETE FROM setting; UPDATE federation SET meaning = NULL");
     work_rig_open(&rig, "fedavg");
     ck_assert(says("the settings that the model was made under are unknown"));
 }
-END_TEST
 
 /* --- a database that is lost --- */
 
-START_TEST(a_lost_database_is_made_anew_behind_the_newest_good_checkpoint)
+TEST(a_lost_database_is_made_anew_behind_the_newest_good_checkpoint)
 {
     struct fl_store_rebuild r;
     struct fl_err err = {0};
@@ -419,36 +400,4 @@ START_TEST(a_lost_database_is_made_anew_behind_the_newest_good_checkpoint)
     rig.fed.store = NULL;
     ck_assert_int_eq(fl_opening_rebuild(&rig.fed, "fed", &r, &err), FL_OK);
     ck_assert(r.unchanged);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("work_opening");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_new_folder_begins_with_the_first_model_which_is_made_once);
-    tcase_add_test(tc, without_a_first_model_nothing_begins);
-    tcase_add_test(tc, the_first_model_is_drawn_from_the_seed);
-    tcase_add_test(tc, the_newest_round_is_gone_on_from_with_all_that_belongs_to_it);
-    tcase_add_test(tc, vectors_beside_the_model_come_back_with_it);
-    tcase_add_test(tc, a_damaged_checkpoint_is_passed_over_and_its_rounds_are_run_again);
-    tcase_add_test(tc, an_error_of_reading_says_nothing_about_a_file_and_changes_nothing);
-    tcase_add_test(tc, without_any_good_checkpoint_the_way_out_is_named);
-    tcase_add_test(tc, a_first_model_that_is_damaged_is_made_again);
-    tcase_add_test(tc, an_older_database_in_its_place_is_told);
-    tcase_add_test(tc, a_checkpoint_without_its_record_is_left_until_its_round_comes_again);
-    tcase_add_test(tc, a_checkpoint_that_lacks_a_vector_of_these_settings_ends_it);
-    tcase_add_test(tc, personal_models_that_a_checkpoint_names_and_that_are_gone_make_it_a_bad_one);
-    tcase_add_test(tc, personal_models_of_a_round_that_was_not_committed_are_removed);
-    tcase_add_test(tc, behind_an_older_round_what_goes_with_the_clients_begins_anew);
-    tcase_add_test(tc, of_the_aggregate_a_vector_stays_behind_an_older_round);
-    tcase_add_test(tc, a_change_is_told_with_what_follows_from_it);
-    tcase_add_test(tc, summaries_are_asked_for_again_when_they_would_be_others);
-    tcase_add_test(tc, a_model_file_is_ignored_once_there_is_a_model);
-    tcase_add_test(tc, a_rebuilt_database_that_does_not_know_its_settings_is_told);
-    tcase_add_test(tc, a_lost_database_is_made_anew_behind_the_newest_good_checkpoint);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

@@ -2,12 +2,12 @@
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/fs.h"
 #include "server/work/payloads.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/work_rig.h"
 
 static struct work_rig rig;
@@ -57,7 +57,9 @@ static const char *open_for(size_t members)
     return open_in(members, 1);
 }
 
-START_TEST(the_model_is_what_the_last_committed_round_left)
+TEST_CASE("all", setup, teardown);
+
+TEST(the_model_is_what_the_last_committed_round_left)
 {
     work_rig_open(&rig, "fedavg");
     ck_assert_str_eq(open_for(3), "model * 35328 0.5\n");
@@ -65,9 +67,8 @@ START_TEST(the_model_is_what_the_last_committed_round_left)
     work_rig_aggregate(&rig, 9); /* Not committed: nobody trains from it. */
     ck_assert_str_eq(open_for(3), "model * 35328 2\n");
 }
-END_TEST
 
-START_TEST(a_vector_is_told_as_the_algorithm_says)
+TEST(a_vector_is_told_as_the_algorithm_says)
 {
     work_rig_open(&rig, "scaffold");
     work_rig_rounds(&rig, 1, 1);
@@ -78,9 +79,8 @@ START_TEST(a_vector_is_told_as_the_algorithm_says)
     work_rig_rounds(&rig, 2, 2);
     ck_assert_str_eq(open_for(4), "model * 35328 2\ndisplacement * 35328 4\n");
 }
-END_TEST
 
-START_TEST(the_sum_of_controls_is_zero_where_an_epoch_begins)
+TEST(the_sum_of_controls_is_zero_where_an_epoch_begins)
 {
     work_rig_open(&rig, "scaffold");
     work_rig_rounds(&rig, 1, 1);
@@ -93,7 +93,6 @@ START_TEST(the_sum_of_controls_is_zero_where_an_epoch_begins)
     work_rig_rounds(&rig, 2, 2);
     ck_assert_str_eq(open_in(4, 2), "model * 35328 2\ndisplacement * 35328 4\n");
 }
-END_TEST
 
 static void count(void *ctx, const struct fl_payload *b)
 {
@@ -101,7 +100,7 @@ static void count(void *ctx, const struct fl_payload *b)
     ++*(size_t *)ctx;
 }
 
-START_TEST(without_memory_for_what_is_told_nothing_is_told_of_it)
+TEST(without_memory_for_what_is_told_nothing_is_told_of_it)
 {
     const struct fl_round_size size = {.members = 4};
     size_t n = 0;
@@ -115,9 +114,8 @@ START_TEST(without_memory_for_what_is_told_nothing_is_told_of_it)
     ck_assert_int_eq(rv, FL_ENOMEM);
     ck_assert_uint_eq(n, 1);
 }
-END_TEST
 
-START_TEST(every_client_that_has_one_is_offered_its_own_personal_model)
+TEST(every_client_that_has_one_is_offered_its_own_personal_model)
 {
     static const char *const names[] = {"a", "b"};
 
@@ -132,9 +130,8 @@ START_TEST(every_client_that_has_one_is_offered_its_own_personal_model)
     ck_assert(fl_payloads_has_personal_model(&rig.progress, "b"));
     ck_assert(!fl_payloads_has_personal_model(&rig.progress, "c"));
 }
-END_TEST
 
-START_TEST(summaries_are_there_once_they_are_fixed)
+TEST(summaries_are_there_once_they_are_fixed)
 {
     char path[RIG_PATH_MAX];
     const float bytes[2] = {3, 4};
@@ -146,10 +143,9 @@ START_TEST(summaries_are_there_once_they_are_fixed)
     ck_assert_int_eq(fl_file_open(path, &rig.progress.collection.file, NULL), FL_OK);
     ck_assert_str_eq(open_for(2), "model * 35328 0.5\nmixup * 8 3 digest\n");
 }
-END_TEST
 
 /* What may be fetched by somebody is what a task can list, in its order. */
-START_TEST(the_list_is_the_model_what_the_solver_takes_and_the_personal_model)
+TEST_EACH(the_list_is_the_model_what_the_solver_takes_and_the_personal_model, 4)
 {
     static const struct {
         const char *algorithm, *names;
@@ -173,29 +169,4 @@ START_TEST(the_list_is_the_model_what_the_solver_takes_and_the_personal_model)
         ck_assert((list[i].kind == FL_PAYLOAD_IS_PERSONAL_MODEL) == (i == n - 1));
     }
     ck_assert_str_eq(names, want[_i].names);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("work_payloads");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_model_is_what_the_last_committed_round_left);
-    tcase_add_test(tc, a_vector_is_told_as_the_algorithm_says);
-    tcase_add_test(tc, the_sum_of_controls_is_zero_where_an_epoch_begins);
-    tcase_add_test(tc, without_memory_for_what_is_told_nothing_is_told_of_it);
-    tcase_add_test(tc, every_client_that_has_one_is_offered_its_own_personal_model);
-    tcase_add_test(tc, summaries_are_there_once_they_are_fixed);
-    tcase_add_loop_test(tc, the_list_is_the_model_what_the_solver_takes_and_the_personal_model, 0,
-                        4);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

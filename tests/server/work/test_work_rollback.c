@@ -1,7 +1,6 @@
 /* Going back to a kept checkpoint: what is asked, what is refused, what the next opening does. */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,7 +47,9 @@ static bool says(const char *text)
     return strstr(rig.logged, text) != NULL;
 }
 
-START_TEST(the_next_opening_goes_back_to_the_round_that_was_asked_for)
+TEST_CASE("all", setup, teardown);
+
+TEST(the_next_opening_goes_back_to_the_round_that_was_asked_for)
 {
     uint64_t generation;
 
@@ -66,9 +67,8 @@ START_TEST(the_next_opening_goes_back_to_the_round_that_was_asked_for)
     ck_assert_uint_eq(rig.resume.committed, 2);
     ck_assert_str_eq(rig.logged, "");
 }
-END_TEST
 
-START_TEST(only_a_round_behind_which_there_is_something_is_gone_back_to)
+TEST(only_a_round_behind_which_there_is_something_is_gone_back_to)
 {
     begin("fedavg", 3);
     ck_assert_int_eq(ask(7, false), FL_ENOENT);
@@ -79,18 +79,16 @@ START_TEST(only_a_round_behind_which_there_is_something_is_gone_back_to)
     again("fedavg");
     ck_assert_uint_eq(rig.resume.committed, 3);
 }
-END_TEST
 
-START_TEST(of_many_kept_rounds_the_newest_are_named_and_the_others_counted)
+TEST(of_many_kept_rounds_the_newest_are_named_and_the_others_counted)
 {
     begin("fedavg", 20);
     ck_assert_int_eq(ask(99, false), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "rounds with a checkpoint: 20, 19, "));
     ck_assert_ptr_nonnull(strstr(err.msg, ", 5 and 5 more"));
 }
-END_TEST
 
-START_TEST(a_checkpoint_that_is_not_kept_or_damaged_is_refused)
+TEST(a_checkpoint_that_is_not_kept_or_damaged_is_refused)
 {
     char path[RIG_PATH_MAX];
 
@@ -105,9 +103,8 @@ START_TEST(a_checkpoint_that_is_not_kept_or_damaged_is_refused)
     ck_assert_int_eq(ask(2, false), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "rollback to round 2 refused"));
 }
-END_TEST
 
-START_TEST(a_checkpoint_without_a_vector_that_is_needed_is_refused)
+TEST(a_checkpoint_without_a_vector_that_is_needed_is_refused)
 {
     struct fl_models_tag tag;
 
@@ -123,9 +120,8 @@ START_TEST(a_checkpoint_without_a_vector_that_is_needed_is_refused)
         strstr(err.msg, "its checkpoint lacks 'velocity', which 'fedavgm' resumes from"));
     ck_assert_int_eq(ask(1, false), FL_OK);
 }
-END_TEST
 
-START_TEST(what_both_sides_keep_begins_anew_and_that_has_to_be_wanted)
+TEST(what_both_sides_keep_begins_anew_and_that_has_to_be_wanted)
 {
     begin("scaffold", 3);
     ck_assert_int_eq(ask(1, false), FL_ESTATE);
@@ -137,9 +133,8 @@ START_TEST(what_both_sides_keep_begins_anew_and_that_has_to_be_wanted)
     ck_assert_double_eq_tol(work_rig_state(&rig), 0, 1e-9);
     ck_assert(says("state of the solver on the server and on clients is reset"));
 }
-END_TEST
 
-START_TEST(the_open_attempt_goes_with_the_rounds)
+TEST(the_open_attempt_goes_with_the_rounds)
 {
     const struct fl_client_rec client = {.name = "edge", .agent = "t", .samples = 5};
     const struct fl_participant_rec part = {.state = FL_PARTICIPANT_ACCEPTED};
@@ -152,9 +147,8 @@ START_TEST(the_open_attempt_goes_with_the_rounds)
     again("fedavg");
     ck_assert(says("round 4: attempt 2 discarded with 1 accepted updates"));
 }
-END_TEST
 
-START_TEST(a_checkpoint_that_went_since_it_was_asked_for_leaves_the_federation_as_it_was)
+TEST(a_checkpoint_that_went_since_it_was_asked_for_leaves_the_federation_as_it_was)
 {
     char path[RIG_PATH_MAX];
 
@@ -167,24 +161,4 @@ START_TEST(a_checkpoint_that_went_since_it_was_asked_for_leaves_the_federation_a
                    "rollback cancelled, the federation is unchanged"));
     again("fedavg");
     ck_assert_str_eq(rig.logged, "");
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("work_rollback");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_next_opening_goes_back_to_the_round_that_was_asked_for);
-    tcase_add_test(tc, only_a_round_behind_which_there_is_something_is_gone_back_to);
-    tcase_add_test(tc, of_many_kept_rounds_the_newest_are_named_and_the_others_counted);
-    tcase_add_test(tc, a_checkpoint_that_is_not_kept_or_damaged_is_refused);
-    tcase_add_test(tc, a_checkpoint_without_a_vector_that_is_needed_is_refused);
-    tcase_add_test(tc, what_both_sides_keep_begins_anew_and_that_has_to_be_wanted);
-    tcase_add_test(tc, the_open_attempt_goes_with_the_rounds);
-    tcase_add_test(tc,
-                   a_checkpoint_that_went_since_it_was_asked_for_leaves_the_federation_as_it_was);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

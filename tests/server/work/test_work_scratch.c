@@ -1,11 +1,11 @@
 /* A federation of a simulation: nothing is synced, and what was committed survives a kill. */
 #include <check.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/lib/suites.h"
 #include "tests/lib/work_rig.h"
 
 static unsigned n_syncs;
@@ -26,7 +26,7 @@ int fdatasync(int fd)
     return (int)syscall(SYS_fdatasync, fd);
 }
 
-START_TEST(rounds_of_a_scratch_federation_are_committed_without_a_sync)
+TEST_EACH(rounds_of_a_scratch_federation_are_committed_without_a_sync, 2)
 {
     struct work_rig rig;
     unsigned before;
@@ -41,7 +41,6 @@ START_TEST(rounds_of_a_scratch_federation_are_committed_without_a_sync)
     ck_assert_int_eq(n_syncs > before, _i != 0);
     work_rig_done(&rig);
 }
-END_TEST
 
 static void be_killed(const struct work_rig *parents)
 {
@@ -52,7 +51,7 @@ static void be_killed(const struct work_rig *parents)
     (void)kill(getpid(), SIGKILL);
 }
 
-START_TEST(rounds_of_a_scratch_federation_survive_a_kill)
+TEST_EACH(rounds_of_a_scratch_federation_survive_a_kill, 2)
 {
     struct work_rig rig;
     int status = 0;
@@ -73,22 +72,4 @@ START_TEST(rounds_of_a_scratch_federation_survive_a_kill)
     ck_assert_double_eq(work_rig_theta(&rig), 40);
     work_rig_rounds(&rig, 41, 42);
     work_rig_done(&rig);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("work_scratch");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(tc, rounds_of_a_scratch_federation_are_committed_without_a_sync, 0, 2);
-    tcase_add_loop_test(tc, rounds_of_a_scratch_federation_survive_a_kill, 0, 2);
-    suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
 }

@@ -1,10 +1,10 @@
 /* What clients tell of their data: who is waited for, what is kept, and when it is fixed. */
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/work/persist.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/work_rig.h"
 #include "tests/libfl/strategy/fedmix_fixture.h"
 
@@ -67,15 +67,16 @@ static bool round_is_open(uint64_t round)
     return open;
 }
 
-START_TEST(an_algorithm_without_summaries_waits_for_nobody)
+TEST_CASE("all", setup, teardown);
+
+TEST(an_algorithm_without_summaries_waits_for_nobody)
 {
     begin("fedavg");
     ck_assert(!fl_collection_wanted(&rig.fed, &rig.progress));
     ck_assert(!fl_collection_waits(&rig.fed, &rig.progress, "a"));
 }
-END_TEST
 
-START_TEST(a_client_is_waited_for_until_its_summary_is_on_disk)
+TEST(a_client_is_waited_for_until_its_summary_is_on_disk)
 {
     begin("fedmix");
     ck_assert(fl_collection_wanted(&rig.fed, &rig.progress));
@@ -90,9 +91,8 @@ START_TEST(a_client_is_waited_for_until_its_summary_is_on_disk)
     begin("fedmix");
     ck_assert(!fl_collection_waits(&rig.fed, &rig.progress, "a"));
 }
-END_TEST
 
-START_TEST(a_summary_that_is_none_is_the_clients_fault_and_not_kept)
+TEST(a_summary_that_is_none_is_the_clients_fault_and_not_kept)
 {
     struct fl_err err = {0};
     int rv;
@@ -107,9 +107,8 @@ START_TEST(a_summary_that_is_none_is_the_clients_fault_and_not_kept)
     rig_limit_files(0);
     ck_assert(rv != FL_OK && !fl_collection_is_theirs(rv));
 }
-END_TEST
 
-START_TEST(with_the_first_selection_summaries_are_fixed_for_good)
+TEST(with_the_first_selection_summaries_are_fixed_for_good)
 {
     struct fl_collection collection = {.file = NULL};
     struct fl_collection later = {.file = NULL};
@@ -138,9 +137,8 @@ START_TEST(with_the_first_selection_summaries_are_fixed_for_good)
     ck_assert_ptr_nonnull(rig.progress.collection.file);
     ck_assert_uint_eq(fl_file_size(rig.progress.collection.file), size);
 }
-END_TEST
 
-START_TEST(a_selection_of_nobody_fixes_nothing)
+TEST(a_selection_of_nobody_fixes_nothing)
 {
     struct fl_collection collection = {.file = NULL};
 
@@ -150,9 +148,8 @@ START_TEST(a_selection_of_nobody_fixes_nothing)
     ck_assert_ptr_null(collection.file);
     ck_assert(fl_collection_wanted(&rig.fed, &rig.progress));
 }
-END_TEST
 
-START_TEST(without_summaries_that_are_fixed_nobody_is_selected)
+TEST(without_summaries_that_are_fixed_nobody_is_selected)
 {
     struct fl_collection collection = {.file = NULL};
     struct fl_err err = {0};
@@ -168,9 +165,8 @@ START_TEST(without_summaries_that_are_fixed_nobody_is_selected)
     ck_assert_int_eq(choose(1, 1, &collection, &err), FL_OK);
     fl_file_unref(collection.file);
 }
-END_TEST
 
-START_TEST(summaries_that_do_not_fit_are_left_out_and_counted)
+TEST(summaries_that_do_not_fit_are_left_out_and_counted)
 {
     struct fl_collection collection = {.file = NULL};
 
@@ -182,9 +178,8 @@ START_TEST(summaries_that_do_not_fit_are_left_out_and_counted)
     ck_assert_ptr_nonnull(strstr(rig.logged, "data summary of client 'b' left out"));
     fl_file_unref(collection.file);
 }
-END_TEST
 
-START_TEST(fixed_summaries_that_are_damaged_are_put_together_again)
+TEST(fixed_summaries_that_are_damaged_are_put_together_again)
 {
     struct fl_collection collection = {.file = NULL};
     char path[RIG_PATH_MAX];
@@ -204,7 +199,6 @@ START_TEST(fixed_summaries_that_are_damaged_are_put_together_again)
     ck_assert_ptr_nonnull(collection.file);
     fl_file_unref(collection.file);
 }
-END_TEST
 
 /* One summary each of which all values are `value`, for a to d. */
 static void take_values(const float value[4])
@@ -241,7 +235,7 @@ static uint64_t n_fixed(void)
     return fl_file_size(rig.progress.collection.file) / (16 + (INPUTS + CLASSES) * sizeof(float));
 }
 
-START_TEST(a_summary_with_an_enormous_value_is_left_out_by_name)
+TEST(a_summary_with_an_enormous_value_is_left_out_by_name)
 {
     const float value[] = {1.0f, -2.0f, -3e38f, 1.5f};
 
@@ -254,12 +248,11 @@ START_TEST(a_summary_with_an_enormous_value_is_left_out_by_name)
                                              "value 3e+38 is above 15, 10 times the median"));
     ck_assert_ptr_null(strstr(rig.logged, "client 'b' left out"));
 }
-END_TEST
 
 static int persist(enum fl_effect_type type, uint64_t round, const struct fl_client_rec *client,
                    const struct fl_participant_rec *part, struct fl_collection *summaries);
 
-START_TEST(a_client_that_is_forgotten_takes_its_summary_jvp)
+TEST_EACH(a_client_that_is_forgotten_takes_its_summary_jvp, 2)
 {
     const float value[] = {1.0f, 2.0f, 3.0f, 4.0f};
     struct fl_client_rec client = {.id = 1, .name = "b", .agent = "t", .samples = 5};
@@ -286,9 +279,8 @@ START_TEST(a_client_that_is_forgotten_takes_its_summary_jvp)
     begin("fedmix");
     ck_assert_uint_eq(n_fixed(), 3);
 }
-END_TEST
 
-START_TEST(a_removal_that_was_cut_short_is_finished_when_the_folder_is_opened)
+TEST(a_removal_that_was_cut_short_is_finished_when_the_folder_is_opened)
 {
     const float value[] = {1.0f, 2.0f, 3.0f, 4.0f};
 
@@ -301,9 +293,8 @@ START_TEST(a_removal_that_was_cut_short_is_finished_when_the_folder_is_opened)
     ck_assert_uint_eq(n_fixed(), 3);
     ck_assert_ptr_nonnull(strstr(rig.logged, "collection of data summaries rebuilt"));
 }
-END_TEST
 
-START_TEST(of_a_client_whose_summary_was_dropped_no_other_is_taken)
+TEST_EACH(of_a_client_whose_summary_was_dropped_no_other_is_taken, 2)
 {
     const float value[] = {1.0f, 2.0f, 3.0f, 4.0f};
     struct fl_collection collection = {.file = NULL};
@@ -328,9 +319,8 @@ START_TEST(of_a_client_whose_summary_was_dropped_no_other_is_taken)
     fix_all();
     ck_assert_uint_eq(n_fixed(), 3);
 }
-END_TEST
 
-START_TEST(an_algorithm_without_summaries_has_none_to_drop)
+TEST(an_algorithm_without_summaries_has_none_to_drop)
 {
     struct fl_collection collection = {.file = NULL};
     struct fl_err err = {0};
@@ -341,7 +331,6 @@ START_TEST(an_algorithm_without_summaries_has_none_to_drop)
     ck_assert_ptr_nonnull(
         strstr(err.msg, "data summaries: the configured algorithm does not use them"));
 }
-END_TEST
 
 /* What the core asks for, as it comes. */
 static int persist(enum fl_effect_type type, uint64_t round, const struct fl_client_rec *client,
@@ -359,7 +348,7 @@ static int persist(enum fl_effect_type type, uint64_t round, const struct fl_cli
     return fl_persist_run(&rig.fed, &effect, summaries, NULL);
 }
 
-START_TEST(every_record_that_the_core_asks_for_is_on_disk)
+TEST(every_record_that_the_core_asks_for_is_on_disk)
 {
     const struct fl_client_rec client = {.name = "a", .agent = "t", .samples = 5};
     uint8_t units[RIG_UNITS] = {1, 0, 1};
@@ -389,35 +378,4 @@ START_TEST(every_record_that_the_core_asks_for_is_on_disk)
     ck_assert_uint_eq(resume.epoch, 4);
     fl_store_resume_done(&resume);
     ck_assert_int_eq(persist(FL_EFF_TRACE, 2, NULL, NULL, NULL), FL_EINVAL);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("work_summaries");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, an_algorithm_without_summaries_waits_for_nobody);
-    tcase_add_test(tc, a_client_is_waited_for_until_its_summary_is_on_disk);
-    tcase_add_test(tc, a_summary_that_is_none_is_the_clients_fault_and_not_kept);
-    tcase_add_test(tc, with_the_first_selection_summaries_are_fixed_for_good);
-    tcase_add_test(tc, a_selection_of_nobody_fixes_nothing);
-    tcase_add_test(tc, without_summaries_that_are_fixed_nobody_is_selected);
-    tcase_add_test(tc, summaries_that_do_not_fit_are_left_out_and_counted);
-    tcase_add_test(tc, fixed_summaries_that_are_damaged_are_put_together_again);
-    tcase_add_test(tc, a_summary_with_an_enormous_value_is_left_out_by_name);
-    tcase_add_loop_test(tc, a_client_that_is_forgotten_takes_its_summary_jvp, 0, 2);
-    tcase_add_test(tc, a_removal_that_was_cut_short_is_finished_when_the_folder_is_opened);
-    tcase_add_loop_test(tc, of_a_client_whose_summary_was_dropped_no_other_is_taken, 0, 2);
-    tcase_add_test(tc, an_algorithm_without_summaries_has_none_to_drop);
-    tcase_add_test(tc, every_record_that_the_core_asks_for_is_on_disk);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

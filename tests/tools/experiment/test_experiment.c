@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
+#include "tests/lib/suites.h"
 #include "tools/fl_sim/experiment/experiment.h"
 
 /* The least that loads; 4 lines. */
@@ -147,7 +148,7 @@ static const struct {
      ": given twice"},
 };
 
-START_TEST(a_bad_file_is_refused_with_line_and_reason)
+TEST_EACH(a_bad_file_is_refused_with_line_and_reason, ARRAY_LEN(bad))
 {
     struct fl_experiment *e = NULL;
     struct fl_err err = {0};
@@ -158,7 +159,6 @@ START_TEST(a_bad_file_is_refused_with_line_and_reason)
                   bad[_i].message);
     ck_assert_ptr_null(e);
 }
-END_TEST
 
 static const struct {
     const char *set, *message;
@@ -175,7 +175,7 @@ static const struct {
     {"server.rounds", "--set: expected key=value, found 'server.rounds'"},
 };
 
-START_TEST(a_bad_set_is_named_in_place_of_a_line)
+TEST_EACH(a_bad_set_is_named_in_place_of_a_line, ARRAY_LEN(bad_set))
 {
     struct fl_experiment *e = NULL;
     struct fl_err err = {0};
@@ -184,11 +184,10 @@ START_TEST(a_bad_set_is_named_in_place_of_a_line)
     ck_assert_msg(strncmp(err.msg, bad_set[_i].message, strlen(bad_set[_i].message)) == 0,
                   "found: %s\nexpected: %s", err.msg, bad_set[_i].message);
 }
-END_TEST
 
 /* --- what comes of a file --- */
 
-START_TEST(a_file_without_sweep_is_one_point_and_one_trial)
+TEST(a_file_without_sweep_is_one_point_and_one_trial)
 {
     static const char text[] = HEAD "world: lte\nclient: {summaries: yes}\n";
     struct fl_experiment *e = load(text);
@@ -210,7 +209,6 @@ START_TEST(a_file_without_sweep_is_one_point_and_one_trial)
     ck_assert_str_eq(p->server->strategy->algorithm, "fedavg"); /* It needs no experiment. */
     fl_experiment_close(p);
 }
-END_TEST
 
 /* --- each key of a daemon's file --- */
 
@@ -341,14 +339,13 @@ static size_t check_rows(int (*reference)(struct fl_buf *), const char *daemon)
     return n;
 }
 
-START_TEST(each_key_of_a_daemon_is_obeyed_refused_or_named_as_one_without_effect)
+TEST(each_key_of_a_daemon_is_obeyed_refused_or_named_as_one_without_effect)
 {
     ck_assert_uint_gt(check_rows(fl_server_conf_reference, "server"), 70);
     ck_assert_uint_gt(check_rows(fl_client_conf_reference, "client"), 30);
 }
-END_TEST
 
-START_TEST(a_program_that_evaluates_is_refused_with_its_line)
+TEST(a_program_that_evaluates_is_refused_with_its_line)
 {
     struct fl_experiment *e = NULL;
     struct fl_err err = {0};
@@ -360,9 +357,8 @@ START_TEST(a_program_that_evaluates_is_refused_with_its_line)
     ck_assert_ptr_nonnull(strstr(err.msg, "x.yaml:5: key 'server.evaluation.command': a simulated "
                                           "server evaluates with the built-in engine"));
 }
-END_TEST
 
-START_TEST(what_only_a_daemon_has_changes_nothing)
+TEST(what_only_a_daemon_has_changes_nothing)
 {
     static const char own[] =
         "server:\n  federation: ab\n  state_dir: /x\n  listen: []\n  insecure: no\n"
@@ -373,9 +369,8 @@ START_TEST(what_only_a_daemon_has_changes_nothing)
 
     fl_experiment_free(e);
 }
-END_TEST
 
-START_TEST(a_grid_has_all_combinations_and_its_first_key_is_the_slowest)
+TEST(a_grid_has_all_combinations_and_its_first_key_is_the_slowest)
 {
     static const char text[] = HEAD "sweep:\n  server.algorithm: [fedavg, fedldf]\n"
                                     "  server.training.learning_rate: [0.05, 0.1, 0.2]\n";
@@ -397,9 +392,8 @@ START_TEST(a_grid_has_all_combinations_and_its_first_key_is_the_slowest)
     fl_experiment_close(p);
     fl_experiment_free(e);
 }
-END_TEST
 
-START_TEST(a_list_of_points_sets_on_top_and_is_labelled)
+TEST(a_list_of_points_sets_on_top_and_is_labelled)
 {
     static const char text[] =
         HEAD "sweep:\n"
@@ -422,9 +416,8 @@ START_TEST(a_list_of_points_sets_on_top_and_is_labelled)
     fl_experiment_close(p);
     fl_experiment_free(e);
 }
-END_TEST
 
-START_TEST(keys_in_labels_are_as_long_as_they_have_to_be)
+TEST(keys_in_labels_are_as_long_as_they_have_to_be)
 {
     static const char text[] = HEAD "sweep:\n  server.round.train_deadline: [1m, 2m]\n"
                                     "  server.evaluation.every: [1, 2]\n"
@@ -435,9 +428,8 @@ START_TEST(keys_in_labels_are_as_long_as_they_have_to_be)
                      "train_deadline=2m evaluation.every=2 checkpoints.every=3");
     fl_experiment_free(e);
 }
-END_TEST
 
-START_TEST(all_points_have_the_seeds_of_the_trials)
+TEST(all_points_have_the_seeds_of_the_trials)
 {
     static const struct {
         const char *trials;
@@ -468,9 +460,8 @@ START_TEST(all_points_have_the_seeds_of_the_trials)
         fl_experiment_free(e);
     }
 }
-END_TEST
 
-START_TEST(the_first_seed_is_the_servers_when_the_trials_say_none)
+TEST(the_first_seed_is_the_servers_when_the_trials_say_none)
 {
     static const char text[] = "server: {model: {preset: mlr60}, rounds: 1, seed: 40}\ndata: {}\n"
                                "trials: 2\n";
@@ -479,9 +470,8 @@ START_TEST(the_first_seed_is_the_servers_when_the_trials_say_none)
     ck_assert_uint_eq(fl_experiment_seed(e, 1), 41);
     fl_experiment_free(e);
 }
-END_TEST
 
-START_TEST(the_smaller_number_of_rounds_ends_a_run)
+TEST(the_smaller_number_of_rounds_ends_a_run)
 {
     static const struct {
         const char *set;
@@ -504,9 +494,8 @@ START_TEST(the_smaller_number_of_rounds_ends_a_run)
         fl_experiment_free(e);
     }
 }
-END_TEST
 
-START_TEST(what_is_set_counts_for_all_points)
+TEST(what_is_set_counts_for_all_points)
 {
     static const char *const set[] = {
         "server.training.learning_rate=0.1", "stop={accuracy: 0.95, uplink: 100M, time: 2h}",
@@ -527,11 +516,10 @@ START_TEST(what_is_set_counts_for_all_points)
     fl_experiment_close(p);
     fl_experiment_free(e);
 }
-END_TEST
 
 /* --- texts --- */
 
-START_TEST(the_text_of_a_point_runs_it_again)
+TEST(the_text_of_a_point_runs_it_again)
 {
     static const char text[] = HEAD "client: {labels: {\"a b\": 'yes'}}\ntrials: {seeds: [5, 9]}\n"
                                     "sweep:\n- {label: a, server.algorithm: fedldf}\n"
@@ -558,9 +546,8 @@ START_TEST(the_text_of_a_point_runs_it_again)
     free(first);
     free(second);
 }
-END_TEST
 
-START_TEST(the_text_of_a_point_has_its_seeds_once)
+TEST(the_text_of_a_point_has_its_seeds_once)
 {
     struct fl_experiment *e =
         load("server: {model: {preset: mlr60}, rounds: 1, seed: 40}\ndata: {}\ntrials: 2\n");
@@ -574,7 +561,6 @@ START_TEST(the_text_of_a_point_has_its_seeds_once)
     fl_experiment_free(e);
     free(text);
 }
-END_TEST
 
 static uint64_t fingerprint(const char *text)
 {
@@ -585,7 +571,7 @@ static uint64_t fingerprint(const char *text)
     return value;
 }
 
-START_TEST(another_experiment_has_another_fingerprint)
+TEST(another_experiment_has_another_fingerprint)
 {
     static const char *const set = "server.rounds=6";
     uint64_t value = fingerprint(HEAD);
@@ -607,9 +593,8 @@ START_TEST(another_experiment_has_another_fingerprint)
     ck_assert_uint_ne(fl_experiment_fingerprint(e), value);
     fl_experiment_free(e);
 }
-END_TEST
 
-START_TEST(a_name_is_the_files_without_its_end)
+TEST(a_name_is_the_files_without_its_end)
 {
     static const struct {
         const char *path, *name;
@@ -632,9 +617,8 @@ START_TEST(a_name_is_the_files_without_its_end)
         fl_experiment_free(e);
     }
 }
-END_TEST
 
-START_TEST(the_example_of_the_documents_loads)
+TEST(the_example_of_the_documents_loads)
 {
     const char *srcdir = getenv("FL_SRCDIR");
     struct fl_buf page;
@@ -664,40 +648,4 @@ START_TEST(the_example_of_the_documents_loads)
     fl_experiment_free(e);
     fl_buf_done(&text);
     fl_buf_done(&page);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("experiment");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(tc, a_bad_file_is_refused_with_line_and_reason, 0,
-                        (int)(sizeof(bad) / sizeof(bad[0])));
-    tcase_add_loop_test(tc, a_bad_set_is_named_in_place_of_a_line, 0,
-                        (int)(sizeof(bad_set) / sizeof(bad_set[0])));
-    tcase_add_test(tc, a_file_without_sweep_is_one_point_and_one_trial);
-    tcase_add_test(tc, what_only_a_daemon_has_changes_nothing);
-    tcase_add_test(tc, each_key_of_a_daemon_is_obeyed_refused_or_named_as_one_without_effect);
-    tcase_add_test(tc, a_program_that_evaluates_is_refused_with_its_line);
-    tcase_add_test(tc, a_grid_has_all_combinations_and_its_first_key_is_the_slowest);
-    tcase_add_test(tc, a_list_of_points_sets_on_top_and_is_labelled);
-    tcase_add_test(tc, keys_in_labels_are_as_long_as_they_have_to_be);
-    tcase_add_test(tc, all_points_have_the_seeds_of_the_trials);
-    tcase_add_test(tc, the_first_seed_is_the_servers_when_the_trials_say_none);
-    tcase_add_test(tc, the_smaller_number_of_rounds_ends_a_run);
-    tcase_add_test(tc, what_is_set_counts_for_all_points);
-    tcase_add_test(tc, the_text_of_a_point_runs_it_again);
-    tcase_add_test(tc, the_text_of_a_point_has_its_seeds_once);
-    tcase_add_test(tc, another_experiment_has_another_fingerprint);
-    tcase_add_test(tc, the_example_of_the_documents_loads);
-    tcase_add_test(tc, a_name_is_the_files_without_its_end);
-    suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

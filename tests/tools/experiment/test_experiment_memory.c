@@ -1,9 +1,9 @@
 /* Every allocation of reading an experiment fails once: FL_ENOMEM, and nothing is left behind. */
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 #include "tools/fl_sim/experiment/experiment.h"
 
 static const char text[] =
@@ -34,7 +34,7 @@ static size_t run(size_t fail_at, int *ret_rv)
     return failmalloc_stop();
 }
 
-START_TEST(an_allocation_that_fails_is_told_and_leaves_nothing)
+TEST(an_allocation_that_fails_is_told_and_leaves_nothing)
 {
     int rv = FL_OK;
     size_t n = run(SIZE_MAX, &rv);
@@ -46,21 +46,4 @@ START_TEST(an_allocation_that_fails_is_told_and_leaves_nothing)
         (void)run(i, &rv);
         ck_assert_msg(rv == FL_ENOMEM, "allocation %zu of %zu: %d", i, n, rv);
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("experiment_memory");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tc, an_allocation_that_fails_is_told_and_leaves_nothing);
-    suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

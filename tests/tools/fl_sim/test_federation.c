@@ -182,7 +182,17 @@ static const char *preset(int i)
     return fl_strategy_presets()[i].name;
 }
 
-START_TEST(every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped)
+static int count_presets(void)
+{
+    int n = 0;
+
+    while (preset(n) != NULL) {
+        n++;
+    }
+    return n;
+}
+
+TEST_EACH(every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped, count_presets())
 {
     float whole[N_FLOATS];
     float twice[N_FLOATS];
@@ -203,10 +213,9 @@ START_TEST(every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped)
     run_done(&r);
     ck_assert_mem_eq(whole, twice, sizeof(whole));
 }
-END_TEST
 
-START_TEST(
-    with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads)
+TEST_EACH(with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads,
+          count_presets())
 {
     float whole[N_FLOATS];
     float twice[N_FLOATS];
@@ -231,7 +240,6 @@ START_TEST(
     run_done(&r);
     ck_assert_mem_eq(whole, twice, sizeof(whole));
 }
-END_TEST
 
 /* --- a team of threads that share nothing but messages --- */
 
@@ -350,7 +358,7 @@ static void post_end(struct post *post)
     }
 }
 
-START_TEST(processes_that_share_the_clients_work_come_to_the_same_bits)
+TEST_EACH(processes_that_share_the_clients_work_come_to_the_same_bits, count_presets())
 {
     float whole[N_FLOATS];
     float spread[N_FLOATS];
@@ -378,7 +386,6 @@ START_TEST(processes_that_share_the_clients_work_come_to_the_same_bits)
         ck_assert_mem_eq(whole, spread, sizeof(whole));
     }
 }
-END_TEST
 
 static void trained_as_the_world_says(void *ctx, const struct fl_fed_part *part)
 {
@@ -393,7 +400,7 @@ static void trained_as_the_world_says(void *ctx, const struct fl_fed_part *part)
     }
 }
 
-START_TEST(a_training_that_was_cancelled_does_not_end_the_next_one)
+TEST(a_training_that_was_cancelled_does_not_end_the_next_one)
 {
     static const char text[] = "{train: {fixed: 800ms, jitter: 0.7}}";
     struct fl_conf_doc *doc = NULL;
@@ -426,9 +433,8 @@ START_TEST(a_training_that_was_cancelled_does_not_end_the_next_one)
     fl_conf_free(doc);
     run_done(&r);
 }
-END_TEST
 
-START_TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
+TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
 {
     struct fl_fed_conf conf;
     struct fl_fed *fed = NULL;
@@ -446,9 +452,8 @@ START_TEST(a_federation_that_waits_for_more_clients_than_come_says_so)
     fl_fed_free(fed);
     run_done(&r);
 }
-END_TEST
 
-START_TEST(a_name_that_nobody_can_have_ends_the_run)
+TEST(a_name_that_nobody_can_have_ends_the_run)
 {
     struct fl_fed_conf conf;
     struct fl_fed *fed = NULL;
@@ -464,28 +469,4 @@ START_TEST(a_name_that_nobody_can_have_ends_the_run)
     ck_assert_ptr_nonnull(strstr(err.msg, "../up"));
     fl_fed_free(fed);
     run_done(&r);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("federation");
-    TCase *tc = tcase_create("all");
-    int n = 0;
-
-    while (preset(n) != NULL) {
-        n++;
-    }
-    tcase_add_loop_test(tc, every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped, 0,
-                        n);
-    tcase_add_loop_test(
-        tc,
-        with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads,
-        0, n);
-    tcase_add_loop_test(tc, processes_that_share_the_clients_work_come_to_the_same_bits, 0, n);
-    tcase_add_test(tc, a_training_that_was_cancelled_does_not_end_the_next_one);
-    tcase_add_test(tc, a_federation_that_waits_for_more_clients_than_come_says_so);
-    tcase_add_test(tc, a_name_that_nobody_can_have_ends_the_run);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -155,7 +155,7 @@ static uint64_t span(uint64_t bytes, uint64_t rate)
     return (bytes * 1000000 + rate - 1) / rate;
 }
 
-START_TEST(transfers_of_one_moment_share_the_servers_link)
+TEST(transfers_of_one_moment_share_the_servers_link)
 {
     struct run *r = begin("fedavg", N_CLIENTS, "server: {uplink: 4Mbit/s, downlink: 1Mbit/s}\n");
 
@@ -166,9 +166,8 @@ START_TEST(transfers_of_one_moment_share_the_servers_link)
     ck_assert_uint_eq(r->rounds[1].wall_us, r->rounds[0].wall_us);
     finish(r);
 }
-END_TEST
 
-START_TEST(a_round_takes_what_its_slowest_client_takes_with_the_way_of_each_message)
+TEST(a_round_takes_what_its_slowest_client_takes_with_the_way_of_each_message)
 {
     struct run *r = begin("fedavg", 4,
                           "uplink: 80kbit/s\ndownlink: 800kbit/s\nlatency: 50ms\n"
@@ -184,9 +183,8 @@ START_TEST(a_round_takes_what_its_slowest_client_takes_with_the_way_of_each_mess
     ck_assert_uint_eq(one->late_us, 0);
     finish(r);
 }
-END_TEST
 
-START_TEST(a_client_sends_and_fetches_at_the_slower_one_of_its_link_and_its_own_limit)
+TEST(a_client_sends_and_fetches_at_the_slower_one_of_its_link_and_its_own_limit)
 {
     static const struct {
         const char *world;          /* NULL: none */
@@ -211,9 +209,8 @@ START_TEST(a_client_sends_and_fetches_at_the_slower_one_of_its_link_and_its_own_
         finish(r);
     }
 }
-END_TEST
 
-START_TEST(with_feedback_the_plan_goes_to_all_when_the_last_report_is_in)
+TEST(with_feedback_the_plan_goes_to_all_when_the_last_report_is_in)
 {
     struct run *r = begin("fedldf", 8, "latency: 50ms\ntrain: {fixed: 2s}\n");
     const struct fl_sim_round *one = &r->rounds[1];
@@ -225,9 +222,8 @@ START_TEST(with_feedback_the_plan_goes_to_all_when_the_last_report_is_in)
     ck_assert_uint_eq(one->wall_us, 2000000 + 8 * 50000);
     finish(r);
 }
-END_TEST
 
-START_TEST(who_is_late_is_waited_for_to_the_deadline_and_named_and_its_bytes_are_wasted)
+TEST(who_is_late_is_waited_for_to_the_deadline_and_named_and_its_bytes_are_wasted)
 {
     struct run *r = begin("fedavg", 20, "uplink: {choice: [8Mbit/s, 80bit/s], weights: [1, 1]}\n");
     size_t k;
@@ -249,9 +245,8 @@ START_TEST(who_is_late_is_waited_for_to_the_deadline_and_named_and_its_bytes_are
     }
     finish(r);
 }
-END_TEST
 
-START_TEST(an_over_selected_round_ends_with_the_update_that_is_enough)
+TEST(an_over_selected_round_ends_with_the_update_that_is_enough)
 {
     struct run *r = begin("fedavg-0.5", 10, "{uplink: {uniform: [8kbit/s, 80kbit/s]}}");
 
@@ -265,9 +260,8 @@ START_TEST(an_over_selected_round_ends_with_the_update_that_is_enough)
     ck_assert_uint_gt(r->rounds[0].up_wasted_bytes, 0);
     finish(r);
 }
-END_TEST
 
-START_TEST(who_drops_in_the_middle_goes_on_where_it_was_when_it_is_back_in_time)
+TEST(who_drops_in_the_middle_goes_on_where_it_was_when_it_is_back_in_time)
 {
     struct run *r = begin("fedavg", 4, "uplink: 80kbit/s\ndrop: {chance: 1, at: 0.5, away: 3s}\n");
     const struct fl_sim_round *one = &r->rounds[0];
@@ -280,9 +274,8 @@ START_TEST(who_drops_in_the_middle_goes_on_where_it_was_when_it_is_back_in_time)
     ck_assert_uint_eq(one->wall_us, span(model_bytes(r), 10000) + 3000000);
     finish(r);
 }
-END_TEST
 
-START_TEST(who_does_not_come_back_within_the_grace_is_lost_and_what_it_sent_is_wasted)
+TEST(who_does_not_come_back_within_the_grace_is_lost_and_what_it_sent_is_wasted)
 {
     struct run *r =
         begin("fedavg", 20, "uplink: 80kbit/s\ndrop: {chance: 0.5, at: 0.5, away: 1h}\n");
@@ -298,9 +291,8 @@ START_TEST(who_does_not_come_back_within_the_grace_is_lost_and_what_it_sent_is_w
                                         span(model_bytes(r), 10000));
     finish(r);
 }
-END_TEST
 
-START_TEST(a_training_that_does_not_fit_into_a_machine_fails_there)
+TEST(a_training_that_does_not_fit_into_a_machine_fails_there)
 {
     struct run *r = begin("fedavg", 20, "memory: {choice: [1kB, 1GB], weights: [1, 1]}\n");
 
@@ -309,9 +301,8 @@ START_TEST(a_training_that_does_not_fit_into_a_machine_fails_there)
     ck_assert_uint_eq(r->rounds[0].n_failed + r->states[0][FL_PARTICIPANT_ACCEPTED], 20);
     finish(r);
 }
-END_TEST
 
-START_TEST(a_round_that_can_never_be_done_ends_the_run_with_its_reason)
+TEST(a_round_that_can_never_be_done_ends_the_run_with_its_reason)
 {
     struct run *r = begin("fedavg", 4, "uplink: 80bit/s\n");
 
@@ -319,25 +310,4 @@ START_TEST(a_round_that_can_never_be_done_ends_the_run_with_its_reason)
     ck_assert_int_eq(go(r), FL_FED_STUCK);
     ck_assert_uint_eq(r->n, 0);
     finish(r);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("federation_time");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, transfers_of_one_moment_share_the_servers_link);
-    tcase_add_test(tc, a_round_takes_what_its_slowest_client_takes_with_the_way_of_each_message);
-    tcase_add_test(tc, a_client_sends_and_fetches_at_the_slower_one_of_its_link_and_its_own_limit);
-    tcase_add_test(tc, with_feedback_the_plan_goes_to_all_when_the_last_report_is_in);
-    tcase_add_test(tc,
-                   who_is_late_is_waited_for_to_the_deadline_and_named_and_its_bytes_are_wasted);
-    tcase_add_test(tc, an_over_selected_round_ends_with_the_update_that_is_enough);
-    tcase_add_test(tc, who_drops_in_the_middle_goes_on_where_it_was_when_it_is_back_in_time);
-    tcase_add_test(tc, who_does_not_come_back_within_the_grace_is_lost_and_what_it_sent_is_wasted);
-    tcase_add_test(tc, a_training_that_does_not_fit_into_a_machine_fails_there);
-    tcase_add_test(tc, a_round_that_can_never_be_done_ends_the_run_with_its_reason);
-    suite_add_tcase(s, tc);
-    return s;
 }

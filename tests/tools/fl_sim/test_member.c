@@ -337,7 +337,17 @@ static const char *preset(int i)
     return fl_strategy_presets()[i].name;
 }
 
-START_TEST(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset)
+static int count_presets(void)
+{
+    int n = 0;
+
+    while (preset(n) != NULL) {
+        n++;
+    }
+    return n;
+}
+
+TEST_EACH(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset, count_presets())
 {
     struct fl_member stays[CLIENTS];
     struct fl_member comes;
@@ -384,9 +394,8 @@ START_TEST(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset)
     }
     world_done(&w);
 }
-END_TEST
 
-START_TEST(a_folder_is_made_only_where_something_is_kept)
+TEST_EACH(a_folder_is_made_only_where_something_is_kept, count_presets())
 {
     struct fl_member m;
     struct fl_code code;
@@ -405,9 +414,8 @@ START_TEST(a_folder_is_made_only_where_something_is_kept)
     fl_member_close(&m);
     world_done(&w);
 }
-END_TEST
 
-START_TEST(where_something_is_kept_there_has_to_be_a_folder)
+TEST(where_something_is_kept_there_has_to_be_a_folder)
 {
     const struct fl_member_place nowhere = {.seed = 1};
     struct fl_member m;
@@ -422,21 +430,4 @@ START_TEST(where_something_is_kept_there_has_to_be_a_folder)
     ck_assert(!fl_client_state_wanted(m.worker.keeps));
     fl_member_close(&m);
     world_done(&w);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("member");
-    TCase *tc = tcase_create("all");
-    int n = 0;
-
-    while (preset(n) != NULL) {
-        n++;
-    }
-    tcase_add_loop_test(tc, who_comes_for_a_round_and_goes_is_who_stays_for_every_preset, 0, n);
-    tcase_add_loop_test(tc, a_folder_is_made_only_where_something_is_kept, 0, n);
-    tcase_add_test(tc, where_something_is_kept_there_has_to_be_a_folder);
-    suite_add_tcase(s, tc);
-    return s;
 }

@@ -43,7 +43,7 @@ static void adds_up(const struct fl_sim_account *a)
     ck_assert_uint_eq(fl_sim_round_parts(&a->sim), a->sim.wall_us);
 }
 
-START_TEST(parts_are_found_by_client_in_whatever_order_they_were_given)
+TEST(parts_are_found_by_client_in_whatever_order_they_were_given)
 {
     struct fl_sim_account a = {.n_parts = 0};
 
@@ -56,9 +56,8 @@ START_TEST(parts_are_found_by_client_in_whatever_order_they_were_given)
     ck_assert_uint_eq(fl_sim_account_part(&a, 7)->selected_us, 1000);
     fl_sim_account_done(&a);
 }
-END_TEST
 
-START_TEST(a_round_without_plan_is_cut_jvp_the_client_whose_upload_came_last)
+TEST(a_round_without_plan_is_cut_jvp_the_client_whose_upload_came_last)
 {
     struct fl_sim_account a = {.n_parts = 0};
 
@@ -80,9 +79,8 @@ START_TEST(a_round_without_plan_is_cut_jvp_the_client_whose_upload_came_last)
     adds_up(&a);
     fl_sim_account_done(&a);
 }
-END_TEST
 
-START_TEST(a_round_with_a_plan_is_cut_jvp_the_last_report_and_then_the_last_upload)
+TEST(a_round_with_a_plan_is_cut_jvp_the_last_report_and_then_the_last_upload)
 {
     struct fl_sim_account a = {.n_parts = 0};
     struct fl_fed_part *three;
@@ -102,9 +100,8 @@ START_TEST(a_round_with_a_plan_is_cut_jvp_the_last_report_and_then_the_last_uplo
     adds_up(&a);
     fl_sim_account_done(&a);
 }
-END_TEST
 
-START_TEST(time_of_which_nobody_had_use_is_late_and_has_the_name_of_who_was_missing)
+TEST(time_of_which_nobody_had_use_is_late_and_has_the_name_of_who_was_missing)
 {
     struct fl_sim_account a = {.n_parts = 0};
 
@@ -126,9 +123,8 @@ START_TEST(time_of_which_nobody_had_use_is_late_and_has_the_name_of_who_was_miss
     adds_up(&a);
     fl_sim_account_done(&a);
 }
-END_TEST
 
-START_TEST(attempts_before_the_last_one_are_retries_and_their_messages_are_forgotten)
+TEST(attempts_before_the_last_one_are_retries_and_their_messages_are_forgotten)
 {
     struct fl_sim_account a = {.n_parts = 0};
 
@@ -147,9 +143,8 @@ START_TEST(attempts_before_the_last_one_are_retries_and_their_messages_are_forgo
     adds_up(&a);
     fl_sim_account_done(&a);
 }
-END_TEST
 
-START_TEST(what_clients_found_does_not_depend_on_who_answered_first)
+TEST(what_clients_found_does_not_depend_on_who_answered_first)
 {
     /* 0.1, 0.2 … 1.0 */
     static const unsigned orders[2][10] = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
@@ -179,9 +174,8 @@ START_TEST(what_clients_found_does_not_depend_on_who_answered_first)
     ck_assert_mem_eq(&found[0], &found[1], sizeof(found[0]));
     fl_sim_account_done(&a);
 }
-END_TEST
 
-START_TEST(nothing_of_the_round_before_is_left)
+TEST(nothing_of_the_round_before_is_left)
 {
     const struct fl_eval_rec rec = {10, 5, 1};
     struct fl_sim_account a = {.n_parts = 0};
@@ -204,21 +198,4 @@ START_TEST(nothing_of_the_round_before_is_left)
     ck_assert(!(a.sim.client_accuracy_mean >= 0)); /* not known */
     adds_up(&a);
     fl_sim_account_done(&a);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("sim_account");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, parts_are_found_by_client_in_whatever_order_they_were_given);
-    tcase_add_test(tc, a_round_without_plan_is_cut_jvp_the_client_whose_upload_came_last);
-    tcase_add_test(tc, a_round_with_a_plan_is_cut_jvp_the_last_report_and_then_the_last_upload);
-    tcase_add_test(tc, time_of_which_nobody_had_use_is_late_and_has_the_name_of_who_was_missing);
-    tcase_add_test(tc, attempts_before_the_last_one_are_retries_and_their_messages_are_forgotten);
-    tcase_add_test(tc, what_clients_found_does_not_depend_on_who_answered_first);
-    tcase_add_test(tc, nothing_of_the_round_before_is_left);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

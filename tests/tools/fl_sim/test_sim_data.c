@@ -127,7 +127,9 @@ static const struct {
     {"set: synthetic", "the required key 'clients' is missing"},
 };
 
-START_TEST(what_cannot_be_is_refused_with_its_line_before_data_is_opened)
+TEST_CASE("refused", NULL, NULL);
+
+TEST_EACH(what_cannot_be_is_refused_with_its_line_before_data_is_opened, ARRAY_LEN(refusals))
 {
     struct fl_err err = {0};
     struct rig r;
@@ -139,7 +141,6 @@ START_TEST(what_cannot_be_is_refused_with_its_line_before_data_is_opened)
                   "%s", err.msg);
     rig_done(&r);
 }
-END_TEST
 
 static const struct {
     const char *keys, *says;
@@ -153,7 +154,7 @@ static const struct {
     {"set: synthetic, clients: 10001", "key 'data': expected 1 to 10000 clients, found 10001"},
 };
 
-START_TEST(data_that_does_not_fit_is_refused_with_its_line)
+TEST_EACH(data_that_does_not_fit_is_refused_with_its_line, ARRAY_LEN(misfits))
 {
     const struct fl_sim_data *data = NULL;
     struct fl_err err = {0};
@@ -169,9 +170,8 @@ START_TEST(data_that_does_not_fit_is_refused_with_its_line)
                   "%s", err.msg);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(an_experiment_without_data_is_refused)
+TEST(an_experiment_without_data_is_refused)
 {
     struct fl_err err = {0};
     struct rig r;
@@ -182,9 +182,8 @@ START_TEST(an_experiment_without_data_is_refused)
     ck_assert_ptr_nonnull(strstr(err.msg, "the required section 'data' is missing"));
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(every_key_stands_in_the_documents)
+TEST(every_key_stands_in_the_documents)
 {
     const char *source = getenv("FL_SRCDIR");
     const struct fl_opt_spec *spec;
@@ -201,11 +200,12 @@ START_TEST(every_key_stands_in_the_documents)
     }
     fl_buf_done(&page);
 }
-END_TEST
 
 /* --- what clients have --- */
 
-START_TEST(every_sample_goes_to_one_client)
+TEST_CASE("clients", NULL, NULL);
+
+TEST(every_sample_goes_to_one_client)
 {
     const struct fl_sim_data *data;
     bool seen[SAMPLES] = {false};
@@ -245,9 +245,8 @@ START_TEST(every_sample_goes_to_one_client)
     fl_sim_data_put(data);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_validation_part_is_for_those_without_a_test_part)
+TEST_EACH(a_validation_part_is_for_those_without_a_test_part, 2)
 {
     static const char *const keys[] = {"set: ./set, clients: 5",
                                        "set: ./set, clients: 5, test_share: 0.25"};
@@ -280,9 +279,8 @@ START_TEST(a_validation_part_is_for_those_without_a_test_part)
     fl_sim_data_put(data);
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(after_pooling_the_server_has_the_clients_test_samples)
+TEST(after_pooling_the_server_has_the_clients_test_samples)
 {
     const struct fl_sim_data *data;
     struct fl_dataset *train = NULL;
@@ -313,11 +311,10 @@ START_TEST(after_pooling_the_server_has_the_clients_test_samples)
     fl_sim_data_put(data);
     rig_done(&r);
 }
-END_TEST
 
 /* --- who shares it --- */
 
-START_TEST(open_data_is_shared_and_partitions_share_their_samples)
+TEST(open_data_is_shared_and_partitions_share_their_samples)
 {
     const struct fl_sim_data *a;
     const struct fl_sim_data *b;
@@ -348,7 +345,6 @@ START_TEST(open_data_is_shared_and_partitions_share_their_samples)
     fl_sim_data_put(c);
     rig_done(&r);
 }
-END_TEST
 
 struct reader {
     struct rig *r;
@@ -380,7 +376,7 @@ static void *read_all(void *arg)
     return NULL;
 }
 
-START_TEST(many_threads_use_one_cache)
+TEST(many_threads_use_one_cache)
 {
     struct reader readers[4];
     struct rig r;
@@ -398,7 +394,6 @@ START_TEST(many_threads_use_one_cache)
     }
     rig_done(&r);
 }
-END_TEST
 
 /* --- what is kept --- */
 
@@ -422,7 +417,9 @@ static void kept_file(const struct rig *r, char path[T_PATH])
 
 #define KEPT "set: ./set, clients: 6, test_share: 0.1, method: dirichlet, alpha: 3"
 
-START_TEST(a_partition_that_was_kept_is_taken_again)
+TEST_CASE("kept", NULL, NULL);
+
+TEST(a_partition_that_was_kept_is_taken_again)
 {
     const struct fl_sim_data *data;
     struct fl_partition other = {.n_clients = 0};
@@ -451,11 +448,10 @@ START_TEST(a_partition_that_was_kept_is_taken_again)
     fl_partition_done(&other);
     rig_done(&r);
 }
-END_TEST
 
 enum { FIRST_BYTE, A_START, AN_ITEM, LAST_BYTE, CUT, LONGER, EMPTY, N_DAMAGES };
 
-START_TEST(a_damaged_partition_is_made_anew)
+TEST_EACH(a_damaged_partition_is_made_anew, N_DAMAGES)
 {
     const struct fl_sim_data *data;
     char hash[FL__DATA_HASH];
@@ -494,11 +490,10 @@ START_TEST(a_damaged_partition_is_made_anew)
     fl_buf_done(&after);
     rig_done(&r);
 }
-END_TEST
 
 /* Lists that cannot be, behind a checksum that is right: of another program, or of somebody else.
  */
-START_TEST(lists_that_cannot_be_are_not_believed)
+TEST_EACH(lists_that_cannot_be_are_not_believed, 5)
 {
     static const size_t starts[][3] = {{0, 3, 6}, {0, 6, 6}, {1, 3, 6}, {0, 7, 6}, {0, 3, 5}};
     size_t start[3];
@@ -523,9 +518,8 @@ START_TEST(lists_that_cannot_be_are_not_believed)
     }
     rig_done(&r);
 }
-END_TEST
 
-START_TEST(a_folder_for_partitions_that_cannot_be_made_is_an_error)
+TEST(a_folder_for_partitions_that_cannot_be_made_is_an_error)
 {
     const struct fl_sim_data *data = NULL;
     struct fl_err err = {0};
@@ -537,39 +531,4 @@ START_TEST(a_folder_for_partitions_that_cannot_be_made_is_an_error)
     ck_assert_int_ne(fl_sim_data_get(r.cache, r.conf, 0, &data, &err), FL_OK);
     ck_assert_ptr_nonnull(strstr(err.msg, "keep"));
     rig_done(&r);
-}
-END_TEST
-
-#define N(list) ((int)(sizeof(list) / sizeof((list)[0])))
-
-static Suite *data_suite(void)
-{
-    Suite *s = suite_create("sim_data");
-    TCase *tc = tcase_create("refused");
-
-    tcase_add_loop_test(tc, what_cannot_be_is_refused_with_its_line_before_data_is_opened, 0,
-                        N(refusals));
-    tcase_add_loop_test(tc, data_that_does_not_fit_is_refused_with_its_line, 0, N(misfits));
-    tcase_add_test(tc, an_experiment_without_data_is_refused);
-    tcase_add_test(tc, every_key_stands_in_the_documents);
-    suite_add_tcase(s, tc);
-    tc = tcase_create("clients");
-    tcase_add_test(tc, every_sample_goes_to_one_client);
-    tcase_add_loop_test(tc, a_validation_part_is_for_those_without_a_test_part, 0, 2);
-    tcase_add_test(tc, after_pooling_the_server_has_the_clients_test_samples);
-    tcase_add_test(tc, open_data_is_shared_and_partitions_share_their_samples);
-    tcase_add_test(tc, many_threads_use_one_cache);
-    suite_add_tcase(s, tc);
-    tc = tcase_create("kept");
-    tcase_add_test(tc, a_partition_that_was_kept_is_taken_again);
-    tcase_add_loop_test(tc, a_damaged_partition_is_made_anew, 0, N_DAMAGES);
-    tcase_add_loop_test(tc, lists_that_cannot_be_are_not_believed, 0, 5);
-    tcase_add_test(tc, a_folder_for_partitions_that_cannot_be_made_is_an_error);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-SUITE()
-{
-    return data_suite();
 }

@@ -126,7 +126,7 @@ static void take_round(struct rig *rig, uint64_t round)
     fl_job_answer_done(&wanted);
 }
 
-START_TEST(what_was_written_is_taken_bit_for_bit_and_then_it_is_written_on)
+TEST(what_was_written_is_taken_bit_for_bit_and_then_it_is_written_on)
 {
     struct rig rig;
 
@@ -146,7 +146,6 @@ START_TEST(what_was_written_is_taken_bit_for_bit_and_then_it_is_written_on)
     take_round(&rig, 3);
     rig_done(&rig);
 }
-END_TEST
 
 static off_t size_of(const struct rig *rig)
 {
@@ -156,7 +155,7 @@ static off_t size_of(const struct rig *rig)
     return st.st_size;
 }
 
-START_TEST(what_is_behind_the_last_committed_round_is_cut_off_and_written_anew)
+TEST(what_is_behind_the_last_committed_round_is_cut_off_and_written_anew)
 {
     struct rig rig;
     off_t first;
@@ -176,9 +175,8 @@ START_TEST(what_is_behind_the_last_committed_round_is_cut_off_and_written_anew)
     take_round(&rig, 2);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(a_record_that_is_cut_short_anywhere_counts_as_none)
+TEST(a_record_that_is_cut_short_anywhere_counts_as_none)
 {
     struct rig rig;
     off_t first;
@@ -203,9 +201,8 @@ START_TEST(a_record_that_is_cut_short_anywhere_counts_as_none)
     ck_assert(!fl_journal_replays(rig.journal));
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(a_byte_that_changed_ends_it_where_it_stands)
+TEST(a_byte_that_changed_ends_it_where_it_stands)
 {
     struct rig rig;
     FILE *file;
@@ -240,9 +237,8 @@ START_TEST(a_byte_that_changed_ends_it_where_it_stands)
     take_round(&rig, 1);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(what_comes_in_another_order_or_from_another_client_is_refused)
+TEST(what_comes_in_another_order_or_from_another_client_is_refused)
 {
     struct fl_job_answer answer = {.code = FL_OK};
     const struct fl_round_key other = {1, 2};
@@ -268,9 +264,8 @@ START_TEST(what_comes_in_another_order_or_from_another_client_is_refused)
                      FL_ESTATE);
     rig_done(&rig);
 }
-END_TEST
 
-START_TEST(a_journal_that_is_missing_or_is_none_says_what_to_do)
+TEST(a_journal_that_is_missing_or_is_none_says_what_to_do)
 {
     struct rig rig;
     FILE *file;
@@ -285,20 +280,4 @@ START_TEST(a_journal_that_is_missing_or_is_none_says_what_to_do)
     ck_assert_int_eq(fl_journal_open(rig.path, 4, &rig.journal, &rig.err), FL_EFORMAT);
     ck_assert_ptr_nonnull(strstr(rig.err.msg, "is not a journal of fl-sim"));
     rig_done(&rig);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("sim_journal");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, what_was_written_is_taken_bit_for_bit_and_then_it_is_written_on);
-    tcase_add_test(tc, what_is_behind_the_last_committed_round_is_cut_off_and_written_anew);
-    tcase_add_test(tc, a_record_that_is_cut_short_anywhere_counts_as_none);
-    tcase_add_test(tc, a_byte_that_changed_ends_it_where_it_stands);
-    tcase_add_test(tc, what_comes_in_another_order_or_from_another_client_is_refused);
-    tcase_add_test(tc, a_journal_that_is_missing_or_is_none_says_what_to_do);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

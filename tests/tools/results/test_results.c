@@ -116,7 +116,9 @@ static void put_file(const char *name, const char *text)
 
 static const struct fl_figures *const tables[] = {&fl_sim_round_rows, &fl_sim_client_rows};
 
-START_TEST(every_figure_has_a_place_a_meaning_and_a_key_of_its_own)
+TEST_CASE("all", setup, teardown);
+
+TEST_EACH(every_figure_has_a_place_a_meaning_and_a_key_of_its_own, 2)
 {
     const struct fl_figures *t = tables[_i];
     size_t end = 0;
@@ -142,7 +144,6 @@ START_TEST(every_figure_has_a_place_a_meaning_and_a_key_of_its_own)
     }
     ck_assert_uint_eq(end, t->size);
 }
-END_TEST
 
 /* Bits of any kind in every figure that is not told apart by its value. */
 static void fill(const struct fl_figures *figures, void *record, uint64_t seed)
@@ -177,7 +178,7 @@ static struct fl_row there_and_back(const struct fl_row *row)
     return back;
 }
 
-START_TEST(a_row_is_read_back_bit_for_bit)
+TEST(a_row_is_read_back_bit_for_bit)
 {
     struct fl_row row = {0};
     struct fl_row back;
@@ -193,9 +194,8 @@ START_TEST(a_row_is_read_back_bit_for_bit)
         ck_assert_str_eq(back.sim.waiting_for, row.sim.waiting_for);
     }
 }
-END_TEST
 
-START_TEST(what_is_not_known_is_read_back_as_such)
+TEST(what_is_not_known_is_read_back_as_such)
 {
     struct fl_row row;
     struct fl_row back;
@@ -210,9 +210,8 @@ START_TEST(what_is_not_known_is_read_back_as_such)
     ck_assert(isnan(back.record.train_loss));
     ck_assert_str_eq(back.sim.waiting_for, "");
 }
-END_TEST
 
-START_TEST(a_time_that_did_not_come_is_null)
+TEST(a_time_that_did_not_come_is_null)
 {
     struct fl_sim_client_round client;
     struct fl_buf line;
@@ -234,7 +233,6 @@ START_TEST(a_time_that_did_not_come_is_null)
     json_decref(object);
     fl_buf_done(&line);
 }
-END_TEST
 
 /* --- a trial --- */
 
@@ -248,7 +246,7 @@ static struct fl_trial *begin(struct fl_results *results)
     return trial;
 }
 
-START_TEST(a_round_whose_parts_do_not_sum_up_is_refused)
+TEST(a_round_whose_parts_do_not_sum_up_is_refused)
 {
     struct fl_run_info info = rig_info();
     struct fl_results *results = open_run(&info);
@@ -279,9 +277,8 @@ START_TEST(a_round_whose_parts_do_not_sum_up_is_refused)
     fl_trial_free(trial);
     fl_results_free(results);
 }
-END_TEST
 
-START_TEST(a_finished_trial_does_not_run_again_and_another_begins_anew)
+TEST(a_finished_trial_does_not_run_again_and_another_begins_anew)
 {
     struct fl_run_info info = rig_info();
     struct fl_results *results = open_run(&info);
@@ -329,9 +326,8 @@ START_TEST(a_finished_trial_does_not_run_again_and_another_begins_anew)
     free(two);
     fl_results_free(results);
 }
-END_TEST
 
-START_TEST(the_state_stays_when_it_is_asked_for)
+TEST(the_state_stays_when_it_is_asked_for)
 {
     struct fl_run_info info = rig_info();
     struct fl_results *results;
@@ -342,9 +338,8 @@ START_TEST(the_state_stays_when_it_is_asked_for)
     ck_assert(is_there("lean/seed-11/state"));
     fl_results_free(results);
 }
-END_TEST
 
-START_TEST(the_summary_says_how_it_ended_and_when_an_accuracy_was_reached)
+TEST(the_summary_says_how_it_ended_and_when_an_accuracy_was_reached)
 {
     const struct fl_trial_end end = {FL_TRIAL_DIVERGED, 5, "the loss is not a number"};
     struct fl_run_info info = rig_info();
@@ -390,9 +385,8 @@ START_TEST(the_summary_says_how_it_ended_and_when_an_accuracy_was_reached)
     json_decref(json);
     fl_results_free(results);
 }
-END_TEST
 
-START_TEST(clients_are_written_when_they_are_asked_for)
+TEST_EACH(clients_are_written_when_they_are_asked_for, 2)
 {
     struct fl_run_info info = rig_info();
     struct fl_sim_client_round client;
@@ -417,11 +411,10 @@ START_TEST(clients_are_written_when_they_are_asked_for)
         ck_assert_uint_eq(lines_of("lean/seed-11/clients.jsonl"), 1000);
     }
 }
-END_TEST
 
 /* --- the folder --- */
 
-START_TEST(a_folder_of_another_experiment_is_refused_with_both_names)
+TEST(a_folder_of_another_experiment_is_refused_with_both_names)
 {
     struct fl_run_info info = rig_info();
     struct fl_run_info other = rig_info();
@@ -435,9 +428,8 @@ START_TEST(a_folder_of_another_experiment_is_refused_with_both_names)
     put_file("run.json", "[]");
     refused(&info, FL_EEXIST, "has no results of fl-sim");
 }
-END_TEST
 
-START_TEST(a_folder_with_other_files_is_refused_and_not_changed)
+TEST(a_folder_with_other_files_is_refused_and_not_changed)
 {
     struct fl_run_info info = rig_info();
 
@@ -447,9 +439,8 @@ START_TEST(a_folder_with_other_files_is_refused_and_not_changed)
     ck_assert(!is_there(".lock"));
     ck_assert(!is_there("run.json"));
 }
-END_TEST
 
-START_TEST(a_folder_that_is_used_is_refused)
+TEST(a_folder_that_is_used_is_refused)
 {
     struct fl_run_info info = rig_info();
     struct fl_results *results = open_run(&info);
@@ -459,9 +450,8 @@ START_TEST(a_folder_that_is_used_is_refused)
     fl_results_free(results);
     fl_results_free(open_run(&info));
 }
-END_TEST
 
-START_TEST(a_point_without_a_name_for_its_folder_is_refused)
+TEST_EACH(a_point_without_a_name_for_its_folder_is_refused, 5)
 {
     static const char *const bad[] = {"", ".", "../x", "a/b", "fedavg"};
     struct fl_run_point points[2] = {{"fedavg", ""}, {bad[_i], ""}};
@@ -470,9 +460,8 @@ START_TEST(a_point_without_a_name_for_its_folder_is_refused)
     info.points = points;
     refused(&info, FL_EINVAL, bad[_i]);
 }
-END_TEST
 
-START_TEST(run_json_keeps_what_earlier_runs_left)
+TEST(run_json_keeps_what_earlier_runs_left)
 {
     struct fl_run_info info = rig_info();
     struct fl_results *results = open_run(&info);
@@ -492,7 +481,6 @@ START_TEST(run_json_keeps_what_earlier_runs_left)
         "algorithm: fedavg\n");
     json_decref(json);
 }
-END_TEST
 
 static void *write_a_point(void *ctx)
 {
@@ -505,7 +493,7 @@ static void *write_a_point(void *ctx)
     return NULL;
 }
 
-START_TEST(results_csv_has_the_finished_trials_in_the_order_of_the_experiment)
+TEST(results_csv_has_the_finished_trials_in_the_order_of_the_experiment)
 {
     struct fl_run_info info = rig_info();
     struct fl_results *results = open_run(&info);
@@ -540,9 +528,8 @@ START_TEST(results_csv_has_the_finished_trials_in_the_order_of_the_experiment)
     ck_assert_int_eq(n, 6);
     free(text);
 }
-END_TEST
 
-START_TEST(out_of_disk_is_said_and_what_is_finished_stays)
+TEST(out_of_disk_is_said_and_what_is_finished_stays)
 {
     const struct sigaction ignore = {.sa_handler = SIG_IGN};
     struct rlimit limit = {0};
@@ -573,31 +560,4 @@ START_TEST(out_of_disk_is_said_and_what_is_finished_stays)
     write_trial(results, "lean", 12);
     ck_assert(is_there("lean/seed-12/summary.json"));
     fl_results_free(results);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("results");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, every_figure_has_a_place_a_meaning_and_a_key_of_its_own, 0, 2);
-    tcase_add_test(tc, a_row_is_read_back_bit_for_bit);
-    tcase_add_test(tc, what_is_not_known_is_read_back_as_such);
-    tcase_add_test(tc, a_time_that_did_not_come_is_null);
-    tcase_add_test(tc, a_round_whose_parts_do_not_sum_up_is_refused);
-    tcase_add_test(tc, a_finished_trial_does_not_run_again_and_another_begins_anew);
-    tcase_add_test(tc, the_state_stays_when_it_is_asked_for);
-    tcase_add_test(tc, the_summary_says_how_it_ended_and_when_an_accuracy_was_reached);
-    tcase_add_loop_test(tc, clients_are_written_when_they_are_asked_for, 0, 2);
-    tcase_add_test(tc, a_folder_of_another_experiment_is_refused_with_both_names);
-    tcase_add_test(tc, a_folder_with_other_files_is_refused_and_not_changed);
-    tcase_add_test(tc, a_folder_that_is_used_is_refused);
-    tcase_add_loop_test(tc, a_point_without_a_name_for_its_folder_is_refused, 0, 5);
-    tcase_add_test(tc, run_json_keeps_what_earlier_runs_left);
-    tcase_add_test(tc, results_csv_has_the_finished_trials_in_the_order_of_the_experiment);
-    tcase_add_test(tc, out_of_disk_is_said_and_what_is_finished_stays);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

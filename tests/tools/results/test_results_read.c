@@ -60,7 +60,9 @@ static void unreadable(const char *path, int code, const char *text)
 
 /* --- reading --- */
 
-START_TEST(a_run_is_read_back_as_it_was_written)
+TEST_CASE("all", setup, teardown);
+
+TEST(a_run_is_read_back_as_it_was_written)
 {
     static const struct rig_trial lean = {0.045, 2, 160000, 9000000};
     struct fl_read_run *run;
@@ -90,9 +92,8 @@ START_TEST(a_run_is_read_back_as_it_was_written)
     }
     fl_read_run_free(run);
 }
-END_TEST
 
-START_TEST(a_point_is_read_by_its_folder)
+TEST(a_point_is_read_by_its_folder)
 {
     struct fl_read_run *run;
 
@@ -106,7 +107,6 @@ START_TEST(a_point_is_read_by_its_folder)
     unreadable(path_of("lean/seed-11"), FL_ENOENT, "has no results of fl-sim");
     unreadable("/nonexistent/x", FL_ENOENT, "has no results of fl-sim");
 }
-END_TEST
 
 static void put(const char *name, const char *text, size_t len)
 {
@@ -129,7 +129,7 @@ static void cut(const char *name, size_t rounds, size_t more)
     fl_buf_done(&buf);
 }
 
-START_TEST(the_last_line_of_an_unfinished_trial_may_be_cut_off)
+TEST_EACH(the_last_line_of_an_unfinished_trial_may_be_cut_off, 4)
 {
     static const size_t more[] = {0, 1, 17, 900};
     struct fl_read_run *run;
@@ -148,9 +148,8 @@ START_TEST(the_last_line_of_an_unfinished_trial_may_be_cut_off)
     ck_assert_uint_eq(run->points[1].n_trials, 2);
     fl_read_run_free(run);
 }
-END_TEST
 
-START_TEST(a_line_that_is_cut_off_elsewhere_is_named)
+TEST(a_line_that_is_cut_off_elsewhere_is_named)
 {
     write_run();
     cut("lean/seed-12/rounds.jsonl", 7, 20);
@@ -166,12 +165,11 @@ START_TEST(a_line_that_is_cut_off_elsewhere_is_named)
     put("run.json", "{}", 2);
     unreadable(dir, FL_EFORMAT, "not results of this version");
 }
-END_TEST
 
 /* --- statistics --- */
 
 /* Abramowitz and Stegun, Handbook of Mathematical Functions (1964), table 26.10, A = 0.95. */
-START_TEST(quantiles_of_t_are_those_of_the_table)
+TEST(quantiles_of_t_are_those_of_the_table)
 {
     static const struct {
         unsigned degrees;
@@ -185,10 +183,9 @@ START_TEST(quantiles_of_t_are_those_of_the_table)
     }
     ck_assert_double_eq_tol(fl_t_quantile(7, 0.99), 3.499, 0.0005);
 }
-END_TEST
 
 /* Worked by hand: differences 1, 2, 0; and 1, 1.2, 0.8, 1. */
-START_TEST(a_difference_is_noise_when_the_interval_holds_0)
+TEST(a_difference_is_noise_when_the_interval_holds_0)
 {
     static const double a[] = {1.0, 2.0, 3.0};
     static const double b[] = {2.0, 4.0, 3.0};
@@ -213,7 +210,6 @@ START_TEST(a_difference_is_noise_when_the_interval_holds_0)
     p = fl_pair(c, d, 1);
     ck_assert(isnan(p.error) && isnan(p.low) && !fl_paired_differs(&p));
 }
-END_TEST
 
 /* --- curves --- */
 
@@ -282,7 +278,7 @@ static void is_curve(struct fl_curve c, const double *x, const double *mean, con
 static const double one_[] = {0.1, 0.2, 0.3, 0.4};
 static const double two_[] = {0.3, 0.4, 0.5};
 
-START_TEST(a_finished_trial_stays_where_it_ended_as_the_others_go_on)
+TEST(a_finished_trial_stays_where_it_ended_as_the_others_go_on)
 {
     static const double x[] = {1, 2, 3, 4};
     static const double mean[] = {0.2, 0.3, 0.4, 0.45};
@@ -299,9 +295,8 @@ START_TEST(a_finished_trial_stays_where_it_ended_as_the_others_go_on)
     r.trials[0].finished = false;
     is_curve(curve_of(&r, FL_AXIS_ROUNDS, 1, FL_BAND_RANGE), x, mean, high, 3);
 }
-END_TEST
 
-START_TEST(between_two_rounds_a_curve_is_straight)
+TEST(between_two_rounds_a_curve_is_straight)
 {
     static const double x[] = {15, 20, 25, 30, 35, 40};
     static const double mean[] = {0.225, 0.275, 0.325, 0.375, 0.425, 0.45};
@@ -316,9 +311,8 @@ START_TEST(between_two_rounds_a_curve_is_straight)
     rig_trials(&r, gaps, 4, NULL, 0);
     is_curve(curve_of(&r, FL_AXIS_ROUNDS, 1, FL_BAND_RANGE), known, at_known, at_known, 3);
 }
-END_TEST
 
-START_TEST(a_round_that_cost_nothing_takes_the_place_of_the_one_before)
+TEST(a_round_that_cost_nothing_takes_the_place_of_the_one_before)
 {
     static const double x[] = {1e6, 2e6, 3e6};
     static const double mean[] = {0.2, 0.3, 0.4};
@@ -328,9 +322,8 @@ START_TEST(a_round_that_cost_nothing_takes_the_place_of_the_one_before)
     r.rows[0][1].record.uplink_bytes = 0;
     is_curve(curve_of(&r, FL_AXIS_UPLINK, 1, FL_BAND_RANGE), x, mean, mean, 3);
 }
-END_TEST
 
-START_TEST(a_smooth_curve_is_the_mean_of_the_rounds_around)
+TEST(a_smooth_curve_is_the_mean_of_the_rounds_around)
 {
     static const double jumps[] = {0.1, 0.4, 0.1, 0.4};
     static const double x[] = {1, 2, 3, 4};
@@ -340,9 +333,8 @@ START_TEST(a_smooth_curve_is_the_mean_of_the_rounds_around)
     rig_trials(&r, jumps, 4, NULL, 0);
     is_curve(curve_of(&r, FL_AXIS_ROUNDS, 3, FL_BAND_NONE), x, mean, mean, 4);
 }
-END_TEST
 
-START_TEST(a_figure_that_is_never_known_has_no_curve)
+TEST(a_figure_that_is_never_known_has_no_curve)
 {
     static const double none[] = {-1.0, -1.0};
     struct rigged r;
@@ -353,11 +345,10 @@ START_TEST(a_figure_that_is_never_known_has_no_curve)
     ck_assert_uint_eq(c.n, 0);
     fl_curve_done(&c);
 }
-END_TEST
 
 /* --- pictures --- */
 
-START_TEST(the_script_of_a_picture_has_all_that_is_in_it)
+TEST(the_script_of_a_picture_has_all_that_is_in_it)
 {
     static const char *const want =
         "set encoding utf8\n"
@@ -421,9 +412,8 @@ START_TEST(the_script_of_a_picture_has_all_that_is_in_it)
     fl_buf_done(&script);
     fl_curve_done(&series.curve);
 }
-END_TEST
 
-START_TEST(without_gnuplot_its_name_is_said)
+TEST(without_gnuplot_its_name_is_said)
 {
     struct fl_series series = {.label = "x"};
     struct fl_plot plot = {.series = &series, .n_series = 1};
@@ -446,7 +436,6 @@ START_TEST(without_gnuplot_its_name_is_said)
     ck_assert(!fl_fs_exists(path_of("picture.svg")));
     fl_curve_done(&series.curve);
 }
-END_TEST
 
 /* --- comparison and table --- */
 
@@ -474,7 +463,7 @@ static void has(char *text, const char *part)
     free(text);
 }
 
-START_TEST(trials_are_compared_on_the_seeds_that_both_have)
+TEST(trials_are_compared_on_the_seeds_that_both_have)
 {
     struct fl_read_run *run;
 
@@ -496,7 +485,6 @@ START_TEST(trials_are_compared_on_the_seeds_that_both_have)
     has(compared(run, FL_ENOENT), "nothing to compare");
     fl_read_run_free(run);
 }
-END_TEST
 
 static char *means_of(const struct fl_read_set *set, const char *columns, bool csv, unsigned n)
 {
@@ -516,7 +504,7 @@ static char *table_of(const struct fl_read_set *set, const char *columns, bool c
     return means_of(set, columns, csv, 0);
 }
 
-START_TEST(a_table_looks_at_means_of_the_newest_rounds)
+TEST(a_table_looks_at_means_of_the_newest_rounds)
 {
     static const double with_gaps[] = {0.9, -1.0, 0.1, -1.0, 0.3, 0.4};
     struct rigged r;
@@ -533,9 +521,8 @@ START_TEST(a_table_looks_at_means_of_the_newest_rounds)
     has(means_of(&set, "best,rounds@0.1", false, 4), "| 42.50 % | 6 |");
     has(means_of(&set, "best,rounds@0.1", false, 5), "| - | - |");
 }
-END_TEST
 
-START_TEST(a_table_has_means_and_says_of_how_many)
+TEST(a_table_has_means_and_says_of_how_many)
 {
     struct rigged r;
     struct fl_read_run run = {.path = (char[]){"x"}, .points = &r.point, .n_points = 1};
@@ -555,9 +542,8 @@ START_TEST(a_table_has_means_and_says_of_how_many)
     r.trials[0].end.how = FL_TRIAL_DIVERGED;
     has(table_of(&set, "trials,best", false), "| 1, 1 diverged, 1 not finished | 40.00 % |\n");
 }
-END_TEST
 
-START_TEST(a_column_that_is_none_is_named)
+TEST_EACH(a_column_that_is_none_is_named, 6)
 {
     static const char *const bad[] = {"uplnk", "trials,", "time@", "time@2", "best@0.9", "foo"};
     struct fl_table table;
@@ -566,32 +552,4 @@ START_TEST(a_column_that_is_none_is_named)
     ck_assert_int_eq(fl_table_columns(&table, bad[_i], &err), FL_EINVAL);
     ck_assert_ptr_nonnull(strstr(err.msg, "column '"));
     ck_assert(_i != 0 || strstr(err.msg, "did you mean 'uplink'") != NULL);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *suite = suite_create("results_read");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_run_is_read_back_as_it_was_written);
-    tcase_add_test(tc, a_point_is_read_by_its_folder);
-    tcase_add_loop_test(tc, the_last_line_of_an_unfinished_trial_may_be_cut_off, 0, 4);
-    tcase_add_test(tc, a_line_that_is_cut_off_elsewhere_is_named);
-    tcase_add_test(tc, quantiles_of_t_are_those_of_the_table);
-    tcase_add_test(tc, a_difference_is_noise_when_the_interval_holds_0);
-    tcase_add_test(tc, a_finished_trial_stays_where_it_ended_as_the_others_go_on);
-    tcase_add_test(tc, between_two_rounds_a_curve_is_straight);
-    tcase_add_test(tc, a_round_that_cost_nothing_takes_the_place_of_the_one_before);
-    tcase_add_test(tc, a_smooth_curve_is_the_mean_of_the_rounds_around);
-    tcase_add_test(tc, a_figure_that_is_never_known_has_no_curve);
-    tcase_add_test(tc, the_script_of_a_picture_has_all_that_is_in_it);
-    tcase_add_test(tc, without_gnuplot_its_name_is_said);
-    tcase_add_test(tc, trials_are_compared_on_the_seeds_that_both_have);
-    tcase_add_test(tc, a_table_has_means_and_says_of_how_many);
-    tcase_add_test(tc, a_table_looks_at_means_of_the_newest_rounds);
-    tcase_add_loop_test(tc, a_column_that_is_none_is_named, 0, 6);
-    suite_add_tcase(suite, tc);
-    return suite;
 }

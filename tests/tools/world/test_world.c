@@ -19,7 +19,7 @@ static void assert_near(double a, double b)
     ck_assert_msg(fabs(a - b) <= 1e-9 * fabs(b), "%.17g is not %.17g", a, b);
 }
 
-START_TEST(units_are_what_they_say_and_rates_count_in_thousands)
+TEST(units_are_what_they_say_and_rates_count_in_thousands)
 {
     struct fl_world *w = world_of("{uplink: 2Mbit/s, downlink: 3 MB/s, latency: 40ms,\n"
                                   "        memory: 1.5GB, train: {fixed: 2s, samples_per_s: 500},\n"
@@ -40,9 +40,8 @@ START_TEST(units_are_what_they_say_and_rates_count_in_thousands)
     ck_assert_uint_eq(fl_world_train_us(w, 0, 7, 1000), 4 * S);
     fl_world_free(w);
 }
-END_TEST
 
-START_TEST(nothing_said_is_a_world_without_limits)
+TEST(nothing_said_is_a_world_without_limits)
 {
     struct fl_world_ask ask = {.n = 2};
     struct fl_world *w = NULL;
@@ -59,9 +58,8 @@ START_TEST(nothing_said_is_a_world_without_limits)
     ck_assert(!fl_world_drop(w, 0, 1, 0, &share, &until));
     fl_world_free(w);
 }
-END_TEST
 
-START_TEST(what_is_given_replaces_what_the_base_says_and_nothing_else)
+TEST(what_is_given_replaces_what_the_base_says_and_nothing_else)
 {
     struct fl_world *lte = world_of("lte", 5, 10);
     struct fl_world *w = world_of("{base: lte, uplink: 2Mbit/s, server: {downlink: 5MB/s}}", 5, 10);
@@ -74,9 +72,8 @@ START_TEST(what_is_given_replaces_what_the_base_says_and_nothing_else)
     fl_world_free(lte);
     fl_world_free(w);
 }
-END_TEST
 
-START_TEST(a_client_is_the_same_whatever_the_others_are)
+TEST(a_client_is_the_same_whatever_the_others_are)
 {
     static const char *const text =
         "{uplink: {lognormal: {median: 6Mbit/s, sigma: 0.7}}, latency: {uniform: [10ms, 90ms]},\n"
@@ -116,7 +113,6 @@ START_TEST(a_client_is_the_same_whatever_the_others_are)
     fl_world_free(many);
     fl_world_free(other);
 }
-END_TEST
 
 /* Mean over clients, and the share of them below `at`. */
 static void of_uplinks(const char *yaml, double at, double *ret_mean, double *ret_below)
@@ -137,7 +133,7 @@ static void of_uplinks(const char *yaml, double at, double *ret_mean, double *re
     fl_world_free(w);
 }
 
-START_TEST(distributions_are_the_ones_of_their_names)
+TEST(distributions_are_the_ones_of_their_names)
 {
     double mean;
     double below;
@@ -152,9 +148,8 @@ START_TEST(distributions_are_the_ones_of_their_names)
                &below);
     ck_assert(fabs(mean - 4e6) < 4e4 && fabs(below - 0.25) < 0.01);
 }
-END_TEST
 
-START_TEST(columns_of_a_table_come_from_one_row_for_one_client)
+TEST(columns_of_a_table_come_from_one_row_for_one_client)
 {
     struct fl_world *w;
     uint64_t seen = 0;
@@ -181,9 +176,8 @@ START_TEST(columns_of_a_table_come_from_one_row_for_one_client)
     assert_near(client_of(w, 2).up, 3e6);
     fl_world_free(w);
 }
-END_TEST
 
-START_TEST(training_times_vary_by_round_around_the_one_that_is_given)
+TEST(training_times_vary_by_round_around_the_one_that_is_given)
 {
     struct fl_world *w = world_of("{train: {fixed: 1s, samples_per_s: 100, jitter: 0.2}}", 1, 1);
     uint64_t below = 0;
@@ -196,9 +190,8 @@ START_TEST(training_times_vary_by_round_around_the_one_that_is_given)
     ck_assert_uint_eq(fl_world_train_us(w, 0, 5, 300), fl_world_train_us(w, 0, 5, 300));
     fl_world_free(w);
 }
-END_TEST
 
-START_TEST(drops_come_with_their_chance_somewhere_in_the_upload)
+TEST(drops_come_with_their_chance_somewhere_in_the_upload)
 {
     struct fl_world *w =
         world_of("{drop: {chance: 20%, at: {uniform: [10%, 30%]}, away: 5m}}", 1, 10000);
@@ -220,7 +213,6 @@ START_TEST(drops_come_with_their_chance_somewhere_in_the_upload)
     ck_assert(fabs(sum / (double)n - 0.2) < 0.01);
     fl_world_free(w);
 }
-END_TEST
 
 /* Walk from answer to answer: they must fit a look at each second. Returns seconds up. */
 static uint64_t walk(const struct fl_world *w, uint64_t client, uint64_t seconds)
@@ -243,7 +235,7 @@ static uint64_t walk(const struct fl_world *w, uint64_t client, uint64_t seconds
     return sum / S;
 }
 
-START_TEST(a_client_is_up_in_its_window_of_each_period)
+TEST(a_client_is_up_in_its_window_of_each_period)
 {
     struct fl_world *w = world_of("{availability: {every: 100s, from: 90s, up_for: 30s}}", 1, 100);
     uint64_t until = 0;
@@ -259,13 +251,12 @@ START_TEST(a_client_is_up_in_its_window_of_each_period)
     ck_assert_uint_lt(walk(w, 2, 100000), 27000);
     fl_world_free(w);
 }
-END_TEST
 
 static const char up_trace[] = "# source: a test, 2024\n# length: 100s\n"
                                "client, up_from [s], up_until [s]\n"
                                "1, 20, 40\n0, 10, 30\n1, 50, 100\n0, 90, 100\n";
 
-START_TEST(a_trace_says_who_is_up_and_begins_again_when_told_to)
+TEST(a_trace_says_who_is_up_and_begins_again_when_told_to)
 {
     struct fl_world *w;
     uint64_t until = 0;
@@ -289,9 +280,8 @@ START_TEST(a_trace_says_who_is_up_and_begins_again_when_told_to)
     ck_assert(walk(w, 999, 100) == 30 || walk(w, 999, 100) == 70);
     fl_world_free(w);
 }
-END_TEST
 
-START_TEST(a_bandwidth_trace_changes_rates_in_time_for_the_directions_it_has)
+TEST(a_bandwidth_trace_changes_rates_in_time_for_the_directions_it_has)
 {
     struct fl_world *w;
     uint64_t until = 0;
@@ -317,9 +307,8 @@ START_TEST(a_bandwidth_trace_changes_rates_in_time_for_the_directions_it_has)
     ck_assert_uint_eq(until, UINT64_MAX);
     fl_world_free(w);
 }
-END_TEST
 
-START_TEST(every_named_world_loads_and_tells_its_source)
+TEST(every_named_world_loads_and_tells_its_source)
 {
     size_t i;
 
@@ -333,9 +322,8 @@ START_TEST(every_named_world_loads_and_tells_its_source)
     }
     ck_assert_uint_eq(i, 6);
 }
-END_TEST
 
-START_TEST(the_example_of_the_documents_loads)
+TEST(the_example_of_the_documents_loads)
 {
     const char *src = getenv("FL_SRCDIR");
     char path[4096];
@@ -362,9 +350,8 @@ START_TEST(the_example_of_the_documents_loads)
     fl_conf_free(doc);
     fl_buf_done(&page);
 }
-END_TEST
 
-START_TEST(times_take_every_unit)
+TEST_EACH(times_take_every_unit, 7)
 {
     static const struct {
         const char *yaml;
@@ -380,28 +367,4 @@ START_TEST(times_take_every_unit)
 
     ck_assert_uint_eq(client_of(w, 0).latency_us, times[_i].us);
     fl_world_free(w);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("world");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_loop_test(tc, times_take_every_unit, 0, 7);
-    tcase_add_test(tc, units_are_what_they_say_and_rates_count_in_thousands);
-    tcase_add_test(tc, nothing_said_is_a_world_without_limits);
-    tcase_add_test(tc, what_is_given_replaces_what_the_base_says_and_nothing_else);
-    tcase_add_test(tc, a_client_is_the_same_whatever_the_others_are);
-    tcase_add_test(tc, distributions_are_the_ones_of_their_names);
-    tcase_add_test(tc, columns_of_a_table_come_from_one_row_for_one_client);
-    tcase_add_test(tc, training_times_vary_by_round_around_the_one_that_is_given);
-    tcase_add_test(tc, drops_come_with_their_chance_somewhere_in_the_upload);
-    tcase_add_test(tc, a_client_is_up_in_its_window_of_each_period);
-    tcase_add_test(tc, a_trace_says_who_is_up_and_begins_again_when_told_to);
-    tcase_add_test(tc, a_bandwidth_trace_changes_rates_in_time_for_the_directions_it_has);
-    tcase_add_test(tc, every_named_world_loads_and_tells_its_source);
-    tcase_add_test(tc, the_example_of_the_documents_loads);
-    suite_add_tcase(s, tc);
-    return s;
 }

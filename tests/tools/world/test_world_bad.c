@@ -1,4 +1,3 @@
-#include <stdlib.h>
 
 #include "tests/lib/suites.h"
 #include "tests/lib/world_rig.h"
@@ -155,7 +154,7 @@ static void write_files(void)
     world_file("kind.csv", SOURCE "client, up_from [%], up_until [s]\n0, 0, 10\n");
 }
 
-START_TEST(what_makes_no_world_is_refused_with_file_line_and_reason)
+TEST(what_makes_no_world_is_refused_with_file_line_and_reason)
 {
     struct fl_world *world = NULL;
     struct fl_err err = {0};
@@ -173,9 +172,8 @@ START_TEST(what_makes_no_world_is_refused_with_file_line_and_reason)
         }
     }
 }
-END_TEST
 
-START_TEST(a_world_without_clients_is_refused)
+TEST(a_world_without_clients_is_refused)
 {
     struct fl_world *world = NULL;
     struct fl_err err = {0};
@@ -183,9 +181,8 @@ START_TEST(a_world_without_clients_is_refused)
     ck_assert_int_eq(world_try("lte", 1, 0, &world, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "without clients"));
 }
-END_TEST
 
-START_TEST(a_trace_that_ends_before_the_experiment_may_is_refused)
+TEST(a_trace_that_ends_before_the_experiment_may_is_refused)
 {
     static const char *const yaml = "{availability: {trace: up.csv}}";
     struct fl_world *world = NULL;
@@ -201,17 +198,4 @@ START_TEST(a_trace_that_ends_before_the_experiment_may_is_refused)
     world_horizon = 51000000;
     fl_world_free(world_of("{availability: {trace: up.csv, repeat: yes}}", 1, 5));
     world_horizon = 0;
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("world_bad");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, what_makes_no_world_is_refused_with_file_line_and_reason);
-    tcase_add_test(tc, a_world_without_clients_is_refused);
-    tcase_add_test(tc, a_trace_that_ends_before_the_experiment_may_is_refused);
-    suite_add_tcase(s, tc);
-    return s;
 }

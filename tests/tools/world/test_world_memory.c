@@ -1,7 +1,7 @@
-#include <stdlib.h>
 
 #include "libfl/sim/flow.h"
 #include "tests/lib/failmalloc.h"
+#include "tests/lib/suites.h"
 #include "tests/lib/world_rig.h"
 
 static const char yaml[] =
@@ -30,7 +30,7 @@ static size_t load(const struct fl_world_ask *ask, size_t fail_at)
     return n;
 }
 
-START_TEST(a_world_that_finds_no_memory_is_none)
+TEST(a_world_that_finds_no_memory_is_none)
 {
     struct fl_world_ask ask = {.dir = world_dir, .seed = 1, .n = 2};
     struct fl_conf_doc *doc = NULL;
@@ -52,7 +52,6 @@ START_TEST(a_world_that_finds_no_memory_is_none)
     }
     fl_conf_free(doc);
 }
-END_TEST
 
 /* 40 flows of as many spokes, tried again where there was no memory: all end as they do without. */
 static size_t run_flows(size_t fail_at, uint64_t ends[40])
@@ -83,7 +82,7 @@ static size_t run_flows(size_t fail_at, uint64_t ends[40])
     return n;
 }
 
-START_TEST(a_flow_that_finds_no_memory_has_not_begun)
+TEST(a_flow_that_finds_no_memory_has_not_begun)
 {
     uint64_t want[40] = {0};
     uint64_t ends[40] = {0};
@@ -95,22 +94,4 @@ START_TEST(a_flow_that_finds_no_memory_has_not_begun)
         (void)run_flows(i, ends);
         ck_assert_mem_eq(ends, want, sizeof(want));
     }
-}
-END_TEST
-
-int main(void)
-{
-    Suite *s = suite_create("world_memory");
-    TCase *tc = tcase_create("all");
-    SRunner *sr;
-    int failed;
-
-    tcase_add_test(tc, a_world_that_finds_no_memory_is_none);
-    tcase_add_test(tc, a_flow_that_finds_no_memory_has_not_begun);
-    suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_ENV);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
