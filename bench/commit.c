@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/line.h"
 #include "bench/scratch.h"
-#include "libfl/base/args.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 #include "server/store/store.h"
@@ -35,24 +35,19 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     {.name = NULL}};
 
-static void usage(FILE *out)
-{
-    (void)fputs("usage: bench/commit [options]\n", out);
-    fl_args_help(rows, out);
-    (void)fputs("Prints a line for each number of known clients:\n"
-                "  commit: known=… responders=… commit_ms=… ratio=… records_ms=… select_ms=… "
-                "join_us=… start_ms=…\n"
-                "commit_ms is the median from the last upload of a round to the record of it on "
-                "disk, with a model\n"
-                "of 0.8 MB that is synced before, as the server does it; ratio is that to the one "
-                "of the first\n"
-                "line. records_ms is the part of it without the model.\n"
-                "select_ms is the median of the draw over all connected clients and its "
-                "transaction, join_us the\n"
-                "mean of one client's joining, start_ms reading the records and making the "
-                "coordinator of them.\n",
-                out);
-}
+static const char prints[] =
+    "Prints a line for each number of known clients:\n"
+    "  commit: known=… responders=… commit_ms=… ratio=… records_ms=… select_ms=… "
+    "join_us=… start_ms=…\n"
+    "commit_ms is the median from the last upload of a round to the record of it on "
+    "disk, with a model\n"
+    "of 0.8 MB that is synced before, as the server does it; ratio is that to the one "
+    "of the first\n"
+    "line. records_ms is the part of it without the model.\n"
+    "select_ms is the median of the draw over all connected clients and its "
+    "transaction, join_us the\n"
+    "mean of one client's joining, start_ms reading the records and making the "
+    "coordinator of them.\n";
 
 struct bench {
     const char *algorithm;
@@ -309,20 +304,6 @@ static void set_fraction(struct bench *b, const char *name, uint64_t known)
     }
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
-static double median(double *v, size_t n)
-{
-    qsort(v, n, sizeof(*v), compare);
-    return v[n / 2];
-}
-
 static void make_layout(struct bench *b)
 {
     size_t many = 200000;
@@ -379,13 +360,13 @@ static double run(struct bench *b, uint64_t known, double first)
     for (r = 0; r < b->rounds; r++) {
         run_round(b, r);
     }
-    commit = median(b->commit_us, b->rounds) / 1e3;
+    commit = bench_median(b->commit_us, b->rounds) / 1e3;
     (void)printf(
         "commit: known=%" PRIu64 " responders=%" PRIu64
         " commit_ms=%.3f ratio=%.2f records_ms=%.3f select_ms=%.3f join_us=%.2f start_ms=%.1f\n",
         known, b->responders, commit, first > 0 ? commit / first : 1.0,
-        median(b->records_us, b->rounds) / 1e3, median(b->select_us, b->rounds) / 1e3, b->join_us,
-        b->start_ms);
+        bench_median(b->records_us, b->rounds) / 1e3, bench_median(b->select_us, b->rounds) / 1e3,
+        b->join_us, b->start_ms);
     (void)fflush(stdout);
     fl_coord_free(b->coord);
     fl_store_close(b->store);
@@ -419,7 +400,7 @@ int main(int argc, char **argv)
     int opt;
     bool ok = true;
 
-    while ((opt = fl_args_next(&line)) != FL_ARGS_END) {
+    while ((opt = bench_next(&line, prints)) != FL_ARGS_END) {
         if (opt == 'k') {
             ok = ok && fl_str_copy(text, sizeof(text), line.value) == FL_OK;
         } else if (opt == 'r') {
@@ -428,15 +409,12 @@ int main(int argc, char **argv)
             ok = ok && fl_str_to_u64(line.value, &b.rounds) == FL_OK;
         } else if (opt == 'd') {
             parent = line.value;
-        } else if (opt == 'a') {
-            b.algorithm = line.value;
         } else {
-            usage(opt == 'h' ? stdout : stderr);
-            return opt == 'h' ? EXIT_SUCCESS : EXIT_FAILURE;
+            b.algorithm = line.value;
         }
     }
-    ok = ok && line.n_operands == 0 && b.rounds >= 1 && b.rounds <= MAX_ROUNDS &&
-         b.responders >= 1 && b.responders <= MAX_RESPONDERS && strlen(parent) < sizeof(b.dir) - 20;
+    ok = ok && b.rounds >= 1 && b.rounds <= MAX_ROUNDS && b.responders >= 1 &&
+         b.responders <= MAX_RESPONDERS && strlen(parent) < sizeof(b.dir) - 20;
     make_layout(&b);
     for (word = strtok_r(text, ",", &save); ok && word != NULL; word = strtok_r(NULL, ",", &save)) {
         uint64_t known = 0;
@@ -450,7 +428,7 @@ int main(int argc, char **argv)
     fl_layout_free(b.layout);
     free(b.theta);
     if (!ok) {
-        usage(stderr);
+        bench_usage(&line, prints, /* asked= */ false);
     }
-    return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+    return EXIT_SUCCESS;
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "bench/line.h"
 #include "bench/scratch.h"
-#include "libfl/base/args.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
@@ -27,20 +27,15 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     {.name = NULL}};
 
-static void usage(FILE *out)
-{
-    (void)fputs("usage: bench/data [options]\n", out);
-    fl_args_help(rows, out);
-    (void)fputs("Prints a line\n"
-                "  data: clients=… samples=… values=… open_ms=… kept_ms=… view_ns=… samples_mb=… "
-                "own_mb=… rss_mb=… hash=…\n"
-                "open_ms is the time until clients can train, kept_ms the same with the partition "
-                "of the run\n"
-                "before. view_ns is the mean of making and dropping the views of a client. "
-                "samples_mb is what\n"
-                "the samples take, own_mb all else of the data, rss_mb the peak of the process.\n",
-                out);
-}
+static const char prints[] =
+    "Prints a line\n"
+    "  data: clients=… samples=… values=… open_ms=… kept_ms=… view_ns=… samples_mb=… "
+    "own_mb=… rss_mb=… hash=…\n"
+    "open_ms is the time until clients can train, kept_ms the same with the partition "
+    "of the run\n"
+    "before. view_ns is the mean of making and dropping the views of a client. "
+    "samples_mb is what\n"
+    "the samples take, own_mb all else of the data, rss_mb the peak of the process.\n";
 
 struct bench {
     const char *keys;
@@ -213,7 +208,7 @@ int main(int argc, char **argv)
     int c;
     int rv;
 
-    while ((c = fl_args_next(&line)) != FL_ARGS_END) {
+    while ((c = bench_next(&line, prints)) != FL_ARGS_END) {
         switch (c) {
         case 'k':
             b.keys = line.value;
@@ -228,16 +223,12 @@ int main(int argc, char **argv)
         case 'd':
             parent = line.value;
             break;
-        case 'h':
-            usage(stdout);
-            return EXIT_SUCCESS;
         default:
-            good = false;
+            break;
         }
     }
-    if (!good || line.n_operands != 0) {
-        usage(stderr);
-        return 2;
+    if (!good) {
+        bench_usage(&line, prints, /* asked= */ false);
     }
     rv = scratch_make(parent, "fl-bench-data", b.dir, sizeof(b.dir), &err);
     if (rv == FL_OK) {

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/line.h"
 #include "bench/peers.h"
 #include "bench/secure.h"
-#include "libfl/base/args.h"
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
 
@@ -25,17 +25,11 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     {.name = NULL}};
 
-static void usage(FILE *out)
-{
-    (void)fputs("usage: bench/idle [options]\n", out);
-    fl_args_help(rows, out);
-    (void)fputs(
-        "Prints one line for each of: no TLS, TLS without and with a client's certificate:\n"
-        "  idle: tls=… certificate=… clients=… malloc_bytes=… resident_bytes=…\n"
-        "bytes are the server's, of one connection; what it has freed and keeps is in the second "
-        "only\n",
-        out);
-}
+static const char prints[] =
+    "Prints one line for each of: no TLS, TLS without and with a client's certificate:\n"
+    "  idle: tls=… certificate=… clients=… malloc_bytes=… resident_bytes=…\n"
+    "bytes are the server's, of one connection; what it has freed and keeps is in the second "
+    "only\n";
 
 const char bench_name[] = "bench/idle";
 
@@ -233,36 +227,20 @@ static void measure(struct sides sides, const char *tls, const char *certificate
     (void)fflush(stdout);
 }
 
-static uint64_t parse(int argc, char **argv)
-{
-    struct fl_args line = {.program = "bench/idle", .rows = rows, .argc = argc, .argv = argv};
-    uint64_t n = 1000;
-    int opt;
-
-    while ((opt = fl_args_next(&line)) != FL_ARGS_END) {
-        switch (opt) {
-        case 'c':
-            if (fl_str_to_u64(line.value, &n) != FL_OK || n == 0 || n > 20000) {
-                die("--clients wants a number from 1 to 20000");
-            }
-            break;
-        case 'h':
-            usage(stdout);
-            exit(EXIT_SUCCESS);
-        default:
-            usage(stderr);
-            exit(2);
-        }
-    }
-    return n;
-}
-
 int main(int argc, char **argv)
 {
-    unsigned n = (unsigned)parse(argc, argv);
+    struct fl_args line = {.program = "bench/idle", .rows = rows, .argc = argc, .argv = argv};
+    uint64_t count = 1000;
     struct fl_stream_filter nameless;
     struct secure secure;
+    unsigned n;
 
+    while (bench_next(&line, prints) != FL_ARGS_END) {
+        if (fl_str_to_u64(line.value, &count) != FL_OK || count == 0 || count > 20000) {
+            die("--clients wants a number from 1 to 20000");
+        }
+    }
+    n = (unsigned)count;
     peers_open_files();
     secure_make(&secure);
     nameless = fl_tls_filter(secure.nameless);

@@ -95,17 +95,3 @@ void peer_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status, co
     (void)status;
     (void)message;
 }
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-double bench_median(double *values, size_t n)
-{
-    qsort(values, n, sizeof(*values), compare);
-    return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}

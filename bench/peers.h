@@ -35,7 +35,4 @@ void peer_kill(pid_t pid);
 bool peer_echo(struct fl_call *call, void *ctx, const uint8_t *data, size_t len);
 void peer_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status, const char *message);
 
-/* Of `n` values, above 0, which are put into order. */
-double bench_median(double *values, size_t n);
-
 #endif

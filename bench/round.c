@@ -9,13 +9,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/line.h"
 #include "bench/peers.h"
 #include "bench/raw.h"
 #include "bench/round_model.h"
 #include "bench/round_server.h"
 #include "bench/scratch.h"
 #include "bench/sim_client.h"
-#include "libfl/base/args.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
 #include "libfl/model/safetensors.h"
@@ -59,25 +59,19 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     {.name = NULL}};
 
-static void usage(FILE *out)
-{
-    (void)fputs("usage: round [options]\n", out);
-    fl_args_help(rows, out);
-    (void)fputs(
-        "\n"
-        "Runs a real fl-serverd with N simulated clients that fetch its model and push an\n"
-        "update at once. Prints\n"
-        "  round: clients=… model_mb=… upload=… durability=… rounds=… seconds=MEDIAN min=… max=…\n"
-        "         wire_s=… ratio=… server_peak_rss_mb=… models=…\n"
-        "         server_cpu_s=… clients_cpu_s=… wire_cpu_s=… cpu_ratio=…\n"
-        "wire_s is a plain TCP stream (as in bench/wire) of the bytes that one round moved both\n"
-        "ways, half of its runs before the rounds and half after; ratio = seconds / wire_s;\n"
-        "models = peak memory / size of the model. Processor seconds are of one round, of both "
-        "sides\n"
-        "of the stream; cpu_ratio = (server_cpu_s + clients_cpu_s) / wire_cpu_s depends less than\n"
-        "ratio on what else the machine does.\n",
-        out);
-}
+static const char prints[] =
+    "\n"
+    "Runs a real fl-serverd with N simulated clients that fetch its model and push an\n"
+    "update at once. Prints\n"
+    "  round: clients=… model_mb=… upload=… durability=… rounds=… seconds=MEDIAN min=… max=…\n"
+    "         wire_s=… ratio=… server_peak_rss_mb=… models=…\n"
+    "         server_cpu_s=… clients_cpu_s=… wire_cpu_s=… cpu_ratio=…\n"
+    "wire_s is a plain TCP stream (as in bench/wire) of the bytes that one round moved both\n"
+    "ways, half of its runs before the rounds and half after; ratio = seconds / wire_s;\n"
+    "models = peak memory / size of the model. Processor seconds are of one round, of both "
+    "sides\n"
+    "of the stream; cpu_ratio = (server_cpu_s + clients_cpu_s) / wire_cpu_s depends less than\n"
+    "ratio on what else the machine does.\n";
 
 static int write_config(const struct arguments *a, const char *path, const char *model)
 {
@@ -360,30 +354,9 @@ static int parse_one(struct arguments *a, int opt, const char *text)
     }
 }
 
-static int parse(int argc, char **argv, struct arguments *a)
-{
-    struct fl_args line = {.program = "bench/round", .rows = rows, .argc = argc, .argv = argv};
-    int rv = FL_OK;
-    int opt;
-
-    while (rv == FL_OK && (opt = fl_args_next(&line)) != FL_ARGS_END) {
-        if (opt == 'h') {
-            usage(stdout);
-            exit(EXIT_SUCCESS);
-        }
-        rv = parse_one(a, opt, line.value);
-        if (rv != FL_OK && opt != FL_ARGS_WRONG) {
-            (void)fprintf(stderr, "round: '%s' is no value of --%s\n", line.value, line.row->name);
-        }
-    }
-    return rv == FL_OK && line.n_operands == 0 && a->clients > 0 && a->rounds > 0 &&
-                   a->parameters >= ROUND_UNITS
-               ? FL_OK
-               : FL_EINVAL;
-}
-
 int main(int argc, char **argv)
 {
+    struct fl_args line = {.program = "bench/round", .rows = rows, .argc = argc, .argv = argv};
     struct arguments a = {.clients = 10,
                           .rounds = 5,
                           .parameters = 25000000,
@@ -391,21 +364,25 @@ int main(int argc, char **argv)
                           .durability = "process"};
     char server[4096];
     char scratch[4096];
-    const char *tmp = getenv("TMPDIR");
     struct fl_err err = {0};
     int code;
+    int opt;
 
     a.server = default_server(server, sizeof(server), argv[0]);
-    if (parse(argc, argv, &a) != FL_OK) {
-        usage(stderr);
-        return 2;
+    while ((opt = bench_next(&line, prints)) != FL_ARGS_END) {
+        if (parse_one(&a, opt, line.value) != FL_OK) {
+            (void)fprintf(stderr, "round: '%s' is no value of --%s\n", line.value, line.row->name);
+            bench_usage(&line, prints, /* asked= */ false);
+        }
+    }
+    if (a.clients == 0 || a.rounds == 0 || a.parameters < ROUND_UNITS) {
+        bench_usage(&line, prints, /* asked= */ false);
     }
     peers_open_files();
     if (a.dir != NULL) {
         return run(&a);
     }
-    if (scratch_make(tmp != NULL ? tmp : "/tmp", "fl-bench", scratch, sizeof(scratch), &err) !=
-        FL_OK) {
+    if (scratch_make(scratch_parent(), "fl-bench", scratch, sizeof(scratch), &err) != FL_OK) {
         (void)fprintf(stderr, "%s\n", err.msg);
         return EXIT_FAILURE;
     }

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/line.h"
 #include "bench/sim.h"
-#include "libfl/base/args.h"
 #include "libfl/base/str.h"
 #include "tools/fl_sim/engine/heap.h"
 
@@ -32,8 +32,7 @@ enum {
     LARGE,
     FLUTE,
     AGAINST,
-    PYTHON,
-    HELP
+    PYTHON
 };
 
 static const struct fl_arg rows[] = {
@@ -57,27 +56,21 @@ static const struct fl_arg rows[] = {
     FL_ARG("threads", '\0', "T", THREADS, "(default 1)"),
     FL_ARG("dir", '\0', "FOLDER", DIR_,
            "where federations are made and removed (default /dev/shm)"),
-    FL_ARG("help", 'h', NULL, HELP, "this text"),
+    FL_ARG("help", 'h', NULL, 'h', "this text"),
     {.name = NULL}};
 
-static void usage(FILE *out)
-{
-    (void)fputs("usage: bench/sim [options]\n", out);
-    fl_args_help(rows, out);
-    (void)fputs(
-        "A line of a federation:\n"
-        "  sim: model=… parameters=… clients=… selected=… round_ms=… cpu_ms=… train_ms=… "
-        "beyond_ms=…\n"
-        "       client_us=… start_s=… peak_mb=…\n"
-        "round_ms is the median of its rounds, cpu_ms that of what the process computed in one, "
-        "which\n"
-        "others on the machine do not change; train_ms what the trainings of a round compute by\n"
-        "themselves (0: not measured, of solvers that need more than the model); beyond_ms is "
-        "cpu_ms\n"
-        "less that, client_us that of one client; start_s until the first round is over, with all\n"
-        "clients joining; peak_mb the resident memory of the process.\n",
-        out);
-}
+static const char prints[] =
+    "A line of a federation:\n"
+    "  sim: model=… parameters=… clients=… selected=… round_ms=… cpu_ms=… train_ms=… "
+    "beyond_ms=…\n"
+    "       client_us=… start_s=… peak_mb=…\n"
+    "round_ms is the median of its rounds, cpu_ms that of what the process computed in one, "
+    "which\n"
+    "others on the machine do not change; train_ms what the trainings of a round compute by\n"
+    "themselves (0: not measured, of solvers that need more than the model); beyond_ms is "
+    "cpu_ms\n"
+    "less that, client_us that of one client; start_s until the first round is over, with all\n"
+    "clients joining; peak_mb the resident memory of the process.\n";
 
 struct options {
     struct sim_case one;
@@ -315,32 +308,15 @@ static void take_option(struct options *o, int option, const char *value)
     case PYTHON:
         o->python = value;
         break;
-    case HELP:
-        usage(stdout);
-        exit(EXIT_SUCCESS);
     default:
-        usage(stderr);
-        exit(EXIT_FAILURE);
+        break;
     }
     o->single = o->single || (option >= CLIENTS && option <= BATCH);
 }
 
-static void parse(int argc, char **argv, struct options *o)
-{
-    struct fl_args line = {.program = "bench/sim", .rows = rows, .argc = argc, .argv = argv};
-    int option;
-
-    while ((option = fl_args_next(&line)) != FL_ARGS_END) {
-        take_option(o, option, line.value);
-    }
-    if (line.n_operands > 0 || (o->against != NULL && strcmp(o->against, "torch") != 0)) {
-        usage(stderr);
-        exit(EXIT_FAILURE);
-    }
-}
-
 int main(int argc, char **argv)
 {
+    struct fl_args line = {.program = "bench/sim", .rows = rows, .argc = argc, .argv = argv};
     struct options o = {.python = "/usr/bin/python3",
                         .one = {.model = "dnn60",
                                 .algorithm = "fedavg",
@@ -352,9 +328,15 @@ int main(int argc, char **argv)
                                 .threads = 1,
                                 .learning_rate = 0.05,
                                 .dir = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"}};
+    int option;
 
     fl_sim_keep_heap();
-    parse(argc, argv, &o);
+    while ((option = bench_next(&line, prints)) != FL_ARGS_END) {
+        take_option(&o, option, line.value);
+    }
+    if (o.against != NULL && strcmp(o.against, "torch") != 0) {
+        bench_usage(&line, prints, /* asked= */ false);
+    }
     if (o.one.selected == 0 || o.one.selected > o.one.clients) {
         o.one.selected = o.one.clients;
     }

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "bench/line.h"
 #include "bench/peers.h"
 #include "bench/secure.h"
-#include "libfl/base/args.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
@@ -27,17 +27,12 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     {.name = NULL}};
 
-static void usage(FILE *out)
-{
-    (void)fputs("usage: bench/storm [options]\n", out);
-    fl_args_help(rows, out);
-    (void)fputs("Prints one line:\n"
-                "  storm: clients=… storm_ms=… calm_mean_ms=… calm_max_ms=… storm_mean_ms=… "
-                "storm_max_ms=…\n"
-                "storm_ms is the time until all stand; calm and storm are round trips of "
-                "heartbeats before and in it\n",
-                out);
-}
+static const char prints[] =
+    "Prints one line:\n"
+    "  storm: clients=… storm_ms=… calm_mean_ms=… calm_max_ms=… storm_mean_ms=… "
+    "storm_max_ms=…\n"
+    "storm_ms is the time until all stand; calm and storm are round trips of "
+    "heartbeats before and in it\n";
 
 const char bench_name[] = "bench/storm";
 
@@ -257,23 +252,11 @@ static struct args parse(int argc, char **argv)
     struct args args = {.clients = 1000, .calm = 50};
     int opt;
 
-    while ((opt = fl_args_next(&line)) != FL_ARGS_END) {
-        switch (opt) {
-        case 'n':
-        case 'c':
-            if (fl_str_to_u64(line.value, opt == 'n' ? &args.clients : &args.calm) != FL_OK) {
-                die("--clients and --calm want a number");
-            }
-            break;
-        case 'i':
+    while ((opt = bench_next(&line, prints)) != FL_ARGS_END) {
+        if (opt == 'i') {
             args.insecure = true;
-            break;
-        case 'h':
-            usage(stdout);
-            exit(EXIT_SUCCESS);
-        default:
-            usage(stderr);
-            exit(2);
+        } else if (fl_str_to_u64(line.value, opt == 'n' ? &args.clients : &args.calm) != FL_OK) {
+            die("--clients and --calm want a number");
         }
     }
     if (args.clients == 0 || args.clients > 20000 || args.calm == 0 || args.calm > 1000) {

@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/line.h"
 #include "bench/train_peak.h"
 #include "bench/train_profile.h"
 #include "bench/train_torch.h"
 #include "bench/train_work.h"
-#include "libfl/base/args.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/kernels.h"
 
@@ -39,43 +39,37 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     {.name = NULL}};
 
-static void usage(FILE *out)
-{
-    (void)fputs("usage: bench/train [options]\n", out);
-    fl_args_help(rows, out);
-    (void)fputs(
-        "Prints one line:\n"
-        "  train: model=… algorithm=… batch=… samples_per_s=… best_samples_per_s=… gflops=…\n"
-        "         fma_peak_gflops=… fma_peak_share=… gemm_peak_gflops=… share_of_peak=… kernel=…\n"
-        "         parameter_bytes=… workspace_bytes=… activation_bytes=… evaluation_bytes=…\n"
-        "         peak_rss_bytes=… torch_samples_per_s=… ratio=… wanted=…\n"
-        "samples_per_s is the median of 51 slices of the time, best_samples_per_s the best of "
-        "them\n"
-        "(far apart: other programs were running). gflops counts, at the median, 2 operations per\n"
-        "weight, place and sample for forward, weight gradient and (above the first layer) input\n"
-        "gradient, as a plain step by the direct algorithm has them, whatever more the solver "
-        "computes\n"
-        "and however many fewer a faster algorithm makes: with Winograd fma_peak_share, its share "
-        "of\n"
-        "the most that multiply-adds between registers reach in the same run, may be above 1. "
-        "These\n"
-        "have the vectors of the kernels (the widest there are under reference). The GEMM peak is "
-        "the\n"
-        "best of several square products of OpenBLAS, whose name for the core stands behind "
-        "kernel's +.\n"
-        "workspace_bytes is the scratch of a pass; activation_bytes are those of one batch with "
-        "their\n"
-        "gradients; evaluation_bytes lie in the same place. The peak of the whole process is "
-        "taken\n"
-        "after steps and an evaluation; about 1000 samples and what OpenBLAS reserves are in it.\n"
-        "With --torch there are 15 slices, each followed by one of PyTorch's of the same length "
-        "(one\n"
-        "thread, the same core under taskset); ratio is the median of the slices' ratios, wanted "
-        "the\n"
-        "least that it should be beside PyTorch 1.13 with oneDNN on a core with AVX-512.\n"
-        "OpenBLAS, which PyTorch may use too, heeds OPENBLAS_CORETYPE.\n",
-        out);
-}
+static const char prints[] =
+    "Prints one line:\n"
+    "  train: model=… algorithm=… batch=… samples_per_s=… best_samples_per_s=… gflops=…\n"
+    "         fma_peak_gflops=… fma_peak_share=… gemm_peak_gflops=… share_of_peak=… kernel=…\n"
+    "         parameter_bytes=… workspace_bytes=… activation_bytes=… evaluation_bytes=…\n"
+    "         peak_rss_bytes=… torch_samples_per_s=… ratio=… wanted=…\n"
+    "samples_per_s is the median of 51 slices of the time, best_samples_per_s the best of "
+    "them\n"
+    "(far apart: other programs were running). gflops counts, at the median, 2 operations per\n"
+    "weight, place and sample for forward, weight gradient and (above the first layer) input\n"
+    "gradient, as a plain step by the direct algorithm has them, whatever more the solver "
+    "computes\n"
+    "and however many fewer a faster algorithm makes: with Winograd fma_peak_share, its share "
+    "of\n"
+    "the most that multiply-adds between registers reach in the same run, may be above 1. "
+    "These\n"
+    "have the vectors of the kernels (the widest there are under reference). The GEMM peak is "
+    "the\n"
+    "best of several square products of OpenBLAS, whose name for the core stands behind "
+    "kernel's +.\n"
+    "workspace_bytes is the scratch of a pass; activation_bytes are those of one batch with "
+    "their\n"
+    "gradients; evaluation_bytes lie in the same place. The peak of the whole process is "
+    "taken\n"
+    "after steps and an evaluation; about 1000 samples and what OpenBLAS reserves are in it.\n"
+    "With --torch there are 15 slices, each followed by one of PyTorch's of the same length "
+    "(one\n"
+    "thread, the same core under taskset); ratio is the median of the slices' ratios, wanted "
+    "the\n"
+    "least that it should be beside PyTorch 1.13 with oneDNN on a core with AVX-512.\n"
+    "OpenBLAS, which PyTorch may use too, heeds OPENBLAS_CORETYPE.\n";
 
 #define SLICES       51
 #define TORCH_SLICES 15
@@ -137,11 +131,11 @@ static struct rates measure(struct train_work *work, struct train_torch *torch, 
             ratios[i] = theirs[i] > 0.0 ? ours[i] / theirs[i] : 0.0;
         }
     }
-    rates.ours = train_median(ours, n);
+    rates.ours = bench_median(ours, n);
     rates.best = ours[n - 1];
     if (torch != NULL) {
-        rates.torch = train_median(theirs, n);
-        rates.ratio = train_median(ratios, n);
+        rates.torch = bench_median(theirs, n);
+        rates.ratio = bench_median(ratios, n);
     }
     return rates;
 }
@@ -298,7 +292,7 @@ static void parse(int argc, char **argv, struct args *args)
     struct fl_args line = {.program = "bench/train", .rows = rows, .argc = argc, .argv = argv};
     int c;
 
-    while ((c = fl_args_next(&line)) != FL_ARGS_END) {
+    while ((c = bench_next(&line, prints)) != FL_ARGS_END) {
         switch (c) {
         case 'm':
             args->how.model = line.value;
@@ -318,21 +312,11 @@ static void parse(int argc, char **argv, struct args *args)
         case 'p':
             args->profile = true;
             break;
-        case 'h':
-            usage(stdout);
-            exit(EXIT_SUCCESS);
-        case '?':
-            usage(stderr);
-            exit(2);
         default:
             if (!(c == 'r' ? take_kernels(args, "reference") : take_value(args, c, line.value))) {
                 exit(2);
             }
         }
-    }
-    if (line.n_operands != 0) {
-        usage(stderr);
-        exit(2);
     }
 }
 

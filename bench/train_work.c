@@ -19,20 +19,6 @@ void *train_alloc(size_t n, size_t size)
     return p;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-double train_median(double *values, size_t n)
-{
-    qsort(values, n, sizeof(values[0]), by_value);
-    return values[n / 2];
-}
-
 static void make_samples(struct train_work *work)
 {
     size_t inputs = fl_net_inputs(work->net);

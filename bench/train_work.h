@@ -38,8 +38,6 @@ double train_work_rate(struct train_work *work, double seconds);
 /* What the process had at most so far, after an evaluation too. */
 unsigned long long train_work_peak_rss(struct train_work *work);
 
-/* The middle one of an odd number; sorts them. */
-double train_median(double *values, size_t n);
 /* Zeros; ends the program without memory. */
 void *train_alloc(size_t n, size_t size);
 

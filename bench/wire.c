@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/line.h"
 #include "bench/peers.h"
 #include "bench/raw.h"
 #include "bench/secure.h"
-#include "libfl/base/args.h"
 #include "libfl/base/clock.h"
 #include "libfl/base/quantity.h"
 #include "libfl/base/rate.h"
@@ -43,15 +43,9 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     {.name = NULL}};
 
-static void usage(FILE *out)
-{
-    (void)fputs("usage: bench/wire [options]\n", out);
-    fl_args_help(rows, out);
-    (void)fputs(
-        "Prints one line (MB are 10^6 bytes, ratios are to the raw TCP stream):\n"
-        "  wire: upload_mb_s=… download_mb_s=… raw_tcp_mb_s=… upload_ratio=… download_ratio=…\n",
-        out);
-}
+static const char prints[] =
+    "Prints one line (MB are 10^6 bytes, ratios are to the raw TCP stream):\n"
+    "  wire: upload_mb_s=… download_mb_s=… raw_tcp_mb_s=… upload_ratio=… download_ratio=…\n";
 
 struct args {
     uint64_t mib;
@@ -546,7 +540,7 @@ static struct args parse(int argc, char **argv)
     struct fl_err err = {0};
     int opt;
 
-    while ((opt = fl_args_next(&line)) != FL_ARGS_END) {
+    while ((opt = bench_next(&line, prints)) != FL_ARGS_END) {
         switch (opt) {
         case 'm':
             if (fl_str_to_u64(line.value, &args.mib) != FL_OK || args.mib == 0 ||
@@ -577,17 +571,9 @@ static struct args parse(int argc, char **argv)
         case 't':
             args.tls = true;
             break;
-        case 'h':
-            usage(stdout);
-            exit(EXIT_SUCCESS);
         default:
-            usage(stderr);
-            exit(2);
+            break;
         }
-    }
-    if (line.n_operands != 0) {
-        usage(stderr);
-        exit(2);
     }
     return args;
 }
