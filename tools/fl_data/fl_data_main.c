@@ -18,18 +18,6 @@ static const struct command {
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static void data_print_help(void)
-{
-    size_t i;
-
-    (void)puts("Usage: fl-data COMMAND [OPTION]...\n\nCommands:");
-    for (i = 0; i < N_COMMANDS; i++) {
-        (void)printf("  %-12s %s\n", commands[i].name, commands[i].help);
-    }
-    (void)puts("\n'fl-data COMMAND --help' lists the options of a command.\n"
-               "Exit status: 0 done, 1 failed, 2 wrong usage.");
-}
-
 /* A write error of stdout, such as a full disk, is an error of the command. */
 static int data_main_exit(int status)
 {
@@ -50,7 +38,12 @@ int main(int argc, char **argv)
         return fl_data_usage_error("", "expected a command");
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        data_print_help();
+        (void)puts("Usage: fl-data COMMAND [OPTION]...\n\nCommands:");
+        for (i = 0; i < N_COMMANDS; i++) {
+            (void)printf("  %-12s %s\n", commands[i].name, commands[i].help);
+        }
+        (void)puts("\n'fl-data COMMAND --help' lists the options of a command.\n"
+                   "Exit status: 0 done, 1 failed, 2 wrong usage.");
         return data_main_exit(EXIT_SUCCESS);
     }
     if (strcmp(argv[1], "--version") == 0) {

@@ -287,26 +287,10 @@ done:
     return rv;
 }
 
-static void inspect_print_text(const json_t *root)
-{
-    const json_t *parts = json_object_get(root, "parts");
-    const json_t *folders = json_object_get(root, "folders");
-    size_t i;
-
-    (void)printf("%s\n", inspect_text(root, "folder"));
-    for (i = 0; i < json_array_size(parts); i++) {
-        inspect_print_part(json_array_get(parts, i));
-    }
-    if (folders != NULL) {
-        (void)printf("%-14s %8s %8s %7s   label:samples\n", "folder", "train", "test", "classes");
-        for (i = 0; i < json_array_size(folders); i++) {
-            inspect_print_row(json_array_get(folders, i));
-        }
-    }
-}
-
 int cmd_inspect(int argc, char **argv)
 {
+    const json_t *parts;
+    const json_t *folders;
     const char *path = NULL;
     bool as_json = false;
     const struct fl_arg args[] = {{.name = "json", .help = "print JSON", .flag = &as_json}};
@@ -314,6 +298,7 @@ int cmd_inspect(int argc, char **argv)
     json_t *root = NULL;
     int status = EXIT_USAGE;
     struct stat st;
+    size_t i;
     int rv;
 
     if (!args_parse(argc, argv, summary, args, 1, &path, &status)) {
@@ -339,7 +324,19 @@ int cmd_inspect(int argc, char **argv)
         (void)json_dumpf(root, stdout, JSON_INDENT(1) | JSON_PRESERVE_ORDER);
         (void)putchar('\n');
     } else {
-        inspect_print_text(root);
+        parts = json_object_get(root, "parts");
+        folders = json_object_get(root, "folders");
+        (void)printf("%s\n", inspect_text(root, "folder"));
+        for (i = 0; i < json_array_size(parts); i++) {
+            inspect_print_part(json_array_get(parts, i));
+        }
+        if (folders != NULL) {
+            (void)printf("%-14s %8s %8s %7s   label:samples\n", "folder", "train", "test",
+                         "classes");
+            for (i = 0; i < json_array_size(folders); i++) {
+                inspect_print_row(json_array_get(folders, i));
+            }
+        }
     }
     json_decref(root);
     return EXIT_SUCCESS;

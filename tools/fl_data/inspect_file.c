@@ -73,29 +73,6 @@ static int check_section(struct inspection *f, const struct fl_container_section
     return FL_OK;
 }
 
-static int inspect_sections(struct inspection *f, struct fl_err *err)
-{
-    json_t *list = json_array();
-    size_t i;
-
-    (void)json_object_set_new(f->root, "sections", list);
-    for (i = 0; i < f->head.n; i++) {
-        const struct fl_container_section *s = &f->head.sections[i];
-        size_t wrong = 0;
-        int rv = f->sums != NULL ? check_section(f, s, &wrong, err) : FL_OK;
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-        (void)json_array_append_new(
-            list, json_pack("{s:s, s:I, s:I, s:I, s:o}", "name", s->name, "offset",
-                            (json_int_t)s->start, "bytes", (json_int_t)s->bytes, "blocks",
-                            (json_int_t)fl_block_sums_count(s->bytes), "wrong",
-                            f->sums != NULL ? json_integer((json_int_t)wrong) : json_null()));
-    }
-    return FL_OK;
-}
-
 /* The checksums behind the sections, or why there are none. */
 static void inspect_tail(struct inspection *f)
 {
@@ -172,6 +149,8 @@ static int inspect_records(struct inspection *f, struct fl_err *err)
 
 static int inspect_all(struct inspection *f, struct fl_err *err)
 {
+    json_t *list;
+    size_t i;
     int rv = fl_container_head_read(f->fd, f->path, NULL, &f->head, err);
 
     if (rv != FL_OK) {
@@ -190,7 +169,23 @@ static int inspect_all(struct inspection *f, struct fl_err *err)
         return inspect_records(f, err);
     }
     inspect_tail(f);
-    return inspect_sections(f, err);
+    list = json_array();
+    (void)json_object_set_new(f->root, "sections", list);
+    for (i = 0; i < f->head.n; i++) {
+        const struct fl_container_section *s = &f->head.sections[i];
+        size_t wrong = 0;
+
+        rv = f->sums != NULL ? check_section(f, s, &wrong, err) : FL_OK;
+        if (rv != FL_OK) {
+            return rv;
+        }
+        (void)json_array_append_new(
+            list, json_pack("{s:s, s:I, s:I, s:I, s:o}", "name", s->name, "offset",
+                            (json_int_t)s->start, "bytes", (json_int_t)s->bytes, "blocks",
+                            (json_int_t)fl_block_sums_count(s->bytes), "wrong",
+                            f->sums != NULL ? json_integer((json_int_t)wrong) : json_null()));
+    }
+    return FL_OK;
 }
 
 static void print_sections(const json_t *list)

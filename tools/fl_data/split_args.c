@@ -62,22 +62,6 @@ static void describe_option(const struct fl_partition_ops *ops,
     }
 }
 
-static void list_method_args(struct method_args *m)
-{
-    const struct fl_partition_ops *ops;
-    const struct fl_partition_option *option;
-    size_t i;
-
-    *m = (struct method_args){.n = 0};
-    for (i = 0; (ops = fl_partition_at(i)) != NULL; i++) {
-        for (option = ops->options; option->name != NULL; option++) {
-            FL_REQUIRE(m->n < MAX_OPTIONS);
-            describe_option(ops, option, m->helps[m->n]);
-            m->options[m->n++] = option;
-        }
-    }
-}
-
 /* Whether the option belongs to the method; options of one name are one argument. */
 static bool split_option_applies(const struct fl_partition_ops *ops, const char *name)
 {
@@ -195,6 +179,8 @@ static bool split_take_texts(struct split *s, const struct texts *t, const struc
 
 bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
 {
+    const struct fl_partition_ops *ops;
+    const struct fl_partition_option *option;
     struct texts t = {.clients = NULL};
     struct method_args m;
     char text[sizeof(summary) + 1024];
@@ -230,7 +216,14 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-12s %s\n",
                                  fl_partition_at(i)->name, fl_partition_at(i)->help);
     }
-    list_method_args(&m);
+    m = (struct method_args){.n = 0};
+    for (i = 0; (ops = fl_partition_at(i)) != NULL; i++) {
+        for (option = ops->options; option->name != NULL; option++) {
+            FL_REQUIRE(m.n < MAX_OPTIONS);
+            describe_option(ops, option, m.helps[m.n]);
+            m.options[m.n++] = option;
+        }
+    }
     for (i = 0; i < m.n; i++) {
         args[N_COMMON + i] = (struct fl_arg){.name = m.options[i]->name,
                                              .value = value_names[m.options[i]->type],

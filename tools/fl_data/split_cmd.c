@@ -72,13 +72,19 @@ fail:
     return rv;
 }
 
-static int split_write_clients(const struct split *s, const struct output *out, struct part *pool,
-                               json_t *clients, struct fl_err *err)
+static int split_write_all(const struct split *s, const struct output *out, struct fl_err *err)
 {
     char name[FL_SPLIT_NAME];
+    json_t *root;
+    json_t *clients = json_array();
+    struct part *pool = NULL;
     size_t k;
-    int rv;
+    size_t n_server;
+    int rv = split_write_server(s, out, &pool, err);
 
+    if (rv != FL_OK) {
+        goto fail;
+    }
     for (k = 0; k < s->part.n_clients; k++) {
         size_t n = fl_partition_count(&s->part, k);
         struct client_job job = {
@@ -93,23 +99,22 @@ static int split_write_clients(const struct split *s, const struct output *out, 
 
         rv = write_client(&job, clients, err);
         if (rv != FL_OK) {
-            return rv;
+            goto fail;
         }
         show_progress("clients", k + 1, s->conf.partition.n_clients);
         rv = check_interrupted(err);
         if (rv != FL_OK) {
-            return rv;
+            goto fail;
         }
     }
-    return FL_OK;
-}
-
-/* Takes `clients`. */
-static int split_write_manifest(const struct split *s, const struct output *out, json_t *clients,
-                                struct fl_err *err)
-{
-    size_t n_server = s->set.test != NULL ? s->set.test->n : (s->set.pooled ? s->n_client_test : 0);
-    json_t *root = json_pack(
+    rv = pool != NULL ? part_close(pool, err) : FL_OK;
+    pool = NULL;
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    /* Takes `clients`. */
+    n_server = s->set.test != NULL ? s->set.test->n : (s->set.pooled ? s->n_client_test : 0);
+    root = json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:I, s:f, s:b, s:s, s:I, s:{s:s, s:o}, s:{s:s, s:I}, s:I, s:o, "
         "s:{s:I}}",
         "made_by", "fl-data " PACKAGE_VERSION, "input", s->input, "input_format",
@@ -120,70 +125,13 @@ static int split_write_manifest(const struct split *s, const struct output *out,
         shape_json(s->set.train), "labels", "type", "int32", "classes",
         (json_int_t)s->set.train->classes, "samples_of_input", (json_int_t)s->set.train->n,
         "clients", clients, "server", "test", (json_int_t)n_server);
-    int rv = output_manifest(out, root, err);
-
+    rv = output_manifest(out, root, err);
     json_decref(root);
     return rv;
-}
-
-static int split_write_all(const struct split *s, const struct output *out, struct fl_err *err)
-{
-    json_t *clients = json_array();
-    struct part *pool = NULL;
-    int rv = split_write_server(s, out, &pool, err);
-
-    if (rv != FL_OK) {
-        goto fail;
-    }
-    rv = split_write_clients(s, out, pool, clients, err);
-    if (rv != FL_OK) {
-        goto fail;
-    }
-    rv = pool != NULL ? part_close(pool, err) : FL_OK;
-    pool = NULL;
-    if (rv != FL_OK) {
-        goto fail;
-    }
-    return split_write_manifest(s, out, clients, err);
 fail:
     part_abort(pool);
     json_decref(clients);
     return rv;
-}
-
-static void split_count_client_test(struct split *s)
-{
-    size_t k;
-
-    for (k = 0; k < s->conf.partition.n_clients; k++) {
-        s->n_client_test +=
-            fl_dataset_split_count(fl_partition_count(&s->part, k), s->conf.test_share);
-    }
-}
-
-static void split_report(const struct split *s)
-{
-    size_t least = SIZE_MAX;
-    size_t most = 0;
-    size_t k;
-
-    for (k = 0; k < s->conf.partition.n_clients; k++) {
-        size_t n = fl_partition_count(&s->part, k);
-
-        least = n < least ? n : least;
-        most = n > most ? n : most;
-    }
-    (void)printf("%s: %zu clients (%s, seed %" PRIu64 "), %zu of %zu samples, %zu to %zu each",
-                 s->output, s->conf.partition.n_clients, s->conf.method->name,
-                 s->conf.partition.seed, s->part.start[s->conf.partition.n_clients],
-                 s->set.train->n, least, most);
-    if (s->n_client_test > 0) {
-        (void)printf(", %zu of them for test", s->n_client_test);
-    }
-    if (s->set.test != NULL) {
-        (void)printf("; server: %zu test samples", s->set.test->n);
-    }
-    (void)printf("\n");
 }
 
 /* Checked over the whole data set: a single client may lack most classes. */
@@ -204,6 +152,7 @@ static void split_warn_classes(const struct split *s)
 
 static int split_run(struct split *s, struct fl_err *err)
 {
+    size_t k;
     struct output out;
     int rv = output_begin(&out, s->output, s->input, s->force, err);
 
@@ -218,7 +167,10 @@ static int split_run(struct split *s, struct fl_err *err)
     if (rv != FL_OK) {
         goto done;
     }
-    split_count_client_test(s);
+    for (k = 0; k < s->conf.partition.n_clients; k++) {
+        s->n_client_test +=
+            fl_dataset_split_count(fl_partition_count(&s->part, k), s->conf.test_share);
+    }
     rv = split_write_all(s, &out, err);
     if (rv != FL_OK) {
         goto done;
@@ -234,6 +186,9 @@ int cmd_split(int argc, char **argv)
     struct split s = {.input = NULL};
     struct fl_err err = {0};
     int status = EXIT_USAGE;
+    size_t least;
+    size_t most;
+    size_t k;
     int rv;
 
     if (!split_parse(&s, argc, argv, &status)) {
@@ -247,7 +202,24 @@ int cmd_split(int argc, char **argv)
         goto done;
     }
     split_warn_classes(&s);
-    split_report(&s);
+    least = SIZE_MAX;
+    most = 0;
+    for (k = 0; k < s.conf.partition.n_clients; k++) {
+        size_t n = fl_partition_count(&s.part, k);
+
+        least = n < least ? n : least;
+        most = n > most ? n : most;
+    }
+    (void)printf("%s: %zu clients (%s, seed %" PRIu64 "), %zu of %zu samples, %zu to %zu each",
+                 s.output, s.conf.partition.n_clients, s.conf.method->name, s.conf.partition.seed,
+                 s.part.start[s.conf.partition.n_clients], s.set.train->n, least, most);
+    if (s.n_client_test > 0) {
+        (void)printf(", %zu of them for test", s.n_client_test);
+    }
+    if (s.set.test != NULL) {
+        (void)printf("; server: %zu test samples", s.set.test->n);
+    }
+    (void)printf("\n");
     status = EXIT_SUCCESS;
 done:
     fl_partition_done(&s.part);

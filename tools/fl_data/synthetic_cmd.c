@@ -74,21 +74,6 @@ static bool synthetic_parse(struct job *j, int argc, char **argv, int *ret_statu
     return true;
 }
 
-/* Opens the server's test part of `n` samples; writing the clients' folders adds the samples. */
-static int synthetic_open_pool(const struct output *out, size_t n, struct part **ret,
-                               struct fl_err *err)
-{
-    const struct fl_dataset like = {
-        .type = FL_DATA_F32, .dims = {FL_SYNTHETIC_FEATURES, 1, 1}, .n_dims = 1};
-    char folder[PATH_SIZE];
-    int rv = output_folder(out, FL_SPLIT_SERVER, folder, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return part_open(folder, "test", &like, n, ret, err);
-}
-
 /* Generates the k-th client and writes its folder. */
 static int synthetic_write_next(const struct job *j, struct fl_synthetic *gen, size_t k,
                                 struct client_job *client, json_t *clients, struct fl_err *err)
@@ -124,45 +109,42 @@ done:
     return rv;
 }
 
-static int synthetic_write_clients(const struct job *j, struct fl_synthetic *gen,
-                                   const struct output *out, struct part *pool, json_t *clients,
-                                   struct fl_err *err)
+static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
+                               const struct output *out, size_t n_test, struct fl_err *err)
 {
+    const struct fl_dataset like = {
+        .type = FL_DATA_F32, .dims = {FL_SYNTHETIC_FEATURES, 1, 1}, .n_dims = 1};
+    char folder[PATH_SIZE];
     char name[FL_SPLIT_NAME];
+    json_t *clients = json_array();
+    struct part *pool = NULL;
+    json_t *root;
     size_t k;
-    int rv;
+    int rv = FL_OK;
 
+    if (n_test > 0) { /* The server's test part: writing the clients' folders adds the samples. */
+        rv = output_folder(out, FL_SPLIT_SERVER, folder, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = part_open(folder, "test", &like, n_test, &pool, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
     for (k = 0; k < j->conf.n_clients; k++) {
         struct client_job client = {
             .out = out, .name = fl_split_name(name, k, j->conf.n_clients), .pool = pool};
 
         rv = synthetic_write_next(j, gen, k, &client, clients, err);
         if (rv != FL_OK) {
-            return rv;
+            goto fail;
         }
         show_progress("clients", k + 1, j->conf.n_clients);
         rv = check_interrupted(err);
         if (rv != FL_OK) {
-            return rv;
+            goto fail;
         }
-    }
-    return FL_OK;
-}
-
-static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
-                               const struct output *out, size_t n_test, struct fl_err *err)
-{
-    json_t *clients = json_array();
-    struct part *pool = NULL;
-    json_t *root;
-    int rv = n_test > 0 ? synthetic_open_pool(out, n_test, &pool, err) : FL_OK;
-
-    if (rv != FL_OK) {
-        goto fail;
-    }
-    rv = synthetic_write_clients(j, gen, out, pool, clients, err);
-    if (rv != FL_OK) {
-        goto fail;
     }
     rv = pool != NULL ? part_close(pool, err) : FL_OK;
     pool = NULL;

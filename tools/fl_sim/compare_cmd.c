@@ -46,38 +46,26 @@ static int compare_points(const struct fl_read_set *set, const struct fl_read_po
     return print_text(&text, rv, err);
 }
 
-static const struct fl_read_point *compare_find_point(const struct fl_read_run *run,
-                                                      const char *slug)
-{
-    size_t i;
-
-    for (i = 0; i < run->n_points; i++) {
-        if (strcmp(run->points[i].slug, slug) == 0) {
-            return &run->points[i];
-        }
-    }
-    return NULL;
-}
-
 static int compare_runs(const struct fl_read_set *set, struct fl_err *err)
 {
     const struct fl_read_run *a = set->runs[0];
     const struct fl_read_run *b = set->runs[1];
     size_t n = 0;
     size_t i;
+    size_t k;
     int rv;
 
     if (a->n_points == 1 && b->n_points == 1) {
         return compare_points(set, &a->points[0], &b->points[0], err);
     }
     for (i = 0; i < a->n_points; i++) {
-        const struct fl_read_point *other = compare_find_point(b, a->points[i].slug);
-
-        if (other == NULL) {
+        for (k = 0; k < b->n_points && strcmp(b->points[k].slug, a->points[i].slug) != 0; k++) {
+        }
+        if (k == b->n_points) {
             continue;
         }
         (void)printf("%s", n++ > 0 ? "\n" : "");
-        rv = compare_points(set, &a->points[i], other, err);
+        rv = compare_points(set, &a->points[i], &b->points[k], err);
         if (rv != FL_OK) {
             return rv;
         }

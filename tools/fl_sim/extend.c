@@ -176,47 +176,6 @@ static int extend_find_point(struct extend *x, size_t i, struct fl_err *err)
     return extend_refuse(x, err, what);
 }
 
-static int extend_check_seeds(const struct extend *x, struct fl_err *err)
-{
-    char what[96];
-    size_t i;
-    size_t k;
-
-    for (i = 0; i < fl_experiment_trials(x->before); i++) {
-        uint64_t seed = fl_experiment_seed(x->before, i);
-
-        for (k = 0; k < fl_experiment_trials(x->now) && fl_experiment_seed(x->now, k) != seed; k++)
-        {
-        }
-        if (k == fl_experiment_trials(x->now)) {
-            (void)snprintf(what, sizeof(what), "its trial with seed %" PRIu64 " is not in trials",
-                           seed);
-            return extend_refuse(x, err, what);
-        }
-    }
-    return FL_OK;
-}
-
-static int extend_compare(struct extend *x, struct fl_err *err)
-{
-    size_t n = fl_experiment_points(x->before);
-    size_t i;
-    int rv = FL_OK;
-
-    x->point_of = calloc(n + 1, sizeof(*x->point_of));
-    x->later = calloc(n + 1, sizeof(*x->later));
-    if (x->point_of == NULL || x->later == NULL) {
-        return FL_ENOMEM;
-    }
-    for (i = 0; i < n; i++) {
-        rv = extend_find_point(x, i, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return extend_check_seeds(x, err);
-}
-
 /* --- from the folder --- */
 
 /* FL_ENOENT: the folder holds nothing that can be extended. */
@@ -251,7 +210,11 @@ static int extend_open_past(struct extend *x, bool dry, struct fl_err *err)
 int extend_plan(const char *dir, const struct fl_experiment *now, bool dry, struct extend **ret,
                 struct fl_err *err)
 {
+    char what[96];
     struct extend *x = calloc(1, sizeof(*x));
+    size_t k;
+    size_t n;
+    size_t i;
     int rv;
 
     *ret = NULL;
@@ -264,9 +227,32 @@ int extend_plan(const char *dir, const struct fl_experiment *now, bool dry, stru
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = extend_compare(x, err);
-    if (rv != FL_OK) {
+    n = fl_experiment_points(x->before);
+    rv = FL_OK;
+    x->point_of = calloc(n + 1, sizeof(*x->point_of));
+    x->later = calloc(n + 1, sizeof(*x->later));
+    if (x->point_of == NULL || x->later == NULL) {
+        rv = FL_ENOMEM;
         goto fail;
+    }
+    for (i = 0; i < n; i++) {
+        rv = extend_find_point(x, i, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    for (i = 0; i < fl_experiment_trials(x->before); i++) {
+        uint64_t seed = fl_experiment_seed(x->before, i);
+
+        for (k = 0; k < fl_experiment_trials(x->now) && fl_experiment_seed(x->now, k) != seed; k++)
+        {
+        }
+        if (k == fl_experiment_trials(x->now)) {
+            (void)snprintf(what, sizeof(what), "its trial with seed %" PRIu64 " is not in trials",
+                           seed);
+            rv = extend_refuse(x, err, what);
+            goto fail;
+        }
     }
     *ret = x;
     return FL_OK;

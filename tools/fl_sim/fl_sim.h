@@ -6,6 +6,7 @@
  * 1 failed (the reason is on stderr), 2 wrong usage.
  */
 
+#include "libfl/base/args.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/err.h"
 
@@ -14,6 +15,9 @@
 
 /* Prints "fl-sim COMMAND: ", the reason and how to get help on stderr; returns EXIT_USAGE. */
 FL_PRINTF(2, 3) int usage_error(const char *command, const char *fmt, ...);
+/* The next option, or FL_ARGS_END. Ends the program after --help, which prints the options between
+ * two texts, and after a wrong option. */
+int command_next(struct fl_args *args, const char *before, const char *after);
 /* The exit code of a command that ended with `rv`; prints "fl-sim COMMAND: " and the error. */
 int command_end(const char *command, int rv, const struct fl_err *err);
 /* Prints the text unless `rv`, the result of making it, is an error, and frees it. */

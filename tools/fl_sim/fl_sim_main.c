@@ -39,21 +39,6 @@ int usage_error(const char *command, const char *fmt, ...)
     return EXIT_USAGE;
 }
 
-static void sim_print_help(void)
-{
-    const struct command *c;
-
-    (void)puts("Usage: fl-sim COMMAND [OPTION]...\n\nCommands:");
-    for (c = commands; c->name != NULL; c++) {
-        (void)printf("  %-12s %s\n", c->name, c->help);
-    }
-    (void)puts(
-        "\n'fl-sim COMMAND --help' lists the options of a command, 'fl-sim --reference' the\n"
-        "figures of the results and 'fl-sim --reference experiment' the keys of the file\n"
-        "(Markdown).\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage.");
-}
-
 /* A write error of stdout, such as a full disk, is an error of the command. */
 static int sim_main_exit(int status)
 {
@@ -62,6 +47,22 @@ static int sim_main_exit(int status)
         return status == EXIT_SUCCESS ? EXIT_FAILURE : status;
     }
     return status;
+}
+
+int command_next(struct fl_args *args, const char *before, const char *after)
+{
+    int opt = fl_args_next(args);
+
+    if (opt == 'h') {
+        (void)puts(before);
+        fl_args_help(args->rows, stdout);
+        (void)puts(after);
+        exit(sim_main_exit(EXIT_SUCCESS));
+    }
+    if (opt == FL_ARGS_WRONG) {
+        exit(EXIT_USAGE);
+    }
+    return opt;
 }
 
 int command_end(const char *command, int rv, const struct fl_err *err)
@@ -116,7 +117,15 @@ int main(int argc, char **argv)
         return usage_error("", "expected a command");
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        sim_print_help();
+        (void)puts("Usage: fl-sim COMMAND [OPTION]...\n\nCommands:");
+        for (c = commands; c->name != NULL; c++) {
+            (void)printf("  %-12s %s\n", c->name, c->help);
+        }
+        (void)puts(
+            "\n'fl-sim COMMAND --help' lists the options of a command, 'fl-sim --reference' the\n"
+            "figures of the results and 'fl-sim --reference experiment' the keys of the file\n"
+            "(Markdown).\n"
+            "Exit status: 0 done, 1 failed, 2 wrong usage.");
         return sim_main_exit(EXIT_SUCCESS);
     }
     if (strcmp(argv[1], "--version") == 0) {

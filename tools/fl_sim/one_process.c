@@ -16,13 +16,6 @@ static uint64_t env_number(const char *variable)
     return text != NULL && fl_str_to_u64(text, &n) == FL_OK ? n : 0;
 }
 
-/* Variables that mpirun sets, and srun where it starts MPI processes. */
-static bool mpi_has_several(void)
-{
-    return env_number("OMPI_COMM_WORLD_SIZE") > 1 ||
-           (getenv("PMIX_RANK") != NULL && env_number("SLURM_STEP_NUM_TASKS") > 1);
-}
-
 int mpi_ranks_begin(int argc, char **argv, const struct fl_kernels *kernels,
                     const struct ranks **ret, struct fl_err *err)
 {
@@ -33,7 +26,10 @@ int mpi_ranks_begin(int argc, char **argv, const struct fl_kernels *kernels,
 
     (void)kernels;
     *ret = NULL;
-    if (!mpi_has_several()) {
+    /* Variables that mpirun sets, and srun where it starts MPI processes. */
+    if (!(env_number("OMPI_COMM_WORLD_SIZE") > 1 ||
+          (getenv("PMIX_RANK") != NULL && env_number("SLURM_STEP_NUM_TASKS") > 1)))
+    {
         return FL_OK;
     }
     n = readlink("/proc/self/exe", path, sizeof(path) - sizeof("-mpi"));

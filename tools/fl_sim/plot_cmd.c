@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/args.h"
 #include "libfl/base/str.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/results/plot.h"
@@ -25,7 +24,6 @@
 struct options {
     const char *out, *title, *y;
     int axis; /* -1: the four axes of the help */
-    int n_dirs;
     unsigned smooth;
     enum fl_band band;
     const char *scale;
@@ -60,18 +58,12 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 
-static void plot_print_help(void)
-{
-    (void)puts(
-        "Usage: fl-sim plot [OPTION]... DIR...\n\n"
-        "Draw the results of runs (DIR) or of single points of them (DIR/POINT) in one picture: a\n"
-        "curve for each point, the mean over its trials, with a band around it. Writes NAME.svg "
-        "and\n"
-        "NAME.png through gnuplot; without --x NAME-rounds, NAME-uplink, NAME-bytes and "
-        "NAME-time.\n");
-    fl_args_help(rows, stdout);
-    (void)puts("\nExit status: 0 done, 1 failed, 2 wrong usage.");
-}
+static const char help_before[] =
+    "Usage: fl-sim plot [OPTION]... DIR...\n\n"
+    "Draw the results of runs (DIR) or of single points of them (DIR/POINT) in one picture: a\n"
+    "curve for each point, the mean over its trials, with a band around it. Writes NAME.svg and\n"
+    "NAME.png through gnuplot; without --x NAME-rounds, NAME-uplink, NAME-bytes and NAME-time.\n";
+static const char help_after[] = "\nExit status: 0 done, 1 failed, 2 wrong usage.";
 
 static int plot_find_name(const char *const *names, size_t n, const char *name)
 {
@@ -127,29 +119,10 @@ static int plot_take_option(int opt, const char *value, struct options *o)
     case 'o':
         o->out = value;
         return 0;
-    case 't':
+    default:
         o->title = value;
         return 0;
-    default:
-        return EXIT_USAGE;
     }
-}
-
-static int plot_parse(int argc, char **argv, struct options *o, bool *ret_help)
-{
-    struct fl_args args = {.program = "fl-sim " COMMAND, .rows = rows, .argc = argc, .argv = argv};
-    int opt;
-    int rv = 0;
-
-    while (rv == 0 && (opt = fl_args_next(&args)) != FL_ARGS_END) {
-        if (opt == 'h') {
-            *ret_help = true;
-            return 0;
-        }
-        rv = plot_take_option(opt, args.value, o);
-    }
-    o->n_dirs = args.n_operands;
-    return rv == 0 && o->n_dirs == 0 ? usage_error(COMMAND, "expected the folder of a run") : rv;
 }
 
 /* --- the curves --- */
@@ -178,38 +151,6 @@ static int plot_take_points(struct drawn *d, struct fl_err *err)
         }
     }
     return FL_OK;
-}
-
-static void plot_free_curves(struct drawn *d)
-{
-    size_t i;
-
-    if (d == NULL) {
-        return;
-    }
-    for (i = 0; i < d->n; i++) {
-        fl_curve_done(&d->series[i].curve);
-    }
-    fl_read_set_done(&d->set);
-    free(d);
-}
-
-/* Ends of the shortest and of the longest curve. */
-static void plot_curve_ends(const struct drawn *d, double *ret_shortest, double *ret_longest)
-{
-    size_t i;
-
-    *ret_shortest = 0.0;
-    *ret_longest = 0.0;
-    for (i = 0; i < d->n; i++) {
-        const struct fl_curve *c = &d->series[i].curve;
-        double end = c->n > 0 ? c->x[c->n - 1] : 0.0;
-
-        if (end > 0.0 && (!(*ret_shortest > 0.0) || end < *ret_shortest)) {
-            *ret_shortest = end;
-        }
-        *ret_longest = end > *ret_longest ? end : *ret_longest;
-    }
 }
 
 static int plot_make_curves(struct drawn *d, const struct options *o, enum fl_axis axis,
@@ -282,6 +223,7 @@ static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis
                                .series = d->series,
                                .n_series = d->n,
                                .band = o->band != FL_BAND_NONE};
+    size_t i;
     double shortest;
     double longest;
     int rv = plot_make_curves(d, o, axis, y, err);
@@ -289,7 +231,18 @@ static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis
     if (rv != FL_OK) {
         return rv;
     }
-    plot_curve_ends(d, &shortest, &longest);
+    /* Ends of the shortest and of the longest curve. */
+    shortest = 0.0;
+    longest = 0.0;
+    for (i = 0; i < d->n; i++) {
+        const struct fl_curve *c = &d->series[i].curve;
+        double end = c->n > 0 ? c->x[c->n - 1] : 0.0;
+
+        if (end > 0.0 && (!(shortest > 0.0) || end < shortest)) {
+            shortest = end;
+        }
+        longest = end > longest ? end : longest;
+    }
     *ret_drawn = longest > 0.0;
     if (!*ret_drawn) {
         return FL_OK;
@@ -344,6 +297,7 @@ static int plot_run(const struct options *o, char *const *paths, size_t n, struc
 {
     struct drawn *d = calloc(1, sizeof(*d));
     struct fl_row_figure y;
+    size_t i;
     int rv = d != NULL ? fl_read_all(paths, n, &d->set, err)
                        : fl_err_set(err, FL_ENOMEM, "out of memory for the results");
 
@@ -357,24 +311,33 @@ static int plot_run(const struct options *o, char *const *paths, size_t n, struc
     FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : plot_default_figure(d), &y));
     rv = plot_draw_all(d, o, &y, err);
 done:
-    plot_free_curves(d);
+    for (i = 0; d != NULL && i < d->n; i++) {
+        fl_curve_done(&d->series[i].curve);
+    }
+    if (d != NULL) {
+        fl_read_set_done(&d->set);
+    }
+    free(d);
     return rv;
 }
 
 int cmd_plot(int argc, char **argv)
 {
+    struct fl_args args = {.program = "fl-sim " COMMAND, .rows = rows, .argc = argc, .argv = argv};
     struct options o = {.axis = -1, .smooth = 1, .scale = "auto"};
     struct fl_row_figure y;
     struct fl_err err = {0};
-    bool help = false;
-    int rv = plot_parse(argc, argv, &o, &help);
+    int opt;
+    int rv;
 
-    if (rv != 0) {
-        return rv;
+    while ((opt = command_next(&args, help_before, help_after)) != FL_ARGS_END) {
+        rv = plot_take_option(opt, args.value, &o);
+        if (rv != 0) {
+            return rv;
+        }
     }
-    if (help) {
-        plot_print_help();
-        return EXIT_SUCCESS;
+    if (args.n_operands == 0) {
+        return usage_error(COMMAND, "expected the folder of a run");
     }
     if (o.y != NULL && !fl_row_find(o.y, &y)) {
         const char *near = fl_row_nearest(o.y);
@@ -383,6 +346,6 @@ int cmd_plot(int argc, char **argv)
                            near != NULL ? "; did you mean '" : "", near != NULL ? near : "",
                            near != NULL ? "'?" : "");
     }
-    rv = plot_run(&o, argv + 1, (size_t)o.n_dirs, &err);
+    rv = plot_run(&o, argv + 1, (size_t)args.n_operands, &err);
     return command_end(COMMAND, rv, &err);
 }

@@ -32,15 +32,6 @@ static void run_on_signal(int number)
     atomic_store(&run_interrupted, true);
 }
 
-static void run_catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = run_on_signal, .sa_flags = SA_RESETHAND};
-
-    /* SA_RESETHAND: a second signal ends the process at once. */
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
-
 /* --- the command --- */
 
 struct job {
@@ -62,20 +53,6 @@ struct job {
 static bool run_is_leader(const struct job *j)
 {
     return j->ranks == NULL || j->ranks->me == 0;
-}
-
-static void run_share_threads(struct job *j)
-{
-    size_t trials = fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment);
-    long cores = j->ranks != NULL ? (long)j->ranks->threads : sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t jobs = j->o.jobs != 0 ? j->o.jobs : cores > 0 ? (uint64_t)cores : 1;
-
-    jobs = jobs > JOBS_MAX ? JOBS_MAX : jobs;
-    if (j->ranks != NULL) { /* A process of an MPI run has one trial at a time. */
-        trials = 1;
-    }
-    j->at_once = (unsigned)(trials < jobs ? trials : jobs);
-    j->run.threads = (unsigned)(jobs / j->at_once);
 }
 
 static int run_list_points(struct job *j)
@@ -182,22 +159,6 @@ done:
     return rv;
 }
 
-static int run_set_paths(struct job *j, struct fl_err *err)
-{
-    const char *slash = strrchr(j->o.file, '/');
-    int n = slash != NULL
-                ? snprintf(j->base, sizeof(j->base), "%.*s",
-                           (int)(slash - j->o.file > 0 ? slash - j->o.file : 1), j->o.file)
-                : snprintf(j->base, sizeof(j->base), ".");
-    int m = j->o.out != NULL
-                ? snprintf(j->out, sizeof(j->out), "%s", j->o.out)
-                : snprintf(j->out, sizeof(j->out), "%s.results", fl_experiment_name(j->experiment));
-
-    return n < 0 || (size_t)n >= sizeof(j->base) || m < 0 || (size_t)m >= sizeof(j->out)
-               ? fl_err_set(err, FL_ELIMIT, "path '%s' is too long", j->o.file)
-               : FL_OK;
-}
-
 static int run_open_data(struct job *j, struct fl_err *err)
 {
     char keep[4200];
@@ -233,6 +194,12 @@ done:
 
 static int run_prepare(struct job *j, struct fl_err *err)
 {
+    const char *slash;
+    int n;
+    int m;
+    size_t trials;
+    long cores;
+    uint64_t jobs;
     int rv = fl_experiment_load(j->o.file, j->o.sets, j->o.n_sets, &j->experiment, err);
 
     if (rv != FL_OK) {
@@ -244,8 +211,25 @@ static int run_prepare(struct job *j, struct fl_err *err)
     j->run.keep_state = j->o.keep_state;
     j->run.kernels = j->o.kernels;
     j->check.run = &j->run;
-    run_share_threads(j);
-    rv = run_set_paths(j, err);
+    trials = fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment);
+    cores = j->ranks != NULL ? (long)j->ranks->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    jobs = j->o.jobs != 0 ? j->o.jobs : cores > 0 ? (uint64_t)cores : 1;
+    jobs = jobs > JOBS_MAX ? JOBS_MAX : jobs;
+    if (j->ranks != NULL) { /* A process of an MPI run has one trial at a time. */
+        trials = 1;
+    }
+    j->at_once = (unsigned)(trials < jobs ? trials : jobs);
+    j->run.threads = (unsigned)(jobs / j->at_once);
+    slash = strrchr(j->o.file, '/');
+    n = slash != NULL ? snprintf(j->base, sizeof(j->base), "%.*s",
+                                 (int)(slash - j->o.file > 0 ? slash - j->o.file : 1), j->o.file)
+                      : snprintf(j->base, sizeof(j->base), ".");
+    m = j->o.out != NULL
+            ? snprintf(j->out, sizeof(j->out), "%s", j->o.out)
+            : snprintf(j->out, sizeof(j->out), "%s.results", fl_experiment_name(j->experiment));
+    rv = n < 0 || (size_t)n >= sizeof(j->base) || m < 0 || (size_t)m >= sizeof(j->out)
+             ? fl_err_set(err, FL_ELIMIT, "path '%s' is too long", j->o.file)
+             : FL_OK;
     if (rv != FL_OK) {
         return rv;
     }
@@ -273,6 +257,7 @@ static int run_prepare(struct job *j, struct fl_err *err)
 
 static int run_with_folder(struct job *j, struct fl_err *err)
 {
+    struct sigaction action = {.sa_handler = run_on_signal, .sa_flags = SA_RESETHAND};
     int late;
     int rv = progress_new(fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment),
                           j->o.quiet || !run_is_leader(j), &j->run.progress);
@@ -280,7 +265,9 @@ static int run_with_folder(struct job *j, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    run_catch_signals();
+    /* SA_RESETHAND: a second signal ends the process at once. */
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
     rv = j->ranks != NULL ? trials_spread(&j->run, j->ranks, err)
                           : trials_run(&j->run, j->at_once, err);
     progress_clear(j->run.progress);
@@ -318,40 +305,6 @@ static int run_open_all(struct job *j, int argc, char **argv, struct fl_err *err
     return FL_OK;
 }
 
-/* Other ranks wait for the leader, so that an error is found and reported once. */
-static int run_job(struct job *j, int argc, char **argv, struct fl_err *err)
-{
-    int rv = run_is_leader(j) ? run_open_all(j, argc, argv, err) : FL_OK;
-    int leaders = rv;
-
-    if (j->ranks != NULL) {
-        j->ranks->share(&leaders, sizeof(leaders));
-    }
-    if (leaders != FL_OK) {
-        return leaders;
-    }
-    if (!run_is_leader(j)) {
-        rv = run_open_all(j, argc, argv, err);
-        if (rv != FL_OK) {
-            j->ranks->fail(rv, err);
-        }
-    }
-    return run_with_folder(j, err);
-}
-
-static void run_close_job(struct job *j)
-{
-    progress_free(j->run.progress);
-    fl_results_free(j->run.results);
-    extend_free(j->extend);
-    fl_sim_data_cache_free(j->run.data);
-    fl_experiment_free(j->experiment);
-    fl_buf_done(&j->text);
-    free(j->points);
-    free(j->seeds);
-    run_check_done(&j->check);
-}
-
 static int run_print_end(const struct job *j, int rv, const struct fl_err *err)
 {
     if (rv == FL_ECANCELED) {
@@ -376,13 +329,15 @@ int cmd_run(int argc, char **argv)
     struct fl_err err = {0};
     int status;
     int rv;
+    int leaders;
 
     if (j == NULL) {
         (void)fputs("fl-sim run: out of memory\n", stderr);
         return EXIT_FAILURE;
     }
     fl_buf_init(&j->text, SIZE_MAX / 2);
-    if (!run_options_parse(&j->o, argc, argv, &status)) {
+    status = run_options_parse(&j->o, argc, argv);
+    if (status != 0) {
         free(j);
         return status;
     }
@@ -394,13 +349,37 @@ int cmd_run(int argc, char **argv)
     if (rv != FL_OK) {
         goto done;
     }
-    rv = run_job(j, argc, argv, &err);
+    /* Other ranks wait for the leader, so that an error is found and reported once. */
+    rv = run_is_leader(j) ? run_open_all(j, argc, argv, &err) : FL_OK;
+    leaders = rv;
+    if (j->ranks != NULL) {
+        j->ranks->share(&leaders, sizeof(leaders));
+    }
+    if (leaders != FL_OK) {
+        rv = leaders;
+        goto done;
+    }
+    if (!run_is_leader(j)) {
+        rv = run_open_all(j, argc, argv, &err);
+        if (rv != FL_OK) {
+            j->ranks->fail(rv, &err);
+        }
+    }
+    rv = run_with_folder(j, &err);
 done:
     status = run_print_end(j, rv, &err);
     if (j->ranks != NULL) {
         j->ranks->end();
     }
-    run_close_job(j);
+    progress_free(j->run.progress);
+    fl_results_free(j->run.results);
+    extend_free(j->extend);
+    fl_sim_data_cache_free(j->run.data);
+    fl_experiment_free(j->experiment);
+    fl_buf_done(&j->text);
+    free(j->points);
+    free(j->seeds);
+    run_check_done(&j->check);
     free(j);
     return status;
 }

@@ -55,18 +55,10 @@ static void run_check_warn_classes(const struct setting *s, const char *label)
     }
 }
 
-static void run_check_warn_values(const struct setting *s, const char *label)
-{
-    char text[400];
-
-    if (fl_server_conf_beside(s->point->server, text, sizeof(text))) {
-        (void)fprintf(stderr, "fl-sim run: warning: '%s': %s\n", label, text);
-    }
-}
-
 static int run_check_trial(struct run_check *c, size_t point, size_t trial, bool *ret_by_trial,
                            struct fl_err *err)
 {
+    char text[400];
     struct setting s;
     uint64_t bytes = 0;
     int rv = setting_open(c->run, point, trial, &s, err);
@@ -83,7 +75,10 @@ static int run_check_trial(struct run_check *c, size_t point, size_t trial, bool
         goto done;
     }
     if (trial == 0) {
-        run_check_warn_values(&s, fl_experiment_label(c->run->experiment, point));
+        if (fl_server_conf_beside(s.point->server, text, sizeof(text))) {
+            (void)fprintf(stderr, "fl-sim run: warning: '%s': %s\n",
+                          fl_experiment_label(c->run->experiment, point), text);
+        }
     }
     if (run_check_is_new(c, fl_sim_data_hash(s.data))) {
         run_check_warn_classes(&s, fl_experiment_label(c->run->experiment, point));

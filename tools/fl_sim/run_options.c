@@ -44,21 +44,17 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 
-static void run_print_help(void)
-{
-    (void)puts(
-        "Usage: fl-sim run [OPTION]... EXPERIMENT.yaml\n\n"
-        "Run all points of an experiment with all its seeds, each a whole federation in this\n"
-        "process: what fl-serverd and fl-clientd do, in simulated time. After an interruption, "
-        "even\n"
-        "kill -9, the same command continues the run, with the same results.\n");
-    fl_args_help(rows, stdout);
-    (void)puts("\n'fl-sim --reference experiment' prints the keys of the file; docs/simulation.md "
-               "describes\n"
-               "the keys and the results.\n"
-               "Exit status: 0 done, 1 failed, 2 wrong usage, 3 interrupted.");
-}
+static const char help_before[] =
+    "Usage: fl-sim run [OPTION]... EXPERIMENT.yaml\n\n"
+    "Run all points of an experiment with all its seeds, each a whole federation in this\n"
+    "process: what fl-serverd and fl-clientd do, in simulated time. After an interruption, even\n"
+    "kill -9, the same command continues the run, with the same results.\n";
+static const char help_after[] =
+    "\n'fl-sim --reference experiment' prints the keys of the file; docs/simulation.md describes\n"
+    "the keys and the results.\n"
+    "Exit status: 0 done, 1 failed, 2 wrong usage, 3 interrupted.";
 
+/* 0, or an exit code after a usage error was printed. */
 static int run_take_option(struct run_options *o, int opt, const char *value)
 {
     struct fl_err err = {0};
@@ -66,68 +62,58 @@ static int run_take_option(struct run_options *o, int opt, const char *value)
     switch (opt) {
     case OPT_OUT:
         o->out = value;
-        return FL_OK;
+        return 0;
     case OPT_JOBS:
         if (fl_str_to_u64(value, &o->jobs) != FL_OK || o->jobs < 1 || o->jobs > JOBS_MAX) {
-            (void)usage_error("run", "--jobs: expected 1 to %d, found '%s'", JOBS_MAX, value);
-            return FL_EINVAL;
+            return usage_error("run", "--jobs: expected 1 to %d, found '%s'", JOBS_MAX, value);
         }
-        return FL_OK;
+        return 0;
     case OPT_INSTRUCTIONS:
         if (fl_kernels_named(value, &o->kernels, &err) != FL_OK) {
-            (void)usage_error("run", "--instructions: %s", err.msg);
-            return FL_EINVAL;
+            return usage_error("run", "--instructions: %s", err.msg);
         }
-        return FL_OK;
+        return 0;
     case OPT_SET:
         if (o->n_sets == RUN_SETS_MAX) {
-            (void)usage_error("run", "more than %d times --set", RUN_SETS_MAX);
-            return FL_EINVAL;
+            return usage_error("run", "more than %d times --set", RUN_SETS_MAX);
         }
         o->sets[o->n_sets++] = value;
-        return FL_OK;
+        return 0;
     case OPT_CLIENTS:
         o->clients = true;
-        return FL_OK;
+        return 0;
     case OPT_DRY:
         o->dry = true;
-        return FL_OK;
+        return 0;
     case OPT_KEEP:
         o->keep_state = true;
-        return FL_OK;
+        return 0;
     case OPT_FORCE:
         o->force = true;
-        return FL_OK;
-    case OPT_QUIET:
-        o->quiet = true;
-        return FL_OK;
+        return 0;
     default:
-        return FL_EINVAL;
+        o->quiet = true;
+        return 0;
     }
 }
 
-bool run_options_parse(struct run_options *o, int argc, char **argv, int *ret_status)
+int run_options_parse(struct run_options *o, int argc, char **argv)
 {
     struct fl_args args = {.program = "fl-sim run", .rows = rows, .argc = argc, .argv = argv};
     int opt;
+    int rv;
 
     o->kernels = fl_kernels_best();
-    while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
-        if (opt == 'h') {
-            run_print_help();
-            *ret_status = EXIT_SUCCESS;
-            return false;
-        }
-        if (run_take_option(o, opt, args.value) != FL_OK) {
-            *ret_status = EXIT_USAGE;
-            return false;
+    while ((opt = command_next(&args, help_before, help_after)) != FL_ARGS_END) {
+        rv = run_take_option(o, opt, args.value);
+        if (rv != 0) {
+            return rv;
         }
     }
     if (args.n_operands != 1) {
-        *ret_status = usage_error("run", args.n_operands == 0 ? "expected the file of an experiment"
-                                                              : "expected one file, found more");
-        return false;
+        return usage_error("run", args.n_operands == 0 ? "expected the file of an experiment"
+                                                       : "expected one file, found more");
     }
     o->file = argv[1];
-    return true;
+    return 0;
 }

@@ -21,7 +21,7 @@ struct run_options {
     bool clients, keep_state, dry, quiet, force;
 };
 
-/* False: the command ends here with *ret_status, and the help or the error was printed. */
-bool run_options_parse(struct run_options *o, int argc, char **argv, int *ret_status);
+/* 0, or an exit code after a usage error was printed; --help ends the program. */
+int run_options_parse(struct run_options *o, int argc, char **argv);
 
 #endif

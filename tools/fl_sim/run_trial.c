@@ -192,17 +192,6 @@ static uint32_t trial_count_up(const struct setting *s)
     return up > 0 ? (uint32_t)up : 1;
 }
 
-/*
- * A server whose file does not say how many clients to wait for begins with the first. In a
- * simulation all clients connect at once, and a first round with only one of them is not intended.
- */
-static void trial_set_start(const struct setting *s, struct fl_coord_conf *coord)
-{
-    if (coord->start_clients <= 1) {
-        coord->start_clients = trial_count_up(s);
-    }
-}
-
 /* Keeps all checkpoints that the server's rules keep, when the state is kept (--keep-state). */
 static struct fl_retention trial_retention(const struct trial *t)
 {
@@ -257,7 +246,14 @@ static struct fl_fed_conf trial_fed_conf(struct trial *t, const struct fl_sim_cl
     conf.coord.straggler_rate = 0; /* No simulated client sends slower on purpose. */
     conf.coord.max_clients = (uint32_t)sim_clients->n + 1;
     conf.coord.evaluate_server = conf.test != NULL && !t->run->dry;
-    trial_set_start(&t->setting, &conf.coord);
+    /*
+     * A server whose file does not say how many clients to wait for begins with the first. In a
+     * simulation all clients connect at once, and a first round with only one of them is not
+     * intended.
+     */
+    if (conf.coord.start_clients <= 1) {
+        conf.coord.start_clients = trial_count_up(&t->setting);
+    }
     return conf;
 }
 

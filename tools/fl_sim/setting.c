@@ -126,23 +126,6 @@ static int setting_check_model(const struct setting *s, struct fl_err *err)
     return FL_OK;
 }
 
-/* Enough clients that a round can begin. */
-static int setting_check_clients(const struct setting *s, struct fl_err *err)
-{
-    const struct fl_server_conf *server = s->point->server;
-    const struct fl_server_round *round = server->round;
-    bool start = round->start_clients > round->min_clients;
-    const int64_t *needs = start ? &round->start_clients : &round->min_clients;
-    size_t n = fl_sim_data_clients(s->data);
-
-    return (uint64_t)*needs <= n
-               ? FL_OK
-               : fl_conf_error(
-                     fl_conf_field(server->file, needs), err,
-                     "expected at most %zu, the number of clients in the data, found %lld", n,
-                     (long long)*needs);
-}
-
 /* What the clients would refuse. */
 static int setting_check_summaries(const struct setting *s, struct fl_err *err)
 {
@@ -171,6 +154,11 @@ static int setting_check_summaries(const struct setting *s, struct fl_err *err)
 
 int setting_check(const struct setting *s, struct fl_err *err)
 {
+    const struct fl_server_conf *server;
+    const struct fl_server_round *round;
+    const int64_t *needs;
+    bool start;
+    size_t n;
     float *first = NULL;
     int rv = setting_check_model(s, err);
 
@@ -182,7 +170,17 @@ int setting_check(const struct setting *s, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = setting_check_clients(s, err);
+    /* Enough clients that a round can begin. */
+    server = s->point->server;
+    round = server->round;
+    start = round->start_clients > round->min_clients;
+    needs = start ? &round->start_clients : &round->min_clients;
+    n = fl_sim_data_clients(s->data);
+    rv = (uint64_t)*needs <= n
+             ? FL_OK
+             : fl_conf_error(fl_conf_field(server->file, needs), err,
+                             "expected at most %zu, the number of clients in the data, found %lld",
+                             n, (long long)*needs);
     if (rv != FL_OK) {
         return rv;
     }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/args.h"
 #include "tools/fl_sim/fl_sim.h"
 #include "tools/fl_sim/results/results_table.h"
 
@@ -28,21 +27,17 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 
-static void table_print_help(void)
-{
-    (void)puts("Usage: fl-sim table [OPTION]... DIR...\n\n"
-               "Print a table with a line for each point of the results (DIR, or DIR/POINT): means "
-               "over the\n"
-               "finished trials, and standard deviations.\n");
-    fl_args_help(rows, stdout);
-    (void)puts("\nExit status: 0 done, 1 failed, 2 wrong usage.");
-}
+static const char help_before[] =
+    "Usage: fl-sim table [OPTION]... DIR...\n\n"
+    "Print a table with a line for each point of the results (DIR, or DIR/POINT): means over the\n"
+    "finished trials, and standard deviations.\n";
+static const char help_after[] = "\nExit status: 0 done, 1 failed, 2 wrong usage.";
 
 struct options {
     const char *columns, *of;
     uint64_t mean_of;
     int n_dirs;
-    bool csv, help;
+    bool csv;
 };
 
 static int table_parse(int argc, char **argv, struct options *o)
@@ -51,7 +46,7 @@ static int table_parse(int argc, char **argv, struct options *o)
     struct fl_row_figure figure;
     int opt;
 
-    while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
+    while ((opt = command_next(&args, help_before, help_after)) != FL_ARGS_END) {
         switch (opt) {
         case 'c':
             o->columns = args.value;
@@ -77,26 +72,12 @@ static int table_parse(int argc, char **argv, struct options *o)
                                    args.value);
             }
             break;
-        case 'h':
-            o->help = true;
-            return 0;
         default:
-            return EXIT_USAGE;
+            break;
         }
     }
     o->n_dirs = args.n_operands;
     return o->n_dirs > 0 ? 0 : usage_error(COMMAND, "expected the folder of a run");
-}
-
-static int table_print(const struct fl_table *table, const struct fl_read_set *set,
-                       struct fl_err *err)
-{
-    struct fl_buf text;
-    int rv;
-
-    fl_buf_init(&text, (size_t)64 << 20);
-    rv = fl_table_text(&text, table, set);
-    return print_text(&text, rv, err);
 }
 
 int cmd_table(int argc, char **argv)
@@ -107,13 +88,10 @@ int cmd_table(int argc, char **argv)
     struct fl_err err = {0};
     char usual[160];
     int rv = table_parse(argc, argv, &o);
+    struct fl_buf text;
 
     if (rv != 0) {
         return rv;
-    }
-    if (o.help) {
-        table_print_help();
-        return EXIT_SUCCESS;
     }
     if (o.columns != NULL && fl_table_columns(&table, o.columns, &err) != FL_OK) {
         return usage_error(COMMAND, "--columns: %s", err.msg);
@@ -130,7 +108,9 @@ int cmd_table(int argc, char **argv)
     if (rv != FL_OK) {
         goto done;
     }
-    rv = table_print(&table, &set, &err);
+    fl_buf_init(&text, (size_t)64 << 20);
+    rv = fl_table_text(&text, &table, &set);
+    rv = print_text(&text, rv, &err);
 done:
     fl_read_set_done(&set);
     return command_end(COMMAND, rv, &err);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/args.h"
 #include "libfl/base/str.h"
 #include "libfl/sim/flow.h"
 #include "tools/fl_sim/experiment/experiment.h"
@@ -27,7 +26,6 @@ struct options {
     const char *what; /* a name, or a file */
     uint64_t clients; /* 0: not given */
     uint64_t seed;    /* NO_SEED_GIVEN */
-    bool help;
 };
 
 static const struct fl_arg rows[] = {
@@ -37,35 +35,20 @@ static const struct fl_arg rows[] = {
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 
-static void world_print_help(void)
-{
-    (void)puts(
-        "Usage: fl-sim world\n"
-        "       fl-sim world show [OPTION]... NAME|EXPERIMENT.yaml\n\n"
-        "List the named network and device models with the sources of their figures, or show the\n"
-        "clients of one of them or of an experiment (of its first point and seed).\n");
-    fl_args_help(rows, stdout);
-    (void)puts("\ndocs/simulation.md describes the keys of `world:`.\n"
-               "Exit status: 0 done, 1 failed, 2 wrong usage.");
-}
-
-static int world_list(void)
-{
-    const struct fl_world_name *w;
-    size_t i;
-
-    for (i = 0; (w = fl_world_named(i)) != NULL; i++) {
-        (void)printf("%-12s %s\n             source: %s\n", w->name, w->help, w->source);
-    }
-    return EXIT_SUCCESS;
-}
+static const char help_before[] =
+    "Usage: fl-sim world\n"
+    "       fl-sim world show [OPTION]... NAME|EXPERIMENT.yaml\n\n"
+    "List the named network and device models with the sources of their figures, or show the\n"
+    "clients of one of them or of an experiment (of its first point and seed).\n";
+static const char help_after[] = "\ndocs/simulation.md describes the keys of `world:`.\n"
+                                 "Exit status: 0 done, 1 failed, 2 wrong usage.";
 
 static int world_parse(int argc, char **argv, struct options *o)
 {
     struct fl_args args = {.program = "fl-sim " COMMAND, .rows = rows, .argc = argc, .argv = argv};
     int opt;
 
-    while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
+    while ((opt = command_next(&args, help_before, help_after)) != FL_ARGS_END) {
         switch (opt) {
         case 'c':
             if (fl_str_to_u64(args.value, &o->clients) != FL_OK || o->clients > CLIENTS_MAX) {
@@ -83,11 +66,8 @@ static int world_parse(int argc, char **argv, struct options *o)
                                    args.value);
             }
             break;
-        case 'h':
-            o->help = true;
-            return 0;
         default:
-            return EXIT_USAGE;
+            break;
         }
     }
     if (args.n_operands == 0) {
@@ -333,27 +313,6 @@ static void world_print_row(const struct shown *s, const double *values, uint64_
     (void)printf("%s%s\n", scale->unit[0] != '\0' ? "  " : "", scale->unit);
 }
 
-static int world_print_quantiles(const struct fl_world *world)
-{
-    uint64_t n = fl_world_clients(world);
-    double *columns = calloc((size_t)n * N_SHOWN, sizeof(*columns));
-    size_t k;
-
-    if (columns == NULL) {
-        return FL_ENOMEM;
-    }
-    world_measure_clients(world, columns);
-    (void)printf("%" PRIu64 " clients %*s min        p5       p25       p50       p75       p95"
-                 "       max\n",
-                 n, (int)(17 - snprintf(NULL, 0, "%" PRIu64, n)), "");
-    for (k = 0; k < N_SHOWN; k++) {
-        qsort(columns + k * n, (size_t)n, sizeof(*columns), world_by_value);
-        world_print_row(&shown[k], columns + k * n, n);
-    }
-    free(columns);
-    return FL_OK;
-}
-
 /* --- transfers --- */
 
 /* Transfers of all clients at once through the server's link. `ends`: completion times with
@@ -418,20 +377,34 @@ static int world_print_transfers(const struct fl_world *world)
 
 static int world_show(const struct options *o, struct fl_err *err)
 {
+    double *columns;
     struct fl_world *world = NULL;
     struct fl_world_server server;
     char up[COLUMN_TEXT];
     char down[COLUMN_TEXT];
+    uint64_t n;
+    size_t k;
     int rv =
         world_is_name(o->what) ? world_load_named(o, &world, err) : world_load_file(o, &world, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = world_print_quantiles(world);
-    if (rv != FL_OK) {
+    n = fl_world_clients(world);
+    columns = calloc((size_t)n * N_SHOWN, sizeof(*columns));
+    if (columns == NULL) {
+        rv = FL_ENOMEM;
         goto done;
     }
+    world_measure_clients(world, columns);
+    (void)printf("%" PRIu64 " clients %*s min        p5       p25       p50       p75       p95"
+                 "       max\n",
+                 n, (int)(17 - snprintf(NULL, 0, "%" PRIu64, n)), "");
+    for (k = 0; k < N_SHOWN; k++) {
+        qsort(columns + k * n, (size_t)n, sizeof(*columns), world_by_value);
+        world_print_row(&shown[k], columns + k * n, n);
+    }
+    free(columns);
     server = fl_world_server(world);
     (void)printf("server: uplink %s (to clients), downlink %s (from clients)\n",
                  server.up > 0 ? world_with_unit(up, rates, server.up) : "unlimited",
@@ -447,19 +420,20 @@ done:
 
 int cmd_world(int argc, char **argv)
 {
+    const struct fl_world_name *w;
     struct options o = {.seed = NO_SEED_GIVEN};
     struct fl_err err = {0};
+    size_t i;
     int rv = world_parse(argc, argv, &o);
 
     if (rv != 0) {
         return rv;
     }
-    if (o.help) {
-        world_print_help();
-        return EXIT_SUCCESS;
-    }
     if (o.what == NULL) {
-        return world_list();
+        for (i = 0; (w = fl_world_named(i)) != NULL; i++) {
+            (void)printf("%-12s %s\n             source: %s\n", w->name, w->help, w->source);
+        }
+        return EXIT_SUCCESS;
     }
     rv = world_show(&o, &err);
     return command_end(COMMAND, rv, &err);

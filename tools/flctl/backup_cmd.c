@@ -75,42 +75,25 @@ static int backup_restore(const struct fl_ctl_backup *o, const char *backup)
     return FL_CTL_OK;
 }
 
-static int backup_unmove(const struct fl_ctl_backup *o)
-{
-    struct fl_err err = {0};
-    int rv = fl_moved_undo(o->state_dir, &err);
-
-    if (rv != FL_OK) {
-        return backup_failed("unmove", &err, rv);
-    }
-    (void)printf("a server may start from %s again: never start one from the backup it was moved "
-                 "with\n",
-                 o->state_dir);
-    return FL_CTL_OK;
-}
-
 bool fl_ctl_is_backup(const char *word)
 {
     return strcmp(word, "backup") == 0 || strcmp(word, "restore") == 0 ||
            strcmp(word, "unmove") == 0;
 }
 
-static int backup_usage(const char *word)
-{
-    (void)fprintf(stderr, "flctl: expected 'flctl --state-dir DIR %s'\n",
-                  strcmp(word, "backup") == 0    ? "backup TARGET [--without-keys | --moved]"
-                  : strcmp(word, "restore") == 0 ? "restore BACKUP [--moved]"
-                                                 : "unmove");
-    return FL_CTL_USAGE;
-}
-
 int fl_ctl_backup(const struct fl_ctl_backup *o, int n, char **words)
 {
+    struct fl_err err = {0};
+    int rv;
     bool makes = strcmp(words[0], "backup") == 0;
     bool undoes = strcmp(words[0], "unmove") == 0;
 
     if (n != (undoes ? 1 : 2) || o->state_dir == NULL || (undoes && o->moved)) {
-        return backup_usage(words[0]);
+        (void)fprintf(stderr, "flctl: expected 'flctl --state-dir DIR %s'\n",
+                      strcmp(words[0], "backup") == 0 ? "backup TARGET [--without-keys | --moved]"
+                      : strcmp(words[0], "restore") == 0 ? "restore BACKUP [--moved]"
+                                                         : "unmove");
+        return FL_CTL_USAGE;
     }
     if (o->without_keys && (!makes || o->moved)) {
         (void)fprintf(stderr,
@@ -120,7 +103,15 @@ int fl_ctl_backup(const struct fl_ctl_backup *o, int n, char **words)
         return FL_CTL_USAGE;
     }
     if (undoes) {
-        return backup_unmove(o);
+        rv = fl_moved_undo(o->state_dir, &err);
+        if (rv != FL_OK) {
+            return backup_failed("unmove", &err, rv);
+        }
+        (void)printf(
+            "a server may start from %s again: never start one from the backup it was moved "
+            "with\n",
+            o->state_dir);
+        return FL_CTL_OK;
     }
     return makes ? backup_make(o, words[1]) : backup_restore(o, words[1]);
 }

@@ -133,22 +133,6 @@ static enum fl_verb ctl_find_command(const char *name)
     return (enum fl_verb)verb;
 }
 
-static int ctl_unknown_command(const char *name)
-{
-    const char *names[FL_VERB_N];
-    const char *near;
-    int verb;
-
-    for (verb = 0; verb < FL_VERB_N; verb++) {
-        names[verb] = fl_verbs[verb].name;
-    }
-    near = fl_str_nearest(name, names, FL_VERB_N);
-    (void)fprintf(stderr, "flctl: unknown command '%s'%s%s%s (see flctl --help)\n", name,
-                  near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
-                  near != NULL ? "'?" : "");
-    return FL_CTL_USAGE;
-}
-
 /* Checks a value of an option: -1, or the exit code if it is wrong. */
 static int ctl_check_value(bool right, const char *option, const char *expected, const char *found)
 {
@@ -316,9 +300,12 @@ int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, .
 /* Finds the command, of two words or one, and reads its arguments. */
 static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
 {
+    const char *names[FL_VERB_N];
+    const char *near;
     const struct fl_ctl_request *request;
     char both[64];
     int used = 2;
+    int verb;
 
     if (n == 0) {
         (void)fprintf(stderr, "flctl: expected a command (see flctl --help)\n");
@@ -335,7 +322,14 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
         a->verb = ctl_find_command(words[0]);
     }
     if (a->verb == FL_VERB_N) {
-        return ctl_unknown_command(words[0]);
+        for (verb = 0; verb < FL_VERB_N; verb++) {
+            names[verb] = fl_verbs[verb].name;
+        }
+        near = fl_str_nearest(words[0], names, FL_VERB_N);
+        (void)fprintf(stderr, "flctl: unknown command '%s'%s%s%s (see flctl --help)\n", words[0],
+                      near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+                      near != NULL ? "'?" : "");
+        return FL_CTL_USAGE;
     }
     request = fl_ctl_commands[a->verb].request;
     if (request->args != NULL) {

@@ -7,15 +7,6 @@
 #include "libfl/figures/round_figures.h"
 #include "tools/flctl/flctl.h"
 
-/* How `flctl status` combines the figures of all rounds. */
-static const char *reference_combined_by(const struct fl_figure *f)
-{
-    if (!f->totals) {
-        return "";
-    }
-    return f->over == FL_OVER_SUM ? "sum" : "newest";
-}
-
 static void reference_print_table(const struct fl_figures *figures, bool totals)
 {
     size_t i;
@@ -27,7 +18,8 @@ static void reference_print_table(const struct fl_figures *figures, bool totals)
 
         (void)printf("| `%s` | %s |", fl_figure_key(f), fl_figure_unit_text(f));
         if (totals) {
-            (void)printf(" %s |", reference_combined_by(f));
+            /* How `flctl status` combines the figures of all rounds. */
+            (void)printf(" %s |", !f->totals ? "" : f->over == FL_OVER_SUM ? "sum" : "newest");
         }
         (void)printf(" %s |\n", f->meaning);
     }
@@ -39,12 +31,6 @@ void fl_ctl_reference(void)
     reference_print_table(&fl_round_rows, /* totals= */ true);
     (void)printf("\n## A client\n\n");
     reference_print_table(&fl_client_rows, /* totals= */ false);
-}
-
-/* The verbs of one method are rows side by side. */
-static bool reference_same_method(int verb, int other)
-{
-    return other < FL_VERB_N && strcmp(fl_verbs[verb].path, fl_verbs[other].path) == 0;
 }
 
 void fl_ctl_access(void)
@@ -59,7 +45,9 @@ void fl_ctl_access(void)
         const char *method = strrchr(row->path, '/');
         int i;
 
-        for (last = verb; reference_same_method(verb, last + 1); last++) {
+        /* The verbs of one method are rows side by side. */
+        for (last = verb; last + 1 < FL_VERB_N && strcmp(row->path, fl_verbs[last + 1].path) == 0;
+             last++) {
         }
         (void)printf("| `%.*s`: %s |", (int)(method - row->path - 1), row->path + 1, method + 1);
         for (i = verb; i <= last; i++) {

@@ -109,15 +109,7 @@ static int invite_add_name(struct fl_ctl_args *args, const char *name, const cha
     return invite_add_labels(&one->labels, labels, " \t\r\n", err);
 }
 
-/* "NAME [key=value …]"; empty lines and comments are skipped. */
-static int invite_add_line(struct fl_ctl_args *args, char *line, struct fl_err *err)
-{
-    char *rest = NULL;
-    char *name = strtok_r(line, " \t\r\n", &rest);
-
-    return name == NULL || name[0] == '#' ? FL_OK : invite_add_name(args, name, rest, err);
-}
-
+/* Lines "NAME [key=value …]"; empty ones and comments are skipped. */
 static int invite_add_file(struct fl_ctl_args *args, const char *path)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -132,8 +124,11 @@ static int invite_add_file(struct fl_ctl_args *args, const char *path)
         return fl_ctl_complain(args, FL_CTL_FAILED, "cannot read '%s': %s", path, strerror(errno));
     }
     while (getline(&line, &size, file) >= 0) {
+        char *rest = NULL;
+        char *name = strtok_r(line, " \t\r\n", &rest);
+
         at++;
-        rv = invite_add_line(args, line, &err);
+        rv = name == NULL || name[0] == '#' ? FL_OK : invite_add_name(args, name, rest, &err);
         if (rv != FL_OK) {
             break;
         }

@@ -7,30 +7,6 @@
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
-static json_t *identity_labels_json(const struct fl_wire_labels *labels)
-{
-    json_t *o = json_object();
-    size_t i;
-
-    for (i = 0; i < labels->n; i++) {
-        (void)json_object_set_new(o, labels->list[i].key, json_string(labels->list[i].value));
-    }
-    return o;
-}
-
-static void identity_print_labels(const struct fl_wire_labels *labels)
-{
-    size_t i;
-
-    for (i = 0; i < labels->n; i++) {
-        (void)printf("%s%s", i == 0 ? "  labels " : " ", fl_str_clean(labels->list[i].key));
-        (void)printf("=%s", fl_str_clean(labels->list[i].value));
-    }
-    if (labels->n > 0) {
-        (void)printf("\n");
-    }
-}
-
 /* `out` has 2 n + 1 bytes. */
 static const char *identity_hex(char *out, const uint8_t *data, size_t n)
 {
@@ -45,42 +21,11 @@ static const char *identity_hex(char *out, const uint8_t *data, size_t n)
 
 /* --- invite --- */
 
-/* Explains the invitation on stderr, so that a pipe gets its line only. */
-static void invitation_explain(const struct fl_wire_new_invitation *asked,
-                               const struct fl_wire_invited *r)
-{
-    char ends[32];
-
-    (void)fprintf(
-        stderr,
-        "flctl: invitation %s for '%s', until %s, for %u client%s. On %s host:\n"
-        "  fl-clientd --join\n"
-        "with the line above on its standard input. The line is a secret and is not shown "
-        "again; flctl uninvite %s withdraws it.\n",
-        r->prefix, asked->name, fl_ctl_when(ends, sizeof(ends), r->ends_ms),
-        asked->uses > 1 ? asked->uses : 1, asked->uses > 1 ? "s" : "",
-        asked->uses > 1 ? "each" : "its", r->prefix);
-}
-
-static void invitation_json(struct fl_ctl_out *out, const char *name,
-                            const struct fl_wire_invited *r)
-{
-    json_t *o = json_object();
-
-    (void)json_object_set_new(o, "name", json_string(name));
-    (void)json_object_set_new(o, "line", json_string(r->line));
-    (void)json_object_set_new(o, "prefix", json_string(r->prefix));
-    (void)json_object_set_new(o, "ends_ms", fl_json_whole(r->ends_ms));
-    if (out->many) {
-        (void)json_array_append_new(out->array, o);
-    } else {
-        fl_json_print(o, stdout);
-    }
-}
-
 static int identity_on_invited(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                                struct fl_err *err)
 {
+    json_t *o;
+    char ends[32];
     struct fl_wire_invited r;
     const struct fl_wire_new_invitation *asked;
     int rv;
@@ -94,13 +39,31 @@ static int identity_on_invited(struct fl_ctl_out *out, const uint8_t *data, size
     }
     asked = &out->invite.list[out->n];
     if (out->json) {
-        invitation_json(out, asked->name, &r);
+        o = json_object();
+        (void)json_object_set_new(o, "name", json_string(asked->name));
+        (void)json_object_set_new(o, "line", json_string(r.line));
+        (void)json_object_set_new(o, "prefix", json_string(r.prefix));
+        (void)json_object_set_new(o, "ends_ms", fl_json_whole(r.ends_ms));
+        if (out->many) {
+            (void)json_array_append_new(out->array, o);
+        } else {
+            fl_json_print(o, stdout);
+        }
     } else if (out->many) {
         (void)printf("%s\t%s\n", asked->name, fl_str_clean(r.line));
     } else {
         (void)printf("%s\n", fl_str_clean(r.line));
         (void)fflush(stdout);
-        invitation_explain(asked, &r);
+        /* Explains the invitation on stderr, so that a pipe gets its line only. */
+        (void)fprintf(
+            stderr,
+            "flctl: invitation %s for '%s', until %s, for %u client%s. On %s host:\n"
+            "  fl-clientd --join\n"
+            "with the line above on its standard input. The line is a secret and is not shown "
+            "again; flctl uninvite %s withdraws it.\n",
+            r.prefix, asked->name, fl_ctl_when(ends, sizeof(ends), r.ends_ms),
+            asked->uses > 1 ? asked->uses : 1, asked->uses > 1 ? "s" : "",
+            asked->uses > 1 ? "each" : "its", r.prefix);
     }
     out->n++;
     fl_wire_invited_done(&r);
@@ -146,7 +109,7 @@ static int identity_on_invitation(struct fl_ctl_out *out, const uint8_t *data, s
         (void)json_object_set_new(o, "made_ms", fl_json_whole(v.made_ms));
         (void)json_object_set_new(o, "ends_ms", fl_json_whole(v.ends_ms));
         (void)json_object_set_new(o, "by", json_string(v.by));
-        (void)json_object_set_new(o, "labels", identity_labels_json(&v.labels));
+        (void)json_object_set_new(o, "labels", fl_ctl_labels_json(v.labels.list, v.labels.n));
         (void)json_array_append_new(out->array, o);
     } else {
         if (out->n == 0) {
@@ -157,7 +120,7 @@ static int identity_on_invitation(struct fl_ctl_out *out, const uint8_t *data, s
                      fl_str_clean(v.state), v.used, v.uses,
                      fl_ctl_when(made, sizeof(made), v.made_ms),
                      fl_ctl_when(ends, sizeof(ends), v.ends_ms), fl_str_clean(v.by));
-        identity_print_labels(&v.labels);
+        fl_ctl_print_labels(v.labels.list, v.labels.n);
     }
     out->n++;
     fl_wire_invitation_done(&v);
@@ -228,31 +191,12 @@ static json_t *identity_certificate_json(const struct fl_wire_certificate *c)
     return o;
 }
 
-static void identity_print_certificate(struct fl_ctl_out *out, const struct fl_wire_certificate *c)
+static int identity_on_certificate(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                                   struct fl_err *err)
 {
     char text[2 * FL_WIRE_KEY_HASH + 1];
     char issued[32];
     char ends[32];
-
-    if (out->n == 0) {
-        (void)printf("%-20s %-6s %-9s %-20s  %-20s  %-32s  %s\n", "name", "role", "state", "issued",
-                     "until", "serial", "by");
-    }
-    (void)printf("%-20s %-6s %-9s %-20s  %-20s  %-32s  %s\n", c->name, fl_str_clean(c->role),
-                 fl_str_clean(c->state), fl_ctl_when(issued, sizeof(issued), c->issued_ms),
-                 fl_ctl_when(ends, sizeof(ends), c->not_after_ms),
-                 identity_hex(text, c->serial, c->serial_len), fl_str_clean(c->by));
-    if (c->why[0] != '\0') {
-        (void)printf("  %s\n", fl_str_clean(c->why));
-    }
-    if (out->named) {
-        (void)printf("  public key %s\n", identity_hex(text, c->key, sizeof(c->key)));
-    }
-}
-
-static int identity_on_certificate(struct fl_ctl_out *out, const uint8_t *data, size_t len,
-                                   struct fl_err *err)
-{
     struct fl_wire_certificate c;
     int rv = fl_wire_certificate_decode(data, len, &c, err);
 
@@ -262,7 +206,20 @@ static int identity_on_certificate(struct fl_ctl_out *out, const uint8_t *data, 
     if (out->json) {
         (void)json_array_append_new(out->array, identity_certificate_json(&c));
     } else {
-        identity_print_certificate(out, &c);
+        if (out->n == 0) {
+            (void)printf("%-20s %-6s %-9s %-20s  %-20s  %-32s  %s\n", "name", "role", "state",
+                         "issued", "until", "serial", "by");
+        }
+        (void)printf("%-20s %-6s %-9s %-20s  %-20s  %-32s  %s\n", c.name, fl_str_clean(c.role),
+                     fl_str_clean(c.state), fl_ctl_when(issued, sizeof(issued), c.issued_ms),
+                     fl_ctl_when(ends, sizeof(ends), c.not_after_ms),
+                     identity_hex(text, c.serial, c.serial_len), fl_str_clean(c.by));
+        if (c.why[0] != '\0') {
+            (void)printf("  %s\n", fl_str_clean(c.why));
+        }
+        if (out->named) {
+            (void)printf("  public key %s\n", identity_hex(text, c.key, sizeof(c.key)));
+        }
     }
     out->n++;
     fl_wire_certificate_done(&c);

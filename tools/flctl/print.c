@@ -24,6 +24,30 @@ const char *fl_ctl_when(char *out, size_t size, uint64_t ms)
     return out;
 }
 
+json_t *fl_ctl_labels_json(const struct fl_wire_pair *labels, size_t n)
+{
+    json_t *o = json_object();
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        (void)json_object_set_new(o, labels[i].key, json_string(labels[i].value));
+    }
+    return o;
+}
+
+void fl_ctl_print_labels(const struct fl_wire_pair *labels, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        (void)printf("%s%s", i == 0 ? "  labels " : " ", fl_str_clean(labels[i].key));
+        (void)printf("=%s", fl_str_clean(labels[i].value));
+    }
+    if (n > 0) {
+        (void)printf("\n");
+    }
+}
+
 static json_t *status_json(const struct fl_wire_status *s)
 {
     json_t *o = json_object();
@@ -58,31 +82,6 @@ static void print_local(const char *name, double accuracy, double mean, uint32_t
     }
 }
 
-/* Prints known figures only: most algorithms have none of these. */
-static void print_totals(const struct fl_round_rec *t)
-{
-    if (t->accuracy >= 0.0) {
-        (void)printf("accuracy    %.4f (loss %.4f)\n", t->accuracy, t->loss);
-    }
-    print_local("personal", t->personal_accuracy, t->personal_mean, t->n_personal);
-    print_local("received", t->received_accuracy, t->received_mean, /* clients= */ 0);
-    if (t->effective > 0.0) {
-        (void)printf("attention   as over %.2f clients, %.3f on themselves\n", t->effective,
-                     t->self_weight);
-    }
-}
-
-static void print_phase(const struct fl_wire_status *s)
-{
-    if (s->rounds_total != 0 && s->rounds_committed >= s->rounds_total) {
-        (void)printf("phase       %s, all %" PRIu64 " rounds are done\n", fl_str_clean(s->phase),
-                     s->rounds_total);
-    } else {
-        (void)printf("phase       %s, round %" PRIu64 "\n", fl_str_clean(s->phase), s->round);
-    }
-    (void)printf("why         %s\n", fl_str_clean(s->why));
-}
-
 static int print_on_status(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                            struct fl_err *err)
 {
@@ -99,14 +98,31 @@ static int print_on_status(struct fl_ctl_out *out, const uint8_t *data, size_t l
     } else {
         (void)printf("federation  %s (fl %s), %s\n", fl_str_clean(s.federation),
                      fl_str_clean(s.version), fl_str_clean(s.algorithm));
-        print_phase(&s);
+        if (s.rounds_total != 0 && s.rounds_committed >= s.rounds_total) {
+            (void)printf("phase       %s, all %" PRIu64 " rounds are done\n", fl_str_clean(s.phase),
+                         s.rounds_total);
+        } else {
+            (void)printf("phase       %s, round %" PRIu64 "\n", fl_str_clean(s.phase), s.round);
+        }
+        (void)printf("why         %s\n", fl_str_clean(s.why));
         (void)printf("rounds      %" PRIu64 " done", s.rounds_committed);
         if (s.rounds_total != 0) {
             (void)printf(" of %" PRIu64, s.rounds_total);
         }
         (void)printf("\nclients     %u connected, %u known\n", s.clients_connected,
                      s.clients_known);
-        print_totals(&s.totals);
+        /* Prints known figures only: most algorithms have none of these. */
+        if (s.totals.accuracy >= 0.0) {
+            (void)printf("accuracy    %.4f (loss %.4f)\n", s.totals.accuracy, s.totals.loss);
+        }
+        print_local("personal", s.totals.personal_accuracy, s.totals.personal_mean,
+                    s.totals.n_personal);
+        print_local("received", s.totals.received_accuracy, s.totals.received_mean,
+                    /* clients= */ 0);
+        if (s.totals.effective > 0.0) {
+            (void)printf("attention   as over %.2f clients, %.3f on themselves\n",
+                         s.totals.effective, s.totals.self_weight);
+        }
         (void)printf("uplink      %s of the %s that full uploads would have been\n",
                      fl_str_bytes(up, sizeof(up), s.totals.uplink_bytes),
                      fl_str_bytes(full, sizeof(full), s.totals.uplink_bytes_full));
@@ -234,50 +250,6 @@ static int print_on_round(struct fl_ctl_out *out, const uint8_t *data, size_t le
     return FL_OK;
 }
 
-static json_t *print_labels_json(const struct fl_wire_client *c)
-{
-    json_t *o = json_object();
-    size_t i;
-
-    for (i = 0; i < c->n_labels; i++) {
-        (void)json_object_set_new(o, c->labels[i].key, json_string(c->labels[i].value));
-    }
-    return o;
-}
-
-static json_t *client_json(const struct fl_wire_client *c)
-{
-    json_t *o = json_object();
-
-    (void)json_object_set_new(o, "name", json_string(c->name));
-    (void)json_object_set_new(o, "connected", json_boolean(c->connected));
-    (void)json_object_set_new(o, "state", json_string(c->state));
-    fl_json_figures(o, &fl_client_rows, &c->figures, /* totals= */ false);
-    (void)json_object_set_new(o, "agent", json_string(c->agent));
-    (void)json_object_set_new(o, "last_error",
-                              c->last_error[0] != '\0' ? json_string(c->last_error) : json_null());
-    (void)json_object_set_new(o, "last_error_ms", fl_json_whole(c->last_error_ms));
-    (void)json_object_set_new(o, "takeovers", fl_json_whole(c->takeovers));
-    (void)json_object_set_new(o, "labels", print_labels_json(c));
-    return o;
-}
-
-static void print_client_labels(const struct fl_wire_client *c)
-{
-    size_t i;
-
-    if (c->n_labels > 0) {
-        (void)printf("  labels");
-    }
-    for (i = 0; i < c->n_labels; i++) {
-        (void)printf(" %s", fl_str_clean(c->labels[i].key));
-        (void)printf("=%s", fl_str_clean(c->labels[i].value));
-    }
-    if (c->n_labels > 0) {
-        (void)printf("\n");
-    }
-}
-
 static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                            struct fl_err *err)
 {
@@ -290,7 +262,19 @@ static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t l
         return rv;
     }
     if (out->json) {
-        (void)json_array_append_new(out->array, client_json(&c));
+        json_t *o = json_object();
+
+        (void)json_object_set_new(o, "name", json_string(c.name));
+        (void)json_object_set_new(o, "connected", json_boolean(c.connected));
+        (void)json_object_set_new(o, "state", json_string(c.state));
+        fl_json_figures(o, &fl_client_rows, &c.figures, /* totals= */ false);
+        (void)json_object_set_new(o, "agent", json_string(c.agent));
+        (void)json_object_set_new(
+            o, "last_error", c.last_error[0] != '\0' ? json_string(c.last_error) : json_null());
+        (void)json_object_set_new(o, "last_error_ms", fl_json_whole(c.last_error_ms));
+        (void)json_object_set_new(o, "takeovers", fl_json_whole(c.takeovers));
+        (void)json_object_set_new(o, "labels", fl_ctl_labels_json(c.labels, c.n_labels));
+        (void)json_array_append_new(out->array, o);
     } else {
         if (out->n == 0) {
             (void)printf("%-20s %-5s %-9s %s  %s\n", "name", "here", "state",
@@ -301,7 +285,7 @@ static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t l
                      fl_str_clean(c.state),
                      fl_figures_columns(&fl_client_rows, &c.figures, line, sizeof(line)),
                      fl_ctl_when(seen, sizeof(seen), c.figures.last_seen_ms));
-        print_client_labels(&c);
+        fl_ctl_print_labels(c.labels, c.n_labels);
         if (c.takeovers > 0) {
             (void)printf("  %llu sessions were taken over by a newer one of the same name\n",
                          (unsigned long long)c.takeovers);

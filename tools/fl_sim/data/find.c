@@ -74,21 +74,6 @@ static void find_add_installed(struct places *places, bool shared)
     }
 }
 
-/* Search order: $FL_DATA_DIR, or the folder beside the source tree; the data of the installation;
-   the experiment's folder. */
-static void find_list_places(const char *base, struct places *places)
-{
-    const char *dir = getenv("FL_DATA_DIR");
-    bool given = dir != NULL && dir[0] != '\0';
-
-    *places = (struct places){.n = 0};
-    if (given) {
-        find_add_place(places, ".", dir);
-    }
-    find_add_installed(places, !given);
-    find_add_place(places, ".", base);
-}
-
 struct known {
     char names[MAX_KNOWN][FL_NAME_MAX];
     const char *list[MAX_KNOWN];
@@ -144,8 +129,10 @@ static int find_not_found(const struct places *places, const char *name, struct 
 
 int fl__data_find(const char *base, const char *name, char path[FL__DATA_PATH], struct fl_err *err)
 {
+    const char *dir;
     const char *folder = name;
     struct places *places;
+    bool given;
     size_t i;
     int rv;
 
@@ -165,7 +152,16 @@ int fl__data_find(const char *base, const char *name, char path[FL__DATA_PATH], 
     if (places == NULL) {
         return fl_err_set(err, FL_ENOMEM, "out of memory searching for '%s'", name);
     }
-    find_list_places(base, places);
+    /* Search order: $FL_DATA_DIR, or the folder beside the source tree; the data of the
+       installation; the experiment's folder. */
+    dir = getenv("FL_DATA_DIR");
+    given = dir != NULL && dir[0] != '\0';
+    *places = (struct places){.n = 0};
+    if (given) {
+        find_add_place(places, ".", dir);
+    }
+    find_add_installed(places, !given);
+    find_add_place(places, ".", base);
     for (i = 0; i < places->n; i++) {
         if (name[0] != '\0' &&
             fl_fs_join(path, FL__DATA_PATH, places->folders[i], folder) == FL_OK &&

@@ -93,21 +93,6 @@ static void hash_add_shape(struct hashing *h, const struct fl_dataset *ds)
     }
 }
 
-static void hash_add_server(struct hashing *h, const struct fl_sim_data *data)
-{
-    const struct fl__samples *s = data->samples;
-
-    if (data->server == NULL) {
-        hash_add_number(h, 0);
-    } else if (data->server == data->server_view) {
-        hash_add_shape(h, data->server);
-        hash_add_samples(h, s->set.train, s->sums, data->server_items, data->server->n);
-    } else {
-        hash_add_shape(h, data->server);
-        hash_add_samples(h, s->set.test, s->test_sums, NULL, data->server->n);
-    }
-}
-
 int fl__data_hash(struct fl_sim_data *data, struct fl_err *err)
 {
     const struct fl__samples *s = data->samples;
@@ -126,7 +111,15 @@ int fl__data_hash(struct fl_sim_data *data, struct fl_err *err)
         hash_add_samples(&h, s->set.train, s->sums, items, n_train);
         hash_add_samples(&h, s->set.train, s->sums, items + n_train, data->n_test[k]);
     }
-    hash_add_server(&h, data);
+    if (data->server == NULL) {
+        hash_add_number(&h, 0);
+    } else if (data->server == data->server_view) {
+        hash_add_shape(&h, data->server);
+        hash_add_samples(&h, s->set.train, s->sums, data->server_items, data->server->n);
+    } else {
+        hash_add_shape(&h, data->server);
+        hash_add_samples(&h, s->set.test, s->test_sums, NULL, data->server->n);
+    }
     hash_fold(&h);
     if (h.rv != FL_OK) {
         fl_buf_done(&h.buf);

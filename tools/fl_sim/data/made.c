@@ -154,30 +154,10 @@ static int made_generate(const struct fl_synthetic *gen, struct fl_sim_data *dat
     return FL_OK;
 }
 
-static int made_fill(struct fl_synthetic *gen, struct fl_sim_data *data, struct fl_err *err)
-{
-    const struct fl_dataset *all = data->samples->set.train;
-    size_t k;
-    int rv;
-
-    for (k = 0; k < data->part.n_clients; k++) {
-        struct fl_dataset *ds = NULL;
-        size_t at = data->part.start[k];
-
-        rv = fl_synthetic_next(gen, &ds, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        (void)memcpy((float *)all->x + at * all->dim, ds->x, ds->n * ds->dim * sizeof(float));
-        (void)memcpy(all->y + at, ds->y, ds->n * sizeof(*ds->y));
-        fl_dataset_free(ds);
-    }
-    return FL_OK;
-}
-
 int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, double test_share,
                             struct fl_sim_data *data, struct fl_err *err)
 {
+    const struct fl_dataset *all;
     struct fl_partition *part = &data->part;
     struct fl_synthetic *gen = NULL;
     size_t k;
@@ -194,9 +174,18 @@ int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, double test_sh
     if (rv != FL_OK) {
         goto done;
     }
-    rv = made_fill(gen, data, err);
-    if (rv != FL_OK) {
-        goto done;
+    all = data->samples->set.train;
+    for (k = 0; k < data->part.n_clients; k++) {
+        struct fl_dataset *ds = NULL;
+        size_t at = data->part.start[k];
+
+        rv = fl_synthetic_next(gen, &ds, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        (void)memcpy((float *)all->x + at * all->dim, ds->x, ds->n * ds->dim * sizeof(float));
+        (void)memcpy(all->y + at, ds->y, ds->n * sizeof(*ds->y));
+        fl_dataset_free(ds);
     }
     for (k = 0; k < conf->n_clients; k++) {
         rv = fl_split_own_test(conf->seed, k, test_share, part->items + part->start[k],

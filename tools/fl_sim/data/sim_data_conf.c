@@ -74,21 +74,6 @@ static void conf_add_excluded(struct others *o, const char *name)
     o->n++;
 }
 
-static void conf_list_excluded(struct others *o)
-{
-    const struct fl_partition_option *option;
-    size_t i;
-
-    *o = (struct others){.n = 0};
-    for (i = 0; fl_partition_at(i) != NULL; i++) {
-        for (option = fl_partition_at(i)->options; option->name != NULL; option++) {
-            conf_add_excluded(o, option->name);
-        }
-    }
-    conf_add_excluded(o, "alpha"); /* Options of synthetic. */
-    conf_add_excluded(o, "beta");
-}
-
 static bool conf_excludes_key(const struct others *o, const char *key)
 {
     size_t i;
@@ -151,8 +136,8 @@ static int conf_require_clients(const struct reading *r, size_t *ret, struct fl_
     if (!r->v->clients_given) {
         return fl_conf_error(
             r->map, err,
-            "the required key 'clients' is missing (among how many clients '%s' is divided"
-            "out)",
+            "the required key 'clients' is missing (among how many clients '%s' is "
+            "divided)",
             r->v->set);
     }
     *ret = (size_t)r->v->clients;
@@ -286,19 +271,23 @@ static int conf_read_method(const struct reading *r, struct fl_err *err)
                          near != NULL ? near : "", near != NULL ? "'?" : "", known);
 }
 
-static int conf_read_options(const struct reading *r, struct fl_err *err)
+static int conf_read_set(const struct reading *r, struct fl_err *err)
 {
     struct fl_split_conf *split = &r->conf->split;
+    struct fl_err inner = {0};
     size_t i;
+    int rv = conf_read_method(r, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r->conf->kind = FL__DATA_SET;
     for (i = 0; i < fl_conf_size(r->map); i++) {
         const struct fl_conf_node *node = fl_conf_at(r->map, i);
         const char *key = fl_conf_key(r->map, i);
         const struct fl_partition_option *option;
-        struct fl_err inner = {0};
         const char *text = NULL;
         size_t skip;
-        int rv;
 
         if (!conf_excludes_key(r->others, key)) {
             continue;
@@ -317,23 +306,6 @@ static int conf_read_options(const struct reading *r, struct fl_err *err)
             skip = strlen(option->name) + 2;
             return fl_conf_error(node, err, "%s", inner.msg + skip);
         }
-    }
-    return FL_OK;
-}
-
-static int conf_read_set(const struct reading *r, struct fl_err *err)
-{
-    struct fl_split_conf *split = &r->conf->split;
-    struct fl_err inner = {0};
-    int rv = conf_read_method(r, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    r->conf->kind = FL__DATA_SET;
-    rv = conf_read_options(r, err);
-    if (rv != FL_OK) {
-        return rv;
     }
     rv = conf_read_seed(r, &split->partition.seed, err);
     if (rv != FL_OK) {
@@ -354,29 +326,16 @@ static int conf_read_set(const struct reading *r, struct fl_err *err)
     return FL_OK;
 }
 
-static int conf_read_all(const struct reading *r, struct fl_err *err)
-{
-    const struct values *v = r->v;
-
-    if (v->path_given == v->set_given) {
-        return fl_conf_error(r->map, err,
-                             "expected either 'path', a folder that fl-data made, or 'set', a data "
-                             "set to partition, found %s",
-                             v->set_given ? "both" : "neither");
-    }
-    if (v->path_given) {
-        return conf_read_folder(r, err);
-    }
-    return strcmp(v->set, "synthetic") == 0 ? conf_read_synthetic(r, err) : conf_read_set(r, err);
-}
-
 int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
                           const char *base, struct fl_sim_data_conf **ret, struct fl_err *err)
 {
+    const struct fl_partition_option *option;
     struct fl_sim_data_conf *conf = NULL;
     struct fl_options *options = NULL;
     struct reading r = {.map = map, .base = base};
     struct others others;
+    const struct values *v;
+    size_t i;
     int rv;
 
     if (map == NULL) {
@@ -390,7 +349,14 @@ int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_no
         free(conf);
         return fl_err_set(err, rv, "out of memory reading 'data'");
     }
-    conf_list_excluded(&others);
+    others = (struct others){.n = 0};
+    for (i = 0; fl_partition_at(i) != NULL; i++) {
+        for (option = fl_partition_at(i)->options; option->name != NULL; option++) {
+            conf_add_excluded(&others, option->name);
+        }
+    }
+    conf_add_excluded(&others, "alpha"); /* Options of synthetic. */
+    conf_add_excluded(&others, "beta");
     r.others = &others;
     conf->map = map;
     fl_split_conf_init(&conf->split);
@@ -399,7 +365,19 @@ int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_no
         goto done;
     }
     r.v = fl_options_values(options);
-    rv = conf_read_all(&r, err);
+    v = r.v;
+    if (v->path_given == v->set_given) {
+        rv = fl_conf_error(r.map, err,
+                           "expected either 'path', a folder that fl-data made, or 'set', a data "
+                           "set to partition, found %s",
+                           v->set_given ? "both" : "neither");
+        goto done;
+    }
+    if (v->path_given) {
+        rv = conf_read_folder(&r, err);
+        goto done;
+    }
+    rv = strcmp(v->set, "synthetic") == 0 ? conf_read_synthetic(&r, err) : conf_read_set(&r, err);
 done:
     fl_options_free(options);
     if (rv != FL_OK) {

@@ -32,11 +32,21 @@ static int folder_by_name(const void *a, const void *b)
     return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
-static int folder_read_entries(struct folder *f, struct fl_err *err)
+static int folder_load_manifest(struct folder *f, struct fl_err *err)
 {
-    const json_t *clients = json_object_get(f->manifest, "clients");
+    const json_t *clients;
+    char path[FL__DATA_PATH];
+    json_error_t why;
     size_t i;
 
+    if (fl_fs_join(path, sizeof(path), f->path, FL_SPLIT_MANIFEST) != FL_OK) {
+        return fl_err_set(err, FL_ELIMIT, "path '%.200s…' is too long", f->path);
+    }
+    f->manifest = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    if (f->manifest == NULL) {
+        return fl_err_set(err, FL_EFORMAT, "'%s', line %d: %s", path, why.line, why.text);
+    }
+    clients = json_object_get(f->manifest, "clients");
     f->n = json_array_size(clients);
     if (f->n == 0 || f->n > FL_PARTITION_MAX_CLIENTS) {
         return folder_bad_manifest(f, err, "expected a list of clients");
@@ -67,21 +77,6 @@ static int folder_read_entries(struct folder *f, struct fl_err *err)
         }
     }
     return FL_OK;
-}
-
-static int folder_load_manifest(struct folder *f, struct fl_err *err)
-{
-    char path[FL__DATA_PATH];
-    json_error_t why;
-
-    if (fl_fs_join(path, sizeof(path), f->path, FL_SPLIT_MANIFEST) != FL_OK) {
-        return fl_err_set(err, FL_ELIMIT, "path '%.200s…' is too long", f->path);
-    }
-    f->manifest = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
-    if (f->manifest == NULL) {
-        return fl_err_set(err, FL_EFORMAT, "'%s', line %d: %s", path, why.line, why.text);
-    }
-    return folder_read_entries(f, err);
 }
 
 static bool folder_same_norm(const struct fl_dataset *a, const struct fl_dataset *b)

@@ -239,48 +239,10 @@ static const struct fl_conf_node *experiment_duplicate_value(const struct fl__po
     return b->node;
 }
 
-static int experiment_check_duplicates(const struct fl_experiment *e, struct sum *sums,
-                                       struct fl_err *err)
-{
-    size_t i;
-
-    qsort(sums, e->n_points, sizeof(*sums), experiment_by_value);
-    for (i = 1; i < e->n_points; i++) {
-        size_t a = sums[i - 1].point;
-        size_t b = sums[i].point;
-
-        if (sums[i].value == sums[i - 1].value) {
-            return fl_conf_error(experiment_duplicate_value(&e->points[a], &e->points[b]), err,
-                                 "points %zu and %zu are equal ('%.80s')", a + 1, b + 1,
-                                 e->points[b].label);
-        }
-    }
-    return FL_OK;
-}
-
-static int experiment_check_point(const struct fl_experiment *e, size_t i, struct sum *ret,
-                                  struct fl_err *err)
-{
-    struct fl_experiment_point *point = NULL;
-    struct fl_conf_doc *doc = NULL;
-    int rv = fl_experiment_open(e, i, 0, &point, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    fl_experiment_close(point);
-    rv = fl__point_doc(e, i, &doc, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    ret->point = i;
-    rv = experiment_digest(e, doc, &ret->value);
-    fl_conf_free(doc);
-    return rv;
-}
-
 static int experiment_check_points(struct fl_experiment *e, struct fl_err *err)
 {
+    struct fl_experiment_point *point;
+    struct fl_conf_doc *doc;
     struct sum *sums = calloc(e->n_points, sizeof(*sums));
     size_t i;
     int rv;
@@ -289,12 +251,37 @@ static int experiment_check_points(struct fl_experiment *e, struct fl_err *err)
         return FL_ENOMEM;
     }
     for (i = 0; i < e->n_points; i++) {
-        rv = experiment_check_point(e, i, &sums[i], err);
+        point = NULL;
+        doc = NULL;
+        rv = fl_experiment_open(e, i, 0, &point, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        fl_experiment_close(point);
+        rv = fl__point_doc(e, i, &doc, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        sums[i].point = i;
+        rv = experiment_digest(e, doc, &sums[i].value);
+        fl_conf_free(doc);
         if (rv != FL_OK) {
             goto done;
         }
     }
-    rv = experiment_check_duplicates(e, sums, err);
+    qsort(sums, e->n_points, sizeof(*sums), experiment_by_value);
+    for (i = 1; i < e->n_points; i++) {
+        size_t a = sums[i - 1].point;
+        size_t b = sums[i].point;
+
+        if (sums[i].value == sums[i - 1].value) {
+            rv = fl_conf_error(experiment_duplicate_value(&e->points[a], &e->points[b]), err,
+                               "points %zu and %zu are equal ('%.80s')", a + 1, b + 1,
+                               e->points[b].label);
+            goto done;
+        }
+    }
+    rv = FL_OK;
 done:
     free(sums);
     return rv;

@@ -51,32 +51,6 @@ static const char *label_shortest_name(const struct names *names, size_t i)
     return end;
 }
 
-static int label_collect_keys(const struct fl_experiment *e, struct names *names,
-                              struct fl_err *err)
-{
-    size_t i;
-    size_t k;
-
-    for (i = 0; i < e->n_points; i++) {
-        for (k = 0; k < e->points[i].n; k++) {
-            const char *path = e->points[i].settings[k].path;
-
-            if (label_find_key(names, path) < names->n) {
-                continue;
-            }
-            if (names->n == FL__SWEEP_KEYS) {
-                return fl_conf_error(e->points[i].node, err, "more than %d keys are swept",
-                                     FL__SWEEP_KEYS);
-            }
-            names->path[names->n++] = path;
-        }
-    }
-    for (i = 0; i < names->n; i++) {
-        names->shorter[i] = label_shortest_name(names, i);
-    }
-    return FL_OK;
-}
-
 /* --- texts that are cut at the end of their buffer --- */
 
 struct text {
@@ -194,10 +168,24 @@ int fl__label_points(struct fl_experiment *e, struct fl_err *err)
 {
     struct names names = {.n = 0};
     size_t i;
-    int rv = label_collect_keys(e, &names, err);
+    size_t k;
 
-    if (rv != FL_OK) {
-        return rv;
+    for (i = 0; i < e->n_points; i++) {
+        for (k = 0; k < e->points[i].n; k++) {
+            const char *path = e->points[i].settings[k].path;
+
+            if (label_find_key(&names, path) < names.n) {
+                continue;
+            }
+            if (names.n == FL__SWEEP_KEYS) {
+                return fl_conf_error(e->points[i].node, err, "more than %d keys are swept",
+                                     FL__SWEEP_KEYS);
+            }
+            names.path[names.n++] = path;
+        }
+    }
+    for (i = 0; i < names.n; i++) {
+        names.shorter[i] = label_shortest_name(&names, i);
     }
     for (i = 0; i < e->n_points; i++) {
         if (e->points[i].label[0] == '\0') {

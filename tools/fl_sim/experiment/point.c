@@ -159,25 +159,13 @@ static int point_read_client(struct fl_experiment_point *p, struct fl_err *err)
     return FL_OK;
 }
 
-/* Adds the label of the point to the message of `err`. */
-static int point_wrap_error(const struct fl_experiment *e, size_t point, int rv, struct fl_err *err)
-{
-    struct fl_err inner;
-
-    if (err == NULL || rv == FL_ENOMEM || e->points[point].node == NULL) {
-        return rv;
-    }
-    inner = *err;
-    return fl_err_set(err, rv, "%.400s (in the point '%.80s')", fl_err_text(&inner, rv),
-                      e->points[point].label);
-}
-
 int fl_experiment_open(const struct fl_experiment *e, size_t point, size_t trial,
                        struct fl_experiment_point **ret, struct fl_err *err)
 {
     static int (*const steps[])(struct fl_experiment_point *, struct fl_err *) = {
         point_read_stop, point_read_server, point_check_stop, point_check_evaluation,
         point_read_client};
+    struct fl_err inner;
     struct fl_experiment_point *p = calloc(1, sizeof(*p));
     char seed[64];
     size_t i;
@@ -205,7 +193,13 @@ int fl_experiment_open(const struct fl_experiment *e, size_t point, size_t trial
     return FL_OK;
 fail:
     fl_experiment_close(p);
-    return point_wrap_error(e, point, rv, err);
+    /* Adds the label of the point to the message of `err`. */
+    if (err == NULL || rv == FL_ENOMEM || e->points[point].node == NULL) {
+        return rv;
+    }
+    inner = *err;
+    return fl_err_set(err, rv, "%.400s (in the point '%.80s')", fl_err_text(&inner, rv),
+                      e->points[point].label);
 }
 
 static int point_add_checkpoints(const struct fl_experiment_point *p, struct fl_buf *out)

@@ -101,16 +101,6 @@ static int sweep_add_setting(struct fl__point *p, const char *path, bool lent,
     return FL_OK;
 }
 
-/*
- * A mapping for the server's or the clients' configuration is merged key by key; any other value
- * replaces the previous one.
- */
-static bool sweep_is_merged(const char *path, const struct fl_conf_node *value)
-{
-    return fl_conf_kind(value) == FL_CONF_MAP &&
-           (sweep_is_below(path, "server") || sweep_is_below(path, "client"));
-}
-
 static int sweep_set_value(struct fl__point *p, const char *path, bool lent,
                            const struct fl_conf_node *node, const struct fl_conf_node *value,
                            struct fl_err *err)
@@ -122,7 +112,13 @@ static int sweep_set_value(struct fl__point *p, const char *path, bool lent,
     if (rv != FL_OK) {
         return rv;
     }
-    if (!sweep_is_merged(path, value)) {
+    /*
+     * A mapping for the server's or the clients' configuration is merged key by key; any other
+     * value replaces the previous one.
+     */
+    if (!(fl_conf_kind(value) == FL_CONF_MAP &&
+          (sweep_is_below(path, "server") || sweep_is_below(path, "client"))))
+    {
         if (strcmp(path, "server") == 0 || strcmp(path, "client") == 0) {
             return fl_conf_error(value, err, "expected a section of 'key: value' lines");
         }

@@ -20,27 +20,6 @@ struct mpi__channel {
     struct sent_message *first, **end;
 };
 
-/* Messages that have arrived, in any order. */
-static void mpi_complete_sends(struct mpi__channel *c)
-{
-    struct sent_message **at = &c->first;
-
-    while (*at != NULL) {
-        struct sent_message *l = *at;
-        int done = 0;
-
-        (void)MPI_Test(&l->request, &done, MPI_STATUS_IGNORE);
-        if (done) {
-            *at = l->next;
-            fl_blob_unref(l->blob);
-            free(l);
-        } else {
-            at = &l->next;
-        }
-    }
-    c->end = at;
-}
-
 static int mpi_channel_send(void *ctx, unsigned to, struct fl_blob *message, struct fl_err *err)
 {
     struct mpi__channel *c = ctx;
@@ -67,10 +46,26 @@ static int mpi_channel_send(void *ctx, unsigned to, struct fl_blob *message, str
 /* False: none has arrived. */
 static bool mpi_probe(struct mpi__channel *c, MPI_Message *ret, MPI_Status *ret_status)
 {
+    struct sent_message **at;
     int there = 0;
 
     if (c->first != NULL) {
-        mpi_complete_sends(c);
+        /* Messages that have arrived, in any order. */
+        at = &c->first;
+        while (*at != NULL) {
+            struct sent_message *l = *at;
+            int done = 0;
+
+            (void)MPI_Test(&l->request, &done, MPI_STATUS_IGNORE);
+            if (done) {
+                *at = l->next;
+                fl_blob_unref(l->blob);
+                free(l);
+            } else {
+                at = &l->next;
+            }
+        }
+        c->end = at;
     }
     (void)MPI_Improbe(MPI_ANY_SOURCE, TAG_RANKS, c->comm, &there, ret, ret_status);
     return there != 0;

@@ -23,20 +23,14 @@ static FL_NORETURN void mpi_fail(int code, const struct fl_err *err);
 static struct ranks ranks = {.share = mpi_share, .run = mpi__run, .fail = mpi_fail};
 const struct ranks *mpi__ranks = &ranks;
 
-static const char *mpi_host(char out[MPI_MAX_PROCESSOR_NAME])
-{
-    int n = 0;
-
-    (void)MPI_Get_processor_name(out, &n);
-    return out;
-}
-
 static FL_NORETURN void mpi_fail(int code, const struct fl_err *err)
 {
     char name[MPI_MAX_PROCESSOR_NAME];
+    int n = 0;
 
-    (void)fprintf(stderr, "fl-sim run: rank %u of %u on %s: %s\n", ranks.me, ranks.n,
-                  mpi_host(name), fl_err_text(err, code));
+    (void)MPI_Get_processor_name(name, &n);
+    (void)fprintf(stderr, "fl-sim run: rank %u of %u on %s: %s\n", ranks.me, ranks.n, name,
+                  fl_err_text(err, code));
     (void)fflush(stderr);
     (void)MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
     _exit(EXIT_FAILURE);

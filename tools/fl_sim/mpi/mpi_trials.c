@@ -100,29 +100,6 @@ static bool trials_answer_rank(struct share *s, bool *ret_stops)
     return true;
 }
 
-static void trials_lead(struct share *s)
-{
-    unsigned others = mpi__ranks->n - 1;
-    struct fl_err err = {0};
-    pthread_t thread;
-    unsigned naps = 0;
-    bool stops;
-
-    s->busy = true;
-    if (pthread_create(&thread, NULL, trials_leader_thread, s) != 0) {
-        mpi__ranks->fail(fl_err_set(&err, FL_ELIMIT, "cannot start a thread"), &err);
-    }
-    while (others > 0 || trials_leader_busy(s)) {
-        if (trials_answer_rank(s, &stops)) {
-            others -= stops;
-            naps = 0;
-        } else {
-            mpi__nap(&naps);
-        }
-    }
-    (void)pthread_join(thread, NULL);
-}
-
 static uint64_t trials_ask_leader(void)
 {
     uint64_t wants = !atomic_load(&run_interrupted);
@@ -138,13 +115,32 @@ static uint64_t trials_ask_leader(void)
 
 static void trials_run_whole(struct share *s)
 {
+    struct fl_err err = {0};
+    pthread_t thread;
+    unsigned others;
+    unsigned naps;
+    bool stops;
     uint64_t i;
 
     if (s->n == 0) {
         return;
     }
     if (mpi__ranks->me == 0) {
-        trials_lead(s);
+        others = mpi__ranks->n - 1;
+        naps = 0;
+        s->busy = true;
+        if (pthread_create(&thread, NULL, trials_leader_thread, s) != 0) {
+            mpi__ranks->fail(fl_err_set(&err, FL_ELIMIT, "cannot start a thread"), &err);
+        }
+        while (others > 0 || trials_leader_busy(s)) {
+            if (trials_answer_rank(s, &stops)) {
+                others -= stops;
+                naps = 0;
+            } else {
+                mpi__nap(&naps);
+            }
+        }
+        (void)pthread_join(thread, NULL);
         return;
     }
     while ((i = trials_ask_leader()) < s->n) {
@@ -179,17 +175,6 @@ static void trials_run_in_group(const struct share *s, size_t i, MPI_Comm group)
     mpi__channel_close(channel);
 }
 
-/* The last `rest` trials, fewer than there are processes. */
-static void trials_run_shared(const struct share *s, size_t begin, size_t rest)
-{
-    int color = (int)(mpi__ranks->me % rest);
-    MPI_Comm group;
-
-    (void)MPI_Comm_split(MPI_COMM_WORLD, color, (int)mpi__ranks->me, &group);
-    trials_run_in_group(s, begin + (size_t)color, group);
-    (void)MPI_Comm_free(&group);
-}
-
 /* Was any trial interrupted? Then all ranks stop. */
 static bool trials_interrupted(void)
 {
@@ -215,7 +200,13 @@ int mpi__run(const struct run *run, const uint64_t *trials, size_t n, uint64_t *
     trials_run_whole(&s);
     enough = trials_interrupted();
     if (!enough && rest > 0) {
-        trials_run_shared(&s, s.n, rest);
+        /* The last `rest` trials, fewer than there are processes. */
+        int color = (int)(mpi__ranks->me % rest);
+        MPI_Comm group;
+
+        (void)MPI_Comm_split(MPI_COMM_WORLD, color, (int)mpi__ranks->me, &group);
+        trials_run_in_group(&s, s.n + (size_t)color, group);
+        (void)MPI_Comm_free(&group);
         enough = trials_interrupted();
     }
     (void)MPI_Reduce(mpi__ranks->me == 0 ? MPI_IN_PLACE : wall_ns, wall_ns, (int)n, MPI_UINT64_T,

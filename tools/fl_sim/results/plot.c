@@ -119,67 +119,6 @@ static unsigned plot_legend_lines(const struct fl_plot *plot)
     return (unsigned)((plot->n_series + in_a_line - 1) / in_a_line);
 }
 
-static void plot_add_terminal(struct fl_writer *w, const struct fl_plot *plot,
-                              enum fl_picture picture, const char *path)
-{
-    unsigned height = 488 + 24 * plot_legend_lines(plot);
-
-    if (picture == FL_PICTURE_SVG) {
-        fl_writer_printf(w,
-                         "set encoding utf8\nset terminal svg size 800,%u dynamic "
-                         "noenhanced font 'DejaVu Sans,15' linewidth 1 "
-                         "background '#FFFFFF'\n",
-                         height);
-    } else {
-        fl_writer_printf(w,
-                         "set encoding utf8\nset terminal pngcairo size 1600,%u "
-                         "noenhanced font 'DejaVu Sans,23' linewidth 2 "
-                         "background '#FFFFFF'\n",
-                         2 * height);
-    }
-    plot_add_set(w, "output", path);
-}
-
-static void plot_add_frame(struct fl_writer *w, const struct fl_plot *plot)
-{
-    fl_writer_printf(w, "set border 3 linecolor rgb '#606060'\n"
-                        "set tics nomirror out scale 0.6 textcolor rgb '#303030'\n"
-                        "set grid xtics ytics linetype 1 linewidth 0.6 "
-                        "linecolor rgb '#E0E0E0'\n"
-                        "set key outside bottom left horizontal Left reverse samplen 3 "
-                        "spacing 1.2 height 1\n");
-    if (plot->title != NULL && plot->title[0] != '\0') {
-        plot_add_set(w, "title", plot->title);
-    }
-}
-
-static void plot_add_axes(struct fl_writer *w, const struct fl_plot *plot, const struct extent *e,
-                          const struct fl_scale *x, const struct fl_scale *y)
-{
-    plot_add_axis_label(w, "xlabel", plot_axis_label(plot->axis), x->unit);
-    plot_add_axis_label(w, "ylabel", fl_figure_key(plot->y), y->unit);
-    /* If the axis is 0 everywhere, neither a logarithm nor a range is possible. */
-    if (plot->log_x && e->x_last > 0.0) {
-        fl_writer_printf(w, "set logscale x 10\nset xrange [%.6g:%.6g]\n",
-                         e->x_first / x->per * 0.95, e->x_last / x->per * 1.05);
-    } else {
-        fl_writer_printf(w, "set xrange [0:%.6g]\n", e->x_last > 0.0 ? e->x_last / x->per : 1.0);
-    }
-}
-
-static void plot_add_data(struct fl_writer *w, size_t s, const struct fl_curve *c,
-                          const struct fl_scale *x, const struct fl_scale *y)
-{
-    size_t i;
-
-    fl_writer_printf(w, "$s%zu << END\n", s);
-    for (i = 0; i < c->n; i++) {
-        fl_writer_printf(w, "%.9g %.9g %.9g %.9g\n", c->x[i] / x->per, c->mean[i] / y->per,
-                         c->low[i] / y->per, c->high[i] / y->per);
-    }
-    fl_writer_printf(w, "END\n");
-}
-
 /* Bands first, so that they do not cover curves. */
 static void plot_add_curves(struct fl_writer *w, const struct fl_plot *plot)
 {
@@ -219,14 +158,53 @@ int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_pictu
     struct fl_scale x = fl_scale_axis(plot->axis, e.x_last);
     struct fl_scale y = fl_scale_unit(plot->y->unit, e.y_high);
     struct fl_writer w = {.out = out};
+    unsigned height;
+    size_t i;
     size_t s;
 
-    plot_add_terminal(&w, plot, picture, path);
-    plot_add_frame(&w, plot);
-    plot_add_axes(&w, plot, &e, &x, &y);
+    height = 488 + 24 * plot_legend_lines(plot);
+    if (picture == FL_PICTURE_SVG) {
+        fl_writer_printf(&w,
+                         "set encoding utf8\nset terminal svg size 800,%u dynamic "
+                         "noenhanced font 'DejaVu Sans,15' linewidth 1 "
+                         "background '#FFFFFF'\n",
+                         height);
+    } else {
+        fl_writer_printf(&w,
+                         "set encoding utf8\nset terminal pngcairo size 1600,%u "
+                         "noenhanced font 'DejaVu Sans,23' linewidth 2 "
+                         "background '#FFFFFF'\n",
+                         2 * height);
+    }
+    plot_add_set(&w, "output", path);
+    fl_writer_printf(&w, "set border 3 linecolor rgb '#606060'\n"
+                         "set tics nomirror out scale 0.6 textcolor rgb '#303030'\n"
+                         "set grid xtics ytics linetype 1 linewidth 0.6 "
+                         "linecolor rgb '#E0E0E0'\n"
+                         "set key outside bottom left horizontal Left reverse samplen 3 "
+                         "spacing 1.2 height 1\n");
+    if (plot->title != NULL && plot->title[0] != '\0') {
+        plot_add_set(&w, "title", plot->title);
+    }
+    plot_add_axis_label(&w, "xlabel", plot_axis_label(plot->axis), x.unit);
+    plot_add_axis_label(&w, "ylabel", fl_figure_key(plot->y), y.unit);
+    /* If the axis is 0 everywhere, neither a logarithm nor a range is possible. */
+    if (plot->log_x && e.x_last > 0.0) {
+        fl_writer_printf(&w, "set logscale x 10\nset xrange [%.6g:%.6g]\n",
+                         e.x_first / x.per * 0.95, e.x_last / x.per * 1.05);
+    } else {
+        fl_writer_printf(&w, "set xrange [0:%.6g]\n", e.x_last > 0.0 ? e.x_last / x.per : 1.0);
+    }
     for (s = 0; s < plot->n_series; s++) {
         if (plot->series[s].curve.n > 0) {
-            plot_add_data(&w, s, &plot->series[s].curve, &x, &y);
+            fl_writer_printf(&w, "$s%zu << END\n", s);
+            for (i = 0; i < plot->series[s].curve.n; i++) {
+                fl_writer_printf(&w, "%.9g %.9g %.9g %.9g\n", plot->series[s].curve.x[i] / x.per,
+                                 plot->series[s].curve.mean[i] / y.per,
+                                 plot->series[s].curve.low[i] / y.per,
+                                 plot->series[s].curve.high[i] / y.per);
+            }
+            fl_writer_printf(&w, "END\n");
         }
     }
     plot_add_curves(&w, plot);

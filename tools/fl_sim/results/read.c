@@ -94,24 +94,13 @@ static int read_round_lines(struct fl_read_trial *t, const struct fl_buf *text, 
 
 /* --- summary.json --- */
 
-static int read_end_state(const char *text, enum fl_trial_how *ret)
-{
-    int how;
-
-    for (how = FL_TRIAL_DONE; how <= FL_TRIAL_DIVERGED; how++) {
-        if (text != NULL && strcmp(text, fl_trial_how_text((enum fl_trial_how)how)) == 0) {
-            *ret = (enum fl_trial_how)how;
-            return FL_OK;
-        }
-    }
-    return FL_EFORMAT;
-}
-
 static int read_trial_summary(struct fl_read_trial *t, const char *path, struct fl_err *err)
 {
     struct fl_buf text;
     json_t *summary;
     const char *reason;
+    const char *ended;
+    int how;
     int rv = fl_fs_exists(path) ? fl_fs_read(path, SUMMARY_MAX, &text, err) : FL_ENOENT;
 
     if (rv != FL_OK) {
@@ -119,11 +108,17 @@ static int read_trial_summary(struct fl_read_trial *t, const char *path, struct 
     }
     summary = json_loadb((const char *)text.data, text.len, 0, NULL);
     fl_buf_done(&text);
-    rv = read_end_state(json_string_value(json_object_get(summary, "ended")), &t->end.how);
-    if (rv != FL_OK) {
-        (void)fl_err_set(err, rv, "'%s' has no valid state of the trial", path);
+    ended = json_string_value(json_object_get(summary, "ended"));
+    for (how = FL_TRIAL_DONE; how <= FL_TRIAL_DIVERGED; how++) {
+        if (ended != NULL && strcmp(ended, fl_trial_how_text((enum fl_trial_how)how)) == 0) {
+            break;
+        }
+    }
+    if (how > FL_TRIAL_DIVERGED) {
+        rv = fl_err_set(err, FL_EFORMAT, "'%s' has no valid state of the trial", path);
     } else {
         t->finished = true;
+        t->end.how = (enum fl_trial_how)how;
         t->end.round = (uint64_t)json_integer_value(json_object_get(summary, "diverged_round"));
         reason = json_string_value(json_object_get(summary, "reason"));
         t->reason = reason != NULL ? fl_str_dup(reason) : NULL;

@@ -17,17 +17,6 @@ static void reference_print_rows(const struct fl_figures *figures)
     }
 }
 
-static void reference_print_outcomes(void)
-{
-    (void)printf("| `state` | text | Outcome: ");
-#define X(name, text)                                          \
-    (void)printf("%s`%s`", FL_SIM_FATE_##name > 0 ? ", " : "", \
-                 fl_sim_fate_text(FL_SIM_FATE_##name));
-    FL_SIM_FATE_MAP(X)
-#undef X
-    (void)printf(" |\n");
-}
-
 void fl_sim_print_reference(void)
 {
     (void)printf("#### Of a round\n\n");
@@ -37,6 +26,12 @@ void fl_sim_print_reference(void)
     (void)printf("\n#### Of a client in an attempt at a round\n\n");
     reference_print_rows(&fl_sim_client_rows);
     (void)printf("| `name` | text | Name of the client |\n");
-    reference_print_outcomes();
+    (void)printf("| `state` | text | Outcome: ");
+#define X(name, text)                                          \
+    (void)printf("%s`%s`", FL_SIM_FATE_##name > 0 ? ", " : "", \
+                 fl_sim_fate_text(FL_SIM_FATE_##name));
+    FL_SIM_FATE_MAP(X)
+#undef X
+    (void)printf(" |\n");
     (void)printf("| `asked` | text | Its upload mask, a digit for each unit: `0110` |\n");
 }

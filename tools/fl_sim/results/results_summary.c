@@ -88,23 +88,11 @@ int fl_summary_write(const char *path, const struct fl_summary *summary,
     return rv;
 }
 
-static void summary_add_cell(struct fl_writer *w, const json_t *value)
-{
-    char number[FL_JSON_EXACT];
-
-    if (json_is_string(value)) {
-        fl_csv_add(w, json_string_value(value));
-    } else if (json_is_integer(value)) {
-        fl_writer_printf(w, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-    } else if (json_is_real(value)) {
-        fl_writer_printf(w, "%s", fl_json_exact(json_real_value(value), number));
-    }
-}
-
 /* Nested members become columns "accuracy.reached.0.9.round". */
 static void summary_add_cells(struct fl_writer *w, const json_t *object, const char *prefix,
                               bool head, bool *first)
 {
+    char number[FL_JSON_EXACT];
     void *it = json_object_iter((json_t *)(uintptr_t)object);
 
     for (; it != NULL; it = json_object_iter_next((json_t *)(uintptr_t)object, it)) {
@@ -127,7 +115,13 @@ static void summary_add_cells(struct fl_writer *w, const json_t *object, const c
         if (head) {
             fl_csv_add(w, name);
         } else {
-            summary_add_cell(w, value);
+            if (json_is_string(value)) {
+                fl_csv_add(w, json_string_value(value));
+            } else if (json_is_integer(value)) {
+                fl_writer_printf(w, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+            } else if (json_is_real(value)) {
+                fl_writer_printf(w, "%s", fl_json_exact(json_real_value(value), number));
+            }
         }
     }
 }

@@ -237,71 +237,58 @@ static void table_add_cell(struct fl_writer *w, const struct fl_table *table,
 
 /* --- lines --- */
 
-static void table_add_head(struct fl_writer *w, const struct fl_table *table)
-{
-    size_t i;
-
-    fl_writer_printf(w, table->csv ? "point" : "| point |");
-    for (i = 0; i < table->n; i++) {
-        const char *name = table->columns[i].name;
-
-        if (!table->csv) {
-            fl_writer_printf(w, " %s |", name);
-        } else if (table->columns[i].kind == FL_COLUMN_TRIALS) {
-            fl_writer_printf(w, ",%s", name);
-        } else {
-            fl_writer_printf(w, ",%s,%s.std,%s.trials", name, name, name);
-        }
-    }
-    fl_writer_printf(w, "\n");
-    if (!table->csv) {
-        fl_writer_printf(w, "| --- |");
-        for (i = 0; i < table->n; i++) {
-            fl_writer_printf(w, " ---: |");
-        }
-        fl_writer_printf(w, "\n");
-    }
-}
-
-static int table_add_line(struct fl_writer *w, const struct fl_table *table, const char *label,
-                          const struct fl_read_point *p)
-{
-    double *values = calloc(p->n_trials > 0 ? p->n_trials : 1, sizeof(*values));
-    size_t i;
-
-    if (values == NULL) {
-        return FL_ENOMEM;
-    }
-    if (table->csv) {
-        fl_csv_add(w, label);
-    } else {
-        fl_writer_printf(w, "| ");
-        fl_writer_escape(w, label, '|', '\\'); /* A '|' would end the cell. */
-        fl_writer_printf(w, " |");
-    }
-    for (i = 0; i < table->n; i++) {
-        table_add_cell(w, table, &table->columns[i], p, values);
-    }
-    fl_writer_printf(w, "\n");
-    free(values);
-    return w->code;
-}
-
 int fl_table_text(struct fl_buf *out, const struct fl_table *table, const struct fl_read_set *set)
 {
+    double *values;
     struct fl_writer w = {.out = out};
     char label[512];
+    size_t i;
     size_t r;
     size_t p;
     int rv;
 
-    table_add_head(&w, table);
+    fl_writer_printf(&w, table->csv ? "point" : "| point |");
+    for (i = 0; i < table->n; i++) {
+        const char *name = table->columns[i].name;
+
+        if (!table->csv) {
+            fl_writer_printf(&w, " %s |", name);
+        } else if (table->columns[i].kind == FL_COLUMN_TRIALS) {
+            fl_writer_printf(&w, ",%s", name);
+        } else {
+            fl_writer_printf(&w, ",%s,%s.std,%s.trials", name, name, name);
+        }
+    }
+    fl_writer_printf(&w, "\n");
+    if (!table->csv) {
+        fl_writer_printf(&w, "| --- |");
+        for (i = 0; i < table->n; i++) {
+            fl_writer_printf(&w, " ---: |");
+        }
+        fl_writer_printf(&w, "\n");
+    }
     for (r = 0; r < set->n; r++) {
         for (p = 0; p < set->runs[r]->n_points; p++) {
             const struct fl_read_point *point = &set->runs[r]->points[p];
 
             (void)fl_read_label(set, set->runs[r], point, label, sizeof(label));
-            rv = table_add_line(&w, table, label, point);
+            values = calloc(point->n_trials > 0 ? point->n_trials : 1, sizeof(*values));
+            if (values == NULL) {
+                return FL_ENOMEM;
+            }
+            if (table->csv) {
+                fl_csv_add(&w, label);
+            } else {
+                fl_writer_printf(&w, "| ");
+                fl_writer_escape(&w, label, '|', '\\'); /* A '|' would end the cell. */
+                fl_writer_printf(&w, " |");
+            }
+            for (i = 0; i < table->n; i++) {
+                table_add_cell(&w, table, &table->columns[i], point, values);
+            }
+            fl_writer_printf(&w, "\n");
+            free(values);
+            rv = w.code;
             if (rv != FL_OK) {
                 return rv;
             }

@@ -82,30 +82,6 @@ static json_t *run_json_machine(const struct fl_run_info *info)
     return object;
 }
 
-static json_t *run_json_current_run(const struct fl_run_info *info)
-{
-    json_t *object = json_object();
-
-    (void)json_object_set_new(object, "date", run_json_time());
-    (void)json_object_set_new(object, "command", run_json_texts(info->command, info->n_command));
-    (void)json_object_set_new(object, "version", json_string(PACKAGE_VERSION));
-    (void)json_object_set_new(object, "git", run_json_text(FL_GIT_DESCRIBE));
-    (void)json_object_set_new(object, "machine", run_json_machine(info));
-    return object;
-}
-
-static json_t *run_json_experiment(const struct fl_run_info *info)
-{
-    json_t *object = json_object();
-
-    (void)json_object_set_new(object, "name", json_string(info->name));
-    (void)json_object_set_new(object, "fingerprint", json_string(info->fingerprint));
-    (void)json_object_set_new(object, "file", run_json_text(info->file));
-    (void)json_object_set_new(object, "text", run_json_text(info->text));
-    (void)json_object_set_new(object, "set", run_json_texts(info->sets, info->n_sets));
-    return object;
-}
-
 static json_t *run_json_points(const struct fl_run_info *info)
 {
     json_t *array = json_array();
@@ -121,44 +97,43 @@ static json_t *run_json_points(const struct fl_run_info *info)
     return array;
 }
 
-static json_t *run_json_partitions(const struct fl_run_info *info)
-{
-    json_t *object = json_object();
-    size_t i;
-
-    for (i = 0; i < info->n_partitions; i++) {
-        (void)json_object_set_new(object, info->partitions[i].data,
-                                  json_string(info->partitions[i].hash));
-    }
-    return object;
-}
-
-static json_t *run_json_seeds(const struct fl_run_info *info)
-{
-    json_t *array = json_array();
-    size_t i;
-
-    for (i = 0; i < info->n_seeds; i++) {
-        (void)json_array_append_new(array, fl_json_whole(info->seeds[i]));
-    }
-    return array;
-}
-
 int fl_run_json_make(const struct fl_run_info *info, const json_t *old, json_t **ret,
                      struct fl_err *err)
 {
     json_t *root = json_object();
     json_t *runs = json_deep_copy(json_object_get(old, "runs"));
     json_t *trials = json_deep_copy(json_object_get(old, "trials"));
+    json_t *run = json_object();
+    json_t *experiment = json_object();
+    json_t *seeds = json_array();
+    json_t *partitions = json_object();
+    size_t i;
 
     runs = json_is_array(runs) ? runs : json_array();
     trials = json_is_object(trials) ? trials : json_object();
-    (void)json_array_append_new(runs, run_json_current_run(info));
+    (void)json_object_set_new(run, "date", run_json_time());
+    (void)json_object_set_new(run, "command", run_json_texts(info->command, info->n_command));
+    (void)json_object_set_new(run, "version", json_string(PACKAGE_VERSION));
+    (void)json_object_set_new(run, "git", run_json_text(FL_GIT_DESCRIBE));
+    (void)json_object_set_new(run, "machine", run_json_machine(info));
+    (void)json_array_append_new(runs, run);
+    (void)json_object_set_new(experiment, "name", json_string(info->name));
+    (void)json_object_set_new(experiment, "fingerprint", json_string(info->fingerprint));
+    (void)json_object_set_new(experiment, "file", run_json_text(info->file));
+    (void)json_object_set_new(experiment, "text", run_json_text(info->text));
+    (void)json_object_set_new(experiment, "set", run_json_texts(info->sets, info->n_sets));
+    for (i = 0; i < info->n_seeds; i++) {
+        (void)json_array_append_new(seeds, fl_json_whole(info->seeds[i]));
+    }
+    for (i = 0; i < info->n_partitions; i++) {
+        (void)json_object_set_new(partitions, info->partitions[i].data,
+                                  json_string(info->partitions[i].hash));
+    }
     (void)json_object_set_new(root, "format", json_integer(FORMAT));
-    (void)json_object_set_new(root, "experiment", run_json_experiment(info));
+    (void)json_object_set_new(root, "experiment", experiment);
     (void)json_object_set_new(root, "points", run_json_points(info));
-    (void)json_object_set_new(root, "seeds", run_json_seeds(info));
-    (void)json_object_set_new(root, "partitions", run_json_partitions(info));
+    (void)json_object_set_new(root, "seeds", seeds);
+    (void)json_object_set_new(root, "partitions", partitions);
     (void)json_object_set_new(root, "runs", runs);
     (void)json_object_set_new(root, "trials", trials);
     if (json_object_size(root) != 7 || json_array_size(runs) == 0) {

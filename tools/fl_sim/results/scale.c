@@ -11,14 +11,6 @@ static struct fl_scale scale_pick(const struct fl_scale *scales, size_t n, doubl
     return scales[i];
 }
 
-static struct fl_scale scale_of_bytes(double largest)
-{
-    static const struct fl_scale scales[] = {
-        {1.0, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}};
-
-    return scale_pick(scales, sizeof(scales) / sizeof(scales[0]), largest);
-}
-
 /* A unit starts at several times its size: ten minutes are shown in minutes, two hours in hours. */
 static struct fl_scale scale_of_time(double largest)
 {
@@ -31,9 +23,12 @@ static struct fl_scale scale_of_time(double largest)
 
 struct fl_scale fl_scale_unit(enum fl_figure_unit unit, double largest)
 {
+    static const struct fl_scale scales[] = {
+        {1.0, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}};
+
     switch (unit) {
     case FL_UNIT_BYTES:
-        return scale_of_bytes(largest);
+        return scale_pick(scales, sizeof(scales) / sizeof(scales[0]), largest);
     case FL_UNIT_US:
     case FL_UNIT_INSTANT:
         return scale_of_time(largest);

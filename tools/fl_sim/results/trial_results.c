@@ -83,19 +83,6 @@ done:
     return FL_OK;
 }
 
-static int sink_sync(const struct fl_trial *trial, struct sink *sink, struct fl_err *err)
-{
-    int rv = sink_flush(trial, sink, FL_OK, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (sink->fd >= 0 && fsync(sink->fd) != 0) {
-        return sink_error(trial, sink, fl_err_from_errno(errno), err);
-    }
-    return FL_OK;
-}
-
 static void sink_done(struct sink *sink)
 {
     if (sink->fd >= 0) {
@@ -160,30 +147,6 @@ static int trial_drop_state(const struct fl_trial *t, struct fl_err *err)
     return t->results->info->keep_state ? FL_OK : fl_results_remove_folder(t->state_dir, err);
 }
 
-static int trial_open_files(struct fl_trial *t, struct fl_err *err)
-{
-    int rv = fl_fs_mkdirs(t->state_dir, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = sink_open(t, &t->jsonl, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = sink_open(t, &t->csv, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (t->results->info->clients) {
-        rv = sink_open(t, &t->clients, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return sink_flush(t, &t->csv, fl_row_csv_head(&t->csv.pending), err);
-}
-
 int fl_trial_begin(struct fl_results *results, const char *point, uint64_t seed,
                    struct fl_trial **ret, struct fl_err *err)
 {
@@ -212,7 +175,25 @@ int fl_trial_begin(struct fl_results *results, const char *point, uint64_t seed,
         *ret = NULL;
         return FL_OK;
     }
-    rv = trial_open_files(t, err);
+    rv = fl_fs_mkdirs(t->state_dir, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = sink_open(t, &t->jsonl, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = sink_open(t, &t->csv, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (t->results->info->clients) {
+        rv = sink_open(t, &t->clients, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    rv = sink_flush(t, &t->csv, fl_row_csv_head(&t->csv.pending), err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -257,21 +238,10 @@ static int trial_check_row(const struct fl_trial *t, const struct fl_round_rec *
     return FL_OK;
 }
 
-static void trial_sum_up(struct fl_trial *t, const struct fl_row *row)
-{
-    struct fl_summary *s = &t->summary;
-
-    fl_round_add(&s->totals.record, &row->record);
-    fl_figures_add(&fl_sim_round_rows, s->rounds, &s->totals.sim, &row->sim);
-    s->rounds++;
-    fl_spent_add(&t->spent, row);
-    fl_trajectory_add(&s->accuracy, row, &t->spent);
-    fl_trajectory_add(&s->personal, row, &t->spent);
-}
-
 int fl_trial_round(struct fl_trial *trial, const struct fl_round_rec *record,
                    const struct fl_sim_round *sim, struct fl_err *err)
 {
+    struct fl_summary *s;
     const struct fl_row row = {.record = *record, .sim = *sim};
     int rv = trial_check_row(trial, record, sim, err);
 
@@ -290,7 +260,13 @@ int fl_trial_round(struct fl_trial *trial, const struct fl_round_rec *record,
     if (rv != FL_OK) {
         return rv;
     }
-    trial_sum_up(trial, &row);
+    s = &trial->summary;
+    fl_round_add(&s->totals.record, &row.record);
+    fl_figures_add(&fl_sim_round_rows, s->rounds, &s->totals.sim, &row.sim);
+    s->rounds++;
+    fl_spent_add(&trial->spent, &row);
+    fl_trajectory_add(&s->accuracy, &row, &trial->spent);
+    fl_trajectory_add(&s->personal, &row, &trial->spent);
     return FL_OK;
 }
 
@@ -320,9 +296,12 @@ int fl_trial_finish(struct fl_trial *trial, const struct fl_trial_end *end, stru
     int rv;
 
     for (i = 0; i < sizeof(sinks) / sizeof(sinks[0]); i++) {
-        rv = sink_sync(trial, sinks[i], err);
+        rv = sink_flush(trial, sinks[i], FL_OK, err);
         if (rv != FL_OK) {
             return rv;
+        }
+        if (sinks[i]->fd >= 0 && fsync(sinks[i]->fd) != 0) {
+            return sink_error(trial, sinks[i], fl_err_from_errno(errno), err);
         }
     }
     trial_path(trial, "summary.json", path);

@@ -3,6 +3,18 @@
 
 #include "tools/fl_sim/world/world_impl.h"
 
+void fl__world_key(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t client)
+{
+    fl_rng_key(rng, seed, FL_RNG_WORLD, what, client);
+}
+
+void fl__world_key2(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t client, uint64_t a,
+                    uint64_t b)
+{
+    fl__world_key(rng, seed, what, client);
+    fl_rng_key(rng, fl_rng_u64(rng), FL_RNG_WORLD, a, b);
+}
+
 void fl__dist_set(struct fl__dist *dist, enum fl__unit_kind unit, double value)
 {
     fl__dist_done(dist);

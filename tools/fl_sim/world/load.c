@@ -154,38 +154,13 @@ static int load_bandwidth(struct fl__loader *l, const struct fl_conf_node *node)
     return load_trace(l, node, true, &l->world->bandwidth);
 }
 
-/* `{every: 24h, from: …, up_for: …}` */
-static int load_windows(struct fl__loader *l, const struct fl_conf_node *map)
-{
-    static const char *const others[] = {"every", NULL};
-    const struct fl_conf_node *every = fl_conf_get(map, "every");
-    double period = 0;
-    int rv;
-
-    if (every == NULL || fl_conf_get(map, "up_for") == NULL) {
-        return fl_conf_error(map, l->err,
-                             "expected always, {every: 24h, from: …, up_for: …} or "
-                             "{trace: FILE, repeat: yes}");
-    }
-    rv = fl__read_quantity(l, FL__TIME, every, &period);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (fl__us(period) == 0) {
-        return fl_conf_error(every, l->err, "a period of length 0: expected more, such as 24h");
-    }
-    rv = load_props(l, "availability", map, others);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    l->world->windows = true;
-    l->world->period_us = fl__us(period);
-    return FL_OK;
-}
-
 static int load_availability(struct fl__loader *l, const struct fl_conf_node *node)
 {
+    static const char *const others[] = {"every", NULL};
+    const struct fl_conf_node *every;
     struct fl_world *w = l->world;
+    double period;
+    int rv;
 
     if (fl_conf_kind(node) == FL_CONF_MAP && fl_conf_get(node, "trace") != NULL) {
         return load_trace(l, node, false, &w->availability);
@@ -199,7 +174,28 @@ static int load_availability(struct fl__loader *l, const struct fl_conf_node *no
     if (fl_conf_kind(node) != FL_CONF_MAP) {
         return fl_conf_error(node, l->err, "expected always, or a mapping");
     }
-    return load_windows(l, node);
+    /* `{every: 24h, from: …, up_for: …}` */
+    every = fl_conf_get(node, "every");
+    period = 0;
+    if (every == NULL || fl_conf_get(node, "up_for") == NULL) {
+        return fl_conf_error(node, l->err,
+                             "expected always, {every: 24h, from: …, up_for: …} or "
+                             "{trace: FILE, repeat: yes}");
+    }
+    rv = fl__read_quantity(l, FL__TIME, every, &period);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl__us(period) == 0) {
+        return fl_conf_error(every, l->err, "a period of length 0: expected more, such as 24h");
+    }
+    rv = load_props(l, "availability", node, others);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    l->world->windows = true;
+    l->world->period_us = fl__us(period);
+    return FL_OK;
 }
 
 static int load_drop(struct fl__loader *l, const struct fl_conf_node *node)

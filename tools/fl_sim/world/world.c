@@ -10,18 +10,6 @@
 
 #include "tools/fl_sim/world/world_impl.h"
 
-void fl__world_key(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t client)
-{
-    fl_rng_key(rng, seed, FL_RNG_WORLD, what, client);
-}
-
-void fl__world_key2(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t client, uint64_t a,
-                    uint64_t b)
-{
-    fl__world_key(rng, seed, what, client);
-    fl_rng_key(rng, fl_rng_u64(rng), FL_RNG_WORLD, a, b);
-}
-
 static double world_draw(const struct fl_world *world, enum fl__prop prop, uint64_t client)
 {
     struct fl_rng rng;
@@ -48,7 +36,7 @@ static double world_draw_event(const struct fl_world *world, enum fl__prop prop,
 
 /* --- loading --- */
 
-static void world_make_ideal(struct fl_world *world)
+int fl_world_load(const struct fl_world_ask *ask, struct fl_world **ret, struct fl_err *err)
 {
     static const enum fl__unit_kind units[FL__N_PROPS] = {
         [FL__UPLINK] = FL__RATE,         [FL__DOWNLINK] = FL__RATE,
@@ -59,16 +47,6 @@ static void world_make_ideal(struct fl_world *world)
         [FL__UP_FROM] = FL__TIME,        [FL__UP_FOR] = FL__TIME,
     };
     size_t i;
-
-    for (i = 0; i < FL__N_PROPS; i++) {
-        fl__dist_set(&world->props[i], units[i], 0);
-    }
-    world->props[FL__DROP_AT].kind = FL__UNIFORM;
-    world->props[FL__DROP_AT].b = 1;
-}
-
-int fl_world_load(const struct fl_world_ask *ask, struct fl_world **ret, struct fl_err *err)
-{
     struct fl_world *world;
     int rv;
 
@@ -82,7 +60,11 @@ int fl_world_load(const struct fl_world_ask *ask, struct fl_world **ret, struct 
     }
     world->seed = ask->seed;
     world->n = ask->n;
-    world_make_ideal(world);
+    for (i = 0; i < FL__N_PROPS; i++) {
+        fl__dist_set(&world->props[i], units[i], 0);
+    }
+    world->props[FL__DROP_AT].kind = FL__UNIFORM;
+    world->props[FL__DROP_AT].b = 1;
     rv = ask->node != NULL ? fl__world_read(world, ask, err) : FL_OK;
     if (rv != FL_OK) {
         fl_world_free(world);

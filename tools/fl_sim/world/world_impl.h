@@ -66,7 +66,13 @@ void fl__table_free(struct fl__table *table); /* NULL is allowed. */
 /* n_columns when no column has that name. */
 size_t fl__table_column(const struct fl__table *table, const char *name);
 
-/* --- distributions (dist.c) --- */
+/* --- random streams and distributions (dist.c) --- */
+
+/* A random stream of (seed, property, client). */
+void fl__world_key(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t client);
+/* The same for each (a, b): (round, attempt) or (period, 0). */
+void fl__world_key2(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t client, uint64_t a,
+                    uint64_t b);
 
 enum fl__dist_kind {
     FL__CONSTANT,    /* a */
@@ -166,11 +172,6 @@ struct fl_world {
     struct fl__table *tables;
 };
 
-/* A random stream of (seed, property, client). */
-void fl__world_key(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t client);
-/* The same for each (a, b): (round, attempt) or (period, 0). */
-void fl__world_key2(struct fl_rng *rng, uint64_t seed, unsigned what, uint64_t client, uint64_t a,
-                    uint64_t b);
 /* --- reading (prop.c, load.c) --- */
 
 struct fl__loader {
