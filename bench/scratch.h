@@ -4,11 +4,10 @@
 /* A folder for one run of a benchmark. */
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "libfl/base/err.h"
+#include "libfl/base/fs.h"
 
 /* Where temporary files go unless an option says otherwise. */
 static inline const char *scratch_parent(void)
@@ -32,20 +31,13 @@ static inline int scratch_make(const char *parent, const char *name, char *out, 
                : fl_err_set(err, fl_err_from_errno(errno), "cannot make a folder in '%s'", parent);
 }
 
-static inline int scratch_remove_one(const char *path, const struct stat *st, int type,
-                                     struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
-}
-
 /* With all that is in it; what cannot be removed is said. */
 static inline void scratch_remove(const char *path)
 {
-    if (nftw(path, scratch_remove_one, 16, FTW_DEPTH | FTW_PHYS) != 0) {
-        perror(path);
+    struct fl_err err = {0};
+
+    if (fl_fs_remove_tree(path, &err) != FL_OK) {
+        (void)fprintf(stderr, "%s\n", err.msg);
     }
 }
 

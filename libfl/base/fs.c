@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -333,6 +334,22 @@ int fl_fs_replace(const char *path, const void *data, size_t len, bool sync, str
 int fl_fs_remove(const char *path)
 {
     return unlink(path) == 0 || errno == ENOENT ? FL_OK : fl_err_from_errno(errno);
+}
+
+static int fs_remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+int fl_fs_remove_tree(const char *path, struct fl_err *err)
+{
+    if (nftw(path, fs_remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0 || errno == ENOENT) {
+        return FL_OK;
+    }
+    return fs_fail(err, "cannot remove", path);
 }
 
 bool fl_fs_exists(const char *path)

@@ -47,6 +47,9 @@ int fl_fs_fdatasync(int fd); /* as fdatasync(2) */
 void fl_fs_watch(atomic_uint_fast64_t *since_ms);
 /* Remove a file; a missing one is fine. */
 FL_MUST_CHECK int fl_fs_remove(const char *path);
+/* Remove a folder with its contents, on its file system; links are removed, never followed. A
+ * missing one is fine. */
+FL_MUST_CHECK int fl_fs_remove_tree(const char *path, struct fl_err *err);
 bool fl_fs_exists(const char *path);
 /*
  * Call `cb` for each name in `folder`, in no order; an error of `cb` is returned at once. A missing

@@ -5,7 +5,6 @@
  * thread as persistent.c, which calls it.
  */
 #include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,19 +81,11 @@ fail:
     return fl_err_set(err, rv, "%.200s: the path is too long", r->work_dir);
 }
 
-static int task_files_remove_entry(const char *path, const struct stat *st, int type,
-                                   struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 static void task_files_remove(const char *folder)
 {
-    /* A folder that cannot be removed does no harm: the next task has another name. */
-    (void)nftw(folder, task_files_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (fl_fs_remove_tree(folder, NULL) != FL_OK) {
+        return; /* It does no harm: the next task has another name. */
+    }
 }
 
 static int task_files_write(struct fl_persistent *r, struct task_files *f, struct fl_err *err)

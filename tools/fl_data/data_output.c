@@ -5,7 +5,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,8 +18,7 @@
 #include "libfl/data/split.h"
 #include "tools/fl_data/fl_data.h"
 
-#define PROGRESS_MS  100
-#define TREE_HANDLES 16
+#define PROGRESS_MS 100
 
 static volatile sig_atomic_t interrupted;
 
@@ -51,20 +49,6 @@ static int output_error(struct fl_err *err, const char *what, const char *path)
     int saved = errno;
 
     return fl_err_set(err, fl_err_from_errno(saved), "%s '%s': %s", what, path, strerror(saved));
-}
-
-static int output_remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
-/* Removes a folder with its contents; links are removed, never followed. */
-static int output_remove_tree(const char *path)
-{
-    return nftw(path, output_remove_one, TREE_HANDLES, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 static bool output_is_empty(const char *path)
@@ -195,7 +179,7 @@ int output_commit(struct output *out, struct fl_err *err)
     if (aside) {
         (void)snprintf(mark, sizeof(mark), "%s/" FL_SPLIT_MANIFEST, old);
         /* --force may remove a previous split, but not other files of the user. */
-        if (!fl_fs_exists(mark) || output_remove_tree(old) != 0) {
+        if (!fl_fs_exists(mark) || fl_fs_remove_tree(old, NULL) != FL_OK) {
             (void)fprintf(stderr, "fl-data: the previous contents are kept in '%s'\n", old);
         }
     }
@@ -204,8 +188,10 @@ int output_commit(struct output *out, struct fl_err *err)
 
 void output_abort(struct output *out)
 {
-    if (out->tmp[0] != '\0' && output_remove_tree(out->tmp) != 0) {
-        (void)fprintf(stderr, "fl-data: cannot remove '%s': %s\n", out->tmp, strerror(errno));
+    struct fl_err err = {0};
+
+    if (out->tmp[0] != '\0' && fl_fs_remove_tree(out->tmp, &err) != FL_OK) {
+        (void)fprintf(stderr, "fl-data: %s\n", err.msg);
     }
     out->tmp[0] = '\0';
 }

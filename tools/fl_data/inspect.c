@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "libfl/base/fs.h"
-#include "libfl/base/str.h"
 #include "libfl/data/split.h"
 #include "tools/fl_data/fl_data.h"
 
@@ -191,74 +190,26 @@ static void inspect_print_row(const json_t *folder)
                  classes > shown ? " ..." : "");
 }
 
-static int inspect_by_name(const void *a, const void *b)
+static int inspect_is_folder(const struct dirent *entry)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strncmp(entry->d_name, "client-", 7) == 0 || strcmp(entry->d_name, FL_SPLIT_SERVER) == 0;
 }
 
-static void inspect_free_names(char **names, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        free(names[i]);
-    }
-    free(names);
-}
-
-/* The folders client-… and server below `path`, sorted. */
-static int inspect_list_folders(const char *path, char ***ret, size_t *ret_n, struct fl_err *err)
-{
-    const struct dirent *entry;
-    char **names = NULL;
-    size_t n = 0;
-    DIR *dir = opendir(path);
-
-    if (dir == NULL) {
-        return fl_err_set(err, fl_err_from_errno(errno), "cannot open folder '%s': %s", path,
-                          strerror(errno));
-    }
-    while ((entry = readdir(dir)) != NULL) {
-        char **more;
-
-        if (strncmp(entry->d_name, "client-", 7) != 0 &&
-            strcmp(entry->d_name, FL_SPLIT_SERVER) != 0) {
-            continue;
-        }
-        more = realloc(names, (n + 1) * sizeof(*names));
-        if (more != NULL) {
-            names = more;
-            names[n] = fl_str_dup(entry->d_name);
-        }
-        if (more == NULL || names[n] == NULL) {
-            inspect_free_names(names, n);
-            (void)closedir(dir);
-            return fl_err_set(err, FL_ENOMEM, "out of memory listing '%s'", path);
-        }
-        n++;
-    }
-    (void)closedir(dir);
-    if (n > 0) {
-        qsort(names, n, sizeof(*names), inspect_by_name);
-    }
-    *ret = names;
-    *ret_n = n;
-    return FL_OK;
-}
-
-/* Describes the folders below `path` into root["folders"]. */
+/* Describes the folders client-… and server below `path`, sorted, into root["folders"]. */
 static int inspect_add_folders(const char *path, json_t *root, struct fl_err *err)
 {
     json_t *folders = json_array();
     struct fl_dataset *none = NULL;
     char sub[PATH_SIZE];
     json_t *one = NULL;
-    char **names = NULL;
-    size_t n = 0;
-    size_t i;
-    int rv = inspect_list_folders(path, &names, &n, err);
+    struct dirent **entries = NULL;
+    int n = scandir(path, &entries, inspect_is_folder, alphasort);
+    int i;
+    int rv = FL_OK;
 
-    if (rv != FL_OK) {
+    if (n < 0) {
+        rv = fl_err_set(err, fl_err_from_errno(errno), "cannot open folder '%s': %s", path,
+                        strerror(errno));
         goto done;
     }
     if (n == 0) {
@@ -270,11 +221,11 @@ static int inspect_add_folders(const char *path, json_t *root, struct fl_err *er
         }
     }
     for (i = 0; i < n; i++) {
-        if (fl_fs_join(sub, sizeof(sub), path, names[i]) != FL_OK) {
+        if (fl_fs_join(sub, sizeof(sub), path, entries[i]->d_name) != FL_OK) {
             rv = fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
             goto done;
         }
-        rv = inspect_folder_json(names[i], sub, &one, err);
+        rv = inspect_folder_json(entries[i]->d_name, sub, &one, err);
         if (rv != FL_OK) {
             goto done;
         }
@@ -282,7 +233,10 @@ static int inspect_add_folders(const char *path, json_t *root, struct fl_err *er
     }
     rv = json_object_set(root, "folders", folders) == 0 ? FL_OK : FL_ENOMEM;
 done:
-    inspect_free_names(names, n);
+    for (i = 0; i < n; i++) {
+        free(entries[i]);
+    }
+    free(entries);
     json_decref(folders);
     return rv;
 }

@@ -3,8 +3,6 @@
 
 #include "tools/fl_sim/results/results.h"
 
-#include <errno.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,26 +44,6 @@ done:
         return fl_results_write_error(err, rv, path);
     }
     return FL_OK;
-}
-
-static int results_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path) == 0 || errno == ENOENT ? 0 : -1;
-}
-
-int fl_results_remove_folder(const char *path, struct fl_err *err)
-{
-    int saved;
-
-    if (nftw(path, results_remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT) {
-        return FL_OK;
-    }
-    saved = errno;
-    return fl_err_set(err, fl_err_from_errno(saved), "cannot remove '%s': %s", path,
-                      strerror(saved));
 }
 
 int fl_results_trial_dir(const struct fl_results *results, const char *point, uint64_t seed,

@@ -28,8 +28,6 @@ FL_MUST_CHECK int fl_results_write_json(const char *path, const json_t *json, si
 /* "POINT/seed-S" in the folder of the results. FL_ELIMIT. */
 FL_MUST_CHECK int fl_results_trial_dir(const struct fl_results *results, const char *point,
                                        uint64_t seed, char out[FL_RESULTS_DIR], struct fl_err *err);
-/* Remove a folder with its contents; a missing folder is not an error. */
-FL_MUST_CHECK int fl_results_remove_folder(const char *path, struct fl_err *err);
 
 /* --- run_json.c --- */
 

@@ -144,7 +144,7 @@ static struct fl_trial *trial_new(struct fl_results *results, const struct fl_ru
 /* Completes a trial that was killed between its summary and the removal of its state. */
 static int trial_drop_state(const struct fl_trial *t, struct fl_err *err)
 {
-    return t->results->info->keep_state ? FL_OK : fl_results_remove_folder(t->state_dir, err);
+    return t->results->info->keep_state ? FL_OK : fl_fs_remove_tree(t->state_dir, err);
 }
 
 int fl_trial_begin(struct fl_results *results, const char *point, uint64_t seed,
