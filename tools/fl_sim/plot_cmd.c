@@ -127,32 +127,6 @@ static int plot_take_option(int opt, const char *value, struct options *o)
 
 /* --- the curves --- */
 
-static int plot_take_points(struct drawn *d, struct fl_err *err)
-{
-    size_t r;
-    size_t p;
-
-    for (r = 0; r < d->set.n; r++) {
-        const struct fl_read_run *run = d->set.runs[r];
-
-        for (p = 0; p < run->n_points; p++) {
-            if (run->points[p].n_trials == 0) {
-                continue;
-            }
-            if (d->n == SERIES_MAX) {
-                return fl_err_set(err, FL_ELIMIT,
-                                  "more than %d curves in a picture: choose points (DIR/POINT)",
-                                  SERIES_MAX);
-            }
-            d->points[d->n] = &run->points[p];
-            d->series[d->n].label =
-                fl_read_label(&d->set, run, &run->points[p], d->labels[d->n], LABEL_SIZE);
-            d->n++;
-        }
-    }
-    return FL_OK;
-}
-
 static int plot_make_curves(struct drawn *d, const struct options *o, enum fl_axis axis,
                             const struct fl_row_figure *y, struct fl_err *err)
 {
@@ -297,6 +271,8 @@ static int plot_run(const struct options *o, char *const *paths, size_t n, struc
 {
     struct drawn *d = calloc(1, sizeof(*d));
     struct fl_row_figure y;
+    size_t r;
+    size_t p;
     size_t i;
     int rv = d != NULL ? fl_read_all(paths, n, &d->set, err)
                        : fl_err_set(err, FL_ENOMEM, "out of memory for the results");
@@ -304,9 +280,24 @@ static int plot_run(const struct options *o, char *const *paths, size_t n, struc
     if (rv != FL_OK) {
         goto done;
     }
-    rv = plot_take_points(d, err);
-    if (rv != FL_OK) {
-        goto done;
+    for (r = 0; r < d->set.n; r++) {
+        const struct fl_read_run *run = d->set.runs[r];
+
+        for (p = 0; p < run->n_points; p++) {
+            if (run->points[p].n_trials == 0) {
+                continue;
+            }
+            if (d->n == SERIES_MAX) {
+                rv = fl_err_set(err, FL_ELIMIT,
+                                "more than %d curves in a picture: choose points (DIR/POINT)",
+                                SERIES_MAX);
+                goto done;
+            }
+            d->points[d->n] = &run->points[p];
+            d->series[d->n].label =
+                fl_read_label(&d->set, run, &run->points[p], d->labels[d->n], LABEL_SIZE);
+            d->n++;
+        }
     }
     FL_REQUIRE(fl_row_find(o->y != NULL ? o->y : plot_default_figure(d), &y));
     rv = plot_draw_all(d, o, &y, err);

@@ -44,7 +44,7 @@ struct job {
     struct run_check check;
     struct fl_run_point *points;
     uint64_t *seeds;
-    char base[4096], out[4096], text_name[32], fingerprint[FL_CHECKSUM_TEXT];
+    char base[4096], out[4096], fingerprint[FL_CHECKSUM_TEXT];
     struct fl_buf text;
     unsigned at_once;
 };

@@ -103,29 +103,6 @@ int setting_model(const struct setting *s, float **ret, struct fl_err *err)
 
 /* --- consistency checks --- */
 
-static int setting_check_model(const struct setting *s, struct fl_err *err)
-{
-    const struct fl_server_conf *server = s->point->server;
-    const struct fl_dataset *samples = fl_sim_data_samples(s->data);
-    const struct fl_conf_node *node = fl_conf_section(server->file, server->model);
-
-    if (server->net.n_layers == 0) {
-        return fl_conf_error(node, err,
-                             "expected preset or layers: a model from a file has no layers, and "
-                             "simulated clients train with the built-in engine");
-    }
-    if (server->inputs != samples->dim) {
-        return fl_conf_error(node, err,
-                             "the network takes %zu inputs, a sample of the data has %zu values",
-                             server->inputs, samples->dim);
-    }
-    if (server->classes < samples->classes) {
-        return fl_conf_error(node, err, "the network has %zu classes, the data has %zu",
-                             server->classes, samples->classes);
-    }
-    return FL_OK;
-}
-
 /* What the clients would refuse. */
 static int setting_check_summaries(const struct setting *s, struct fl_err *err)
 {
@@ -156,14 +133,30 @@ int setting_check(const struct setting *s, struct fl_err *err)
 {
     const struct fl_server_conf *server;
     const struct fl_server_round *round;
+    const struct fl_dataset *samples;
+    const struct fl_conf_node *node;
     const int64_t *needs;
+    float *first = NULL;
     bool start;
     size_t n;
-    float *first = NULL;
-    int rv = setting_check_model(s, err);
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
+    server = s->point->server;
+    samples = fl_sim_data_samples(s->data);
+    node = fl_conf_section(server->file, server->model);
+    if (server->net.n_layers == 0) {
+        return fl_conf_error(node, err,
+                             "expected preset or layers: a model from a file has no layers, and "
+                             "simulated clients train with the built-in engine");
+    }
+    if (server->inputs != samples->dim) {
+        return fl_conf_error(node, err,
+                             "the network takes %zu inputs, a sample of the data has %zu values",
+                             server->inputs, samples->dim);
+    }
+    if (server->classes < samples->classes) {
+        return fl_conf_error(node, err, "the network has %zu classes, the data has %zu",
+                             server->classes, samples->classes);
     }
     rv = setting_model(s, &first, err);
     free(first);

@@ -63,29 +63,6 @@ static int remote_make_trust(const struct fl_chain *chain, const char *ca, struc
     return rv;
 }
 
-static int remote_make_tls(const struct fl_ctl_remote *remote, struct fl_chain *chain,
-                           struct fl_key *key, const char *ca, struct fl_tls **ret,
-                           struct fl_err *err)
-{
-    struct fl_trust *trust = NULL;
-    char host[FL_CTL_PATH];
-    int rv = fl_tls_host(remote->server, host, sizeof(host), err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = remote_make_trust(chain, ca, &trust, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_tls_create(
-        &(struct fl_tls_setup){
-            .chain = chain, .key = key, .trust = trust, .host = host, .now = remote_now_s},
-        ret, err);
-    fl_trust_unref(trust);
-    return rv;
-}
-
 /*
  * The server does not renew an admin's certificate automatically, as a person holds the key. An
  * expired certificate is an error; in the last third of its validity each call prints a warning and
@@ -123,6 +100,8 @@ int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, 
     char paths[3][FL_CTL_PATH];
     struct fl_chain *chain = NULL;
     struct fl_key *key = NULL;
+    struct fl_trust *trust = NULL;
+    char host[FL_CTL_PATH];
     size_t i;
     int rv;
 
@@ -146,7 +125,19 @@ int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, 
     if (rv != FL_OK) {
         goto done;
     }
-    rv = remote_make_tls(remote, chain, key, paths[2], ret, err);
+    rv = fl_tls_host(remote->server, host, sizeof(host), err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = remote_make_trust(chain, paths[2], &trust, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_tls_create(
+        &(struct fl_tls_setup){
+            .chain = chain, .key = key, .trust = trust, .host = host, .now = remote_now_s},
+        ret, err);
+    fl_trust_unref(trust);
 done:
     fl_chain_unref(chain);
     fl_key_unref(key);
