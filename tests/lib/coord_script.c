@@ -595,3 +595,65 @@ void script_why(struct script *s, const char *text)
     fl_coord_why(s->coord, s->now, out, sizeof(out), missing, 4, &n);
     ck_assert_str_eq(out, text);
 }
+
+struct script *script_fedavg(void)
+{
+    struct script *s = script_new("fedavg");
+
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
+    return s;
+}
+
+void script_set(struct script *s, enum fl_component component, const char *name)
+{
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_strategy_set(s->strategy, component, name, &err) == FL_OK, "%s", err.msg);
+}
+
+void script_begin(struct script *s, unsigned n)
+{
+    static const char *const first[] = {"a", "b", "c"};
+    unsigned i;
+
+    s->conf.start_clients = n;
+    script_create(s, NULL);
+    script_start(s);
+    for (i = 0; i < n; i++) {
+        script_join(s, first[i], 100);
+    }
+}
+
+void script_respond(struct script *s, const char *name)
+{
+    script_report(s, name, NULL);
+    script_stored(s, name);
+}
+
+struct script *script_of_two(const char *preset)
+{
+    struct script *s = script_new(preset);
+
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
+    s->conf.start_clients = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 300);
+    script_join(s, "b", 100);
+    script_forget(s);
+    return s;
+}
+
+struct script *script_fedldf(void)
+{
+    struct script *s = script_new("fedldf");
+
+    script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
+    return s;
+}
+
+enum fl_participant_state script_state(const struct script *s, const char *name)
+{
+    return fl_coord_part(s->coord, script_id(s, name))->state;
+}

@@ -105,5 +105,22 @@ void script_expect(struct script *s, const char *text);
 void script_forget(struct script *s);
 /* Assert the text of fl_coord_why(). */
 void script_why(struct script *s, const char *text);
+/* What a participant of the open round is. */
+enum fl_participant_state script_state(const struct script *s, const char *name);
+
+/* --- what many tests begin with --- */
+
+/* FedAvg with all clients; FedLDF with all, where one client uploads each unit. To be created. */
+struct script *script_fedavg(void);
+struct script *script_fedldf(void);
+/* Another policy for a component. */
+void script_set(struct script *s, enum fl_component component, const char *name);
+/* Create and start it, and let the first `n` of a, b and c join with 100 samples each. */
+void script_begin(struct script *s, unsigned n);
+/* A preset with all of its two clients, a with 300 samples and b with 100, started, its effects
+ * forgotten. */
+struct script *script_of_two(const char *preset);
+/* The report of a client and then its update. */
+void script_respond(struct script *s, const char *name);
 
 #endif

@@ -13,24 +13,6 @@ static const float high_in_bc[] = {1, 2, 3};
 static const float high_in_a[] = {3, 1, 1};
 static const float still[] = {0, 0, 0};
 
-/* FedLDF where one client uploads each unit. */
-static struct script *ldf(void)
-{
-    struct script *s = script_new("fedldf");
-
-    script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
-    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    return s;
-}
-
-static struct script *fedavg(void)
-{
-    struct script *s = script_new("fedavg");
-
-    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    return s;
-}
-
 /* Two clients, started, and nothing on record of that. */
 static void two(struct script *s)
 {
@@ -44,7 +26,7 @@ static void two(struct script *s)
 
 TEST(a_round_with_feedback_reports_plans_and_uploads)
 {
-    struct script *s = ldf();
+    struct script *s = script_fedldf();
 
     s->conf.start_clients = 3;
     s->conf.rounds = 1;
@@ -109,7 +91,7 @@ TEST(a_round_with_feedback_reports_plans_and_uploads)
 
 TEST(without_feedback_the_task_carries_the_plan)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.rounds = 1;
     two(s);
@@ -141,7 +123,7 @@ TEST(without_feedback_the_task_carries_the_plan)
 
 TEST(nothing_is_promised_before_it_is_on_disk)
 {
-    struct script *s = ldf();
+    struct script *s = script_fedldf();
 
     s->manual = true;
     s->conf.rounds = 1;
@@ -187,7 +169,7 @@ TEST(nothing_is_promised_before_it_is_on_disk)
 
 TEST(a_client_that_comes_back_in_time_goes_on_where_it_was)
 {
-    struct script *s = ldf();
+    struct script *s = script_fedldf();
 
     two(s);
     script_lost(s, "a");
@@ -227,7 +209,7 @@ TEST(a_client_that_comes_back_in_time_goes_on_where_it_was)
 
 TEST(a_client_that_stays_away_is_given_up_after_the_grace)
 {
-    struct script *s = ldf();
+    struct script *s = script_fedldf();
 
     two(s);
     script_report(s, "b", high_in_a);
@@ -251,7 +233,7 @@ TEST(a_client_that_stays_away_is_given_up_after_the_grace)
 
 TEST(the_deadline_ends_a_phase_without_the_late)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     two(s);
     script_report(s, "b", NULL);
@@ -283,7 +265,7 @@ TEST(the_deadline_ends_a_phase_without_the_late)
 
 TEST(too_few_responders_abort_the_attempt_and_back_off)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.min_responders = 2;
     two(s);
@@ -306,7 +288,7 @@ TEST(too_few_responders_abort_the_attempt_and_back_off)
 TEST(the_back_off_doubles_up_to_64_times)
 {
     static const uint64_t spans[] = {50, 100, 200, 400, 800, 1600, 3200, 3200, 3200};
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     size_t i;
 
     script_create(s, NULL);
@@ -330,7 +312,7 @@ TEST(the_back_off_doubles_up_to_64_times)
 
 TEST(with_no_responders_wanted_an_empty_round_is_committed)
 {
-    struct script *s = ldf();
+    struct script *s = script_fedldf();
 
     s->conf.min_responders = 0;
     s->conf.rounds = 1;
@@ -363,7 +345,7 @@ TEST(with_no_responders_wanted_an_empty_round_is_committed)
 
 TEST(whose_upload_the_server_cannot_store_is_not_late)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     uint64_t at;
 
     s->conf.rounds = 1;
@@ -388,7 +370,7 @@ TEST(whose_upload_the_server_cannot_store_is_not_late)
 
 TEST(after_the_trouble_a_client_has_its_whole_time_and_no_more)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.rounds = 1;
     two(s);
@@ -406,7 +388,7 @@ TEST(after_the_trouble_a_client_has_its_whole_time_and_no_more)
 
 TEST(trouble_with_one_clients_file_moves_no_deadline_and_is_not_counted_against_it)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     uint64_t at;
 
     s->conf.rounds = 1;
@@ -429,7 +411,7 @@ TEST(trouble_with_one_clients_file_moves_no_deadline_and_is_not_counted_against_
 TEST(backfill_asks_the_next_ranked_once)
 {
     static const float second_in_c[] = {0, 1, 2};
-    struct script *s = ldf();
+    struct script *s = script_fedldf();
 
     s->conf.backfill = true;
     s->conf.start_clients = 4;
@@ -479,7 +461,7 @@ TEST(backfill_asks_the_next_ranked_once)
 
 TEST(clients_evaluate_and_are_not_waited_for_without_end)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     struct fl_event ev = {.type = FL_EV_EVAL_REPORT};
 
     s->conf.evaluate_every = 1;
@@ -531,7 +513,7 @@ TEST(clients_evaluate_and_are_not_waited_for_without_end)
 
 TEST(a_client_that_could_not_evaluate_holds_no_round_up)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     struct fl_event ev = {.type = FL_EV_EVAL_REPORT};
 
     s->conf.evaluate_every = 1;
@@ -559,7 +541,7 @@ TEST(a_client_that_could_not_evaluate_holds_no_round_up)
 
 TEST(a_pause_waits_for_the_open_round)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     two(s);
     script_simple(s, FL_EV_PAUSE);
@@ -598,7 +580,7 @@ TEST(a_pause_waits_for_the_open_round)
 
 TEST(drained_it_stops_after_the_open_round)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     two(s);
     script_simple(s, FL_EV_DRAIN);
@@ -633,7 +615,7 @@ TEST(drained_between_rounds_it_stops_once_all_is_on_disk)
 {
     static const struct fl_client_rec known[] = {{.id = 0, .name = "a", .samples = 1}};
     const struct fl_coord_resume resume = {.clients = known, .n_clients = 1};
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->manual = true;
     script_create(s, &resume);

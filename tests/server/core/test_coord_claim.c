@@ -51,11 +51,6 @@ static void stored(struct script *s, const char *name, const float norm[SCRIPT_U
     script_step(s, &ev);
 }
 
-static enum fl_participant_state state_of(const struct script *s, const char *name)
-{
-    return fl_coord_part(s->coord, script_id(s, name))->state;
-}
-
 /* All have reported; `a` what it likes. */
 static void reported(struct script *s, const float *of_a)
 {
@@ -70,9 +65,9 @@ TEST(a_client_that_claims_more_than_it_sends_is_rejected_and_named)
     struct script *s = training("fedldf", false);
 
     reported(s, hostile);
-    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_PLANNED);
+    ck_assert_int_eq(script_state(s, "a"), FL_PARTICIPANT_PLANNED);
     stored(s, "a", moved);
-    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
+    ck_assert_int_eq(script_state(s, "a"), FL_PARTICIPANT_REJECTED);
     ck_assert_str_eq(s->error, "a: layer 'a' contradicts its report: divergence 3e+38 reported, "
                                "norm 1 uploaded, 0.9 to 1.1 expected; 2 more layers do, too");
     ck_assert_ptr_nonnull(strstr(s->warning, "client 'a' rejected: layer 'a' contradicts"));
@@ -92,8 +87,8 @@ TEST(with_backfill_its_layers_are_asked_of_the_next_client)
     reported(s, hostile);
     stored(s, "a", moved);
     stored(s, "b", moved);
-    ck_assert_int_eq(state_of(s, "c"), FL_PARTICIPANT_PLANNED);
-    ck_assert_int_eq(state_of(s, "d"), FL_PARTICIPANT_EMPTY);
+    ck_assert_int_eq(script_state(s, "c"), FL_PARTICIPANT_PLANNED);
+    ck_assert_int_eq(script_state(s, "d"), FL_PARTICIPANT_EMPTY);
     stored(s, "c", moved);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->aggregate.n_parts, 2);
@@ -118,7 +113,7 @@ TEST_EACH(what_the_codec_allows_is_no_contradiction_and_what_is_not_sent_is_not_
     if (rows[_i].state == FL_PARTICIPANT_ACCEPTED) {
         script_answer(s);
     }
-    ck_assert_int_eq(state_of(s, "a"), rows[_i].state);
+    ck_assert_int_eq(script_state(s, "a"), rows[_i].state);
     script_free(s);
 }
 
@@ -149,7 +144,8 @@ TEST_EACH(a_report_after_the_upload_is_compared_with_it, 2)
     script_option(s, FL_COMPONENT_UPLOAD, "n", "4");
     stored(s, "a", moved);
     script_report(s, "a", _i == 0 ? hostile : moved);
-    ck_assert_int_eq(state_of(s, "a"), _i == 0 ? FL_PARTICIPANT_REJECTED : FL_PARTICIPANT_ACCEPTED);
+    ck_assert_int_eq(script_state(s, "a"),
+                     _i == 0 ? FL_PARTICIPANT_REJECTED : FL_PARTICIPANT_ACCEPTED);
     script_free(s);
 }
 
@@ -173,7 +169,7 @@ TEST_EACH(a_second_report_of_another_training_leaves_room_of_a_factor_of_two_and
     if (rows[_i].state == FL_PARTICIPANT_ACCEPTED) {
         script_answer(s);
     }
-    ck_assert_int_eq(state_of(s, "a"), rows[_i].state);
+    ck_assert_int_eq(script_state(s, "a"), rows[_i].state);
     script_free(s);
 }
 
@@ -214,7 +210,7 @@ TEST(a_server_that_comes_back_rejects_the_same_client)
     script_join(s, "a", 100);
     script_join(s, "b", 100);
     stored(s, "a", moved);
-    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
+    ck_assert_int_eq(script_state(s, "a"), FL_PARTICIPANT_REJECTED);
     stored(s, "b", moved);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 1);

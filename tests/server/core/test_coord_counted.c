@@ -11,40 +11,6 @@ static const float high_in_bc[] = {1, 2, 3};
 static const float high_in_a[] = {3, 1, 1};
 static const float still[] = {0, 0, 0};
 
-static struct script *fedavg(void)
-{
-    struct script *s = script_new("fedavg");
-
-    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    return s;
-}
-
-static void set(struct script *s, enum fl_component component, const char *name)
-{
-    struct fl_err err = {0};
-
-    ck_assert_msg(fl_strategy_set(s->strategy, component, name, &err) == FL_OK, "%s", err.msg);
-}
-
-static void begin(struct script *s, unsigned n)
-{
-    static const char *const names[] = {"a", "b", "c"};
-    unsigned i;
-
-    s->conf.start_clients = n;
-    script_create(s, NULL);
-    script_start(s);
-    for (i = 0; i < n; i++) {
-        script_join(s, names[i], 100);
-    }
-}
-
-static void respond(struct script *s, const char *name)
-{
-    script_report(s, name, NULL);
-    script_stored(s, name);
-}
-
 static const struct fl_client_rec *rec_of(const struct script *s, const char *name)
 {
     return fl_coord_client(s->coord, script_id(s, name));
@@ -66,7 +32,7 @@ TEST(a_commit_counts_who_sent_an_update_and_of_whom_nothing_was_asked)
 
     script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
     script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    begin(s, 3);
+    script_begin(s, 3);
     check_counted(rec_of(s, "a"), 0, 0, false);
     script_report(s, "a", high_in_bc);
     script_report(s, "b", high_in_a);
@@ -82,13 +48,13 @@ TEST(a_commit_counts_who_sent_an_update_and_of_whom_nothing_was_asked)
 
 TEST(an_accepted_update_is_not_counted_before_the_commit)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    begin(s, 2);
+    script_begin(s, 2);
     s->manual = true;
-    respond(s, "a");
+    script_respond(s, "a");
     script_answer(s);
-    respond(s, "b");
+    script_respond(s, "b");
     script_answer(s); /* Both are told ACCEPTED. */
     check_counted(rec_of(s, "a"), 0, 0, false);
     ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_AGGREGATING);
@@ -101,12 +67,12 @@ TEST(an_accepted_update_is_not_counted_before_the_commit)
 /* What a record says with the commit must not reach the disk before it. */
 TEST(no_record_of_a_client_is_written_while_a_commit_is_on_its_way)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.rounds = 1;
-    begin(s, 1);
+    script_begin(s, 1);
     s->manual = true;
-    respond(s, "a");
+    script_respond(s, "a");
     script_answer(s);
     script_answer(s);
     ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_COMMITTING);
@@ -139,18 +105,18 @@ TEST(no_record_of_a_client_is_written_while_a_commit_is_on_its_way)
 
 TEST(an_aborted_attempt_never_counts)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.min_responders = 2;
-    begin(s, 2);
-    respond(s, "a");
+    script_begin(s, 2);
+    script_respond(s, "a");
     script_failed(s, "b", "no power");
     check_counted(rec_of(s, "a"), 0, 0, false);
     script_run_to(s, 60);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     ck_assert_uint_eq(s->task.task.counted.round, 0);
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     check_counted(rec_of(s, "a"), 1, 2, true);
     check_counted(rec_of(s, "b"), 1, 2, true);
     script_free(s);
@@ -158,12 +124,12 @@ TEST(an_aborted_attempt_never_counts)
 
 TEST(whom_the_aggregation_blames_is_not_counted)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    begin(s, 2);
+    script_begin(s, 2);
     s->manual = true;
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     script_answer(s);
     script_answer(s);
     script_fail(s, FL_EFORMAT, "a bad block", script_id(s, "b"));
@@ -176,12 +142,12 @@ TEST(whom_the_aggregation_blames_is_not_counted)
 
 TEST(who_is_lost_keeps_the_round_that_counted_it_last)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    begin(s, 2);
-    respond(s, "a");
-    respond(s, "b");
-    respond(s, "a");
+    script_begin(s, 2);
+    script_respond(s, "a");
+    script_respond(s, "b");
+    script_respond(s, "a");
     script_failed(s, "b", "no power");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
     check_counted(rec_of(s, "a"), 2, 1, true);
@@ -191,18 +157,18 @@ TEST(who_is_lost_keeps_the_round_that_counted_it_last)
 
 TEST(a_task_names_the_round_that_counted_its_client)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.population = 10;
     script_option(s, FL_COMPONENT_FRACTION, "fraction", "0.3");
-    begin(s, 3);
+    script_begin(s, 3);
     ck_assert_uint_eq(s->task.task.counted.round, 0);
     ck_assert_uint_eq(s->task.size.selected, 3);
     ck_assert_uint_eq(s->task.size.population, 10);
     ck_assert(!s->task.personal_model);
-    respond(s, "a");
-    respond(s, "b");
-    respond(s, "c");
+    script_respond(s, "a");
+    script_respond(s, "b");
+    script_respond(s, "c");
     ck_assert_uint_eq(s->task.round, 2);
     ck_assert_uint_eq(s->task.task.counted.round, 1);
     ck_assert_uint_eq(s->task.task.counted.attempt, 1);
@@ -215,15 +181,15 @@ TEST(a_task_names_the_round_that_counted_its_client)
 /* The first task after a restart is the one that it would have been. */
 TEST(after_a_restart_a_task_says_the_same)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     struct fl_client_rec clients[2];
     struct fl_coord_resume resume = {.committed = 1, .clients = clients, .n_clients = 2};
     struct fl_effect before;
 
-    set(s, FL_COMPONENT_PERSONAL, "own");
-    begin(s, 2);
-    respond(s, "a");
-    respond(s, "b");
+    script_set(s, FL_COMPONENT_PERSONAL, "own");
+    script_begin(s, 2);
+    script_respond(s, "a");
+    script_respond(s, "b");
     before = s->task;
     ck_assert_uint_eq(before.task.counted.round, 1);
     ck_assert(before.personal_model);
@@ -253,7 +219,7 @@ TEST(after_a_restart_a_counted_client_hears_that_it_was_accepted)
         {.id = 1, .name = "b", .samples = 100, .n_accepted = 1},
     };
     const struct fl_coord_resume resume = {.committed = 3, .clients = clients, .n_clients = 2};
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     const uint8_t *units = NULL;
 
     s->check.committed = 3;
@@ -279,9 +245,9 @@ TEST(a_server_that_went_back_to_an_older_model_counts_nobody_after_it)
          .counted_update = true},
     };
     const struct fl_coord_resume resume = {.committed = 2, .clients = clients, .n_clients = 1};
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    set(s, FL_COMPONENT_PERSONAL, "own");
+    script_set(s, FL_COMPONENT_PERSONAL, "own");
     s->check.committed = 2;
     script_create(s, &resume);
     script_start(s);
@@ -296,7 +262,7 @@ TEST(a_server_that_went_back_to_an_older_model_counts_nobody_after_it)
 
 TEST(a_client_that_is_ready_later_becomes_selectable_without_having_gone)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.rounds = 1;
     s->conf.start_clients = 2;
@@ -316,8 +282,8 @@ TEST(a_client_that_is_ready_later_becomes_selectable_without_having_gone)
                      "[    0] a TASK 1.1 units 111 within 1000\n"
                      "[    0] b TASK 1.1 units 111 within 1000\n");
     script_run_to(s, 500); /* Longer than the grace of a lost one. */
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     ck_assert_uint_eq(s->record.n_responders, 2);
     ck_assert_uint_eq(s->clients[1].n_lost, 0);
     script_free(s);
@@ -326,7 +292,7 @@ TEST(a_client_that_is_ready_later_becomes_selectable_without_having_gone)
 /* Both messages overtake the writing of its record. */
 TEST(a_client_that_is_ready_before_it_is_on_record_is_counted_once)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->manual = true;
     s->conf.start_clients = 2;
@@ -344,9 +310,9 @@ TEST(a_client_that_is_ready_before_it_is_on_record_is_counted_once)
 
 TEST(a_client_of_the_open_round_that_is_ready_later_has_its_task)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    begin(s, 2);
+    script_begin(s, 2);
     script_lost(s, "b");
     script_forget(s);
     script_join(s, "b", 0);
@@ -358,8 +324,8 @@ TEST(a_client_of_the_open_round_that_is_ready_later_has_its_task)
                      "[    0] b is client 1\n"
                      "[    0] b TASK 1.1 units 111 within 1000\n");
     script_run_to(s, 500);
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     ck_assert_uint_eq(s->record.n_responders, 2);
     script_free(s);
 }
@@ -368,11 +334,11 @@ TEST(a_client_of_the_open_round_that_is_ready_later_has_its_task)
 
 TEST(a_model_that_is_not_finite_pauses_and_why_names_the_unit)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    begin(s, 1);
+    script_begin(s, 1);
     s->manual = true;
-    respond(s, "a");
+    script_respond(s, "a");
     script_answer(s);
     script_fail(s, FL_ENUMERIC, "unit 'b': the new model is not finite at entry 3 of b.weight",
                 UINT32_MAX);

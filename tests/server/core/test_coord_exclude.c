@@ -23,27 +23,16 @@ static struct script *open_round(void)
     return s;
 }
 
-static void respond(struct script *s, const char *name)
-{
-    script_report(s, name, NULL);
-    script_stored(s, name);
-}
-
-static enum fl_participant_state state_of(const struct script *s, const char *name)
-{
-    return fl_coord_part(s->coord, script_id(s, name))->state;
-}
-
 TEST(what_was_accepted_of_it_is_not_aggregated)
 {
     struct script *s = open_round();
 
-    respond(s, "a");
-    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_ACCEPTED);
+    script_respond(s, "a");
+    ck_assert_int_eq(script_state(s, "a"), FL_PARTICIPANT_ACCEPTED);
     script_exclude(s, "a");
-    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
-    respond(s, "b");
-    respond(s, "c");
+    ck_assert_int_eq(script_state(s, "a"), FL_PARTICIPANT_REJECTED);
+    script_respond(s, "b");
+    script_respond(s, "c");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->aggregate.n_parts, 2);
     ck_assert_uint_eq(s->record.n_responders, 2);
@@ -55,7 +44,7 @@ TEST(it_is_on_disk_that_it_does_not_count)
 {
     struct script *s = open_round();
 
-    respond(s, "a");
+    script_respond(s, "a");
     s->manual = true;
     script_forget(s);
     script_exclude(s, "a");
@@ -70,12 +59,12 @@ TEST(a_record_that_is_on_its_way_is_taken_back_and_nobody_told_that_it_counts)
     struct script *s = open_round();
 
     s->manual = true;
-    respond(s, "a"); /* Its record is being written. */
+    script_respond(s, "a"); /* Its record is being written. */
     script_exclude(s, "a");
     script_forget(s);
     script_answer_all(s);
     script_expect(s, "");
-    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
+    ck_assert_int_eq(script_state(s, "a"), FL_PARTICIPANT_REJECTED);
     script_free(s);
 }
 
@@ -83,8 +72,8 @@ TEST(the_round_does_not_wait_for_it)
 {
     struct script *s = open_round();
 
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     script_exclude(s, "c");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 2);
@@ -95,8 +84,8 @@ TEST(an_aggregation_that_runs_is_done_again_without_it)
 {
     struct script *s = open_round();
 
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     script_report(s, "c", NULL);
     s->manual = true;
     script_stored(s, "c");
@@ -116,8 +105,8 @@ TEST(an_aggregation_that_failed_is_done_again_without_it)
 {
     struct script *s = open_round();
 
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     script_report(s, "c", NULL);
     s->manual = true;
     script_stored(s, "c");
@@ -136,7 +125,7 @@ TEST(without_enough_others_the_attempt_is_repeated)
 {
     struct script *s = open_round();
 
-    respond(s, "a");
+    script_respond(s, "a");
     script_exclude(s, "a");
     script_exclude(s, "b");
     script_exclude(s, "c");
@@ -149,8 +138,8 @@ TEST(a_model_that_is_made_stays_and_the_operator_is_told)
 {
     struct script *s = open_round();
 
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     script_report(s, "c", NULL);
     s->manual = true;
     script_stored(s, "c");
@@ -159,7 +148,7 @@ TEST(a_model_that_is_made_stays_and_the_operator_is_told)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
     script_exclude(s, "a");
     ck_assert_ptr_nonnull(strstr(s->warning, "flctl rollback"));
-    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_ACCEPTED);
+    ck_assert_int_eq(script_state(s, "a"), FL_PARTICIPANT_ACCEPTED);
     s->manual = false;
     script_answer_all(s);
     ck_assert_uint_eq(s->record.n_responders, 3);

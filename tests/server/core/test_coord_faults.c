@@ -9,24 +9,10 @@
 
 static const float moved[] = {1, 2, 3};
 
-static struct script *of(const char *preset)
-{
-    struct script *s = script_new(preset);
-
-    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    s->conf.start_clients = 2;
-    script_create(s, NULL);
-    script_start(s);
-    script_join(s, "a", 300);
-    script_join(s, "b", 100);
-    script_forget(s);
-    return s;
-}
-
 /* As far as the aggregation of two full updates, which is left unanswered. */
 static struct script *aggregating(void)
 {
-    struct script *s = of("fedavg");
+    struct script *s = script_of_two("fedavg");
 
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);
@@ -65,7 +51,7 @@ TEST(a_failed_commit_is_asked_for_again)
 
 TEST(a_failed_selection_or_plan_is_asked_for_again)
 {
-    struct script *s = of("fedldf");
+    struct script *s = script_of_two("fedldf");
 
     script_report(s, "a", moved);
     s->manual = true;
@@ -88,7 +74,7 @@ TEST(a_failed_selection_or_plan_is_asked_for_again)
 
 TEST(an_update_whose_record_fails_is_recorded_again_or_lost_at_the_deadline)
 {
-    struct script *s = of("fedavg");
+    struct script *s = script_of_two("fedavg");
 
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);
@@ -122,7 +108,7 @@ TEST(an_update_whose_record_fails_is_recorded_again_or_lost_at_the_deadline)
 
 TEST(the_deadline_waits_for_a_record_that_is_being_written)
 {
-    struct script *s = of("fedavg");
+    struct script *s = script_of_two("fedavg");
 
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);
@@ -345,7 +331,7 @@ static const struct bad_report bad_reports[] = {
 TEST_EACH(a_bad_report_rejects_the_client_for_the_round, ARRAY_LEN(bad_reports))
 {
     const struct bad_report *bad = &bad_reports[_i];
-    struct script *s = of("fedldf");
+    struct script *s = script_of_two("fedldf");
     char text[256];
 
     script_report_of(s, "a", 1, 1, bad->samples, bad->loss, bad->d, bad->n);
@@ -367,7 +353,7 @@ TEST_EACH(a_bad_report_rejects_the_client_for_the_round, ARRAY_LEN(bad_reports))
 
 TEST(an_invalid_upload_rejects_the_client_for_the_round)
 {
-    struct script *s = of("fedavg");
+    struct script *s = script_of_two("fedavg");
 
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);

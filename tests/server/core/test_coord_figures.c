@@ -15,40 +15,6 @@ static bool yes(const struct fl_options *o)
     return true;
 }
 
-static struct script *fedavg(void)
-{
-    struct script *s = script_new("fedavg");
-
-    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    return s;
-}
-
-static void set(struct script *s, enum fl_component component, const char *name)
-{
-    struct fl_err err = {0};
-
-    ck_assert_msg(fl_strategy_set(s->strategy, component, name, &err) == FL_OK, "%s", err.msg);
-}
-
-static void begin(struct script *s, unsigned n)
-{
-    static const char *const names[] = {"a", "b", "c"};
-    unsigned i;
-
-    s->conf.start_clients = n;
-    script_create(s, NULL);
-    script_start(s);
-    for (i = 0; i < n; i++) {
-        script_join(s, names[i], 100);
-    }
-}
-
-static void respond(struct script *s, const char *name)
-{
-    script_report(s, name, NULL);
-    script_stored(s, name);
-}
-
 static struct fl_event report_of(const struct script *s, const char *name)
 {
     struct fl_event ev = {.type = FL_EV_REPORT};
@@ -66,12 +32,12 @@ static struct fl_event report_of(const struct script *s, const char *name)
 
 TEST(only_who_uploaded_in_the_last_round_has_a_personal_model)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    set(s, FL_COMPONENT_PERSONAL, "own");
-    set(s, FL_COMPONENT_UPLOAD, "hdfl");
+    script_set(s, FL_COMPONENT_PERSONAL, "own");
+    script_set(s, FL_COMPONENT_UPLOAD, "hdfl");
     script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
-    begin(s, 2);
+    script_begin(s, 2);
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);
     script_stored(s, "a");
@@ -87,15 +53,15 @@ TEST(only_who_uploaded_in_the_last_round_has_a_personal_model)
 
 TEST(a_lost_uploader_is_left_out_of_the_mixing)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     static const char *const names[] = {"a", "b", "c"};
     bool lost = false;
     uint32_t i;
 
-    set(s, FL_COMPONENT_PERSONAL, "own");
-    set(s, FL_COMPONENT_UPLOAD, "hdfl");
+    script_set(s, FL_COMPONENT_PERSONAL, "own");
+    script_set(s, FL_COMPONENT_UPLOAD, "hdfl");
     script_option(s, FL_COMPONENT_UPLOAD, "n", "2");
-    begin(s, 3);
+    script_begin(s, 3);
     for (i = 0; i < 3; i++) {
         script_report(s, names[i], NULL);
     }
@@ -125,13 +91,13 @@ TEST(a_lost_uploader_is_left_out_of_the_mixing)
 
 TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    set(s, FL_COMPONENT_PERSONAL, "own");
-    set(s, FL_COMPONENT_UPLOAD, "none");
+    script_set(s, FL_COMPONENT_PERSONAL, "own");
+    script_set(s, FL_COMPONENT_UPLOAD, "none");
     s->conf.rounds = 1;
     s->conf.min_responders = 2;
-    begin(s, 2);
+    script_begin(s, 2);
     script_forget(s);
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);
@@ -161,12 +127,12 @@ TEST(without_uploads_by_design_a_round_is_whole_without_an_update)
 
 TEST(without_uploads_too_few_reports_abort_nevertheless)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    set(s, FL_COMPONENT_PERSONAL, "own");
-    set(s, FL_COMPONENT_UPLOAD, "none");
+    script_set(s, FL_COMPONENT_PERSONAL, "own");
+    script_set(s, FL_COMPONENT_UPLOAD, "none");
     s->conf.min_responders = 2;
-    begin(s, 2);
+    script_begin(s, 2);
     script_report(s, "a", NULL);
     script_failed(s, "b", "no power");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 0);
@@ -179,14 +145,14 @@ TEST(without_uploads_too_few_reports_abort_nevertheless)
 TEST_EACH(a_missing_inner_product_is_rejected_only_when_it_is_needed, 2)
 {
     struct fl_aggregate_ops ops = fl_aggregate_mean;
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     struct fl_event ev;
 
     if (_i == 1) {
         ops.wants_previous_dot = yes;
         s->strategy->aggregate = &ops;
     }
-    begin(s, 2);
+    script_begin(s, 2);
     ev = report_of(s, "a");
     ev.u.report.previous_dot = (double)NAN;
     script_step(s, &ev);
@@ -199,12 +165,12 @@ TEST_EACH(a_missing_inner_product_is_rejected_only_when_it_is_needed, 2)
 TEST(inner_products_are_kept_and_counted_with_eight_bytes)
 {
     struct fl_aggregate_ops ops = fl_aggregate_mean;
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     struct fl_event ev;
 
     ops.wants_previous_dot = yes;
     s->strategy->aggregate = &ops;
-    begin(s, 2);
+    script_begin(s, 2);
     ev = report_of(s, "a");
     ev.u.report.previous_dot = -1.5;
     script_step(s, &ev);
@@ -234,10 +200,10 @@ static void report_evaluations(struct script *s, const char *name, struct fl_eva
 
 TEST(reports_give_the_figures_of_personal_models)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    set(s, FL_COMPONENT_PERSONAL, "trained");
-    begin(s, 3);
+    script_set(s, FL_COMPONENT_PERSONAL, "trained");
+    script_begin(s, 3);
     report_evaluations(s, "a", EVAL(10, 4, 9.0), EVAL(10, 8, 5.0));
     report_evaluations(s, "b", EVAL(2, 2, 9.0), EVAL(2, 1, 5.0));
     report_evaluations(s, "c", EVAL(0, 0, 0.0), EVAL(0, 0, 0.0));
@@ -253,11 +219,11 @@ TEST(reports_give_the_figures_of_personal_models)
 
 TEST(only_responders_are_in_the_figures)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     struct fl_event ev;
 
-    set(s, FL_COMPONENT_PERSONAL, "trained");
-    begin(s, 2);
+    script_set(s, FL_COMPONENT_PERSONAL, "trained");
+    script_begin(s, 2);
     report_evaluations(s, "a", EVAL(10, 4, 9.0), EVAL(10, 8, 5.0));
     ev = report_of(s, "b");
     ev.u.report.trained = EVAL(10, 10, 0.0);
@@ -276,7 +242,7 @@ static void respond_with(struct script *s, struct fl_eval_rec received)
 
 TEST(who_announced_no_test_samples_is_held_to_its_first_report)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.evaluate_every = 1;
     s->conf.evaluate_clients = true;
@@ -304,10 +270,10 @@ static const struct fl_eval_rec nonsense[] = {
 
 TEST_EACH(an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts, 3)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    set(s, FL_COMPONENT_PERSONAL, "trained");
-    begin(s, 1);
+    script_set(s, FL_COMPONENT_PERSONAL, "trained");
+    script_begin(s, 1);
     report_evaluations(s, "a", nonsense[_i], nonsense[_i]);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_double_eq(s->record.personal_accuracy, -1.0);
@@ -321,9 +287,9 @@ TEST_EACH(an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts, 3
 
 TEST(without_personal_models_only_the_received_one_is_told)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    begin(s, 1);
+    script_begin(s, 1);
     report_evaluations(s, "a", EVAL(10, 4, 9.0), EVAL(10, 8, 5.0));
     ck_assert_double_eq(s->record.received_accuracy, 0.4);
     ck_assert_double_eq(s->record.personal_accuracy, -1.0);
@@ -345,13 +311,13 @@ static void evaluate(struct script *s, const char *name, struct fl_eval_rec resu
 
 TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    set(s, FL_COMPONENT_PERSONAL, "adapt");
+    script_set(s, FL_COMPONENT_PERSONAL, "adapt");
     script_option(s, FL_COMPONENT_FRACTION, "fraction", "0.1");
     s->conf.evaluate_every = 1; /* The configuration need not ask for clients' evaluations. */
-    begin(s, 2);
-    respond(s, fl_coord_part(s->coord, 0) != NULL ? "a" : "b");
+    script_begin(s, 2);
+    script_respond(s, fl_coord_part(s->coord, 0) != NULL ? "a" : "b");
     ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
     evaluate(s, "a", EVAL(10, 4, 10.0), EVAL(10, 8, 5.0));
     evaluate(s, "b", EVAL(5, 1, 5.0), EVAL(5, 5, 1.0));
@@ -376,13 +342,13 @@ TEST(what_clients_find_adds_up_to_the_same_bits_whoever_is_first)
     unsigned i;
 
     for (o = 0; o < 2; o++) {
-        struct script *s = fedavg();
+        struct script *s = script_fedavg();
 
-        set(s, FL_COMPONENT_PERSONAL, "adapt");
+        script_set(s, FL_COMPONENT_PERSONAL, "adapt");
         s->conf.evaluate_every = 1;
-        begin(s, 3);
+        script_begin(s, 3);
         for (i = 0; i < 3; i++) {
-            respond(s, orders[o][i]);
+            script_respond(s, orders[o][i]);
         }
         for (i = 0; i < 3; i++) {
             unsigned k = (unsigned)(orders[o][i][0] - 'a');
@@ -402,12 +368,12 @@ TEST(what_clients_find_adds_up_to_the_same_bits_whoever_is_first)
 
 TEST(the_attention_of_the_aggregation_is_on_record)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->effective = 3.5;
     s->self_weight = (double)INFINITY;
-    begin(s, 1);
-    respond(s, "a");
+    script_begin(s, 1);
+    script_respond(s, "a");
     ck_assert_double_eq(s->record.effective, 3.5);
     ck_assert_double_eq(s->record.self_weight, 0.0);
     script_free(s);
@@ -419,29 +385,29 @@ TEST(payloads_of_the_solver_are_counted_and_summaries_once)
 {
     static const char *const inputs[] = {"control", "union", NULL};
     struct fl_solver_ops ops = fl_solver_sgd;
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     ops.inputs = inputs;
     ops.collection = "union";
     s->strategy->solver = &ops;
     s->collection_bytes = 1000;
-    begin(s, 2);
-    respond(s, "a");
-    respond(s, "b");
+    script_begin(s, 2);
+    script_respond(s, "a");
+    script_respond(s, "b");
     ck_assert_uint_eq(s->record.downlink_bytes, 2 * (2 * MODEL + 1000));
     ck_assert_uint_eq(s->record.uplink_bytes, 2 * MODEL + 1000); /* The union came up once. */
     ck_assert_uint_eq(s->record.uplink_bytes_full, 2 * MODEL);
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     ck_assert_uint_eq(s->record.downlink_bytes, 2 * (2 * MODEL));
     ck_assert_uint_eq(s->record.uplink_bytes, 2 * MODEL);
     script_join(s, "c", 100); /* It has to fetch the union, though it collection nothing. */
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 3);
-    respond(s, "a");
-    respond(s, "b");
-    respond(s, "c");
+    script_respond(s, "a");
+    script_respond(s, "b");
+    script_respond(s, "c");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 4);
     ck_assert_uint_eq(s->record.downlink_bytes, 3 * (2 * MODEL) + 1000);
     script_free(s);
@@ -449,19 +415,19 @@ TEST(payloads_of_the_solver_are_counted_and_summaries_once)
 
 TEST(own_models_go_down_as_personal_models_only)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
-    set(s, FL_COMPONENT_PERSONAL, "own");
-    set(s, FL_COMPONENT_UPLOAD, "hdfl");
+    script_set(s, FL_COMPONENT_PERSONAL, "own");
+    script_set(s, FL_COMPONENT_UPLOAD, "hdfl");
     script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
-    begin(s, 3);
-    respond(s, "a");
-    respond(s, "b");
-    respond(s, "c");
+    script_begin(s, 3);
+    script_respond(s, "a");
+    script_respond(s, "b");
+    script_respond(s, "c");
     ck_assert_uint_eq(s->record.downlink_bytes, 3 * MODEL); /* Everybody starts from it. */
-    respond(s, "a");
-    respond(s, "b");
-    respond(s, "c");
+    script_respond(s, "a");
+    script_respond(s, "b");
+    script_respond(s, "c");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
     ck_assert_uint_eq(s->record.downlink_bytes, MODEL);
     ck_assert_uint_eq(s->record.uplink_bytes, MODEL);

@@ -10,20 +10,6 @@
 
 #define DAY UINT64_C(86400000)
 
-static struct script *fedavg(void)
-{
-    struct script *s = script_new("fedavg");
-
-    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    return s;
-}
-
-static void respond(struct script *s, const char *name)
-{
-    script_report(s, name, NULL);
-    script_stored(s, name);
-}
-
 /* Round 1 with a and b is committed and round 2 open. */
 static void second_round(struct script *s)
 {
@@ -32,8 +18,8 @@ static void second_round(struct script *s)
     script_start(s);
     script_join(s, "a", 100);
     script_join(s, "b", 200);
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     script_forget(s);
@@ -41,7 +27,7 @@ static void second_round(struct script *s)
 
 TEST(a_name_that_was_never_selected_does_not_stay)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.start_clients = 9;
     script_create(s, NULL);
@@ -62,7 +48,7 @@ TEST(a_name_that_was_never_selected_does_not_stay)
 
 TEST(a_flood_of_fresh_names_keeps_nobody_out)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     char name[32];
     unsigned i;
 
@@ -86,7 +72,7 @@ TEST(a_flood_of_fresh_names_keeps_nobody_out)
 
 TEST(who_was_never_counted_makes_room)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.max_clients = 2;
     script_create(s, NULL);
@@ -106,7 +92,7 @@ TEST(who_was_never_counted_makes_room)
 
 TEST(a_forgotten_client_that_comes_back_is_new)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     second_round(s);
     ck_assert_uint_eq(s->task.task.counted.round, 1);
@@ -115,7 +101,7 @@ TEST(a_forgotten_client_that_comes_back_is_new)
     ck_assert_uint_ne(script_id(s, "a"), 0); /* Its old number is still in the round. */
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_selected, 0);
     ck_assert_ptr_null(fl_coord_part(s->coord, script_id(s, "a")));
-    respond(s, "b");
+    script_respond(s, "b");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
     script_lost(s, "b");
     script_lost(s, "a");
@@ -125,8 +111,8 @@ TEST(a_forgotten_client_that_comes_back_is_new)
     ck_assert_uint_eq(s->task.task.counted.round, 0);
     script_join(s, "b", 200);
     ck_assert_uint_eq(s->task.task.counted.round, 2);
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->counted_round, 3);
     ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_selected, 1);
     script_free(s);
@@ -134,7 +120,7 @@ TEST(a_forgotten_client_that_comes_back_is_new)
 
 TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_end)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     second_round(s);
     script_forget_client(s, "a");
@@ -145,7 +131,7 @@ TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_end)
                      "[    0] client 0 is forgotten\n");
     s->conf.rounds = 2;
     s->manual = true;
-    respond(s, "b");
+    script_respond(s, "b");
     while (fl_coord_committed(s->coord) < 2) {
         script_answer(s);
     }
@@ -157,12 +143,12 @@ TEST(forgotten_in_the_open_round_it_leaves_it_and_its_record_goes_at_its_end)
 
 TEST(an_update_that_was_accepted_counts_though_its_client_is_forgotten)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     second_round(s);
-    respond(s, "a");
+    script_respond(s, "a");
     script_forget_client(s, "a");
-    respond(s, "b");
+    script_respond(s, "b");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
     ck_assert_uint_eq(s->record.n_responders, 2);
     ck_assert_uint_eq(fl_coord_n_known(s->coord), 1);
@@ -174,11 +160,11 @@ TEST(an_update_that_was_accepted_counts_though_its_client_is_forgotten)
 
 TEST(what_could_not_be_removed_is_removed_later)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     second_round(s);
     script_lost(s, "a");
-    respond(s, "b");
+    script_respond(s, "b");
     script_run_to(s, 100); /* a is given up, round 2 is committed, 3 is b's */
     ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
     s->manual = true;
@@ -196,7 +182,7 @@ TEST(what_could_not_be_removed_is_removed_later)
 
 TEST(the_population_is_who_is_here_and_who_took_part)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     second_round(s);
     ck_assert_uint_eq(fl__coord_population(s->coord), 2);
@@ -212,7 +198,7 @@ TEST(the_population_is_who_is_here_and_who_took_part)
 
 TEST(who_is_away_for_too_long_is_forgotten)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.forget_after_ms = 30 * DAY;
     second_round(s);
@@ -235,7 +221,7 @@ TEST(while_the_server_is_down_nobody_ages)
     };
     const struct fl_coord_resume resume = {
         .committed = 3, .clients = clients, .n_clients = 2, .up_ms = 30 * DAY};
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.forget_after_ms = 30 * DAY;
     s->check.committed = 3;
@@ -257,7 +243,7 @@ TEST(while_the_server_is_down_nobody_ages)
 /* As when the time of the network comes to a machine without a clock of its own. */
 TEST(who_sets_the_wall_clock_makes_nobody_older_or_younger)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     struct fl_coord_resume resume = {.committed = 1, .n_clients = 2};
 
     s->conf.forget_after_ms = 30 * DAY;
@@ -293,11 +279,11 @@ TEST(who_sets_the_wall_clock_makes_nobody_older_or_younger)
 
 TEST(forgotten_is_said_when_the_record_is_off_the_disk)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     second_round(s);
     script_lost(s, "a");
-    respond(s, "b");
+    script_respond(s, "b");
     script_run_to(s, 100); /* Round 3 is b's. */
     s->manual = true;
     script_forget(s);
@@ -312,7 +298,7 @@ TEST(forgotten_is_said_when_the_record_is_off_the_disk)
 
 TEST(forgotten_in_the_open_round_is_said_when_the_record_has_its_mark)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     second_round(s);
     s->manual = true;
@@ -328,7 +314,7 @@ TEST(forgotten_in_the_open_round_is_said_when_the_record_has_its_mark)
 
 TEST(who_was_never_on_disk_is_forgotten_at_once)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.start_clients = 9;
     script_create(s, NULL);
@@ -344,7 +330,7 @@ TEST(who_was_never_on_disk_is_forgotten_at_once)
 
 TEST(a_disk_that_is_full_is_told_instead)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     second_round(s);
     s->manual = true;
@@ -364,7 +350,7 @@ TEST(a_disk_that_is_full_is_told_instead)
 
 TEST(no_mark_while_a_selection_may_write_the_record_without_it)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.start_clients = 2;
     script_create(s, NULL);
@@ -412,7 +398,7 @@ static struct script *restarted(enum fl_participant_state state)
                                            .size = {2, 2, 2},
                                            .parts = parts,
                                            .n_parts = 2};
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.start_clients = 1;
     s->conf.min_responders = 1;
@@ -437,7 +423,7 @@ TEST(a_restart_knows_a_marked_client_for_its_part_only)
     ck_assert_uint_eq(fl_coord_client(s->coord, 2)->counted_round, 0);
     script_join(s, "b", 200);
     script_forget(s);
-    respond(s, "b");
+    script_respond(s, "b");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
     ck_assert_uint_eq(s->record.n_responders, 1);
     ck_assert_ptr_nonnull(strstr((const char *)s->log.data, "forget a\n"));
@@ -449,7 +435,7 @@ TEST(what_a_marked_client_delivered_counts_after_a_restart)
     struct script *s = restarted(FL_PARTICIPANT_ACCEPTED);
 
     script_join(s, "b", 200);
-    respond(s, "b");
+    script_respond(s, "b");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
     ck_assert_uint_eq(s->record.n_responders, 2);
     ck_assert_uint_eq(fl_coord_n_known(s->coord), 1);
@@ -460,7 +446,7 @@ TEST(gaps_in_the_numbers_are_numbers_for_others)
 {
     static const struct fl_client_rec clients[] = {{.id = 2, .name = "c", .samples = 1}};
     const struct fl_coord_resume resume = {.clients = clients, .n_clients = 1};
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     s->conf.start_clients = 9;
     script_create(s, &resume);
@@ -476,7 +462,7 @@ TEST(gaps_in_the_numbers_are_numbers_for_others)
 
 TEST(what_is_heard_of_a_client_is_on_its_record)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
     struct fl_event ev = {.type = FL_EV_CLIENT_HEARD};
 
     second_round(s);
@@ -492,7 +478,7 @@ TEST(what_is_heard_of_a_client_is_on_its_record)
 
 TEST(a_report_tells_how_many_samples_a_client_has_by_now)
 {
-    struct script *s = fedavg();
+    struct script *s = script_fedavg();
 
     second_round(s);
     script_report_of(s, "b", 2, 1, 777, 1.0, NULL, 0);
@@ -523,7 +509,7 @@ TEST(a_commit_writes_those_of_its_round_and_a_bounded_number_of_others)
             if (fl_coord_round(s->coord) == (uint64_t)round &&
                 fl_coord_part(s->coord, script_id(s, name)) != NULL)
             {
-                respond(s, name);
+                script_respond(s, name);
             }
         }
         ck_assert_uint_eq(fl_coord_committed(s->coord), round);

@@ -74,11 +74,6 @@ static size_t aggregated(const struct script *s)
     return 0;
 }
 
-static enum fl_participant_state state_of(const struct script *s, const char *name)
-{
-    return fl_coord_part(s->coord, script_id(s, name))->state;
-}
-
 TEST_EACH(the_round_goes_on_without_an_update_beyond_the_cap, 3)
 {
     static const double norms[] = {3.4e38, 1e30, 3.5e3};
@@ -92,9 +87,9 @@ TEST_EACH(the_round_goes_on_without_an_update_beyond_the_cap, 3)
     script_answer(s);
     script_answer(s);
     script_answer(s);
-    ck_assert_int_eq(state_of(s, "b"), FL_PARTICIPANT_ACCEPTED); /* All are to be in first. */
+    ck_assert_int_eq(script_state(s, "b"), FL_PARTICIPANT_ACCEPTED); /* All are to be in first. */
     script_answer(s);
-    ck_assert_int_eq(state_of(s, "b"), FL_PARTICIPANT_REJECTED);
+    ck_assert_int_eq(script_state(s, "b"), FL_PARTICIPANT_REJECTED);
     ck_assert_str_eq(s->error, "b: update left out: its norm is far above the median of the "
                                "round (round.norm_cap)");
     ck_assert_ptr_nonnull(strstr(s->warning, "round 1: updates left out, norm above 1000 times the "
@@ -265,12 +260,12 @@ TEST(with_backfill_another_client_is_asked_for_what_was_left_out)
     script_report(s, "c", large);
     script_report(s, "d", moved);
     script_report(s, "e", moved);
-    ck_assert_int_eq(state_of(s, "d"), FL_PARTICIPANT_EMPTY);
+    ck_assert_int_eq(script_state(s, "d"), FL_PARTICIPANT_EMPTY);
     stored(s, "a", 0, 1e30);
     stored(s, "b", 0, 1);
     stored(s, "c", 0, 1);
-    ck_assert_int_eq(state_of(s, "a"), FL_PARTICIPANT_REJECTED);
-    ck_assert_int_eq(state_of(s, "d"), FL_PARTICIPANT_PLANNED);
+    ck_assert_int_eq(script_state(s, "a"), FL_PARTICIPANT_REJECTED);
+    ck_assert_int_eq(script_state(s, "d"), FL_PARTICIPANT_PLANNED);
     stored(s, "d", 0, 1.5);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_uint_eq(s->record.n_responders, 4); /* e sends nothing. */

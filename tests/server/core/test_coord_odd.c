@@ -9,20 +9,6 @@
 
 static const float moved[] = {1, 2, 3};
 
-static struct script *of(const char *preset)
-{
-    struct script *s = script_new(preset);
-
-    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    s->conf.start_clients = 2;
-    script_create(s, NULL);
-    script_start(s);
-    script_join(s, "a", 300);
-    script_join(s, "b", 100);
-    script_forget(s);
-    return s;
-}
-
 struct odd {
     enum fl_event_type type;
     uint32_t client;
@@ -156,7 +142,7 @@ TEST_EACH(events_that_do_not_fit_change_nothing, ARRAY_LEN(odds))
 
 TEST(repeated_reports_and_uploads_count_once)
 {
-    struct script *s = of("fedldf");
+    struct script *s = script_of_two("fedldf");
 
     script_report(s, "a", moved);
     script_report(s, "a", moved);
@@ -173,7 +159,7 @@ TEST(repeated_reports_and_uploads_count_once)
 
 TEST(an_accepted_update_is_confirmed_after_its_round_too)
 {
-    struct script *s = of("fedavg");
+    struct script *s = script_of_two("fedavg");
     struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
 
     script_report(s, "a", NULL);
@@ -192,7 +178,7 @@ TEST(an_accepted_update_is_confirmed_after_its_round_too)
 
 TEST(an_accepted_update_is_confirmed_to_who_comes_back_later)
 {
-    struct script *s = of("fedavg");
+    struct script *s = script_of_two("fedavg");
 
     script_report(s, "a", NULL);
     script_report(s, "b", NULL);
@@ -212,7 +198,7 @@ TEST(an_accepted_update_is_confirmed_to_who_comes_back_later)
 
 TEST(responders_without_any_update_do_not_make_a_round)
 {
-    struct script *s = of("fedldf");
+    struct script *s = script_of_two("fedldf");
 
     script_report(s, "a", moved);
     script_report(s, "b", (const float[]){0, 0, 0});
@@ -228,7 +214,7 @@ TEST(responders_without_any_update_do_not_make_a_round)
 
 TEST(time_never_goes_back)
 {
-    struct script *s = of("fedavg");
+    struct script *s = script_of_two("fedavg");
     struct fl_event ev = {.type = FL_EV_TICK, .now_ms = 900};
     struct fl_effects effects;
 
@@ -332,7 +318,7 @@ TEST(a_client_without_samples_is_never_selected)
 
 TEST(may_push_says_why_not)
 {
-    struct script *s = of("fedldf");
+    struct script *s = script_of_two("fedldf");
     struct fl_err err = {0};
     const uint8_t *units = NULL;
 

@@ -7,23 +7,6 @@
 static const float high_in_bc[] = {1, 2, 3};
 static const float high_in_a[] = {3, 1, 1};
 
-static struct script *fedavg(void)
-{
-    struct script *s = script_new("fedavg");
-
-    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    return s;
-}
-
-static struct script *ldf(void)
-{
-    struct script *s = script_new("fedldf");
-
-    script_option(s, FL_COMPONENT_UPLOAD, "n", "1");
-    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
-    return s;
-}
-
 /* K = 2 of three that are selected. */
 static struct script *over_selected(struct script *s)
 {
@@ -44,7 +27,7 @@ static void join_three(struct script *s)
 
 TEST(of_an_over_selected_round_the_first_k_updates_are_aggregated_and_the_others_stopped)
 {
-    struct script *s = over_selected(fedavg());
+    struct script *s = over_selected(script_fedavg());
 
     script_create(s, NULL);
     join_three(s);
@@ -81,7 +64,7 @@ TEST(of_an_over_selected_round_the_first_k_updates_are_aggregated_and_the_others
 
 TEST(of_an_over_selected_round_the_first_k_reports_are_planned_for)
 {
-    struct script *s = over_selected(ldf());
+    struct script *s = over_selected(script_fedldf());
 
     script_create(s, NULL);
     join_three(s);
@@ -136,7 +119,7 @@ TEST(clients_of_whom_nothing_is_asked_do_not_end_an_over_selected_round_without_
 
 TEST(over_selection_waits_for_the_rest_no_longer_than_the_grace)
 {
-    struct script *s = over_selected(fedavg());
+    struct script *s = over_selected(script_fedavg());
 
     s->conf.over_grace = true;
     script_create(s, NULL);

@@ -26,12 +26,6 @@ static struct script *half_of(unsigned n)
     return s;
 }
 
-static void respond(struct script *s, const char *name)
-{
-    script_report(s, name, NULL);
-    script_stored(s, name);
-}
-
 TEST(half_of_the_clients_rounded_up_make_a_round)
 {
     unsigned n;
@@ -46,7 +40,7 @@ TEST(half_of_the_clients_rounded_up_make_a_round)
             script_failed(s, names[i], "no power");
         }
         for (; i < n; i++) {
-            respond(s, names[i]);
+            script_respond(s, names[i]);
         }
         ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
         ck_assert_uint_eq(s->record.n_responders, least);
@@ -75,7 +69,7 @@ TEST(half_of_them_holds_no_round_up_before_it_begins)
     unsigned i;
 
     for (i = 0; i < 4; i++) {
-        respond(s, names[i]);
+        script_respond(s, names[i]);
     }
     script_lost(s, "b");
     script_lost(s, "c");
@@ -84,7 +78,7 @@ TEST(half_of_them_holds_no_round_up_before_it_begins)
     /* Three of four are away: one of those who are here is half of them. */
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
-    respond(s, "a");
+    script_respond(s, "a");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
     script_free(s);
 }
@@ -93,8 +87,8 @@ TEST(a_round_without_somebody_is_a_warning)
 {
     struct script *s = half_of(3);
 
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     script_failed(s, "c", "no power");
     ck_assert_str_eq(s->warning, "round 1 attempt 1: COMMITTING -> IDLE, committed with 2 of 3 "
                                  "clients");
@@ -106,14 +100,14 @@ TEST(once_half_are_in_the_others_have_their_time_many_times_over)
     struct script *s = half_of(4);
 
     script_run_to(s, 20);
-    respond(s, "a");
+    script_respond(s, "a");
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 100000);
     script_run_to(s, 30);
     script_forget(s);
-    respond(s, "b");
+    script_respond(s, "b");
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 30 + 300);
     script_run_to(s, 300);
-    respond(s, "c"); /* What comes later moves nothing. */
+    script_respond(s, "c"); /* What comes later moves nothing. */
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 330);
     script_run_to(s, 330);
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
@@ -126,12 +120,12 @@ TEST(the_straggler_timeout_has_a_least_and_never_exceeds_the_deadline)
     struct script *s = half_of(2);
 
     script_run_to(s, 1);
-    respond(s, "a");
+    script_respond(s, "a");
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 1 + 50);
     script_free(s);
     s = half_of(2);
     script_run_to(s, 99000);
-    respond(s, "a");
+    script_respond(s, "a");
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 100000);
     script_free(s);
 }
@@ -150,8 +144,8 @@ TEST(who_has_more_samples_has_more_time)
     script_join(s, "b", 300);
     script_join(s, "c", 1000);
     script_run_to(s, 20);
-    respond(s, "a");
-    respond(s, "b");
+    script_respond(s, "a");
+    script_respond(s, "b");
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 20 + 10 * 20 * 5);
     script_free(s);
 }
@@ -167,7 +161,7 @@ TEST(without_a_straggler_factor_the_deadline_stays)
     script_join(s, "a", 100);
     script_join(s, "b", 100);
     script_run_to(s, 10);
-    respond(s, "a");
+    script_respond(s, "a");
     ck_assert_uint_eq(fl_coord_deadline(s->coord), 1000);
     script_free(s);
 }

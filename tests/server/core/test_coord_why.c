@@ -22,23 +22,17 @@ static struct script *three(void)
     return s;
 }
 
-static void respond(struct script *s, const char *name)
-{
-    script_report(s, name, NULL);
-    script_stored(s, name);
-}
-
 TEST(who_is_away_is_waited_for_only_as_long_as_its_grace)
 {
     struct script *s = three();
 
-    respond(s, "a");
+    script_respond(s, "a");
     script_run_to(s, 200);
     script_lost(s, "b");
     script_run_to(s, 240);
     script_why(s, "round 1 is TRAINING: 1 of 3 reports are in, waiting 0.8 s more for: b, c; 1 of "
                   "them disconnected: b, given up after 0.1 s more");
-    respond(s, "c");
+    script_respond(s, "c");
     script_why(s, "round 1 is TRAINING: 2 of 3 reports are in, waiting 0.1 s more for: b; 1 of "
                   "them disconnected: b, given up after 0.1 s more");
     script_join(s, "b", 100);
@@ -50,8 +44,8 @@ TEST(a_grace_that_ends_after_the_deadline_does_not_count)
 {
     struct script *s = three();
 
-    respond(s, "a");
-    respond(s, "c");
+    script_respond(s, "a");
+    script_respond(s, "c");
     script_run_to(s, 950);
     script_lost(s, "b");
     script_why(s, "round 1 is TRAINING: 2 of 3 reports are in, waiting 0.1 s more for: b; 1 of "
@@ -65,9 +59,9 @@ TEST(the_end_has_no_next_round)
     unsigned round;
 
     for (round = 0; round < 2; round++) {
-        respond(s, "a");
-        respond(s, "b");
-        respond(s, "c");
+        script_respond(s, "a");
+        script_respond(s, "b");
+        script_respond(s, "c");
     }
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_STOPPED);
     script_why(s, "the federation is STOPPED: all 2 rounds are done");
@@ -86,7 +80,7 @@ TEST(evaluation_that_nobody_can_do_is_told)
     script_why(s, "round 1 is TRAINING: 0 of 1 reports are in, waiting 1.0 s more for: a; "
                   "evaluation.clients is on, but none of the 1 connected clients can evaluate (no "
                   "test samples, or trainer: command)");
-    respond(s, "a");
+    script_respond(s, "a");
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_str_eq(s->warning,
                      "round 1: no client evaluated: evaluation.clients is on, but no connected "
@@ -103,8 +97,8 @@ TEST(what_asks_for_somebody_is_a_warning)
     script_failed(s, "a", "no power");
     ck_assert_str_eq(s->warning, "client 'a' failed: no power");
     script_simple(s, FL_EV_PAUSE);
-    respond(s, "b");
-    respond(s, "c");
+    script_respond(s, "b");
+    script_respond(s, "c");
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_PAUSED);
     ck_assert_str_eq(s->warning, "round 2 attempt 1: IDLE -> PAUSED, paused by the operator");
     script_free(s);

@@ -8,14 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/store/store.h"
-#include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"
+#include "tests/server/store/store_fixture.h"
 
 #define N_CLIENTS 3
-
-static struct fl_layout *layout;
-static const char *dir;
 
 static int put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
                          const struct fl_participant_rec *parts, size_t n, struct fl_err *err)
@@ -26,33 +22,11 @@ static int put_selection(struct fl_store *store, uint64_t round, uint32_t attemp
     return fl_store_put_selection(store, &selection, err);
 }
 
-static void setup(void)
-{
-    dir = rig_dir();
-    layout = rig_layout();
-}
-
-static void teardown(void)
-{
-    fl_layout_free(layout);
-    rig_remove();
-}
-
-static struct fl_store *open_store(void)
-{
-    struct fl_store *s = NULL;
-    struct fl_err err = {0};
-    int rv = fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err);
-
-    ck_assert_msg(rv == FL_OK, "%s", err.msg);
-    return s;
-}
-
 static struct fl_store *reopen(struct fl_store *s)
 {
     fl_store_close(s);
     rig_check_db();
-    return open_store();
+    return store_open();
 }
 
 static struct fl_client_rec client(uint32_t id)
@@ -183,11 +157,11 @@ static void accept_one(struct fl_store *s, uint64_t round, uint32_t attempt)
     ck_assert_int_eq(fl_store_put_update(s, round, attempt, &part, NULL), FL_OK);
 }
 
-TEST_CASE("records", setup, teardown);
+TEST_CASE("records", store_setup, store_teardown);
 
 TEST(a_new_folder_has_nothing_to_resume)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_coord_resume r;
     struct stat st;
     char path[RIG_PATH_MAX];
@@ -205,7 +179,7 @@ TEST(a_new_folder_has_nothing_to_resume)
 
 TEST(clients_come_back_in_the_order_of_their_numbers)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_client_rec c = client(1);
     struct fl_coord_resume r;
     uint32_t i;
@@ -232,7 +206,7 @@ TEST(clients_come_back_in_the_order_of_their_numbers)
 
 TEST(a_restart_after_the_selection_finds_it)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_coord_resume r;
 
     put_clients(s);
@@ -257,7 +231,7 @@ TEST(a_restart_after_the_selection_finds_it)
 
 TEST(a_restart_after_the_plan_finds_it)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_coord_resume r;
 
     put_clients(s);
@@ -282,7 +256,7 @@ TEST(a_restart_after_the_plan_finds_it)
 
 TEST(a_restart_after_some_updates_finds_them)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_coord_resume r;
 
     put_clients(s);
@@ -303,7 +277,7 @@ TEST(a_restart_after_some_updates_finds_them)
 
 TEST(a_commit_closes_the_round_and_keeps_the_clients)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_coord_resume r;
 
     put_clients(s);
@@ -325,7 +299,7 @@ TEST(a_commit_closes_the_round_and_keeps_the_clients)
 
 TEST(what_does_not_fit_the_open_round_changes_nothing)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_participant_rec part = {
         .client = 2, .state = FL_PARTICIPANT_ACCEPTED, .units = grant};
     struct fl_round_rec done = round_rec(1);
@@ -395,7 +369,7 @@ static int see(void *ctx, const struct fl_round_rec *r)
 
 TEST(the_newest_rounds_come_in_rising_order)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct seen seen = {.n = 0};
     uint64_t t;
 
@@ -420,7 +394,7 @@ TEST(the_newest_rounds_come_in_rising_order)
 
 TEST(totals_are_the_sums_of_all_rounds)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_round_rec sum;
     uint64_t t;
 
@@ -463,23 +437,23 @@ static void refused(const char *federation, const struct fl_layout *l, int code,
     ck_assert_ptr_nonnull(strstr(err.msg, dir));
 }
 
-TEST_CASE("faults", setup, teardown);
+TEST_CASE("faults", store_setup, store_teardown);
 
 TEST(the_folder_of_another_federation_is_refused)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
 
     fl_store_close(s);
     refused("other", layout, FL_ESTATE, "belongs to federation 'fed', not 'other'");
     rig_check_db();
-    fl_store_close(open_store());
+    fl_store_close(store_open());
 }
 
 TEST(the_folder_of_another_model_is_refused)
 {
     struct fl_layout *other = NULL;
     const size_t dims[] = {7};
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
 
     fl_store_close(s);
     ck_assert_int_eq(fl_layout_create(&other), FL_OK);
@@ -488,12 +462,12 @@ TEST(the_folder_of_another_model_is_refused)
     refused("fed", other, FL_ESTATE, "belongs to another model (3 units, 8832 values, digest ");
     fl_layout_free(other);
     rig_check_db();
-    fl_store_close(open_store());
+    fl_store_close(store_open());
 }
 
 TEST(a_forgotten_client_leaves_a_number_for_another)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_client_rec gone = client(1);
     struct fl_client_rec in_round = client(2);
     struct fl_client_rec other = client(1);
@@ -522,7 +496,7 @@ TEST(a_forgotten_client_leaves_a_number_for_another)
 
 TEST(a_selection_brings_new_clients_and_how_many_there_are)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     const struct fl_participant_rec part = {.client = 1, .state = FL_PARTICIPANT_SELECTED};
     struct fl_client_rec c = client(1);
     struct fl_selection sel = {
@@ -545,7 +519,7 @@ TEST(a_selection_brings_new_clients_and_how_many_there_are)
 
 TEST(a_newer_schema_is_refused)
 {
-    fl_store_close(open_store());
+    fl_store_close(store_open());
     rig_sql("INSERT INTO migration (version, applied_ms) VALUES (99, 0)");
     refused("fed", layout, FL_EVERSION, "has schema version 99, this program knows up to ");
     rig_check_db();
@@ -572,7 +546,7 @@ TEST(a_file_that_is_no_database_is_refused)
 
 TEST(a_damaged_database_is_refused)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     char path[RIG_PATH_MAX];
     uint64_t t;
 
@@ -587,7 +561,7 @@ TEST(a_damaged_database_is_refused)
 
 TEST(a_record_that_makes_no_sense_is_refused)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_coord_resume r;
     struct fl_err err = {0};
 
@@ -636,7 +610,7 @@ TEST(a_database_that_is_read_only_is_refused)
 {
     char path[RIG_PATH_MAX];
 
-    fl_store_close(open_store());
+    fl_store_close(store_open());
     ck_assert_int_eq(chmod(rig_path(path, "federation.db"), 0444), 0);
     ck_assert_int_eq(chmod(rig_path(path, "models"), 0777), 0);
     ck_assert_int_eq(chmod(rig_path(path, "spool"), 0777), 0);
@@ -648,7 +622,7 @@ TEST(a_database_that_is_read_only_is_refused)
 
 TEST(a_full_disk_loses_no_record_that_was_taken)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_coord_resume r;
     struct fl_err err = {0};
     char path[RIG_PATH_MAX];
@@ -692,7 +666,7 @@ TEST(what_was_persisted_survives_a_kill)
     pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
-        s = open_store();
+        s = store_open();
         put_clients(s);
         commit(s, 1);
         select_two(s, 2, 1);
@@ -706,7 +680,7 @@ TEST(what_was_persisted_survives_a_kill)
     ck_assert_int_eq(read(fds[0], &byte, 1), 1);
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    s = open_store();
+    s = store_open();
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.committed, 1);
     ck_assert_uint_eq(r.open_round, 2);
@@ -723,6 +697,6 @@ TEST(an_empty_file_left_by_a_crash_becomes_a_database)
     int fd = open(rig_path(path, "federation.db"), O_WRONLY | O_CREAT, 0640);
 
     (void)close(fd);
-    fl_store_close(open_store());
+    fl_store_close(store_open());
     rig_check_db();
 }

@@ -10,31 +10,10 @@
 #include "libfl/model/digest.h"
 #include "server/store/store_files.h"
 #include "tests/lib/container_file.h"
-#include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"
+#include "tests/server/store/store_fixture.h"
 
 #define PAGE 4096
-
-static struct fl_layout *layout;
-static const char *dir;
-
-static void setup(void)
-{
-    struct fl_store *s = NULL;
-    struct fl_err err = {0};
-
-    dir = rig_dir();
-    layout = rig_layout();
-    ck_assert_msg(fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err) == FL_OK, "%s",
-                  err.msg); /* makes the folders */
-    fl_store_close(s);
-}
-
-static void teardown(void)
-{
-    fl_layout_free(layout);
-    rig_remove();
-}
 
 static void put_file(const char *name, const void *data, size_t len)
 {
@@ -101,7 +80,7 @@ static int open_upload(void)
     return rv;
 }
 
-TEST_CASE("formats", setup, teardown);
+TEST_CASE("formats", store_setup_folders, store_teardown);
 
 /* Its head is whole: only the version is another. */
 TEST(an_upload_of_an_unknown_version_is_lost_and_begun_anew)

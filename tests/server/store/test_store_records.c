@@ -9,11 +9,8 @@
 
 #include "server/store/generation.h"
 #include "server/store/store_rollback.h"
-#include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"
-
-static struct fl_layout *layout;
-static const char *dir;
+#include "tests/server/store/store_fixture.h"
 
 static int put_selection(struct fl_store *store, uint64_t round, uint32_t attempt,
                          const struct fl_participant_rec *parts, size_t n, struct fl_err *err)
@@ -22,28 +19,6 @@ static int put_selection(struct fl_store *store, uint64_t round, uint32_t attemp
         .round = round, .attempt = attempt, .parts = parts, .n_parts = n, .size = {1, 7, 9}};
 
     return fl_store_put_selection(store, &selection, err);
-}
-
-static void setup(void)
-{
-    dir = rig_dir();
-    layout = rig_layout();
-}
-
-static void teardown(void)
-{
-    fl_layout_free(layout);
-    rig_remove();
-}
-
-static struct fl_store *open_store(void)
-{
-    struct fl_store *s = NULL;
-    struct fl_err err = {0};
-    int rv = fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err);
-
-    ck_assert_msg(rv == FL_OK, "%s", err.msg);
-    return s;
 }
 
 static void put_client(struct fl_store *s, uint32_t id, uint64_t counted)
@@ -89,18 +64,18 @@ static int one_round(void *ctx, const struct fl_round_rec *r)
     return FL_OK;
 }
 
-TEST_CASE("records", setup, teardown);
+TEST_CASE("records", store_setup, store_teardown);
 
 TEST(what_counted_a_client_comes_back)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_coord_resume r;
 
     put_client(s, 0, 6);
     put_client(s, 1, 3);
     put_client(s, 1, 7);
     fl_store_close(s);
-    s = open_store();
+    s = store_open();
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
     ck_assert_uint_eq(r.clients[0].counted_round, 6);
     ck_assert_uint_eq(r.clients[0].counted_attempt, 7);
@@ -114,7 +89,7 @@ TEST(what_counted_a_client_comes_back)
 
 TEST(going_back_uncounts_the_rounds_that_are_run_again)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_round_rec one = round_rec(1, 0.5);
     struct fl_round_rec two = round_rec(2, 0.5);
     struct fl_coord_resume r;
@@ -135,7 +110,7 @@ TEST(going_back_uncounts_the_rounds_that_are_run_again)
 
 TEST(a_part_keeps_what_the_client_measured)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_participant_rec part = {.client = 0,
                                       .state = FL_PARTICIPANT_REPORTED,
                                       .samples = 5,
@@ -169,7 +144,7 @@ TEST(a_part_keeps_what_the_client_measured)
 
 TEST(a_round_keeps_the_figures_of_personal_models)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_round_rec known = round_rec(1, 0.75);
     struct fl_round_rec unknown = round_rec(2, -1.0);
     struct fl_round_rec got = {0};
@@ -231,7 +206,7 @@ static int same_abandoned(void *ctx, const struct fl_abandoned_round *got)
 
 TEST(every_figure_of_a_round_comes_back)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_round_rec one = filled_round(1);
     struct fl_round_rec two = filled_round(2);
     struct fl_round_rec got = {0};
@@ -249,7 +224,7 @@ TEST(every_figure_of_a_round_comes_back)
 
 TEST(every_figure_of_a_client_comes_back)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct fl_client_rec rec = {.id = 0, .name = "edge-00", .agent = "x"};
     const struct fl_client_rec *want = &rec;
     const struct fl_client_rec *got;
@@ -276,20 +251,20 @@ TEST(a_pause_outlives_rounds_and_restarts_until_it_ends)
 {
     struct fl_coord_resume r;
     struct fl_round_rec round = {.round = 1, .attempt = 1};
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
 
     ck_assert_int_eq(fl_store_put_pause(s, "one", NULL), FL_OK);
     ck_assert_int_eq(fl_store_put_pause(s, "new data", NULL), FL_OK);
     ck_assert_int_eq(fl_store_commit(s, &round, NULL, 0, NULL), FL_OK);
     fl_store_close(s);
-    s = open_store();
+    s = store_open();
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
     ck_assert_str_eq(r.pause, "new data");
     fl_store_resume_done(&r);
     ck_assert_int_eq(fl_store_put_pause(s, NULL, NULL), FL_OK);
     ck_assert_int_eq(fl_store_put_pause(s, NULL, NULL), FL_OK);
     fl_store_close(s);
-    s = open_store();
+    s = store_open();
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
     ck_assert_str_eq(r.pause, "");
     fl_store_resume_done(&r);
@@ -325,7 +300,7 @@ static void put_error(struct fl_store *s, unsigned client, uint64_t at_ms, const
 
 TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     const struct fl_client_error gone[] = {{.name = "edge-1"}, {.name = "nobody"}};
     struct seen seen = {.n = 0};
     struct fl_err err = {0};
@@ -334,7 +309,7 @@ TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
     put_error(s, 1, 1, "no power");
     put_error(s, 1, 2, "no data");
     fl_store_close(s);
-    s = open_store();
+    s = store_open();
     ck_assert_int_eq(fl_store_errors(s, see, &seen, &err), FL_OK);
     ck_assert_uint_eq(seen.n, 1);
     ck_assert_str_eq(seen.text, "edge-1 2 no data");
@@ -363,13 +338,13 @@ static uint64_t size_on_disk(struct fl_store **s)
     fl_store_close(*s);
     (void)snprintf(path, sizeof(path), "%s/federation.db", dir);
     ck_assert_int_eq(stat(path, &st), 0);
-    *s = open_store();
+    *s = store_open();
     return (uint64_t)st.st_size;
 }
 
 TEST(a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newest)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     struct seen seen = {.n = 0};
     struct fl_err err = {0};
     uint64_t full;

@@ -6,34 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/store/store.h"
-#include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"
-
-static struct fl_layout *layout;
-static const char *dir;
-
-static void setup(void)
-{
-    dir = rig_dir();
-    layout = rig_layout();
-}
-
-static void teardown(void)
-{
-    fl_layout_free(layout);
-    rig_remove();
-}
-
-static struct fl_store *open_store(void)
-{
-    struct fl_store *s = NULL;
-    struct fl_err err = {0};
-    int rv = fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err);
-
-    ck_assert_msg(rv == FL_OK, "%s", err.msg);
-    return s;
-}
+#include "tests/server/store/store_fixture.h"
 
 static void refused(const char *words)
 {
@@ -109,11 +83,11 @@ static void edit(const char *sql)
     ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
 
-TEST_CASE("all", setup, teardown);
+TEST_CASE("all", store_setup, store_teardown);
 
 TEST(a_bit_that_flips_in_a_text_is_found_at_the_next_opening)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
 
     put_client(s, "a client of the test");
     fl_store_close(s);
@@ -124,7 +98,7 @@ TEST(a_bit_that_flips_in_a_text_is_found_at_the_next_opening)
 TEST(a_bit_that_flips_in_a_number_is_found_at_the_next_opening)
 {
     static const unsigned char samples[] = {0x51, 0x52, 0x53, 0x54};
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
 
     put_client(s, "x");
     fl_store_close(s);
@@ -136,7 +110,7 @@ TEST(no_table_is_without_sums)
 {
     char *without;
 
-    fl_store_close(open_store());
+    fl_store_close(store_open());
     without = one_text("SELECT COALESCE(group_concat(name), 'none') FROM sqlite_master AS t"
                        " WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND NOT EXISTS"
                        " (SELECT 1 FROM pragma_table_info(t.name) WHERE name = 'sum')");
@@ -146,7 +120,7 @@ TEST(no_table_is_without_sums)
 
 TEST(every_column_is_in_the_sum)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     char *columns;
     char *rest = NULL;
     char *column;
@@ -164,20 +138,20 @@ TEST(every_column_is_in_the_sum)
         edit(sql);
         refused("table 'client'");
         edit("UPDATE client SET sum = NULL");
-        fl_store_close(open_store());
+        fl_store_close(store_open());
     }
     free(columns);
 }
 
 TEST(a_row_is_summed_again_when_it_changes)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     int i;
 
     for (i = 0; i < 3; i++) {
         put_client(s, i == 1 ? "first" : "then");
         fl_store_close(s);
-        s = open_store();
+        s = store_open();
     }
     fl_store_close(s);
     edit("UPDATE client SET score = 0.30000000000000004");
@@ -186,13 +160,13 @@ TEST(a_row_is_summed_again_when_it_changes)
 
 TEST(a_row_without_a_sum_is_taken_and_gets_one)
 {
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     char *left;
 
     put_client(s, "x");
     fl_store_close(s);
     edit("UPDATE client SET samples = 7, sum = NULL");
-    fl_store_close(open_store());
+    fl_store_close(store_open());
     left = one_text("SELECT samples || ' ' || (sum IS NULL) FROM client");
     ck_assert_str_eq(left, "7 0");
     free(left);
@@ -209,14 +183,14 @@ TEST(null_zero_and_nothing_have_different_sums)
          "UPDATE client SET agent = 'a' || char(98, 0)"},
         {"UPDATE federation SET meaning = NULL, sum = NULL", "UPDATE federation SET meaning = x''"},
     };
-    struct fl_store *s = open_store();
+    struct fl_store *s = store_open();
     size_t i;
 
     put_client(s, "x");
     fl_store_close(s);
     for (i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
         edit(change[i][0]);
-        fl_store_close(open_store());
+        fl_store_close(store_open());
         edit(change[i][1]);
         refused(i == 2 ? "table 'federation'" : "table 'client'");
         edit("UPDATE client SET sum = NULL");

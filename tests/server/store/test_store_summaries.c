@@ -14,29 +14,8 @@
 #include "libfl/base/fs.h"
 #include "libfl/model/digest.h"
 #include "server/store/store_files.h"
-#include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"
-
-static struct fl_layout *layout;
-static const char *dir;
-
-static void setup(void)
-{
-    struct fl_store *s = NULL;
-    struct fl_err err = {0};
-
-    dir = rig_dir();
-    layout = rig_layout();
-    ck_assert_msg(fl_store_open(dir, "fed", layout, FL_DURABLE_PROCESS, &s, &err) == FL_OK, "%s",
-                  err.msg); /* makes the folders */
-    fl_store_close(s);
-}
-
-static void teardown(void)
-{
-    fl_layout_free(layout);
-    rig_remove();
-}
+#include "tests/server/store/store_fixture.h"
 
 /* --- the steps that make a change last, in place of libc's --- */
 
@@ -169,7 +148,7 @@ static void fixed_are(const char *want)
     fl_file_unref(f);
 }
 
-TEST_CASE("all", setup, teardown);
+TEST_CASE("all", store_setup_folders, store_teardown);
 
 TEST(summaries_are_joined_in_client_order)
 {
