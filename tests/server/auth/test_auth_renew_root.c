@@ -134,7 +134,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("serverd_beside");
+    Suite *suite = suite_create("auth_renew_root");
     TCase *tc = tcase_create("beside");
     SRunner *runner;
     int failed;

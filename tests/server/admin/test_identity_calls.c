@@ -464,8 +464,8 @@ END_TEST
 
 SUITE()
 {
-    Suite *suite = suite_create("serverd_identity");
-    TCase *auth = tcase_create("guard");
+    Suite *suite = suite_create("identity_calls");
+    TCase *auth = tcase_create("auth");
     TCase *calls = tcase_create("calls");
 
     tcase_add_checked_fixture(auth, setup, teardown);

@@ -66,7 +66,7 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("srv_labels");
+    Suite *s = suite_create("labels");
     TCase *tc = tcase_create("labels");
 
     tcase_add_test(tc, the_labels_of_the_newest_hello_replace_those_before);

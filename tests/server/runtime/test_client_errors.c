@@ -105,7 +105,7 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("srv_errors");
+    Suite *s = suite_create("client_errors");
     TCase *tc = tcase_create("errors");
 
     tcase_add_test(tc, the_last_error_of_a_client_replaces_the_one_before);

@@ -1,4 +1,4 @@
-/* Events of many streams before one queue: who sends without end stands in nobody's way. */
+/* Events of many streams before one queue: a stream that sends without end delays no other. */
 #include <check.h>
 #include <string.h>
 
@@ -161,7 +161,7 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("srv_inbox");
+    Suite *s = suite_create("inbox");
     TCase *tc = tcase_create("inbox");
 
     tcase_add_test(tc, an_event_waits_for_no_more_than_a_few_of_a_flood);

@@ -614,7 +614,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("srv_push");
+    Suite *s = suite_create("push");
     TCase *tc = tcase_create("push");
     TCase *tc_writer = tcase_create("writer");
     SRunner *runner;

@@ -78,7 +78,7 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("srv_takeovers");
+    Suite *s = suite_create("takeovers");
     TCase *tc = tcase_create("takeovers");
 
     tcase_add_checked_fixture(tc, setup, teardown);

@@ -66,7 +66,7 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("serverd_stall");
+    Suite *s = suite_create("stall");
     TCase *tc = tcase_create("clock");
 
     tcase_add_checked_fixture(tc, reset, NULL);

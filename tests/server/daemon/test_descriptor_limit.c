@@ -37,8 +37,8 @@ END_TEST
 
 SUITE()
 {
-    Suite *s = suite_create("descriptors");
-    TCase *tc = tcase_create("descriptors");
+    Suite *s = suite_create("descriptor_limit");
+    TCase *tc = tcase_create("descriptor_limit");
 
     tcase_add_test(tc, what_serves_all_comes_before_connections);
     tcase_add_test(tc, fewer_than_a_round_needs_are_refused_with_the_way_out);

@@ -242,7 +242,7 @@ END_TEST
 
 SUITE()
 {
-    Suite *suite = suite_create("serverd_look");
+    Suite *suite = suite_create("auth_files");
     TCase *files = tcase_create("files");
 
     tcase_add_checked_fixture(files, setup, teardown);

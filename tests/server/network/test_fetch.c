@@ -522,7 +522,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("srv_fetch");
+    Suite *s = suite_create("fetch");
     TCase *tc = tcase_create("fetch");
     SRunner *runner;
     int failed;
