@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 #include "server/store/backup_impl.h"
@@ -25,15 +26,8 @@ int fl__backup_add(struct fl__backup_list *files, const char *name, struct fl__b
 {
     struct fl__backup_file *f;
 
-    if (files->n == files->cap) {
-        size_t cap = files->cap == 0 ? 64 : files->cap * 2;
-        struct fl__backup_file *list = realloc(files->list, cap * sizeof(*list));
-
-        if (list == NULL) {
-            return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
-        }
-        files->list = list;
-        files->cap = cap;
+    if (fl_grow(&files->list, &files->cap, files->n, sizeof(*files->list)) != FL_OK) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     f = &files->list[files->n];
     *f = (struct fl__backup_file){.fd = -1};

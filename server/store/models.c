@@ -11,6 +11,7 @@
 
 #include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/num/vec.h"
@@ -299,21 +300,16 @@ bool fl__models_round_of(const char *name, uint64_t *ret)
 static int add_round(struct rounds *r, uint64_t round)
 {
     size_t i;
+    int rv;
 
     for (i = 0; i < r->n; i++) {
         if (r->list[i] == round) {
             return FL_OK;
         }
     }
-    if (r->n == r->cap) {
-        size_t cap = r->cap == 0 ? 64 : r->cap * 2;
-        uint64_t *list = realloc(r->list, cap * sizeof(*list));
-
-        if (list == NULL) {
-            return FL_ENOMEM;
-        }
-        r->list = list;
-        r->cap = cap;
+    rv = fl_grow(&r->list, &r->cap, r->n, sizeof(*r->list));
+    if (rv != FL_OK) {
+        return rv;
     }
     r->list[r->n++] = round;
     return FL_OK;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "server/store/models_impl.h"
 #include "server/store/store_impl.h"
@@ -86,21 +87,16 @@ static int list_abandoned(void *ctx, const char *folder, const char *name, uint6
 {
     struct list *l = ctx;
     uint64_t generation = 0;
+    int rv;
 
     (void)folder;
     /* Count the model file only, not its state vectors. */
     if (!generation_of(name, &generation) || strstr(name, ABANDONED) != strchr(name, '.')) {
         return FL_OK;
     }
-    if (l->n == l->cap) {
-        size_t cap = l->cap == 0 ? 16 : l->cap * 2;
-        struct fl_abandoned *grown = realloc(l->list, cap * sizeof(*grown));
-
-        if (grown == NULL) {
-            return FL_ENOMEM;
-        }
-        l->list = grown;
-        l->cap = cap;
+    rv = fl_grow(&l->list, &l->cap, l->n, sizeof(*l->list));
+    if (rv != FL_OK) {
+        return rv;
     }
     l->list[l->n++] = (struct fl_abandoned){round, generation};
     return FL_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "server/store/models_impl.h"
 #include "server/store/store_impl.h"
@@ -21,31 +22,20 @@ struct list {
     size_t n, cap;
 };
 
-/* Is it "round-000012.safetensors", without the name of a state vector or a further suffix? */
-static bool is_model(const char *name)
-{
-    const char *dot = strchr(name, '.');
-
-    return dot != NULL && strcmp(dot, FL__MODELS_SUFFIX) == 0;
-}
-
 static int list_model(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     struct list *l = ctx;
+    const char *dot = strchr(name, '.');
+    int rv;
 
     (void)folder;
-    if (!is_model(name)) {
+    /* Only "round-000012.safetensors": no state vector's name, and no further suffix. */
+    if (dot == NULL || strcmp(dot, FL__MODELS_SUFFIX) != 0) {
         return FL_OK;
     }
-    if (l->n == l->cap) {
-        size_t cap = l->cap == 0 ? 64 : l->cap * 2;
-        uint64_t *grown = realloc(l->rounds, cap * sizeof(*grown));
-
-        if (grown == NULL) {
-            return FL_ENOMEM;
-        }
-        l->rounds = grown;
-        l->cap = cap;
+    rv = fl_grow(&l->rounds, &l->cap, l->n, sizeof(*l->rounds));
+    if (rv != FL_OK) {
+        return rv;
     }
     l->rounds[l->n++] = round;
     return FL_OK;

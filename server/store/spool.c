@@ -200,23 +200,6 @@ static int spool_resume(struct fl_spool *s, struct fl_err *err)
     return FL_OK;
 }
 
-static int make_file(struct fl_spool *s, struct fl_recycled *recycled, struct fl_err *err)
-{
-    s->fd = recycled != NULL ? fl__recycled_take(recycled, s->path) : -1;
-    if (s->fd < 0) {
-        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-    }
-    if (s->fd < 0 && errno == ENOENT) {
-        int rv = fl_fs_mkdirs(s->folder, err);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-    }
-    return s->fd >= 0 ? FL_OK : fl__store_fail(err, "cannot create", s->path);
-}
-
 /* true: only a backup holds the file, which contains an old upload; the file is left to the backup.
  */
 static bool only_copied(const struct fl_spool *s)
@@ -265,9 +248,19 @@ static int open_file(struct fl_spool *s, struct fl_recycled *recycled, struct fl
         (void)close(s->fd);
         s->fd = -1;
     }
-    rv = make_file(s, recycled, err);
-    if (rv != FL_OK) {
-        return rv;
+    s->fd = recycled != NULL ? fl__recycled_take(recycled, s->path) : -1;
+    if (s->fd < 0) {
+        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    }
+    if (s->fd < 0 && errno == ENOENT) {
+        rv = fl_fs_mkdirs(s->folder, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    }
+    if (s->fd < 0) {
+        return fl__store_fail(err, "cannot create", s->path);
     }
     rv = lock_file(s, err);
     if (rv != FL_OK) {

@@ -17,17 +17,6 @@ static int load_no_memory(struct fl_err *err)
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
-static int read_client(struct fl_store *store, struct fl_query *q, struct fl_client_rec *ret,
-                       struct fl_err *err)
-{
-    int rv = fl__client_next(q, ret, err);
-
-    if (rv != FL_OK) {
-        return rv == FL_ENOENT ? db_damaged(store, "clients are missing", err) : rv;
-    }
-    return fl_name_valid(ret->name) ? FL_OK : db_damaged(store, "a client has a bad name", err);
-}
-
 static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_CLIENTS);
@@ -44,8 +33,17 @@ static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struc
     }
     r->clients = clients;
     while (r->n_clients < n) {
-        rv = read_client(store, &q, &clients[r->n_clients++], err);
+        struct fl_client_rec *c = &clients[r->n_clients++];
+
+        rv = fl__client_next(&q, c, err);
+        if (rv == FL_ENOENT) {
+            rv = db_damaged(store, "clients are missing", err);
+        }
         if (rv != FL_OK) {
+            goto done;
+        }
+        if (!fl_name_valid(c->name)) {
+            rv = db_damaged(store, "a client has a bad name", err);
             goto done;
         }
     }

@@ -34,22 +34,6 @@ static int look_for_suffix(void *ctx, const char *folder, const char *name, stru
     return FL_OK;
 }
 
-/* Does `dir`/`folder` hold a file with this suffix? An unreadable folder is an error. */
-static int folder_holds(const char *dir, const char *folder, const char *suffix, bool *ret,
-                        struct fl_err *err)
-{
-    struct found found = {.suffix = suffix};
-    char path[FL__STORE_PATH_MAX];
-    int rv = fl__store_join(path, dir, folder, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_fs_each(path, look_for_suffix, &found, err);
-    *ret = found.any;
-    return rv;
-}
-
 /*
  * FL_ESTATE when the folder holds files of a federation whose database `what` ("is missing"): a new
  * federation must not start over them.
@@ -61,6 +45,7 @@ static int check_new(const char *dir, const char *what, struct fl_err *err)
     } left[] = {{"spool", ".upload", "uploads"},
                 {"personal_models", ".mix", "personal models"},
                 {"summaries", ".summary", "data summaries"}};
+    char path[FL__STORE_PATH_MAX];
     uint64_t *rounds = NULL;
     uint64_t newest = 0;
     size_t n = 0;
@@ -82,13 +67,17 @@ static int check_new(const char *dir, const char *what, struct fl_err *err)
             dir, what, dir, newest);
     }
     for (i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
-        bool there = false;
+        struct found found = {.suffix = left[i].suffix};
 
-        rv = folder_holds(dir, left[i].folder, left[i].suffix, &there, err);
+        rv = fl__store_join(path, dir, left[i].folder, err);
         if (rv != FL_OK) {
             return rv;
         }
-        if (there) {
+        rv = fl_fs_each(path, look_for_suffix, &found, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (found.any) {
             return fl_err_set(err, FL_ESTATE,
                               "'%s/federation.db' %s, but '%s/%s' holds %s of a federation; "
                               "nothing was touched. To start over, move the folder away or choose "
