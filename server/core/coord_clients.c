@@ -149,22 +149,17 @@ void fl__list_remove(struct fl__clients *t, uint32_t client)
     live->list = NULL;
 }
 
-static void client_take_number(struct fl__clients *t, uint32_t id)
-{
-    for (; t->n <= id; t->n++) { /* Numbers in a gap are free. */
-        t->live[t->n] = (struct fl__client){.part = FL__NONE};
-        fl__list_add(t, &t->free, (uint32_t)t->n);
-    }
-    fl__list_remove(t, id);
-}
-
 uint32_t fl__clients_add(struct fl__clients *t, const char *name, uint32_t id)
 {
     if (id == FL__NONE) {
         id = t->free.n > 0 ? t->free.first : (uint32_t)t->n;
     }
     FL_REQUIRE(id < t->cap);
-    client_take_number(t, id);
+    for (; t->n <= id; t->n++) { /* Numbers in a gap are free. */
+        t->live[t->n] = (struct fl__client){.part = FL__NONE};
+        fl__list_add(t, &t->free, (uint32_t)t->n);
+    }
+    fl__list_remove(t, id);
     t->recs[id] = (struct fl_client_rec){.id = id};
     (void)snprintf(t->recs[id].name, sizeof(t->recs[id].name), "%s", name);
     t->live[id] = (struct fl__client){.used = true, .part = FL__NONE, .lost_ms = FL__NEVER};

@@ -267,20 +267,10 @@ bool fl__coord_training(struct fl_coord *c)
     return true;
 }
 
-static void confirm_empty(struct fl_coord *c)
-{
-    size_t i;
-
-    for (i = 0; i < c->round.n && !fl__coord_empty_confirmed(c); i++) {
-        if (c->round.parts[i].state == FL_PARTICIPANT_EMPTY) {
-            fl__coord_accepted(c, i);
-        }
-    }
-}
-
 bool fl__coord_uploading(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
+    size_t i;
 
     if (c->work.kind == FL__WORK_PLAN) {
         return false; /* The backfill plan is being written. */
@@ -309,7 +299,11 @@ bool fl__coord_uploading(struct fl_coord *c)
         fl__coord_abort_few(c, "no update arrived");
         return true;
     }
-    confirm_empty(c);
+    for (i = 0; i < r->n && !fl__coord_empty_confirmed(c); i++) {
+        if (r->parts[i].state == FL_PARTICIPANT_EMPTY) {
+            fl__coord_accepted(c, i);
+        }
+    }
     fl__coord_list_accepted(c);
     r->deadline_ms = FL__NEVER;
     fl__coord_move(c, FL_PHASE_AGGREGATING, "%zu updates of %zu responders", r->n_listed,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "libfl/model/digest.h"
 
@@ -21,15 +22,10 @@ int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind, const char
 {
     struct fl_setting made = {.kind = kind};
 
-    if (s->n == s->cap) {
-        size_t cap = s->cap == 0 ? 64 : 2 * s->cap;
-        struct fl_setting *list = realloc(s->list, cap * sizeof(*list));
+    int rv = fl_grow(&s->list, &s->cap, s->n, sizeof(*s->list));
 
-        if (list == NULL) {
-            return FL_ENOMEM;
-        }
-        s->list = list;
-        s->cap = cap;
+    if (rv != FL_OK) {
+        return rv;
     }
     made.name = fl_str_dup(name);
     made.value = fl_str_dup(value);
@@ -59,23 +55,9 @@ done:
     return rv;
 }
 
-static int settings_add_component(struct fl_settings *s, const struct fl_strategy *strategy,
-                                  enum fl_component component)
-{
-    char name[FL_NAME_MAX];
-    struct fl_buf buf;
-    int rv;
-
-    (void)snprintf(name, sizeof(name), "strategy.%s", fl_component_name(component));
-    fl_buf_init(&buf, TEXT_MAX);
-    rv = fl_strategy_component_text(strategy, component, &buf);
-    return settings_add_text(
-        s, fl_strategy_component_is_update(component) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE, name,
-        &buf, rv);
-}
-
 int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *strategy)
 {
+    char name[FL_NAME_MAX];
     struct fl_buf buf;
     int component;
     int rv = fl_settings_add(s, FL_SETTING_FIGURE, "algorithm", strategy->algorithm);
@@ -84,7 +66,14 @@ int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *st
         return rv;
     }
     for (component = 0; component < FL_COMPONENT_COUNT; component++) {
-        rv = settings_add_component(s, strategy, (enum fl_component)component);
+        enum fl_component one = (enum fl_component)component;
+
+        (void)snprintf(name, sizeof(name), "strategy.%s", fl_component_name(one));
+        fl_buf_init(&buf, TEXT_MAX);
+        rv = fl_strategy_component_text(strategy, one, &buf);
+        rv = settings_add_text(
+            s, fl_strategy_component_is_update(one) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE, name,
+            &buf, rv);
         if (rv != FL_OK) {
             return rv;
         }
