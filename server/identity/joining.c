@@ -315,29 +315,6 @@ static int join_check(struct fl_authority *a, struct join *j, struct fl_err *err
     return fl__check_burst(a, j->name, j->now_ms, err);
 }
 
-static int join_by(struct fl_authority *a, struct join *j, struct fl_joined *ret,
-                   struct fl_err *err)
-{
-    int rv = choose_name(j->in, j->request->name, j->name, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = join_issued_before(a, j, ret, err);
-    if (rv != FL_ENOENT) {
-        return rv;
-    }
-    rv = join_check(a, j, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__authority_begin(a, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl__authority_end(a, join_admit_key(a, j, ret, err), err);
-}
-
 /* `in` is found, and owned by the caller. */
 static int join_with(struct fl_authority *a, const struct fl_joining *request,
                      const struct fl__invitation *in, int64_t now_ms, struct fl_joined *ret,
@@ -356,12 +333,29 @@ static int join_with(struct fl_authority *a, const struct fl_joining *request,
     }
     j.key = key;
     fl_key_hash(key, j.hash);
-    rv = join_by(a, &j, ret, err);
-    fl_key_unref(key);
+    rv = choose_name(in, request->name, j.name, err);
     if (rv != FL_OK) {
-        return rv;
+        goto done;
     }
-    return fl__labels_unpack(in->labels.data, in->labels.len, &ret->labels, &ret->n_labels);
+    rv = join_issued_before(a, &j, ret, err);
+    if (rv == FL_ENOENT) {
+        rv = join_check(a, &j, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = fl__authority_begin(a, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = fl__authority_end(a, join_admit_key(a, &j, ret, err), err);
+    }
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__labels_unpack(in->labels.data, in->labels.len, &ret->labels, &ret->n_labels);
+done:
+    fl_key_unref(key);
+    return rv;
 }
 
 int fl_authority_join(struct fl_authority *authority, const struct fl_joining *join, int64_t now_ms,

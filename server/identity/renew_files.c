@@ -191,25 +191,6 @@ static int64_t old_root_ends(const struct fl_authority_conf *conf, const struct 
                      2 * (conf->spans.leaf + conf->spans.grace);
 }
 
-static int drop_old_root(const struct fl_authority_conf *conf, struct fl__files *files,
-                         struct fl_err *err)
-{
-    struct fl_chain *only = NULL;
-    int rv = fl_chain_part(files->root, 0, 1, &only);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__files_put_chain(conf, "root.pem", only, &files->root, err);
-    fl_chain_unref(only);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    fl__authority_log(conf, FL_LOG_NOTICE, "the old root of federation '%s' is no longer trusted",
-                      conf->federation);
-    return FL_OK;
-}
-
 /* The first root gets new dates; the others stay behind it. */
 static int renew_root(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
                       struct fl_err *err)
@@ -256,11 +237,19 @@ static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *f
     struct fl_cert_info root = fl__init_first(files->root);
 
     if (now >= old_root_ends(conf, files)) {
-        int rv = drop_old_root(conf, files, err);
+        struct fl_chain *only = NULL;
+        int rv = fl_chain_part(files->root, 0, 1, &only);
 
         if (rv != FL_OK) {
             return rv;
         }
+        rv = fl__files_put_chain(conf, "root.pem", only, &files->root, err);
+        fl_chain_unref(only);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        fl__authority_log(conf, FL_LOG_NOTICE,
+                          "the old root of federation '%s' is no longer trusted", conf->federation);
     }
     if (init_is_due(&root, now, init) && files->root_key != NULL && files->next_root == NULL) {
         return renew_root(conf, files, now, err);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "libfl/pki/when.h"
 #include "server/identity/authority_impl.h"
@@ -162,15 +163,10 @@ static int revocation_add(struct fl_revocations *d, const struct fl__revocation 
     char text[2 * FL__AUDIT_TEXT];
     struct revocation *slot;
 
-    if (d->n == d->cap) {
-        size_t cap = d->cap > 0 ? 2 * d->cap : 64;
-        struct revocation *grown = realloc(d->list, cap * sizeof(*grown));
+    int rv = fl_grow(&d->list, &d->cap, d->n, sizeof(*d->list));
 
-        if (grown == NULL) {
-            return FL_ENOMEM;
-        }
-        d->list = grown;
-        d->cap = cap;
+    if (rv != FL_OK) {
+        return rv;
     }
     revocation_format(text, sizeof(text), row);
     slot = &d->list[d->n];
