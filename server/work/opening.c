@@ -247,19 +247,6 @@ static int use_pair(const struct search *s, struct fl_err *err)
     return go_back(o, round, err);
 }
 
-static int load_checkpoint(const struct opening *o, struct fl_err *err)
-{
-    struct search s = {.o = o, .tag = fl_federation_tag(o->f)};
-    int rv = fl_models_list(o->f->state_dir, &s.rounds, &s.n, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = use_pair(&s, err);
-    free(s.rounds);
-    return rv;
-}
-
 static void opening_log_changes(const struct fl_log *log, const struct fl_store_entered *e)
 {
     unsigned long long next = e->committed + 1;
@@ -306,24 +293,10 @@ static void opening_log_changes(const struct fl_log *log, const struct fl_store_
     }
 }
 
-/* Compares the settings of the folder with those of this start, and stores the new ones. */
-static int opening_enter(const struct opening *o, struct fl_err *err)
-{
-    struct fl_store_entered entered;
-    int rv = fl_store_enter(o->f->store, o->how->settings, o->how->wall_ms, &entered, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    o->f->generation = entered.generation;
-    opening_log_changes(o->f->log, &entered);
-    fl_store_entered_done(&entered);
-    return FL_OK;
-}
-
 static int open_records(const struct opening *o, struct fl_err *err)
 {
     struct fl_federation *f = o->f;
+    struct fl_store_entered entered;
     int rv =
         fl_store_open(f->state_dir, o->how->name, f->layout, o->how->durability, &f->store, err);
 
@@ -339,10 +312,14 @@ static int open_records(const struct opening *o, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = opening_enter(o, err);
+    /* Compares the settings of the folder with those of this start, and stores the new ones. */
+    rv = fl_store_enter(f->store, o->how->settings, o->how->wall_ms, &entered, err);
     if (rv != FL_OK) {
         return rv;
     }
+    f->generation = entered.generation;
+    opening_log_changes(f->log, &entered);
+    fl_store_entered_done(&entered);
     rv = fl_store_load(f->store, o->resume, err);
     if (rv != FL_OK) {
         return rv;
@@ -354,25 +331,14 @@ static int open_records(const struct opening *o, struct fl_err *err)
     return fl_store_totals(f->store, &o->progress->totals, err);
 }
 
-static int make_first(const struct opening *o, struct fl_err *err)
-{
-    const struct fl_models_tag tag = fl_federation_tag(o->f);
-    const struct fl_models_checkpoint c = {
-        .dir = o->f->state_dir, .tag = &tag, .layout = o->f->layout};
-    float *theta = fl_blob_fill_floats(o->progress->committed.model.theta);
-    int rv = o->how->first_model(o->how->ctx, theta, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_models_save(&c, theta, NULL, true, err);
-}
-
 static int opening_open_model(const struct opening *o, struct fl_err *err)
 {
     const struct fl_federation *f = o->f;
     struct fl_outcome *committed = &o->progress->committed;
     struct fl_models_tag tag;
+    const struct fl_models_checkpoint first = {
+        .dir = f->state_dir, .tag = &tag, .layout = f->layout};
+    struct search s = {.o = o, .tag = fl_federation_tag(f)};
     uint64_t last;
     size_t i;
     int rv = fl_model_state_new(f, &committed->model);
@@ -384,16 +350,27 @@ static int opening_open_model(const struct opening *o, struct fl_err *err)
         (void)memset(fl_blob_fill(committed->model.state[i]), 0,
                      fl_blob_len(committed->model.state[i]));
     }
-    rv = load_checkpoint(o, err);
+    rv = fl_models_list(f->state_dir, &s.rounds, &s.n, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = use_pair(&s, err);
+    free(s.rounds);
+    tag = fl_federation_tag(f);
     if (rv == FL_ENOENT) {
-        rv = make_first(o, err);
+        float *theta = fl_blob_fill_floats(committed->model.theta);
+
+        rv = o->how->first_model(o->how->ctx, theta, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_models_save(&first, theta, NULL, true, err);
     }
     if (rv != FL_OK) {
         return rv;
     }
     last = o->resume->committed;
     fl_judge_begin_anew(f, last, committed);
-    tag = fl_federation_tag(f);
     /* Removes temporary files. */
     rv = fl_models_prune(f->state_dir, &tag, last, UINT32_MAX, 0, err);
     if (rv != FL_OK) {

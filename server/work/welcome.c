@@ -32,28 +32,6 @@ static int welcome_fill_component(const struct fl_policy *policy, const struct f
     return FL_OK;
 }
 
-static int welcome_fill_components(const struct fl_strategy *s, struct fl_wire_welcome *w)
-{
-    const struct {
-        const struct fl_policy *policy;
-        size_t component;
-        struct fl_wire_component *out;
-    } all[] = {{&s->solver->policy, FL_COMPONENT_SOLVER, &w->solver},
-               {&s->codec->policy, FL_COMPONENT_CODEC, &w->codec},
-               {&s->upload->policy, FL_COMPONENT_UPLOAD, &w->upload},
-               {&s->personal->policy, FL_COMPONENT_PERSONAL, &w->personal}};
-    size_t i;
-
-    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        int rv = welcome_fill_component(all[i].policy, s->options[all[i].component], all[i].out);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
 static int fill_network(const struct fl_net_spec *net, struct fl_wire_welcome *w)
 {
     size_t i;
@@ -79,6 +57,16 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
                                 .layout = (struct fl_layout *)(uintptr_t)of->layout,
                                 .wants_previous_dot = fl_strategy_needs_previous_dot(of->strategy),
                                 .training = of->training};
+    const struct fl_strategy *s = of->strategy;
+    const struct {
+        const struct fl_policy *policy;
+        size_t component;
+        struct fl_wire_component *out;
+    } all[] = {{&s->solver->policy, FL_COMPONENT_SOLVER, &w.solver},
+               {&s->codec->policy, FL_COMPONENT_CODEC, &w.codec},
+               {&s->upload->policy, FL_COMPONENT_UPLOAD, &w.upload},
+               {&s->personal->policy, FL_COMPONENT_PERSONAL, &w.personal}};
+    size_t i;
     int rv = fill_network(of->net, &w);
 
     (void)memcpy(w.generation, of->generation->tag, sizeof(w.generation));
@@ -86,9 +74,11 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = welcome_fill_components(of->strategy, &w);
-    if (rv != FL_OK) {
-        goto fail;
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        rv = welcome_fill_component(all[i].policy, s->options[all[i].component], all[i].out);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = w;
     return FL_OK;
