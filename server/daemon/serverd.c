@@ -71,16 +71,6 @@ static int serverd_sources_open(struct fl_serverd *srv, struct listening *to)
     return FL_OK;
 }
 
-static void serverd_sources_close(struct fl_serverd *srv, struct listening *to)
-{
-    fl_watchdog_close(to->watchdog);
-    fl_signal_close(to->term);
-    fl_signal_close(to->interrupt);
-    fl_signal_close(to->reload);
-    fl_signal_ignore(SIGHUP);
-    fl_timer_close(srv->stop_timer);
-}
-
 static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out,
                     bool *ret_restart)
 {
@@ -123,7 +113,12 @@ done:
                    ? ": disk full: free some space on that disk (df -h), then start it again"
                    : "");
     }
-    serverd_sources_close(&srv, &to);
+    fl_watchdog_close(to.watchdog);
+    fl_signal_close(to.term);
+    fl_signal_close(to.interrupt);
+    fl_signal_close(to.reload);
+    fl_signal_ignore(SIGHUP);
+    fl_timer_close(srv.stop_timer);
     fl_serverd_close(&srv);
     *ret_restart = srv.restart;
     if (exit_code == FL_EXIT_OK && !srv.restart) {

@@ -267,18 +267,6 @@ int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_r
                                err);
 }
 
-static int preflight_dataset_fits(const struct fl_dataset *test, const struct fl_net *net,
-                                  const char *folder, struct fl_err *err)
-{
-    return test->dim == fl_net_inputs(net) && test->classes <= fl_net_classes(net)
-               ? FL_OK
-               : fl_err_set(err, FL_ESHAPE,
-                            "'%s' has %zu values and %zu classes, the network takes %zu values and "
-                            "has %zu classes",
-                            folder, test->dim, test->classes, fl_net_inputs(net),
-                            fl_net_classes(net));
-}
-
 static int open_network(const struct fl_server_conf *conf, struct fl_evaluator **ret,
                         struct fl_err *err)
 {
@@ -294,7 +282,12 @@ static int open_network(const struct fl_server_conf *conf, struct fl_evaluator *
     if (rv != FL_OK) {
         goto done;
     }
-    rv = preflight_dataset_fits(test, net, folder, err);
+    if (test->dim != fl_net_inputs(net) || test->classes > fl_net_classes(net)) {
+        rv = fl_err_set(err, FL_ESHAPE,
+                        "'%s' has %zu values and %zu classes, the network takes %zu values and "
+                        "has %zu classes",
+                        folder, test->dim, test->classes, fl_net_inputs(net), fl_net_classes(net));
+    }
 done:
     if (rv != FL_OK) {
         fl_dataset_free(test);

@@ -9,13 +9,23 @@
 /* Keys, and whole sections, that reload_apply() applies. */
 static const char *const live[] = {"log_level", "log_format", NULL};
 
-/* First the steps that can fail, which change nothing on error; last those that cannot. */
-static int reload_apply(const struct fl_reload *of, const struct fl_serverd_conf *fresh,
-                        struct fl_err *err)
+void fl_server_reload(const struct fl_reload *of)
 {
-    const struct fl_server_main *m = fresh->conf->main;
+    struct fl_serverd_conf *fresh = NULL;
+    const struct fl_server_main *m;
+    const char *result = "ok";
+    struct fl_err err = {0};
+    char keys[1024];
+    int rv;
 
-    (void)err;
+    fl_notify_reloading();
+    rv = fl_serverd_conf_load(of->own->path, NULL, &fresh, &err);
+    if (rv != FL_OK) {
+        result = fl_err_text(&err, rv);
+        fl_log(of->log, FL_LOG_ERROR, "server", "reload failed, nothing is changed: %s", result);
+        goto done;
+    }
+    m = fresh->conf->main;
     if (of->log != NULL) {
         atomic_store(&of->log->level, (int)m->log_level);
         atomic_store(&of->log_out->format, (int)m->log_format);
@@ -23,14 +33,6 @@ static int reload_apply(const struct fl_reload *of, const struct fl_serverd_conf
     if (of->auth != NULL) {
         fl_auth_look(of->auth, /* all= */ true); /* Certificates, keys, roots, revocation lists. */
     }
-    return FL_OK;
-}
-
-static void reload_log(const struct fl_reload *of, const struct fl_serverd_conf *fresh)
-{
-    const struct fl_server_main *m = fresh->conf->main;
-    char keys[1024];
-
     fl_log(of->log, FL_LOG_NOTICE, "server", "reloaded '%s' log_level=%s log_format=%s",
            fresh->path, fl_log_names[m->log_level], fl_log_formats[m->log_format]);
     if (fl_conf_differ(fl_conf_file_map(of->own->conf->file), fl_conf_file_map(fresh->conf->file),
@@ -39,30 +41,7 @@ static void reload_log(const struct fl_reload *of, const struct fl_serverd_conf 
         fl_log(of->log, FL_LOG_WARNING, "server",
                "changed in the file, takes effect at the next restart: %s", keys);
     }
-}
-
-void fl_server_reload(const struct fl_reload *of)
-{
-    struct fl_serverd_conf *fresh = NULL;
-    const char *result = "ok";
-    struct fl_err err = {0};
-    int rv;
-
-    fl_notify_reloading();
-    rv = fl_serverd_conf_load(of->own->path, NULL, &fresh, &err);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv = reload_apply(of, fresh, &err);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    reload_log(of, fresh);
 done:
-    if (rv != FL_OK) {
-        result = fl_err_text(&err, rv);
-        fl_log(of->log, FL_LOG_ERROR, "server", "reload failed, nothing is changed: %s", result);
-    }
     fl_audit_note(
         of->auth, of->log,
         &(struct fl_audit_note){
