@@ -102,23 +102,6 @@ int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model, struct fl
 
 /* --- --recover: a database that is lost, or does not match its checkpoints --- */
 
-static void recover_print_lost(const struct fl_store_rebuild *r,
-                               const struct fl_federation *federation)
-{
-    if (r->fresh) {
-        (void)printf("lost: the records of clients (they are created again as they join), the "
-                     "records of earlier rounds, the open round and its uploads\n");
-    } else {
-        (void)printf("lost: the open round and its uploads%s\n",
-                     r->round < r->had ? ", and the rounds after this one" : "");
-    }
-    if (fl_federation_clients_keep(federation)) {
-        (void)printf("the clients' state for '%s' belongs to rounds that the server no longer has: "
-                     "clients reset it\n",
-                     federation->strategy->algorithm);
-    }
-}
-
 int fl_runtime_rebuild(const struct fl_server_conf *conf, const char *state_dir,
                        const struct fl_log *log, struct fl_err *err)
 {
@@ -138,6 +121,17 @@ int fl_runtime_rebuild(const struct fl_server_conf *conf, const char *state_dir,
                  (unsigned long long)r.round,
                  r.fresh ? ", with a new state database (an old one is kept as federation.db.bad-N)"
                          : "");
-    recover_print_lost(&r, &federation);
+    if (r.fresh) {
+        (void)printf("lost: the records of clients (they are created again as they join), the "
+                     "records of earlier rounds, the open round and its uploads\n");
+    } else {
+        (void)printf("lost: the open round and its uploads%s\n",
+                     r.round < r.had ? ", and the rounds after this one" : "");
+    }
+    if (fl_federation_clients_keep(&federation)) {
+        (void)printf("the clients' state for '%s' belongs to rounds that the server no longer has: "
+                     "clients reset it\n",
+                     federation.strategy->algorithm);
+    }
     return FL_OK;
 }

@@ -77,42 +77,32 @@ static void runtime_finished(void *ctx, const struct fl_effect *e)
     fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_FINISHED));
 }
 
-static void runtime_refuse(struct fl_runtime *runtime, uint64_t session, const char *text)
-{
-    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_REFUSED);
-
-    down->session = session;
-    down->text = fl_net_msg_text(runtime, text);
-    fl_runtime_down(runtime, down);
-}
-
-static void runtime_set_labels(struct fl_runtime *runtime, uint32_t client,
-                               const struct fl_wire_hello *hello)
-{
-    if (fl_labels_set(&runtime->labels, client, hello->labels, hello->n_labels) != FL_OK) {
-        fl_log_peer(runtime->setup.log, FL_LOG_WARNING, "server", hello->client,
-                    "out of memory for the labels of client '%s', they are not shown",
-                    hello->client);
-    }
-}
-
 static void runtime_client_id(void *ctx, const struct fl_effect *e)
 {
     struct fl_runtime *runtime = ctx;
+    const struct fl_wire_hello *hello;
     struct fl_net_msg *down;
 
     if (runtime->joining == NULL) {
         return; /* It was known before, and joined with the data that it has now. */
     }
     if (e->text != NULL) {
-        runtime_refuse(runtime, runtime->joining->session, e->text);
+        down = fl_net_msg_new(runtime, FL_NET_MSG_REFUSED);
+        down->session = runtime->joining->session;
+        down->text = fl_net_msg_text(runtime, e->text);
+        fl_runtime_down(runtime, down);
         return;
     }
-    runtime_set_labels(runtime, e->client, &runtime->joining->event.u.hello);
+    hello = &runtime->joining->event.u.hello;
+    if (fl_labels_set(&runtime->labels, e->client, hello->labels, hello->n_labels) != FL_OK) {
+        fl_log_peer(runtime->setup.log, FL_LOG_WARNING, "server", hello->client,
+                    "out of memory for the labels of client '%s', they are not shown",
+                    hello->client);
+    }
     down = fl_net_msg_new(runtime, FL_NET_MSG_JOINED);
     down->session = runtime->joining->session;
     down->client = e->client;
-    down->text = fl_net_msg_text(runtime, runtime->joining->event.u.hello.client);
+    down->text = fl_net_msg_text(runtime, hello->client);
     down->wants_summary = fl_collection_wanted(&runtime->federation, &runtime->progress);
     fl_runtime_down(runtime, down);
 }
