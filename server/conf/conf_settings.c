@@ -34,29 +34,6 @@ done:
     return rv;
 }
 
-/* The rows of a section, by the flags of section and row. */
-static int add_section(const struct fl_server_conf *conf, size_t i, struct fl_settings *s)
-{
-    const struct fl_conf_section *section = &fl__server_sections[i];
-    const struct fl_opt_spec *spec = section->specs;
-    bool scaled = fl_strategy_scales_updates(conf->strategy);
-    int rv;
-
-    for (; spec->name != NULL; spec++) {
-        unsigned flags = section->flags | spec->flags;
-        bool update = scaled && (flags & (unsigned)FL_SERVER_RATE) != 0;
-
-        if (update || (flags & (unsigned)FL_SERVER_FIGURE) != 0) {
-            rv = fl_settings_add_option(s, update ? FL_SETTING_UPDATE : FL_SETTING_FIGURE,
-                                        section->name, fl_conf_file_options(conf->file, i), spec);
-            if (rv != FL_OK) {
-                return rv;
-            }
-        }
-    }
-    return FL_OK;
-}
-
 /* Without local tensors there is nothing to store. Client state of local tensors restarts when
    they are other tensors. */
 static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
@@ -98,6 +75,7 @@ done:
 int fl_server_conf_settings(const struct fl_server_conf *conf, struct fl_settings *ret)
 {
     struct fl_settings s = {.n = 0};
+    bool scaled = fl_strategy_scales_updates(conf->strategy);
     size_t i;
     int rv = fl_settings_add_strategy(&s, conf->strategy);
 
@@ -113,9 +91,22 @@ int fl_server_conf_settings(const struct fl_server_conf *conf, struct fl_setting
         goto fail;
     }
     for (i = 0; fl__server_sections[i].name != NULL; i++) {
-        rv = add_section(conf, i, &s);
-        if (rv != FL_OK) {
-            goto fail;
+        const struct fl_conf_section *section = &fl__server_sections[i];
+        const struct fl_opt_spec *spec = section->specs;
+
+        /* The rows of a section, by the flags of section and row. */
+        for (; spec->name != NULL; spec++) {
+            unsigned flags = section->flags | spec->flags;
+            bool update = scaled && (flags & (unsigned)FL_SERVER_RATE) != 0;
+
+            if (!update && (flags & (unsigned)FL_SERVER_FIGURE) == 0) {
+                continue;
+            }
+            rv = fl_settings_add_option(&s, update ? FL_SETTING_UPDATE : FL_SETTING_FIGURE,
+                                        section->name, fl_conf_file_options(conf->file, i), spec);
+            if (rv != FL_OK) {
+                goto fail;
+            }
         }
     }
     *ret = s;

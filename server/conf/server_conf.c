@@ -152,15 +152,6 @@ static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_
     return FL_OK;
 }
 
-static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
-{
-    const struct fl_conf_doc *doc = fl_conf_file_doc(conf->file);
-    const struct fl_conf_node *map = fl_conf_file_map(conf->file);
-
-    return fl_strategy_load(doc, fl_conf_get(map, "algorithm"), fl_conf_get(map, "strategy"),
-                            &conf->strategy, err);
-}
-
 /* The instruction set is stored in the network spec; results do not depend on it. */
 static int conf_choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
 {
@@ -178,8 +169,11 @@ static int conf_choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
 static int conf_examine(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
                         struct fl_err *err)
 {
-    int rv = fl_findings_keep(all, load_strategy(conf, err), err);
+    const struct fl_conf_node *map = fl_conf_file_map(conf->file);
+    int rv = fl_strategy_load(fl_conf_file_doc(conf->file), fl_conf_get(map, "algorithm"),
+                              fl_conf_get(map, "strategy"), &conf->strategy, err);
 
+    rv = fl_findings_keep(all, rv, err);
     if (rv != FL_OK) {
         return rv;
     }
