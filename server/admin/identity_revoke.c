@@ -39,15 +39,6 @@ static void revocation_done(struct fl_identity_request *r)
     fl_wire_revoke_done(&r->in.revoke);
 }
 
-static struct fl_revoked revocation_target(const struct fl_wire_revoke *revoke)
-{
-    return (struct fl_revoked){.name = revoke->what == FL_WIRE_REVOKE_NAME ? revoke->name : NULL,
-                               .serial = revoke->serial,
-                               .serial_len =
-                                   revoke->what == FL_WIRE_REVOKE_SERIAL ? revoke->serial_len : 0,
-                               .key = revoke->what == FL_WIRE_REVOKE_KEY ? revoke->key : NULL};
-}
-
 #define FL_REVOKE_TARGET (2 * FL_NAME_MAX)
 
 /* "'edge-04'", "the certificate 5f0a…", "the key 01ab…" */
@@ -235,7 +226,12 @@ static int revocation_change(struct fl_authority *authority, const struct fl_ide
 
 static int revocation_execute(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    const struct fl_revoked target = revocation_target(&r->in.revoke);
+    const struct fl_wire_revoke *revoke = &r->in.revoke;
+    const struct fl_revoked target = {
+        .name = revoke->what == FL_WIRE_REVOKE_NAME ? revoke->name : NULL,
+        .serial = revoke->serial,
+        .serial_len = revoke->what == FL_WIRE_REVOKE_SERIAL ? revoke->serial_len : 0,
+        .key = revoke->what == FL_WIRE_REVOKE_KEY ? revoke->key : NULL};
     int rv;
 
     if (r->verb == FL_VERB_REVOKE || r->verb == FL_VERB_DISABLE) {
