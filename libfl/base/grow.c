@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/err.h"
-
 /* `list` points to a pointer of the caller's type, so its value is copied. */
-static int grow_to(void *list, size_t cap, size_t size)
+int fl_resize(void *list, size_t cap, size_t size)
 {
     void *old;
     void *grown;
@@ -29,7 +27,7 @@ int fl_grow(void *list, size_t *cap, size_t n, size_t size)
     if (n < *cap) {
         return FL_OK;
     }
-    rv = grow_to(list, more, size);
+    rv = fl_resize(list, more, size);
     if (rv != FL_OK) {
         return rv;
     }
@@ -49,7 +47,7 @@ int fl_grow_zeroed(void *list, size_t *n, size_t index, size_t size)
     while (more <= index) {
         more *= 2;
     }
-    rv = grow_to(list, more, size);
+    rv = fl_resize(list, more, size);
     if (rv != FL_OK) {
         return rv;
     }

@@ -80,31 +80,11 @@ static int compare_seen(const void *a, const void *b)
 }
 
 /* Restored clients are all disconnected, ordered by the times in their records. */
-static int resume_away(struct fl_coord *c, const struct fl_coord_resume *resume, struct fl_err *err)
-{
-    size_t n = resume->n_clients;
-    struct seen *seen = malloc((n > 0 ? n : 1) * sizeof(*seen));
-    size_t i;
-
-    if (seen == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "%zu clients", n);
-    }
-    for (i = 0; i < n; i++) {
-        seen[i] = (struct seen){resume->clients[i].seen_up_ms, resume->clients[i].id};
-    }
-    qsort(seen, n, sizeof(*seen), compare_seen);
-    for (i = 0; i < n; i++) {
-        fl__clients_disconnected(c, seen[i].client);
-    }
-    /* The clock continues from where it stopped: time while the server was down does not count. */
-    c->up_ms = n > 0 && seen[n - 1].seen_ms > resume->up_ms ? seen[n - 1].seen_ms : resume->up_ms;
-    free(seen);
-    return FL_OK;
-}
-
 static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resume,
                           struct fl_err *err)
 {
+    size_t n = resume->n_clients;
+    struct seen *seen;
     size_t most = 0;
     size_t i;
     int rv;
@@ -126,7 +106,21 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
         }
     }
     c->expected = (size_t)resume->expected;
-    return resume_away(c, resume, err);
+    seen = malloc((n > 0 ? n : 1) * sizeof(*seen));
+    if (seen == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%zu clients", n);
+    }
+    for (i = 0; i < n; i++) {
+        seen[i] = (struct seen){resume->clients[i].seen_up_ms, resume->clients[i].id};
+    }
+    qsort(seen, n, sizeof(*seen), compare_seen);
+    for (i = 0; i < n; i++) {
+        fl__clients_disconnected(c, seen[i].client);
+    }
+    /* The clock continues from where it stopped: time while the server was down does not count. */
+    c->up_ms = n > 0 && seen[n - 1].seen_ms > resume->up_ms ? seen[n - 1].seen_ms : resume->up_ms;
+    free(seen);
+    return FL_OK;
 }
 
 /* Restore one participant; what was not persisted restarts where its client does. */
@@ -309,20 +303,6 @@ void fl_coord_free(struct fl_coord *c)
     free(c->pending);
     free(c->effects);
     free(c);
-}
-
-static void coord_start(struct fl_coord *c)
-{
-    if (c->started) {
-        return;
-    }
-    c->started = true;
-    if (c->restarted) {
-        c->settle_ms = fl__coord_after(c, c->conf.lost_grace_ms);
-    }
-    if (c->round.round != 0) {
-        fl__coord_resume_round(c);
-    }
 }
 
 /* Is `seq` the phase's current work? */
@@ -581,7 +561,16 @@ static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
 {
     switch (ev->type) {
     case FL_EV_START:
-        coord_start(c);
+        if (c->started) {
+            break;
+        }
+        c->started = true;
+        if (c->restarted) {
+            c->settle_ms = fl__coord_after(c, c->conf.lost_grace_ms);
+        }
+        if (c->round.round != 0) {
+            fl__coord_resume_round(c);
+        }
         break;
     case FL_EV_TICK:
         break;

@@ -10,75 +10,56 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/grow.h"
 #include "server/core/coord_impl.h"
 
 #define FL__CLIENTS_FIRST 16
 /* last_seen_ms on disk is refreshed when it is older than this. */
 #define FL__SEEN_STALE_MS UINT64_C(3600000)
 
-static int clients_grow(void **array, size_t n, size_t size)
-{
-    void *grown = realloc(*array, n * size);
-
-    if (grown == NULL) {
-        return FL_ENOMEM;
-    }
-    *array = grown;
-    return FL_OK;
-}
-
-#define GROW(field)                                        \
-    do {                                                   \
-        void *p = t->field;                                \
-        int rv = clients_grow(&p, cap, sizeof(*t->field)); \
-        t->field = p;                                      \
-        if (rv != FL_OK) {                                 \
-            return rv;                                     \
-        }                                                  \
-    } while (0)
-
 int fl__clients_reserve_numbers(struct fl__clients *t, size_t n)
 {
     size_t cap = n + n / 2 + FL__CLIENTS_FIRST;
+    int rv;
 
     if (n <= t->cap) {
         return FL_OK;
     }
-    GROW(recs);
-    GROW(live);
-    t->cap = cap;
-    return FL_OK;
-}
-
-static int reserve_scratch(struct fl__clients *t, size_t n)
-{
-    size_t cap = n + n / 2 + FL__CLIENTS_FIRST;
-
-    if (n <= t->cap_scratch) {
-        return FL_OK;
+    rv = fl_resize(&t->recs, cap, sizeof(*t->recs));
+    if (rv != FL_OK) {
+        return rv;
     }
-    GROW(scores);
-    GROW(samples);
-    GROW(distance);
-    GROW(index);
-    GROW(chosen);
-    GROW(answers);
-    t->cap_scratch = cap;
+    rv = fl_resize(&t->live, cap, sizeof(*t->live));
+    if (rv != FL_OK) {
+        return rv;
+    }
+    t->cap = cap;
     return FL_OK;
 }
 
 int fl__clients_reserve(struct fl__clients *t, size_t n_parts)
 {
+    const struct {
+        void *list;
+        size_t size;
+    } scratch[] = {{&t->scores, sizeof(*t->scores)},     {&t->samples, sizeof(*t->samples)},
+                   {&t->distance, sizeof(*t->distance)}, {&t->index, sizeof(*t->index)},
+                   {&t->chosen, sizeof(*t->chosen)},     {&t->answers, sizeof(*t->answers)}};
     size_t most = t->connected.n + 1 > n_parts ? t->connected.n + 1 : n_parts;
+    size_t cap = most + most / 2 + FL__CLIENTS_FIRST;
+    size_t i;
     int rv = fl__clients_reserve_numbers(t, t->free.n > 0 ? t->n : t->n + 1);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = reserve_scratch(t, most);
-    if (rv != FL_OK) {
-        return rv;
+    for (i = 0; most > t->cap_scratch && i < sizeof(scratch) / sizeof(scratch[0]); i++) {
+        rv = fl_resize(scratch[i].list, cap, scratch[i].size);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
+    t->cap_scratch = most > t->cap_scratch ? cap : t->cap_scratch;
     rv = fl_order_reserve(&t->names);
     if (rv != FL_OK) {
         return rv;
