@@ -255,31 +255,13 @@ static int write_info(struct fl__making *m, struct fl_err *err)
     return fl__making_add(m, FL__BACKUP_INFO, err);
 }
 
-/* Sync the folders, so that the new names survive a power failure. */
-static int sync_folders(const struct fl__making *m, struct fl_err *err)
+static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_err *err)
 {
     static const char *const folders[] = {"models", "personal_models", "summaries", "spool",
                                           IDENTITY};
+    struct fl_backup *b = m->b;
     char path[FL__STORE_PATH_MAX];
     size_t i;
-
-    for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-        int rv = fl__store_join(path, m->state, folders[i], err);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = fl_fs_exists(path) ? fl_fs_sync_dir(path, err) : FL_OK;
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return fl_fs_sync_dir(m->state, err);
-}
-
-static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_err *err)
-{
-    struct fl_backup *b = m->b;
     int rv = copy_state(m, db, err);
 
     if (rv != FL_OK) {
@@ -299,7 +281,18 @@ static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_er
         return rv;
     }
     b->files = m->files.n;
-    rv = sync_folders(m, err);
+    /* Sync the folders, so that the new names survive a power failure. */
+    for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        rv = fl__store_join(path, m->state, folders[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_fs_exists(path) ? fl_fs_sync_dir(path, err) : FL_OK;
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    rv = fl_fs_sync_dir(m->state, err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -63,17 +63,12 @@ int fl__models_abandon(const char *dir, uint64_t after, uint64_t generation, con
                        size_t n_kept, struct fl_err *err)
 {
     struct abandoning a = {after, generation, kept, n_kept};
-    char folder[FL__STORE_PATH_MAX];
-    int rv = fl__store_join(folder, dir, "models", err);
+    int rv = fl__models_each(dir, abandon_one, &a, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__models_each(folder, abandon_one, &a, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : FL_OK;
+    return fl__models_sync(dir, err);
 }
 
 /* --- listing and removing --- */
@@ -114,14 +109,8 @@ static int compare_abandoned(const void *a, const void *b)
 int fl_models_abandoned(const char *dir, struct fl_abandoned **ret, size_t *ret_n,
                         struct fl_err *err)
 {
-    char folder[FL__STORE_PATH_MAX];
     struct list l = {.n = 0};
-    int rv = fl__store_join(folder, dir, "models", err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__models_each(folder, list_abandoned, &l, err);
+    int rv = fl__models_each(dir, list_abandoned, &l, err);
     if (rv != FL_OK) {
         free(l.list);
         return rv;
@@ -154,14 +143,8 @@ static int release_one(void *ctx, const char *folder, const char *name, uint64_t
 
 int fl_models_release_abandoned(const char *dir, uint64_t round, struct fl_err *err)
 {
-    char folder[FL__STORE_PATH_MAX];
     struct releasing r = {.round = round};
-    int rv = fl__store_join(folder, dir, "models", err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__models_each(folder, release_one, &r, err);
+    int rv = fl__models_each(dir, release_one, &r, err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -51,14 +51,8 @@ static int list_newest_first(const void *a, const void *b)
 
 int fl_models_list(const char *dir, uint64_t **ret, size_t *ret_n, struct fl_err *err)
 {
-    char folder[FL__STORE_PATH_MAX];
     struct list l = {0};
-    int rv = fl__store_join(folder, dir, "models", err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__models_each(folder, list_model, &l, err);
+    int rv = fl__models_each(dir, list_model, &l, err);
     if (rv != FL_OK) {
         free(l.rounds);
         return rv;
@@ -165,19 +159,15 @@ static int drop_oldest(void *ctx, const char *folder, const char *name, uint64_t
 int fl_models_quarantine(const char *dir, uint64_t round, struct fl_err *err)
 {
     static const fl__models_cb steps[] = {find_last, rename_one, drop_oldest};
-    char folder[FL__STORE_PATH_MAX];
     struct quarantine a = {.round = round};
     size_t i;
-    int rv = fl__store_join(folder, dir, "models", err);
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
     for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        rv = fl__models_each(folder, steps[i], &a, err);
+        rv = fl__models_each(dir, steps[i], &a, err);
         if (rv != FL_OK) {
             return rv;
         }
     }
-    return fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : FL_OK;
+    return fl__models_sync(dir, err);
 }

@@ -469,36 +469,35 @@ struct cleaning {
     uint32_t attempt;
 };
 
-/* Unreadable files are kept; opening them reports the error. */
-static bool is_of(const struct cleaning *c, const char *name)
+static bool is_old_upload(const void *ctx, const char *name)
 {
+    const struct cleaning *c = ctx;
     struct fl__spool_head head = {0};
     char client[FL_NAME_MAX];
     char path[FL__STORE_PATH_MAX];
-    size_t n = strlen(name) - strlen(FL__SPOOL_SUFFIX);
-    int rv = n < sizeof(client) ? fl_fs_join(path, sizeof(path), c->folder, name) : FL_EFORMAT;
+    size_t n;
+    int rv;
     int fd;
 
-    if (rv != FL_OK) {
+    if (!fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
         return false;
+    }
+    n = strlen(name) - strlen(FL__SPOOL_SUFFIX);
+    if (c->round == 0 || n >= sizeof(client) ||
+        fl_fs_join(path, sizeof(path), c->folder, name) != FL_OK)
+    {
+        return true;
     }
     (void)memcpy(client, name, n);
     client[n] = '\0';
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return true;
+        return false; /* Unreadable files are kept; opening them reports the error. */
     }
     rv = fl__spool_head_read(fd, fl__spool_upload(c->round, c->attempt, client), &head);
     fl__spool_head_done(&head);
     (void)close(fd);
-    return rv != FL_EFORMAT;
-}
-
-static bool is_old_upload(const void *ctx, const char *name)
-{
-    const struct cleaning *c = ctx;
-
-    return fl_str_ends_with(name, FL__SPOOL_SUFFIX) && (c->round == 0 || !is_of(c, name));
+    return rv == FL_EFORMAT;
 }
 
 int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt, struct fl_err *err)

@@ -98,37 +98,12 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_parti
     return FL_OK;
 }
 
-static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_PARTS);
-    struct fl_participant_rec *parts;
-    uint64_t n = 0;
-    int rv = fl__store_number(store, FL__DB_COUNT_PARTS, &n, err);
-
-    if (rv != FL_OK || n == 0) {
-        return rv;
-    }
-    parts = calloc(n, sizeof(*parts));
-    if (parts == NULL) {
-        return load_no_memory(err);
-    }
-    r->parts = parts;
-    while (r->n_parts < n) {
-        rv = read_part(store, &q, &parts[r->n_parts], err);
-        if (rv != FL_OK) {
-            goto done;
-        }
-        r->n_parts++;
-    }
-done:
-    fl_query_reset(&q);
-    return rv;
-}
-
 static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_OPEN);
+    struct fl_participant_rec *parts;
     struct fl__open_round open;
+    uint64_t n = 0;
     int rv = fl__open_round_one(&q, &open, err);
 
     if (rv != FL_OK) {
@@ -143,7 +118,26 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
         r->planned = false;
         return FL_OK;
     }
-    return load_parts(store, r, err);
+    rv = fl__store_number(store, FL__DB_COUNT_PARTS, &n, err);
+    if (rv != FL_OK || n == 0) {
+        return rv;
+    }
+    parts = calloc(n, sizeof(*parts));
+    if (parts == NULL) {
+        return load_no_memory(err);
+    }
+    r->parts = parts;
+    q = fl_db_query(&store->db, FL__DB_GET_PARTS);
+    while (r->n_parts < n) {
+        rv = read_part(store, &q, &parts[r->n_parts], err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        r->n_parts++;
+    }
+done:
+    fl_query_reset(&q);
+    return rv;
 }
 
 static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)

@@ -214,32 +214,6 @@ int fl_store_check_model(const char *dir, const struct fl_layout *layout, struct
     return other_model(dir, had, makes, err);
 }
 
-/* The folder must belong to this federation and model; an empty folder is claimed for them. */
-static int check_owner(struct fl_store *store, const struct fl__store_opening *o,
-                       struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_FEDERATION);
-    struct fl__folder folder;
-    char model[sizeof(folder.model)];
-    int rv = fl__folder_one(&q, &folder, err);
-
-    if (rv == FL_ENOENT) {
-        rv = claim_folder(store, o, &folder, err);
-    }
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (strcmp(folder.name, o->federation) != 0) {
-        return other_federation(o->dir, folder.name, o->federation, /* empty= */ false, err);
-    }
-    if (memcmp(folder.layout, fl_layout_shape_digest(o->layout), sizeof(folder.layout)) != 0) {
-        describe_model(o->layout, model, sizeof(model));
-        return other_model(o->dir, folder.model, model, err);
-    }
-    (void)fl_hex(store->id, folder.id, sizeof(folder.id));
-    return FL_OK;
-}
-
 const char *fl_store_id(const struct fl_store *store)
 {
     return store->id;
@@ -277,6 +251,9 @@ int fl__store_open_path(const struct fl__store_opening *o, struct fl_store **ret
                         struct fl_err *err)
 {
     struct fl_store *store = calloc(1, sizeof(*store));
+    struct fl__folder folder;
+    char model[sizeof(folder.model)];
+    struct fl_query q;
     int rv;
 
     if (store == NULL) {
@@ -292,10 +269,25 @@ int fl__store_open_path(const struct fl__store_opening *o, struct fl_store **ret
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = check_owner(store, o, err);
+    /* The folder must belong to this federation and model; an empty folder is claimed for them. */
+    q = fl_db_query(&store->db, FL__DB_GET_FEDERATION);
+    rv = fl__folder_one(&q, &folder, err);
+    if (rv == FL_ENOENT) {
+        rv = claim_folder(store, o, &folder, err);
+    }
     if (rv != FL_OK) {
         goto fail;
     }
+    if (strcmp(folder.name, o->federation) != 0) {
+        rv = other_federation(o->dir, folder.name, o->federation, /* empty= */ false, err);
+        goto fail;
+    }
+    if (memcmp(folder.layout, fl_layout_shape_digest(o->layout), sizeof(folder.layout)) != 0) {
+        describe_model(o->layout, model, sizeof(model));
+        rv = other_model(o->dir, folder.model, model, err);
+        goto fail;
+    }
+    (void)fl_hex(store->id, folder.id, sizeof(folder.id));
     *ret = store;
     return FL_OK;
 fail:
