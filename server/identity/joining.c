@@ -229,26 +229,6 @@ static int join_replace_holder(struct fl_authority *a, const struct join *j, str
     return fl_query_run(&q, err);
 }
 
-static int put_use(struct fl_authority *a, const struct join *j, const struct fl_cert_info *info,
-                   struct fl_err *err)
-{
-    struct fl__use use = {
-        .invitation = j->in->id, .serial_len = info->serial_len, .at_ms = j->now_ms};
-    struct fl_query q;
-    int rv;
-
-    (void)memcpy(use.key, j->hash, sizeof(use.key));
-    (void)memcpy(use.name, j->name, sizeof(use.name));
-    (void)memcpy(use.serial, info->serial, sizeof(use.serial));
-    rv = fl__use_put(&a->db, FL__SQL_PUT_USE, &use, err);
-    if (rv != FL_OK || j->reissue) {
-        return rv;
-    }
-    q = fl_db_query(&a->db, FL__SQL_COUNT_USE);
-    fl_query_u64(&q, j->in->id);
-    return fl_query_run(&q, err);
-}
-
 /* Inside a transaction: certificate, use and audit, all or none. */
 static int join_admit_key(struct fl_authority *a, const struct join *j, struct fl_joined *ret,
                           struct fl_err *err)
@@ -266,7 +246,9 @@ static int join_admit_key(struct fl_authority *a, const struct join *j, struct f
                                        .what = "join",
                                        .object = j->name,
                                        .result = result};
+    struct fl__use use = {.invitation = j->in->id, .at_ms = j->now_ms};
     struct fl_cert_info info;
+    struct fl_query q;
     int rv;
 
     (void)snprintf(by, sizeof(by), "invitation %s", j->in->prefix);
@@ -280,9 +262,21 @@ static int join_admit_key(struct fl_authority *a, const struct join *j, struct f
     if (rv != FL_OK) {
         return rv;
     }
-    rv = put_use(a, j, &info, err);
+    use.serial_len = info.serial_len;
+    (void)memcpy(use.key, j->hash, sizeof(use.key));
+    (void)memcpy(use.name, j->name, sizeof(use.name));
+    (void)memcpy(use.serial, info.serial, sizeof(use.serial));
+    rv = fl__use_put(&a->db, FL__SQL_PUT_USE, &use, err);
     if (rv != FL_OK) {
         return rv;
+    }
+    if (!j->reissue) {
+        q = fl_db_query(&a->db, FL__SQL_COUNT_USE);
+        fl_query_u64(&q, j->in->id);
+        rv = fl_query_run(&q, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     (void)snprintf(result, sizeof(result), "ok, invitation %s, serial %s%s", j->in->prefix,
                    info.serial_text, j->replaces ? ", in place of the host that had the name" : "");

@@ -184,27 +184,12 @@ static int revocation_add(struct fl_revocations *d, const struct fl__revocation 
     return FL_OK;
 }
 
-static int revocations_read(struct fl_authority *a, struct fl_revocations *made, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_REVOCATIONS);
-    struct fl__revocation row;
-    int rv;
-
-    while ((rv = fl__revocation_next(&q, &row, err)) == FL_OK) {
-        rv = revocation_add(made, &row);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "revocations: %s", fl_strerror(rv));
-            break;
-        }
-    }
-    fl_query_reset(&q);
-    return rv == FL_ENOENT ? FL_OK : rv;
-}
-
 int fl_authority_revocations(struct fl_authority *authority, struct fl_revocations **ret,
                              struct fl_err *err)
 {
     struct fl_revocations *made;
+    struct fl__revocation row;
+    struct fl_query q;
     int rv;
 
     if (!authority->revocations_stale) {
@@ -216,8 +201,16 @@ int fl_authority_revocations(struct fl_authority *authority, struct fl_revocatio
         return fl_err_set(err, FL_ENOMEM, "revocations: out of memory");
     }
     atomic_init(&made->refs, 1);
-    rv = revocations_read(authority, made, err);
-    if (rv != FL_OK) {
+    q = fl_db_query(&authority->db, FL__SQL_GET_REVOCATIONS);
+    while ((rv = fl__revocation_next(&q, &row, err)) == FL_OK) {
+        rv = revocation_add(made, &row);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "revocations: %s", fl_strerror(rv));
+            break;
+        }
+    }
+    fl_query_reset(&q);
+    if (rv != FL_ENOENT) { /* not the end of the rows */
         fl_revocations_unref(made);
         return rv;
     }
