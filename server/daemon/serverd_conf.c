@@ -34,26 +34,16 @@ static int check_address(const struct fl_server_conf *conf, const void *field, c
     return FL_OK;
 }
 
-static int serverd_conf_check_list(const struct fl_server_conf *conf,
-                                   const struct fl_opt_texts *list, bool plain,
-                                   struct fl_findings *all, struct fl_err *err)
-{
-    int rv;
-    size_t i;
-
-    for (i = 0; i < list->n; i++) {
-        rv = fl_findings_keep(all, check_address(conf, list, list->list[i], plain, err), err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
 static int check_addresses(const struct fl_server_conf *conf, struct fl_findings *all,
                            struct fl_err *err)
 {
     const struct fl_server_main *m = conf->main;
+    const struct {
+        const struct fl_opt_texts *addresses;
+        bool plain;
+    } lists[] = {{&m->listen, m->insecure}, {&m->listen_insecure, true}, {&m->listen_admin, false}};
+    size_t i;
+    size_t n;
     int rv;
 
     if (m->listen.n == 0 && m->listen_insecure.n == 0) {
@@ -61,15 +51,18 @@ static int check_addresses(const struct fl_server_conf *conf, struct fl_findings
                            "expected at least one address");
         return fl_findings_keep(all, rv, err);
     }
-    rv = serverd_conf_check_list(conf, &m->listen, m->insecure, all, err);
-    if (rv != FL_OK) {
-        return rv;
+    for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        const struct fl_opt_texts *list = lists[i].addresses;
+
+        for (n = 0; n < list->n; n++) {
+            rv = check_address(conf, list, list->list[n], lists[i].plain, err);
+            rv = fl_findings_keep(all, rv, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
     }
-    rv = serverd_conf_check_list(conf, &m->listen_insecure, true, all, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return serverd_conf_check_list(conf, &m->listen_admin, false, all, err);
+    return FL_OK;
 }
 
 /* They become part of certificates and invitations, where an invalid host is noticed late. */
