@@ -135,11 +135,19 @@ static bool auth_install_credentials(struct fl_auth *g, const struct fl_credenti
     return true;
 }
 
-/* Network loop: put the results of a job into use. */
-static void auth_install(struct fl_auth *g, struct job *job)
+static void auth_job_done(void *arg)
 {
-    bool rejected = job->fresh.trust != NULL && !auth_install_credentials(g, &job->fresh);
+    struct job *job = arg;
+    struct fl_auth *g = job->auth;
+    bool rejected;
 
+    if (job->code != FL_OK) {
+        fl_log(g->setup.log, FL_LOG_ERROR, "identity",
+               "reading certificates failed, keeping the previous ones: %s",
+               fl_err_text(&job->err, job->code));
+    }
+    /* On the network loop: put the results into use. */
+    rejected = job->fresh.trust != NULL && !auth_install_credentials(g, &job->fresh);
     if (job->revocations != NULL) {
         fl_revocations_unref(g->revocations);
         g->revocations = fl_revocations_ref(job->revocations);
@@ -147,19 +155,6 @@ static void auth_install(struct fl_auth *g, struct job *job)
     if (!rejected && (job->fresh.trust != NULL || job->revocations != NULL) && g->changed != NULL) {
         g->changed(g->ctx);
     }
-}
-
-static void auth_job_done(void *arg)
-{
-    struct job *job = arg;
-    struct fl_auth *g = job->auth;
-
-    if (job->code != FL_OK) {
-        fl_log(g->setup.log, FL_LOG_ERROR, "identity",
-               "reading certificates failed, keeping the previous ones: %s",
-               fl_err_text(&job->err, job->code));
-    }
-    auth_install(g, job);
     if (job->work == NULL) {
         g->checking = false;
     }

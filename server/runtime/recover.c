@@ -54,7 +54,7 @@ static int recover_first_model(void *ctx, float *theta, struct fl_err *err)
     return rv;
 }
 
-static int recover_open_folder(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)
+int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)
 {
     const char *dir = runtime->setup.state_dir;
     const struct fl_server_conf *conf = runtime->setup.conf;
@@ -68,6 +68,8 @@ static int recover_open_folder(struct fl_runtime *runtime, bool *ret_no_model, s
                                        .ctx = &first};
     int rv = fl_fs_mkdirs(dir, err);
 
+    *ret_no_model = false;
+    runtime->federation = federation_of(conf, dir, runtime->setup.log);
     if (rv != FL_OK) {
         return rv;
     }
@@ -89,15 +91,6 @@ static int recover_open_folder(struct fl_runtime *runtime, bool *ret_no_model, s
         return rv;
     }
     return fl_runtime_load_errors(runtime, err);
-}
-
-int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)
-{
-    const struct fl_runtime_setup *setup = &runtime->setup;
-
-    *ret_no_model = false;
-    runtime->federation = federation_of(setup->conf, setup->state_dir, setup->log);
-    return recover_open_folder(runtime, ret_no_model, err);
 }
 
 /* --- --recover: a database that is lost, or does not match its checkpoints --- */
