@@ -1,5 +1,6 @@
 /* The settings of a configuration that a state folder stores (server/core/settings.h). */
 
+#include "libfl/base/writer.h"
 #include "libfl/model/digest.h"
 #include "libfl/wire/messages.h"
 #include "server/conf/server_conf_impl.h"
@@ -8,30 +9,17 @@
 static int add_network(const struct fl_server_conf *conf, struct fl_settings *s)
 {
     struct fl_buf text;
+    struct fl_writer w = {.out = &text};
     size_t i;
-    int rv = FL_OK;
 
     fl_buf_init(&text, FL_WIRE_MAX_CONTROL);
     for (i = 0; i < conf->net.n_input; i++) {
-        rv = fl_buf_printf(&text, "%s%zu", i > 0 ? "x" : "", conf->net.input[i]);
-        if (rv != FL_OK) {
-            goto done;
-        }
+        fl_writer_printf(&w, "%s%zu", i > 0 ? "x" : "", conf->net.input[i]);
     }
     for (i = 0; i < conf->net.n_layers; i++) {
-        rv = fl_buf_printf(&text, "; %s", conf->net.layers[i]);
-        if (rv != FL_OK) {
-            goto done;
-        }
+        fl_writer_printf(&w, "; %s", conf->net.layers[i]);
     }
-    rv = fl_buf_add(&text, "", 1);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv = fl_settings_add(s, FL_SETTING_UPDATE, "model", (const char *)text.data);
-done:
-    fl_buf_done(&text);
-    return rv;
+    return fl_settings_add_text(s, FL_SETTING_UPDATE, "model", &text, w.code);
 }
 
 /* Without local tensors there is nothing to store. Client state of local tensors restarts when
@@ -41,6 +29,7 @@ static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
     const struct fl_opt_texts *local = &conf->model->local;
     char digest[2 * FL_DIGEST_SIZE + 1];
     struct fl_buf text;
+    struct fl_writer w = {.out = &text};
     size_t i;
     int rv;
 
@@ -48,23 +37,11 @@ static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
         return FL_OK;
     }
     fl_buf_init(&text, FL_WIRE_MAX_CONTROL);
-    rv = fl_buf_printf(&text, "local");
-    if (rv != FL_OK) {
-        goto done;
-    }
+    fl_writer_printf(&w, "local");
     for (i = 0; i < local->n; i++) {
-        rv = fl_buf_printf(&text, " %s", local->list[i]);
-        if (rv != FL_OK) {
-            goto done;
-        }
+        fl_writer_printf(&w, " %s", local->list[i]);
     }
-    rv = fl_buf_add(&text, "", 1);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv = fl_settings_add(s, FL_SETTING_UPDATE, "model.norm", (const char *)text.data);
-done:
-    fl_buf_done(&text);
+    rv = fl_settings_add_text(s, FL_SETTING_UPDATE, "model.norm", &text, w.code);
     if (rv != FL_OK) {
         return rv;
     }

@@ -91,7 +91,7 @@ bool fl__clients_used(const struct fl__clients *t, uint32_t client)
     return client < t->n && t->live[client].used;
 }
 
-void fl__list_add(struct fl__clients *t, struct fl__list *list, uint32_t client)
+static void clients_list_add(struct fl__clients *t, struct fl__list *list, uint32_t client)
 {
     struct fl__client *live = &t->live[client];
 
@@ -138,7 +138,7 @@ uint32_t fl__clients_add(struct fl__clients *t, const char *name, uint32_t id)
     FL_REQUIRE(id < t->cap);
     for (; t->n <= id; t->n++) { /* Numbers in a gap are free. */
         t->live[t->n] = (struct fl__client){.part = FL__NONE};
-        fl__list_add(t, &t->free, (uint32_t)t->n);
+        clients_list_add(t, &t->free, (uint32_t)t->n);
     }
     fl__list_remove(t, id);
     t->recs[id] = (struct fl_client_rec){.id = id};
@@ -156,7 +156,7 @@ void fl__clients_recycle(struct fl__clients *t, uint32_t client)
         live->part == FL__NONE && !live->dirty)
     {
         live->used = false;
-        fl__list_add(t, &t->free, client);
+        clients_list_add(t, &t->free, client);
     }
 }
 
@@ -233,7 +233,7 @@ void fl__clients_disconnected(struct fl_coord *c, uint32_t client)
     struct fl__clients *t = &c->clients;
 
     fl__list_remove(t, client);
-    fl__list_add(t, took_part(&t->recs[client]) ? &t->disconnected : &t->never_counted, client);
+    clients_list_add(t, took_part(&t->recs[client]) ? &t->disconnected : &t->never_counted, client);
 }
 
 void fl__clients_relist(struct fl_coord *c, uint32_t client)

@@ -312,15 +312,6 @@ bool fl__coord_uploading(struct fl_coord *c)
     return false;
 }
 
-bool fl__coord_aborting(struct fl_coord *c)
-{
-    if (!c->aborting) {
-        return false;
-    }
-    fl__coord_abort_now(c, "%s", c->abort_command);
-    return true;
-}
-
 void fl__coord_close(struct fl_coord *c)
 {
     c->round.closing = true;
@@ -348,7 +339,17 @@ static void round_end_attempt(struct fl_coord *c, uint64_t wait_ms, const char *
     fl__coord_close(c);
 }
 
-void fl__coord_abort(struct fl_coord *c, const char *fmt, ...)
+bool fl__coord_aborting(struct fl_coord *c)
+{
+    if (!c->aborting) {
+        return false;
+    }
+    (void)snprintf(c->abort_reason, sizeof(c->abort_reason), "%s", c->abort_command);
+    round_end_attempt(c, 0, "");
+    return true;
+}
+
+FL_PRINTF(2, 3) static void round_abort(struct fl_coord *c, const char *fmt, ...)
 {
     char then[64];
     uint64_t span;
@@ -360,16 +361,6 @@ void fl__coord_abort(struct fl_coord *c, const char *fmt, ...)
     span = fl__coord_backoff(c, ++c->n_aborts);
     (void)snprintf(then, sizeof(then), ", retrying in %" PRIu64 " ms", span);
     round_end_attempt(c, span, then);
-}
-
-void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(c->abort_reason, sizeof(c->abort_reason), fmt, ap);
-    va_end(ap);
-    round_end_attempt(c, 0, "");
 }
 
 void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
@@ -385,7 +376,7 @@ void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
                         "round %" PRIu64 " attempt %" PRIu32
                         " diverged: %s; lower training.learning_rate and restart the server",
                         c->round.round, c->round.attempt, what);
-    fl__coord_abort(c, "diverged: %s", what);
+    round_abort(c, "diverged: %s", what);
 }
 
 /* The next attempt has the same model, seeds and rates, so clients that diverged will diverge
@@ -407,7 +398,7 @@ void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...)
             fl__coord_deviant_text(c));
         return;
     }
-    fl__coord_abort(c, "%s", why);
+    round_abort(c, "%s", why);
 }
 
 /* The end of the attempt is durable; now the clients are informed. */

@@ -16,20 +16,6 @@ size_t fl__coord_population(const struct fl_coord *c)
     return c->conf.population != 0 ? c->conf.population : c->clients.n_members;
 }
 
-struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected)
-{
-    /* Clients in the server's mean of client state (SCAFFOLD's control): a fixed N that is larger
-     * includes clients that have yet to connect; a smaller one would divide by fewer than are in
-     * the sum. */
-    size_t members =
-        c->clients.n_counted > c->conf.population ? c->clients.n_counted : c->conf.population;
-
-    return (struct fl_round_size){.selected = (uint32_t)selected,
-                                  .population = (uint32_t)fl__coord_population(c),
-                                  .members = (uint32_t)members,
-                                  .epoch = c->clients.epoch};
-}
-
 /* min_responders as far as it does not depend on the selection; FL_RESPONDERS_HALF: 0. */
 static uint32_t fixed_least(const struct fl_coord *c)
 {
@@ -181,22 +167,17 @@ static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
     }
 }
 
-size_t fl__coord_count(const struct fl_coord *c, size_t population)
+/* Number of clients to select: K_t of the fraction, whatever is connected, and at least
+   min_responders; to ask: times over_selection. */
+static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
 {
     const struct fl_strategy *s = c->conf.strategy;
     double gamma = s->fraction->at(s->options[FL_COMPONENT_FRACTION], c->committed + 1);
-    size_t want = fl_fraction_count(gamma, population);
-
-    return want > fixed_least(c) ? want : fixed_least(c);
-}
-
-/* Number of clients to select: K_t of the fraction, times over_selection. */
-static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
-{
     size_t alive = c->clients.n_alive;
-    size_t want = fl__coord_count(c, fl__coord_population(c));
+    size_t want = fl_fraction_count(gamma, fl__coord_population(c));
     double ask;
 
+    want = want > fixed_least(c) ? want : fixed_least(c);
     if (want > alive) {
         fl__coord_trace(c, "round %" PRIu64 ": %zu clients wanted, only %zu are connected",
                         c->committed + 1, want, alive);
@@ -215,6 +196,7 @@ static bool select_draw(struct fl_coord *c, size_t want, size_t ask)
     struct fl_select_input in = {.want = ask, .scores = t->scores, .samples = t->samples};
     struct fl_order_at at = {0};
     struct fl_rng rng;
+    size_t members;
     uint32_t client;
     uint32_t i;
 
@@ -237,7 +219,14 @@ static bool select_draw(struct fl_coord *c, size_t want, size_t ask)
     if (t->epoch > c->committed + 1) {
         t->epoch = c->committed + 1;
     }
-    c->round.size = fl__coord_size(c, want);
+    /* Clients in the server's mean of client state (SCAFFOLD's control): a fixed N that is larger
+     * includes clients that have yet to connect; a smaller one would divide by fewer than are in
+     * the sum. */
+    members = t->n_counted > c->conf.population ? t->n_counted : c->conf.population;
+    c->round.size = (struct fl_round_size){.selected = (uint32_t)want,
+                                           .population = (uint32_t)fl__coord_population(c),
+                                           .members = (uint32_t)members,
+                                           .epoch = t->epoch};
     c->round.rec.started_ms = c->wall_ms;
     if (fl__coord_has_feedback(c)) {
         return true;

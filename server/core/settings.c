@@ -10,6 +10,7 @@
 
 #include "libfl/base/grow.h"
 #include "libfl/base/str.h"
+#include "libfl/base/writer.h"
 #include "libfl/model/digest.h"
 
 /* Limit of all texts of one start together. */
@@ -38,9 +39,8 @@ int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind, const char
     return FL_OK;
 }
 
-/* Add the text in `buf`, which is freed. */
-static int settings_add_text(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
-                             struct fl_buf *buf, int rv)
+int fl_settings_add_text(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
+                         struct fl_buf *buf, int rv)
 {
     if (rv != FL_OK) {
         goto done;
@@ -71,7 +71,7 @@ int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *st
         (void)snprintf(name, sizeof(name), "strategy.%s", fl_component_name(one));
         fl_buf_init(&buf, TEXT_MAX);
         rv = fl_strategy_component_text(strategy, one, &buf);
-        rv = settings_add_text(
+        rv = fl_settings_add_text(
             s, fl_strategy_component_is_update(one) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE, name,
             &buf, rv);
         if (rv != FL_OK) {
@@ -79,13 +79,14 @@ int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *st
         }
     }
     fl_buf_init(&buf, TEXT_MAX);
-    rv = settings_add_text(s, FL_SETTING_KEPT, "kept", &buf, fl_strategy_kept_text(strategy, &buf));
+    rv = fl_settings_add_text(s, FL_SETTING_KEPT, "kept", &buf,
+                              fl_strategy_kept_text(strategy, &buf));
     if (rv != FL_OK) {
         return rv;
     }
     fl_buf_init(&buf, TEXT_MAX);
-    rv = settings_add_text(s, FL_SETTING_SUMMARY, "summary", &buf,
-                           fl_strategy_summary_text(strategy, &buf));
+    rv = fl_settings_add_text(s, FL_SETTING_SUMMARY, "summary", &buf,
+                              fl_strategy_summary_text(strategy, &buf));
     if (rv != FL_OK) {
         return rv;
     }
@@ -137,29 +138,24 @@ int fl_settings_meaning(const struct fl_settings *s, const uint8_t layout[FL_DIG
                         uint8_t out[FL_DIGEST_SIZE])
 {
     struct fl_buf buf;
+    struct fl_writer w = {.out = &buf};
     size_t i;
     int rv;
 
     fl_buf_init(&buf, TEXT_MAX);
-    rv = fl_buf_add(&buf, layout, FL_DIGEST_SIZE);
-    if (rv != FL_OK) {
-        goto done;
-    }
+    fl_writer_add(&w, layout, FL_DIGEST_SIZE);
     for (i = 0; i < s->n; i++) {
         const struct fl_setting *e = &s->list[i];
 
-        if (e->kind != FL_SETTING_UPDATE) {
-            continue;
+        if (e->kind == FL_SETTING_UPDATE) {
+            /* Terminators included, so that no two lists give the same bytes. */
+            fl_writer_add(&w, e->name, strlen(e->name) + 1);
+            fl_writer_add(&w, e->value, strlen(e->value) + 1);
         }
-        /* Terminators included, so that no two lists give the same bytes. */
-        rv = fl_buf_add(&buf, e->name, strlen(e->name) + 1);
-        if (rv != FL_OK) {
-            goto done;
-        }
-        rv = fl_buf_add(&buf, e->value, strlen(e->value) + 1);
-        if (rv != FL_OK) {
-            goto done;
-        }
+    }
+    rv = w.code;
+    if (rv != FL_OK) {
+        goto done;
     }
     rv = fl_sha256(buf.data, buf.len, out);
 done:
