@@ -69,7 +69,7 @@ static bool pattern_valid(const char *pattern)
 
 /* --- labels --- */
 
-int fl__labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_buf *out)
+static int labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_buf *out)
 {
     size_t i;
 
@@ -227,7 +227,7 @@ static int invitation_create(struct fl_authority *a, const struct fl_invitation 
 
     fl_buf_init(&row.labels, FL_WIRE_LABELS_BYTES);
     (void)snprintf(row.name, sizeof(row.name), "%s", in->name);
-    rv = in->n_labels <= FL_WIRE_MAX_PAIRS ? fl__labels_pack(in->labels, in->n_labels, &row.labels)
+    rv = in->n_labels <= FL_WIRE_MAX_PAIRS ? labels_pack(in->labels, in->n_labels, &row.labels)
                                            : FL_ELIMIT;
     if (rv != FL_OK) {
         rv = fl_err_set(err, rv, "the labels of '%s' are more than %d, or than %d bytes: %s",

@@ -28,16 +28,6 @@ struct fl_revocations {
     size_t n, cap;
 };
 
-const char *fl_revocation_verb_text(enum fl_revocation_verb verb)
-{
-    static const char *const texts[] = {[FL_REVOCATION_REVOKED] = "revoked",
-                                        [FL_REVOCATION_EVICTED] = "evicted",
-                                        [FL_REVOCATION_REPLACED] = "replaced",
-                                        [FL_REVOCATION_DISABLED] = "disabled"};
-
-    return texts[verb];
-}
-
 struct fl_revocations *fl_revocations_ref(struct fl_revocations *revocations)
 {
     (void)atomic_fetch_add_explicit(&revocations->refs, 1, memory_order_relaxed);
@@ -89,9 +79,13 @@ static const struct revocation *revocation_find(const struct fl_revocations *rev
 /* Without the advice: "revoked at 2026-11-22 18:15:02Z by uid 0 (root): stolen". */
 static void revocation_format(char *out, size_t size, const struct fl__revocation *row)
 {
+    static const char *const verbs[] = {[FL_REVOCATION_REVOKED] = "revoked",
+                                        [FL_REVOCATION_EVICTED] = "evicted",
+                                        [FL_REVOCATION_REPLACED] = "replaced",
+                                        [FL_REVOCATION_DISABLED] = "disabled"};
     char when[FL_WHEN_TEXT];
 
-    (void)snprintf(out, size, "%s at %s by %s%s%s", fl_revocation_verb_text(row->verb),
+    (void)snprintf(out, size, "%s at %s by %s%s%s", verbs[row->verb],
                    fl_when_text(when, sizeof(when), row->at_ms / 1000), row->by,
                    row->why[0] != '\0' ? ": " : "", row->why);
 }
