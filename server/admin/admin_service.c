@@ -39,53 +39,42 @@ int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *messag
     return rv;
 }
 
-/* Bytes [offset, +n) of the exported file: header, then the model block. */
-static int send_export_piece(struct fl_admin_request *r, size_t n)
-{
-    struct fl_wire_export_chunk chunk = {.round = r->model_round};
-    struct fl_buf buf;
-    size_t head = r->header.len;
-    int rv;
-
-    if (r->offset < head) {
-        size_t at = (size_t)r->offset;
-
-        chunk.data = r->header.data + at;
-        chunk.len = n < head - at ? n : head - at;
-    } else {
-        size_t at = (size_t)r->offset - head;
-        size_t left = fl_blob_len(r->model) - at;
-
-        chunk.data = fl_blob_data(r->model) + at;
-        chunk.len = n < left ? n : left;
-    }
-    fl_buf_init(&buf, n + 4096);
-    rv = fl_wire_export_encode(&chunk, &buf);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv = fl_frontend_send(r->call, &buf);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    r->offset += chunk.len;
-done:
-    fl_buf_done(&buf);
-    return rv;
-}
+/* The rest of the exported file, the header and then the model block, in messages of this size. */
+#define EXPORT_PIECE ((size_t)256 << 10)
 
 static int send_export(struct fl_admin_request *r)
 {
-    size_t total = r->header.len + fl_blob_len(r->model);
+    size_t head = r->header.len;
+    size_t total = head + fl_blob_len(r->model);
+    struct fl_buf buf;
     int rv;
 
     while (r->offset < total) {
-        rv = send_export_piece(r, 256u << 10);
+        bool header = r->offset < head;
+        size_t at = (size_t)r->offset - (header ? 0 : head);
+        size_t left = (header ? head : total) - (size_t)r->offset;
+        const uint8_t *data = header ? r->header.data : fl_blob_data(r->model);
+        const struct fl_wire_export_chunk chunk = {.round = r->model_round,
+                                                   .data = data + at,
+                                                   .len =
+                                                       left < EXPORT_PIECE ? left : EXPORT_PIECE};
+
+        fl_buf_init(&buf, EXPORT_PIECE + 4096);
+        rv = fl_wire_export_encode(&chunk, &buf);
         if (rv != FL_OK) {
-            return rv;
+            goto fail;
         }
+        rv = fl_frontend_send(r->call, &buf);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        fl_buf_done(&buf);
+        r->offset += chunk.len;
     }
     return FL_OK;
+fail:
+    fl_buf_done(&buf);
+    return rv;
 }
 
 static void admin_answer_send(struct fl_admin_request *r)

@@ -234,28 +234,11 @@ static void done_join(struct fl_identity_request *r)
     fl_wire_join_done(&r->in.join);
 }
 
-static void answer_join(struct fl_identity_request *r, const struct fl_joined *joined)
-{
-    struct fl_wire_joined reply = {.labels = {joined->labels, joined->n_labels},
-                                   .time_ms = fl_clock_wall_ms()};
-
-    (void)snprintf(reply.name, sizeof(reply.name), "%s", joined->name);
-    (void)snprintf(reply.federation, sizeof(reply.federation), "%s",
-                   r->admin->setup.conf->main->federation);
-    r->code = fl_identity_chains(joined, &reply.chain, &reply.roots);
-    if (r->code != FL_OK) {
-        goto done;
-    }
-    FL_IDENTITY_REPLY(r, fl_wire_joined_encode, &reply);
-done:
-    fl_wire_chain_done(&reply.chain);
-    fl_wire_chain_done(&reply.roots);
-}
-
 static void work_join(struct fl_authority *authority, struct fl_identity_request *r)
 {
     const struct fl_wire_join *join = &r->in.join;
     struct fl_joined joined = {.name = ""};
+    struct fl_wire_joined reply = {.time_ms = 0};
 
     r->code = fl_authority_join(authority,
                                 &(struct fl_joining){.token = join->token,
@@ -270,8 +253,20 @@ static void work_join(struct fl_authority *authority, struct fl_identity_request
         goto done;
     }
     (void)snprintf(r->certified, sizeof(r->certified), "%s", joined.name);
-    answer_join(r, &joined);
+    reply.labels.list = joined.labels;
+    reply.labels.n = joined.n_labels;
+    reply.time_ms = fl_clock_wall_ms();
+    (void)snprintf(reply.name, sizeof(reply.name), "%s", joined.name);
+    (void)snprintf(reply.federation, sizeof(reply.federation), "%s",
+                   r->admin->setup.conf->main->federation);
+    r->code = fl_identity_chains(&joined, &reply.chain, &reply.roots);
+    if (r->code != FL_OK) {
+        goto done;
+    }
+    FL_IDENTITY_REPLY(r, fl_wire_joined_encode, &reply);
 done:
+    fl_wire_chain_done(&reply.chain);
+    fl_wire_chain_done(&reply.roots);
     fl_joined_done(&joined);
 }
 

@@ -39,15 +39,6 @@ static void revocation_done(struct fl_identity_request *r)
     fl_wire_revoke_done(&r->in.revoke);
 }
 
-static struct fl_revoked revocation_target(const struct fl_wire_revoke *revoke)
-{
-    return (struct fl_revoked){.name = revoke->what == FL_WIRE_REVOKE_NAME ? revoke->name : NULL,
-                               .serial = revoke->serial,
-                               .serial_len =
-                                   revoke->what == FL_WIRE_REVOKE_SERIAL ? revoke->serial_len : 0,
-                               .key = revoke->what == FL_WIRE_REVOKE_KEY ? revoke->key : NULL};
-}
-
 #define FL_REVOKE_TARGET (2 * FL_NAME_MAX)
 
 /* "'edge-04'", "the certificate 5f0a…", "the key 01ab…" */
@@ -122,28 +113,6 @@ static int on_excluded(void *ctx, const char *name, enum fl_revoked_keeps keeps)
     (void)snprintf(r->excluded, sizeof(r->excluded), "%s", name);
     r->keeps = keeps;
     return FL_OK;
-}
-
-/*
- * Determine the clients whose update of the open round is no longer aggregated. With an operator's
- * own PKI only names are known.
- */
-static void find_excluded(struct fl_authority *authority, const struct fl_revoked *target,
-                          enum fl_revoked_keeps keeps, struct fl_identity_request *r)
-{
-    struct fl_err err = {0};
-    int rv;
-
-    if (target->name != NULL) {
-        (void)on_excluded(r, target->name, keeps);
-        return;
-    }
-    rv = fl_auth_each_revoked(authority, target, on_excluded, r, &err);
-    if (rv != FL_OK) {
-        fl_log(r->admin->setup.log, FL_LOG_ERROR, "identity",
-               "the revocation does not affect the open round, only the next start applies it: %s",
-               fl_err_text(&err, rv));
-    }
 }
 
 /* --- unknown names --- */
@@ -235,7 +204,13 @@ static int revocation_change(struct fl_authority *authority, const struct fl_ide
 
 static int revocation_execute(struct fl_authority *authority, struct fl_identity_request *r)
 {
-    const struct fl_revoked target = revocation_target(&r->in.revoke);
+    const struct fl_wire_revoke *revoke = &r->in.revoke;
+    const struct fl_revoked target = {
+        .name = revoke->what == FL_WIRE_REVOKE_NAME ? revoke->name : NULL,
+        .serial = revoke->serial,
+        .serial_len = revoke->what == FL_WIRE_REVOKE_SERIAL ? revoke->serial_len : 0,
+        .key = revoke->what == FL_WIRE_REVOKE_KEY ? revoke->key : NULL};
+    struct fl_err why = {0};
     int rv;
 
     if (r->verb == FL_VERB_REVOKE || r->verb == FL_VERB_DISABLE) {
@@ -248,13 +223,24 @@ static int revocation_execute(struct fl_authority *authority, struct fl_identity
     if (rv != FL_OK) {
         return rv;
     }
-    if (r->verb != FL_VERB_ENABLE) {
+    if (r->verb == FL_VERB_ENABLE) {
+        return FL_OK;
+    }
+    /* The clients whose update of the open round is no longer aggregated. With an operator's own
+     * PKI only names are known. */
+    if (target.name != NULL) {
         /* The record of an evicted client stays: its contributions remain. */
-        find_excluded(authority, &target,
-                      r->verb == FL_VERB_REVOKE    ? FL_REVOKED_KEEPS_NOTHING
-                      : r->verb == FL_VERB_DISABLE ? FL_REVOKED_KEEPS_ALL
-                                                   : FL_REVOKED_KEEPS_RECORD,
-                      r);
+        (void)on_excluded(r, target.name,
+                          r->verb == FL_VERB_REVOKE    ? FL_REVOKED_KEEPS_NOTHING
+                          : r->verb == FL_VERB_DISABLE ? FL_REVOKED_KEEPS_ALL
+                                                       : FL_REVOKED_KEEPS_RECORD);
+        return FL_OK;
+    }
+    rv = fl_auth_each_revoked(authority, &target, on_excluded, r, &why);
+    if (rv != FL_OK) {
+        fl_log(r->admin->setup.log, FL_LOG_ERROR, "identity",
+               "the revocation does not affect the open round, only the next start applies it: %s",
+               fl_err_text(&why, rv));
     }
     return FL_OK;
 }

@@ -135,11 +135,19 @@ static bool auth_install_credentials(struct fl_auth *g, const struct fl_credenti
     return true;
 }
 
-/* Network loop: put the results of a job into use. */
-static void auth_install(struct fl_auth *g, struct job *job)
+static void auth_job_done(void *arg)
 {
-    bool rejected = job->fresh.trust != NULL && !auth_install_credentials(g, &job->fresh);
+    struct job *job = arg;
+    struct fl_auth *g = job->auth;
+    bool rejected;
 
+    if (job->code != FL_OK) {
+        fl_log(g->setup.log, FL_LOG_ERROR, "identity",
+               "reading certificates failed, keeping the previous ones: %s",
+               fl_err_text(&job->err, job->code));
+    }
+    /* On the network loop: put the results into use. */
+    rejected = job->fresh.trust != NULL && !auth_install_credentials(g, &job->fresh);
     if (job->revocations != NULL) {
         fl_revocations_unref(g->revocations);
         g->revocations = fl_revocations_ref(job->revocations);
@@ -147,33 +155,15 @@ static void auth_install(struct fl_auth *g, struct job *job)
     if (!rejected && (job->fresh.trust != NULL || job->revocations != NULL) && g->changed != NULL) {
         g->changed(g->ctx);
     }
-}
-
-static void auth_job_free(struct job *job)
-{
-    fl_credentials_done(&job->fresh);
-    fl_revocations_unref(job->revocations);
-    free(job);
-}
-
-static void auth_job_done(void *arg)
-{
-    struct job *job = arg;
-    struct fl_auth *g = job->auth;
-
-    if (job->code != FL_OK) {
-        fl_log(g->setup.log, FL_LOG_ERROR, "identity",
-               "reading certificates failed, keeping the previous ones: %s",
-               fl_err_text(&job->err, job->code));
-    }
-    auth_install(g, job);
     if (job->work == NULL) {
         g->checking = false;
     }
     if (job->done != NULL) {
         job->done(job->arg);
     }
-    auth_job_free(job);
+    fl_credentials_done(&job->fresh);
+    fl_revocations_unref(job->revocations);
+    free(job);
 }
 
 /* --- identity thread --- */
@@ -323,26 +313,6 @@ done:
     return rv;
 }
 
-static int auth_open_all(struct fl_auth *g, struct fl_err *err)
-{
-    int rv;
-
-    (void)fl_credentials_changed(&g->setup, &g->seen); /* Before they are read. */
-    rv = fl_authority_open(&g->place.conf, (int64_t)fl_clock_wall_ms(), &g->authority, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_authority_revocations(g->authority, &g->revocations, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = auth_make_tls(g, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_worker_thread_create("fl-identity", &g->thread, err);
-}
-
 int fl_auth_create(const struct fl_auth_setup *setup, struct fl_loop *loop, fl_loop_cb changed,
                    void *ctx, struct fl_auth **ret, struct fl_err *err)
 {
@@ -363,14 +333,29 @@ int fl_auth_create(const struct fl_auth_setup *setup, struct fl_loop *loop, fl_l
     g->ctx = ctx;
     g->grace_s = (int64_t)(setup->conf->identity->grace_ms / 1000);
     fl_auth_place(setup, &g->place);
-    rv = auth_open_all(g, err);
+    (void)fl_credentials_changed(&g->setup, &g->seen); /* Before they are read. */
+    rv = fl_authority_open(&g->place.conf, (int64_t)fl_clock_wall_ms(), &g->authority, err);
     if (rv != FL_OK) {
-        fl_auth_close(g);
-        fl_auth_free(g);
-        return rv;
+        goto fail;
+    }
+    rv = fl_authority_revocations(g->authority, &g->revocations, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = auth_make_tls(g, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_worker_thread_create("fl-identity", &g->thread, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = g;
     return FL_OK;
+fail:
+    fl_auth_close(g);
+    fl_auth_free(g);
+    return rv;
 }
 
 void fl_auth_close(struct fl_auth *g)

@@ -13,25 +13,10 @@ static int64_t auth_init_now_ms(void)
     return (int64_t)fl_clock_wall_ms();
 }
 
-/* Print the addresses that clients get, so that the operator can check them. */
-static void print_made(const struct fl_auth_place *place)
-{
-    size_t i;
-
-    (void)printf("federation '%s' has its identity in %s/identity\n", place->conf.federation,
-                 place->conf.state_dir);
-    (void)printf("clients connect to");
-    for (i = 0; i < place->conf.n_hosts; i++) {
-        (void)printf("%s %s", i == 0 ? "" : ",", place->hosts[i]);
-    }
-    (void)printf(" on port %u (`identity: hosts` names others)\n", (unsigned)place->conf.port);
-    (void)printf("root.key is needed only for a new intermediate: keep it elsewhere, offline\n"
-                 "next: start the server, then for each client: flctl invite NAME\n");
-}
-
 int fl_auth_init(const struct fl_auth_setup *setup, bool renew_root, struct fl_err *err)
 {
     struct fl_auth_place place;
+    size_t i;
     int rv;
 
     FL_REQUIRE(!fl_auth_own_pki(setup->conf));
@@ -41,7 +26,15 @@ int fl_auth_init(const struct fl_auth_setup *setup, bool renew_root, struct fl_e
     if (rv != FL_OK) {
         return rv;
     }
-    print_made(&place);
+    (void)printf("federation '%s' has its identity in %s/identity\n", place.conf.federation,
+                 place.conf.state_dir);
+    (void)printf("clients connect to"); /* So that the operator can check the addresses. */
+    for (i = 0; i < place.conf.n_hosts; i++) {
+        (void)printf("%s %s", i == 0 ? "" : ",", place.hosts[i]);
+    }
+    (void)printf(" on port %u (`identity: hosts` names others)\n", (unsigned)place.conf.port);
+    (void)printf("root.key is needed only for a new intermediate: keep it elsewhere, offline\n"
+                 "next: start the server, then for each client: flctl invite NAME\n");
     return FL_OK;
 }
 

@@ -208,10 +208,22 @@ static int mark_local(struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
-static int check_norm(const struct fl_server_conf *conf, struct fl_err *err)
+int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_conf_node *node = fl_conf_field(conf->file, &conf->model->norm);
+    int rv = load_network(conf, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_local(conf, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = mark_local(conf, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (fl_layout_local(conf->layout) == 0) {
         return FL_OK;
     }
@@ -226,24 +238,6 @@ static int check_norm(const struct fl_server_conf *conf, struct fl_err *err)
             node, err, "expected at least one shared tensor; all tensors would stay on clients");
     }
     return FL_OK;
-}
-
-int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
-{
-    int rv = load_network(conf, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = check_local(conf, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = mark_local(conf, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return check_norm(conf, err);
 }
 
 int fl_server_conf_model(const struct fl_server_conf *conf, float *theta, struct fl_err *err)

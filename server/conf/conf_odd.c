@@ -78,26 +78,15 @@ bool fl_server_conf_beside(const struct fl_server_conf *conf, char *out, size_t 
     return true;
 }
 
-static void note_beside(const struct fl_server_conf *conf, struct fl_findings *notes)
-{
-    const struct fl_conf_node *map = fl_conf_file_map(conf->file);
-    const struct fl_conf_node *node = fl_conf_get(map, "strategy");
-    struct fl_err err = {0};
-    char text[400];
-
-    if (fl_server_conf_beside(conf, text, sizeof(text))) {
-        node = node != NULL ? node : fl_conf_get(map, "algorithm");
-        (void)fl_conf_error(node != NULL ? node : map, &err, "warning: %s", text);
-        fl_findings_note(notes, "%s", err.msg);
-    }
-}
-
 void fl_server_conf_odd(const struct fl_server_conf *conf, struct fl_findings *notes)
 {
     const struct fl_server_round *r = conf->round;
     const struct fl_server_training *t = conf->training;
     const struct fl_conf_node *start = fl_conf_field(conf->file, &r->start_clients);
+    const struct fl_conf_node *map = fl_conf_file_map(conf->file);
+    const struct fl_conf_node *node = fl_conf_get(map, "strategy");
     struct fl_err err = {0};
+    char text[400];
 
     if (t->learning_rate > ODD_RATE) {
         (void)fl_conf_error(fl_conf_field(conf->file, &t->learning_rate), &err,
@@ -120,5 +109,9 @@ void fl_server_conf_odd(const struct fl_server_conf *conf, struct fl_findings *n
             (long long)r->min_clients, (long long)r->population);
         fl_findings_note(notes, "%s", err.msg);
     }
-    note_beside(conf, notes);
+    if (fl_server_conf_beside(conf, text, sizeof(text))) {
+        node = node != NULL ? node : fl_conf_get(map, "algorithm");
+        (void)fl_conf_error(node != NULL ? node : map, &err, "warning: %s", text);
+        fl_findings_note(notes, "%s", err.msg);
+    }
 }

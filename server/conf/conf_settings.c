@@ -1,5 +1,6 @@
 /* The settings of a configuration that a state folder stores (server/core/settings.h). */
 
+#include "libfl/base/writer.h"
 #include "libfl/model/digest.h"
 #include "libfl/wire/messages.h"
 #include "server/conf/server_conf_impl.h"
@@ -8,53 +9,17 @@
 static int add_network(const struct fl_server_conf *conf, struct fl_settings *s)
 {
     struct fl_buf text;
+    struct fl_writer w = {.out = &text};
     size_t i;
-    int rv = FL_OK;
 
     fl_buf_init(&text, FL_WIRE_MAX_CONTROL);
     for (i = 0; i < conf->net.n_input; i++) {
-        rv = fl_buf_printf(&text, "%s%zu", i > 0 ? "x" : "", conf->net.input[i]);
-        if (rv != FL_OK) {
-            goto done;
-        }
+        fl_writer_printf(&w, "%s%zu", i > 0 ? "x" : "", conf->net.input[i]);
     }
     for (i = 0; i < conf->net.n_layers; i++) {
-        rv = fl_buf_printf(&text, "; %s", conf->net.layers[i]);
-        if (rv != FL_OK) {
-            goto done;
-        }
+        fl_writer_printf(&w, "; %s", conf->net.layers[i]);
     }
-    rv = fl_buf_add(&text, "", 1);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv = fl_settings_add(s, FL_SETTING_UPDATE, "model", (const char *)text.data);
-done:
-    fl_buf_done(&text);
-    return rv;
-}
-
-/* The rows of a section, by the flags of section and row. */
-static int add_section(const struct fl_server_conf *conf, size_t i, struct fl_settings *s)
-{
-    const struct fl_conf_section *section = &fl__server_sections[i];
-    const struct fl_opt_spec *spec = section->specs;
-    bool scaled = fl_strategy_scales_updates(conf->strategy);
-    int rv;
-
-    for (; spec->name != NULL; spec++) {
-        unsigned flags = section->flags | spec->flags;
-        bool update = scaled && (flags & (unsigned)FL_SERVER_RATE) != 0;
-
-        if (update || (flags & (unsigned)FL_SERVER_FIGURE) != 0) {
-            rv = fl_settings_add_option(s, update ? FL_SETTING_UPDATE : FL_SETTING_FIGURE,
-                                        section->name, fl_conf_file_options(conf->file, i), spec);
-            if (rv != FL_OK) {
-                return rv;
-            }
-        }
-    }
-    return FL_OK;
+    return fl_settings_add_text(s, FL_SETTING_UPDATE, "model", &text, w.code);
 }
 
 /* Without local tensors there is nothing to store. Client state of local tensors restarts when
@@ -64,6 +29,7 @@ static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
     const struct fl_opt_texts *local = &conf->model->local;
     char digest[2 * FL_DIGEST_SIZE + 1];
     struct fl_buf text;
+    struct fl_writer w = {.out = &text};
     size_t i;
     int rv;
 
@@ -71,23 +37,11 @@ static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
         return FL_OK;
     }
     fl_buf_init(&text, FL_WIRE_MAX_CONTROL);
-    rv = fl_buf_printf(&text, "local");
-    if (rv != FL_OK) {
-        goto done;
-    }
+    fl_writer_printf(&w, "local");
     for (i = 0; i < local->n; i++) {
-        rv = fl_buf_printf(&text, " %s", local->list[i]);
-        if (rv != FL_OK) {
-            goto done;
-        }
+        fl_writer_printf(&w, " %s", local->list[i]);
     }
-    rv = fl_buf_add(&text, "", 1);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv = fl_settings_add(s, FL_SETTING_UPDATE, "model.norm", (const char *)text.data);
-done:
-    fl_buf_done(&text);
+    rv = fl_settings_add_text(s, FL_SETTING_UPDATE, "model.norm", &text, w.code);
     if (rv != FL_OK) {
         return rv;
     }
@@ -98,6 +52,7 @@ done:
 int fl_server_conf_settings(const struct fl_server_conf *conf, struct fl_settings *ret)
 {
     struct fl_settings s = {.n = 0};
+    bool scaled = fl_strategy_scales_updates(conf->strategy);
     size_t i;
     int rv = fl_settings_add_strategy(&s, conf->strategy);
 
@@ -113,9 +68,22 @@ int fl_server_conf_settings(const struct fl_server_conf *conf, struct fl_setting
         goto fail;
     }
     for (i = 0; fl__server_sections[i].name != NULL; i++) {
-        rv = add_section(conf, i, &s);
-        if (rv != FL_OK) {
-            goto fail;
+        const struct fl_conf_section *section = &fl__server_sections[i];
+        const struct fl_opt_spec *spec = section->specs;
+
+        /* The rows of a section, by the flags of section and row. */
+        for (; spec->name != NULL; spec++) {
+            unsigned flags = section->flags | spec->flags;
+            bool update = scaled && (flags & (unsigned)FL_SERVER_RATE) != 0;
+
+            if (!update && (flags & (unsigned)FL_SERVER_FIGURE) == 0) {
+                continue;
+            }
+            rv = fl_settings_add_option(&s, update ? FL_SETTING_UPDATE : FL_SETTING_FIGURE,
+                                        section->name, fl_conf_file_options(conf->file, i), spec);
+            if (rv != FL_OK) {
+                goto fail;
+            }
         }
     }
     *ret = s;

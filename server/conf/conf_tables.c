@@ -7,6 +7,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/base/rate.h"
+#include "libfl/base/writer.h"
 #include "libfl/num/kernels.h"
 #include "server/conf/server_conf_impl.h"
 
@@ -274,34 +275,6 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
              "client that does not read is closed after once to twice this time"},
     FL_OPT_END_OF(struct fl_server_limits)};
 
-static int reference_component(enum fl_component component, struct fl_buf *out)
-{
-    const struct fl_policy *const *p = fl_strategy_policies(component);
-    char prefix[2 * FL_NAME_MAX];
-    int rv;
-
-    for (; *p != NULL; p++) {
-        rv = fl_buf_printf(out, "\n`%s` policy `%s`: %s (%s)\n\n", fl_component_name(component),
-                           (*p)->name, (*p)->help, (*p)->source);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        if ((*p)->options != NULL && (*p)->options[0].name != NULL) {
-            (void)snprintf(prefix, sizeof(prefix), "strategy.%s", fl_component_name(component));
-            rv = fl_buf_printf(out, "| key | type | default | range | meaning |\n"
-                                    "| --- | --- | --- | --- | --- |\n");
-            if (rv != FL_OK) {
-                return rv;
-            }
-            rv = fl_conf_reference((*p)->options, prefix, out);
-            if (rv != FL_OK) {
-                return rv;
-            }
-        }
-    }
-    return FL_OK;
-}
-
 const struct fl_conf_section fl__server_sections[] = {
     {FL_CONF_SECTION("", fl_server_main_specs, struct fl_server_conf, main, struct fl_server_main)},
     {FL_CONF_SECTION("model", fl_server_model_specs, struct fl_server_conf, model,
@@ -328,29 +301,31 @@ const struct fl_conf_section fl__server_sections[] = {
 
 int fl_server_conf_reference(struct fl_buf *out)
 {
+    struct fl_writer w = {.out = out};
     const struct fl_preset *preset;
-    size_t i;
-    int rv = fl_conf_sections_reference(fl__server_sections, out);
+    const struct fl_policy *const *p;
+    char prefix[2 * FL_NAME_MAX];
+    int i;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_buf_printf(out, "\n`algorithm` is one of:\n\n| preset | what it is | source |\n"
-                            "| --- | --- | --- |\n");
-    if (rv != FL_OK) {
-        return rv;
-    }
+    fl_writer_note(&w, fl_conf_sections_reference(fl__server_sections, out));
+    fl_writer_printf(&w, "\n`algorithm` is one of:\n\n| preset | what it is | source |\n"
+                         "| --- | --- | --- |\n");
     for (preset = fl_strategy_presets(); preset->name != NULL; preset++) {
-        rv = fl_buf_printf(out, "| `%s` | %s | %s |\n", preset->name, preset->help, preset->source);
-        if (rv != FL_OK) {
-            return rv;
-        }
+        fl_writer_printf(&w, "| `%s` | %s | %s |\n", preset->name, preset->help, preset->source);
     }
     for (i = 0; i < FL_COMPONENT_COUNT; i++) {
-        rv = reference_component((enum fl_component)i, out);
-        if (rv != FL_OK) {
-            return rv;
+        const char *name = fl_component_name((enum fl_component)i);
+
+        (void)snprintf(prefix, sizeof(prefix), "strategy.%s", name);
+        for (p = fl_strategy_policies((enum fl_component)i); *p != NULL; p++) {
+            fl_writer_printf(&w, "\n`%s` policy `%s`: %s (%s)\n\n", name, (*p)->name, (*p)->help,
+                             (*p)->source);
+            if ((*p)->options != NULL && (*p)->options[0].name != NULL) {
+                fl_writer_printf(&w, "| key | type | default | range | meaning |\n"
+                                     "| --- | --- | --- | --- | --- |\n");
+                fl_writer_note(&w, fl_conf_reference((*p)->options, prefix, out));
+            }
         }
     }
-    return FL_OK;
+    return w.code;
 }

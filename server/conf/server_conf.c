@@ -152,15 +152,6 @@ static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_
     return FL_OK;
 }
 
-static int load_strategy(struct fl_server_conf *conf, struct fl_err *err)
-{
-    const struct fl_conf_doc *doc = fl_conf_file_doc(conf->file);
-    const struct fl_conf_node *map = fl_conf_file_map(conf->file);
-
-    return fl_strategy_load(doc, fl_conf_get(map, "algorithm"), fl_conf_get(map, "strategy"),
-                            &conf->strategy, err);
-}
-
 /* The instruction set is stored in the network spec; results do not depend on it. */
 static int conf_choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
 {
@@ -174,42 +165,40 @@ static int conf_choose_kernels(struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
-/* Checks that span sections are meaningless while one of them is invalid. */
-static int conf_examine(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
-                        struct fl_err *err)
-{
-    int rv = fl_findings_keep(all, load_strategy(conf, err), err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_findings_first(all, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_findings_keep(all, fl__server_conf_model(conf, err), err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_findings_keep(all, conf_choose_kernels(conf, err), err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return conf_check(conf, daemon, all, err);
-}
-
 /* Checks the sections that were read into `conf`; takes it. */
 static int conf_finish(struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
                        struct fl_server_conf **ret, struct fl_err *err)
 {
-    int rv = conf_examine(conf, daemon, all, err);
+    const struct fl_conf_node *map = fl_conf_file_map(conf->file);
+    int rv = fl_strategy_load(fl_conf_file_doc(conf->file), fl_conf_get(map, "algorithm"),
+                              fl_conf_get(map, "strategy"), &conf->strategy, err);
 
+    rv = fl_findings_keep(all, rv, err);
     if (rv != FL_OK) {
-        fl_server_conf_free(conf);
-        return rv;
+        goto fail;
+    }
+    /* Checks that span sections are meaningless while one of them is invalid. */
+    rv = fl_findings_first(all, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_findings_keep(all, fl__server_conf_model(conf, err), err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_findings_keep(all, conf_choose_kernels(conf, err), err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = conf_check(conf, daemon, all, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = conf;
     return FL_OK;
+fail:
+    fl_server_conf_free(conf);
+    return rv;
 }
 
 /* Top-level keys outside of all sections. */

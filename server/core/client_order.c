@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/err.h"
+#include "libfl/base/grow.h"
 
 void fl_order_done(struct fl_order *order)
 {
@@ -23,15 +24,11 @@ void fl_order_done(struct fl_order *order)
 
 int fl_order_reserve(struct fl_order *order)
 {
-    if (order->n_blocks == order->cap_blocks) {
-        size_t cap = 2 * order->cap_blocks + 8;
-        struct fl_order_block **blocks = realloc(order->blocks, cap * sizeof(*blocks));
+    int rv = fl_grow(&order->blocks, &order->cap_blocks, order->n_blocks,
+                     sizeof(struct fl_order_block *));
 
-        if (blocks == NULL) {
-            return FL_ENOMEM;
-        }
-        order->blocks = blocks;
-        order->cap_blocks = cap;
+    if (rv != FL_OK) {
+        return rv;
     }
     if (order->spare == NULL) {
         order->spare = malloc(sizeof(*order->spare));

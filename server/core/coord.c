@@ -27,47 +27,38 @@ static int coord_check_conf(const struct fl_coord_conf *conf, struct fl_err *err
     return FL_OK;
 }
 
-/* A counted client may have missed its ACCEPTED; after a rollback later counts are void. */
-static void resume_counted(struct fl_coord *c, uint32_t client, uint64_t committed)
-{
-    struct fl_client_rec *rec = &c->clients.recs[client];
-    struct fl__client *live = &c->clients.live[client];
-
-    if (rec->counted_round > committed) { /* The owner went back to an older model. */
-        rec->counted_round = 0;
-        rec->counted_attempt = 0;
-        rec->counted_update = false;
-    }
-    live->accepted_round = rec->counted_round;
-    live->accepted_attempt = rec->counted_attempt;
-}
-
-static int bad_client(const struct fl_client_rec *rec, size_t i, struct fl_err *err)
-{
-    return fl_err_set(err, FL_EFORMAT,
-                      "state database: client %zu (number %" PRIu32 ") is invalid or duplicated", i,
-                      rec->id);
-}
-
-/* Restore one client record. */
-static int resume_client(struct fl_coord *c, const struct fl_client_rec *rec, size_t i,
+/* Restore one client record. After a rollback, marks of later rounds are void. */
+static int resume_client(struct fl_coord *c, const struct fl_client_rec *from, size_t i,
                          uint64_t committed, struct fl_err *err)
 {
     struct fl__clients *t = &c->clients;
+    struct fl_client_rec *rec;
+    struct fl__client *live;
     int rv = fl_order_reserve(&t->names);
 
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "state database: out of memory for client %zu", i);
     }
-    if (rec->id >= FL_CLIENT_NUMBERS || !fl_name_valid(rec->name) || fl__clients_used(t, rec->id) ||
-        fl__clients_find(t, rec->name) != FL__NONE)
+    if (from->id >= FL_CLIENT_NUMBERS || !fl_name_valid(from->name) ||
+        fl__clients_used(t, from->id) || fl__clients_find(t, from->name) != FL__NONE)
     {
-        return bad_client(rec, i, err);
+        return fl_err_set(err, FL_EFORMAT,
+                          "state database: client %zu (number %" PRIu32
+                          ") is invalid or duplicated",
+                          i, from->id);
     }
-    (void)fl__clients_add(t, rec->name, rec->id);
-    t->recs[rec->id] = *rec;
-    t->live[rec->id].recorded = true;
-    resume_counted(c, rec->id, committed);
+    (void)fl__clients_add(t, from->name, from->id);
+    rec = &t->recs[from->id];
+    live = &t->live[from->id];
+    *rec = *from;
+    if (rec->counted_round > committed) {
+        rec->counted_round = 0;
+        rec->counted_attempt = 0;
+        rec->counted_update = false;
+    }
+    live->recorded = true;
+    live->accepted_round = rec->counted_round; /* The client may have missed its ACCEPTED. */
+    live->accepted_attempt = rec->counted_attempt;
     fl__clients_count(t, rec->id);
     return FL_OK;
 }
@@ -89,31 +80,11 @@ static int compare_seen(const void *a, const void *b)
 }
 
 /* Restored clients are all disconnected, ordered by the times in their records. */
-static int resume_away(struct fl_coord *c, const struct fl_coord_resume *resume, struct fl_err *err)
-{
-    size_t n = resume->n_clients;
-    struct seen *seen = malloc((n > 0 ? n : 1) * sizeof(*seen));
-    size_t i;
-
-    if (seen == NULL) {
-        return fl_err_set(err, FL_ENOMEM, "%zu clients", n);
-    }
-    for (i = 0; i < n; i++) {
-        seen[i] = (struct seen){resume->clients[i].seen_up_ms, resume->clients[i].id};
-    }
-    qsort(seen, n, sizeof(*seen), compare_seen);
-    for (i = 0; i < n; i++) {
-        fl__clients_disconnected(c, seen[i].client);
-    }
-    /* The clock continues from where it stopped: time while the server was down does not count. */
-    c->up_ms = n > 0 && seen[n - 1].seen_ms > resume->up_ms ? seen[n - 1].seen_ms : resume->up_ms;
-    free(seen);
-    return FL_OK;
-}
-
 static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resume,
                           struct fl_err *err)
 {
+    size_t n = resume->n_clients;
+    struct seen *seen;
     size_t most = 0;
     size_t i;
     int rv;
@@ -135,7 +106,21 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
         }
     }
     c->expected = (size_t)resume->expected;
-    return resume_away(c, resume, err);
+    seen = malloc((n > 0 ? n : 1) * sizeof(*seen));
+    if (seen == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%zu clients", n);
+    }
+    for (i = 0; i < n; i++) {
+        seen[i] = (struct seen){resume->clients[i].seen_up_ms, resume->clients[i].id};
+    }
+    qsort(seen, n, sizeof(*seen), compare_seen);
+    for (i = 0; i < n; i++) {
+        fl__clients_disconnected(c, seen[i].client);
+    }
+    /* The clock continues from where it stopped: time while the server was down does not count. */
+    c->up_ms = n > 0 && seen[n - 1].seen_ms > resume->up_ms ? seen[n - 1].seen_ms : resume->up_ms;
+    free(seen);
+    return FL_OK;
 }
 
 /* Restore one participant; what was not persisted restarts where its client does. */
@@ -181,25 +166,12 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_participan
     c->clients.live[part->client].part = (uint32_t)i;
 }
 
-/*
- * The stored size, its counts within what the participants allow. The population stays: a
- * configured one may be smaller than the number of participants.
- */
-static struct fl_round_size resume_size(const struct fl_coord_resume *resume)
-{
-    struct fl_round_size size = resume->size;
-    uint32_t n = (uint32_t)resume->n_parts;
-
-    size.selected = size.selected > 0 && size.selected < n ? size.selected : n;
-    size.members = size.members > n ? size.members : n;
-    return size;
-}
-
 static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume,
                         struct fl_err *err)
 {
     struct fl__round *r = &c->round;
     struct fl_order_at at = {0};
+    uint32_t all = (uint32_t)resume->n_parts;
     uint32_t client;
     size_t n = 0;
     size_t i;
@@ -211,7 +183,11 @@ static int resume_parts(struct fl_coord *c, const struct fl_coord_resume *resume
     }
     r->round = resume->open_round;
     r->attempt = resume->open_attempt;
-    r->size = resume_size(resume);
+    /* Counts within what the participants allow. The population stays: a configured one may be
+     * smaller than the number of participants. */
+    r->size = resume->size;
+    r->size.selected = r->size.selected > 0 && r->size.selected < all ? r->size.selected : all;
+    r->size.members = r->size.members > all ? r->size.members : all;
     r->planned = resume->planned && fl__coord_has_feedback(c);
     r->unusable = resume->planned && !fl__coord_has_feedback(c);
     for (i = 0; i < resume->n_parts; i++) {
@@ -272,22 +248,11 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     return resume->n_parts > 0 ? resume_parts(c, resume, err) : FL_OK;
 }
 
-/* Last: participants are found by name before. */
-static void resume_forgotten(struct fl_coord *c, const struct fl_coord_resume *resume)
-{
-    size_t i;
-
-    for (i = 0; i < resume->n_clients; i++) {
-        if (resume->clients[i].forgotten) {
-            fl__coord_resume_forgotten(c, resume->clients[i].id);
-        }
-    }
-}
-
 int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resume *resume,
                     struct fl_coord **ret, struct fl_err *err)
 {
     struct fl_coord *c;
+    size_t i;
     int rv = coord_check_conf(conf, err);
 
     if (rv != FL_OK) {
@@ -317,7 +282,11 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
             fl_coord_free(c);
             return rv;
         }
-        resume_forgotten(c, resume);
+        for (i = 0; i < resume->n_clients; i++) { /* Last: participants are found by name before. */
+            if (resume->clients[i].forgotten) {
+                fl__coord_resume_forgotten(c, resume->clients[i].id);
+            }
+        }
         fl__coord_add_scores(c);
     }
     *ret = c;
@@ -334,20 +303,6 @@ void fl_coord_free(struct fl_coord *c)
     free(c->pending);
     free(c->effects);
     free(c);
-}
-
-static void coord_start(struct fl_coord *c)
-{
-    if (c->started) {
-        return;
-    }
-    c->started = true;
-    if (c->restarted) {
-        c->settle_ms = fl__coord_after(c, c->conf.lost_grace_ms);
-    }
-    if (c->round.round != 0) {
-        fl__coord_resume_round(c);
-    }
 }
 
 /* Is `seq` the phase's current work? */
@@ -606,7 +561,16 @@ static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
 {
     switch (ev->type) {
     case FL_EV_START:
-        coord_start(c);
+        if (c->started) {
+            break;
+        }
+        c->started = true;
+        if (c->restarted) {
+            c->settle_ms = fl__coord_after(c, c->conf.lost_grace_ms);
+        }
+        if (c->round.round != 0) {
+            fl__coord_resume_round(c);
+        }
         break;
     case FL_EV_TICK:
         break;
@@ -642,31 +606,9 @@ static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
     }
 }
 
-static void coord_continue(struct fl_coord *c)
-{
-    if (c->work.retry_ms != 0 && c->now_ms >= c->work.retry_ms) {
-        fl__coord_work(c, c->work.kind);
-    }
-    fl__coord_age(c);
-    fl__coord_delete_queued(c);
-    fl__coord_write_pause(c);
-    coord_advance(c);
-}
-
-/* The monotonic time never goes back and starts with the first event; the wall clock may jump. */
-static void coord_set_time(struct fl_coord *c, const struct fl_event *ev)
-{
-    uint64_t span = ev->now_ms > c->now_ms ? ev->now_ms - c->now_ms : 0;
-
-    c->up_ms += c->clocked ? span : 0;
-    c->clocked = true;
-    c->ticking = ev->type == FL_EV_TICK;
-    c->now_ms += span;
-    c->wall_ms = ev->wall_ms;
-}
-
 int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effects *ret)
 {
+    uint64_t span = ev->now_ms > c->now_ms ? ev->now_ms - c->now_ms : 0;
     int rv = fl__clients_reserve(&c->clients, c->round.n);
 
     if (rv != FL_OK) {
@@ -678,12 +620,24 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
     }
     c->n_effects = 0;
     c->n_texts = 0;
-    coord_set_time(c, ev);
+    /* The monotonic time never goes back and starts with the first event; the wall clock may jump.
+     */
+    c->up_ms += c->clocked ? span : 0;
+    c->clocked = true;
+    c->ticking = ev->type == FL_EV_TICK;
+    c->now_ms += span;
+    c->wall_ms = ev->wall_ms;
     coord_take_event(c, ev);
     if (c->stopping) {
         fl__coord_stopping(c);
     } else {
-        coord_continue(c);
+        if (c->work.retry_ms != 0 && c->now_ms >= c->work.retry_ms) {
+            fl__coord_work(c, c->work.kind);
+        }
+        fl__coord_age(c);
+        fl__coord_delete_queued(c);
+        fl__coord_write_pause(c);
+        coord_advance(c);
     }
     *ret = (struct fl_effects){.list = c->effects, .n = c->n_effects};
     return FL_OK;

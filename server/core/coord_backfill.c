@@ -8,11 +8,6 @@
 
 #include "server/core/coord_impl.h"
 
-static bool participant_failed(enum fl_participant_state state)
-{
-    return state == FL_PARTICIPANT_LOST || state == FL_PARTICIPANT_REJECTED;
-}
-
 /* The connected client with an empty mask and the largest divergence in unit `l`; at equal
    divergence the first in client order. */
 static size_t next_ranked(const struct fl_coord *c, size_t l)
@@ -48,7 +43,10 @@ bool fl__coord_backfill(struct fl_coord *c)
     }
     r->backfilled = true;
     for (i = 0; i < r->n; i++) {
-        if (!participant_failed(r->parts[i].state) || r->parts[i].units == NULL) {
+        bool failed = r->parts[i].state == FL_PARTICIPANT_LOST ||
+                      r->parts[i].state == FL_PARTICIPANT_REJECTED;
+
+        if (!failed || r->parts[i].units == NULL) {
             continue;
         }
         for (l = 0; l < c->n_units; l++) {

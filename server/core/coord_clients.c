@@ -10,75 +10,56 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/grow.h"
 #include "server/core/coord_impl.h"
 
 #define FL__CLIENTS_FIRST 16
 /* last_seen_ms on disk is refreshed when it is older than this. */
 #define FL__SEEN_STALE_MS UINT64_C(3600000)
 
-static int clients_grow(void **array, size_t n, size_t size)
-{
-    void *grown = realloc(*array, n * size);
-
-    if (grown == NULL) {
-        return FL_ENOMEM;
-    }
-    *array = grown;
-    return FL_OK;
-}
-
-#define GROW(field)                                        \
-    do {                                                   \
-        void *p = t->field;                                \
-        int rv = clients_grow(&p, cap, sizeof(*t->field)); \
-        t->field = p;                                      \
-        if (rv != FL_OK) {                                 \
-            return rv;                                     \
-        }                                                  \
-    } while (0)
-
 int fl__clients_reserve_numbers(struct fl__clients *t, size_t n)
 {
     size_t cap = n + n / 2 + FL__CLIENTS_FIRST;
+    int rv;
 
     if (n <= t->cap) {
         return FL_OK;
     }
-    GROW(recs);
-    GROW(live);
-    t->cap = cap;
-    return FL_OK;
-}
-
-static int reserve_scratch(struct fl__clients *t, size_t n)
-{
-    size_t cap = n + n / 2 + FL__CLIENTS_FIRST;
-
-    if (n <= t->cap_scratch) {
-        return FL_OK;
+    rv = fl_resize(&t->recs, cap, sizeof(*t->recs));
+    if (rv != FL_OK) {
+        return rv;
     }
-    GROW(scores);
-    GROW(samples);
-    GROW(distance);
-    GROW(index);
-    GROW(chosen);
-    GROW(answers);
-    t->cap_scratch = cap;
+    rv = fl_resize(&t->live, cap, sizeof(*t->live));
+    if (rv != FL_OK) {
+        return rv;
+    }
+    t->cap = cap;
     return FL_OK;
 }
 
 int fl__clients_reserve(struct fl__clients *t, size_t n_parts)
 {
+    const struct {
+        void *list;
+        size_t size;
+    } scratch[] = {{&t->scores, sizeof(*t->scores)},     {&t->samples, sizeof(*t->samples)},
+                   {&t->distance, sizeof(*t->distance)}, {&t->index, sizeof(*t->index)},
+                   {&t->chosen, sizeof(*t->chosen)},     {&t->answers, sizeof(*t->answers)}};
     size_t most = t->connected.n + 1 > n_parts ? t->connected.n + 1 : n_parts;
+    size_t cap = most + most / 2 + FL__CLIENTS_FIRST;
+    size_t i;
     int rv = fl__clients_reserve_numbers(t, t->free.n > 0 ? t->n : t->n + 1);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = reserve_scratch(t, most);
-    if (rv != FL_OK) {
-        return rv;
+    for (i = 0; most > t->cap_scratch && i < sizeof(scratch) / sizeof(scratch[0]); i++) {
+        rv = fl_resize(scratch[i].list, cap, scratch[i].size);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
+    t->cap_scratch = most > t->cap_scratch ? cap : t->cap_scratch;
     rv = fl_order_reserve(&t->names);
     if (rv != FL_OK) {
         return rv;
@@ -110,7 +91,7 @@ bool fl__clients_used(const struct fl__clients *t, uint32_t client)
     return client < t->n && t->live[client].used;
 }
 
-void fl__list_add(struct fl__clients *t, struct fl__list *list, uint32_t client)
+static void clients_list_add(struct fl__clients *t, struct fl__list *list, uint32_t client)
 {
     struct fl__client *live = &t->live[client];
 
@@ -149,22 +130,17 @@ void fl__list_remove(struct fl__clients *t, uint32_t client)
     live->list = NULL;
 }
 
-static void client_take_number(struct fl__clients *t, uint32_t id)
-{
-    for (; t->n <= id; t->n++) { /* Numbers in a gap are free. */
-        t->live[t->n] = (struct fl__client){.part = FL__NONE};
-        fl__list_add(t, &t->free, (uint32_t)t->n);
-    }
-    fl__list_remove(t, id);
-}
-
 uint32_t fl__clients_add(struct fl__clients *t, const char *name, uint32_t id)
 {
     if (id == FL__NONE) {
         id = t->free.n > 0 ? t->free.first : (uint32_t)t->n;
     }
     FL_REQUIRE(id < t->cap);
-    client_take_number(t, id);
+    for (; t->n <= id; t->n++) { /* Numbers in a gap are free. */
+        t->live[t->n] = (struct fl__client){.part = FL__NONE};
+        clients_list_add(t, &t->free, (uint32_t)t->n);
+    }
+    fl__list_remove(t, id);
     t->recs[id] = (struct fl_client_rec){.id = id};
     (void)snprintf(t->recs[id].name, sizeof(t->recs[id].name), "%s", name);
     t->live[id] = (struct fl__client){.used = true, .part = FL__NONE, .lost_ms = FL__NEVER};
@@ -180,7 +156,7 @@ void fl__clients_recycle(struct fl__clients *t, uint32_t client)
         live->part == FL__NONE && !live->dirty)
     {
         live->used = false;
-        fl__list_add(t, &t->free, client);
+        clients_list_add(t, &t->free, client);
     }
 }
 
@@ -257,7 +233,7 @@ void fl__clients_disconnected(struct fl_coord *c, uint32_t client)
     struct fl__clients *t = &c->clients;
 
     fl__list_remove(t, client);
-    fl__list_add(t, took_part(&t->recs[client]) ? &t->disconnected : &t->never_counted, client);
+    clients_list_add(t, took_part(&t->recs[client]) ? &t->disconnected : &t->never_counted, client);
 }
 
 void fl__clients_relist(struct fl_coord *c, uint32_t client)

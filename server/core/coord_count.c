@@ -27,7 +27,7 @@ const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct
                : NULL;
 }
 
-void fl__figures_add(struct fl__figures *f, const struct fl_eval_rec *eval)
+static void figures_add(struct fl__figures *f, const struct fl_eval_rec *eval)
 {
     if (eval->samples == 0) {
         return;
@@ -45,8 +45,8 @@ void fl__coord_count_answers(struct fl_coord *c)
     size_t i;
 
     for (i = 0; i < r->n_answers; i++) {
-        fl__figures_add(&r->result, &c->clients.answers[i].result);
-        fl__figures_add(&r->adapted, &c->clients.answers[i].adapted);
+        figures_add(&r->result, &c->clients.answers[i].result);
+        figures_add(&r->adapted, &c->clients.answers[i].adapted);
     }
     r->n_answers = 0;
 }
@@ -72,8 +72,8 @@ static void count_personal(struct fl_coord *c)
 
     for (i = 0; i < r->n; i++) {
         if (is_responder(&r->parts[i])) {
-            fl__figures_add(&received, &r->parts[i].received);
-            fl__figures_add(&trained, &r->parts[i].trained);
+            figures_add(&received, &r->parts[i].received);
+            figures_add(&trained, &r->parts[i].trained);
         }
     }
     evaluated = trained.n == 0 && (r->adapted.n > 0 || received.n == 0);

@@ -6,44 +6,35 @@
 #include <stdlib.h>
 
 #include "libfl/base/backoff.h"
+#include "libfl/base/grow.h"
 #include "server/core/coord_impl.h"
-
-static int effects_grow(void **array, size_t *cap, size_t want, size_t size)
-{
-    size_t n = *cap;
-    void *grown;
-
-    if (want <= n) {
-        return FL_OK;
-    }
-    n = want + want / 2;
-    grown = realloc(*array, n * size);
-    if (grown == NULL) {
-        return FL_ENOMEM;
-    }
-    *array = grown;
-    *cap = n;
-    return FL_OK;
-}
 
 int fl__coord_reserve(struct fl_coord *c)
 {
     /* Effects concern connected clients and participants. */
     size_t n_clients = c->clients.connected.n + c->round.n + 1;
-    void *p = c->effects;
-    int rv =
-        effects_grow(&p, &c->cap_effects, FL__EFFECTS_BASE + FL__EFFECTS_PER_CLIENT * n_clients,
-                     sizeof(*c->effects));
-
-    c->effects = p;
-    if (rv != FL_OK) {
-        return rv;
-    }
+    size_t n_effects = FL__EFFECTS_BASE + FL__EFFECTS_PER_CLIENT * n_clients;
     /* At most one write of each update at a time, one deletion, and one of the pause. */
-    p = c->pending;
-    rv = effects_grow(&p, &c->cap_pending, 2 * n_clients + 3, sizeof(*c->pending));
-    c->pending = p;
-    return rv;
+    size_t n_pending = 2 * n_clients + 3;
+    int rv;
+
+    if (n_effects > c->cap_effects) {
+        n_effects += n_effects / 2;
+        rv = fl_resize(&c->effects, n_effects, sizeof(*c->effects));
+        if (rv != FL_OK) {
+            return rv;
+        }
+        c->cap_effects = n_effects;
+    }
+    if (n_pending > c->cap_pending) {
+        n_pending += n_pending / 2;
+        rv = fl_resize(&c->pending, n_pending, sizeof(*c->pending));
+        if (rv != FL_OK) {
+            return rv;
+        }
+        c->cap_pending = n_pending;
+    }
+    return FL_OK;
 }
 
 struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type)
@@ -129,11 +120,16 @@ uint64_t fl__coord_backoff(const struct fl_coord *c, unsigned n_failed)
     return fl_backoff_base(&rule, n_failed);
 }
 
-static void emit_work(struct fl_coord *c, enum fl__work_kind kind, uint64_t seq)
+void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind)
 {
     struct fl__round *r = &c->round;
     struct fl_effect *e;
 
+    if (c->work.kind != kind) {
+        c->work = (struct fl__work){.kind = kind};
+    }
+    c->work.retry_ms = 0;
+    c->work.seq = ++c->seq;
     switch (kind) {
     case FL__WORK_SELECTION:
         e = fl__coord_emit(c, FL_EFF_PERSIST_SELECTION);
@@ -173,17 +169,7 @@ static void emit_work(struct fl_coord *c, enum fl__work_kind kind, uint64_t seq)
     default:
         return;
     }
-    e->seq = seq;
-}
-
-void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind)
-{
-    if (c->work.kind != kind) {
-        c->work = (struct fl__work){.kind = kind};
-    }
-    c->work.retry_ms = 0;
-    c->work.seq = ++c->seq;
-    emit_work(c, kind, c->work.seq);
+    e->seq = c->work.seq;
 }
 
 void fl__coord_work_done(struct fl_coord *c)

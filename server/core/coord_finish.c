@@ -9,15 +9,6 @@
 
 #include "server/core/coord_impl.h"
 
-/* The last round is always evaluated, so that a federation ends with an accuracy. */
-static bool evaluation_due(const struct fl_coord *c)
-{
-    uint64_t round = c->round.round;
-
-    return c->conf.evaluate_every != 0 &&
-           (round % c->conf.evaluate_every == 0 || round == c->conf.rounds);
-}
-
 /*
  * d_i of a responder. With complete uploads it is the distance to the new model (AdaFL,
  * eq. 1); where uploads are partial the server does not know a client's model, and the
@@ -146,7 +137,9 @@ static bool finish_aggregate_again(struct fl_coord *c)
 void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
 {
     struct fl__round *r = &c->round;
-    bool due = evaluation_due(c);
+    /* The last round is always evaluated, so that a federation ends with an accuracy. */
+    bool due = c->conf.evaluate_every != 0 &&
+               (r->round % c->conf.evaluate_every == 0 || r->round == c->conf.rounds);
     bool server = due && c->conf.evaluate_server;
 
     fl__coord_work_done(c);

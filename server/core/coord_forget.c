@@ -149,13 +149,20 @@ static bool can_delete(const struct fl_coord *c, uint32_t client)
            (!live->marked && c->work.kind != FL__WORK_SELECTION);
 }
 
-/* Take deletable records out of the deletion queue; the others keep their order. */
-static void collect_deletions(struct fl_coord *c)
+/* Not during a commit, which may write such a record again. */
+void fl__coord_delete_queued(struct fl_coord *c)
 {
     struct fl__clients *t = &c->clients;
     uint32_t client = t->first_deletion;
     uint32_t last_kept = FL__NONE; /* the last entry that stays */
+    struct fl_effect *e;
 
+    if (t->first_deletion == FL__NONE || t->deleting || c->now_ms < t->deletion_ms ||
+        c->work.kind == FL__WORK_COMMIT)
+    {
+        return;
+    }
+    /* Take deletable records out of the deletion queue; the others keep their order. */
     t->n_deletions = 0;
     while (client != FL__NONE && t->n_deletions < FL__DELETE) {
         uint32_t next = t->live[client].next_deletion;
@@ -174,20 +181,6 @@ static void collect_deletions(struct fl_coord *c)
         }
         client = next;
     }
-}
-
-/* Not during a commit, which may write such a record again. */
-void fl__coord_delete_queued(struct fl_coord *c)
-{
-    struct fl__clients *t = &c->clients;
-    struct fl_effect *e;
-
-    if (t->first_deletion == FL__NONE || t->deleting || c->now_ms < t->deletion_ms ||
-        c->work.kind == FL__WORK_COMMIT)
-    {
-        return;
-    }
-    collect_deletions(c);
     if (t->n_deletions == 0) {
         return;
     }

@@ -363,7 +363,7 @@ void fl__clients_uncount(struct fl__clients *clients, uint32_t client);
 void fl__clients_count(struct fl__clients *clients, uint32_t client);
 /* Free the number if nothing uses it. */
 void fl__clients_recycle(struct fl__clients *clients, uint32_t client);
-void fl__list_add(struct fl__clients *clients, struct fl__list *list, uint32_t client);
+
 void fl__list_remove(struct fl__clients *clients, uint32_t client);
 /* It disconnected: append it to the list that it belongs to. */
 void fl__clients_disconnected(struct fl_coord *c, uint32_t client);
@@ -442,12 +442,9 @@ void fl__coord_stopping(struct fl_coord *c);
 
 /* --- coord_select.c --- */
 
-/* N and the members of a round that starts now with `selected` clients. */
-struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected);
 /* What a fraction is taken of. */
 size_t fl__coord_population(const struct fl_coord *c);
-/* K_t of the next round out of `population`, whatever is connected; at least min_responders. */
-size_t fl__coord_count(const struct fl_coord *c, size_t population);
+
 uint32_t fl__coord_need(const struct fl_coord *c);
 /* min_responders of the open round. */
 uint32_t fl__coord_least(const struct fl_coord *c);
@@ -500,9 +497,7 @@ void fl__coord_resume_round(struct fl_coord *c);
 void fl__coord_planned(struct fl_coord *c);
 bool fl__coord_training(struct fl_coord *c);
 bool fl__coord_uploading(struct fl_coord *c);
-FL_PRINTF(2, 3) void fl__coord_abort(struct fl_coord *c, const char *fmt, ...);
-/* The same, without a wait before the next attempt. */
-FL_PRINTF(2, 3) void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...);
+
 /* The operator commanded an abort and it is possible now: the attempt is aborted. */
 bool fl__coord_aborting(struct fl_coord *c);
 /* Persist that the open attempt has ended. */
@@ -599,7 +594,7 @@ bool fl__coord_backfill(struct fl_coord *c);
 
 /* Why an evaluation is impossible; NULL: it is plausible or empty. */
 const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval);
-void fl__figures_add(struct fl__figures *figures, const struct fl_eval_rec *eval);
+
 /* Sum the evaluations of the clients that were asked, in client order. */
 void fl__coord_count_answers(struct fl_coord *c);
 /* Fill in the figures of the round's record. */

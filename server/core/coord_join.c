@@ -8,17 +8,6 @@
 /* Limit of known names where the operator set none: each costs memory. */
 #define FL__CLIENTS_LIMIT 100000
 
-static void join_refuse(struct fl_coord *c, const char *name, const char *reason)
-{
-    char clean[FL_NAME_MAX];
-    struct fl_effect *e;
-
-    fl__coord_trace(c, "client '%s' is refused: %s", fl__coord_clean(clean, sizeof(clean), name),
-                    reason);
-    e = fl__coord_emit(c, FL_EFF_CLIENT_ID);
-    e->text = reason;
-}
-
 /* A number for a new name, or FL__NONE with the reason. */
 static uint32_t join_admit(struct fl_coord *c, const char *name, const char **ret_reason)
 {
@@ -39,22 +28,15 @@ static uint32_t join_admit(struct fl_coord *c, const char *name, const char **re
     return t->names.n < limit ? fl__clients_add(t, name, FL__NONE) : FL__NONE;
 }
 
-/* Samples that the client counts with: none while its data summary is missing. */
-static uint64_t counted_samples(struct fl_coord *c, uint32_t id, const struct fl_event *ev)
-{
-    bool waits = ev->u.joined.summary_missing;
-
-    c->clients.live[id].withheld = waits ? ev->u.joined.samples : 0;
-    return waits ? 0 : ev->u.joined.samples;
-}
-
 static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *ev)
 {
     struct fl_client_rec *rec = &c->clients.recs[id];
     struct fl__client *live = &c->clients.live[id];
-    uint64_t samples = counted_samples(c, id, ev);
+    /* A client counts with no samples while its data summary is missing. */
+    uint64_t samples = ev->u.joined.summary_missing ? 0 : ev->u.joined.samples;
     char agent[FL_NAME_MAX];
 
+    live->withheld = ev->u.joined.samples - samples;
     fl__clients_uncount(&c->clients, id);
     if (!live->connected) {
         live->connected = true;
@@ -89,11 +71,14 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
     uint32_t id = fl__clients_find(&c->clients, name);
     bool known = id != FL__NONE;
     const char *reason = NULL;
+    char clean[FL_NAME_MAX];
 
     if (!known) {
         id = join_admit(c, name, &reason);
         if (id == FL__NONE) {
-            join_refuse(c, name, reason);
+            fl__coord_trace(c, "client '%s' is refused: %s",
+                            fl__coord_clean(clean, sizeof(clean), name), reason);
+            fl__coord_emit(c, FL_EFF_CLIENT_ID)->text = reason;
             return;
         }
     }

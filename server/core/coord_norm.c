@@ -44,39 +44,30 @@ static int norm_compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median of a kind of norm; of two in the middle the smaller one. 0: fewer than `least` have
-   such a norm. */
-static double norm_median(const struct fl_coord *c, size_t kind, size_t least)
-{
-    const struct fl__round *r = &c->round;
-    double *norms = c->clients.distance;
-    size_t n = 0;
-    size_t i;
-
-    for (i = 0; i < r->n; i++) {
-        if (participant_has_norm(&r->parts[i], kind)) {
-            norms[n++] = r->parts[i].rms[kind];
-        }
-    }
-    if (n < least) {
-        return 0.0;
-    }
-    qsort(norms, n, sizeof(*norms), norm_compare);
-    return norms[(n - 1) / 2];
-}
-
 static double ratio_of(double norm, double middle)
 {
     return norm / middle < DBL_MAX ? norm / middle : DBL_MAX;
 }
 
-/* Medians by kind; 0: not checked. */
+/* Medians by kind of norm; of two in the middle the smaller one. 0, not checked: fewer than
+   `least` have such a norm. */
 static void norm_medians(const struct fl_coord *c, size_t least, double out[FL_NORMS_N])
 {
+    const struct fl__round *r = &c->round;
+    double *norms = c->clients.distance;
     size_t kind;
+    size_t i;
 
     for (kind = 0; kind < FL_NORMS_N; kind++) {
-        out[kind] = norm_median(c, kind, least);
+        size_t n = 0;
+
+        for (i = 0; i < r->n; i++) {
+            if (participant_has_norm(&r->parts[i], kind)) {
+                norms[n++] = r->parts[i].rms[kind];
+            }
+        }
+        qsort(norms, n, sizeof(*norms), norm_compare);
+        out[kind] = n >= least ? norms[(n - 1) / 2] : 0.0;
     }
 }
 
@@ -116,18 +107,6 @@ static struct fl__deviant norm_worst(const struct fl_coord *c, size_t least)
     return most;
 }
 
-/* The client was sent ACCEPTED, which is not taken back: it has discarded the result. */
-static void norm_leave_out(struct fl_coord *c, size_t i)
-{
-    fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
-    c->round.n_unusable++;
-    c->round.n_diverged++; /* With the same model, seeds and rates it would send the same update. */
-    fl__coord_client_error(
-        c, c->round.parts[i].client,
-        "update left out: its norm is far above the median of the round (round.norm_cap)");
-    fl__coord_persist_update(c, i);
-}
-
 void fl__coord_cap_norms(struct fl_coord *c)
 {
     struct fl__names names = {.used = 0};
@@ -145,7 +124,16 @@ void fl__coord_cap_norms(struct fl_coord *c)
         if (part->state == FL_PARTICIPANT_ACCEPTED &&
             norm_deviation(part, middle).ratio > c->conf.norm_cap) {
             fl__names_add(&names, fl__coord_name(c, part->client));
-            norm_leave_out(c, i);
+            /* The client was sent ACCEPTED, which is not taken back: it has discarded the result.
+             */
+            fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
+            c->round.n_unusable++;
+            /* With the same model, seeds and rates it would send the same update. */
+            c->round.n_diverged++;
+            fl__coord_client_error(
+                c, part->client,
+                "update left out: its norm is far above the median of the round (round.norm_cap)");
+            fl__coord_persist_update(c, i);
         }
     }
     if (names.total > 0) {

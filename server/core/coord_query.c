@@ -148,44 +148,10 @@ bool fl_coord_blameless(const struct fl_coord *c, uint32_t client)
            c->round.live[part - c->round.parts].blameless;
 }
 
-static int push_check_participant(const struct fl_coord *c, const struct fl_participant_rec *part,
-                                  struct fl_err *err)
-{
-    bool feedback = fl__coord_has_feedback(c);
-
-    switch (part->state) {
-    case FL_PARTICIPANT_ACCEPTED:
-        return FL_EEXIST;
-    case FL_PARTICIPANT_EMPTY:
-        return fl_err_set(err, FL_ESTATE, "upload refused: none is asked of this client");
-    case FL_PARTICIPANT_REJECTED:
-        return fl_err_set(err, FL_ESTATE, "upload refused: the client was rejected in this round");
-    case FL_PARTICIPANT_LOST:
-        return fl_err_set(err, FL_ESTATE,
-                          "upload refused: the client timed out or failed in this round, which "
-                          "continues without it");
-    case FL_PARTICIPANT_SELECTED:
-    case FL_PARTICIPANT_REPORTED:
-        if (feedback) {
-            return fl_err_set(err, FL_ESTATE, "upload refused: the upload plan does not exist yet");
-        }
-        break;
-    case FL_PARTICIPANT_PLANNED:
-        break;
-    }
-    if ((c->sm.state != FL_PHASE_TRAINING && c->sm.state != FL_PHASE_UPLOADING) ||
-        c->work.kind == FL__WORK_PLAN)
-    {
-        return fl_err_set(err, FL_ESTATE, "upload refused: the round is %s", fl_sm_name(&c->sm));
-    }
-    return FL_OK;
-}
-
 int fl_coord_may_push(const struct fl_coord *c, uint32_t client, uint64_t round, uint32_t attempt,
                       const uint8_t **ret_units, struct fl_err *err)
 {
     const struct fl_participant_rec *part = fl_coord_part(c, client);
-    int rv;
 
     if (fl_coord_client(c, client) == NULL) {
         return fl_err_set(err, FL_ESTATE, "upload refused: unknown client");
@@ -204,9 +170,30 @@ int fl_coord_may_push(const struct fl_coord *c, uint32_t client, uint64_t round,
         return fl_err_set(err, FL_ESTATE,
                           "upload refused: the client was not selected in round %" PRIu64, round);
     }
-    rv = push_check_participant(c, part, err);
-    if (rv != FL_OK) {
-        return rv;
+    switch (part->state) {
+    case FL_PARTICIPANT_ACCEPTED:
+        return FL_EEXIST;
+    case FL_PARTICIPANT_EMPTY:
+        return fl_err_set(err, FL_ESTATE, "upload refused: none is asked of this client");
+    case FL_PARTICIPANT_REJECTED:
+        return fl_err_set(err, FL_ESTATE, "upload refused: the client was rejected in this round");
+    case FL_PARTICIPANT_LOST:
+        return fl_err_set(err, FL_ESTATE,
+                          "upload refused: the client timed out or failed in this round, which "
+                          "continues without it");
+    case FL_PARTICIPANT_SELECTED:
+    case FL_PARTICIPANT_REPORTED:
+        if (fl__coord_has_feedback(c)) {
+            return fl_err_set(err, FL_ESTATE, "upload refused: the upload plan does not exist yet");
+        }
+        break;
+    case FL_PARTICIPANT_PLANNED:
+        break;
+    }
+    if ((c->sm.state != FL_PHASE_TRAINING && c->sm.state != FL_PHASE_UPLOADING) ||
+        c->work.kind == FL__WORK_PLAN)
+    {
+        return fl_err_set(err, FL_ESTATE, "upload refused: the round is %s", fl_sm_name(&c->sm));
     }
     *ret_units = part->units;
     return FL_OK;

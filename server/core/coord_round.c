@@ -267,20 +267,10 @@ bool fl__coord_training(struct fl_coord *c)
     return true;
 }
 
-static void confirm_empty(struct fl_coord *c)
-{
-    size_t i;
-
-    for (i = 0; i < c->round.n && !fl__coord_empty_confirmed(c); i++) {
-        if (c->round.parts[i].state == FL_PARTICIPANT_EMPTY) {
-            fl__coord_accepted(c, i);
-        }
-    }
-}
-
 bool fl__coord_uploading(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
+    size_t i;
 
     if (c->work.kind == FL__WORK_PLAN) {
         return false; /* The backfill plan is being written. */
@@ -309,22 +299,17 @@ bool fl__coord_uploading(struct fl_coord *c)
         fl__coord_abort_few(c, "no update arrived");
         return true;
     }
-    confirm_empty(c);
+    for (i = 0; i < r->n && !fl__coord_empty_confirmed(c); i++) {
+        if (r->parts[i].state == FL_PARTICIPANT_EMPTY) {
+            fl__coord_accepted(c, i);
+        }
+    }
     fl__coord_list_accepted(c);
     r->deadline_ms = FL__NEVER;
     fl__coord_move(c, FL_PHASE_AGGREGATING, "%zu updates of %zu responders", r->n_listed,
                    fl__coord_round_responders(c));
     fl__coord_work(c, FL__WORK_AGGREGATE);
     return false;
-}
-
-bool fl__coord_aborting(struct fl_coord *c)
-{
-    if (!c->aborting) {
-        return false;
-    }
-    fl__coord_abort_now(c, "%s", c->abort_command);
-    return true;
 }
 
 void fl__coord_close(struct fl_coord *c)
@@ -354,7 +339,17 @@ static void round_end_attempt(struct fl_coord *c, uint64_t wait_ms, const char *
     fl__coord_close(c);
 }
 
-void fl__coord_abort(struct fl_coord *c, const char *fmt, ...)
+bool fl__coord_aborting(struct fl_coord *c)
+{
+    if (!c->aborting) {
+        return false;
+    }
+    (void)snprintf(c->abort_reason, sizeof(c->abort_reason), "%s", c->abort_command);
+    round_end_attempt(c, 0, "");
+    return true;
+}
+
+FL_PRINTF(2, 3) static void round_abort(struct fl_coord *c, const char *fmt, ...)
 {
     char then[64];
     uint64_t span;
@@ -366,16 +361,6 @@ void fl__coord_abort(struct fl_coord *c, const char *fmt, ...)
     span = fl__coord_backoff(c, ++c->n_aborts);
     (void)snprintf(then, sizeof(then), ", retrying in %" PRIu64 " ms", span);
     round_end_attempt(c, span, then);
-}
-
-void fl__coord_abort_now(struct fl_coord *c, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(c->abort_reason, sizeof(c->abort_reason), fmt, ap);
-    va_end(ap);
-    round_end_attempt(c, 0, "");
 }
 
 void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
@@ -391,7 +376,7 @@ void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
                         "round %" PRIu64 " attempt %" PRIu32
                         " diverged: %s; lower training.learning_rate and restart the server",
                         c->round.round, c->round.attempt, what);
-    fl__coord_abort(c, "diverged: %s", what);
+    round_abort(c, "diverged: %s", what);
 }
 
 /* The next attempt has the same model, seeds and rates, so clients that diverged will diverge
@@ -413,7 +398,7 @@ void fl__coord_abort_few(struct fl_coord *c, const char *fmt, ...)
             fl__coord_deviant_text(c));
         return;
     }
-    fl__coord_abort(c, "%s", why);
+    round_abort(c, "%s", why);
 }
 
 /* The end of the attempt is durable; now the clients are informed. */

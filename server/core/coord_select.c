@@ -16,26 +16,6 @@ size_t fl__coord_population(const struct fl_coord *c)
     return c->conf.population != 0 ? c->conf.population : c->clients.n_members;
 }
 
-/*
- * Clients in the server's mean of client state (SCAFFOLD's control): a fixed N that is larger
- * includes clients that have yet to connect; a smaller one would divide by fewer than are in the
- * sum.
- */
-static size_t select_members(const struct fl_coord *c)
-{
-    size_t n = c->clients.n_counted;
-
-    return n > c->conf.population ? n : c->conf.population;
-}
-
-struct fl_round_size fl__coord_size(const struct fl_coord *c, size_t selected)
-{
-    return (struct fl_round_size){.selected = (uint32_t)selected,
-                                  .population = (uint32_t)fl__coord_population(c),
-                                  .members = (uint32_t)select_members(c),
-                                  .epoch = c->clients.epoch};
-}
-
 /* min_responders as far as it does not depend on the selection; FL_RESPONDERS_HALF: 0. */
 static uint32_t fixed_least(const struct fl_coord *c)
 {
@@ -158,27 +138,6 @@ void fl__coord_ensure_scores(struct fl_coord *c)
     }
 }
 
-/* Connected clients with samples in client order, into index, scores and samples. */
-static size_t gather_candidates(struct fl_coord *c)
-{
-    struct fl__clients *t = &c->clients;
-    struct fl_order_at at = {0};
-    uint32_t client;
-    size_t n = 0;
-
-    while ((client = fl_order_next(&t->connected, &at)) != FL__NONE) {
-        const struct fl_client_rec *rec = &t->recs[client];
-
-        if (rec->samples > 0) {
-            t->index[n] = rec->id;
-            t->scores[n] = rec->score;
-            t->samples[n] = fl__coord_weight(c, client);
-            n++;
-        }
-    }
-    return n;
-}
-
 static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
 {
     struct fl__names names = {.used = 0};
@@ -208,35 +167,17 @@ static void fill_parts(struct fl_coord *c, const uint32_t *chosen)
     }
 }
 
-static bool plan_all(struct fl_coord *c)
-{
-    uint32_t i;
-
-    if (fl__coord_has_feedback(c)) {
-        return true;
-    }
-    for (i = 0; i < c->round.n; i++) {
-        c->clients.chosen[i] = i;
-    }
-    return fl__coord_round_plan(c, c->clients.chosen, c->round.n, false);
-}
-
-size_t fl__coord_count(const struct fl_coord *c, size_t population)
+/* Number of clients to select: K_t of the fraction, whatever is connected, and at least
+   min_responders; to ask: times over_selection. */
+static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
 {
     const struct fl_strategy *s = c->conf.strategy;
     double gamma = s->fraction->at(s->options[FL_COMPONENT_FRACTION], c->committed + 1);
-    size_t want = fl_fraction_count(gamma, population);
-
-    return want > fixed_least(c) ? want : fixed_least(c);
-}
-
-/* Number of clients to select: K_t of the fraction, times over_selection. */
-static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
-{
     size_t alive = c->clients.n_alive;
-    size_t want = fl__coord_count(c, fl__coord_population(c));
+    size_t want = fl_fraction_count(gamma, fl__coord_population(c));
     double ask;
 
+    want = want > fixed_least(c) ? want : fixed_least(c);
     if (want > alive) {
         fl__coord_trace(c, "round %" PRIu64 ": %zu clients wanted, only %zu are connected",
                         c->committed + 1, want, alive);
@@ -251,35 +192,66 @@ static size_t count_wanted(struct fl_coord *c, size_t *ret_ask)
 static bool select_draw(struct fl_coord *c, size_t want, size_t ask)
 {
     const struct fl_strategy *s = c->conf.strategy;
-    struct fl_select_input in = {.want = ask};
+    struct fl__clients *t = &c->clients;
+    struct fl_select_input in = {.want = ask, .scores = t->scores, .samples = t->samples};
+    struct fl_order_at at = {0};
     struct fl_rng rng;
+    size_t members;
+    uint32_t client;
+    uint32_t i;
 
     set_most_samples(c);
     fl__coord_ensure_scores(c);
-    in.n = gather_candidates(c);
-    in.scores = c->clients.scores;
-    in.samples = c->clients.samples;
+    /* The candidates: connected clients with samples, in client order. */
+    while ((client = fl_order_next(&t->connected, &at)) != FL__NONE) {
+        if (t->recs[client].samples > 0) {
+            t->index[in.n] = client;
+            t->scores[in.n] = t->recs[client].score;
+            t->samples[in.n++] = fl__coord_weight(c, client);
+        }
+    }
     fl_rng_key(&rng, c->conf.seed, FL_RNG_SELECT, c->committed + 1, c->attempt);
-    if (s->selection->pick(s->options[FL_COMPONENT_SELECTION], &in, &rng, c->clients.chosen) !=
-        FL_OK) {
+    if (s->selection->pick(s->options[FL_COMPONENT_SELECTION], &in, &rng, t->chosen) != FL_OK) {
         return false;
     }
-    fill_parts(c, c->clients.chosen);
+    fill_parts(c, t->chosen);
     /* The epoch was to start after an attempt that was aborted since: it starts here. */
-    if (c->clients.epoch > c->committed + 1) {
-        c->clients.epoch = c->committed + 1;
+    if (t->epoch > c->committed + 1) {
+        t->epoch = c->committed + 1;
     }
-    c->round.size = fl__coord_size(c, want);
+    /* Clients in the server's mean of client state (SCAFFOLD's control): a fixed N that is larger
+     * includes clients that have yet to connect; a smaller one would divide by fewer than are in
+     * the sum. */
+    members = t->n_counted > c->conf.population ? t->n_counted : c->conf.population;
+    c->round.size = (struct fl_round_size){.selected = (uint32_t)want,
+                                           .population = (uint32_t)fl__coord_population(c),
+                                           .members = (uint32_t)members,
+                                           .epoch = t->epoch};
     c->round.rec.started_ms = c->wall_ms;
-    return plan_all(c);
+    if (fl__coord_has_feedback(c)) {
+        return true;
+    }
+    for (i = 0; i < c->round.n; i++) {
+        t->chosen[i] = i;
+    }
+    return fl__coord_round_plan(c, t->chosen, c->round.n, false);
 }
 
-/* A client gets a record on disk with its first selection. */
-static void list_new(struct fl_coord *c)
+bool fl__coord_select(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
+    size_t ask;
+    size_t want = count_wanted(c, &ask);
     size_t i;
 
+    if (fl__coord_round_create(&c->round, ask, c->n_units) != FL_OK || !select_draw(c, want, ask)) {
+        fl__coord_round_done(c);
+        c->not_before_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
+        fl__coord_trace(c, "round %" PRIu64 ": out of memory for %zu clients, retrying",
+                        c->committed + 1, ask);
+        return false;
+    }
+    /* A client gets a record on disk with its first selection. */
     r->n_records = 0;
     for (i = 0; i < r->n; i++) {
         uint32_t client = r->parts[i].client;
@@ -289,21 +261,6 @@ static void list_new(struct fl_coord *c)
             r->records[r->n_records++] = c->clients.recs[client];
         }
     }
-}
-
-bool fl__coord_select(struct fl_coord *c)
-{
-    size_t ask;
-    size_t want = count_wanted(c, &ask);
-
-    if (fl__coord_round_create(&c->round, ask, c->n_units) != FL_OK || !select_draw(c, want, ask)) {
-        fl__coord_round_done(c);
-        c->not_before_ms = fl__coord_after(c, fl__coord_backoff(c, 1));
-        fl__coord_trace(c, "round %" PRIu64 ": out of memory for %zu clients, retrying",
-                        c->committed + 1, ask);
-        return false;
-    }
-    list_new(c);
     fl__coord_move(c, FL_PHASE_SELECTING, "%zu of %zu connected clients", ask, c->clients.n_alive);
     fl__coord_work(c, FL__WORK_SELECTION);
     return false;

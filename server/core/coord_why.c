@@ -133,12 +133,6 @@ static void why_add_disconnected(const struct fl_coord *c, uint64_t now_ms,
     }
 }
 
-/* A connected client: until when it is awaited if nothing more of it arrives. */
-static uint64_t still_waits(const struct fl_coord *c, size_t i)
-{
-    return c->sm.state == FL_PHASE_UPLOADING ? fl__straggler_due(c, i) : FL__NEVER;
-}
-
 /* Latest end of TRAINING or UPLOADING: only the grace when all missing clients are disconnected. */
 static uint64_t waits_until(const struct fl_coord *c, enum fl_participant_state wanted)
 {
@@ -149,8 +143,10 @@ static uint64_t waits_until(const struct fl_coord *c, enum fl_participant_state 
         uint32_t client = c->round.parts[i].client;
 
         if (c->round.parts[i].state == wanted) {
-            uint64_t at =
-                c->clients.live[client].connected ? still_waits(c, i) : given_up_at(c, client);
+            /* A connected client is awaited until then if nothing more of it arrives. */
+            uint64_t at = !c->clients.live[client].connected  ? given_up_at(c, client)
+                          : c->sm.state == FL_PHASE_UPLOADING ? fl__straggler_due(c, i)
+                                                              : FL__NEVER;
 
             last = at > last ? at : last;
         }
@@ -216,17 +212,6 @@ static void why_evaluating(const struct fl_coord *c, uint64_t now_ms, char *out,
     (void)snprintf(out, size, "round %" PRIu64 " is EVALUATING: waiting %s for: %s", c->round.round,
                    why_span(c, now_ms, c->round.deadline_ms, until, sizeof(until)),
                    fl__names_text(&m->text));
-}
-
-static void why_stopped(const struct fl_coord *c, char *out, size_t size)
-{
-    if (c->finished) {
-        (void)snprintf(out, size, "the federation is %s: all %" PRIu64 " rounds are done",
-                       fl_sm_name(&c->sm), c->committed);
-    } else {
-        (void)snprintf(out, size, "the federation is %s after round %" PRIu64 ": the server %s",
-                       fl_sm_name(&c->sm), c->committed, c->stopping ? "stops" : "was drained");
-    }
 }
 
 static void why_work(const struct fl_coord *c, char *out, size_t size)
@@ -312,8 +297,12 @@ void fl_coord_why(const struct fl_coord *c, uint64_t now_ms, char *out, size_t s
         why_clients(c, now_ms, out, size, &m);
     } else if (c->sm.state == FL_PHASE_EVALUATING) {
         why_evaluating(c, now_ms, out, size, &m);
+    } else if (c->sm.state == FL_PHASE_STOPPED && c->finished) {
+        (void)snprintf(out, size, "the federation is %s: all %" PRIu64 " rounds are done",
+                       fl_sm_name(&c->sm), c->committed);
     } else if (c->sm.state == FL_PHASE_STOPPED) {
-        why_stopped(c, out, size);
+        (void)snprintf(out, size, "the federation is %s after round %" PRIu64 ": the server %s",
+                       fl_sm_name(&c->sm), c->committed, c->stopping ? "stops" : "was drained");
     } else {
         why_work(c, out, size);
     }

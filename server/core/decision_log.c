@@ -24,32 +24,6 @@ static const char *units_text(const uint8_t *units, size_t n, char out[UNITS_SHO
     return out;
 }
 
-/* Numbers in full precision, so that a difference in the last bit shows. */
-static void decision_task(const struct fl_effect *e, const char *name, const char *units,
-                          char out[FL_DECISION_LOG_SIZE])
-{
-    (void)snprintf(out, FL_DECISION_LOG_SIZE,
-                   "task '%s' round=%" PRIu64 " attempt=%" PRIu32 " counted=%" PRIu64 "/%" PRIu32
-                   " selected=%" PRIu32 " population=%" PRIu32 " members=%" PRIu32 " epoch=%" PRIu64
-                   " units=%s rate=%.17g seed=%" PRIu64 " order=%" PRIu64 " personal_model=%s",
-                   name, e->round, e->attempt, e->task.counted.round, e->task.counted.attempt,
-                   e->size.selected, e->size.population, e->size.members, e->size.epoch, units,
-                   e->task.learning_rate, e->task.seed, e->task.order_seed,
-                   e->personal_model ? "yes" : "no");
-}
-
-static void decision_update(const struct fl_effect *e, const char *name, const char *units,
-                            char out[FL_DECISION_LOG_SIZE])
-{
-    const struct fl_participant_rec *part = &e->parts[0];
-
-    (void)snprintf(out, FL_DECISION_LOG_SIZE,
-                   "update '%s' round=%" PRIu64 " attempt=%" PRIu32 " units=%s bytes=%" PRIu64
-                   " samples=%" PRIu64 " steps=%" PRIu64 " loss=%.17g",
-                   name, e->round, e->attempt, units, part->upload_bytes, part->samples,
-                   part->steps, part->train_loss);
-}
-
 static void decision_command(const char *what, const struct fl_effect *e, const char *name,
                              char out[FL_DECISION_LOG_SIZE])
 {
@@ -68,11 +42,24 @@ const char *fl_decision_log(const struct fl_coord *coord, const struct fl_effect
         return NULL;
     }
     switch (e->type) {
-    case FL_EFF_TASK:
-        decision_task(e, client->name, units_text(e->units, n_units, units), out);
+    case FL_EFF_TASK: /* Numbers in full precision, so that a difference in the last bit shows. */
+        (void)snprintf(
+            out, FL_DECISION_LOG_SIZE,
+            "task '%s' round=%" PRIu64 " attempt=%" PRIu32 " counted=%" PRIu64 "/%" PRIu32
+            " selected=%" PRIu32 " population=%" PRIu32 " members=%" PRIu32 " epoch=%" PRIu64
+            " units=%s rate=%.17g seed=%" PRIu64 " order=%" PRIu64 " personal_model=%s",
+            client->name, e->round, e->attempt, e->task.counted.round, e->task.counted.attempt,
+            e->size.selected, e->size.population, e->size.members, e->size.epoch,
+            units_text(e->units, n_units, units), e->task.learning_rate, e->task.seed,
+            e->task.order_seed, e->personal_model ? "yes" : "no");
         return out;
     case FL_EFF_PERSIST_UPDATE:
-        decision_update(e, client->name, units_text(e->parts[0].units, n_units, units), out);
+        (void)snprintf(out, FL_DECISION_LOG_SIZE,
+                       "update '%s' round=%" PRIu64 " attempt=%" PRIu32 " units=%s bytes=%" PRIu64
+                       " samples=%" PRIu64 " steps=%" PRIu64 " loss=%.17g",
+                       client->name, e->round, e->attempt,
+                       units_text(e->parts[0].units, n_units, units), e->parts[0].upload_bytes,
+                       e->parts[0].samples, e->parts[0].steps, e->parts[0].train_loss);
         return out;
     case FL_EFF_PLAN:
         decision_command("plan", e, client->name, out);

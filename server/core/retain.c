@@ -2,16 +2,6 @@
 
 #include <math.h>
 
-static void keep_newest(const struct fl_retention *rule, struct fl_checkpoint *list, size_t n)
-{
-    size_t keep = rule->keep > 0 ? rule->keep : 1;
-    size_t i;
-
-    for (i = n > keep ? n - keep : 0; i < n; i++) {
-        list[i].reasons |= FL_RETAIN_NEWEST;
-    }
-}
-
 /* The span is divided along the clock, not by age: the borders stay in place, so that the last
    checkpoint of a part stays the last one as time passes. */
 static void keep_span(const struct fl_retention *rule, uint64_t now_ms, struct fl_checkpoint *list,
@@ -32,12 +22,6 @@ static void keep_span(const struct fl_retention *rule, uint64_t now_ms, struct f
     }
 }
 
-/* Of two equal ones the older stays the best. */
-static bool is_better_checkpoint(const struct fl_checkpoint *a, const struct fl_checkpoint *b)
-{
-    return b == NULL || a->accuracy > b->accuracy;
-}
-
 static void keep_best(const struct fl_retention *rule, struct fl_checkpoint *list, size_t n)
 {
     uint32_t k;
@@ -48,8 +32,8 @@ static void keep_best(const struct fl_retention *rule, struct fl_checkpoint *lis
 
         for (i = 0; i < n; i++) {
             if ((list[i].reasons & FL_RETAIN_BEST) == 0 && isfinite(list[i].accuracy) &&
-                list[i].accuracy >= 0.0 && is_better_checkpoint(&list[i], best))
-            {
+                list[i].accuracy >= 0.0 && (best == NULL || list[i].accuracy > best->accuracy))
+            { /* Of two equal ones the older stays the best. */
                 best = &list[i];
             }
         }
@@ -63,6 +47,8 @@ static void keep_best(const struct fl_retention *rule, struct fl_checkpoint *lis
 void fl_retain(const struct fl_retention *rule, uint64_t now_ms, struct fl_checkpoint *list,
                size_t n)
 {
+    size_t keep = rule->keep > 0 ? rule->keep : 1;
+    size_t newest = n > keep ? n - keep : 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
@@ -70,8 +56,10 @@ void fl_retain(const struct fl_retention *rule, uint64_t now_ms, struct fl_check
         if (rule->every != 0 && list[i].round % rule->every == 0) {
             list[i].reasons |= FL_RETAIN_EVERY;
         }
+        if (i >= newest) {
+            list[i].reasons |= FL_RETAIN_NEWEST;
+        }
     }
-    keep_newest(rule, list, n);
     keep_span(rule, now_ms, list, n);
     keep_best(rule, list, n);
 }

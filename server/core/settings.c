@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
+#include "libfl/base/writer.h"
 #include "libfl/model/digest.h"
 
 /* Limit of all texts of one start together. */
@@ -21,15 +23,10 @@ int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind, const char
 {
     struct fl_setting made = {.kind = kind};
 
-    if (s->n == s->cap) {
-        size_t cap = s->cap == 0 ? 64 : 2 * s->cap;
-        struct fl_setting *list = realloc(s->list, cap * sizeof(*list));
+    int rv = fl_grow(&s->list, &s->cap, s->n, sizeof(*s->list));
 
-        if (list == NULL) {
-            return FL_ENOMEM;
-        }
-        s->list = list;
-        s->cap = cap;
+    if (rv != FL_OK) {
+        return rv;
     }
     made.name = fl_str_dup(name);
     made.value = fl_str_dup(value);
@@ -42,9 +39,8 @@ int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind, const char
     return FL_OK;
 }
 
-/* Add the text in `buf`, which is freed. */
-static int settings_add_text(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
-                             struct fl_buf *buf, int rv)
+int fl_settings_add_text(struct fl_settings *s, enum fl_setting_kind kind, const char *name,
+                         struct fl_buf *buf, int rv)
 {
     if (rv != FL_OK) {
         goto done;
@@ -59,23 +55,9 @@ done:
     return rv;
 }
 
-static int settings_add_component(struct fl_settings *s, const struct fl_strategy *strategy,
-                                  enum fl_component component)
-{
-    char name[FL_NAME_MAX];
-    struct fl_buf buf;
-    int rv;
-
-    (void)snprintf(name, sizeof(name), "strategy.%s", fl_component_name(component));
-    fl_buf_init(&buf, TEXT_MAX);
-    rv = fl_strategy_component_text(strategy, component, &buf);
-    return settings_add_text(
-        s, fl_strategy_component_is_update(component) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE, name,
-        &buf, rv);
-}
-
 int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *strategy)
 {
+    char name[FL_NAME_MAX];
     struct fl_buf buf;
     int component;
     int rv = fl_settings_add(s, FL_SETTING_FIGURE, "algorithm", strategy->algorithm);
@@ -84,19 +66,27 @@ int fl_settings_add_strategy(struct fl_settings *s, const struct fl_strategy *st
         return rv;
     }
     for (component = 0; component < FL_COMPONENT_COUNT; component++) {
-        rv = settings_add_component(s, strategy, (enum fl_component)component);
+        enum fl_component one = (enum fl_component)component;
+
+        (void)snprintf(name, sizeof(name), "strategy.%s", fl_component_name(one));
+        fl_buf_init(&buf, TEXT_MAX);
+        rv = fl_strategy_component_text(strategy, one, &buf);
+        rv = fl_settings_add_text(
+            s, fl_strategy_component_is_update(one) ? FL_SETTING_UPDATE : FL_SETTING_FIGURE, name,
+            &buf, rv);
         if (rv != FL_OK) {
             return rv;
         }
     }
     fl_buf_init(&buf, TEXT_MAX);
-    rv = settings_add_text(s, FL_SETTING_KEPT, "kept", &buf, fl_strategy_kept_text(strategy, &buf));
+    rv = fl_settings_add_text(s, FL_SETTING_KEPT, "kept", &buf,
+                              fl_strategy_kept_text(strategy, &buf));
     if (rv != FL_OK) {
         return rv;
     }
     fl_buf_init(&buf, TEXT_MAX);
-    rv = settings_add_text(s, FL_SETTING_SUMMARY, "summary", &buf,
-                           fl_strategy_summary_text(strategy, &buf));
+    rv = fl_settings_add_text(s, FL_SETTING_SUMMARY, "summary", &buf,
+                              fl_strategy_summary_text(strategy, &buf));
     if (rv != FL_OK) {
         return rv;
     }
@@ -148,29 +138,24 @@ int fl_settings_meaning(const struct fl_settings *s, const uint8_t layout[FL_DIG
                         uint8_t out[FL_DIGEST_SIZE])
 {
     struct fl_buf buf;
+    struct fl_writer w = {.out = &buf};
     size_t i;
     int rv;
 
     fl_buf_init(&buf, TEXT_MAX);
-    rv = fl_buf_add(&buf, layout, FL_DIGEST_SIZE);
-    if (rv != FL_OK) {
-        goto done;
-    }
+    fl_writer_add(&w, layout, FL_DIGEST_SIZE);
     for (i = 0; i < s->n; i++) {
         const struct fl_setting *e = &s->list[i];
 
-        if (e->kind != FL_SETTING_UPDATE) {
-            continue;
+        if (e->kind == FL_SETTING_UPDATE) {
+            /* Terminators included, so that no two lists give the same bytes. */
+            fl_writer_add(&w, e->name, strlen(e->name) + 1);
+            fl_writer_add(&w, e->value, strlen(e->value) + 1);
         }
-        /* Terminators included, so that no two lists give the same bytes. */
-        rv = fl_buf_add(&buf, e->name, strlen(e->name) + 1);
-        if (rv != FL_OK) {
-            goto done;
-        }
-        rv = fl_buf_add(&buf, e->value, strlen(e->value) + 1);
-        if (rv != FL_OK) {
-            goto done;
-        }
+    }
+    rv = w.code;
+    if (rv != FL_OK) {
+        goto done;
     }
     rv = fl_sha256(buf.data, buf.len, out);
 done:

@@ -39,6 +39,9 @@ struct fl_settings {
 
 FL_MUST_CHECK int fl_settings_add(struct fl_settings *s, enum fl_setting_kind kind,
                                   const char *name, const char *value);
+/* As fl_settings_add() with the text in `text`, which is freed, unless writing it failed: `rv`. */
+FL_MUST_CHECK int fl_settings_add_text(struct fl_settings *s, enum fl_setting_kind kind,
+                                       const char *name, struct fl_buf *text, int rv);
 /* All components, and what is derived from them. */
 FL_MUST_CHECK int fl_settings_add_strategy(struct fl_settings *s,
                                            const struct fl_strategy *strategy);

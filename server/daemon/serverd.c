@@ -1,29 +1,77 @@
 /*
- * Runs the daemon: the network loop (the main thread) with its signals and the watchdog, again
- * after a restart. Does not handle calls or rounds: the front end and the coordinator do.
+ * Runs the daemon: the network loop (the main thread) with its signals, reload and the watchdog,
+ * again after a restart. Does not handle calls or rounds: the front end and the coordinator do.
  */
 
 #include <signal.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/base/log_out.h"
+#include "libfl/conf/differ.h"
+#include "libfl/model/safetensors.h"
 #include "libfl/net/failed_start.h"
 #include "libfl/net/notify.h"
 #include "libfl/net/watchdog.h"
 #include "libfl/num/gemm.h"
-#include "server/daemon/hints.h"
+#include "server/admin/audit_note.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_impl.h"
-#include "server/daemon/serverd_reload.h"
 
+/* Keys, and whole sections, that a reload applies. */
+static const char *const live[] = {"log_level", "log_format", NULL};
+
+/*
+ * SIGHUP (`systemctl reload`): reads the file again and applies the keys that a running server can
+ * change. This is the only place where settings are reloaded: a component with reloadable settings
+ * gets a call here and its keys in `live`.
+ *
+ * An invalid file changes nothing, and the log has the error; keys that need a restart are named in
+ * the log. docs/operating.md#reloading lists both.
+ */
 static void serverd_on_reload(void *arg, int signum)
 {
     struct fl_serverd *srv = arg;
+    struct fl_serverd_conf *fresh = NULL;
+    const struct fl_server_main *m;
+    const char *result = "ok";
+    struct fl_err err = {0};
+    char keys[1024];
+    int rv;
 
     (void)signum;
-    if (!srv->stopping) {
-        fl_server_reload(&(struct fl_reload){
-            .own = srv->own, .log = srv->log, .log_out = srv->log_out, .auth = srv->disk.auth});
+    if (srv->stopping) {
+        return;
     }
+    fl_notify_reloading();
+    rv = fl_serverd_conf_load(srv->own->path, NULL, &fresh, &err);
+    if (rv != FL_OK) {
+        result = fl_err_text(&err, rv);
+        fl_log(srv->log, FL_LOG_ERROR, "server", "reload failed, nothing is changed: %s", result);
+        goto done;
+    }
+    m = fresh->conf->main;
+    atomic_store(&srv->log->level, (int)m->log_level);
+    atomic_store(&srv->log_out->format, (int)m->log_format);
+    if (srv->disk.auth != NULL) {
+        fl_auth_look(srv->disk.auth,
+                     /* all= */ true); /* Certificates, keys, roots, revocation lists. */
+    }
+    fl_log(srv->log, FL_LOG_NOTICE, "server", "reloaded '%s' log_level=%s log_format=%s",
+           fresh->path, fl_log_names[m->log_level], fl_log_formats[m->log_format]);
+    if (fl_conf_differ(fl_conf_file_map(srv->own->conf->file), fl_conf_file_map(fresh->conf->file),
+                       live, keys, sizeof(keys)) > 0)
+    {
+        fl_log(srv->log, FL_LOG_WARNING, "server",
+               "changed in the file, takes effect at the next restart: %s", keys);
+    }
+done:
+    fl_audit_note(
+        srv->disk.auth, srv->log,
+        &(struct fl_audit_note){
+            .peer = "signal SIGHUP", .what = "reload", .object = srv->own->path, .result = result},
+        NULL, NULL);
+    fl_serverd_conf_free(fresh);
+    fl_notify_ready();
 }
 
 /* Event sources of the network loop beside the network. */
@@ -71,14 +119,39 @@ static int serverd_sources_open(struct fl_serverd *srv, struct listening *to)
     return FL_OK;
 }
 
-static void serverd_sources_close(struct fl_serverd *srv, struct listening *to)
+/* Configurations with effects that users may not expect: logged once, at the start. */
+static void serverd_log_hints(const struct fl_serverd_conf *own, const struct fl_log *log)
 {
-    fl_watchdog_close(to->watchdog);
-    fl_signal_close(to->term);
-    fl_signal_close(to->interrupt);
-    fl_signal_close(to->reload);
-    fl_signal_ignore(SIGHUP);
-    fl_timer_close(srv->stop_timer);
+    const struct fl_server_conf *conf = own->conf;
+    bool file = conf->net.n_layers == 0;
+    bool local = conf->model->norm == FL_NORM_LOCAL;
+    char names[512];
+    struct fl_err err;
+    size_t n = 0;
+
+    /* For a model from a file: its tensors that are not transferred. */
+    if (file && fl_st_constants(conf->model->file, names, sizeof(names), &n, &err) == FL_OK &&
+        n > 0) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "model.file: %s hold%s whole numbers: constants of the program, which stay with it "
+               "and are not transferred",
+               names, n == 1 ? "s" : "");
+    }
+    if (file && own->state_units) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "the state folder was created with another division into layers than today's "
+               "default: its %zu layers stay in use (set model.units for a new state_dir)",
+               fl_layout_units(conf->layout));
+    }
+    if (local && fl_layout_local(conf->layout) == 0) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "model.norm is local, but the model has no batch-norm: the setting has no effect");
+    } else if (local && conf->evaluation->data[0] != '\0') {
+        fl_log(
+            log, FL_LOG_WARNING, "server",
+            "model.norm is local: evaluation.data is measured with the server's batch-norms, which "
+            "are not trained; 'evaluation: {clients: yes}' measures with the clients' own");
+    }
 }
 
 static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out,
@@ -123,7 +196,12 @@ done:
                    ? ": disk full: free some space on that disk (df -h), then start it again"
                    : "");
     }
-    serverd_sources_close(&srv, &to);
+    fl_watchdog_close(to.watchdog);
+    fl_signal_close(to.term);
+    fl_signal_close(to.interrupt);
+    fl_signal_close(to.reload);
+    fl_signal_ignore(SIGHUP);
+    fl_timer_close(srv.stop_timer);
     fl_serverd_close(&srv);
     *ret_restart = srv.restart;
     if (exit_code == FL_EXIT_OK && !srv.restart) {
@@ -137,7 +215,7 @@ int fl_server_run(const struct fl_serverd_conf *own, struct fl_log *log, struct 
     bool restart;
     int exit_code;
 
-    fl_hints_log(own, log);
+    serverd_log_hints(own, log);
     do {
         restart = false;
         exit_code = run_once(own, log, out, &restart);

@@ -34,26 +34,16 @@ static int check_address(const struct fl_server_conf *conf, const void *field, c
     return FL_OK;
 }
 
-static int serverd_conf_check_list(const struct fl_server_conf *conf,
-                                   const struct fl_opt_texts *list, bool plain,
-                                   struct fl_findings *all, struct fl_err *err)
-{
-    int rv;
-    size_t i;
-
-    for (i = 0; i < list->n; i++) {
-        rv = fl_findings_keep(all, check_address(conf, list, list->list[i], plain, err), err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
 static int check_addresses(const struct fl_server_conf *conf, struct fl_findings *all,
                            struct fl_err *err)
 {
     const struct fl_server_main *m = conf->main;
+    const struct {
+        const struct fl_opt_texts *addresses;
+        bool plain;
+    } lists[] = {{&m->listen, m->insecure}, {&m->listen_insecure, true}, {&m->listen_admin, false}};
+    size_t i;
+    size_t n;
     int rv;
 
     if (m->listen.n == 0 && m->listen_insecure.n == 0) {
@@ -61,15 +51,18 @@ static int check_addresses(const struct fl_server_conf *conf, struct fl_findings
                            "expected at least one address");
         return fl_findings_keep(all, rv, err);
     }
-    rv = serverd_conf_check_list(conf, &m->listen, m->insecure, all, err);
-    if (rv != FL_OK) {
-        return rv;
+    for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        const struct fl_opt_texts *list = lists[i].addresses;
+
+        for (n = 0; n < list->n; n++) {
+            rv = check_address(conf, list, list->list[n], lists[i].plain, err);
+            rv = fl_findings_keep(all, rv, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
     }
-    rv = serverd_conf_check_list(conf, &m->listen_insecure, true, all, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return serverd_conf_check_list(conf, &m->listen_admin, false, all, err);
+    return FL_OK;
 }
 
 /* They become part of certificates and invitations, where an invalid host is noticed late. */
@@ -224,41 +217,11 @@ static void size_uploads(struct fl_serverd_conf *own)
     own->rpc.stream_window = 2 * (uint32_t)own->rpc.message_bytes;
 }
 
-static void fill_limits(struct fl_serverd_conf *own)
-{
-    const struct fl_server_limits *l = own->conf->limits;
-
-    fl_rpc_limits_default(&own->rpc);
-    own->rpc.streams = (uint32_t)l->streams;
-    own->rpc.header_bytes = (uint32_t)l->header_bytes;
-    size_uploads(own);
-    own->rpc.conn_window = (uint32_t)l->connection_window;
-    own->rpc.memory = fl_addressable(l->peer_memory);
-    own->rpc.handshake_ms = (uint32_t)l->handshake_ms;
-    own->rpc.idle_ms = (uint32_t)l->idle_ms;
-}
-
-/*
- * Without `model.units` the units of the state folder stay in use. Read errors are reported, or
- * recovered from, when the folder is opened.
- */
-static int serverd_conf_use_state_units(struct fl_serverd_conf *own, struct fl_err *err)
-{
-    struct fl_layout *layout = NULL;
-    struct fl_err ignored;
-    int rv;
-
-    if (fl_models_layout(own->state_dir, &layout, &ignored) != FL_OK) {
-        return FL_OK;
-    }
-    rv = fl_server_conf_go_on(own->conf, layout, &own->state_units, err);
-    fl_layout_free(layout);
-    return rv;
-}
-
 static int serverd_conf_check(struct fl_serverd_conf *own, struct fl_findings *all,
                               struct fl_err *err)
 {
+    struct fl_layout *layout = NULL;
+    struct fl_err ignored;
     int rv = fl_findings_keep(all, check_memory(own, err), err);
 
     if (rv != FL_OK) {
@@ -284,13 +247,21 @@ static int serverd_conf_check(struct fl_serverd_conf *own, struct fl_findings *a
     if (rv != FL_OK) {
         return rv;
     }
-    return serverd_conf_use_state_units(own, err);
+    /* Without `model.units` the units of the state folder stay in use. Read errors are reported, or
+     * recovered from, when the folder is opened. */
+    if (fl_models_layout(own->state_dir, &layout, &ignored) != FL_OK) {
+        return FL_OK;
+    }
+    rv = fl_server_conf_go_on(own->conf, layout, &own->state_units, err);
+    fl_layout_free(layout);
+    return rv;
 }
 
 int fl_serverd_conf_load(const char *path, struct fl_findings *all, struct fl_serverd_conf **ret,
                          struct fl_err *err)
 {
     struct fl_serverd_conf *own = calloc(1, sizeof(*own));
+    const struct fl_server_limits *l;
     int rv = own != NULL ? fl_server_conf_load(path, all, &own->conf, err) : FL_ENOMEM;
 
     if (rv != FL_OK) {
@@ -300,7 +271,15 @@ int fl_serverd_conf_load(const char *path, struct fl_findings *all, struct fl_se
     if (rv != FL_OK) {
         goto fail;
     }
-    fill_limits(own);
+    l = own->conf->limits;
+    fl_rpc_limits_default(&own->rpc);
+    own->rpc.streams = (uint32_t)l->streams;
+    own->rpc.header_bytes = (uint32_t)l->header_bytes;
+    size_uploads(own);
+    own->rpc.conn_window = (uint32_t)l->connection_window;
+    own->rpc.memory = fl_addressable(l->peer_memory);
+    own->rpc.handshake_ms = (uint32_t)l->handshake_ms;
+    own->rpc.idle_ms = (uint32_t)l->idle_ms;
     own->path = path;
     *ret = own;
     return FL_OK;

@@ -84,21 +84,6 @@ static int serverd_print_reference(void)
     return printed ? FL_EXIT_OK : FL_EXIT_FAILURE;
 }
 
-/*
- * One heap for all threads: memory that uploads freed serves the aggregation that follows, and an
- * idle daemon is small. Threads allocate per job, not per value, so there is no contention.
- */
-static void share_heap(void)
-{
-    (void)mallopt(M_ARENA_MAX, 1);
-    /*
-     * Chunks of uploads come from the heap instead of a mapping each, and freed memory at its end
-     * stays for the next ones; the work thread returns it before it aggregates.
-     */
-    (void)mallopt(M_MMAP_THRESHOLD, 4 << 20);
-    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
-}
-
 /* An address may become free soon without help; a folder or a data set needs the operator. */
 #define LONGEST_PAUSE_ADDRESS_MS (30 * 1000)
 #define LONGEST_PAUSE_MS         (5 * 60 * 1000)
@@ -108,7 +93,17 @@ static int serverd_serve(const struct fl_serverd_conf *own, struct fl_log *log,
 {
     int exit_code;
 
-    share_heap();
+    /*
+     * One heap for all threads: memory that uploads freed serves the aggregation that follows, and
+     * an idle daemon is small. Threads allocate per job, not per value, so there is no contention.
+     */
+    (void)mallopt(M_ARENA_MAX, 1);
+    /*
+     * Chunks of uploads come from the heap instead of a mapping each, and freed memory at its end
+     * stays for the next ones; the work thread returns it before it aggregates.
+     */
+    (void)mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
     fl_undumpable();
     if (fl_serverd_keep_back_memory(log) != FL_OK) {
         fl_log(log, FL_LOG_ERROR, "server", "cannot start: out of memory");
@@ -211,27 +206,12 @@ static void serverd_warn(void *ctx, const char *text)
     fl_log(ctx, FL_LOG_WARNING, "server", "%s", text);
 }
 
-/* Print what a start would do and warn of, and the units it would use. */
-static void serverd_print_ok(const struct fl_serverd_conf *own, const struct fl_findings *notes)
-{
-    const struct fl_server_conf *conf = own->conf;
-    struct fl_buf table;
-
-    (void)printf("%s: ok: federation '%s', algorithm %s, %zu layers, %zu parameters\n", own->path,
-                 conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
-                 fl_layout_count(conf->layout));
-    fl_findings_each(notes, serverd_print_note, NULL);
-    fl_buf_init(&table, (size_t)FL_LAYOUT_MAX_UNITS * 2 * FL_NAME_MAX);
-    if (fl_layout_table(conf->layout, &table) == FL_OK) {
-        (void)fwrite(table.data, 1, table.len, stdout);
-    }
-    fl_buf_done(&table);
-}
-
 /* Check as the owner of the state folder: root has permissions that a service does not. */
 static int serverd_check_config(const struct fl_serverd_conf *own, struct fl_log_out *out)
 {
     static struct fl_preflight_report report;
+    const struct fl_server_conf *conf = own->conf;
+    struct fl_buf table;
     struct fl_err err = {0};
     int exit_code = FL_EXIT_FAILURE;
     int rv = fl_owner_become(own->state_dir, own->path, &report.notes, &err);
@@ -243,7 +223,16 @@ static int serverd_check_config(const struct fl_serverd_conf *own, struct fl_log
     if (rv != FL_OK) {
         goto done;
     }
-    serverd_print_ok(own, &report.notes);
+    /* What a start would do and warn of, and the units it would use. */
+    (void)printf("%s: ok: federation '%s', algorithm %s, %zu layers, %zu parameters\n", own->path,
+                 conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
+                 fl_layout_count(conf->layout));
+    fl_findings_each(&report.notes, serverd_print_note, NULL);
+    fl_buf_init(&table, (size_t)FL_LAYOUT_MAX_UNITS * 2 * FL_NAME_MAX);
+    if (fl_layout_table(conf->layout, &table) == FL_OK) {
+        (void)fwrite(table.data, 1, table.len, stdout);
+    }
+    fl_buf_done(&table);
     exit_code = FL_EXIT_OK;
 done:
     if (rv != FL_OK) {

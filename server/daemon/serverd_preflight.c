@@ -118,43 +118,27 @@ static int check_socket(const struct fl_serverd_conf *own, const char *address, 
     return report != NULL ? try_address(own, address, running, report, err) : FL_OK;
 }
 
-static int preflight_check_list(const struct fl_serverd_conf *own, const struct fl_opt_texts *list,
-                                long running, struct fl_preflight_report *report, int *ret_exit,
-                                struct fl_err *err)
-{
-    size_t i;
-    int rv;
-
-    for (i = 0; i < list->n; i++) {
-        rv = check_socket(own, list->list[i], running, report, err);
-        if (rv != FL_OK) {
-            rv = fl_conf_blame(own->conf->file, list, rv, err);
-        }
-        rv = preflight_add_error(report, FL_EXIT_LISTEN, ret_exit, rv, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
 static int check_sockets(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
                          int *ret_exit, struct fl_err *err)
 {
     const struct fl_server_main *m = own->conf->main;
+    const struct fl_opt_texts *const lists[] = {&m->listen, &m->listen_insecure, &m->listen_admin};
     long running = report != NULL ? fl_fs_lock_holder(own->state_dir) : 0;
-    int rv = preflight_check_list(own, &m->listen, running, report, ret_exit, err);
+    size_t i;
+    size_t n;
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = preflight_check_list(own, &m->listen_insecure, running, report, ret_exit, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = preflight_check_list(own, &m->listen_admin, running, report, ret_exit, err);
-    if (rv != FL_OK) {
-        return rv;
+    for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        for (n = 0; n < lists[i]->n; n++) {
+            rv = check_socket(own, lists[i]->list[n], running, report, err);
+            if (rv != FL_OK) {
+                rv = fl_conf_blame(own->conf->file, lists[i], rv, err);
+            }
+            rv = preflight_add_error(report, FL_EXIT_LISTEN, ret_exit, rv, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
     }
     rv = check_socket(own, own->admin, running, report, err);
     if (rv != FL_OK) {
@@ -197,7 +181,6 @@ int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *er
     return fl_authority_check_name(own->state_dir, federation, err);
 }
 
-/* The state belongs to this federation, and to this model. */
 static int check_state_folder(const struct fl_serverd_conf *own, struct fl_err *err)
 {
     int rv = fl_fs_check_folder(own->state_dir, err);
@@ -208,12 +191,12 @@ static int check_state_folder(const struct fl_serverd_conf *own, struct fl_err *
     return fl_moved_check(own->state_dir, err);
 }
 
+/* The state belongs to this federation, and to this model. */
 static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
                        int *ret_exit, struct fl_err *err)
 {
     const struct fl_server_main *m = own->conf->main;
     int rv = check_state_folder(own, err);
-
     if (rv != FL_OK) {
         rv = fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
     }
@@ -267,18 +250,6 @@ int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_r
                                err);
 }
 
-static int preflight_dataset_fits(const struct fl_dataset *test, const struct fl_net *net,
-                                  const char *folder, struct fl_err *err)
-{
-    return test->dim == fl_net_inputs(net) && test->classes <= fl_net_classes(net)
-               ? FL_OK
-               : fl_err_set(err, FL_ESHAPE,
-                            "'%s' has %zu values and %zu classes, the network takes %zu values and "
-                            "has %zu classes",
-                            folder, test->dim, test->classes, fl_net_inputs(net),
-                            fl_net_classes(net));
-}
-
 static int open_network(const struct fl_server_conf *conf, struct fl_evaluator **ret,
                         struct fl_err *err)
 {
@@ -294,7 +265,12 @@ static int open_network(const struct fl_server_conf *conf, struct fl_evaluator *
     if (rv != FL_OK) {
         goto done;
     }
-    rv = preflight_dataset_fits(test, net, folder, err);
+    if (test->dim != fl_net_inputs(net) || test->classes > fl_net_classes(net)) {
+        rv = fl_err_set(err, FL_ESHAPE,
+                        "'%s' has %zu values and %zu classes, the network takes %zu values and "
+                        "has %zu classes",
+                        folder, test->dim, test->classes, fl_net_inputs(net), fl_net_classes(net));
+    }
 done:
     if (rv != FL_OK) {
         fl_dataset_free(test);

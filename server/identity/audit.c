@@ -19,20 +19,6 @@ static const char *audit_truncate(char out[FL__AUDIT_TEXT], const char *text)
     return fl_str_clean(out);
 }
 
-/* Queue the log line of an audit row until its transaction is committed. */
-static void audit_queue_log(struct fl_authority *a, const struct fl_audit_line *line)
-{
-    char text[4 * FL__AUDIT_TEXT];
-    int n = snprintf(text, sizeof(text), "audit: %s%s%s%s%s by=\"%s\"", line->what,
-                     line->object[0] != '\0' ? " " : "", line->object,
-                     line->result[0] != '\0' ? ": " : "", line->result, line->who);
-
-    a->n_log_lines++;
-    if (n > 0 && fl_buf_add(&a->log_lines, text, (size_t)n + 1) != FL_OK) {
-        return; /* it is counted, and the database has it */
-    }
-}
-
 int fl__audit(struct fl_authority *a, const struct fl_audit_line *line, struct fl_err *err)
 {
     char texts[3][FL__AUDIT_TEXT];
@@ -42,6 +28,8 @@ int fl__audit(struct fl_authority *a, const struct fl_audit_line *line, struct f
                                 .object = audit_truncate(texts[1], line->object),
                                 .result = audit_truncate(texts[2], line->result),
                                 .peer = line->peer};
+    char text[4 * FL__AUDIT_TEXT];
+    int n;
     int rv = fl__audit_line_put(&a->db, FL__SQL_PUT_AUDIT, &put, err);
 
     if (rv != FL_OK) {
@@ -56,7 +44,14 @@ int fl__audit(struct fl_authority *a, const struct fl_audit_line *line, struct f
             return rv;
         }
     }
-    audit_queue_log(a, &put);
+    /* The log line waits until the transaction is committed. */
+    n = snprintf(text, sizeof(text), "audit: %s%s%s%s%s by=\"%s\"", put.what,
+                 put.object[0] != '\0' ? " " : "", put.object, put.result[0] != '\0' ? ": " : "",
+                 put.result, put.who);
+    a->n_log_lines++;
+    if (n > 0 && fl_buf_add(&a->log_lines, text, (size_t)n + 1) != FL_OK) {
+        return FL_OK; /* it is counted, and the database has it */
+    }
     return FL_OK;
 }
 

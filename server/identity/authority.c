@@ -88,29 +88,6 @@ int fl_authority_check_folder(const char *state_dir, struct fl_err *err)
     return fl__files_check_folder(&conf, err);
 }
 
-/* Creates and renews files; `files` is the caller's, to be freed also on error. */
-static int authority_renew_files(const struct fl_authority_conf *conf, struct fl__files *files,
-                                 int64_t now, bool renew_root, struct fl_err *err)
-{
-    int64_t due = 0;
-    int rv = fl__files_load(conf, files, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__files_begin(conf, files, now, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (renew_root) {
-        rv = fl__files_begin_root(conf, files, now, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return fl__files_renew(conf, files, now, true, &due, err);
-}
-
 /* Common part of --init and --renew-root. */
 static int authority_change_files(const struct fl_authority_conf *given, int64_t now_ms,
                                   bool renew_root, struct fl_err *err)
@@ -118,6 +95,8 @@ static int authority_change_files(const struct fl_authority_conf *given, int64_t
     struct fl_authority_conf conf = *given;
     struct fl__files files = {0};
     struct fl_db db = {0};
+    int64_t now = now_ms / 1000;
+    int64_t due = 0;
     int lock = -1;
     int rv;
 
@@ -138,7 +117,21 @@ static int authority_change_files(const struct fl_authority_conf *given, int64_t
     if (rv != FL_OK || conf.own_pki) {
         goto done;
     }
-    rv = authority_renew_files(&conf, &files, now_ms / 1000, renew_root, err);
+    rv = fl__files_load(&conf, &files, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__files_begin(&conf, &files, now, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (renew_root) {
+        rv = fl__files_begin_root(&conf, &files, now, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
+    rv = fl__files_renew(&conf, &files, now, true, &due, err);
 done:
     fl__files_done(&files);
     fl_db_close(&db);
@@ -191,23 +184,6 @@ static int authority_copy_conf(struct fl_authority *a, const struct fl_authority
     return FL_OK;
 }
 
-/* Verify the server's certificate as clients will, now: validity, names and federation. */
-static int authority_check_server(const struct fl_authority *a, const struct fl__files *files,
-                                  const struct fl_trust *trust, int64_t now_ms, struct fl_err *err)
-{
-    struct fl_identity who;
-    const struct fl_claim claim = {.chain = files->server,
-                                   .purpose = FL_ROLE_SERVER,
-                                   .host = a->conf.hosts[0],
-                                   .now = now_ms / 1000};
-    int rv = fl_trust_verify(trust, &claim, &who, NULL, err);
-
-    if (rv != FL_OK) {
-        return fl_err_wrap(err, rv, "the server's own certificate");
-    }
-    return FL_OK;
-}
-
 /* Takes `files`, on success only. */
 static int authority_use_files(struct fl_authority *a, struct fl__files *files, int64_t now_ms,
                                struct fl_err *err)
@@ -215,6 +191,12 @@ static int authority_use_files(struct fl_authority *a, struct fl__files *files, 
     struct fl_trust_setup setup = {.federation = a->conf.federation,
                                    .intermediates = files->intermediate,
                                    .grace_s = a->conf.spans.grace};
+    /* The server's certificate is verified as clients will: validity, names and federation. */
+    const struct fl_claim claim = {.chain = files->server,
+                                   .purpose = FL_ROLE_SERVER,
+                                   .host = a->conf.hosts[0],
+                                   .now = now_ms / 1000};
+    struct fl_identity who;
     struct fl_chain *roots = NULL;
     struct fl_trust *trust = NULL;
     int rv;
@@ -232,8 +214,9 @@ static int authority_use_files(struct fl_authority *a, struct fl__files *files, 
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = authority_check_server(a, files, trust, now_ms, err);
+    rv = fl_trust_verify(trust, &claim, &who, NULL, err);
     if (rv != FL_OK) {
+        rv = fl_err_wrap(err, rv, "the server's own certificate");
         goto fail;
     }
     fl_chain_unref(a->roots);
@@ -337,21 +320,6 @@ static int refresh_files(struct fl_authority *a, int64_t now_ms, bool *ret_chang
     return FL_OK;
 }
 
-static int refresh_all(struct fl_authority *a, int64_t now_ms, bool *ret_changed,
-                       struct fl_err *err)
-{
-    int rv = fl__audit_counted(a, false, now_ms, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__identity_db_clean(a, now_ms, err);
-    if (rv != FL_OK || a->conf.own_pki) {
-        return rv;
-    }
-    return refresh_files(a, now_ms, ret_changed, err);
-}
-
 int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms, bool *ret_changed,
                          struct fl_err *err)
 {
@@ -359,10 +327,19 @@ int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms, bool *r
     int rv;
 
     authority->due_ms = INT64_MAX;
-    rv = refresh_all(authority, now_ms, &changed, err);
+    rv = fl__audit_counted(authority, false, now_ms, err);
     if (rv != FL_OK) {
-        authority->due_ms = now_ms + RETRY_MS;
-        return rv;
+        goto fail;
+    }
+    rv = fl__identity_db_clean(authority, now_ms, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (!authority->conf.own_pki) {
+        rv = refresh_files(authority, now_ms, &changed, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     if (authority->due_ms > now_ms + HOUR_MS) {
         authority->due_ms = now_ms + HOUR_MS;
@@ -371,6 +348,9 @@ int fl_authority_refresh(struct fl_authority *authority, int64_t now_ms, bool *r
         *ret_changed = changed;
     }
     return FL_OK;
+fail:
+    authority->due_ms = now_ms + RETRY_MS;
+    return rv;
 }
 
 int fl_authority_open(const struct fl_authority_conf *conf, int64_t now_ms,

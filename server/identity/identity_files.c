@@ -191,27 +191,10 @@ static int load_root_key(const struct fl_authority_conf *conf, const char *name,
     return fl_fs_exists(conf->root_key) ? fl_key_load(conf->root_key, slot, err) : FL_OK;
 }
 
-/*
- * A key that does not belong to `chain` is from an unfinished change, or was put there by mistake.
- */
-static void identity_files_drop_unrelated_key(const struct fl_authority_conf *conf,
-                                              const struct fl__files *files, struct fl_key **slot)
-{
-    struct fl_err err = {0};
-
-    if (*slot != NULL && files->root != NULL && fl_chain_fits(files->root, *slot, &err) != FL_OK) {
-        if (files->next_root == NULL) {
-            fl__authority_log(conf, FL_LOG_WARNING, "%s is not used: %s", fl_key_origin(*slot),
-                              err.msg);
-        }
-        fl_key_unref(*slot);
-        *slot = NULL;
-    }
-}
-
 int fl__files_load(const struct fl_authority_conf *conf, struct fl__files *ret, struct fl_err *err)
 {
     struct fl__files files = {0};
+    struct fl_err why = {0};
     const struct {
         const char *name;
         struct fl_chain **chain; /* NULL: it is a key */
@@ -245,7 +228,18 @@ int fl__files_load(const struct fl_authority_conf *conf, struct fl__files *ret, 
             goto fail;
         }
     }
-    identity_files_drop_unrelated_key(conf, &files, &files.root_key);
+    /* A key that does not belong to the root is from an unfinished change, or was put there by
+     * mistake. */
+    if (files.root_key != NULL && files.root != NULL &&
+        fl_chain_fits(files.root, files.root_key, &why) != FL_OK)
+    {
+        if (files.next_root == NULL) {
+            fl__authority_log(conf, FL_LOG_WARNING, "%s is not used: %s",
+                              fl_key_origin(files.root_key), why.msg);
+        }
+        fl_key_unref(files.root_key);
+        files.root_key = NULL;
+    }
     *ret = files;
     return FL_OK;
 fail:

@@ -37,31 +37,6 @@ int fl__init_begin(const struct fl_authority_conf *conf, int64_t now, int64_t sp
     return fl__random(conf, ret->serial, sizeof(ret->serial), err);
 }
 
-/* The certificate goes into the file and `slot`. */
-static int put_root(const struct fl_authority_conf *conf, const struct fl__init_put *put,
-                    const struct fl_key *key, struct fl_chain **slot, struct fl_err *err)
-{
-    struct fl_issue issue;
-    struct fl_chain *root = NULL;
-    int rv = fl__init_begin(conf, put->now, conf->spans.root, &issue, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_issue_root(key, &issue, &root, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__files_put_chain(conf, put->name, root, slot, err);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    fl__init_log(conf, put->what, root);
-done:
-    fl_chain_unref(root);
-    return rv;
-}
-
 int fl__init_intermediate(const struct fl_authority_conf *conf, const struct fl__init_put *put,
                           const struct fl_chain *root, const struct fl_key *root_key,
                           const struct fl_key *key, struct fl_chain **slot, struct fl_err *err)
@@ -124,9 +99,11 @@ static int want_root_key(const struct fl_authority_conf *conf, const struct fl__
 static int begin_root(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
                       struct fl_err *err)
 {
-    if (files->root_key == NULL) {
-        int rv;
+    struct fl_issue issue;
+    struct fl_chain *root = NULL;
+    int rv;
 
+    if (files->root_key == NULL) {
         if (files->intermediate != NULL || files->intermediate_key != NULL) {
             return fl_err_set(
                 err, FL_EFORMAT,
@@ -143,9 +120,22 @@ static int begin_root(const struct fl_authority_conf *conf, struct fl__files *fi
             return rv;
         }
     }
-    return put_root(conf,
-                    &(struct fl__init_put){.name = "root.pem", .what = "the root", .now = now},
-                    files->root_key, &files->root, err);
+    rv = fl__init_begin(conf, now, conf->spans.root, &issue, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_issue_root(files->root_key, &issue, &root, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__files_put_chain(conf, "root.pem", root, &files->root, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    fl__init_log(conf, "the root", root);
+done:
+    fl_chain_unref(root);
+    return rv;
 }
 
 int fl__files_begin(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,

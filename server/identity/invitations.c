@@ -69,7 +69,7 @@ static bool pattern_valid(const char *pattern)
 
 /* --- labels --- */
 
-int fl__labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_buf *out)
+static int labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_buf *out)
 {
     size_t i;
 
@@ -227,7 +227,7 @@ static int invitation_create(struct fl_authority *a, const struct fl_invitation 
 
     fl_buf_init(&row.labels, FL_WIRE_LABELS_BYTES);
     (void)snprintf(row.name, sizeof(row.name), "%s", in->name);
-    rv = in->n_labels <= FL_WIRE_MAX_PAIRS ? fl__labels_pack(in->labels, in->n_labels, &row.labels)
+    rv = in->n_labels <= FL_WIRE_MAX_PAIRS ? labels_pack(in->labels, in->n_labels, &row.labels)
                                            : FL_ELIMIT;
     if (rv != FL_OK) {
         rv = fl_err_set(err, rv, "the labels of '%s' are more than %d, or than %d bytes: %s",
@@ -245,25 +245,6 @@ static int invitation_create(struct fl_authority *a, const struct fl_invitation 
 done:
     fl_buf_done(&row.labels);
     return rv;
-}
-
-static int count_room(struct fl_authority *a, size_t n, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_COUNT_INVITATIONS);
-    uint64_t have = 0;
-    int rv = fl_query_number(&q, &have, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (n > FL_INVITATIONS_MAX || have > FL_INVITATIONS_MAX - n) {
-        return fl_err_set(err, FL_ELIMIT,
-                          "%" PRIu64
-                          " invitations exist and %zu more would exceed the limit of %d: expired "
-                          "ones are deleted after 30 days, so wait, or invite by a pattern",
-                          have, n, FL_INVITATIONS_MAX);
-    }
-    return FL_OK;
 }
 
 /* Calls `cb` with the line of each token. */
@@ -336,16 +317,26 @@ static int invitations_store(struct fl_authority *a, const struct fl_invitations
 int fl_authority_invite(struct fl_authority *authority, const struct fl_invitations *invitations,
                         int64_t now_ms, fl_invited_cb *cb, void *ctx, struct fl_err *err)
 {
+    struct fl_query q;
     size_t n = invitations->n;
+    uint64_t have = 0;
     uint8_t *tokens;
     int rv = fl__issues(authority, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = count_room(authority, n, err);
+    q = fl_db_query(&authority->db, FL__SQL_COUNT_INVITATIONS);
+    rv = fl_query_number(&q, &have, err);
     if (rv != FL_OK) {
         return rv;
+    }
+    if (n > FL_INVITATIONS_MAX || have > FL_INVITATIONS_MAX - n) {
+        return fl_err_set(err, FL_ELIMIT,
+                          "%" PRIu64
+                          " invitations exist and %zu more would exceed the limit of %d: expired "
+                          "ones are deleted after 30 days, so wait, or invite by a pattern",
+                          have, n, FL_INVITATIONS_MAX);
     }
     tokens = calloc(n + 1, FL_TOKEN_SIZE);
     if (tokens == NULL) {

@@ -85,38 +85,6 @@ static int check_clock(const struct fl_authority *a, int64_t now, struct fl_err 
                       fl_when_text(begins, sizeof(begins), info.not_before));
 }
 
-static int certificate_store(struct fl_authority *a, const struct fl__wanted *wanted,
-                             int64_t now_ms, const struct fl_chain *chain,
-                             const struct fl_cert_info *info, struct fl_err *err)
-{
-    struct fl__certificate row = {.serial_len = info->serial_len,
-                                  .role = wanted->role,
-                                  .issued_ms = now_ms,
-                                  .not_before = info->not_before,
-                                  .not_after = info->not_after,
-                                  .by = wanted->by,
-                                  .joined = wanted->joined};
-    int rv;
-
-    (void)memcpy(row.serial, info->serial, sizeof(row.serial));
-    (void)memcpy(row.key, info->key, sizeof(row.key));
-    (void)snprintf(row.name, sizeof(row.name), "%s", wanted->name);
-    if (wanted->parent != NULL) {
-        row.parent_len = wanted->parent_len;
-        (void)memcpy(row.parent, wanted->parent, wanted->parent_len);
-    }
-    fl_buf_init(&row.der, FL_CERT_MAX);
-    rv = fl_chain_der(chain, 0, &row.der);
-    if (rv != FL_OK) {
-        rv = fl_err_set(err, rv, "a certificate for '%s': %s", wanted->name, fl_strerror(rv));
-        goto done;
-    }
-    rv = fl__certificate_put(&a->db, FL__SQL_PUT_CERTIFICATE, &row, err);
-done:
-    fl_buf_done(&row.der);
-    return rv;
-}
-
 int fl__issue(struct fl_authority *a, const struct fl__wanted *wanted, int64_t now_ms,
               struct fl_joined *ret, struct fl_cert_info *ret_info, struct fl_err *err)
 {
@@ -126,6 +94,8 @@ int fl__issue(struct fl_authority *a, const struct fl__wanted *wanted, int64_t n
                              .not_after = now + wanted->span_s,
                              .role = wanted->role,
                              .name = wanted->name};
+    struct fl__certificate row = {
+        .role = wanted->role, .issued_ms = now_ms, .by = wanted->by, .joined = wanted->joined};
     int rv = check_clock(a, now, err);
 
     if (rv != FL_OK) {
@@ -143,7 +113,26 @@ int fl__issue(struct fl_authority *a, const struct fl__wanted *wanted, int64_t n
     fl_chain_info(ret->chain, 0, ret_info);
     ret->roots = fl_chain_ref(a->roots);
     (void)snprintf(ret->name, sizeof(ret->name), "%s", wanted->name);
-    return certificate_store(a, wanted, now_ms, ret->chain, ret_info, err);
+    row.serial_len = ret_info->serial_len;
+    row.not_before = ret_info->not_before;
+    row.not_after = ret_info->not_after;
+    (void)memcpy(row.serial, ret_info->serial, sizeof(row.serial));
+    (void)memcpy(row.key, ret_info->key, sizeof(row.key));
+    (void)snprintf(row.name, sizeof(row.name), "%s", wanted->name);
+    if (wanted->parent != NULL) {
+        row.parent_len = wanted->parent_len;
+        (void)memcpy(row.parent, wanted->parent, wanted->parent_len);
+    }
+    fl_buf_init(&row.der, FL_CERT_MAX);
+    rv = fl_chain_der(ret->chain, 0, &row.der);
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "a certificate for '%s': %s", wanted->name, fl_strerror(rv));
+        goto done;
+    }
+    rv = fl__certificate_put(&a->db, FL__SQL_PUT_CERTIFICATE, &row, err);
+done:
+    fl_buf_done(&row.der);
+    return rv;
 }
 
 int fl__issued_before(struct fl_authority *a, const struct fl__certificate *certificate,

@@ -229,26 +229,6 @@ static int join_replace_holder(struct fl_authority *a, const struct join *j, str
     return fl_query_run(&q, err);
 }
 
-static int put_use(struct fl_authority *a, const struct join *j, const struct fl_cert_info *info,
-                   struct fl_err *err)
-{
-    struct fl__use use = {
-        .invitation = j->in->id, .serial_len = info->serial_len, .at_ms = j->now_ms};
-    struct fl_query q;
-    int rv;
-
-    (void)memcpy(use.key, j->hash, sizeof(use.key));
-    (void)memcpy(use.name, j->name, sizeof(use.name));
-    (void)memcpy(use.serial, info->serial, sizeof(use.serial));
-    rv = fl__use_put(&a->db, FL__SQL_PUT_USE, &use, err);
-    if (rv != FL_OK || j->reissue) {
-        return rv;
-    }
-    q = fl_db_query(&a->db, FL__SQL_COUNT_USE);
-    fl_query_u64(&q, j->in->id);
-    return fl_query_run(&q, err);
-}
-
 /* Inside a transaction: certificate, use and audit, all or none. */
 static int join_admit_key(struct fl_authority *a, const struct join *j, struct fl_joined *ret,
                           struct fl_err *err)
@@ -266,7 +246,9 @@ static int join_admit_key(struct fl_authority *a, const struct join *j, struct f
                                        .what = "join",
                                        .object = j->name,
                                        .result = result};
+    struct fl__use use = {.invitation = j->in->id, .at_ms = j->now_ms};
     struct fl_cert_info info;
+    struct fl_query q;
     int rv;
 
     (void)snprintf(by, sizeof(by), "invitation %s", j->in->prefix);
@@ -280,9 +262,21 @@ static int join_admit_key(struct fl_authority *a, const struct join *j, struct f
     if (rv != FL_OK) {
         return rv;
     }
-    rv = put_use(a, j, &info, err);
+    use.serial_len = info.serial_len;
+    (void)memcpy(use.key, j->hash, sizeof(use.key));
+    (void)memcpy(use.name, j->name, sizeof(use.name));
+    (void)memcpy(use.serial, info.serial, sizeof(use.serial));
+    rv = fl__use_put(&a->db, FL__SQL_PUT_USE, &use, err);
     if (rv != FL_OK) {
         return rv;
+    }
+    if (!j->reissue) {
+        q = fl_db_query(&a->db, FL__SQL_COUNT_USE);
+        fl_query_u64(&q, j->in->id);
+        rv = fl_query_run(&q, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     (void)snprintf(result, sizeof(result), "ok, invitation %s, serial %s%s", j->in->prefix,
                    info.serial_text, j->replaces ? ", in place of the host that had the name" : "");
@@ -315,29 +309,6 @@ static int join_check(struct fl_authority *a, struct join *j, struct fl_err *err
     return fl__check_burst(a, j->name, j->now_ms, err);
 }
 
-static int join_by(struct fl_authority *a, struct join *j, struct fl_joined *ret,
-                   struct fl_err *err)
-{
-    int rv = choose_name(j->in, j->request->name, j->name, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = join_issued_before(a, j, ret, err);
-    if (rv != FL_ENOENT) {
-        return rv;
-    }
-    rv = join_check(a, j, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__authority_begin(a, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl__authority_end(a, join_admit_key(a, j, ret, err), err);
-}
-
 /* `in` is found, and owned by the caller. */
 static int join_with(struct fl_authority *a, const struct fl_joining *request,
                      const struct fl__invitation *in, int64_t now_ms, struct fl_joined *ret,
@@ -356,12 +327,29 @@ static int join_with(struct fl_authority *a, const struct fl_joining *request,
     }
     j.key = key;
     fl_key_hash(key, j.hash);
-    rv = join_by(a, &j, ret, err);
-    fl_key_unref(key);
+    rv = choose_name(in, request->name, j.name, err);
     if (rv != FL_OK) {
-        return rv;
+        goto done;
     }
-    return fl__labels_unpack(in->labels.data, in->labels.len, &ret->labels, &ret->n_labels);
+    rv = join_issued_before(a, &j, ret, err);
+    if (rv == FL_ENOENT) {
+        rv = join_check(a, &j, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = fl__authority_begin(a, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = fl__authority_end(a, join_admit_key(a, &j, ret, err), err);
+    }
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__labels_unpack(in->labels.data, in->labels.len, &ret->labels, &ret->n_labels);
+done:
+    fl_key_unref(key);
+    return rv;
 }
 
 int fl_authority_join(struct fl_authority *authority, const struct fl_joining *join, int64_t now_ms,

@@ -112,14 +112,15 @@ done:
     return fl__authority_end(a, rv, err);
 }
 
-/* `who` may have the next certificate, for `key`, which is not revoked. */
-static int reissue_renew(struct fl_authority *a, const struct fl_identity *who,
-                         const struct fl_key *key, const char *address, int64_t now_ms,
+/* `ret` may own something on error too. */
+static int renew_request(struct fl_authority *a, const struct fl_identity *who,
+                         const struct fl_der *request, const char *address, int64_t now_ms,
                          struct fl_joined *ret, struct fl_err *err)
 {
+    const struct fl_revoked whom = {
+        .name = who->name, .serial = who->serial, .serial_len = who->serial_len, .key = who->key};
     struct fl__wanted wanted = {.role = who->role,
                                 .name = who->name,
-                                .key = key,
                                 .span_s = a->conf.spans.leaf,
                                 .by = "renewal",
                                 .parent = who->serial,
@@ -129,35 +130,6 @@ static int reissue_renew(struct fl_authority *a, const struct fl_identity *who,
                                 .what = "renew",
                                 .how = now_ms / 1000 > who->not_after ? ", within its grace" : ""};
     uint8_t hash[FL_KEY_HASH];
-    int rv;
-
-    fl_key_hash(key, hash);
-    rv = fl__check_revoked(a, &(struct fl_revoked){.key = hash}, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__check_key(a, hash, who->name, now_ms, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = renewed_before(a, who, hash, now_ms / 1000, ret, err);
-    if (rv != FL_ENOENT) {
-        return rv;
-    }
-    rv = fl__check_burst(a, who->name, now_ms, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return issue_noted(a, &wanted, &noted, now_ms, ret, err);
-}
-
-/* `ret` may own something on error too. */
-static int renew_request(struct fl_authority *a, const struct fl_identity *who,
-                         const struct fl_der *request, const char *address, int64_t now_ms,
-                         struct fl_joined *ret, struct fl_err *err)
-{
-    const struct fl_revoked whom = {
-        .name = who->name, .serial = who->serial, .serial_len = who->serial_len, .key = who->key};
     struct fl_key *key = NULL;
     int rv = fl__issues(a, err);
 
@@ -176,7 +148,26 @@ static int renew_request(struct fl_authority *a, const struct fl_identity *who,
     if (rv != FL_OK) {
         return rv;
     }
-    rv = reissue_renew(a, who, key, address, now_ms, ret, err);
+    wanted.key = key;
+    fl_key_hash(key, hash);
+    rv = fl__check_revoked(a, &(struct fl_revoked){.key = hash}, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__check_key(a, hash, who->name, now_ms, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = renewed_before(a, who, hash, now_ms / 1000, ret, err);
+    if (rv != FL_ENOENT) {
+        goto done;
+    }
+    rv = fl__check_burst(a, who->name, now_ms, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = issue_noted(a, &wanted, &noted, now_ms, ret, err);
+done:
     fl_key_unref(key);
     return rv;
 }
@@ -237,46 +228,18 @@ static int check_admin_name(struct fl_authority *a, const char *name, const uint
         fl_when_text(from, sizeof(from), due), name);
 }
 
-/* `ret` may own something on error too. */
-static int issue_admin(struct fl_authority *a, const struct fl_admin_wanted *wanted,
-                       const struct fl_key *key, int64_t now_ms, struct fl_joined *ret,
-                       struct fl_err *err)
+int fl_authority_issue_admin(struct fl_authority *authority, const struct fl_admin_wanted *wanted,
+                             int64_t now_ms, struct fl_joined *ret, struct fl_err *err)
 {
-    int64_t span = wanted->valid_ms > 0 ? wanted->valid_ms / 1000 : a->conf.spans.leaf;
+    int64_t span = wanted->valid_ms > 0 ? wanted->valid_ms / 1000 : authority->conf.spans.leaf;
     struct fl__wanted issue = {.role = FL_ROLE_ADMIN,
                                .name = wanted->name,
-                               .key = key,
                                .span_s = span > 0 ? span : 1,
                                .by = wanted->by,
                                .joined = true};
     const struct noted noted = {
         .who = wanted->by, .what = fl_verbs[FL_VERB_ADMIN_CERTIFICATE].audit, .how = ""};
     uint8_t hash[FL_KEY_HASH];
-    int rv;
-
-    fl_key_hash(key, hash);
-    rv = fl__check_revoked(a, &(struct fl_revoked){.name = wanted->name, .key = hash}, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__check_key(a, hash, wanted->name, now_ms, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = check_admin_name(a, wanted->name, hash, now_ms, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__check_burst(a, wanted->name, now_ms, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return issue_noted(a, &issue, &noted, now_ms, ret, err);
-}
-
-int fl_authority_issue_admin(struct fl_authority *authority, const struct fl_admin_wanted *wanted,
-                             int64_t now_ms, struct fl_joined *ret, struct fl_err *err)
-{
     struct fl_joined joined = {0};
     struct fl_key *key = NULL;
     int rv = fl__issues(authority, err);
@@ -294,12 +257,32 @@ int fl_authority_issue_admin(struct fl_authority *authority, const struct fl_adm
     if (rv != FL_OK) {
         return rv;
     }
-    rv = issue_admin(authority, wanted, key, now_ms, &joined, err);
-    fl_key_unref(key);
+    issue.key = key;
+    fl_key_hash(key, hash);
+    rv = fl__check_revoked(authority, &(struct fl_revoked){.name = wanted->name, .key = hash}, err);
     if (rv != FL_OK) {
-        fl_joined_done(&joined);
-        return rv;
+        goto done;
+    }
+    rv = fl__check_key(authority, hash, wanted->name, now_ms, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = check_admin_name(authority, wanted->name, hash, now_ms, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__check_burst(authority, wanted->name, now_ms, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = issue_noted(authority, &issue, &noted, now_ms, &joined, err);
+    if (rv != FL_OK) {
+        goto done;
     }
     *ret = joined;
-    return FL_OK;
+    joined = (struct fl_joined){0};
+done:
+    fl_key_unref(key);
+    fl_joined_done(&joined);
+    return rv;
 }

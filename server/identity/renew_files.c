@@ -191,36 +191,38 @@ static int64_t old_root_ends(const struct fl_authority_conf *conf, const struct 
                      2 * (conf->spans.leaf + conf->spans.grace);
 }
 
-static int drop_old_root(const struct fl_authority_conf *conf, struct fl__files *files,
-                         struct fl_err *err)
+static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
+                       bool init, struct fl_err *err)
 {
-    struct fl_chain *only = NULL;
-    int rv = fl_chain_part(files->root, 0, 1, &only);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__files_put_chain(conf, "root.pem", only, &files->root, err);
-    fl_chain_unref(only);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    fl__authority_log(conf, FL_LOG_NOTICE, "the old root of federation '%s' is no longer trusted",
-                      conf->federation);
-    return FL_OK;
-}
-
-/* The first root gets new dates; the others stay behind it. */
-static int renew_root(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
-                      struct fl_err *err)
-{
+    struct fl_cert_info root = fl__init_first(files->root);
     struct fl_chain *first = NULL;
     struct fl_chain *rest = NULL;
     struct fl_chain *all = NULL;
     struct fl_issue issue;
-    size_t n = fl_chain_len(files->root);
-    int rv = fl__init_begin(conf, now, conf->spans.root, &issue, err);
+    size_t n;
+    int rv;
 
+    if (now >= old_root_ends(conf, files)) {
+        struct fl_chain *only = NULL;
+
+        rv = fl_chain_part(files->root, 0, 1, &only);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl__files_put_chain(conf, "root.pem", only, &files->root, err);
+        fl_chain_unref(only);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        fl__authority_log(conf, FL_LOG_NOTICE,
+                          "the old root of federation '%s' is no longer trusted", conf->federation);
+    }
+    if (!init_is_due(&root, now, init) || files->root_key == NULL || files->next_root != NULL) {
+        return FL_OK;
+    }
+    /* The first root gets new dates; the others stay behind it. */
+    n = fl_chain_len(files->root);
+    rv = fl__init_begin(conf, now, conf->spans.root, &issue, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -248,24 +250,6 @@ done:
     fl_chain_unref(rest);
     fl_chain_unref(all);
     return rv;
-}
-
-static int renew_roots(const struct fl_authority_conf *conf, struct fl__files *files, int64_t now,
-                       bool init, struct fl_err *err)
-{
-    struct fl_cert_info root = fl__init_first(files->root);
-
-    if (now >= old_root_ends(conf, files)) {
-        int rv = drop_old_root(conf, files, err);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    if (init_is_due(&root, now, init) && files->root_key != NULL && files->next_root == NULL) {
-        return renew_root(conf, files, now, err);
-    }
-    return FL_OK;
 }
 
 /* True when the root's key is present and would make it valid for longer. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "libfl/pki/when.h"
 #include "server/identity/authority_impl.h"
@@ -26,16 +27,6 @@ struct fl_revocations {
     struct revocation *list; /* in the order of revocation_compare() */
     size_t n, cap;
 };
-
-const char *fl_revocation_verb_text(enum fl_revocation_verb verb)
-{
-    static const char *const texts[] = {[FL_REVOCATION_REVOKED] = "revoked",
-                                        [FL_REVOCATION_EVICTED] = "evicted",
-                                        [FL_REVOCATION_REPLACED] = "replaced",
-                                        [FL_REVOCATION_DISABLED] = "disabled"};
-
-    return texts[verb];
-}
 
 struct fl_revocations *fl_revocations_ref(struct fl_revocations *revocations)
 {
@@ -88,9 +79,13 @@ static const struct revocation *revocation_find(const struct fl_revocations *rev
 /* Without the advice: "revoked at 2026-11-22 18:15:02Z by uid 0 (root): stolen". */
 static void revocation_format(char *out, size_t size, const struct fl__revocation *row)
 {
+    static const char *const verbs[] = {[FL_REVOCATION_REVOKED] = "revoked",
+                                        [FL_REVOCATION_EVICTED] = "evicted",
+                                        [FL_REVOCATION_REPLACED] = "replaced",
+                                        [FL_REVOCATION_DISABLED] = "disabled"};
     char when[FL_WHEN_TEXT];
 
-    (void)snprintf(out, size, "%s at %s by %s%s%s", fl_revocation_verb_text(row->verb),
+    (void)snprintf(out, size, "%s at %s by %s%s%s", verbs[row->verb],
                    fl_when_text(when, sizeof(when), row->at_ms / 1000), row->by,
                    row->why[0] != '\0' ? ": " : "", row->why);
 }
@@ -162,15 +157,10 @@ static int revocation_add(struct fl_revocations *d, const struct fl__revocation 
     char text[2 * FL__AUDIT_TEXT];
     struct revocation *slot;
 
-    if (d->n == d->cap) {
-        size_t cap = d->cap > 0 ? 2 * d->cap : 64;
-        struct revocation *grown = realloc(d->list, cap * sizeof(*grown));
+    int rv = fl_grow(&d->list, &d->cap, d->n, sizeof(*d->list));
 
-        if (grown == NULL) {
-            return FL_ENOMEM;
-        }
-        d->list = grown;
-        d->cap = cap;
+    if (rv != FL_OK) {
+        return rv;
     }
     revocation_format(text, sizeof(text), row);
     slot = &d->list[d->n];
@@ -188,27 +178,12 @@ static int revocation_add(struct fl_revocations *d, const struct fl__revocation 
     return FL_OK;
 }
 
-static int revocations_read(struct fl_authority *a, struct fl_revocations *made, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&a->db, FL__SQL_GET_REVOCATIONS);
-    struct fl__revocation row;
-    int rv;
-
-    while ((rv = fl__revocation_next(&q, &row, err)) == FL_OK) {
-        rv = revocation_add(made, &row);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "revocations: %s", fl_strerror(rv));
-            break;
-        }
-    }
-    fl_query_reset(&q);
-    return rv == FL_ENOENT ? FL_OK : rv;
-}
-
 int fl_authority_revocations(struct fl_authority *authority, struct fl_revocations **ret,
                              struct fl_err *err)
 {
     struct fl_revocations *made;
+    struct fl__revocation row;
+    struct fl_query q;
     int rv;
 
     if (!authority->revocations_stale) {
@@ -220,8 +195,16 @@ int fl_authority_revocations(struct fl_authority *authority, struct fl_revocatio
         return fl_err_set(err, FL_ENOMEM, "revocations: out of memory");
     }
     atomic_init(&made->refs, 1);
-    rv = revocations_read(authority, made, err);
-    if (rv != FL_OK) {
+    q = fl_db_query(&authority->db, FL__SQL_GET_REVOCATIONS);
+    while ((rv = fl__revocation_next(&q, &row, err)) == FL_OK) {
+        rv = revocation_add(made, &row);
+        if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "revocations: %s", fl_strerror(rv));
+            break;
+        }
+    }
+    fl_query_reset(&q);
+    if (rv != FL_ENOENT) { /* not the end of the rows */
         fl_revocations_unref(made);
         return rv;
     }

@@ -17,9 +17,6 @@ enum fl_revocation_verb {
     FL_REVOCATION_DISABLED     /* until it is enabled */
 };
 
-/* "revoked", … */
-const char *fl_revocation_verb_text(enum fl_revocation_verb verb);
-
 /* Immutable and reference-counted; any thread. */
 struct fl_revocations;
 

@@ -49,21 +49,6 @@ static void object_of(const struct fl_revoked *whom, char *out, size_t size)
     }
 }
 
-static int check_whom(const struct fl_revoked *whom, const char *reason, struct fl_err *err)
-{
-    FL_REQUIRE((whom->name != NULL) + (whom->serial_len > 0) + (whom->key != NULL) == 1);
-    if (whom->name != NULL && !fl_name_valid(whom->name)) {
-        return fl_err_set(err, FL_EINVAL, "a name is 1 to %d of [A-Za-z0-9._-]",
-                          FL_IDENTITY_NAME_MAX - 1);
-    }
-    if (whom->serial_len > FL_SERIAL_MAX) {
-        return fl_err_set(err, FL_EINVAL, "a serial number has at most %d bytes", FL_SERIAL_MAX);
-    }
-    return strlen(reason) < FL__AUDIT_TEXT
-               ? FL_OK
-               : fl_err_set(err, FL_EINVAL, "a reason has at most %d bytes", FL__AUDIT_TEXT - 1);
-}
-
 /* The row of `whom`; of its certificates and keys the statements choose kind and value. */
 static struct fl__revocation revoke_row(const struct fl_revoked *whom, const struct verb *v)
 {
@@ -212,10 +197,18 @@ static int revoke_with_verb(struct fl_authority *a, const struct fl_revoked *who
                             struct fl_err *err)
 {
     size_t n = 0;
-    int rv = check_whom(whom, v->reason, err);
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
+    FL_REQUIRE((whom->name != NULL) + (whom->serial_len > 0) + (whom->key != NULL) == 1);
+    if (whom->name != NULL && !fl_name_valid(whom->name)) {
+        return fl_err_set(err, FL_EINVAL, "a name is 1 to %d of [A-Za-z0-9._-]",
+                          FL_IDENTITY_NAME_MAX - 1);
+    }
+    if (whom->serial_len > FL_SERIAL_MAX) {
+        return fl_err_set(err, FL_EINVAL, "a serial number has at most %d bytes", FL_SERIAL_MAX);
+    }
+    if (strlen(v->reason) >= FL__AUDIT_TEXT) {
+        return fl_err_set(err, FL_EINVAL, "a reason has at most %d bytes", FL__AUDIT_TEXT - 1);
     }
     rv = fl__authority_begin(a, err);
     if (rv != FL_OK) {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/grow.h"
+
 /* Index of `name`, or where to insert it. */
 static size_t errors_position(const struct fl_errors *e, const char *name)
 {
@@ -34,37 +36,11 @@ static void drop_at(struct fl_errors *e, size_t at)
     (void)memmove(&e->list[at], &e->list[at + 1], (e->n - at) * sizeof(*e->list));
 }
 
-static void errors_drop_oldest(struct fl_errors *e)
-{
-    size_t oldest = 0;
-    size_t i;
-
-    for (i = 1; i < e->n; i++) {
-        oldest = e->list[i].up_ms < e->list[oldest].up_ms ? i : oldest;
-    }
-    drop_at(e, oldest);
-}
-
-static int errors_reserve(struct fl_errors *e)
-{
-    size_t cap = e->cap > 0 ? 2 * e->cap : 16;
-    struct fl_client_error *grown;
-
-    if (e->n < e->cap) {
-        return FL_OK;
-    }
-    grown = realloc(e->list, cap * sizeof(*grown));
-    if (grown == NULL) {
-        return FL_ENOMEM;
-    }
-    e->list = grown;
-    e->cap = cap;
-    return FL_OK;
-}
-
 int fl_errors_set(struct fl_errors *e, const struct fl_client_error *error)
 {
     size_t at = errors_position(e, error->name);
+    size_t oldest = 0;
+    size_t i;
     int rv;
 
     if (at < e->n && strcmp(e->list[at].name, error->name) == 0) {
@@ -72,9 +48,12 @@ int fl_errors_set(struct fl_errors *e, const struct fl_client_error *error)
         return FL_OK;
     }
     if (e->n >= FL_ERRORS_MAX) {
-        errors_drop_oldest(e);
+        for (i = 1; i < e->n; i++) {
+            oldest = e->list[i].up_ms < e->list[oldest].up_ms ? i : oldest;
+        }
+        drop_at(e, oldest);
     }
-    rv = errors_reserve(e);
+    rv = fl_grow(&e->list, &e->cap, e->n, sizeof(*e->list));
     if (rv != FL_OK) {
         return rv;
     }

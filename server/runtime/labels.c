@@ -3,10 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t label_pair_bytes(const struct fl_wire_pair *pair)
-{
-    return strlen(pair->key) + strlen(pair->value) + 2;
-}
+#include "libfl/base/grow.h"
 
 /* Copies `text` to `*at`, which then points behind the copy. */
 static char *label_put_text(char **at, const char *text)
@@ -31,7 +28,7 @@ static struct fl_label_set *copy_pairs(const struct fl_wire_pair *pairs, size_t 
     set->n = 0;
     at = (char *)&set->pairs[n];
     for (i = 0; i < n; i++) {
-        size_t bytes = label_pair_bytes(&pairs[i]);
+        size_t bytes = strlen(pairs[i].key) + strlen(pairs[i].value) + 2;
 
         if (bytes <= left) {
             left -= bytes;
@@ -40,27 +37,6 @@ static struct fl_label_set *copy_pairs(const struct fl_wire_pair *pairs, size_t 
         }
     }
     return set;
-}
-
-static int labels_reserve(struct fl_labels *labels, uint32_t client)
-{
-    size_t n = labels->n > 0 ? labels->n : 16;
-    struct fl_label_set **grown;
-
-    if (client < labels->n) {
-        return FL_OK;
-    }
-    while (n <= client) {
-        n *= 2;
-    }
-    grown = realloc(labels->sets, n * sizeof(*grown));
-    if (grown == NULL) {
-        return FL_ENOMEM;
-    }
-    (void)memset(&grown[labels->n], 0, (n - labels->n) * sizeof(*grown));
-    labels->sets = grown;
-    labels->n = n;
-    return FL_OK;
 }
 
 int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_wire_pair *pairs,
@@ -72,7 +48,7 @@ int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_wir
     if (n == 0) {
         return FL_OK;
     }
-    rv = labels_reserve(labels, client);
+    rv = fl_grow_zeroed(&labels->sets, &labels->n, client, sizeof(struct fl_label_set *));
     if (rv != FL_OK) {
         return rv;
     }

@@ -54,7 +54,7 @@ static int recover_first_model(void *ctx, float *theta, struct fl_err *err)
     return rv;
 }
 
-static int recover_open_folder(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)
+int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)
 {
     const char *dir = runtime->setup.state_dir;
     const struct fl_server_conf *conf = runtime->setup.conf;
@@ -68,6 +68,8 @@ static int recover_open_folder(struct fl_runtime *runtime, bool *ret_no_model, s
                                        .ctx = &first};
     int rv = fl_fs_mkdirs(dir, err);
 
+    *ret_no_model = false;
+    runtime->federation = federation_of(conf, dir, runtime->setup.log);
     if (rv != FL_OK) {
         return rv;
     }
@@ -91,33 +93,7 @@ static int recover_open_folder(struct fl_runtime *runtime, bool *ret_no_model, s
     return fl_runtime_load_errors(runtime, err);
 }
 
-int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model, struct fl_err *err)
-{
-    const struct fl_runtime_setup *setup = &runtime->setup;
-
-    *ret_no_model = false;
-    runtime->federation = federation_of(setup->conf, setup->state_dir, setup->log);
-    return recover_open_folder(runtime, ret_no_model, err);
-}
-
 /* --- --recover: a database that is lost, or does not match its checkpoints --- */
-
-static void recover_print_lost(const struct fl_store_rebuild *r,
-                               const struct fl_federation *federation)
-{
-    if (r->fresh) {
-        (void)printf("lost: the records of clients (they are created again as they join), the "
-                     "records of earlier rounds, the open round and its uploads\n");
-    } else {
-        (void)printf("lost: the open round and its uploads%s\n",
-                     r->round < r->had ? ", and the rounds after this one" : "");
-    }
-    if (fl_federation_clients_keep(federation)) {
-        (void)printf("the clients' state for '%s' belongs to rounds that the server no longer has: "
-                     "clients reset it\n",
-                     federation->strategy->algorithm);
-    }
-}
 
 int fl_runtime_rebuild(const struct fl_server_conf *conf, const char *state_dir,
                        const struct fl_log *log, struct fl_err *err)
@@ -138,6 +114,17 @@ int fl_runtime_rebuild(const struct fl_server_conf *conf, const char *state_dir,
                  (unsigned long long)r.round,
                  r.fresh ? ", with a new state database (an old one is kept as federation.db.bad-N)"
                          : "");
-    recover_print_lost(&r, &federation);
+    if (r.fresh) {
+        (void)printf("lost: the records of clients (they are created again as they join), the "
+                     "records of earlier rounds, the open round and its uploads\n");
+    } else {
+        (void)printf("lost: the open round and its uploads%s\n",
+                     r.round < r.had ? ", and the rounds after this one" : "");
+    }
+    if (fl_federation_clients_keep(&federation)) {
+        (void)printf("the clients' state for '%s' belongs to rounds that the server no longer has: "
+                     "clients reset it\n",
+                     federation.strategy->algorithm);
+    }
     return FL_OK;
 }

@@ -15,10 +15,21 @@
 #include "libfl/base/clock.h"
 #include "server/runtime/runtime_impl.h"
 
-static void runtime_send_command(struct fl_runtime *runtime, const struct fl_effect *e,
-                                 enum fl_net_msg_type type)
+/* The message of an effect that is sent to clients as it is. */
+static const enum fl_net_msg_type message_of[] = {[FL_EFF_TASK] = FL_NET_MSG_TASK,
+                                                  [FL_EFF_PLAN] = FL_NET_MSG_PLAN,
+                                                  [FL_EFF_ACCEPTED] = FL_NET_MSG_ACCEPTED,
+                                                  [FL_EFF_REJECTED] = FL_NET_MSG_REJECTED,
+                                                  [FL_EFF_DISMISSED] = FL_NET_MSG_DISMISSED,
+                                                  [FL_EFF_DRAIN_CLIENTS] = FL_NET_MSG_DRAIN,
+                                                  [FL_EFF_EVALUATE_CLIENT] = FL_NET_MSG_EVALUATE,
+                                                  [FL_EFF_RELEASE] = FL_NET_MSG_RELEASE,
+                                                  [FL_EFF_ROUND_CLOSED] = FL_NET_MSG_ROUND_CLOSED};
+
+static void runtime_send_command(void *ctx, const struct fl_effect *e)
 {
-    struct fl_net_msg *down = fl_net_msg_new(runtime, type);
+    struct fl_runtime *runtime = ctx;
+    struct fl_net_msg *down = fl_net_msg_new(runtime, message_of[e->type]);
     size_t n = fl_layout_units(runtime->setup.conf->layout);
     /*
      * Clients that restarted their state since this round have nothing of it, and have lost
@@ -55,7 +66,7 @@ static void runtime_send_evaluate(void *ctx, const struct fl_effect *e)
                            runtime->progress.next.model.theta);
     }
     with_rate.task.learning_rate = fl_coord_learning_rate(&runtime->coord_conf, e->round);
-    runtime_send_command(runtime, &with_rate, FL_NET_MSG_EVALUATE);
+    runtime_send_command(runtime, &with_rate);
 }
 
 static void runtime_round_closed(void *ctx, const struct fl_effect *e)
@@ -63,7 +74,7 @@ static void runtime_round_closed(void *ctx, const struct fl_effect *e)
     struct fl_runtime *runtime = ctx;
 
     fl_runtime_round_payloads_closed(runtime, e->round);
-    runtime_send_command(runtime, e, FL_NET_MSG_ROUND_CLOSED);
+    runtime_send_command(runtime, e);
 }
 
 static void runtime_finished(void *ctx, const struct fl_effect *e)
@@ -77,42 +88,32 @@ static void runtime_finished(void *ctx, const struct fl_effect *e)
     fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_FINISHED));
 }
 
-static void runtime_refuse(struct fl_runtime *runtime, uint64_t session, const char *text)
-{
-    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_REFUSED);
-
-    down->session = session;
-    down->text = fl_net_msg_text(runtime, text);
-    fl_runtime_down(runtime, down);
-}
-
-static void runtime_set_labels(struct fl_runtime *runtime, uint32_t client,
-                               const struct fl_wire_hello *hello)
-{
-    if (fl_labels_set(&runtime->labels, client, hello->labels, hello->n_labels) != FL_OK) {
-        fl_log_peer(runtime->setup.log, FL_LOG_WARNING, "server", hello->client,
-                    "out of memory for the labels of client '%s', they are not shown",
-                    hello->client);
-    }
-}
-
 static void runtime_client_id(void *ctx, const struct fl_effect *e)
 {
     struct fl_runtime *runtime = ctx;
+    const struct fl_wire_hello *hello;
     struct fl_net_msg *down;
 
     if (runtime->joining == NULL) {
         return; /* It was known before, and joined with the data that it has now. */
     }
     if (e->text != NULL) {
-        runtime_refuse(runtime, runtime->joining->session, e->text);
+        down = fl_net_msg_new(runtime, FL_NET_MSG_REFUSED);
+        down->session = runtime->joining->session;
+        down->text = fl_net_msg_text(runtime, e->text);
+        fl_runtime_down(runtime, down);
         return;
     }
-    runtime_set_labels(runtime, e->client, &runtime->joining->event.u.hello);
+    hello = &runtime->joining->event.u.hello;
+    if (fl_labels_set(&runtime->labels, e->client, hello->labels, hello->n_labels) != FL_OK) {
+        fl_log_peer(runtime->setup.log, FL_LOG_WARNING, "server", hello->client,
+                    "out of memory for the labels of client '%s', they are not shown",
+                    hello->client);
+    }
     down = fl_net_msg_new(runtime, FL_NET_MSG_JOINED);
     down->session = runtime->joining->session;
     down->client = e->client;
-    down->text = fl_net_msg_text(runtime, runtime->joining->event.u.hello.client);
+    down->text = fl_net_msg_text(runtime, hello->client);
     down->wants_summary = fl_collection_wanted(&runtime->federation, &runtime->progress);
     fl_runtime_down(runtime, down);
 }
@@ -123,7 +124,7 @@ static void runtime_release(void *ctx, const struct fl_effect *e)
 
     fl_labels_drop(&runtime->labels, e->client);
     fl_takeovers_drop(&runtime->takeovers, e->client);
-    runtime_send_command(runtime, e, FL_NET_MSG_RELEASE);
+    runtime_send_command(runtime, e);
 }
 
 /* Log lines about one client are rate-limited: it can cause them at will, e.g. by reconnecting. */
@@ -146,36 +147,6 @@ static void runtime_trace(void *ctx, const struct fl_effect *e)
 }
 
 /* --- the operations of the shell --- */
-
-static void runtime_task(void *ctx, const struct fl_effect *e)
-{
-    runtime_send_command(ctx, e, FL_NET_MSG_TASK);
-}
-
-static void runtime_plan(void *ctx, const struct fl_effect *e)
-{
-    runtime_send_command(ctx, e, FL_NET_MSG_PLAN);
-}
-
-static void runtime_accepted(void *ctx, const struct fl_effect *e)
-{
-    runtime_send_command(ctx, e, FL_NET_MSG_ACCEPTED);
-}
-
-static void runtime_rejected(void *ctx, const struct fl_effect *e)
-{
-    runtime_send_command(ctx, e, FL_NET_MSG_REJECTED);
-}
-
-static void runtime_dismissed(void *ctx, const struct fl_effect *e)
-{
-    runtime_send_command(ctx, e, FL_NET_MSG_DISMISSED);
-}
-
-static void runtime_drain(void *ctx, const struct fl_effect *e)
-{
-    runtime_send_command(ctx, e, FL_NET_MSG_DRAIN);
-}
 
 static void runtime_ended(void *ctx, const struct fl_effect *e)
 {
@@ -232,12 +203,12 @@ static const struct fl_coord_ops runtime_ops = {
     .failed = fl_runtime_work_failed,
     .no_memory = runtime_no_memory,
     .settled = runtime_settled,
-    .effects = {[FL_EFF_TASK] = runtime_task,
-                [FL_EFF_PLAN] = runtime_plan,
-                [FL_EFF_ACCEPTED] = runtime_accepted,
-                [FL_EFF_REJECTED] = runtime_rejected,
-                [FL_EFF_DISMISSED] = runtime_dismissed,
-                [FL_EFF_DRAIN_CLIENTS] = runtime_drain,
+    .effects = {[FL_EFF_TASK] = runtime_send_command,
+                [FL_EFF_PLAN] = runtime_send_command,
+                [FL_EFF_ACCEPTED] = runtime_send_command,
+                [FL_EFF_REJECTED] = runtime_send_command,
+                [FL_EFF_DISMISSED] = runtime_send_command,
+                [FL_EFF_DRAIN_CLIENTS] = runtime_send_command,
                 [FL_EFF_EVALUATE_CLIENT] = runtime_send_evaluate,
                 [FL_EFF_CLIENT_ID] = runtime_client_id,
                 [FL_EFF_RELEASE] = runtime_release,
@@ -374,22 +345,16 @@ static void runtime_on_message(void *arg)
         on_join(runtime, up);
         break;
     case FL_COORD_MSG_LOST:
-        event.type = FL_EV_CLIENT_LOST;
-        event.u.client = up->client;
-        fl_coord_shell_step(&runtime->shell, &event);
-        break;
     case FL_COORD_MSG_ALIVE:
-        event.type = FL_EV_CLIENT_HEARD;
+    case FL_COORD_MSG_RELEASED:
+        event.type = up->type == FL_COORD_MSG_LOST    ? FL_EV_CLIENT_LOST
+                     : up->type == FL_COORD_MSG_ALIVE ? FL_EV_CLIENT_HEARD
+                                                      : FL_EV_RELEASED;
         event.u.client = up->client;
         fl_coord_shell_step(&runtime->shell, &event);
         break;
     case FL_COORD_MSG_TAKEOVER:
         fl_runtime_takeover(runtime, up->client, up->text);
-        break;
-    case FL_COORD_MSG_RELEASED:
-        event.type = FL_EV_RELEASED;
-        event.u.client = up->client;
-        fl_coord_shell_step(&runtime->shell, &event);
         break;
     case FL_COORD_MSG_EVENT:
         on_client_event(runtime, up);

@@ -223,16 +223,6 @@ static int export_header(const struct fl_runtime *runtime, struct fl_admin_reque
     return fl_st_header(runtime->setup.conf->layout, meta, 2, &request->header);
 }
 
-static void export_current(struct fl_runtime *runtime, struct fl_admin_request *request)
-{
-    request->model_round = fl_coord_committed(runtime->coord);
-    request->code = export_header(runtime, request);
-    if (request->code == FL_OK) {
-        request->model = fl_blob_ref(runtime->progress.committed.model.theta);
-    }
-    fl_runtime_answer(runtime, request);
-}
-
 /* --- on the db thread --- */
 
 static void export_work(void *arg)
@@ -314,11 +304,16 @@ static void admin_submit_db_job(struct fl_runtime *runtime, struct fl_admin_requ
 
 void fl_runtime_on_export(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
-    if (request->round == 0) {
-        export_current(runtime, request);
-    } else {
+    if (request->round != 0) {
         admin_submit_db_job(runtime, request, export_work);
+        return;
     }
+    request->model_round = fl_coord_committed(runtime->coord);
+    request->code = export_header(runtime, request);
+    if (request->code == FL_OK) {
+        request->model = fl_blob_ref(runtime->progress.committed.model.theta);
+    }
+    fl_runtime_answer(runtime, request);
 }
 
 /* What carries out each verb: one of the two. Verbs of thread IDENTITY never reach this table. */

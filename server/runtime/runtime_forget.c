@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/base/grow.h"
 #include "server/runtime/runtime_impl.h"
 
 /* Names whose errors are dropped as well. */
@@ -100,32 +101,17 @@ static void forget_unseen(struct fl_runtime *runtime, struct fl_admin_request *r
     }
 }
 
-/* Room for all clients that can be forgotten. */
-static int forget_reserve(struct fl_runtime *runtime, struct names *names)
-{
-    size_t n = fl_coord_numbers(runtime->coord);
-    struct fl_admin_request **grown;
-
-    if (n > runtime->n_forgetting) {
-        grown = realloc(runtime->forgetting, n * sizeof(*grown));
-        if (grown == NULL) {
-            return FL_ENOMEM;
-        }
-        (void)memset(grown + runtime->n_forgetting, 0,
-                     (n - runtime->n_forgetting) * sizeof(*grown));
-        runtime->forgetting = grown;
-        runtime->n_forgetting = n;
-    }
-    names->list = calloc(runtime->errors.n + 1, sizeof(*names->list));
-    return names->list != NULL ? FL_OK : FL_ENOMEM;
-}
-
 void fl_runtime_on_forget(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
-    struct names names = {.n = 0};
+    struct names names = {.list = calloc(runtime->errors.n + 1, sizeof(*names.list))};
+    size_t n = fl_coord_numbers(runtime->coord);
+    int rv = fl_grow_zeroed(&runtime->forgetting, &runtime->n_forgetting, n,
+                            sizeof(struct fl_admin_request *));
 
-    request->code = forget_reserve(runtime, &names);
-    if (request->code != FL_OK) {
+    /* Room for all clients that can be forgotten. */
+    if (names.list == NULL || rv != FL_OK) {
+        free(names.list);
+        request->code = FL_ENOMEM;
         fl_runtime_answer(runtime, request);
         return;
     }

@@ -11,15 +11,10 @@
 
 #define TRIM_MIN ((size_t)256 << 10) /* bytes of a model */
 
-static struct fl_runtime *job_runtime(const struct fl_coord_job *job)
-{
-    return job->shell->ctx;
-}
-
 static void job_work(void *arg)
 {
     struct fl_coord_job *job = arg;
-    struct fl_runtime *runtime = job_runtime(job);
+    struct fl_runtime *runtime = job->shell->ctx;
 
     if (job->e.type == FL_EFF_EVALUATE) {
         job->code = fl_evaluator_run(runtime->setup.evaluator, fl_blob_floats(job->theta),
@@ -95,10 +90,16 @@ void fl_runtime_work_failed(void *ctx, int code, const char *reason)
     }
 }
 
-static void job_report_round(const struct fl_runtime *runtime, const struct fl_round_rec *r)
+void fl_runtime_result(void *ctx, const struct fl_coord_job *job)
 {
+    struct fl_runtime *runtime = ctx;
+    const struct fl_round_rec *r = &job->record;
     char figures[256];
 
+    fl_runtime_own_failure(runtime, NULL);
+    if (job->e.type != FL_EFF_COMMIT) {
+        return;
+    }
     /* Round and bytes appear as key=value too: log_format json makes them members. */
     fl_log(runtime->setup.log, FL_LOG_NOTICE, "server",
            "round %llu committed: round=%llu selected=%u responders=%u%s train_loss=%.4f "
@@ -107,14 +108,4 @@ static void job_report_round(const struct fl_runtime *runtime, const struct fl_r
            r->n_responders, fl_figures_log(&fl_round_rows, r, figures, sizeof(figures)),
            r->train_loss, (unsigned long long)r->uplink_bytes,
            (unsigned long long)r->uplink_bytes_full);
-}
-
-void fl_runtime_result(void *ctx, const struct fl_coord_job *job)
-{
-    struct fl_runtime *runtime = ctx;
-
-    fl_runtime_own_failure(runtime, NULL);
-    if (job->e.type == FL_EFF_COMMIT) {
-        job_report_round(runtime, &job->record);
-    }
 }

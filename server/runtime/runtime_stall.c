@@ -26,13 +26,17 @@ void fl_runtime_stall_text(const struct fl_runtime *runtime, char *out, size_t s
     }
 }
 
-static void stall_report(struct fl_runtime *runtime)
+static void stall_on_timer(void *arg)
 {
+    struct fl_runtime *runtime = arg;
     const struct fl_log *log = runtime->setup.log;
-    struct fl_stall stall = fl_stall_find(runtime->setup.watch);
-    bool stalls = stall.for_ms >= FL_STALL_REPORT_MS;
+    struct fl_stall stall;
+    bool stalls;
     char text[FL_ERR_BUF_SIZE];
 
+    (void)fl_runtime_now(runtime);
+    stall = fl_stall_find(runtime->setup.watch);
+    stalls = stall.for_ms >= FL_STALL_REPORT_MS;
     if (stalls && !runtime->stall_reported) {
         fl_log(log, FL_LOG_WARNING, "server",
                "%s: rounds and commands are waiting, no client is timed out meanwhile; check the "
@@ -48,14 +52,6 @@ static void stall_report(struct fl_runtime *runtime)
     }
     runtime->stall_reported = stalls;
     runtime->stall_ms = stall.for_ms;
-}
-
-static void stall_on_timer(void *arg)
-{
-    struct fl_runtime *runtime = arg;
-
-    (void)fl_runtime_now(runtime);
-    stall_report(runtime);
     fl_timer_start(runtime->stall_timer, STALL_CHECK_MS);
 }
 

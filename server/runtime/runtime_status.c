@@ -7,20 +7,6 @@
 #include "libfl/base/str.h"
 #include "server/runtime/runtime_impl.h"
 
-/* Failures come first, because the line is truncated at its end. */
-static void status_trouble(const struct fl_runtime *runtime, char *out, size_t size)
-{
-    fl_runtime_stall_text(runtime, out, size);
-    if (out[0] == '\0' && runtime->own_failure[0] != '\0') {
-        (void)snprintf(out, size, "failed, retrying: %s", runtime->own_failure);
-    }
-    if (out[0] != '\0') {
-        size_t used = strlen(out);
-
-        (void)snprintf(out + used, size - used, "; ");
-    }
-}
-
 static void status_fill(void *ctx, char *out, size_t size)
 {
     const struct fl_runtime *runtime = ctx;
@@ -29,8 +15,16 @@ static void status_fill(void *ctx, char *out, size_t size)
     char total[32] = "";
     size_t used;
 
-    status_trouble(runtime, out, size);
+    /* Failures come first, because the line is truncated at its end. */
+    fl_runtime_stall_text(runtime, out, size);
+    if (out[0] == '\0' && runtime->own_failure[0] != '\0') {
+        (void)snprintf(out, size, "failed, retrying: %s", runtime->own_failure);
+    }
     used = strlen(out);
+    if (used > 0) {
+        (void)snprintf(out + used, size - used, "; ");
+        used = strlen(out);
+    }
     out += used;
     size -= used;
     if (rounds != 0) {

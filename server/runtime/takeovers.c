@@ -3,30 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int takeovers_reserve(struct fl_takeovers *t, uint32_t client)
-{
-    size_t n = t->n > 0 ? t->n : 16;
-    struct fl_takeover *grown;
-
-    if (client < t->n) {
-        return FL_OK;
-    }
-    while (n <= client) {
-        n *= 2;
-    }
-    grown = realloc(t->list, n * sizeof(*grown));
-    if (grown == NULL) {
-        return FL_ENOMEM;
-    }
-    (void)memset(&grown[t->n], 0, (n - t->n) * sizeof(*grown));
-    t->list = grown;
-    t->n = n;
-    return FL_OK;
-}
+#include "libfl/base/grow.h"
 
 int fl_takeovers_count(struct fl_takeovers *t, uint32_t client, uint64_t now_ms)
 {
-    int rv = takeovers_reserve(t, client);
+    int rv = fl_grow_zeroed(&t->list, &t->n, client, sizeof(*t->list));
     struct fl_takeover *one;
 
     if (rv != FL_OK) {

@@ -109,44 +109,12 @@ static int open_uploads(struct fl__making *m, struct fl_err *err)
     return FL_OK;
 }
 
-static int open_files(struct fl__making *m, struct fl_err *err)
-{
-    int rv = open_folder(m, "models", open_model, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = open_folder(m, "personal_models", open_personal_models, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = open_uploads(m, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return open_folder(m, "summaries", open_summary, err);
-}
-
 /* --- copying --- */
-
-static int copy_database(struct fl__making *m, struct fl_db *db, struct fl_err *err)
-{
-    char path[FL__STORE_PATH_MAX];
-    int rv = fl__store_join(path, m->state, DATABASE, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_db_copy(db, path, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl__making_add(m, FL__BACKUP_STATE "/" DATABASE, err);
-}
 
 /* Copy the database and the files that it refers to, in one consistent state. */
 static int copy_instant(struct fl__making *m, struct fl_db *db, struct fl_err *err)
 {
+    char path[FL__STORE_PATH_MAX];
     size_t i;
     int rv = sqlite3_exec(db->handle, "BEGIN", NULL, NULL, NULL) == SQLITE_OK
                  ? FL_OK
@@ -159,11 +127,31 @@ static int copy_instant(struct fl__making *m, struct fl_db *db, struct fl_err *e
     if (rv != FL_OK) {
         goto done;
     }
-    rv = open_files(m, err);
+    rv = open_folder(m, "models", open_model, err);
     if (rv != FL_OK) {
         goto done;
     }
-    rv = copy_database(m, db, err);
+    rv = open_folder(m, "personal_models", open_personal_models, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = open_uploads(m, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = open_folder(m, "summaries", open_summary, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__store_join(path, m->state, DATABASE, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_db_copy(db, path, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__making_add(m, FL__BACKUP_STATE "/" DATABASE, err);
 done:
     (void)sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
     if (rv != FL_OK) {
@@ -200,25 +188,12 @@ static int check_copy(struct fl__making *m, struct fl_err *err)
     return fl__backup_check(m->state, &m->needs, err);
 }
 
-/* Did the records change since? Then a missing file was removed legitimately. */
-static int went_on(struct fl__making *m, struct fl_db *db, bool *ret, struct fl_err *err)
-{
-    struct fl__backup_needs now;
-    int rv = fl__backup_read_needs(db, &now, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    *ret = !fl__backup_same_needs(&m->needs, &now);
-    fl__backup_needs_done(&now);
-    return FL_OK;
-}
-
 static int copy_state(struct fl__making *m, struct fl_db *db, struct fl_err *err)
 {
     unsigned i;
 
     for (i = 0;; i++) {
+        struct fl__backup_needs now;
         struct fl_err inner = {0};
         bool moved = false;
         int found;
@@ -229,10 +204,13 @@ static int copy_state(struct fl__making *m, struct fl_db *db, struct fl_err *err
         }
         found = check_copy(m, &inner);
         if (found == FL_ENOENT || fl_models_is_bad(found)) {
-            rv = went_on(m, db, &moved, err);
+            /* Did the records change since? Then a missing file was removed legitimately. */
+            rv = fl__backup_read_needs(db, &now, err);
             if (rv != FL_OK) {
                 return rv;
             }
+            moved = !fl__backup_same_needs(&m->needs, &now);
+            fl__backup_needs_done(&now);
         }
         if (!moved || i == TRIES) {
             return found == FL_OK ? FL_OK
@@ -277,31 +255,13 @@ static int write_info(struct fl__making *m, struct fl_err *err)
     return fl__making_add(m, FL__BACKUP_INFO, err);
 }
 
-/* Sync the folders, so that the new names survive a power failure. */
-static int sync_folders(const struct fl__making *m, struct fl_err *err)
+static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_err *err)
 {
     static const char *const folders[] = {"models", "personal_models", "summaries", "spool",
                                           IDENTITY};
+    struct fl_backup *b = m->b;
     char path[FL__STORE_PATH_MAX];
     size_t i;
-
-    for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-        int rv = fl__store_join(path, m->state, folders[i], err);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = fl_fs_exists(path) ? fl_fs_sync_dir(path, err) : FL_OK;
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return fl_fs_sync_dir(m->state, err);
-}
-
-static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_err *err)
-{
-    struct fl_backup *b = m->b;
     int rv = copy_state(m, db, err);
 
     if (rv != FL_OK) {
@@ -321,7 +281,18 @@ static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_er
         return rv;
     }
     b->files = m->files.n;
-    rv = sync_folders(m, err);
+    /* Sync the folders, so that the new names survive a power failure. */
+    for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+        rv = fl__store_join(path, m->state, folders[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_fs_exists(path) ? fl_fs_sync_dir(path, err) : FL_OK;
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    rv = fl_fs_sync_dir(m->state, err);
     if (rv != FL_OK) {
         return rv;
     }

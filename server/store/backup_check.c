@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "libfl/container/block_sums.h"
 #include "libfl/model/safetensors.h"
@@ -272,15 +273,10 @@ done:
 
 static int add_accepted(struct fl__backup_needs *needs, size_t *cap, const char *name)
 {
-    if (needs->n_accepted == *cap) {
-        size_t more = *cap == 0 ? 64 : *cap * 2;
-        char(*grown)[FL_NAME_MAX] = realloc(needs->accepted, more * sizeof(*grown));
+    int rv = fl_grow(&needs->accepted, cap, needs->n_accepted, sizeof(*needs->accepted));
 
-        if (grown == NULL) {
-            return FL_ENOMEM;
-        }
-        needs->accepted = grown;
-        *cap = more;
+    if (rv != FL_OK) {
+        return rv;
     }
     return fl_str_copy(needs->accepted[needs->n_accepted++], FL_NAME_MAX, name);
 }

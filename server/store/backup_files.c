@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
+#include "libfl/base/writer.h"
 #include "libfl/model/digest.h"
 #include "server/store/backup_impl.h"
 
@@ -25,15 +27,8 @@ int fl__backup_add(struct fl__backup_list *files, const char *name, struct fl__b
 {
     struct fl__backup_file *f;
 
-    if (files->n == files->cap) {
-        size_t cap = files->cap == 0 ? 64 : files->cap * 2;
-        struct fl__backup_file *list = realloc(files->list, cap * sizeof(*list));
-
-        if (list == NULL) {
-            return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
-        }
-        files->list = list;
-        files->cap = cap;
+    if (fl_grow(&files->list, &files->cap, files->n, sizeof(*files->list)) != FL_OK) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     f = &files->list[files->n];
     *f = (struct fl__backup_file){.fd = -1};
@@ -61,23 +56,23 @@ void fl__backup_list_done(struct fl__backup_list *files)
 /* --- bytes --- */
 
 /* `to` < 0: hash only. */
-static int copy_and_hash(int from, int to, struct fl_sha256 *sha, uint64_t *ret_bytes)
+static int copy_and_hash(int from, int to, uint8_t sha256[32], uint64_t *ret_bytes)
 {
     uint8_t *piece = malloc(PIECE);
+    struct fl_sha256 *sha = NULL;
     uint64_t at = 0;
-    int rv = FL_OK;
+    ssize_t n;
+    int rv = piece != NULL ? fl_sha256_new(&sha) : FL_ENOMEM;
 
-    if (piece == NULL) {
-        return FL_ENOMEM;
+    if (rv != FL_OK) {
+        goto done;
     }
-    for (;;) {
-        ssize_t n = pread(from, piece, PIECE, (off_t)at);
-
+    while ((n = pread(from, piece, PIECE, (off_t)at)) != 0) {
         if (n < 0 && errno == EINTR) {
             continue;
         }
-        if (n <= 0) {
-            rv = n < 0 ? fl_err_from_errno(errno) : FL_OK;
+        if (n < 0) {
+            rv = fl_err_from_errno(errno);
             goto done;
         }
         rv = fl_sha256_add(sha, piece, (size_t)n);
@@ -90,27 +85,11 @@ static int copy_and_hash(int from, int to, struct fl_sha256 *sha, uint64_t *ret_
         }
         at += (uint64_t)n;
     }
-done:
-    free(piece);
-    *ret_bytes = at;
-    return rv;
-}
-
-static int hash_file(int from, int to, uint8_t sha256[32], uint64_t *ret_bytes)
-{
-    struct fl_sha256 *sha = NULL;
-    int rv = fl_sha256_new(&sha);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = copy_and_hash(from, to, sha, ret_bytes);
-    if (rv != FL_OK) {
-        goto done;
-    }
     rv = fl_sha256_end(sha, sha256);
 done:
     fl_sha256_free(sha);
+    free(piece);
+    *ret_bytes = at;
     return rv;
 }
 
@@ -123,7 +102,7 @@ int fl__backup_copy(int fd, const char *from, const char *to, mode_t mode, uint8
     if (out < 0) {
         return fl__store_fail(err, "cannot create", to);
     }
-    rv = hash_file(fd, out, sha256, ret_bytes);
+    rv = copy_and_hash(fd, out, sha256, ret_bytes);
     if (rv != FL_OK) {
         (void)fl_err_set(err, rv, "cannot copy '%s' to '%s': %s", from, to, fl_strerror(rv));
         goto fail;
@@ -146,7 +125,7 @@ int fl__backup_sum(const char *path, uint8_t sha256[32], uint64_t *ret_bytes, st
     if (fd < 0) {
         return fl__store_fail(err, "cannot open", path);
     }
-    rv = hash_file(fd, -1, sha256, ret_bytes);
+    rv = copy_and_hash(fd, -1, sha256, ret_bytes);
     (void)close(fd);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot read '%s': %s", path, fl_strerror(rv));
@@ -160,7 +139,9 @@ int fl__backup_write_sums(const char *target, const struct fl__backup_list *file
                           struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
+    char hex[HEX + 1];
     struct fl_buf buf;
+    struct fl_writer w = {.out = &buf};
     size_t i;
     int rv = fl__store_join(path, target, FL__BACKUP_SUMS, err);
 
@@ -169,16 +150,13 @@ int fl__backup_write_sums(const char *target, const struct fl__backup_list *file
     }
     fl_buf_init(&buf, SUMS_MAX);
     for (i = 0; i < files->n; i++) {
-        char line[FL__BACKUP_NAME + HEX + 8];
-        char hex[HEX + 1];
-        int n = snprintf(line, sizeof(line), "%s  %s\n", fl_hex(hex, files->list[i].sha256, 32),
+        fl_writer_printf(&w, "%s  %s\n", fl_hex(hex, files->list[i].sha256, 32),
                          files->list[i].name);
-
-        rv = fl_buf_add(&buf, line, (size_t)n);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "'%s': %s", path, fl_strerror(rv));
-            goto done;
-        }
+    }
+    rv = w.code;
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "'%s': %s", path, fl_strerror(rv));
+        goto done;
     }
     rv = fl_fs_replace(path, buf.data, buf.len, /* sync= */ true, err);
 done:

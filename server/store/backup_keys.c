@@ -20,33 +20,13 @@ static bool is_log(const char *name)
            fl_str_ends_with(name, "-journal") || fl_str_ends_with(name, ".tmp");
 }
 
-static int copy_identity_db(struct fl__making *m, const char *from, const char *name,
-                            struct fl_err *err)
-{
-    char path[FL__STORE_PATH_MAX];
-    struct fl_db db;
-    int rv = fl__making_place(m, name, path, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_db_open_as_is(&db, &any_db, from, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_db_copy(&db, path, err);
-    fl_db_close(&db);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl__making_add(m, name, err);
-}
-
 static int copy_identity(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
     struct fl__making *m = ctx;
     char below[FL__BACKUP_NAME];
     char path[FL__STORE_PATH_MAX];
+    char to[FL__STORE_PATH_MAX];
+    struct fl_db db;
     struct stat st;
     size_t last = m->files.n;
     int n = snprintf(below, sizeof(below), FL__BACKUP_STATE "/" IDENTITY "/%s", name);
@@ -59,7 +39,20 @@ static int copy_identity(void *ctx, const char *folder, const char *name, struct
         return FL_OK;
     }
     if (fl_str_ends_with(name, ".db")) {
-        return copy_identity_db(m, path, below, err);
+        rv = fl__making_place(m, below, to, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_db_open_as_is(&db, &any_db, path, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_db_copy(&db, to, err);
+        fl_db_close(&db);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        return fl__making_add(m, below, err);
     }
     rv = fl__making_open(m, IDENTITY, name, err);
     if (rv != FL_OK) {

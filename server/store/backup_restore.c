@@ -102,15 +102,6 @@ static int check_form(struct restoring *s, struct fl_err *err)
 
 /* --- copying --- */
 
-static int restore_make_folder(const struct restoring *s, const char *path, mode_t mode,
-                               struct fl_err *err)
-{
-    if (mkdir(path, mode) != 0) {
-        return errno == EEXIST ? FL_OK : fl__store_fail(err, "cannot create folder", path);
-    }
-    return restore_set_owner(s, path, err);
-}
-
 /* The database is copied under a temporary name first: no server can start from the folder without
  * it. */
 static int copy_file(struct restoring *s, const struct fl__backup_file *f, const char *as,
@@ -135,7 +126,9 @@ static int copy_file(struct restoring *s, const struct fl__backup_file *f, const
     slash = strrchr(to, '/');
     if (slash != to + strlen(s->r->dir)) {
         *slash = '\0';
-        rv = restore_make_folder(s, to, key ? 0700 : 0750, err);
+        rv = mkdir(to, key ? 0700 : 0750) == 0 ? restore_set_owner(s, to, err)
+             : errno == EEXIST                 ? FL_OK
+                                               : fl__store_fail(err, "cannot create folder", to);
         *slash = '/';
         if (rv != FL_OK) {
             return rv;
@@ -158,27 +151,6 @@ static int copy_file(struct restoring *s, const struct fl__backup_file *f, const
     s->r->found.bytes += bytes;
     s->r->found.keys = s->r->found.keys || key;
     return restore_set_owner(s, to, err);
-}
-
-static int copy_files(struct restoring *s, struct fl_err *err)
-{
-    size_t i;
-
-    for (i = 0; i < s->files.n; i++) {
-        const struct fl__backup_file *f = &s->files.list[i];
-        int rv;
-
-        if (strncmp(f->name, FL__BACKUP_STATE "/", strlen(FL__BACKUP_STATE "/")) != 0 ||
-            strcmp(f->name, DATABASE) == 0)
-        {
-            continue;
-        }
-        rv = copy_file(s, f, f->name + strlen(FL__BACKUP_STATE "/"), err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
 }
 
 /* --- the database --- */
@@ -247,10 +219,21 @@ static int restore_files(struct restoring *s, struct fl_err *err)
     static const char fresh[] = "federation.db.new";
     char from[FL__STORE_PATH_MAX];
     char to[FL__STORE_PATH_MAX];
-    int rv = copy_files(s, err);
+    size_t i;
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
+    for (i = 0; i < s->files.n; i++) {
+        const struct fl__backup_file *f = &s->files.list[i];
+
+        if (strncmp(f->name, FL__BACKUP_STATE "/", strlen(FL__BACKUP_STATE "/")) != 0 ||
+            strcmp(f->name, DATABASE) == 0)
+        {
+            continue;
+        }
+        rv = copy_file(s, f, f->name + strlen(FL__BACKUP_STATE "/"), err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     rv = copy_file(s, find_backup_file(s, DATABASE), fresh, err);
     if (rv != FL_OK) {

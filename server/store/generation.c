@@ -48,26 +48,6 @@ static int read_settings(struct fl_store *store, struct fl_settings *ret, struct
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
-static int write_settings(struct fl_store *store, const struct fl_settings *s, struct fl_err *err)
-{
-    size_t i;
-    int rv = fl__store_run(store, FL__DB_DROP_SETTINGS, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    for (i = 0; i < s->n; i++) {
-        const struct fl__setting_rec setting = {
-            .name = s->list[i].name, .value = s->list[i].value, .kind = s->list[i].kind};
-
-        rv = fl__setting_put(&store->db, FL__DB_PUT_SETTING, &setting, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
 /* --- applying settings --- */
 
 static int write_pin(struct fl_store *store, const struct fl_pin_rec *rec, struct fl_err *err)
@@ -155,14 +135,24 @@ static int apply_changed_settings(struct fl_store *store, struct fl__folder *row
                                   const struct fl_settings *now, uint64_t wall_ms,
                                   struct fl_store_entered *e, struct fl_err *err)
 {
+    size_t i;
     int rv = fl__generation_write(store, row, err);
 
     if (rv != FL_OK || !(e->first || e->unknown || e->verdict.rewrite)) {
         return rv;
     }
-    rv = write_settings(store, now, err);
+    rv = fl__store_run(store, FL__DB_DROP_SETTINGS, err);
     if (rv != FL_OK) {
         return rv;
+    }
+    for (i = 0; i < now->n; i++) {
+        const struct fl__setting_rec setting = {
+            .name = now->list[i].name, .value = now->list[i].value, .kind = now->list[i].kind};
+
+        rv = fl__setting_put(&store->db, FL__DB_PUT_SETTING, &setting, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     /* Clear before the change is durable: after that a restart would not detect it again. */
     rv = e->verdict.summary ? fl_summaries_clear(store->dir, err) : FL_OK;

@@ -11,6 +11,7 @@
 
 #include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "libfl/model/safetensors.h"
 #include "libfl/num/vec.h"
@@ -299,21 +300,16 @@ bool fl__models_round_of(const char *name, uint64_t *ret)
 static int add_round(struct rounds *r, uint64_t round)
 {
     size_t i;
+    int rv;
 
     for (i = 0; i < r->n; i++) {
         if (r->list[i] == round) {
             return FL_OK;
         }
     }
-    if (r->n == r->cap) {
-        size_t cap = r->cap == 0 ? 64 : r->cap * 2;
-        uint64_t *list = realloc(r->list, cap * sizeof(*list));
-
-        if (list == NULL) {
-            return FL_ENOMEM;
-        }
-        r->list = list;
-        r->cap = cap;
+    rv = fl_grow(&r->list, &r->cap, r->n, sizeof(*r->list));
+    if (rv != FL_OK) {
+        return rv;
     }
     r->list[r->n++] = round;
     return FL_OK;
@@ -344,11 +340,27 @@ static int each_round(void *ctx, const char *folder, const char *name, struct fl
     return FL_OK;
 }
 
-int fl__models_each(const char *folder, fl__models_cb cb, void *ctx, struct fl_err *err)
+int fl__models_each(const char *dir, fl__models_cb cb, void *ctx, struct fl_err *err)
 {
     struct each each = {cb, ctx};
+    char folder[FL__STORE_PATH_MAX];
+    int rv = fl__store_join(folder, dir, "models", err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     return fl_fs_each(folder, each_round, &each, err);
+}
+
+int fl__models_sync(const char *dir, struct fl_err *err)
+{
+    char folder[FL__STORE_PATH_MAX];
+    int rv = fl__store_join(folder, dir, "models", err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : FL_OK;
 }
 
 struct pruning {
@@ -409,13 +421,8 @@ int fl_models_prune(const char *dir, const struct fl_models_tag *tag, uint64_t c
                     uint32_t keep, uint32_t every, struct fl_err *err)
 {
     struct pruning p = {.tag = tag, .committed = committed, .every = every};
-    char folder[FL__STORE_PATH_MAX];
-    int rv = fl__store_join(folder, dir, "models", err);
+    int rv = fl__models_each(dir, collect_committed, &p, err);
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__models_each(folder, collect_committed, &p, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -426,7 +433,7 @@ int fl_models_prune(const char *dir, const struct fl_models_tag *tag, uint64_t c
         qsort(p.rounds.list, p.rounds.n, sizeof(*p.rounds.list), compare_rounds_down);
         p.oldest = p.rounds.list[last < p.rounds.n ? last : p.rounds.n - 1];
     }
-    rv = fl__models_each(folder, prune_checkpoint, &p, err);
+    rv = fl__models_each(dir, prune_checkpoint, &p, err);
 done:
     free(p.rounds.list);
     return rv;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "server/store/models_impl.h"
 #include "server/store/store_impl.h"
@@ -62,17 +63,12 @@ int fl__models_abandon(const char *dir, uint64_t after, uint64_t generation, con
                        size_t n_kept, struct fl_err *err)
 {
     struct abandoning a = {after, generation, kept, n_kept};
-    char folder[FL__STORE_PATH_MAX];
-    int rv = fl__store_join(folder, dir, "models", err);
+    int rv = fl__models_each(dir, abandon_one, &a, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__models_each(folder, abandon_one, &a, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : FL_OK;
+    return fl__models_sync(dir, err);
 }
 
 /* --- listing and removing --- */
@@ -86,21 +82,16 @@ static int list_abandoned(void *ctx, const char *folder, const char *name, uint6
 {
     struct list *l = ctx;
     uint64_t generation = 0;
+    int rv;
 
     (void)folder;
     /* Count the model file only, not its state vectors. */
     if (!generation_of(name, &generation) || strstr(name, ABANDONED) != strchr(name, '.')) {
         return FL_OK;
     }
-    if (l->n == l->cap) {
-        size_t cap = l->cap == 0 ? 16 : l->cap * 2;
-        struct fl_abandoned *grown = realloc(l->list, cap * sizeof(*grown));
-
-        if (grown == NULL) {
-            return FL_ENOMEM;
-        }
-        l->list = grown;
-        l->cap = cap;
+    rv = fl_grow(&l->list, &l->cap, l->n, sizeof(*l->list));
+    if (rv != FL_OK) {
+        return rv;
     }
     l->list[l->n++] = (struct fl_abandoned){round, generation};
     return FL_OK;
@@ -118,14 +109,8 @@ static int compare_abandoned(const void *a, const void *b)
 int fl_models_abandoned(const char *dir, struct fl_abandoned **ret, size_t *ret_n,
                         struct fl_err *err)
 {
-    char folder[FL__STORE_PATH_MAX];
     struct list l = {.n = 0};
-    int rv = fl__store_join(folder, dir, "models", err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__models_each(folder, list_abandoned, &l, err);
+    int rv = fl__models_each(dir, list_abandoned, &l, err);
     if (rv != FL_OK) {
         free(l.list);
         return rv;
@@ -158,14 +143,8 @@ static int release_one(void *ctx, const char *folder, const char *name, uint64_t
 
 int fl_models_release_abandoned(const char *dir, uint64_t round, struct fl_err *err)
 {
-    char folder[FL__STORE_PATH_MAX];
     struct releasing r = {.round = round};
-    int rv = fl__store_join(folder, dir, "models", err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__models_each(folder, release_one, &r, err);
+    int rv = fl__models_each(dir, release_one, &r, err);
     if (rv != FL_OK) {
         return rv;
     }

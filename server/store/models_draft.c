@@ -15,18 +15,6 @@ struct fl_models_draft {
     bool broken; /* a write failed or was out of order: sealing fails */
 };
 
-static int begin_one(struct fl_models_draft *d, size_t i, const char *states, bool sync,
-                     struct fl_err *err)
-{
-    struct fl__models_one one;
-    int rv = fl__models_describe(&d->c, i > 0 ? d->c.state_names[i - 1] : NULL, states, &one, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_st_draft_begin(one.path, d->c.layout, one.meta, one.n, sync, &d->of[i], err);
-}
-
 int fl_models_draft_begin(const struct fl_models_checkpoint *c, bool sync,
                           struct fl_models_draft **ret, struct fl_err *err)
 {
@@ -51,7 +39,13 @@ int fl_models_draft_begin(const struct fl_models_checkpoint *c, bool sync,
         }
     }
     for (i = 0; i <= c->n_state; i++) {
-        rv = begin_one(d, i, states, sync, err);
+        struct fl__models_one one;
+
+        rv = fl__models_describe(&d->c, i > 0 ? d->c.state_names[i - 1] : NULL, states, &one, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = fl_st_draft_begin(one.path, d->c.layout, one.meta, one.n, sync, &d->of[i], err);
         if (rv != FL_OK) {
             goto fail;
         }

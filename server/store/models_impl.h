@@ -49,8 +49,9 @@ typedef int (*fl__models_cb)(void *ctx, const char *folder, const char *name, ui
 FL_MUST_CHECK int fl__models_abandon(const char *dir, uint64_t after, uint64_t generation,
                                      const uint64_t *kept, size_t n_kept, struct fl_err *err);
 
-/* Calls `cb` for every file that belongs to a round. A missing folder is empty. */
-FL_MUST_CHECK int fl__models_each(const char *folder, fl__models_cb cb, void *ctx,
-                                  struct fl_err *err);
+/* Calls `cb` for every file in `dir`/models that belongs to a round. A missing folder is empty. */
+FL_MUST_CHECK int fl__models_each(const char *dir, fl__models_cb cb, void *ctx, struct fl_err *err);
+/* Makes renamed files of `dir`/models durable, if there is such a folder. */
+FL_MUST_CHECK int fl__models_sync(const char *dir, struct fl_err *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "server/store/models_impl.h"
 #include "server/store/store_impl.h"
@@ -21,31 +22,20 @@ struct list {
     size_t n, cap;
 };
 
-/* Is it "round-000012.safetensors", without the name of a state vector or a further suffix? */
-static bool is_model(const char *name)
-{
-    const char *dot = strchr(name, '.');
-
-    return dot != NULL && strcmp(dot, FL__MODELS_SUFFIX) == 0;
-}
-
 static int list_model(void *ctx, const char *folder, const char *name, uint64_t round)
 {
     struct list *l = ctx;
+    const char *dot = strchr(name, '.');
+    int rv;
 
     (void)folder;
-    if (!is_model(name)) {
+    /* Only "round-000012.safetensors": no state vector's name, and no further suffix. */
+    if (dot == NULL || strcmp(dot, FL__MODELS_SUFFIX) != 0) {
         return FL_OK;
     }
-    if (l->n == l->cap) {
-        size_t cap = l->cap == 0 ? 64 : l->cap * 2;
-        uint64_t *grown = realloc(l->rounds, cap * sizeof(*grown));
-
-        if (grown == NULL) {
-            return FL_ENOMEM;
-        }
-        l->rounds = grown;
-        l->cap = cap;
+    rv = fl_grow(&l->rounds, &l->cap, l->n, sizeof(*l->rounds));
+    if (rv != FL_OK) {
+        return rv;
     }
     l->rounds[l->n++] = round;
     return FL_OK;
@@ -61,14 +51,8 @@ static int list_newest_first(const void *a, const void *b)
 
 int fl_models_list(const char *dir, uint64_t **ret, size_t *ret_n, struct fl_err *err)
 {
-    char folder[FL__STORE_PATH_MAX];
     struct list l = {0};
-    int rv = fl__store_join(folder, dir, "models", err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__models_each(folder, list_model, &l, err);
+    int rv = fl__models_each(dir, list_model, &l, err);
     if (rv != FL_OK) {
         free(l.rounds);
         return rv;
@@ -175,19 +159,15 @@ static int drop_oldest(void *ctx, const char *folder, const char *name, uint64_t
 int fl_models_quarantine(const char *dir, uint64_t round, struct fl_err *err)
 {
     static const fl__models_cb steps[] = {find_last, rename_one, drop_oldest};
-    char folder[FL__STORE_PATH_MAX];
     struct quarantine a = {.round = round};
     size_t i;
-    int rv = fl__store_join(folder, dir, "models", err);
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
     for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        rv = fl__models_each(folder, steps[i], &a, err);
+        rv = fl__models_each(dir, steps[i], &a, err);
         if (rv != FL_OK) {
             return rv;
         }
     }
-    return fl_fs_exists(folder) ? fl_fs_sync_dir(folder, err) : FL_OK;
+    return fl__models_sync(dir, err);
 }

@@ -180,31 +180,26 @@ done:
     return rv;
 }
 
-static int remove_mark(const char *dir, struct fl_err *err)
-{
-    char path[FL__STORE_PATH_MAX];
-    int rv = fl__store_join(path, dir, MARK, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (unlink(path) != 0) {
-        return errno == ENOENT
-                   ? fl_err_set(err, FL_ENOENT, "state folder '%s' is not marked as moved", dir)
-                   : fl__store_fail(err, "cannot remove", path);
-    }
-    return fl_fs_sync_dir(dir, err);
-}
-
 int fl_moved_undo(const char *dir, struct fl_err *err)
 {
+    char path[FL__STORE_PATH_MAX];
     int lock = -1;
     int rv = lock_folder(dir, &lock, err);
 
     if (rv != FL_OK) {
         goto done;
     }
-    rv = remove_mark(dir, err);
+    rv = fl__store_join(path, dir, MARK, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    if (unlink(path) != 0) {
+        rv = errno == ENOENT
+                 ? fl_err_set(err, FL_ENOENT, "state folder '%s' is not marked as moved", dir)
+                 : fl__store_fail(err, "cannot remove", path);
+        goto done;
+    }
+    rv = fl_fs_sync_dir(dir, err);
 done:
     if (lock >= 0) {
         (void)close(lock);

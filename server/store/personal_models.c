@@ -164,29 +164,21 @@ void fl_personal_models_scratch(struct fl_personal_models_writer *w)
     w->scratch = true;
 }
 
-static int check_complete(const struct fl_personal_models_writer *w, struct fl_err *err)
+int fl_personal_models_publish(struct fl_personal_models_writer *w, struct fl_err *err)
 {
     size_t i;
+    int rv;
 
     for (i = 0; i < w->n; i++) {
         uint64_t at = fl_container_writer_at(w->file, i);
 
         if (at != w->bytes) {
-            return fl_err_set(err, FL_ESTATE,
-                              "personalized model %zu has %" PRIu64 " of %" PRIu64 " bytes", i, at,
-                              w->bytes);
+            rv = fl_err_set(err, FL_ESTATE,
+                            "personalized model %zu has %" PRIu64 " of %" PRIu64 " bytes", i, at,
+                            w->bytes);
+            fl_personal_models_abandon(w);
+            return rv;
         }
-    }
-    return FL_OK;
-}
-
-int fl_personal_models_publish(struct fl_personal_models_writer *w, struct fl_err *err)
-{
-    int rv = check_complete(w, err);
-
-    if (rv != FL_OK) {
-        fl_personal_models_abandon(w);
-        return rv;
     }
     rv = fl_container_writer_publish(w->file, /* sync= */ !w->scratch, err);
     free(w);
@@ -334,25 +326,12 @@ void fl_personal_models_seal(const struct fl_personal_models *m, char out[FL_PER
                    m->sums[m->head.n_blocks]);
 }
 
-static int check_sealed(const struct fl_personal_models *m, uint64_t round, const char *seal,
-                        struct fl_err *err)
-{
-    char found[FL_PERSONAL_MODELS_SEAL] = "";
-
-    fl_personal_models_seal(m, found);
-    return strcmp(found, seal) == 0
-               ? fl_personal_models_verify(m, err)
-               : fl_err_set(err, FL_EFORMAT,
-                            "the personalized models of round %" PRIu64 " do not belong to its "
-                            "model",
-                            round);
-}
-
 int fl_personal_models_open_sealed(const char *dir, uint64_t round, uint64_t bytes,
                                    const char *seal, struct fl_personal_models **ret,
                                    struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
+    char found[FL_PERSONAL_MODELS_SEAL] = "";
     struct fl_personal_models *m = NULL;
     int rv = fl__personal_models_path(dir, round, "", path, sizeof(path), err);
 
@@ -363,7 +342,13 @@ int fl_personal_models_open_sealed(const char *dir, uint64_t round, uint64_t byt
     if (rv != FL_OK) {
         return rv;
     }
-    rv = check_sealed(m, round, seal, err);
+    fl_personal_models_seal(m, found);
+    rv = strcmp(found, seal) == 0
+             ? fl_personal_models_verify(m, err)
+             : fl_err_set(err, FL_EFORMAT,
+                          "the personalized models of round %" PRIu64 " do not belong to its "
+                          "model",
+                          round);
     if (rv != FL_OK) {
         fl_personal_models_close(m);
         return fl_err_wrap(err, rv, "'%s'", path);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "server/store/spool_impl.h"
 
@@ -107,18 +108,6 @@ void fl_recycled_drop(struct fl_recycled *recycled)
     }
 }
 
-static bool recycled_has_room(struct fl_recycled *s)
-{
-    if (s->n == s->cap) {
-        size_t cap = s->cap > 0 ? 2 * s->cap : 16;
-        struct recycled_file *grown = realloc(s->list, cap * sizeof(*grown));
-
-        s->list = grown != NULL ? grown : s->list;
-        s->cap = grown != NULL ? cap : s->cap;
-    }
-    return s->n < s->cap;
-}
-
 /* A file that cannot be listed (out of memory), or above the limit of quarantined files, is
  * removed. */
 static int recycle_file(void *ctx, const char *folder, const char *name, struct fl_err *err)
@@ -128,7 +117,8 @@ static int recycle_file(void *ctx, const char *folder, const char *name, struct 
     int rv;
 
     if (fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
-        copy = recycled_has_room(s) ? fl_str_dup(name) : NULL;
+        copy =
+            fl_grow(&s->list, &s->cap, s->n, sizeof(*s->list)) == FL_OK ? fl_str_dup(name) : NULL;
         if (copy != NULL) {
             s->list[s->n++] = (struct recycled_file){.name = copy};
             return FL_OK;

@@ -81,22 +81,6 @@ static int begin_generation(struct fl_store *store, const struct fl_restored *r,
     return fl__generation_put_change(store, &change, err);
 }
 
-static int be_another(struct fl_store *store, const struct restore_note *note, bool restart_state,
-                      struct fl_err *err)
-{
-    struct fl__folder row;
-    int rv = fl__generation_read(store, &row, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    (void)memcpy(row.identity, note->identity, sizeof(row.identity));
-    if (restart_state) {
-        (void)memcpy(row.kept_identity, row.identity, sizeof(row.identity));
-    }
-    return fl__generation_write(store, &row, err);
-}
-
 /* Restart the state shared by clients and server, without the open attempt. */
 static int drop_state(struct fl_store *store, uint64_t wall_ms, struct fl_restored *r,
                       struct fl_err *err)
@@ -115,6 +99,7 @@ static int carry_out_restore(struct fl_store *store, const struct restore_note *
                              bool restart_state, uint64_t wall_ms, struct fl_restored *r,
                              struct fl_err *err)
 {
+    struct fl__folder row;
     int rv = fl__store_last_round(store, &r->committed, err);
 
     if (rv != FL_OK) {
@@ -125,31 +110,15 @@ static int carry_out_restore(struct fl_store *store, const struct restore_note *
     if (rv != FL_OK) {
         return rv;
     }
-    return be_another(store, note, restart_state, err);
-}
-
-/* true: the restore was carried out already, but a crash or power failure kept the note. */
-static int is_done(struct fl_store *store, const struct restore_note *note, bool *ret,
-                   struct fl_err *err)
-{
-    struct fl__folder row;
-    int rv = fl__generation_read(store, &row, err);
-
+    rv = fl__generation_read(store, &row, err);
     if (rv != FL_OK) {
         return rv;
     }
-    *ret = memcmp(row.identity, note->identity, FL__IDENTITY) == 0;
-    return FL_OK;
-}
-
-static int remove_note(const struct fl_store *store, const char *path, struct fl_err *err)
-{
-    int rv = fl_fs_remove(path);
-
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+    (void)memcpy(row.identity, note->identity, sizeof(row.identity));
+    if (restart_state) {
+        (void)memcpy(row.kept_identity, row.identity, sizeof(row.identity));
     }
-    return fl_fs_sync_dir(store->dir, err);
+    return fl__generation_write(store, &row, err);
 }
 
 int fl_store_carry_restored(struct fl_store *store, bool restart_state, uint64_t wall_ms,
@@ -157,8 +126,9 @@ int fl_store_carry_restored(struct fl_store *store, bool restart_state, uint64_t
 {
     struct fl_restored r = {.committed = 0};
     struct restore_note note = {{0}};
+    struct fl__folder row;
     char path[FL__STORE_PATH_MAX];
-    bool done = false;
+    bool done;
     int rv = fl__store_join(path, store->dir, FL__RESTORED_NOTE, err);
 
     if (rv != FL_OK) {
@@ -168,10 +138,12 @@ int fl_store_carry_restored(struct fl_store *store, bool restart_state, uint64_t
     if (rv != FL_OK) {
         return rv;
     }
-    rv = is_done(store, &note, &done, err);
+    rv = fl__generation_read(store, &row, err);
     if (rv != FL_OK) {
         return rv;
     }
+    /* The restore was carried out already when a crash or power failure kept the note. */
+    done = memcmp(row.identity, note.identity, FL__IDENTITY) == 0;
     if (!done) {
         rv = fl_db_begin_durable(&store->db, err);
         if (rv != FL_OK) {
@@ -183,7 +155,11 @@ int fl_store_carry_restored(struct fl_store *store, bool restart_state, uint64_t
             return rv;
         }
     }
-    rv = remove_note(store, path, err);
+    rv = fl_fs_remove(path);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "cannot remove '%s': %s", path, fl_strerror(rv));
+    }
+    rv = fl_fs_sync_dir(store->dir, err);
     if (rv != FL_OK) {
         return rv;
     }

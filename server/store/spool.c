@@ -200,23 +200,6 @@ static int spool_resume(struct fl_spool *s, struct fl_err *err)
     return FL_OK;
 }
 
-static int make_file(struct fl_spool *s, struct fl_recycled *recycled, struct fl_err *err)
-{
-    s->fd = recycled != NULL ? fl__recycled_take(recycled, s->path) : -1;
-    if (s->fd < 0) {
-        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-    }
-    if (s->fd < 0 && errno == ENOENT) {
-        int rv = fl_fs_mkdirs(s->folder, err);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-    }
-    return s->fd >= 0 ? FL_OK : fl__store_fail(err, "cannot create", s->path);
-}
-
 /* true: only a backup holds the file, which contains an old upload; the file is left to the backup.
  */
 static bool only_copied(const struct fl_spool *s)
@@ -265,9 +248,19 @@ static int open_file(struct fl_spool *s, struct fl_recycled *recycled, struct fl
         (void)close(s->fd);
         s->fd = -1;
     }
-    rv = make_file(s, recycled, err);
-    if (rv != FL_OK) {
-        return rv;
+    s->fd = recycled != NULL ? fl__recycled_take(recycled, s->path) : -1;
+    if (s->fd < 0) {
+        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    }
+    if (s->fd < 0 && errno == ENOENT) {
+        rv = fl_fs_mkdirs(s->folder, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        s->fd = open(s->path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    }
+    if (s->fd < 0) {
+        return fl__store_fail(err, "cannot create", s->path);
     }
     rv = lock_file(s, err);
     if (rv != FL_OK) {
@@ -476,36 +469,35 @@ struct cleaning {
     uint32_t attempt;
 };
 
-/* Unreadable files are kept; opening them reports the error. */
-static bool is_of(const struct cleaning *c, const char *name)
+static bool is_old_upload(const void *ctx, const char *name)
 {
+    const struct cleaning *c = ctx;
     struct fl__spool_head head = {0};
     char client[FL_NAME_MAX];
     char path[FL__STORE_PATH_MAX];
-    size_t n = strlen(name) - strlen(FL__SPOOL_SUFFIX);
-    int rv = n < sizeof(client) ? fl_fs_join(path, sizeof(path), c->folder, name) : FL_EFORMAT;
+    size_t n;
+    int rv;
     int fd;
 
-    if (rv != FL_OK) {
+    if (!fl_str_ends_with(name, FL__SPOOL_SUFFIX)) {
         return false;
+    }
+    n = strlen(name) - strlen(FL__SPOOL_SUFFIX);
+    if (c->round == 0 || n >= sizeof(client) ||
+        fl_fs_join(path, sizeof(path), c->folder, name) != FL_OK)
+    {
+        return true;
     }
     (void)memcpy(client, name, n);
     client[n] = '\0';
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
-        return true;
+        return false; /* Unreadable files are kept; opening them reports the error. */
     }
     rv = fl__spool_head_read(fd, fl__spool_upload(c->round, c->attempt, client), &head);
     fl__spool_head_done(&head);
     (void)close(fd);
-    return rv != FL_EFORMAT;
-}
-
-static bool is_old_upload(const void *ctx, const char *name)
-{
-    const struct cleaning *c = ctx;
-
-    return fl_str_ends_with(name, FL__SPOOL_SUFFIX) && (c->round == 0 || !is_of(c, name));
+    return rv == FL_EFORMAT;
 }
 
 int fl_spool_clean(const char *dir, uint64_t round, uint32_t attempt, struct fl_err *err)

@@ -86,11 +86,6 @@ int fl__spool_find(const char *dir, const char *client, char *out, size_t size, 
                : FL_OK;
 }
 
-static bool section_precedes(const struct fl_spool_part *a, const struct fl_spool_part *b)
-{
-    return a->unit < b->unit || (a->unit == b->unit && a->payload < b->payload);
-}
-
 int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__spool_head *ret,
                         struct fl_err *err)
 {
@@ -105,7 +100,10 @@ int fl__spool_head_make(const struct fl_spool_part *parts, size_t n, struct fl__
                           n);
     }
     for (i = 0; i < n; i++) {
-        if (i > 0 && !section_precedes(&parts[i - 1], &parts[i])) {
+        if (i > 0 &&
+            (parts[i - 1].unit > parts[i].unit ||
+             (parts[i - 1].unit == parts[i].unit && parts[i - 1].payload >= parts[i].payload)))
+        {
             return fl_err_set(err, FL_EINVAL,
                               "the units of an upload must rise: %" PRIu32 " follows %" PRIu32,
                               parts[i].unit, parts[i - 1].unit);
@@ -136,26 +134,15 @@ void fl__spool_head_done(struct fl__spool_head *head)
     *head = (struct fl__spool_head){0};
 }
 
-static uint64_t read_boot(void)
-{
-    static const char source[] = "/proc/sys/kernel/random/boot_id";
-    struct fl_buf text;
-    uint64_t boot;
-
-    if (fl_fs_read(source, 64, &text, NULL) != FL_OK) {
-        return 0;
-    }
-    boot = text.len > 0 ? fl_hash64(text.data, text.len) : 0;
-    fl_buf_done(&text);
-    return boot;
-}
-
 uint64_t fl__spool_boot(void)
 {
+    static const char source[] = "/proc/sys/kernel/random/boot_id";
     static _Atomic uint64_t known; /* Constant while this process runs. */
+    struct fl_buf text;
 
-    if (known == 0) {
-        known = read_boot();
+    if (known == 0 && fl_fs_read(source, 64, &text, NULL) == FL_OK) {
+        known = text.len > 0 ? fl_hash64(text.data, text.len) : 0;
+        fl_buf_done(&text);
     }
     return known;
 }

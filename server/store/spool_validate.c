@@ -9,18 +9,6 @@
 
 _Static_assert(FL_NORMS_PAYLOADS == FL_SPOOL_MAX_PAYLOADS, "each payload has a norm");
 
-static const char *validate_reason(int rv)
-{
-    switch (rv) {
-    case FL_EFORMAT:
-        return "is not what its codec writes";
-    case FL_ENUMERIC:
-        return "holds a value that is not finite";
-    default:
-        return fl_strerror(rv);
-    }
-}
-
 static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit *place,
                          const struct fl_layout *layout, struct fl_codec_size *ret,
                          struct fl_err *err)
@@ -44,7 +32,9 @@ static int validate_part(const struct fl_spool_part *part, struct fl__spool_unit
 fail:
     return fl_err_set(err, rv, "unit '%s' of %s %s", fl_layout_unit(layout, part->unit)->name,
                       part->payload == 0 ? "the upload" : "what is sent beside the upload",
-                      validate_reason(rv));
+                      rv == FL_EFORMAT    ? "is not what its codec writes"
+                      : rv == FL_ENUMERIC ? "holds a value that is not finite"
+                                          : fl_strerror(rv));
 }
 
 /* Sums of squares, and the numbers of summed entries. */
@@ -57,20 +47,6 @@ struct sums {
 static float float_of(double x)
 {
     return x <= (double)FLT_MAX ? (float)x : INFINITY;
-}
-
-static void norms_add_section(struct sums *s, struct fl_norms *norms,
-                              const struct fl_spool_part *part, const struct fl_codec_size *size)
-{
-    s->square[part->payload] += size->norm_sq;
-    s->n[part->payload] += (double)size->n;
-    if (part->payload == 0) {
-        s->square[FL_NORMS_BUFFERS] += size->buffers_sq;
-        s->n[FL_NORMS_BUFFERS] += (double)size->n_buffers;
-        norms->unit[part->unit] = (struct fl_unit_norm){.norm = float_of(sqrt(size->norm_sq)),
-                                                        .low = float_of(size->low),
-                                                        .high = float_of(size->high)};
-    }
 }
 
 /* Only the update is bounded: the solver's payloads have scales of their own. */
@@ -91,18 +67,6 @@ static int check_bound(const struct fl_layout *layout, const struct fl_norms *no
                       norm, bound, fl_layout_unit(layout, worst)->name);
 }
 
-static int norms_new(const struct fl_layout *layout, struct fl_norms *ret)
-{
-    size_t n = fl_layout_units(layout);
-    size_t l;
-
-    *ret = (struct fl_norms){.unit = malloc(n * sizeof(*ret->unit))};
-    for (l = 0; ret->unit != NULL && l < n; l++) {
-        ret->unit[l] = (struct fl_unit_norm){.norm = -1.0f};
-    }
-    return ret->unit != NULL ? FL_OK : FL_ENOMEM;
-}
-
 void fl__norms_done(struct fl_norms *norms)
 {
     free(norms->unit);
@@ -115,23 +79,36 @@ int fl__spool_validate(const struct fl__spool_head *head, struct fl__ahead *ahea
 {
     struct fl__spool_unit place = {.ahead = ahead, .start = head->file.start};
     struct sums sums = {.n = {0}};
-    struct fl_norms norms;
+    size_t n_units = fl_layout_units(layout);
+    struct fl_norms norms = {.unit = malloc(n_units * sizeof(*norms.unit))};
     size_t i;
-    int rv = norms_new(layout, &norms);
+    int rv;
 
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "%s", fl_strerror(rv));
+    if (norms.unit == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+    }
+    for (i = 0; i < n_units; i++) {
+        norms.unit[i] = (struct fl_unit_norm){.norm = -1.0f};
     }
     for (i = 0; i < head->n_parts; i++) {
+        const struct fl_spool_part *part = &head->parts[i];
         struct fl_codec_size size = {.n = 0};
 
-        place.bytes = head->parts[i].bytes;
-        rv = validate_part(&head->parts[i], &place, layout, &size, err);
+        place.bytes = part->bytes;
+        rv = validate_part(part, &place, layout, &size, err);
         if (rv != FL_OK) {
             goto fail;
         }
         place.start += place.bytes;
-        norms_add_section(&sums, &norms, &head->parts[i], &size);
+        sums.square[part->payload] += size.norm_sq;
+        sums.n[part->payload] += (double)size.n;
+        if (part->payload == 0) {
+            sums.square[FL_NORMS_BUFFERS] += size.buffers_sq;
+            sums.n[FL_NORMS_BUFFERS] += (double)size.n_buffers;
+            norms.unit[part->unit] = (struct fl_unit_norm){.norm = float_of(sqrt(size.norm_sq)),
+                                                           .low = float_of(size.low),
+                                                           .high = float_of(size.high)};
+        }
     }
     for (i = 0; i < FL_NORMS_N; i++) {
         norms.rms[i] = sums.n[i] > 0.0 ? sqrt(sums.square[i] / sums.n[i]) : 0.0;

@@ -11,22 +11,6 @@
 
 /* --- writing; all of these functions run inside a transaction --- */
 
-/* A known client is updated without its name: writing the name would rewrite an index page too. */
-static int put_client(struct fl_store *store, const struct fl_client_rec *c, struct fl_err *err)
-{
-    int rv;
-
-    if (c->id >= FL_CLIENT_NUMBERS) {
-        return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32, c->name, c->id);
-    }
-    rv = fl__client_put(&store->db, FL__DB_SET_CLIENT, c, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_db_changes(&store->db) == 0 ? fl__client_put(&store->db, FL__DB_PUT_CLIENT, c, err)
-                                          : FL_OK;
-}
-
 /* Floats are stored in native byte order. */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "float blobs are written as they lie");
 
@@ -39,27 +23,6 @@ static struct fl__part part_row(const struct fl_store *store, const struct fl_pa
     part.units_len = rec->units != NULL ? store->n_units : 0;
     (void)memcpy(part.rms, rec->rms, sizeof(part.rms));
     return part;
-}
-
-/* Insert the participants of a selection in its order; the table is empty before. */
-static int put_first_parts(struct fl_store *store, const struct fl_participant_rec *parts, size_t n,
-                           struct fl_err *err)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_PART);
-        const struct fl__part part = part_row(store, &parts[i]);
-        int rv;
-
-        fl__part_bind(&q, &part);
-        fl_query_u64(&q, i); /* position */
-        rv = fl_query_run(&q, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
 }
 
 static int put_parts(struct fl_store *store, const struct fl_participant_rec *parts, size_t n,
@@ -90,10 +53,22 @@ static int put_clients(struct fl_store *store, const struct fl_client_rec *clien
     size_t i;
 
     for (i = 0; i < n; i++) {
-        int rv = put_client(store, &clients[i], err);
+        const struct fl_client_rec *c = &clients[i];
+        int rv;
 
+        if (c->id >= FL_CLIENT_NUMBERS) {
+            return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32, c->name, c->id);
+        }
+        /* A known client is updated without its name, which would rewrite an index page too. */
+        rv = fl__client_put(&store->db, FL__DB_SET_CLIENT, c, err);
         if (rv != FL_OK) {
             return rv;
+        }
+        if (fl_db_changes(&store->db) == 0) {
+            rv = fl__client_put(&store->db, FL__DB_PUT_CLIENT, c, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
     return FL_OK;
@@ -188,26 +163,20 @@ done:
     return fl_db_end(&store->db, rv, err);
 }
 
-static int write_pause(struct fl_store *store, const char *reason, struct fl_err *err)
-{
-    struct fl_query q;
-
-    if (reason == NULL) {
-        return fl__store_run(store, FL__DB_DROP_PAUSE, err);
-    }
-    q = fl_db_query(&store->db, FL__DB_PUT_PAUSE);
-    fl_query_text(&q, reason);
-    return fl_query_run(&q, err);
-}
-
 int fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err)
 {
+    struct fl_query q;
     int rv = fl_db_begin_durable(&store->db, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_db_end(&store->db, write_pause(store, reason, err), err);
+    if (reason == NULL) {
+        return fl_db_end(&store->db, fl__store_run(store, FL__DB_DROP_PAUSE, err), err);
+    }
+    q = fl_db_query(&store->db, FL__DB_PUT_PAUSE);
+    fl_query_text(&q, reason);
+    return fl_db_end(&store->db, fl_query_run(&q, err), err);
 }
 
 int fl_store_put_selection(struct fl_store *store, const struct fl_selection *selection,
@@ -215,6 +184,7 @@ int fl_store_put_selection(struct fl_store *store, const struct fl_selection *se
 {
     const struct fl__open_round open = {
         .round = selection->round, .attempt = selection->attempt, .size = selection->size};
+    size_t i;
     int rv = fl_db_begin(&store->db, err);
 
     if (rv != FL_OK) {
@@ -240,7 +210,18 @@ int fl_store_put_selection(struct fl_store *store, const struct fl_selection *se
     if (rv != FL_OK) {
         goto done;
     }
-    rv = put_first_parts(store, selection->parts, selection->n_parts, err);
+    /* In the order of the selection; the table is empty. */
+    for (i = 0; i < selection->n_parts; i++) {
+        struct fl_query q = fl_db_query(&store->db, FL__DB_PUT_PART);
+        const struct fl__part part = part_row(store, &selection->parts[i]);
+
+        fl__part_bind(&q, &part);
+        fl_query_u64(&q, i); /* position */
+        rv = fl_query_run(&q, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
 done:
     return fl_db_end(&store->db, rv, err);
 }

@@ -3,17 +3,6 @@
 
 #include "server/store/store_impl.h"
 
-static int put_client_error(struct fl_store *store, const struct fl_client_error *error,
-                            struct fl_err *err)
-{
-    int rv = fl__client_error_put(&store->db, FL__DB_PUT_ERROR, error, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl__store_run_with(store, FL__DB_DROP_ERRORS, FL_ERRORS_MAX - 1, err);
-}
-
 int fl_store_put_error(struct fl_store *store, const struct fl_client_error *error,
                        struct fl_err *err)
 {
@@ -22,7 +11,13 @@ int fl_store_put_error(struct fl_store *store, const struct fl_client_error *err
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_db_end(&store->db, put_client_error(store, error, err), err);
+    rv = fl__client_error_put(&store->db, FL__DB_PUT_ERROR, error, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__store_run_with(store, FL__DB_DROP_ERRORS, FL_ERRORS_MAX - 1, err);
+done:
+    return fl_db_end(&store->db, rv, err);
 }
 
 int fl_store_drop_errors(struct fl_store *store, const struct fl_client_error *errors, size_t n,

@@ -17,17 +17,6 @@ static int load_no_memory(struct fl_err *err)
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
-static int read_client(struct fl_store *store, struct fl_query *q, struct fl_client_rec *ret,
-                       struct fl_err *err)
-{
-    int rv = fl__client_next(q, ret, err);
-
-    if (rv != FL_OK) {
-        return rv == FL_ENOENT ? db_damaged(store, "clients are missing", err) : rv;
-    }
-    return fl_name_valid(ret->name) ? FL_OK : db_damaged(store, "a client has a bad name", err);
-}
-
 static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_CLIENTS);
@@ -44,8 +33,17 @@ static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struc
     }
     r->clients = clients;
     while (r->n_clients < n) {
-        rv = read_client(store, &q, &clients[r->n_clients++], err);
+        struct fl_client_rec *c = &clients[r->n_clients++];
+
+        rv = fl__client_next(&q, c, err);
+        if (rv == FL_ENOENT) {
+            rv = db_damaged(store, "clients are missing", err);
+        }
         if (rv != FL_OK) {
+            goto done;
+        }
+        if (!fl_name_valid(c->name)) {
+            rv = db_damaged(store, "a client has a bad name", err);
             goto done;
         }
     }
@@ -100,37 +98,12 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_parti
     return FL_OK;
 }
 
-static int load_parts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_PARTS);
-    struct fl_participant_rec *parts;
-    uint64_t n = 0;
-    int rv = fl__store_number(store, FL__DB_COUNT_PARTS, &n, err);
-
-    if (rv != FL_OK || n == 0) {
-        return rv;
-    }
-    parts = calloc(n, sizeof(*parts));
-    if (parts == NULL) {
-        return load_no_memory(err);
-    }
-    r->parts = parts;
-    while (r->n_parts < n) {
-        rv = read_part(store, &q, &parts[r->n_parts], err);
-        if (rv != FL_OK) {
-            goto done;
-        }
-        r->n_parts++;
-    }
-done:
-    fl_query_reset(&q);
-    return rv;
-}
-
 static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_OPEN);
+    struct fl_participant_rec *parts;
     struct fl__open_round open;
+    uint64_t n = 0;
     int rv = fl__open_round_one(&q, &open, err);
 
     if (rv != FL_OK) {
@@ -145,7 +118,26 @@ static int load_open(struct fl_store *store, struct fl_coord_resume *r, struct f
         r->planned = false;
         return FL_OK;
     }
-    return load_parts(store, r, err);
+    rv = fl__store_number(store, FL__DB_COUNT_PARTS, &n, err);
+    if (rv != FL_OK || n == 0) {
+        return rv;
+    }
+    parts = calloc(n, sizeof(*parts));
+    if (parts == NULL) {
+        return load_no_memory(err);
+    }
+    r->parts = parts;
+    q = fl_db_query(&store->db, FL__DB_GET_PARTS);
+    while (r->n_parts < n) {
+        rv = read_part(store, &q, &parts[r->n_parts], err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        r->n_parts++;
+    }
+done:
+    fl_query_reset(&q);
+    return rv;
 }
 
 static int load_counts(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)

@@ -34,22 +34,6 @@ static int look_for_suffix(void *ctx, const char *folder, const char *name, stru
     return FL_OK;
 }
 
-/* Does `dir`/`folder` hold a file with this suffix? An unreadable folder is an error. */
-static int folder_holds(const char *dir, const char *folder, const char *suffix, bool *ret,
-                        struct fl_err *err)
-{
-    struct found found = {.suffix = suffix};
-    char path[FL__STORE_PATH_MAX];
-    int rv = fl__store_join(path, dir, folder, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_fs_each(path, look_for_suffix, &found, err);
-    *ret = found.any;
-    return rv;
-}
-
 /*
  * FL_ESTATE when the folder holds files of a federation whose database `what` ("is missing"): a new
  * federation must not start over them.
@@ -61,6 +45,7 @@ static int check_new(const char *dir, const char *what, struct fl_err *err)
     } left[] = {{"spool", ".upload", "uploads"},
                 {"personal_models", ".mix", "personal models"},
                 {"summaries", ".summary", "data summaries"}};
+    char path[FL__STORE_PATH_MAX];
     uint64_t *rounds = NULL;
     uint64_t newest = 0;
     size_t n = 0;
@@ -82,13 +67,17 @@ static int check_new(const char *dir, const char *what, struct fl_err *err)
             dir, what, dir, newest);
     }
     for (i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
-        bool there = false;
+        struct found found = {.suffix = left[i].suffix};
 
-        rv = folder_holds(dir, left[i].folder, left[i].suffix, &there, err);
+        rv = fl__store_join(path, dir, left[i].folder, err);
         if (rv != FL_OK) {
             return rv;
         }
-        if (there) {
+        rv = fl_fs_each(path, look_for_suffix, &found, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (found.any) {
             return fl_err_set(err, FL_ESTATE,
                               "'%s/federation.db' %s, but '%s/%s' holds %s of a federation; "
                               "nothing was touched. To start over, move the folder away or choose "
@@ -225,32 +214,6 @@ int fl_store_check_model(const char *dir, const struct fl_layout *layout, struct
     return other_model(dir, had, makes, err);
 }
 
-/* The folder must belong to this federation and model; an empty folder is claimed for them. */
-static int check_owner(struct fl_store *store, const struct fl__store_opening *o,
-                       struct fl_err *err)
-{
-    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_FEDERATION);
-    struct fl__folder folder;
-    char model[sizeof(folder.model)];
-    int rv = fl__folder_one(&q, &folder, err);
-
-    if (rv == FL_ENOENT) {
-        rv = claim_folder(store, o, &folder, err);
-    }
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (strcmp(folder.name, o->federation) != 0) {
-        return other_federation(o->dir, folder.name, o->federation, /* empty= */ false, err);
-    }
-    if (memcmp(folder.layout, fl_layout_shape_digest(o->layout), sizeof(folder.layout)) != 0) {
-        describe_model(o->layout, model, sizeof(model));
-        return other_model(o->dir, folder.model, model, err);
-    }
-    (void)fl_hex(store->id, folder.id, sizeof(folder.id));
-    return FL_OK;
-}
-
 const char *fl_store_id(const struct fl_store *store)
 {
     return store->id;
@@ -288,6 +251,9 @@ int fl__store_open_path(const struct fl__store_opening *o, struct fl_store **ret
                         struct fl_err *err)
 {
     struct fl_store *store = calloc(1, sizeof(*store));
+    struct fl__folder folder;
+    char model[sizeof(folder.model)];
+    struct fl_query q;
     int rv;
 
     if (store == NULL) {
@@ -303,10 +269,25 @@ int fl__store_open_path(const struct fl__store_opening *o, struct fl_store **ret
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = check_owner(store, o, err);
+    /* The folder must belong to this federation and model; an empty folder is claimed for them. */
+    q = fl_db_query(&store->db, FL__DB_GET_FEDERATION);
+    rv = fl__folder_one(&q, &folder, err);
+    if (rv == FL_ENOENT) {
+        rv = claim_folder(store, o, &folder, err);
+    }
     if (rv != FL_OK) {
         goto fail;
     }
+    if (strcmp(folder.name, o->federation) != 0) {
+        rv = other_federation(o->dir, folder.name, o->federation, /* empty= */ false, err);
+        goto fail;
+    }
+    if (memcmp(folder.layout, fl_layout_shape_digest(o->layout), sizeof(folder.layout)) != 0) {
+        describe_model(o->layout, model, sizeof(model));
+        rv = other_model(o->dir, folder.model, model, err);
+        goto fail;
+    }
+    (void)fl_hex(store->id, folder.id, sizeof(folder.id));
     *ret = store;
     return FL_OK;
 fail:

@@ -80,18 +80,6 @@ static int search_take_memory(struct search *s, struct fl_err *err)
     return good ? FL_OK : fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
-static void search_done(struct search *s)
-{
-    size_t i;
-
-    for (i = 0; s->state != NULL && i < s->r->n_state; i++) {
-        free(s->state[i]);
-    }
-    free(s->state);
-    free(s->theta);
-    free(s->rounds);
-}
-
 /* Read the database id from the file; loading the checkpoint verifies it. */
 static int read_id(struct search *s, uint64_t round, struct fl_err *err)
 {
@@ -437,6 +425,7 @@ int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err)
     struct search s = {.r = r};
     struct fl_store *store = NULL;
     char path[FL__STORE_PATH_MAX];
+    size_t i;
     int rv = fl__store_join(path, r->dir, "federation.db", err);
 
     if (rv != FL_OK) {
@@ -461,6 +450,11 @@ int fl_store_rebuild(struct fl_store_rebuild *r, struct fl_err *err)
     rv = rebuild_kept(&s, store, err);
     fl_store_close(store);
 done:
-    search_done(&s);
+    for (i = 0; s.state != NULL && i < r->n_state; i++) {
+        free(s.state[i]);
+    }
+    free(s.state);
+    free(s.theta);
+    free(s.rounds);
     return rv;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libfl/base/grow.h"
 #include "server/store/models_impl.h"
 #include "server/store/store_impl.h"
 
@@ -54,13 +55,6 @@ int fl_store_drop_rollback(struct fl_store *store, struct fl_err *err)
     return fl_db_end(&store->db, fl__store_run(store, FL__DB_DROP_ROLLBACK, err), err);
 }
 
-static int note_done(struct fl_store *store, uint64_t last, uint64_t generation, struct fl_err *err)
-{
-    const struct fl__rollback done = {.last = last, .generation = generation};
-
-    return fl__rollback_put(&store->db, FL__DB_NOTE_ROLLBACK, &done, err);
-}
-
 static int roll_back(struct fl_store *store, bool restart_state, uint64_t wall_ms,
                      struct fl_rolled_back *r, struct fl_err *err)
 {
@@ -68,6 +62,7 @@ static int roll_back(struct fl_store *store, bool restart_state, uint64_t wall_m
     const struct fl_rewind why = {
         .reason = reason, .restart_state = restart_state, .wall_ms = wall_ms};
     struct fl__rollback request = {.generation = 0};
+    struct fl__rollback done;
     struct fl_generation generation;
     int rv = read_request(store, &request, err);
 
@@ -95,7 +90,8 @@ static int roll_back(struct fl_store *store, bool restart_state, uint64_t wall_m
     if (rv != FL_OK) {
         return rv;
     }
-    return note_done(store, r->last, generation.number, err);
+    done = (struct fl__rollback){.last = r->last, .generation = generation.number};
+    return fl__rollback_put(&store->db, FL__DB_NOTE_ROLLBACK, &done, err);
 }
 
 int fl_store_roll_back(struct fl_store *store, bool restart_state, uint64_t wall_ms,
@@ -124,15 +120,10 @@ struct kept {
 
 static int keep_round(struct kept *k, uint64_t round)
 {
-    if (k->n == k->cap) {
-        size_t cap = k->cap == 0 ? 16 : k->cap * 2;
-        uint64_t *grown = realloc(k->rounds, cap * sizeof(*grown));
+    int rv = fl_grow(&k->rounds, &k->cap, k->n, sizeof(*k->rounds));
 
-        if (grown == NULL) {
-            return FL_ENOMEM;
-        }
-        k->rounds = grown;
-        k->cap = cap;
+    if (rv != FL_OK) {
+        return rv;
     }
     k->rounds[k->n++] = round;
     return FL_OK;

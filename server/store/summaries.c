@@ -118,25 +118,11 @@ int fl_summaries_put(const char *dir, const char *client, const void *data, size
     return write_summary(dir, client, &part, err);
 }
 
-static int remove_summary(const char *dir, const char *path, struct fl_err *err)
-{
-    char folder[FL__STORE_PATH_MAX];
-    int rv;
-
-    if (unlink(path) != 0) {
-        rv = fl_err_from_errno(errno);
-        return fl_err_set(err, rv, "cannot remove '%s': %s", path, strerror(errno));
-    }
-    rv = fl_fs_join(folder, sizeof(folder), dir, "summaries");
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_fs_sync_dir(folder, err);
-}
-
 int fl_summaries_remove(const char *dir, const char *client, bool stays, struct fl_err *err)
 {
     char path[FL__STORE_PATH_MAX];
+    char folder[FL__STORE_PATH_MAX];
+    int rv;
 
     if (!fl_name_valid(client)) {
         return fl_err_set(err, FL_EINVAL, "not a valid client name");
@@ -147,7 +133,18 @@ int fl_summaries_remove(const char *dir, const char *client, bool stays, struct 
     if (!fl_fs_exists(path) || (stays && fl_summaries_dropped(dir, client))) {
         return fl_err_set(err, FL_ENOENT, "there is no data summary of client '%s'", client);
     }
-    return stays ? write_summary(dir, client, NULL, err) : remove_summary(dir, path, err);
+    if (stays) {
+        return write_summary(dir, client, NULL, err);
+    }
+    if (unlink(path) != 0) {
+        rv = fl_err_from_errno(errno);
+        return fl_err_set(err, rv, "cannot remove '%s': %s", path, strerror(errno));
+    }
+    rv = fl_fs_join(folder, sizeof(folder), dir, "summaries");
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_sync_dir(folder, err);
 }
 
 /* The marker of a dropped summary stays: the operator's decision is about the client, whatever

@@ -15,6 +15,7 @@
 
 #include "libfl/base/checksum.h"
 #include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
 #include "libfl/base/str.h"
 #include "server/core/summary_range.h"
 #include "server/store/summaries_impl.h"
@@ -28,15 +29,10 @@ struct summary_survey {
 
 static int add_name(struct summary_survey *s, const char *name)
 {
-    if (s->n == s->cap) {
-        size_t cap = s->cap == 0 ? 64 : s->cap * 2;
-        void *list = realloc(s->list, cap * sizeof(*s->list));
+    int rv = fl_grow(&s->list, &s->cap, s->n, sizeof(*s->list));
 
-        if (list == NULL) {
-            return FL_ENOMEM;
-        }
-        s->list = list;
-        s->cap = cap;
+    if (rv != FL_OK) {
+        return rv;
     }
     s->list[s->n] = (struct fl_data_summary_info){.bound = (double)INFINITY};
     return fl_str_copy(s->list[s->n++].client, FL_NAME_MAX, name);
@@ -169,24 +165,6 @@ static int judge_summary(const char *dir, const struct fl_summaries_rule *rule,
     return rv;
 }
 
-static int survey_summary(const char *dir, const struct fl_summaries_rule *rule,
-                          struct fl_data_summary_info *info, struct fl_err *err)
-{
-    struct fl_err why = {0};
-    int rv = judge_summary(dir, rule, info, &why);
-
-    if (rv == FL_EFORMAT || rv == FL_ELIMIT) {
-        /* Damaged, or made for another configuration: continue without it, as for a client that
-         * sent none. */
-        leave_out(rule, info, FL_SUMMARY_UNFIT, fl_err_text(&why, rv));
-        return FL_OK;
-    }
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
-    }
-    return FL_OK;
-}
-
 /* Drop the accepted summaries whose magnitude is out of range compared to the others. */
 static int drop_out_of_range(const struct fl_summaries_rule *rule, struct summary_survey *s,
                              struct fl_err *err)
@@ -239,9 +217,15 @@ static int survey_summaries(const char *dir, const struct fl_summaries_rule *rul
         return rv;
     }
     for (i = 0; i < s->n; i++) {
-        rv = survey_summary(dir, rule, &s->list[i], err);
-        if (rv != FL_OK) {
-            return rv;
+        struct fl_err why = {0};
+
+        rv = judge_summary(dir, rule, &s->list[i], &why);
+        if (rv == FL_EFORMAT || rv == FL_ELIMIT) {
+            /* Damaged, or made for another configuration: continue without it, as for a client
+             * that sent none. */
+            leave_out(rule, &s->list[i], FL_SUMMARY_UNFIT, fl_err_text(&why, rv));
+        } else if (rv != FL_OK) {
+            return fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
         }
     }
     return drop_out_of_range(rule, s, err);
@@ -331,21 +315,6 @@ fail:
 
 /* --- writing --- */
 
-static int append_summary(const char *dir, const struct fl_summaries_rule *rule,
-                          const struct fl_data_summary_info *info, struct fl_container_writer *w,
-                          struct fl_err *err)
-{
-    struct client_summary one;
-    int rv = read_one(dir, rule, info->client, &one, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_container_writer_add(w, 0, one.data, (size_t)one.bytes, err);
-    free(one.data);
-    return rv;
-}
-
 static int write_collection(const char *dir, const struct fl_summaries_rule *rule,
                             const struct summary_survey *s, uint64_t inputs, struct fl_err *err)
 {
@@ -367,16 +336,25 @@ static int write_collection(const char *dir, const struct fl_summaries_rule *rul
         return rv;
     }
     for (i = 0; i < s->n; i++) {
+        struct client_summary one;
+
         if (s->list[i].state != FL_SUMMARY_TAKEN) {
             continue;
         }
-        rv = append_summary(dir, rule, &s->list[i], w, err);
+        rv = read_one(dir, rule, s->list[i].client, &one, err);
         if (rv != FL_OK) {
-            fl_container_writer_abandon(w);
-            return rv;
+            goto fail;
+        }
+        rv = fl_container_writer_add(w, 0, one.data, (size_t)one.bytes, err);
+        free(one.data);
+        if (rv != FL_OK) {
+            goto fail;
         }
     }
     return fl_container_writer_publish(w, /* sync= */ true, err);
+fail:
+    fl_container_writer_abandon(w);
+    return rv;
 }
 
 static int make_collection(const char *dir, const struct fl_summaries_rule *rule,

@@ -35,26 +35,13 @@ struct fl_uploads {
 
 /* --- one upload --- */
 
-static int check_upload_length(const struct fl__spool_head *head, uint64_t len, struct fl_err *err)
-{
-    if (len > head->bytes) {
-        return fl_err_set(err, FL_ELIMIT,
-                          "upload has more than the %" PRIu64 " bytes of its manifest",
-                          head->bytes);
-    }
-    return len == head->bytes
-               ? FL_OK
-               : fl_err_set(err, FL_ESTATE,
-                            "upload is not complete: %" PRIu64 " of %" PRIu64 " bytes", len,
-                            head->bytes);
-}
-
 int fl_upload_make(const struct fl_spool_part *parts, size_t n_parts, struct fl_blob *bytes,
                    const struct fl_layout *layout, double norm_bound, struct fl_upload **ret,
                    struct fl_err *err)
 {
     struct fl_upload *u = calloc(1, sizeof(*u));
     struct fl__ahead ahead;
+    uint64_t len = fl_blob_len(bytes);
     int rv;
 
     if (u == NULL) {
@@ -64,11 +51,18 @@ int fl_upload_make(const struct fl_spool_part *parts, size_t n_parts, struct fl_
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = check_upload_length(&u->head, fl_blob_len(bytes), err);
-    if (rv != FL_OK) {
+    if (len > u->head.bytes) {
+        rv =
+            fl_err_set(err, FL_ELIMIT, "upload has more than the %" PRIu64 " bytes of its manifest",
+                       u->head.bytes);
         goto fail;
     }
-    ahead = fl__ahead_memory(fl_blob_data(bytes), fl_blob_len(bytes));
+    if (len < u->head.bytes) {
+        rv = fl_err_set(err, FL_ESTATE, "upload is not complete: %" PRIu64 " of %" PRIu64 " bytes",
+                        len, u->head.bytes);
+        goto fail;
+    }
+    ahead = fl__ahead_memory(fl_blob_data(bytes), len);
     rv = fl__spool_validate(&u->head, &ahead, layout, norm_bound, &u->norms, err);
     if (rv != FL_OK) {
         goto fail;
@@ -180,29 +174,10 @@ static void take_out(struct fl_uploads *u, struct fl_upload **at)
     fl_upload_free(one);
 }
 
-static int put_upload(struct fl_uploads *u, struct fl_upload *upload)
-{
-    struct fl_upload **at;
-    int rv = u->n == u->cap ? grow_buckets(u) : FL_OK;
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    at = find_upload(u, upload->round, upload->attempt, upload->client);
-    if (*at != NULL) {
-        take_out(u, at);
-        at = find_upload(u, upload->round, upload->attempt, upload->client);
-    }
-    upload->next = NULL;
-    *at = upload;
-    u->n++;
-    u->bytes += upload->head.bytes;
-    return FL_OK;
-}
-
 int fl_uploads_put(struct fl_uploads *u, uint64_t round, uint32_t attempt, const char *client,
                    struct fl_upload *upload)
 {
+    struct fl_upload **at;
     int rv = fl_name_valid(client) ? fl_str_copy(upload->client, sizeof(upload->client), client)
                                    : FL_EINVAL;
 
@@ -212,7 +187,20 @@ int fl_uploads_put(struct fl_uploads *u, uint64_t round, uint32_t attempt, const
     upload->round = round;
     upload->attempt = attempt;
     (void)pthread_mutex_lock(&u->lock);
-    rv = put_upload(u, upload);
+    rv = u->n == u->cap ? grow_buckets(u) : FL_OK;
+    if (rv != FL_OK) {
+        goto done;
+    }
+    at = find_upload(u, round, attempt, client);
+    if (*at != NULL) {
+        take_out(u, at);
+        at = find_upload(u, round, attempt, client);
+    }
+    upload->next = NULL;
+    *at = upload;
+    u->n++;
+    u->bytes += upload->head.bytes;
+done:
     (void)pthread_mutex_unlock(&u->lock);
     return rv;
 }

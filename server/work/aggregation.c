@@ -38,16 +38,6 @@ static void map_takes(struct pass *a, const char *const *takes)
     }
 }
 
-static void map_payloads(struct pass *a)
-{
-    const struct fl_strategy *s = a->f->strategy;
-
-    a->spool_payload[0] = 0;
-    a->n_payloads = 1;
-    map_takes(a, s->aggregate->takes);
-    map_takes(a, s->solver->server != NULL ? s->solver->server->takes : NULL);
-}
-
 static int aggregation_open_unit(void *ctx, size_t client, size_t payload, size_t unit,
                                  struct fl_codec_decoder *d)
 {
@@ -119,12 +109,6 @@ static int take_personal_model(void *ctx, size_t client, size_t offset, const fl
                : FL_OK;
 }
 
-/* A personal model is complete: only for clients that sent all units. */
-static bool sent_all(const struct fl_agg_client *c, size_t n_units)
-{
-    return memchr(c->units, 0, n_units) == NULL;
-}
-
 static int aggregation_open_personal_models(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
@@ -140,7 +124,8 @@ static int aggregation_open_personal_models(struct pass *a)
         return FL_ENOMEM;
     }
     for (i = 0; i < job->n_parts; i++) {
-        bool whole = sent_all(&a->clients[i], n_units);
+        /* A personal model is complete: only for clients that sent all units. */
+        bool whole = memchr(a->clients[i].units, 0, n_units) == NULL;
 
         a->place[i] = whole ? n : SIZE_MAX;
         if (whole) {
@@ -245,7 +230,8 @@ static int run_aggregation(struct pass *a)
 static int aggregation_make(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
-    bool mixes = a->f->strategy->aggregate->mixes;
+    const struct fl_strategy *s = a->f->strategy;
+    bool mixes = s->aggregate->mixes;
     struct fl_personal_models_writer *w;
     int rv = fl_model_state_new(a->f, &job->next.model);
 
@@ -256,7 +242,10 @@ static int aggregation_make(struct pass *a)
     if (job->distance == NULL) {
         return FL_ENOMEM;
     }
-    map_payloads(a);
+    a->spool_payload[0] = 0;
+    a->n_payloads = 1;
+    map_takes(a, s->aggregate->takes);
+    map_takes(a, s->solver->server != NULL ? s->solver->server->takes : NULL);
     rv = open_readers(a);
     if (rv != FL_OK) {
         return rv;

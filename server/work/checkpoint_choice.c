@@ -30,37 +30,6 @@ static bool goes_with_clients(const struct fl_strategy *s, size_t i)
     return i >= s->aggregate->n_state && fl_solver_keeps(s->solver->keeps) > 0;
 }
 
-static int choice_refuse(const struct fl_federation *federation, uint64_t round, size_t i,
-                         struct fl_err *err)
-{
-    const struct fl_strategy *s = federation->strategy;
-    const char *name = federation->state_names[i];
-
-    return fl_err_set(err, FL_EVERSION,
-                      "checkpoint of round %" PRIu64
-                      ": vector '%s' is missing, which '%s' resumes from; another version of the "
-                      "server wrote it. %s another algorithm can resume from the model alone, "
-                      "another state_dir starts from scratch",
-                      round, name, s->algorithm,
-                      goes_with_clients(s, i) ? "'fl-serverd --recover CONFIG' resumes from the "
-                                                "model with the state of server and clients reset;"
-                                              : "Nothing was changed;");
-}
-
-static void choice_log_zero(const struct fl_federation *federation, uint64_t round, size_t i,
-                            bool known)
-{
-    const struct fl_strategy *s = federation->strategy;
-    const char *why = goes_with_clients(s, i) ? "the state of server and clients is reset there"
-                      : known                 ? "it was made under other settings"
-                                              : "it does not record the settings it was made under";
-
-    fl_log(federation->log, known || goes_with_clients(s, i) ? FL_LOG_NOTICE : FL_LOG_WARNING,
-           "server",
-           "checkpoint of round %" PRIu64 ": vector '%s' is missing and starts at zero: %s", round,
-           federation->state_names[i], why);
-}
-
 size_t fl_judge_misses(const struct fl_federation *federation, uint64_t round,
                        const struct fl_models_found *found, bool restart)
 {
@@ -82,14 +51,32 @@ size_t fl_judge_misses(const struct fl_federation *federation, uint64_t round,
 int fl_judge_checkpoint(const struct fl_federation *federation, uint64_t round,
                         const struct fl_models_found *found, bool restart, struct fl_err *err)
 {
+    const struct fl_strategy *s = federation->strategy;
+    bool known = found->made[0] != '\0';
     size_t i = fl_judge_misses(federation, round, found, restart);
 
     if (i < federation->n_state) {
-        return choice_refuse(federation, round, i, err);
+        return fl_err_set(
+            err, FL_EVERSION,
+            "checkpoint of round %" PRIu64
+            ": vector '%s' is missing, which '%s' resumes from; another version of the "
+            "server wrote it. %s another algorithm can resume from the model alone, "
+            "another state_dir starts from scratch",
+            round, federation->state_names[i], s->algorithm,
+            goes_with_clients(s, i) ? "'fl-serverd --recover CONFIG' resumes from the "
+                                      "model with the state of server and clients reset;"
+                                    : "Nothing was changed;");
     }
     for (i = 0; round > 0 && i < federation->n_state; i++) {
         if ((found->lacks >> i & 1u) != 0) {
-            choice_log_zero(federation, round, i, found->made[0] != '\0');
+            bool reset = goes_with_clients(s, i);
+
+            fl_log(federation->log, known || reset ? FL_LOG_NOTICE : FL_LOG_WARNING, "server",
+                   "checkpoint of round %" PRIu64 ": vector '%s' is missing and starts at zero: %s",
+                   round, federation->state_names[i],
+                   reset   ? "the state of server and clients is reset there"
+                   : known ? "it was made under other settings"
+                           : "it does not record the settings it was made under");
         }
     }
     return FL_OK;

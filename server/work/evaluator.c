@@ -30,7 +30,7 @@ int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net, struct fl_
     return FL_OK;
 }
 
-static int start_program(struct fl_evaluator *e, const struct fl_evaluator_program *conf,
+int fl_evaluator_program(const struct fl_evaluator_program *conf, struct fl_evaluator **ret,
                          struct fl_err *err)
 {
     struct fl_persistent_conf program = {.argv = conf->argv,
@@ -48,27 +48,6 @@ static int start_program(struct fl_evaluator *e, const struct fl_evaluator_progr
                                         .n_input = conf->net->n_input,
                                         .layers = conf->net->layers,
                                         .n_layers = conf->net->n_layers};
-    int rv = fl_persistent_create(&program, &e->program, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_persistent_start(e->program, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (!fl_persistent_can(e->program, FL_PERSISTENT_EVALUATE)) {
-        return fl_err_set(err, FL_EUNIMPL,
-                          "'%.100s' cannot evaluate: its `ready` has no \"evaluate\" in `can` "
-                          "(docs/trainers.md)",
-                          conf->argv[0]);
-    }
-    return fl_persistent_describe(e->program, &model, conf->start_limit_ms, err);
-}
-
-int fl_evaluator_program(const struct fl_evaluator_program *conf, struct fl_evaluator **ret,
-                         struct fl_err *err)
-{
     struct fl_evaluator *e = calloc(1, sizeof(*e));
     int rv;
 
@@ -76,13 +55,30 @@ int fl_evaluator_program(const struct fl_evaluator_program *conf, struct fl_eval
         return fl_err_set(err, FL_ENOMEM, "evaluation: out of memory");
     }
     e->limit_ms = conf->limit_ms;
-    rv = start_program(e, conf, err);
+    rv = fl_persistent_create(&program, &e->program, err);
     if (rv != FL_OK) {
-        fl_evaluator_free(e);
-        return rv;
+        goto fail;
+    }
+    rv = fl_persistent_start(e->program, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (!fl_persistent_can(e->program, FL_PERSISTENT_EVALUATE)) {
+        rv = fl_err_set(err, FL_EUNIMPL,
+                        "'%.100s' cannot evaluate: its `ready` has no \"evaluate\" in `can` "
+                        "(docs/trainers.md)",
+                        conf->argv[0]);
+        goto fail;
+    }
+    rv = fl_persistent_describe(e->program, &model, conf->start_limit_ms, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     *ret = e;
     return FL_OK;
+fail:
+    fl_evaluator_free(e);
+    return rv;
 }
 
 void fl_evaluator_free(struct fl_evaluator *e)
@@ -99,9 +95,8 @@ void fl_evaluator_free(struct fl_evaluator *e)
     free(e);
 }
 
-static int evaluator_run_program(struct fl_evaluator *e, const float *theta,
-                                 const atomic_bool *cancel, double *ret_accuracy, double *ret_loss,
-                                 struct fl_err *err)
+int fl_evaluator_run(struct fl_evaluator *e, const float *theta, const atomic_bool *cancel,
+                     double *ret_accuracy, double *ret_loss, struct fl_err *err)
 {
     struct fl_persistent_task task = {.kind = FL_PERSISTENT_EVALUATE,
                                       .given = {[FL_PERSISTENT_MODEL] = theta},
@@ -109,8 +104,16 @@ static int evaluator_run_program(struct fl_evaluator *e, const float *theta,
                                       .limit_note = " (evaluation.command_limit)",
                                       .cancel = cancel};
     struct fl_persistent_answer answer = {.samples = 0};
-    int rv = fl_persistent_run(e->program, &task, &answer, err);
+    int rv;
 
+    if (e->program == NULL) {
+        rv = fl_measure(e->net, e->test, theta, cancel, ret_accuracy, ret_loss);
+        if (rv != FL_OK) {
+            return fl_err_set(err, rv, "evaluation: %s", fl_strerror(rv));
+        }
+        return atomic_load(cancel) ? fl_err_set(err, FL_ECANCELED, "evaluation: cancelled") : FL_OK;
+    }
+    rv = fl_persistent_run(e->program, &task, &answer, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -123,19 +126,4 @@ static int evaluator_run_program(struct fl_evaluator *e, const float *theta,
                ? FL_OK
                : fl_err_set(err, FL_ENUMERIC,
                             "evaluation: the loss reported by the program is NaN or infinite");
-}
-
-int fl_evaluator_run(struct fl_evaluator *e, const float *theta, const atomic_bool *cancel,
-                     double *ret_accuracy, double *ret_loss, struct fl_err *err)
-{
-    int rv;
-
-    if (e->program != NULL) {
-        return evaluator_run_program(e, theta, cancel, ret_accuracy, ret_loss, err);
-    }
-    rv = fl_measure(e->net, e->test, theta, cancel, ret_accuracy, ret_loss);
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "evaluation: %s", fl_strerror(rv));
-    }
-    return atomic_load(cancel) ? fl_err_set(err, FL_ECANCELED, "evaluation: cancelled") : FL_OK;
 }

@@ -9,23 +9,6 @@ struct piece {
     uint32_t *idx;
 };
 
-static void measure_piece(struct fl_net *net, const struct fl_dataset *test, struct piece *p,
-                          size_t at, double *loss, size_t *correct)
-{
-    size_t n = test->n - at < p->size ? test->n - at : p->size;
-    double loss_sum = 0.0;
-    size_t good = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        p->idx[i] = (uint32_t)(at + i);
-    }
-    fl_dataset_gather(test, p->idx, n, p->x, p->y);
-    fl_net_evaluate(net, p->x, p->y, n, &loss_sum, &good);
-    *loss += loss_sum;
-    *correct += good;
-}
-
 int fl_measure(struct fl_net *net, const struct fl_dataset *test, const float *theta,
                const atomic_bool *cancel, double *ret_accuracy, double *ret_loss)
 {
@@ -42,7 +25,18 @@ int fl_measure(struct fl_net *net, const struct fl_dataset *test, const float *t
     if (have) {
         fl_net_set(net, theta);
         for (at = 0; at < test->n && !atomic_load(cancel); at += p.size) {
-            measure_piece(net, test, &p, at, &loss, &correct);
+            size_t n = test->n - at < p.size ? test->n - at : p.size;
+            double loss_sum = 0.0;
+            size_t good = 0;
+            size_t i;
+
+            for (i = 0; i < n; i++) {
+                p.idx[i] = (uint32_t)(at + i);
+            }
+            fl_dataset_gather(test, p.idx, n, p.x, p.y);
+            fl_net_evaluate(net, p.x, p.y, n, &loss_sum, &good);
+            loss += loss_sum;
+            correct += good;
         }
         *ret_accuracy = (double)correct / (double)test->n;
         *ret_loss = loss / (double)test->n;

@@ -22,14 +22,6 @@ struct sums {
     size_t channels;
 };
 
-static bool tensor_name_ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name);
-    size_t len = strlen(end);
-
-    return n >= len && strcmp(name + n - len, end) == 0;
-}
-
 /* The running variance of a running mean ("bn1.running_var" of "bn1.running_mean"); NULL: not
    shared, or no running mean. */
 static const struct fl_tensor *variance_of(const struct fl_layout *layout,
@@ -38,7 +30,7 @@ static const struct fl_tensor *variance_of(const struct fl_layout *layout,
     const struct fl_tensor *var;
     char name[FL_NAME_MAX];
 
-    if (mean->local || !mean->buffer || !tensor_name_ends_with(mean->name, ".running_mean")) {
+    if (mean->local || !mean->buffer || !fl_str_ends_with(mean->name, ".running_mean")) {
         return NULL;
     }
     (void)snprintf(name, sizeof(name), "%.*srunning_var",

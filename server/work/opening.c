@@ -10,7 +10,6 @@
 
 #include "server/work/checkpoint_choice.h"
 #include "server/work/checkpoints.h"
-#include "server/work/restored_state.h"
 #include "server/work/rollback.h"
 #include "server/work/summary_work.h"
 
@@ -174,54 +173,38 @@ static int opening_quarantine(const struct search *s, uint64_t after, struct fl_
     return FL_OK;
 }
 
-static int no_pair(const struct search *s, struct fl_err *err)
-{
-    const char *dir = s->o->f->state_dir;
-    unsigned long long newest = s->n > 0 ? s->rounds[0] : 0;
-
-    if (s->n == 0) {
-        return fl_err_set(err, FL_ESTATE, "no checkpoint found in '%s/models'", dir);
-    }
-    return fl_err_set(
-        err, FL_ESTATE,
-        "no usable checkpoint in '%s/models' matches a round of the state database, which ends at "
-        "round %llu; the newest file is of round %llu. 'fl-serverd --recover CONFIG' resumes from "
-        "the newest good one, regardless of the database",
-        dir, (unsigned long long)s->o->resume->committed, newest);
-}
-
-/* FL_ENOENT, or an error: the first model can be created again; what was started with it cannot. */
-static int start_over(const struct search *s, struct fl_err *err)
-{
-    int rv;
-
-    if (s->n == 0) {
-        return FL_ENOENT;
-    }
-    rv = fl_models_quarantine(s->o->f->state_dir, 0, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = go_back(s->o, 0, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return FL_ENOENT;
-}
-
 /* FL_ENOENT: there is none yet, and none is needed. */
 static int use_pair(const struct search *s, struct fl_err *err)
 {
     const struct opening *o = s->o;
+    const char *dir = o->f->state_dir;
     uint64_t last = o->resume->committed;
     uint64_t round = 0;
     int rv = find_pair(s, &round, err);
 
-    if (rv == FL_ENOENT && (last > 0 || (s->n > 0 && s->rounds[0] > 1))) {
-        return no_pair(s, err);
+    if (rv == FL_ENOENT && s->n == 0) {
+        return last > 0 ? fl_err_set(err, FL_ESTATE, "no checkpoint found in '%s/models'", dir)
+                        : FL_ENOENT;
+    }
+    if (rv == FL_ENOENT && (last > 0 || s->rounds[0] > 1)) {
+        return fl_err_set(
+            err, FL_ESTATE,
+            "no usable checkpoint in '%s/models' matches a round of the state database, which ends "
+            "at round %llu; the newest file is of round %llu. 'fl-serverd --recover CONFIG' "
+            "resumes from the newest good one, regardless of the database",
+            dir, (unsigned long long)last, (unsigned long long)s->rounds[0]);
     }
     if (rv == FL_ENOENT) {
-        return start_over(s, err);
+        /* The first model can be created again; what was started with it cannot. */
+        rv = fl_models_quarantine(dir, 0, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = go_back(o, 0, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        return FL_ENOENT;
     }
     if (rv != FL_OK) {
         return rv;
@@ -245,19 +228,6 @@ static int use_pair(const struct search *s, struct fl_err *err)
         return rv;
     }
     return go_back(o, round, err);
-}
-
-static int load_checkpoint(const struct opening *o, struct fl_err *err)
-{
-    struct search s = {.o = o, .tag = fl_federation_tag(o->f)};
-    int rv = fl_models_list(o->f->state_dir, &s.rounds, &s.n, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = use_pair(&s, err);
-    free(s.rounds);
-    return rv;
 }
 
 static void opening_log_changes(const struct fl_log *log, const struct fl_store_entered *e)
@@ -306,24 +276,42 @@ static void opening_log_changes(const struct fl_log *log, const struct fl_store_
     }
 }
 
-/* Compares the settings of the folder with those of this start, and stores the new ones. */
-static int opening_enter(const struct opening *o, struct fl_err *err)
+/* The first start of a folder that was restored from a backup. */
+static int opening_carry_restored(const struct fl_federation *federation, uint64_t wall_ms,
+                                  struct fl_err *err)
 {
-    struct fl_store_entered entered;
-    int rv = fl_store_enter(o->f->store, o->how->settings, o->how->wall_ms, &entered, err);
+    const struct fl_log *log = federation->log;
+    bool restart = fl_federation_restarts_state(federation);
+    struct fl_restored r;
+    int rv = fl_store_carry_restored(federation->store, restart, wall_ms, &r, err);
 
     if (rv != FL_OK) {
-        return rv;
+        return rv == FL_ENOENT ? FL_OK : rv;
     }
-    o->f->generation = entered.generation;
-    opening_log_changes(o->f->log, &entered);
-    fl_store_entered_done(&entered);
+    fl_log(log, FL_LOG_NOTICE, "server",
+           "%s: the federation resumes after round %llu; clients discard undelivered results and "
+           "train again",
+           r.note, (unsigned long long)r.committed);
+    if (restart) {
+        fl_log(log, FL_LOG_WARNING, "server",
+               "solver '%s': the state of server and clients is reset, since clients may have "
+               "advanced after the backup",
+               federation->strategy->solver->policy.name);
+    }
+    if (r.dropped_round != 0) {
+        fl_log(log, FL_LOG_WARNING, "server",
+               "round %llu: attempt %u discarded with %llu accepted updates, which belong to the "
+               "state that was reset",
+               (unsigned long long)r.dropped_round, r.dropped_attempt,
+               (unsigned long long)r.dropped_updates);
+    }
     return FL_OK;
 }
 
 static int open_records(const struct opening *o, struct fl_err *err)
 {
     struct fl_federation *f = o->f;
+    struct fl_store_entered entered;
     int rv =
         fl_store_open(f->state_dir, o->how->name, f->layout, o->how->durability, &f->store, err);
 
@@ -331,7 +319,7 @@ static int open_records(const struct opening *o, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_restored_carry_out(f, o->how->wall_ms, err);
+    rv = opening_carry_restored(f, o->how->wall_ms, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -339,10 +327,14 @@ static int open_records(const struct opening *o, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = opening_enter(o, err);
+    /* Compares the settings of the folder with those of this start, and stores the new ones. */
+    rv = fl_store_enter(f->store, o->how->settings, o->how->wall_ms, &entered, err);
     if (rv != FL_OK) {
         return rv;
     }
+    f->generation = entered.generation;
+    opening_log_changes(f->log, &entered);
+    fl_store_entered_done(&entered);
     rv = fl_store_load(f->store, o->resume, err);
     if (rv != FL_OK) {
         return rv;
@@ -354,25 +346,14 @@ static int open_records(const struct opening *o, struct fl_err *err)
     return fl_store_totals(f->store, &o->progress->totals, err);
 }
 
-static int make_first(const struct opening *o, struct fl_err *err)
-{
-    const struct fl_models_tag tag = fl_federation_tag(o->f);
-    const struct fl_models_checkpoint c = {
-        .dir = o->f->state_dir, .tag = &tag, .layout = o->f->layout};
-    float *theta = fl_blob_fill_floats(o->progress->committed.model.theta);
-    int rv = o->how->first_model(o->how->ctx, theta, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_models_save(&c, theta, NULL, true, err);
-}
-
 static int opening_open_model(const struct opening *o, struct fl_err *err)
 {
     const struct fl_federation *f = o->f;
     struct fl_outcome *committed = &o->progress->committed;
     struct fl_models_tag tag;
+    const struct fl_models_checkpoint first = {
+        .dir = f->state_dir, .tag = &tag, .layout = f->layout};
+    struct search s = {.o = o, .tag = fl_federation_tag(f)};
     uint64_t last;
     size_t i;
     int rv = fl_model_state_new(f, &committed->model);
@@ -384,16 +365,27 @@ static int opening_open_model(const struct opening *o, struct fl_err *err)
         (void)memset(fl_blob_fill(committed->model.state[i]), 0,
                      fl_blob_len(committed->model.state[i]));
     }
-    rv = load_checkpoint(o, err);
+    rv = fl_models_list(f->state_dir, &s.rounds, &s.n, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = use_pair(&s, err);
+    free(s.rounds);
+    tag = fl_federation_tag(f);
     if (rv == FL_ENOENT) {
-        rv = make_first(o, err);
+        float *theta = fl_blob_fill_floats(committed->model.theta);
+
+        rv = o->how->first_model(o->how->ctx, theta, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_models_save(&first, theta, NULL, true, err);
     }
     if (rv != FL_OK) {
         return rv;
     }
     last = o->resume->committed;
     fl_judge_begin_anew(f, last, committed);
-    tag = fl_federation_tag(f);
     /* Removes temporary files. */
     rv = fl_models_prune(f->state_dir, &tag, last, UINT32_MAX, 0, err);
     if (rv != FL_OK) {

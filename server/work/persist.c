@@ -1,34 +1,5 @@
 #include "server/work/persist.h"
 
-static int select_clients(const struct fl_federation *f, const struct fl_effect *e,
-                          struct fl_collection *summaries, struct fl_err *err)
-{
-    const struct fl_selection selection = {.round = e->round,
-                                           .attempt = e->attempt,
-                                           .parts = e->parts,
-                                           .n_parts = e->n_parts,
-                                           .clients = e->clients,
-                                           .n_clients = e->n_clients,
-                                           .size = e->size,
-                                           .expected = e->expected};
-
-    return fl_collection_select(f, &selection, summaries, err);
-}
-
-/* The record is deleted last: as long as it exists a failed deletion is retried. */
-static int forget_clients(const struct fl_federation *f, const struct fl_effect *e,
-                          struct fl_collection *summaries, struct fl_err *err)
-{
-    if (summaries != NULL) {
-        int rv = fl_collection_forget(f, e->clients, e->n_clients, summaries, err);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return fl_store_forget(f->store, e->clients, e->n_clients, err);
-}
-
 int fl_persist_run(const struct fl_federation *federation, const struct fl_effect *effect,
                    struct fl_collection *summaries, struct fl_err *err)
 {
@@ -41,11 +12,27 @@ int fl_persist_run(const struct fl_federation *federation, const struct fl_effec
     }
     switch (e->type) {
     case FL_EFF_FORGET_CLIENTS:
-        return forget_clients(federation, e, summaries, err);
+        /* The record is deleted last: as long as it exists a failed deletion is retried. */
+        if (summaries != NULL) {
+            rv = fl_collection_forget(federation, e->clients, e->n_clients, summaries, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
+        return fl_store_forget(store, e->clients, e->n_clients, err);
     case FL_EFF_PERSIST_PAUSE:
         return fl_store_put_pause(store, e->text, err);
     case FL_EFF_PERSIST_SELECTION:
-        return select_clients(federation, e, summaries, err);
+        return fl_collection_select(federation,
+                                    &(struct fl_selection){.round = e->round,
+                                                           .attempt = e->attempt,
+                                                           .parts = e->parts,
+                                                           .n_parts = e->n_parts,
+                                                           .clients = e->clients,
+                                                           .n_clients = e->n_clients,
+                                                           .size = e->size,
+                                                           .expected = e->expected},
+                                    summaries, err);
     case FL_EFF_PERSIST_PLAN:
         return fl_store_put_plan(store, e->round, e->attempt, e->parts, e->n_parts, err);
     case FL_EFF_PERSIST_UPDATE:

@@ -102,34 +102,23 @@ static int check_round(const struct fl_federation *federation, uint64_t round,
     return FL_OK;
 }
 
-/* FL_ENOENT: the next start could not resume from it. */
-static int rollback_check_vectors(const struct fl_federation *federation, uint64_t round,
-                                  const struct fl_models_found *found, struct fl_err *err)
-{
-    size_t i = fl_judge_misses(federation, round, found, fl_federation_clients_keep(federation));
-    char why[FL_NAME_MAX + 96];
-
-    if (i == federation->n_state) {
-        return FL_OK;
-    }
-    (void)snprintf(why, sizeof(why), "its checkpoint lacks '%.32s', which '%s' resumes from",
-                   federation->state_names[i], federation->strategy->algorithm);
-    return refuse_round(federation, round, why, err);
-}
-
 int fl_rollback_ask(const struct fl_federation *federation, uint64_t round, bool force,
                     uint64_t wall_ms, struct fl_err *err)
 {
     const struct fl_strategy *s = federation->strategy;
     struct fl_models_found found;
+    char why[FL_NAME_MAX + 96];
+    size_t missing;
     int rv = check_round(federation, round, &found, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = rollback_check_vectors(federation, round, &found, err);
-    if (rv != FL_OK) {
-        return rv;
+    missing = fl_judge_misses(federation, round, &found, fl_federation_clients_keep(federation));
+    if (missing < federation->n_state) { /* The next start could not resume from it. */
+        (void)snprintf(why, sizeof(why), "its checkpoint lacks '%.32s', which '%s' resumes from",
+                       federation->state_names[missing], s->algorithm);
+        return refuse_round(federation, round, why, err);
     }
     if (fl_federation_clients_keep(federation) && !force) {
         return fl_err_set(
@@ -149,32 +138,10 @@ int fl_rollback_ask(const struct fl_federation *federation, uint64_t round, bool
     return FL_OK;
 }
 
-static void rollback_log(const struct fl_federation *federation, const struct fl_rolled_back *r,
-                         bool restart)
-{
-    const struct fl_log *log = federation->log;
-
-    fl_log(log, FL_LOG_WARNING, "server",
-           "rolled back to round %llu: rounds %llu to %llu are abandoned; the checkpoint of round "
-           "%llu is kept until 'flctl unpin --round %llu'",
-           (unsigned long long)r->round, (unsigned long long)r->round + 1,
-           (unsigned long long)r->last, (unsigned long long)r->last, (unsigned long long)r->last);
-    if (r->dropped_round != 0) {
-        fl_log(log, FL_LOG_NOTICE, "server",
-               "round %llu: attempt %u discarded with %llu accepted updates, which were made for "
-               "an abandoned model",
-               (unsigned long long)r->dropped_round, r->dropped_attempt,
-               (unsigned long long)r->dropped_updates);
-    }
-    if (restart) {
-        fl_log(log, FL_LOG_WARNING, "server",
-               "state of the solver on the server and on clients is reset");
-    }
-}
-
 int fl_rollback_carry_out(const struct fl_federation *federation, uint64_t wall_ms,
                           struct fl_err *err)
 {
+    const struct fl_log *log = federation->log;
     bool restart = fl_federation_clients_keep(federation);
     struct fl_models_found found; /* Checked when it was requested. */
     struct fl_rolled_back r;
@@ -189,8 +156,8 @@ int fl_rollback_carry_out(const struct fl_federation *federation, uint64_t wall_
     }
     rv = check_round(federation, round, &found, err);
     if (rv == FL_ENOENT) { /* It existed when it was requested. */
-        fl_log(federation->log, FL_LOG_ERROR, "server",
-               "%s; rollback cancelled, the federation is unchanged", fl_err_text(err, rv));
+        fl_log(log, FL_LOG_ERROR, "server", "%s; rollback cancelled, the federation is unchanged",
+               fl_err_text(err, rv));
         return fl_store_drop_rollback(federation->store, err);
     }
     if (rv != FL_OK) {
@@ -200,6 +167,21 @@ int fl_rollback_carry_out(const struct fl_federation *federation, uint64_t wall_
     if (rv != FL_OK) {
         return rv;
     }
-    rollback_log(federation, &r, restart);
+    fl_log(log, FL_LOG_WARNING, "server",
+           "rolled back to round %llu: rounds %llu to %llu are abandoned; the checkpoint of round "
+           "%llu is kept until 'flctl unpin --round %llu'",
+           (unsigned long long)r.round, (unsigned long long)r.round + 1, (unsigned long long)r.last,
+           (unsigned long long)r.last, (unsigned long long)r.last);
+    if (r.dropped_round != 0) {
+        fl_log(log, FL_LOG_NOTICE, "server",
+               "round %llu: attempt %u discarded with %llu accepted updates, which were made for "
+               "an abandoned model",
+               (unsigned long long)r.dropped_round, r.dropped_attempt,
+               (unsigned long long)r.dropped_updates);
+    }
+    if (restart) {
+        fl_log(log, FL_LOG_WARNING, "server",
+               "state of the solver on the server and on clients is reset");
+    }
     return fl_store_finish_rollback(federation->store, err);
 }

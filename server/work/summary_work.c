@@ -166,24 +166,6 @@ done:
     return rv == FL_ENOENT ? FL_OK : rv; /* There is none yet. */
 }
 
-static int summary_fix(const struct fl_federation *f, struct fl_collection *ret, struct fl_err *err)
-{
-    struct ruling ruling = {.f = f};
-    struct fl_summaries_rule rule = rule_of(&ruling);
-    bool made = false;
-    int rv = fl_summaries_fix(f->state_dir, &rule, err);
-
-    summary_log_left_out(&ruling);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = summary_renew(f, &made, err); /* Completes an interrupted removal. */
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_summaries_open(f->state_dir, &ret->file, ret->digest, err);
-}
-
 static int renew_for(const struct fl_federation *f, struct fl_collection *ret, struct fl_err *err)
 {
     bool made = false;
@@ -257,9 +239,23 @@ int fl_collection_select(const struct fl_federation *federation,
                          const struct fl_selection *selection, struct fl_collection *summaries,
                          struct fl_err *err)
 {
-    if (summaries != NULL && selection->n_parts > 0) {
-        int rv = summary_fix(federation, summaries, err);
+    const char *dir = federation->state_dir;
+    struct ruling ruling = {.f = federation};
+    struct fl_summaries_rule rule = rule_of(&ruling);
+    bool made = false;
+    int rv;
 
+    if (summaries != NULL && selection->n_parts > 0) {
+        rv = fl_summaries_fix(dir, &rule, err);
+        summary_log_left_out(&ruling);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = summary_renew(federation, &made, err); /* Completes an interrupted removal. */
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_summaries_open(dir, &summaries->file, summaries->digest, err);
         if (rv != FL_OK) {
             return rv;
         }

@@ -32,46 +32,6 @@ static int welcome_fill_component(const struct fl_policy *policy, const struct f
     return FL_OK;
 }
 
-static int welcome_fill_components(const struct fl_strategy *s, struct fl_wire_welcome *w)
-{
-    const struct {
-        const struct fl_policy *policy;
-        size_t component;
-        struct fl_wire_component *out;
-    } all[] = {{&s->solver->policy, FL_COMPONENT_SOLVER, &w->solver},
-               {&s->codec->policy, FL_COMPONENT_CODEC, &w->codec},
-               {&s->upload->policy, FL_COMPONENT_UPLOAD, &w->upload},
-               {&s->personal->policy, FL_COMPONENT_PERSONAL, &w->personal}};
-    size_t i;
-
-    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        int rv = welcome_fill_component(all[i].policy, s->options[all[i].component], all[i].out);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
-static int fill_network(const struct fl_net_spec *net, struct fl_wire_welcome *w)
-{
-    size_t i;
-
-    w->input = calloc(net->n_input + 1, sizeof(*w->input));
-    w->layers = calloc(net->n_layers + 1, sizeof(*w->layers));
-    if (w->input == NULL || w->layers == NULL) {
-        return FL_ENOMEM;
-    }
-    for (i = 0; i < net->n_input; i++) {
-        w->input[w->n_input++] = (uint32_t)net->input[i];
-    }
-    for (i = 0; i < net->n_layers; i++) {
-        w->layers[w->n_layers++] = fl_wire_lend(net->layers[i]);
-    }
-    return FL_OK;
-}
-
 int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *ret)
 {
     struct fl_wire_welcome w = {.version = FL_WIRE_VERSION,
@@ -79,16 +39,37 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
                                 .layout = (struct fl_layout *)(uintptr_t)of->layout,
                                 .wants_previous_dot = fl_strategy_needs_previous_dot(of->strategy),
                                 .training = of->training};
-    int rv = fill_network(of->net, &w);
+    const struct fl_strategy *s = of->strategy;
+    const struct {
+        const struct fl_policy *policy;
+        size_t component;
+        struct fl_wire_component *out;
+    } all[] = {{&s->solver->policy, FL_COMPONENT_SOLVER, &w.solver},
+               {&s->codec->policy, FL_COMPONENT_CODEC, &w.codec},
+               {&s->upload->policy, FL_COMPONENT_UPLOAD, &w.upload},
+               {&s->personal->policy, FL_COMPONENT_PERSONAL, &w.personal}};
+    const struct fl_net_spec *net = of->net;
+    size_t i;
+    int rv = FL_ENOMEM;
 
-    (void)memcpy(w.generation, of->generation->tag, sizeof(w.generation));
-    (void)memcpy(w.state_generation, of->generation->kept_tag, sizeof(w.state_generation));
-    if (rv != FL_OK) {
+    w.input = calloc(net->n_input + 1, sizeof(*w.input));
+    w.layers = calloc(net->n_layers + 1, sizeof(*w.layers));
+    if (w.input == NULL || w.layers == NULL) {
         goto fail;
     }
-    rv = welcome_fill_components(of->strategy, &w);
-    if (rv != FL_OK) {
-        goto fail;
+    for (i = 0; i < net->n_input; i++) {
+        w.input[w.n_input++] = (uint32_t)net->input[i];
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        w.layers[w.n_layers++] = fl_wire_lend(net->layers[i]);
+    }
+    (void)memcpy(w.generation, of->generation->tag, sizeof(w.generation));
+    (void)memcpy(w.state_generation, of->generation->kept_tag, sizeof(w.state_generation));
+    for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        rv = welcome_fill_component(all[i].policy, s->options[all[i].component], all[i].out);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = w;
     return FL_OK;

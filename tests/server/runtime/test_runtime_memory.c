@@ -1,6 +1,7 @@
 /*
- * A server without memory: what can be refused is refused, and what somebody waits for is never
- * left out in silence.
+ * A server without memory: what can be refused is refused, and no message that a client or the
+ * coordinator waits for is dropped silently. The coordinator runtime makes the messages, the
+ * network front end below it (server/network) takes them.
  */
 
 #include <check.h>

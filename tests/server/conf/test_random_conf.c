@@ -5,8 +5,8 @@
  * Whole federations with late, forgotten and dying clients, and restarts:
  * tests/sim/test_fed_conf.c.
  *
- *     FL_CONF_SEED=<seed> tests/server/daemon/test_random_conf      one of them, and it is printed
- *     FL_CONF_SEEDS=100000 tests/server/daemon/test_random_conf     more of them
+ *     FL_CONF_SEED=<seed> tests/server/conf/test_random_conf      one of them, and it is printed
+ *     FL_CONF_SEEDS=100000 tests/server/conf/test_random_conf     more of them
  */
 #include <check.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Events of many streams before one queue: who sends without end stands in nobody's way. */
+/* Events of many streams before one queue: a stream that sends without end delays no other. */
 #include <check.h>
 #include <string.h>
 
