@@ -7,7 +7,7 @@
 #include "libfl/base/grow.h"
 #include "tests/lib/suites.h"
 
-START_TEST(elements_stay_when_the_list_grows)
+TEST(elements_stay_when_the_list_grows)
 {
     uint32_t *list = NULL;
     size_t cap = 0;
@@ -23,9 +23,8 @@ START_TEST(elements_stay_when_the_list_grows)
     }
     free(list);
 }
-END_TEST
 
-START_TEST(new_elements_are_zero_up_to_the_index)
+TEST(new_elements_are_zero_up_to_the_index)
 {
     uint64_t *list = NULL;
     size_t n = 0;
@@ -40,9 +39,8 @@ START_TEST(new_elements_are_zero_up_to_the_index)
     }
     free(list);
 }
-END_TEST
 
-START_TEST(a_list_that_is_too_long_is_refused_and_unchanged)
+TEST(a_list_that_is_too_long_is_refused_and_unchanged)
 {
     char *list = NULL;
     size_t cap = SIZE_MAX / 4;
@@ -50,17 +48,4 @@ START_TEST(a_list_that_is_too_long_is_refused_and_unchanged)
     ck_assert_int_eq(fl_grow(&list, &cap, cap, 64), FL_ENOMEM);
     ck_assert_ptr_null(list);
     ck_assert_uint_eq(cap, SIZE_MAX / 4);
-}
-END_TEST
-
-SUITE()
-{
-    Suite *s = suite_create("grow");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, elements_stay_when_the_list_grows);
-    tcase_add_test(tc, new_elements_are_zero_up_to_the_index);
-    tcase_add_test(tc, a_list_that_is_too_long_is_refused_and_unchanged);
-    suite_add_tcase(s, tc);
-    return s;
 }
