@@ -1,7 +1,7 @@
 /*
- * Commands to clients: encodes the messages of the coordinator (task, upload mask, verdict,
- * evaluation, drain, refusal) and queues them on the control streams. Runs on the network loop.
- * Does not decide anything about a round.
+ * Commands to clients: encodes those of the coordinator (task, upload mask, verdict, evaluation,
+ * drain), and refusals, and queues them on the control streams. Runs on the network loop. Does not
+ * decide anything about a round.
  */
 
 #include <stdlib.h>
@@ -82,121 +82,57 @@ void fl_control_stream_refuse(struct fl_control_stream *stream, enum fl_wire_rea
 static void command_set_upload_mask(struct fl_frontend *frontend, struct fl_net_msg *down)
 {
     struct fl_frontend_client *slot = fl_frontend_client_at(frontend, down->client);
+    const struct fl_wire_plan *plan =
+        down->command.type == FL_WIRE_TASK ? &down->command.u.task.plan : &down->command.u.plan;
 
     if (slot == NULL) {
         fl_serverd_no_memory(frontend->setup.log, "an upload mask");
     }
-    slot->grant = (struct fl_session_key){down->round, down->attempt};
+    slot->grant = (struct fl_session_key){plan->round, plan->attempt};
     free(slot->units);
     slot->units = down->units;
     down->units = NULL;
 }
 
-/* All model-shaped payloads have the same length. */
-static struct fl_wire_payload model_ref(const struct fl_frontend *frontend, const char *name)
-{
-    return (struct fl_wire_payload){.name = fl_wire_lend(name),
-                                    .bytes = fl_layout_count(frontend->setup.conf->layout) *
-                                             sizeof(float)};
-}
-
-/* The payload as it is served; 0 bytes: it is not served. */
-static struct fl_wire_payload payload_ref(const struct fl_frontend *frontend, const char *name,
-                                          uint64_t round)
-{
-    const struct fl_payload_rec *b = fl_fetch_payload(frontend, name, round, FL_EVERYBODY);
-    struct fl_wire_payload ref = {.name = fl_wire_lend(name)};
-
-    if (b != NULL) {
-        ref.bytes = fl_bytes_len(&b->bytes);
-        ref.has_digest = b->has_digest;
-        (void)memcpy(ref.digest, b->digest, sizeof(ref.digest));
-    }
-    return ref;
-}
-
-/* The payloads that the client needs for this task; all model-shaped ones have the same length. */
+/* The payloads that the client needs for this task, with the size and digest of what is served. */
 static size_t command_list_payloads(const struct fl_frontend *frontend,
                                     const struct fl_net_msg *down, struct fl_wire_payload *list)
 {
-    struct fl_payload_name names[FL_PAYLOADS_MAX];
-    size_t n_names = fl_payloads_of(frontend->setup.conf->strategy, names);
-    size_t n = 0;
+    size_t n = fl_payloads_list(frontend->setup.conf->strategy, frontend->setup.conf->layout,
+                                down->personal_model, list);
     size_t i;
 
-    for (i = 0; i < n_names; i++) {
-        if (names[i].kind == FL_PAYLOAD_IS_MODEL ||
-            (names[i].kind == FL_PAYLOAD_IS_PERSONAL_MODEL && down->personal_model))
-        {
-            list[n++] = model_ref(frontend, names[i].name);
-        } else if (names[i].kind != FL_PAYLOAD_IS_PERSONAL_MODEL) {
-            list[n++] = payload_ref(frontend, names[i].name, down->round);
+    for (i = 0; i < n; i++) {
+        const struct fl_payload_rec *b = fl_fetch_payload(
+            frontend, list[i].name, down->command.u.task.task.key.round, FL_EVERYBODY);
+
+        if (b != NULL) {
+            list[i].bytes = fl_bytes_len(&b->bytes);
+            list[i].has_digest = b->has_digest;
+            (void)memcpy(list[i].digest, b->digest, sizeof(list[i].digest));
         }
     }
     return n;
 }
 
-static void make_task(const struct fl_frontend *frontend, const struct fl_net_msg *down,
-                      struct fl_wire_payload *payloads, const struct fl_wire_plan *plan,
-                      struct fl_wire_command *c)
-{
-    c->type = FL_WIRE_TASK;
-    c->u.task = (struct fl_wire_task){.task = down->task,
-                                      .payloads = payloads,
-                                      .n_payloads = command_list_payloads(frontend, down, payloads),
-                                      .has_plan = down->units != NULL,
-                                      .plan = *plan};
-}
-
-static void make_command(const struct fl_frontend *frontend, const struct fl_net_msg *down,
-                         struct fl_wire_payload *payloads, struct fl_wire_command *c)
-{
-    struct fl_wire_plan plan = {.round = down->round,
-                                .attempt = down->attempt,
-                                .units = down->units,
-                                .n_units = down->units != NULL ? frontend->n_units : 0};
-
-    switch (down->type) {
-    case FL_NET_MSG_TASK:
-        make_task(frontend, down, payloads, &plan, c);
-        break;
-    case FL_NET_MSG_PLAN:
-        c->type = FL_WIRE_PLAN;
-        c->u.plan = plan;
-        break;
-    case FL_NET_MSG_EVALUATE:
-        c->type = FL_WIRE_EVALUATE;
-        c->u.evaluate.payload = model_ref(frontend, FL_PAYLOAD_CANDIDATE);
-        c->u.evaluate.round = down->round;
-        c->u.evaluate.deadline_ms = down->task.deadline_ms;
-        c->u.evaluate.learning_rate = down->task.learning_rate;
-        break;
-    default:
-        c->type = down->type == FL_NET_MSG_ACCEPTED   ? FL_WIRE_ACCEPTED
-                  : down->type == FL_NET_MSG_REJECTED ? FL_WIRE_REJECTED
-                                                      : FL_WIRE_DISMISSED;
-        c->u.verdict.round = down->round;
-        c->u.verdict.attempt = down->attempt;
-        if (down->text != NULL) { /* The public text is never longer than the original. */
-            (void)fl_frontend_public(frontend, down->text, down->text, strlen(down->text) + 1);
-        }
-        c->u.verdict.reason = down->text;
-        break;
-    }
-}
-
 void fl_control_stream_down(struct fl_frontend *frontend, struct fl_net_msg *down)
 {
     struct fl_wire_payload payloads[FL_PAYLOADS_MAX];
-    struct fl_wire_command command = {0};
-    struct fl_control_stream *stream;
+    struct fl_wire_command command = down->command;
+    struct fl_control_stream *stream =
+        down->client < frontend->n_slots ? frontend->slots[down->client].stream : NULL;
 
-    stream = down->client < frontend->n_slots ? frontend->slots[down->client].stream : NULL;
     if (stream != NULL) {
-        make_command(frontend, down, payloads, &command);
+        if (command.type == FL_WIRE_TASK) {
+            command.u.task.payloads = payloads;
+            command.u.task.n_payloads = command_list_payloads(frontend, down, payloads);
+        } else if (command.type == FL_WIRE_REJECTED && down->text != NULL) {
+            /* The reason of the command; the public text is never longer than the original. */
+            (void)fl_frontend_public(frontend, down->text, down->text, strlen(down->text) + 1);
+        }
         fl_control_stream_command(stream, &command);
     }
-    if (down->units != NULL && (down->type == FL_NET_MSG_TASK || down->type == FL_NET_MSG_PLAN)) {
+    if (down->units != NULL) {
         command_set_upload_mask(frontend, down);
     }
 }

@@ -107,6 +107,24 @@ static void frontend_finished(struct fl_frontend *frontend)
     }
 }
 
+static void frontend_command(struct fl_frontend *frontend, struct fl_net_msg *down)
+{
+    switch (down->command.type) {
+    case FL_WIRE_DRAIN:
+        fl_control_stream_drain(frontend, down->client, down->command.u.drain.reason,
+                                down->command.u.drain.reconnect_after_ms);
+        return;
+    case FL_WIRE_ACCEPTED:
+    case FL_WIRE_REJECTED:
+    case FL_WIRE_DISMISSED:
+        fl_push_verdict(frontend, down);
+        break;
+    default:
+        break;
+    }
+    fl_control_stream_down(frontend, down);
+}
+
 static void frontend_on_message(void *arg)
 {
     struct fl_net_msg *down = arg;
@@ -119,10 +137,8 @@ static void frontend_on_message(void *arg)
     case FL_NET_MSG_ROUND_CLOSED:
         frontend_round_closed(frontend, down);
         break;
-    case FL_NET_MSG_DRAIN:
-        fl_control_stream_drain(frontend, down->client,
-                                down->text != NULL ? down->text : "the server drains",
-                                down->task.deadline_ms);
+    case FL_NET_MSG_COMMAND:
+        frontend_command(frontend, down);
         break;
     case FL_NET_MSG_FINISHED:
         frontend_finished(frontend);
@@ -135,18 +151,6 @@ static void frontend_on_message(void *arg)
         break;
     case FL_NET_MSG_ADMIN:
         frontend->setup.ops->answered(frontend->setup.ctx, down->request);
-        break;
-    case FL_NET_MSG_ACCEPTED:
-        fl_push_verdict(frontend, down, FL_OK);
-        fl_control_stream_down(frontend, down);
-        break;
-    case FL_NET_MSG_REJECTED:
-        fl_push_verdict(frontend, down, FL_EINVAL);
-        fl_control_stream_down(frontend, down);
-        break;
-    case FL_NET_MSG_DISMISSED:
-        fl_push_verdict(frontend, down, FL_ESTATE);
-        fl_control_stream_down(frontend, down);
         break;
     case FL_NET_MSG_JOINED:
         fl_control_stream_joined(frontend, down);
@@ -162,11 +166,6 @@ static void frontend_on_message(void *arg)
         break;
     case FL_NET_MSG_TAKEN:
         fl_control_stream_taken(frontend, down);
-        break;
-    case FL_NET_MSG_TASK:
-    case FL_NET_MSG_PLAN:
-    case FL_NET_MSG_EVALUATE:
-        fl_control_stream_down(frontend, down);
         break;
     }
     fl_net_msg_free(down);

@@ -188,8 +188,8 @@ void fl_fetch_drop_personal_model(struct fl_frontend_client *slot);
 
 /* push.c */
 void fl_push_start(struct fl_call *call, void *ctx);
-/* The coordinator's verdict on (client, round, attempt): FL_OK, or the reason of the rejection. */
-void fl_push_verdict(struct fl_frontend *frontend, const struct fl_net_msg *down, int code);
+/* A verdict of the coordinator (Accepted, Rejected, Dismissed) on the upload of its client. */
+void fl_push_verdict(struct fl_frontend *frontend, const struct fl_net_msg *down);
 /* True when `key` is (round, attempt); round 0 is none. */
 bool fl_session_is(const struct fl_session_key *key, uint64_t round, uint32_t attempt);
 /* No more of (round, attempt) is accepted from the client. */

@@ -65,13 +65,7 @@ enum fl_net_msg_type {
     FL_NET_MSG_TAKEN,       /* session, client: one of its events was consumed */
     /* text = name, client or FL_EVERYBODY, round, bytes, digest; no bytes: withdrawn */
     FL_NET_MSG_PAYLOAD,
-    FL_NET_MSG_TASK,
-    FL_NET_MSG_PLAN,
-    FL_NET_MSG_ACCEPTED,
-    FL_NET_MSG_REJECTED,
-    FL_NET_MSG_DISMISSED,
-    FL_NET_MSG_EVALUATE,
-    FL_NET_MSG_DRAIN,
+    FL_NET_MSG_COMMAND, /* client or FL_EVERYBODY (Drain), command; it borrows units and text */
     FL_NET_MSG_ROUND_CLOSED,
     FL_NET_MSG_ADMIN,    /* the answer to request is complete */
     FL_NET_MSG_FINISHED, /* all rounds are done */
@@ -86,15 +80,15 @@ struct fl_net_msg {
     uint32_t client;
     uint64_t round;
     uint32_t attempt;
-    struct fl_task task; /* TASK; EVALUATE: its learning_rate and deadline_ms; DRAIN: deadline_ms */
-    uint8_t *units;      /* owned, [n_units] or NULL */
-    char *text;          /* owned */
+    struct fl_wire_command command;
+    uint8_t *units; /* owned, [n_units] or NULL */
+    char *text;     /* owned */
     int code;
     struct fl_bytes bytes; /* owned */
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
     bool wants_summary;
-    bool personal_model; /* TASK: as the effect */
+    bool personal_model; /* COMMAND: the Task also lists the client's personalized model */
     struct fl_admin_request *request;
 };
 

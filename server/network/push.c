@@ -515,27 +515,31 @@ void fl_push_withdraw(struct fl_frontend_client *slot, uint64_t round, uint32_t 
     }
 }
 
-void fl_push_verdict(struct fl_frontend *frontend, const struct fl_net_msg *down, int code)
+void fl_push_verdict(struct fl_frontend *frontend, const struct fl_net_msg *down)
 {
+    const struct fl_wire_verdict *v = &down->command.u.verdict;
+    bool accepted = down->command.type == FL_WIRE_ACCEPTED;
     struct fl_frontend_client *slot = fl_frontend_client_at(frontend, down->client);
     struct fl_push *p = slot != NULL ? slot->push : NULL;
 
     if (slot == NULL) {
         return;
     }
-    if (code == FL_OK) {
-        slot->accepted = (struct fl_session_key){down->round, down->attempt};
+    if (accepted) {
+        slot->accepted = (struct fl_session_key){v->round, v->attempt};
     } else {
-        fl_push_withdraw(slot, down->round, down->attempt); /* The client has left the round. */
+        fl_push_withdraw(slot, v->round, v->attempt); /* The client has left the round. */
     }
-    if (p == NULL || !fl_session_is(&p->key, down->round, down->attempt)) {
+    if (p == NULL || !fl_session_is(&p->key, v->round, v->attempt)) {
         return;
     }
-    if (code == FL_OK) {
+    if (accepted) {
         push_reply(p, /* accepted= */ true, p->bytes);
     } else {
-        push_fail(p, code == FL_EINVAL ? FL_GRPC_INVALID_ARGUMENT : FL_GRPC_FAILED_PRECONDITION,
-                  down->text != NULL ? down->text : "the round has ended");
+        push_fail(p,
+                  down->command.type == FL_WIRE_REJECTED ? FL_GRPC_INVALID_ARGUMENT
+                                                         : FL_GRPC_FAILED_PRECONDITION,
+                  v->reason != NULL ? v->reason : "the round has ended");
     }
     push_release(p);
 }

@@ -6,7 +6,6 @@
 
 #include "server/runtime/runtime.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,59 +13,47 @@
 
 #include "libfl/base/clock.h"
 #include "server/runtime/runtime_impl.h"
+#include "server/shell/coord_messages.h"
 
-/* The message of an effect that is sent to clients as it is. */
-static const enum fl_net_msg_type message_of[] = {[FL_EFF_TASK] = FL_NET_MSG_TASK,
-                                                  [FL_EFF_PLAN] = FL_NET_MSG_PLAN,
-                                                  [FL_EFF_ACCEPTED] = FL_NET_MSG_ACCEPTED,
-                                                  [FL_EFF_REJECTED] = FL_NET_MSG_REJECTED,
-                                                  [FL_EFF_DISMISSED] = FL_NET_MSG_DISMISSED,
-                                                  [FL_EFF_DRAIN_CLIENTS] = FL_NET_MSG_DRAIN,
-                                                  [FL_EFF_EVALUATE_CLIENT] = FL_NET_MSG_EVALUATE,
-                                                  [FL_EFF_RELEASE] = FL_NET_MSG_RELEASE,
-                                                  [FL_EFF_ROUND_CLOSED] = FL_NET_MSG_ROUND_CLOSED};
-
-static void runtime_send_command(void *ctx, const struct fl_effect *e)
+static void runtime_send(struct fl_runtime *runtime, const struct fl_effect *e,
+                         enum fl_net_msg_type type)
 {
-    struct fl_runtime *runtime = ctx;
-    struct fl_net_msg *down = fl_net_msg_new(runtime, message_of[e->type]);
-    size_t n = fl_layout_units(runtime->setup.conf->layout);
-    /*
-     * Clients that restarted their state since this round have nothing of it, and have lost
-     * nothing.
-     */
-    bool counted = e->task.counted.round > runtime->federation.generation.kept_since;
+    struct fl_net_msg *down = fl_net_msg_new(runtime, type);
 
     down->client = e->client;
     down->round = e->round;
     down->attempt = e->attempt;
-    down->task = e->task;
-    if (!counted) {
-        down->task.counted = (struct fl_round_key){.round = 0};
-    }
     down->text = fl_net_msg_text(runtime, e->text);
+    fl_runtime_down(runtime, down);
+}
+
+static void runtime_command(void *ctx, const struct fl_effect *e)
+{
+    struct fl_runtime *runtime = ctx;
+    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_COMMAND);
+    struct fl_effect lasting = *e;
+
+    down->client = e->client;
+    lasting.text = down->text = fl_net_msg_text(runtime, e->text);
+    lasting.units = down->units =
+        fl_net_msg_copy(runtime, e->units, fl_layout_units(runtime->setup.conf->layout));
+    down->command = fl_coord_command_of(&runtime->shell, &lasting);
     if (e->personal_model) { /* The personalized model may be missing after damage. */
         down->personal_model = fl_payloads_has_personal_model(
             &runtime->progress, fl_coord_client(runtime->coord, e->client)->name);
     }
-    down->units = fl_net_msg_copy(runtime, e->units, n);
     fl_runtime_down(runtime, down);
 }
 
-/*
- * A client that adapts the model to its data before evaluation does so as in the round's training.
- */
-static void runtime_send_evaluate(void *ctx, const struct fl_effect *e)
+static void runtime_evaluate(void *ctx, const struct fl_effect *e)
 {
     struct fl_runtime *runtime = ctx;
-    struct fl_effect with_rate = *e;
 
     if (runtime->progress.next.model.theta != NULL) {
         fl_runtime_payload(runtime, FL_PAYLOAD_CANDIDATE, e->round,
                            runtime->progress.next.model.theta);
     }
-    with_rate.task.learning_rate = fl_coord_learning_rate(&runtime->coord_conf, e->round);
-    runtime_send_command(runtime, &with_rate);
+    runtime_command(runtime, e);
 }
 
 static void runtime_round_closed(void *ctx, const struct fl_effect *e)
@@ -74,7 +61,7 @@ static void runtime_round_closed(void *ctx, const struct fl_effect *e)
     struct fl_runtime *runtime = ctx;
 
     fl_runtime_round_payloads_closed(runtime, e->round);
-    runtime_send_command(runtime, e);
+    runtime_send(runtime, e, FL_NET_MSG_ROUND_CLOSED);
 }
 
 static void runtime_finished(void *ctx, const struct fl_effect *e)
@@ -124,7 +111,7 @@ static void runtime_release(void *ctx, const struct fl_effect *e)
 
     fl_labels_drop(&runtime->labels, e->client);
     fl_takeovers_drop(&runtime->takeovers, e->client);
-    runtime_send_command(runtime, e);
+    runtime_send(runtime, e, FL_NET_MSG_RELEASE);
 }
 
 /* Log lines about one client are rate-limited: it can cause them at will, e.g. by reconnecting. */
@@ -203,13 +190,13 @@ static const struct fl_coord_ops runtime_ops = {
     .failed = fl_runtime_work_failed,
     .no_memory = runtime_no_memory,
     .settled = runtime_settled,
-    .effects = {[FL_EFF_TASK] = runtime_send_command,
-                [FL_EFF_PLAN] = runtime_send_command,
-                [FL_EFF_ACCEPTED] = runtime_send_command,
-                [FL_EFF_REJECTED] = runtime_send_command,
-                [FL_EFF_DISMISSED] = runtime_send_command,
-                [FL_EFF_DRAIN_CLIENTS] = runtime_send_command,
-                [FL_EFF_EVALUATE_CLIENT] = runtime_send_evaluate,
+    .effects = {[FL_EFF_TASK] = runtime_command,
+                [FL_EFF_PLAN] = runtime_command,
+                [FL_EFF_ACCEPTED] = runtime_command,
+                [FL_EFF_REJECTED] = runtime_command,
+                [FL_EFF_DISMISSED] = runtime_command,
+                [FL_EFF_DRAIN_CLIENTS] = runtime_command,
+                [FL_EFF_EVALUATE_CLIENT] = runtime_evaluate,
                 [FL_EFF_CLIENT_ID] = runtime_client_id,
                 [FL_EFF_RELEASE] = runtime_release,
                 [FL_EFF_FORGOTTEN] = fl_runtime_forgotten,
@@ -231,78 +218,14 @@ static void runtime_on_timer(void *arg)
 
 static void on_join(struct fl_runtime *runtime, const struct fl_coord_msg *up)
 {
-    const struct fl_wire_hello *hello = &up->event.u.hello;
-    struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
+    struct fl_event event;
 
-    event.u.joined.name = hello->client;
-    event.u.joined.agent = hello->agent != NULL ? hello->agent : "";
-    event.u.joined.samples = hello->samples;
-    event.u.joined.evaluation_samples = hello->evaluation_samples;
+    FL_REQUIRE(fl_coord_event_of(&up->event, FL_NO_CLIENT, &event));
     event.u.joined.summary_missing =
-        fl_collection_waits(&runtime->federation, &runtime->progress, hello->client);
+        fl_collection_waits(&runtime->federation, &runtime->progress, up->event.u.hello.client);
     runtime->joining = up;
     fl_coord_shell_step(&runtime->shell, &event);
     runtime->joining = NULL;
-}
-
-static struct fl_eval_rec runtime_eval_rec(bool has, const struct fl_wire_evaluation *e)
-{
-    return has ? (struct fl_eval_rec){e->samples, e->correct, e->loss_sum}
-               : (struct fl_eval_rec){0};
-}
-
-static void on_report(struct fl_runtime *runtime, const struct fl_coord_msg *up)
-{
-    const struct fl_wire_report *r = &up->event.u.report;
-    struct fl_event event = {.type = FL_EV_REPORT};
-
-    event.u.report.client = up->client;
-    event.u.report.round = r->round;
-    event.u.report.attempt = r->attempt;
-    event.u.report.samples = r->samples;
-    event.u.report.steps = r->steps;
-    event.u.report.train_loss = r->train_loss;
-    event.u.report.divergence = r->divergence;
-    event.u.report.n_divergence = r->n_divergence;
-    event.u.report.previous_dot = r->previous_dot;
-    event.u.report.has_kept = r->has_kept;
-    event.u.report.kept_round = r->kept_round;
-    event.u.report.kept_attempt = r->kept_attempt;
-    event.u.report.received = runtime_eval_rec(r->has_received, &r->received);
-    event.u.report.trained = runtime_eval_rec(r->has_trained, &r->trained);
-    fl_coord_shell_step(&runtime->shell, &event);
-}
-
-static void on_client_event(struct fl_runtime *runtime, const struct fl_coord_msg *up)
-{
-    struct fl_event event = {0};
-
-    switch (up->event.type) {
-    case FL_WIRE_REPORT:
-        on_report(runtime, up);
-        return;
-    case FL_WIRE_FAILED:
-        event.type = FL_EV_CLIENT_FAILED;
-        event.u.failed.client = up->client;
-        event.u.failed.round = up->event.u.failed.round;
-        event.u.failed.attempt = up->event.u.failed.attempt;
-        event.u.failed.reason = up->event.u.failed.reason;
-        event.u.failed.diverged = up->event.u.failed.diverged;
-        break;
-    case FL_WIRE_EVALUATION:
-        event.type = FL_EV_EVAL_REPORT;
-        event.u.eval.client = up->client;
-        event.u.eval.round = up->event.u.evaluation.round;
-        event.u.eval.result = runtime_eval_rec(true, &up->event.u.evaluation.result);
-        event.u.eval.adapted =
-            runtime_eval_rec(up->event.u.evaluation.has_adapted, &up->event.u.evaluation.adapted);
-        break;
-    case FL_WIRE_DATA_SUMMARY: /* The front end assembles data summaries. */
-    case FL_WIRE_HELLO:
-    case FL_WIRE_HEARTBEAT_EVENT:
-        return;
-    }
-    fl_coord_shell_step(&runtime->shell, &event);
 }
 
 /* The next event of that session may be posted. */
@@ -357,7 +280,9 @@ static void runtime_on_message(void *arg)
         fl_runtime_takeover(runtime, up->client, up->text);
         break;
     case FL_COORD_MSG_EVENT:
-        on_client_event(runtime, up);
+        if (fl_coord_event_of(&up->event, up->client, &event)) {
+            fl_coord_shell_step(&runtime->shell, &event);
+        }
         runtime_event_taken(runtime, up);
         break;
     case FL_COORD_MSG_SUMMARY:

@@ -26,6 +26,25 @@ size_t fl_payloads_of(const struct fl_strategy *strategy,
     return n;
 }
 
+size_t fl_payloads_list(const struct fl_strategy *strategy, const struct fl_layout *layout,
+                        bool personal_model, struct fl_wire_payload list[FL_PAYLOADS_MAX])
+{
+    uint64_t model = fl_layout_count(layout) * sizeof(float);
+    struct fl_payload_name names[FL_PAYLOADS_MAX];
+    size_t n_names = fl_payloads_of(strategy, names);
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < n_names; i++) {
+        if (names[i].kind != FL_PAYLOAD_IS_PERSONAL_MODEL || personal_model) {
+            list[n++] = (struct fl_wire_payload){
+                .name = fl_wire_lend(names[i].name),
+                .bytes = names[i].kind == FL_PAYLOAD_IS_SUMMARIES ? 0 : model};
+        }
+    }
+    return n;
+}
+
 struct opening {
     const struct fl_federation *f;
     const struct fl_progress *progress;

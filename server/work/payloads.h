@@ -4,6 +4,7 @@
 /* Payloads that clients download in a round: one rule for what clients may fetch and for what a
    task lists. Uploads are in payload_sizes.h. */
 
+#include "libfl/wire/messages.h"
 #include "server/work/commit.h"
 
 /* The model that a round started with. */
@@ -64,6 +65,13 @@ struct fl_payload_name {
  */
 size_t fl_payloads_of(const struct fl_strategy *strategy,
                       struct fl_payload_name list[FL_PAYLOADS_MAX]);
+/*
+ * The same as a Task lists them; `personal_model`: to a client that has one. All have the length of
+ * the model, except the collection of data summaries, whose 0 bytes are the caller's to replace by
+ * what it serves. Names are borrowed from the strategy.
+ */
+size_t fl_payloads_list(const struct fl_strategy *strategy, const struct fl_layout *layout,
+                        bool personal_model, struct fl_wire_payload list[FL_PAYLOADS_MAX]);
 
 /* A payload that may be fetched. Borrowed for the call; share the bytes with fl_bytes_ref(). */
 struct fl_payload {

@@ -23,6 +23,7 @@
 
 static char dir[64];
 static enum fl_net_msg_type last_words; /* 0: none */
+static enum fl_wire_command_type last_command;
 static bool with_upload;
 static unsigned n_finished, n_closed;
 static struct fl_loop *net;
@@ -109,7 +110,7 @@ static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
 {
     struct fl_net_msg *down = fl_net_msg_new(runtime, type);
 
-    down->client = type == FL_NET_MSG_PAYLOAD || type == FL_NET_MSG_DRAIN ? FL_EVERYBODY : 0;
+    down->client = type == FL_NET_MSG_PAYLOAD || last_command == FL_WIRE_DRAIN ? FL_EVERYBODY : 0;
     down->round = 1;
     down->attempt = 1;
     down->text = fl_str_dup("model");
@@ -121,8 +122,15 @@ static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
         down->request->admin = admin;
         down->request->verb = FL_VERB_ROLLBACK;
         down->request->asked = true;
-    } else if (type == FL_NET_MSG_TASK || type == FL_NET_MSG_PLAN) {
-        down->units = calloc(fl_layout_units(runtime->setup.conf->layout), 1);
+    } else if (type == FL_NET_MSG_COMMAND) {
+        down->command.type = last_command;
+        if (last_command == FL_WIRE_TASK || last_command == FL_WIRE_PLAN) {
+            down->units = calloc(fl_layout_units(runtime->setup.conf->layout), 1);
+        } else if (last_command == FL_WIRE_DRAIN) {
+            down->command.u.drain.reason = down->text;
+        } else if (last_command != FL_WIRE_EVALUATE) {
+            down->command.u.verdict = (struct fl_wire_verdict){1, 1, down->text};
+        }
     }
     fl_runtime_down(runtime, down);
 }
@@ -195,6 +203,15 @@ TEST_CASE_ONCE("stop", make_folder, remove_folder);
 TEST_EACH(whatever_the_coordinator_says_last_finds_nobody_and_harms_nobody, FL_NET_MSG_FINISHED + 1)
 {
     last_words = (enum fl_net_msg_type)_i;
+    last_command = FL_WIRE_EVALUATE;
+    ck_assert_int_eq(run_daemon(), 0);
+}
+
+TEST_ROW(whatever_command_comes_last_finds_nobody_and_harms_nobody, 0, 0, FL_WIRE_TASK,
+         FL_WIRE_DISMISSED + 1)
+{
+    last_words = FL_NET_MSG_COMMAND;
+    last_command = (enum fl_wire_command_type)_i;
     ck_assert_int_eq(run_daemon(), 0);
 }
 
@@ -206,11 +223,14 @@ TEST(an_upload_that_is_checked_while_the_server_stops_is_closed)
     ck_assert_uint_eq(n_closed, 1);
 }
 
-TEST_ROW(a_verdict_on_an_upload_that_nobody_waits_for_any_more_closes_it_too, 0, 0,
-         FL_NET_MSG_ACCEPTED, FL_NET_MSG_DISMISSED + 1)
+TEST_EACH(a_verdict_on_an_upload_that_nobody_waits_for_any_more_closes_it_too, 3)
 {
+    static const enum fl_wire_command_type verdicts[] = {FL_WIRE_ACCEPTED, FL_WIRE_REJECTED,
+                                                         FL_WIRE_DISMISSED};
+
     with_upload = true;
-    last_words = (enum fl_net_msg_type)_i;
+    last_words = FL_NET_MSG_COMMAND;
+    last_command = verdicts[_i];
     ck_assert_int_eq(run_daemon(), 0);
     ck_assert_uint_eq(n_closed, 1);
 }

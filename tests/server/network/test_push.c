@@ -209,11 +209,12 @@ static uint64_t on_disk(void)
     return fl_spool_peek(own->state_dir, ROUND, ATTEMPT, "edge");
 }
 
-static void verdict(int code)
+static void verdict(enum fl_wire_command_type type)
 {
-    struct fl_net_msg down = {.round = ROUND, .attempt = ATTEMPT};
+    struct fl_net_msg down = {
+        .command = {.type = type, .u.verdict = {.round = ROUND, .attempt = ATTEMPT}}};
 
-    fl_push_verdict(&frontend, &down, code);
+    fl_push_verdict(&frontend, &down);
     rawpeer_run(&raw);
 }
 
@@ -228,7 +229,7 @@ TEST_EACH(an_update_that_is_there_is_told_and_the_verdict_is_the_answer, 2)
     ck_assert_str_eq(heard, "stored;");
     ck_assert_uint_eq(slot.stored.round, ROUND);
     ck_assert_ptr_null(strstr(raw.trace, "grpc-status"));
-    verdict(FL_OK);
+    verdict(FL_WIRE_ACCEPTED);
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=0"));
     ck_assert_uint_eq(slot.accepted.round, ROUND);
 }
@@ -354,7 +355,7 @@ TEST(an_update_of_another_shape_is_judged_before_a_byte_is_stored)
     settle();
     ck_assert_str_eq(heard, "invalid;");
     ck_assert_uint_eq(n_written, 0);
-    verdict(FL_EINVAL);
+    verdict(FL_WIRE_REJECTED);
     ck_assert_ptr_nonnull(strstr(raw.trace, "grpc-status=3"));
 }
 

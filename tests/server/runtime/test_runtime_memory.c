@@ -50,12 +50,14 @@ TEST_CASE("serverd_memory", NULL, tear_down);
 TEST_ROW(a_command_ends_the_server_rather_than_to_be_lost, 0, FL_EXIT_FAILURE, 0, 5)
 {
     const uint8_t units[2] = {1, 0};
-    struct fl_net_msg grant = {.type = FL_NET_MSG_PLAN, .units = (uint8_t *)(uintptr_t)units};
+    struct fl_net_msg grant = {.type = FL_NET_MSG_COMMAND,
+                               .command = {.type = FL_WIRE_PLAN},
+                               .units = (uint8_t *)(uintptr_t)units};
 
     failmalloc_start(0, true);
     switch (_i) {
     case 0:
-        (void)fl_net_msg_new(&runtime, FL_NET_MSG_TASK);
+        (void)fl_net_msg_new(&runtime, FL_NET_MSG_COMMAND);
         break;
     case 1: /* The plan of a Task; without it the Task would say another thing. */
         (void)fl_net_msg_copy(&runtime, units, sizeof(units));
@@ -82,7 +84,9 @@ TEST(what_is_not_there_is_not_copied)
 
 TEST(a_grant_needs_no_memory_of_its_own)
 {
-    struct fl_net_msg down = {.type = FL_NET_MSG_PLAN, .round = 7, .attempt = 2};
+    struct fl_net_msg down = {
+        .type = FL_NET_MSG_COMMAND,
+        .command = {.type = FL_WIRE_PLAN, .u.plan = {.round = 7, .attempt = 2}}};
     uint8_t *units = calloc(2, 1);
     size_t n;
 

@@ -170,3 +170,25 @@ TEST_EACH(the_list_is_the_model_what_the_solver_takes_and_the_personal_model, 4)
     }
     ck_assert_str_eq(names, want[_i].names);
 }
+
+/* As a Task lists them: the length of what is served replaces the 0 of the data summaries. */
+TEST_EACH(a_task_lists_them_with_their_lengths_and_the_personal_model_for_whom_there_is_one, 2)
+{
+    static const char *const algorithms[] = {"scaffold", "fedmix"};
+    struct fl_wire_payload list[FL_PAYLOADS_MAX];
+    uint64_t model;
+
+    work_rig_open(&rig, algorithms[_i]);
+    model = fl_layout_count(rig.layout) * sizeof(float);
+    ck_assert_uint_eq(fl_payloads_list(rig.strategy, rig.layout, /* personal_model= */ false, list),
+                      2);
+    ck_assert_str_eq(list[0].name, "model");
+    ck_assert_uint_eq(list[0].bytes, model);
+    ck_assert_str_eq(list[1].name, _i == 0 ? "control" : "mixup");
+    ck_assert_uint_eq(list[1].bytes, _i == 0 ? model : 0);
+    ck_assert(!list[1].has_digest);
+    ck_assert_uint_eq(fl_payloads_list(rig.strategy, rig.layout, /* personal_model= */ true, list),
+                      3);
+    ck_assert_str_eq(list[2].name, "personal_model");
+    ck_assert_uint_eq(list[2].bytes, model);
+}
