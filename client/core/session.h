@@ -150,7 +150,6 @@ struct fl_session_event {
             bool has_plan;
             const uint8_t *units; /* NULL: all */
             size_t n_units;
-            uint64_t deadline_ms; /* span */
         } task;
         struct {
             struct fl_round_key key;
@@ -166,7 +165,6 @@ struct fl_session_event {
         } failed;
         struct {
             uint64_t round;
-            uint64_t deadline_ms;
         } evaluate;
         struct {
             uint64_t reconnect_after_ms; /* 0: all rounds are done */

@@ -14,7 +14,6 @@
  *   download.c            receives payloads
  *   training_job.c, evaluation_job.c, summary_upload.c    jobs on the training thread
  *   delivery.c            uploads the layers of a result that the upload mask selects
- *   events.c              messages to the server
  *   enrol.c               the first certificate, by an invitation: enrol_command.c for an operator
  *                         (--join), enrol_unattended.c for a credential, invitation_file.c reads it
  *   renewal.c             certificate renewal

@@ -7,7 +7,6 @@
 
 #include "client/daemon/clientd_exit.h"
 #include "client/daemon/clientd_impl.h"
-#include "client/daemon/events.h"
 #include "libfl/base/clock.h"
 
 const char *fl__clientd_name(const struct fl_clientd *cli)
@@ -125,32 +124,38 @@ static void clientd_cancel(void *ctx, enum fl_activity activity, const char *why
     }
 }
 
-static void clientd_send(void *ctx, const struct fl_session_message *m)
+/* `labels` has FL_WIRE_MAX_PAIRS places. */
+static void clientd_describe(const struct fl_clientd *cli, struct fl_wire_pair *labels,
+                             struct fl_wire_hello *hello)
 {
-    static const struct fl_evaluation_result none = {.received = {0}};
+    const struct fl_opt_map *given = &cli->conf->main->labels;
+    size_t i;
+
+    for (i = 0; i < given->n && i < FL_WIRE_MAX_PAIRS; i++) { /* client_conf.c checked it. */
+        labels[i].key = fl_wire_lend(given->list[i].key);
+        labels[i].value = fl_wire_lend(given->list[i].value);
+    }
+    hello->client = fl_wire_lend(fl__clientd_name(cli));
+    hello->samples = cli->data.samples;
+    hello->evaluation_samples = cli->data.evaluation_samples;
+    hello->labels = labels;
+    hello->n_labels = i;
+    hello->agent = fl_wire_lend("fl-clientd " PACKAGE_VERSION);
+}
+
+static void clientd_send(void *ctx, struct fl_wire_event *message)
+{
+    struct fl_wire_pair labels[FL_WIRE_MAX_PAIRS];
     struct fl_clientd *cli = ctx;
 
-    switch (m->type) {
-    case FL_CMSG_HELLO:
-        fl_event_hello(cli->connection, cli->conf, fl__clientd_name(cli), &cli->data, m);
-        break;
-    case FL_CMSG_HEARTBEAT:
-        fl_event_heartbeat(cli->connection, ++cli->heartbeats);
-        break;
-    case FL_CMSG_REPORT:
-        fl_event_report(cli->connection, cli->pending.result);
-        break;
-    case FL_CMSG_FAILED:
-        fl_event_failed(cli->connection, m->key, m->text, m->diverged);
-        break;
-    case FL_CMSG_EVALUATION:
-        if (m->evaluation == NULL) {
-            fl_log_peer(cli->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "%s", m->text);
-        }
-        fl_event_evaluation(cli->connection, m->key.round,
-                            m->evaluation != NULL ? m->evaluation : &none);
-        break;
+    if (message->type == FL_WIRE_HELLO) {
+        clientd_describe(cli, labels, &message->u.hello);
+    } else if (message->type == FL_WIRE_HEARTBEAT_EVENT) {
+        message->u.heartbeat = ++cli->heartbeats;
+    } else if (message->type == FL_WIRE_REPORT) {
+        *message = fl_session_report(cli->pending.result);
     }
+    fl_connection_send(cli->connection, message);
 }
 
 static bool clientd_take(void *ctx, struct fl_session_event *command, void *message)
@@ -180,6 +185,10 @@ static void clientd_log(void *ctx, enum fl_log_level level, const char *text)
 
     if (level == FL_LOG_DEBUG) { /* A change of the state. */
         fl_status_changed(cli->status);
+    }
+    if (level == FL_LOG_WARNING) {
+        fl_log_peer(cli->log, level, "client", FL_WORK_SERVER, "%s", text);
+        return;
     }
     fl_log(cli->log, level, level == FL_LOG_DEBUG ? "session" : "client", "%s", text);
 }

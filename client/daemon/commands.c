@@ -1,15 +1,14 @@
 /*
- * Translates commands of the server on the control stream, and the end of the connection, into
- * events of the session, and stores what a task or an evaluation needs of them. Runs on the loop.
- * It does not decide which command is allowed in which state (client/core/session_answer.c).
+ * Passes commands of the server on the control stream, and the end of the connection, to the
+ * session as events (client/shell/session_messages.h), and stores what a task or an evaluation
+ * needs of them. Runs on the loop. It does not decide which command is allowed in which state
+ * (client/core/session_answer.c).
  */
 
 #include "client/daemon/commands.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "client/daemon/events.h"
 
 /* False: the upload mask has layers that the model lacks, and the control stream was closed. */
 static bool check_plan(struct fl_commands *c, const uint8_t *units, size_t n_units)
@@ -39,16 +38,15 @@ static bool take_task(struct fl_commands *c, const struct fl_wire_task *task)
     return true;
 }
 
-static bool take_evaluate(struct fl_commands *c, const struct fl_wire_command *w)
+static bool take_evaluate(struct fl_commands *c, const struct fl_wire_evaluate *evaluate)
 {
-    uint64_t round = w->u.evaluate.round;
-    int rv =
-        fl_wanted_evaluate(c->wanted, round, w->u.evaluate.learning_rate, &w->u.evaluate.payload);
+    const struct fl_wire_event none = fl_session_evaluation(evaluate->round, NULL);
 
-    if (rv != FL_OK) {
-        fl_event_evaluation(c->connection, round, &(struct fl_evaluation_result){.received = {0}});
+    if (fl_wanted_evaluate(c->wanted, evaluate) != FL_OK) {
+        fl_connection_send(c->connection, &none);
+        return false;
     }
-    return rv == FL_OK;
+    return true;
 }
 
 /* Once a reason: the session announces each reconnect after it. */
@@ -74,7 +72,7 @@ bool fl_commands_take(struct fl_commands *c, struct fl_session_event *event,
     case FL_WIRE_PLAN:
         return check_plan(c, w->u.plan.units, w->u.plan.n_units);
     case FL_WIRE_EVALUATE:
-        return take_evaluate(c, w);
+        return take_evaluate(c, &w->u.evaluate);
     case FL_WIRE_REFUSED:
         log_refusal(c, w->u.refused.message);
         break;
@@ -95,72 +93,10 @@ bool fl_commands_take(struct fl_commands *c, struct fl_session_event *event,
     return true;
 }
 
-static enum fl_session_event_type command_event_type(enum fl_wire_command_type type)
-{
-    static const enum fl_session_event_type events[] = {
-        [FL_WIRE_WELCOME] = FL_CEV_WELCOME,     [FL_WIRE_REFUSED] = FL_CEV_REFUSED,
-        [FL_WIRE_TASK] = FL_CEV_TASK,           [FL_WIRE_PLAN] = FL_CEV_PLAN,
-        [FL_WIRE_ACCEPTED] = FL_CEV_ACCEPTED,   [FL_WIRE_REJECTED] = FL_CEV_REJECTED,
-        [FL_WIRE_DISMISSED] = FL_CEV_DISMISSED, [FL_WIRE_EVALUATE] = FL_CEV_EVALUATE,
-        [FL_WIRE_DRAIN] = FL_CEV_DRAIN,         [FL_WIRE_HEARTBEAT_COMMAND] = FL_CEV_HEARTBEAT,
-    };
-
-    return events[type];
-}
-
-/* The command as an event, which borrows from `w`. A Welcome is filled in when it is taken. */
-static struct fl_session_event command_event(const struct fl_wire_command *w)
-{
-    struct fl_session_event event = {.type = command_event_type(w->type)};
-
-    switch (w->type) {
-    case FL_WIRE_REFUSED:
-        event.u.refused.retry_after_ms = w->u.refused.retry_after_ms;
-        event.u.refused.kind =
-            w->u.refused.reason == FL_WIRE_REASON_REVOKED     ? FL_SESSION_REFUSED_CURABLE
-            : w->u.refused.reason == FL_WIRE_REASON_DUPLICATE ? FL_SESSION_REFUSED_FENCED
-                                                              : FL_SESSION_REFUSED_FINAL;
-        event.u.refused.reason = w->u.refused.message;
-        break;
-    case FL_WIRE_TASK:
-        event.u.task.key = w->u.task.task.key;
-        event.u.task.has_plan = w->u.task.has_plan;
-        event.u.task.units = w->u.task.plan.units;
-        event.u.task.n_units = w->u.task.plan.n_units;
-        event.u.task.deadline_ms = w->u.task.task.deadline_ms;
-        break;
-    case FL_WIRE_PLAN:
-        event.u.plan.key = (struct fl_round_key){w->u.plan.round, w->u.plan.attempt};
-        event.u.plan.units = w->u.plan.units;
-        event.u.plan.n_units = w->u.plan.n_units;
-        break;
-    case FL_WIRE_ACCEPTED:
-    case FL_WIRE_DISMISSED:
-        event.u.key = (struct fl_round_key){w->u.verdict.round, w->u.verdict.attempt};
-        break;
-    case FL_WIRE_REJECTED:
-        event.u.failed.key = (struct fl_round_key){w->u.verdict.round, w->u.verdict.attempt};
-        event.u.failed.reason = w->u.verdict.reason;
-        break;
-    case FL_WIRE_DRAIN:
-        event.u.drain.reconnect_after_ms = w->u.drain.reconnect_after_ms;
-        event.u.drain.reason = w->u.drain.reason;
-        break;
-    case FL_WIRE_EVALUATE:
-        event.u.evaluate.round = w->u.evaluate.round;
-        event.u.evaluate.deadline_ms = w->u.evaluate.deadline_ms;
-        break;
-    case FL_WIRE_WELCOME:
-    case FL_WIRE_HEARTBEAT_COMMAND:
-        break;
-    }
-    return event;
-}
-
 /* The contents of a Welcome may be moved out of `w`. */
 static void commands_on_command(struct fl_commands *c, struct fl_wire_command *w)
 {
-    struct fl_session_event event = command_event(w);
+    struct fl_session_event event = fl_session_event_of(w);
     bool wants_summary = w->type == FL_WIRE_WELCOME && w->u.welcome.wants_summary;
 
     if (fl_session_shell_command(c->shell, &event, w) && wants_summary) {
@@ -219,16 +155,13 @@ static void commands_on_writable(void *ctx)
  * The status of the stream's end says so. After Refused, which says it too, the session has left
  * the stream and ignores this.
  */
-static void commands_on_refused(struct fl_commands *c, enum fl_session_refusal kind,
-                                const char *reason)
+static void commands_on_refused(struct fl_commands *c, enum fl_wire_reason reason, const char *text)
 {
-    struct fl_session_event event = {.type = FL_CEV_REFUSED};
     struct fl_wire_command command = {.type = FL_WIRE_REFUSED};
 
-    event.u.refused.kind = kind;
-    event.u.refused.reason = reason;
-    command.u.refused.message = fl_wire_lend(reason);
-    (void)fl_session_shell_command(c->shell, &event, &command);
+    command.u.refused.reason = reason;
+    command.u.refused.message = fl_wire_lend(text);
+    commands_on_command(c, &command);
 }
 
 static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
@@ -239,20 +172,20 @@ static void on_ended(void *ctx, enum fl_grpc_status status, const char *message)
     if (fl_joining_told(c->joining)) {
         fl_log(c->log, FL_LOG_DEBUG, "client", "the reason for leaving was sent");
     } else if (status == FL_GRPC_ABORTED) {
-        commands_on_refused(c, FL_SESSION_REFUSED_FENCED,
+        commands_on_refused(c, FL_WIRE_REASON_DUPLICATE,
                             message != NULL ? message
                                             : "another session of this client replaced this one");
     } else if (status == FL_GRPC_UNIMPLEMENTED) {
         commands_on_refused(
-            c, FL_SESSION_REFUSED_FINAL,
+            c, FL_WIRE_REASON_UNSPECIFIED,
             "no federation is served at this address: it may be one of `listen_admin`, or another "
             "service; set `server` to an address of `listen` of the server");
     } else if (status == FL_GRPC_INVALID_ARGUMENT || status == FL_GRPC_PERMISSION_DENIED ||
                status == FL_GRPC_UNAUTHENTICATED)
     {
         commands_on_refused(c,
-                            status == FL_GRPC_PERMISSION_DENIED ? FL_SESSION_REFUSED_CURABLE
-                                                                : FL_SESSION_REFUSED_FINAL,
+                            status == FL_GRPC_PERMISSION_DENIED ? FL_WIRE_REASON_REVOKED
+                                                                : FL_WIRE_REASON_UNSPECIFIED,
                             message != NULL ? message : fl_grpc_status_name(status));
     } else if (status != FL_GRPC_OK && !fl_session_shell_stopped(c->shell)) {
         fl_log_peer(c->log, FL_LOG_INFO, "client", FL_WORK_SERVER, "control stream ended: %s%s%s",

@@ -33,12 +33,14 @@ static void evaluation_job_done(void *arg)
 {
     struct fl_evaluation_job *job = arg;
     struct fl_evaluations *e = job->owner;
+    uint64_t round = job->task.key.round;
+    const struct fl_wire_event evaluation = fl_session_evaluation(round, &job->measured);
 
     if (e->newest == job) {
         e->newest = NULL;
     }
-    fl_session_shell_evaluated(e->jobs->shell, job->task.key.round, job->code,
-                               fl_err_text(&job->err, job->code), &job->measured);
+    fl_session_shell_evaluated(e->jobs->shell, round, job->code, fl_err_text(&job->err, job->code),
+                               &evaluation);
     fl_inputs_done(&job->inputs);
     free(job);
 }

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 
-#include "client/daemon/events.h"
 #include "client/daemon/session_clock.h"
 #include "client/store/day.h"
 #include "client/work/terms.h"
@@ -31,11 +30,15 @@ bool fl_joining_told(const struct fl_join_job *j)
  */
 static void joining_leave(struct fl_join_job *j, struct fl_round_key key, const char *reason)
 {
+    const struct fl_wire_event of_round = fl_session_failed(key, reason, /* diverged= */ false);
+    const struct fl_wire_event leaves =
+        fl_session_failed((struct fl_round_key){0}, reason, /* diverged= */ false);
+
     (void)snprintf(j->unfit, sizeof(j->unfit), "%s", reason);
     if (key.round > 0) { /* The server's round continues at once. */
-        fl_event_failed(j->connection, key, reason, false);
+        fl_connection_send(j->connection, &of_round);
     }
-    fl_event_failed(j->connection, (struct fl_round_key){0}, reason, false);
+    fl_connection_send(j->connection, &leaves);
     fl_connection_end(j->connection);
 }
 

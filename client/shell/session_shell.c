@@ -45,15 +45,14 @@ static void shell_begin(struct fl_session_shell *s, enum fl_activity activity,
     }
 }
 
-static void shell_send(struct fl_session_shell *s, enum fl_session_message_type type,
-                       const struct fl_session_effect *e)
+static void shell_send(struct fl_session_shell *s, const struct fl_session_effect *e)
 {
-    struct fl_session_message message = {
-        .type = type, .key = e->key, .text = e->text, .diverged = e->diverged, .yields = e->yields};
+    struct fl_wire_event message = fl_session_message_of(e);
 
-    if (type == FL_CMSG_REPORT && !s->ops->has_result(s->ctx, e->key)) {
-        message.type = FL_CMSG_FAILED;
-        message.text = "the pending result no longer exists";
+    if (e->type == FL_CEFF_REPORT && !s->ops->has_result(s->ctx, e->key)) {
+        message = fl_session_failed(e->key, "the pending result no longer exists", false);
+    } else if (e->type == FL_CEFF_NO_EVALUATION) {
+        s->ops->log(s->ctx, FL_LOG_WARNING, e->text);
     }
     s->ops->send(s->ctx, &message);
 }
@@ -68,10 +67,11 @@ static void shell_carry_out(struct fl_session_shell *s, const struct fl_session_
         s->ops->cancel(s->ctx, FL_ACTIVITY_CONNECTION, e->text);
         break;
     case FL_CEFF_HELLO:
-        shell_send(s, FL_CMSG_HELLO, e);
-        break;
     case FL_CEFF_HEARTBEAT:
-        shell_send(s, FL_CMSG_HEARTBEAT, e);
+    case FL_CEFF_REPORT:
+    case FL_CEFF_FAILED:
+    case FL_CEFF_NO_EVALUATION:
+        shell_send(s, e);
         break;
     case FL_CEFF_FETCH:
         shell_begin(s, FL_ACTIVITY_FETCH, e);
@@ -85,12 +85,6 @@ static void shell_carry_out(struct fl_session_shell *s, const struct fl_session_
     case FL_CEFF_CANCEL_TRAIN:
         s->ops->cancel(s->ctx, FL_ACTIVITY_TRAINING, NULL);
         break;
-    case FL_CEFF_REPORT:
-        shell_send(s, FL_CMSG_REPORT, e);
-        break;
-    case FL_CEFF_FAILED:
-        shell_send(s, FL_CMSG_FAILED, e);
-        break;
     case FL_CEFF_PUSH:
         shell_begin(s, FL_ACTIVITY_PUSH, e);
         break;
@@ -102,9 +96,6 @@ static void shell_carry_out(struct fl_session_shell *s, const struct fl_session_
         break;
     case FL_CEFF_EVALUATE:
         shell_begin(s, FL_ACTIVITY_EVALUATION, e);
-        break;
-    case FL_CEFF_NO_EVALUATION:
-        shell_send(s, FL_CMSG_EVALUATION, e);
         break;
     case FL_CEFF_TRACE:
         s->ops->log(s->ctx, FL_LOG_DEBUG, e->text);
@@ -263,18 +254,18 @@ void fl_session_shell_ended(struct fl_session_shell *s, enum fl_activity activit
 }
 
 void fl_session_shell_evaluated(struct fl_session_shell *s, uint64_t round, int code,
-                                const char *why, const void *evaluation)
+                                const char *why, const struct fl_wire_event *evaluation)
 {
-    const struct fl_session_message message = {
-        .type = FL_CMSG_EVALUATION, .key = {.round = round}, .evaluation = evaluation};
-
     if (s->stopped) {
         return;
     }
     if (code == FL_OK) {
+        struct fl_wire_event message = *evaluation;
+
         s->ops->send(s->ctx, &message);
     }
-    fl_session_shell_ended(s, FL_ACTIVITY_EVALUATION, message.key, code, why);
+    fl_session_shell_ended(s, FL_ACTIVITY_EVALUATION, (struct fl_round_key){.round = round}, code,
+                           why);
 }
 
 /* --- create and free --- */

@@ -7,9 +7,9 @@
  * and keeps one timer. fl-clientd supplies operations on its loop and training thread, fl-sim in
  * virtual time, tests/sim on a disk and a network that fail: all three run this code.
  *
- * The shell decides what an effect means. The operations decide how it is done: they read the
- * clock, start work, send messages, and keep the pending result. The shell has no clock, I/O, loop
- * or thread, and does not know how messages are encoded.
+ * The shell decides what an effect means, and which message it is (session_messages.h). The
+ * operations decide how it is done: they read the clock, start work, encode and send messages, and
+ * keep the pending result. The shell has no clock, I/O, loop or thread.
  *
  * Events while effects are carried out: an operation may fail at once, or find that nothing is left
  * to do. Such an event (DISCONNECTED, FETCHED, or a failure) is queued, and stepped by the next
@@ -22,7 +22,7 @@
  * Errors: only creation fails. Failed work is an event, and the session decides about a retry.
  */
 
-#include "client/core/session.h"
+#include "client/shell/session_messages.h"
 #include "client/work/fault.h"
 #include "libfl/base/log.h"
 
@@ -33,24 +33,6 @@ enum fl_activity {
     FL_ACTIVITY_TRAINING,  /* from them to a pending result */
     FL_ACTIVITY_PUSH,      /* of the pending result */
     FL_ACTIVITY_EVALUATION /* fetch the model, evaluate it */
-};
-
-enum fl_session_message_type {
-    FL_CMSG_HELLO = 1, /* key: of the pending result, round 0: none; yields */
-    FL_CMSG_HEARTBEAT,
-    FL_CMSG_REPORT, /* key: of the pending result */
-    FL_CMSG_FAILED, /* key, text (may be NULL), diverged */
-    FL_CMSG_EVALUATION
-};
-
-/* A message to the server. */
-struct fl_session_message {
-    enum fl_session_message_type type;
-    struct fl_round_key key;
-    const char *text; /* FAILED: the reason; EVALUATION: why there is no evaluation */
-    bool diverged;
-    bool yields;            /* as in the effect */
-    const void *evaluation; /* EVALUATION: as fl_session_shell_evaluated(); NULL: none was made */
 };
 
 /* All are required. `ctx` is the context of the shell. */
@@ -73,8 +55,12 @@ struct fl_session_ops {
      * Never an evaluation: it ends by itself.
      */
     void (*cancel)(void *ctx, enum fl_activity activity, const char *why);
-    /* Send: does nothing without a connection. */
-    void (*send)(void *ctx, const struct fl_session_message *message);
+    /*
+     * Send: does nothing without a connection. `message` is borrowed, and is completed here: a
+     * Hello describes this client, a Heartbeat is numbered, a Report has the key of the pending
+     * result and is replaced by fl_session_report().
+     */
+    void (*send)(void *ctx, struct fl_wire_event *message);
     /*
      * The session takes this command of the server, and a Task is a new one: store what work needs
      * of `message`, which fl_session_shell_command() got; may change the fields of `command`.
@@ -85,7 +71,10 @@ struct fl_session_ops {
     bool (*has_result)(void *ctx, struct fl_round_key key);
     /* Discard the pending result when it is that of `key`. */
     void (*drop_result)(void *ctx, struct fl_round_key key);
-    /* FL_LOG_DEBUG: a change of the state; FL_LOG_NOTICE: for the operator. */
+    /*
+     * FL_LOG_DEBUG: a change of the state; FL_LOG_NOTICE: for the operator; FL_LOG_WARNING: why a
+     * request of the server is not met, which it can cause at any rate.
+     */
     void (*log)(void *ctx, enum fl_log_level level, const char *text);
     /* The client ends. `code`: enum fl_session_exit; `why` may be NULL. */
     void (*leave)(void *ctx, int code, const char *why);
@@ -126,8 +115,8 @@ void fl_session_shell_ended(struct fl_session_shell *shell, enum fl_activity act
 /* The same for a failure that is classified already. */
 void fl_session_shell_failed(struct fl_session_shell *shell, enum fl_activity activity,
                              struct fl_round_key key, enum fl_fault fault, const char *why);
-/* The same for an evaluation: FL_OK first sends `evaluation`, in a form that send() knows. */
+/* The same for an evaluation: FL_OK first sends `evaluation` (fl_session_evaluation()). */
 void fl_session_shell_evaluated(struct fl_session_shell *shell, uint64_t round, int code,
-                                const char *why, const void *evaluation);
+                                const char *why, const struct fl_wire_event *evaluation);
 
 #endif

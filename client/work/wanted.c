@@ -6,14 +6,15 @@ void fl_wanted_task(struct fl_wanted *wanted, const struct fl_wire_task *task)
     fl_inputs_list(&wanted->listed, task);
 }
 
-int fl_wanted_evaluate(struct fl_wanted *wanted, uint64_t round, double rate,
-                       const struct fl_wire_payload *payload)
+int fl_wanted_evaluate(struct fl_wanted *wanted, const struct fl_wire_evaluate *evaluate)
 {
-    struct fl_wanted_evaluation evaluation = {
-        .round = round, .rate = rate, .payload = {.bytes = payload->bytes}};
+    struct fl_wanted_evaluation evaluation = {.round = evaluate->round,
+                                              .rate = evaluate->learning_rate,
+                                              .payload = {.bytes = evaluate->payload.bytes}};
 
-    if (fl_str_copy(evaluation.payload.name, sizeof(evaluation.payload.name), payload->name) !=
-        FL_OK) {
+    if (fl_str_copy(evaluation.payload.name, sizeof(evaluation.payload.name),
+                    evaluate->payload.name) != FL_OK)
+    {
         return FL_EPROTO;
     }
     wanted->evaluation = evaluation;

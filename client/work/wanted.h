@@ -26,8 +26,8 @@ void fl_wanted_task(struct fl_wanted *wanted, const struct fl_wire_task *task);
  * Replace the evaluation. FL_EPROTO: the payload has an invalid name, so nothing can be fetched;
  * nothing changes.
  */
-FL_MUST_CHECK int fl_wanted_evaluate(struct fl_wanted *wanted, uint64_t round, double rate,
-                                     const struct fl_wire_payload *payload);
+FL_MUST_CHECK int fl_wanted_evaluate(struct fl_wanted *wanted,
+                                     const struct fl_wire_evaluate *evaluate);
 void fl_wanted_done(struct fl_wanted *wanted);
 
 #endif

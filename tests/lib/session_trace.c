@@ -203,7 +203,6 @@ struct fl_session_event session_event_task(uint64_t round, uint32_t attempt, boo
 
     event.u.task.has_plan = has_plan;
     event.u.task.units = mask(units, &event.u.task.n_units);
-    event.u.task.deadline_ms = 60000;
     return event;
 }
 

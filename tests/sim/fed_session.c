@@ -122,7 +122,7 @@ static void session_cancel(void *ctx, enum fl_activity activity, const char *why
     }
 }
 
-static void session_send(void *ctx, const struct fl_session_message *m)
+static void session_send(void *ctx, struct fl_wire_event *m)
 {
     struct fed_client *c = ctx;
 
@@ -130,20 +130,23 @@ static void session_send(void *ctx, const struct fl_session_message *m)
         return;
     }
     switch (m->type) {
-    case FL_CMSG_HELLO:
+    case FL_WIRE_HELLO:
         fed_client_hello(c);
         break;
-    case FL_CMSG_HEARTBEAT:
-        say(c, FED_HEARTBEAT, m->key, false);
+    case FL_WIRE_HEARTBEAT_EVENT:
+        say(c, FED_HEARTBEAT, (struct fl_round_key){0}, false);
         break;
-    case FL_CMSG_REPORT:
-        fed_client_report(c, m->key.round, m->key.attempt);
+    case FL_WIRE_REPORT:
+        fed_client_report(c, m->u.report.round, m->u.report.attempt);
         break;
-    case FL_CMSG_FAILED:
-        say(c, FED_FAILED, m->key, false);
+    case FL_WIRE_FAILED:
+        say(c, FED_FAILED, (struct fl_round_key){m->u.failed.round, m->u.failed.attempt}, false);
         break;
-    case FL_CMSG_EVALUATION:
-        say(c, FED_EVALUATION, m->key, m->evaluation == NULL);
+    case FL_WIRE_EVALUATION: /* without samples none was made */
+        say(c, FED_EVALUATION, (struct fl_round_key){.round = m->u.evaluation.round},
+            m->u.evaluation.result.samples == 0);
+        break;
+    case FL_WIRE_DATA_SUMMARY:
         break;
     }
 }
@@ -229,7 +232,6 @@ static bool event_of(const struct fed_msg *msg, struct fl_session_event *ret)
         ev.u.task.has_plan = msg->has_units;
         ev.u.task.units = msg->units;
         ev.u.task.n_units = FED_UNITS;
-        ev.u.task.deadline_ms = msg->wait_ms;
         break;
     case FED_PLAN:
         ev.type = FL_CEV_PLAN;
@@ -308,8 +310,10 @@ static void connected(struct fed_client *c)
 static void evaluated(struct fed_client *c, uint64_t round)
 {
     bool failed = fed_client_chance(c, c->fed->plan.failed_evaluation_rate);
+    const struct fl_evaluation_result found = {.received = {.samples = 1}};
+    const struct fl_wire_event made = fl_session_evaluation(round, &found);
 
-    fl_session_shell_evaluated(c->shell, round, failed ? FL_EIO : FL_OK, "no power", c);
+    fl_session_shell_evaluated(c->shell, round, failed ? FL_EIO : FL_OK, "no power", &made);
 }
 
 static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)

@@ -109,7 +109,7 @@ static void session_cancels(void *ctx, enum fl_activity activity, const char *wh
     look(NULL);
 }
 
-static void session_sends(void *ctx, const struct fl_session_message *message)
+static void session_sends(void *ctx, struct fl_wire_event *message)
 {
     (void)ctx;
     (void)message;

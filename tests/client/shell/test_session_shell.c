@@ -101,19 +101,29 @@ static void op_cancel(void *ctx, enum fl_activity activity, const char *why)
     call("cancel %s %s\n", name_of(activity), why != NULL ? why : "");
 }
 
-static void op_send(void *ctx, const struct fl_session_message *m)
+static void op_send(void *ctx, struct fl_wire_event *m)
 {
-    static const char *const names[] = {[FL_CMSG_HELLO] = "hello",
-                                        [FL_CMSG_HEARTBEAT] = "heartbeat",
-                                        [FL_CMSG_REPORT] = "report",
-                                        [FL_CMSG_FAILED] = "failed",
-                                        [FL_CMSG_EVALUATION] = "evaluation"};
-
     (void)ctx;
-    call("send %s %d %s\n", names[m->type], (int)m->key.round,
-         m->evaluation != NULL ? "(made)"
-         : m->text != NULL     ? m->text
-                               : "");
+    switch (m->type) {
+    case FL_WIRE_HELLO:
+        call("send hello %d \n", (int)m->u.hello.held_round);
+        break;
+    case FL_WIRE_HEARTBEAT_EVENT:
+        call("send heartbeat\n");
+        break;
+    case FL_WIRE_REPORT:
+        call("send report %d \n", (int)m->u.report.round);
+        break;
+    case FL_WIRE_FAILED:
+        call("send failed %d %s\n", (int)m->u.failed.round, m->u.failed.reason);
+        break;
+    case FL_WIRE_EVALUATION:
+        call("send evaluation %d of %d samples\n", (int)m->u.evaluation.round,
+             (int)m->u.evaluation.result.samples);
+        break;
+    case FL_WIRE_DATA_SUMMARY: /* No message of the session. */
+        ck_abort();
+    }
 }
 
 static bool op_take(void *ctx, struct fl_session_event *command, void *message)
@@ -143,7 +153,7 @@ static void op_drop_result(void *ctx, struct fl_round_key key)
 static void op_log(void *ctx, enum fl_log_level level, const char *text)
 {
     (void)ctx;
-    if (level == FL_LOG_NOTICE || strstr(text, "-> OFFLINE") != NULL) {
+    if (level != FL_LOG_DEBUG || strstr(text, "-> OFFLINE") != NULL) {
         call("log %s\n", text);
     }
 }
@@ -240,8 +250,8 @@ TEST(work_that_does_not_start_has_failed)
     w.fails[FL_ACTIVITY_EVALUATION] = FL_ENOMEM;
     ck_assert(command(FL_CEV_EVALUATE, 5));
     fl_session_shell_tick(w.shell);
-    expect("take Evaluate\nbegin evaluation 5\nsend evaluation 5 no evaluation of round 5: it "
-           "fails\n");
+    expect("take Evaluate\nbegin evaluation 5\nlog no evaluation of round 5: it fails\n"
+           "send evaluation 5 of 0 samples\n");
 }
 
 /* Two queued events: nothing had to be fetched, and the training does not start. */
@@ -359,15 +369,18 @@ TEST(a_result_that_is_missing_is_neither_reported_nor_pushed)
 
 TEST(an_evaluation_is_sent_before_the_session_continues)
 {
+    const struct fl_wire_event made =
+        fl_session_evaluation(3, &(struct fl_evaluation_result){.received = {.samples = 12}});
+
     join();
     ck_assert(command(FL_CEV_EVALUATE, 3));
     w.calls[0] = '\0';
-    fl_session_shell_evaluated(w.shell, 3, FL_OK, NULL, &w);
-    expect("send evaluation 3 (made)\n");
+    fl_session_shell_evaluated(w.shell, 3, FL_OK, NULL, &made);
+    expect("send evaluation 3 of 12 samples\n");
     ck_assert(command(FL_CEV_EVALUATE, 3)); /* The next one is accepted. */
     expect("take Evaluate\nbegin evaluation 3\n");
     fl_session_shell_evaluated(w.shell, 3, FL_ENOENT, "no data", NULL);
-    expect("send evaluation 3 no evaluation of round 3: no data\n");
+    expect("log no evaluation of round 3: no data\nsend evaluation 3 of 0 samples\n");
 }
 
 TEST(the_timer_before_the_deadline_does_nothing)
@@ -379,7 +392,7 @@ TEST(the_timer_before_the_deadline_does_nothing)
     expect("");
     w.now_ms++;
     fl_session_shell_tick(w.shell);
-    expect("send heartbeat 0 \n");
+    expect("send heartbeat\n");
     ck_assert_uint_eq(w.timer_ms, w.now_ms + HEARTBEAT_MS);
 }
 
@@ -390,7 +403,7 @@ TEST(a_stopped_shell_calls_nothing)
     fl_session_shell_stop(w.shell);
     ck_assert(fl_session_shell_stopped(w.shell));
     fl_session_shell_ended(w.shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0}, FL_OK, NULL);
-    fl_session_shell_evaluated(w.shell, 3, FL_OK, NULL, &w);
+    fl_session_shell_evaluated(w.shell, 3, FL_OK, NULL, &(struct fl_wire_event){.type = 0});
     fl_session_shell_tick(w.shell);
     ck_assert(!command(FL_CEV_WELCOME, 0));
     expect("");

@@ -53,15 +53,17 @@ TEST(the_newest_task_takes_the_place_of_the_one_before)
 
 TEST(an_evaluation_of_a_payload_without_a_possible_name_changes_nothing)
 {
-    struct fl_wire_payload payload = {.name = fl_wire_lend("model"), .bytes = 8};
+    struct fl_wire_evaluate evaluate = {
+        .round = 3, .payload = {.name = fl_wire_lend("model"), .bytes = 8}, .learning_rate = 0.5};
     struct fl_wanted wanted = {.task = {.seed = 0}};
     char longest[FL_NAME_MAX + 1];
 
-    ck_assert_int_eq(fl_wanted_evaluate(&wanted, 3, 0.5, &payload), FL_OK);
+    ck_assert_int_eq(fl_wanted_evaluate(&wanted, &evaluate), FL_OK);
     (void)memset(longest, 'x', FL_NAME_MAX);
     longest[FL_NAME_MAX] = '\0';
-    payload.name = longest;
-    ck_assert_int_eq(fl_wanted_evaluate(&wanted, 4, 0.1, &payload), FL_EPROTO);
+    evaluate = (struct fl_wire_evaluate){
+        .round = 4, .payload = {.name = longest, .bytes = 9}, .learning_rate = 0.1};
+    ck_assert_int_eq(fl_wanted_evaluate(&wanted, &evaluate), FL_EPROTO);
     ck_assert_uint_eq(wanted.evaluation.round, 3);
     ck_assert_double_eq(wanted.evaluation.rate, 0.5);
     ck_assert_str_eq(wanted.evaluation.payload.name, "model");

@@ -19,6 +19,7 @@ struct rig {
 };
 
 static const float divergence[N_UNITS] = {0.5F, -0.0F, 1e-38F};
+static const struct fl_unit_norm norms[N_UNITS] = {{1, -0.0F, 3}, {-1, 0, 0}, {0, 1e-38F, 2}};
 
 static void rig_init(struct rig *rig)
 {
@@ -41,23 +42,34 @@ static void reopen(struct rig *rig, uint64_t committed)
                   rig->err.msg);
 }
 
+/* The result of a training with all that a job may have, which no job has at once. */
 static struct fl_job_answer answer_of(uint64_t round)
 {
-    struct fl_job_answer answer = {.code = FL_ENUMERIC,
-                                   .why = "it diverged",
-                                   .samples = 40 + round,
-                                   .steps = 3,
-                                   .train_loss = 0.1 * (double)round,
-                                   .previous_dot = -2,
-                                   .has_trained = true,
-                                   .received = {1, 0, 2.5},
-                                   .trained = {8, 7, 0.25},
-                                   .bytes = 1234,
-                                   .n_units = N_UNITS,
-                                   .divergence = malloc(sizeof(divergence))};
+    struct fl_job_answer answer = {
+        .code = FL_ENUMERIC,
+        .why = "it diverged",
+        .event = {.type = FL_WIRE_REPORT},
+        .bytes = 1234,
+        .norms = {.rms = {0.5, 0.0, 0.25}, .unit = malloc(sizeof(norms))},
+        .n_units = N_UNITS};
+    struct fl_wire_report *report = &answer.event.u.report;
 
-    ck_assert_ptr_nonnull(answer.divergence);
-    (void)memcpy(answer.divergence, divergence, sizeof(divergence));
+    *report = (struct fl_wire_report){.round = round,
+                                      .attempt = 1,
+                                      .samples = 40 + round,
+                                      .steps = 3,
+                                      .train_loss = 0.1 * (double)round,
+                                      .previous_dot = -2,
+                                      .has_trained = true,
+                                      .trained = {8, 7, 0.25},
+                                      .has_kept = true,
+                                      .kept_round = round - 1,
+                                      .divergence = malloc(sizeof(divergence)),
+                                      .n_divergence = N_UNITS};
+    ck_assert_ptr_nonnull(answer.norms.unit);
+    ck_assert_ptr_nonnull(report->divergence);
+    (void)memcpy(report->divergence, divergence, sizeof(divergence));
+    (void)memcpy(answer.norms.unit, norms, sizeof(norms));
     return answer;
 }
 
@@ -92,6 +104,7 @@ static void take_round(struct rig *rig, uint64_t round)
 {
     struct fl_job_answer wanted = answer_of(round);
     struct fl_job_answer answer;
+    const struct fl_wire_report *report = &answer.event.u.report;
     struct fl_event event = {.type = FL_EV_AGGREGATED};
     double *distance = NULL;
     double accuracy = 0;
@@ -101,16 +114,21 @@ static void take_round(struct rig *rig, uint64_t round)
     ck_assert_msg(take_training(rig, round, &answer) == FL_OK, "%s", rig->err.msg);
     ck_assert_int_eq(answer.code, wanted.code);
     ck_assert_str_eq(answer.why, wanted.why);
-    ck_assert_uint_eq(answer.samples, wanted.samples);
-    ck_assert_uint_eq(answer.steps, wanted.steps);
-    ck_assert_double_eq(answer.train_loss, wanted.train_loss);
-    ck_assert_double_eq(answer.previous_dot, wanted.previous_dot);
-    ck_assert(answer.has_trained && !answer.has_received);
-    ck_assert_double_eq(answer.received.loss_sum, 2.5);
-    ck_assert_uint_eq(answer.trained.correct, 7);
+    ck_assert_int_eq(answer.event.type, FL_WIRE_REPORT);
+    ck_assert_uint_eq(report->samples, wanted.event.u.report.samples);
+    ck_assert_uint_eq(report->steps, wanted.event.u.report.steps);
+    ck_assert_double_eq(report->train_loss, wanted.event.u.report.train_loss);
+    ck_assert_double_eq(report->previous_dot, wanted.event.u.report.previous_dot);
+    ck_assert(report->has_trained && !report->has_received);
+    ck_assert_uint_eq(report->trained.correct, 7);
+    ck_assert(report->has_kept);
+    ck_assert_uint_eq(report->kept_round, round - 1);
+    ck_assert_uint_eq(report->n_divergence, N_UNITS);
+    ck_assert_mem_eq(report->divergence, divergence, sizeof(divergence));
     ck_assert_uint_eq(answer.bytes, 1234);
     ck_assert_uint_eq(answer.n_units, N_UNITS);
-    ck_assert_mem_eq(answer.divergence, divergence, sizeof(divergence));
+    ck_assert_mem_eq(answer.norms.unit, norms, sizeof(norms));
+    ck_assert_double_eq(answer.norms.rms[2], 0.25);
     ck_assert_int_eq(fl_journal_take_aggregated(rig->journal, &event, &distance, &rig->err), FL_OK);
     ck_assert_double_eq(event.u.aggregated.effective, 1.5);
     ck_assert_double_eq(event.u.aggregated.self_weight, 0.75);
@@ -200,6 +218,26 @@ TEST(a_record_that_is_cut_short_anywhere_counts_as_none)
     take_round(&rig, 1);
     ck_assert(!fl_journal_replays(rig.journal));
     rig_done(&rig);
+}
+
+TEST(an_answer_that_is_cut_or_longer_is_refused)
+{
+    struct fl_job_answer answer = answer_of(3);
+    struct fl_job_answer read = {.code = FL_OK};
+    struct fl_buf bytes;
+    size_t n;
+
+    fl_buf_init(&bytes, SIZE_MAX / 2);
+    ck_assert_int_eq(fl_job_answer_encode(&answer, &bytes), FL_OK);
+    for (n = 0; n < bytes.len; n++) {
+        ck_assert_int_ne(fl_job_answer_decode(bytes.data, n, &read, NULL), FL_OK);
+    }
+    ck_assert_int_eq(fl_job_answer_decode(bytes.data, bytes.len, &read, NULL), FL_OK);
+    fl_job_answer_done(&read);
+    ck_assert_int_eq(fl_buf_add(&bytes, "", 1), FL_OK);
+    ck_assert_int_eq(fl_job_answer_decode(bytes.data, bytes.len, &read, NULL), FL_EFORMAT);
+    fl_buf_done(&bytes);
+    fl_job_answer_done(&answer);
 }
 
 TEST(a_byte_that_changed_ends_it_where_it_stands)

@@ -53,6 +53,8 @@ void fl__fed_back(struct fl_fed *fed, uint32_t client)
 /* At the start no client has anything to do, so it sends a hello without a session. */
 static void clients_send_hello(struct fl_fed *fed, uint32_t client)
 {
+    struct fl_wire_event hello =
+        fl_session_message_of(&(struct fl_session_effect){.type = FL_CEFF_HELLO});
     struct fl__message *m;
     uint64_t latency = fl__fed_latency(fed, client);
 
@@ -62,7 +64,8 @@ static void clients_send_hello(struct fl_fed *fed, uint32_t client)
     }
     fed->clients[client].up = true;
     fed->clients[client].connection = 1;
-    m = fl__fed_message(fed, FL__MSG_HELLO, client);
+    fl__message_describe(fed, client, &hello.u.hello);
+    m = fl__message_event(fed, client, &hello);
     if (m != NULL) { /* A connection is established after one round trip. */
         fed->account.sim.up_control_bytes += fl__message_bytes(fed, m);
         fl__fed_at(fed, fed->now_us + 3 * latency, FL__AT_MESSAGE, client, 0, m);

@@ -18,20 +18,12 @@
 enum record_kind { RECORD_JOB = 1, RECORD_AGGREGATED, RECORD_EVALUATED, RECORD_COMMIT };
 
 static const struct fl_container_kind journal_kind = {
-    .name = "journal", .version = 1, .flags = FL_CONTAINER_RECORDS};
+    .name = "journal", .version = 2, .flags = FL_CONTAINER_RECORDS};
 
-/* The result of a job; its divergences follow. */
+/* The result of a job; fl_job_answer_encode() follows. */
 struct job_record {
     uint32_t job, client;
-    uint64_t round;
-    uint32_t attempt;
-    int32_t code;
-    uint64_t samples, steps, bytes, n_units;
-    double train_loss, previous_dot;
-    double rms[FL_NORMS_N];
-    struct fl_eval_rec received, trained;
-    uint8_t has_received, has_trained, has_divergence, unused[5];
-    char why[96];
+    struct fl_round_key key;
 };
 
 /* The result of an aggregation; the distances follow. */
@@ -52,6 +44,7 @@ struct fl_journal {
     uint64_t end;    /* offset of the end of that commit */
     uint8_t *record; /* the last record read, [len] */
     size_t len, cap;
+    struct fl_buf answer; /* the last one written */
 };
 
 static int journal_file_error(const struct fl_journal *j, struct fl_err *err)
@@ -154,38 +147,19 @@ int fl_journal_take(struct fl_journal *j, enum fl_job_kind kind, uint32_t client
                     struct fl_round_key key, struct fl_job_answer *ret, struct fl_err *err)
 {
     struct job_record r;
-    void *divergence = NULL;
     int rv = journal_take(j, RECORD_JOB, sizeof(r), err);
 
     if (rv != FL_OK) {
         return rv;
     }
     (void)memcpy(&r, j->record, sizeof(r));
-    if (r.job != (uint32_t)kind || r.client != client || r.round != key.round ||
-        r.attempt != key.attempt)
+    if (r.job != (uint32_t)kind || r.client != client || r.key.round != key.round ||
+        r.key.attempt != key.attempt)
     {
         return fl_err_set(err, FL_ESTATE,
                           "%s does not match this experiment: remove the trial's folder", j->path);
     }
-    if (r.has_divergence != 0) {
-        rv = journal_take_floats(j, sizeof(r), (size_t)r.n_units, sizeof(float), &divergence);
-    }
-    r.why[sizeof(r.why) - 1] = '\0';
-    *ret = (struct fl_job_answer){.code = r.code,
-                                  .samples = r.samples,
-                                  .steps = r.steps,
-                                  .train_loss = r.train_loss,
-                                  .previous_dot = r.previous_dot,
-                                  .has_received = r.has_received != 0,
-                                  .has_trained = r.has_trained != 0,
-                                  .received = r.received,
-                                  .trained = r.trained,
-                                  .bytes = r.bytes,
-                                  .n_units = (size_t)r.n_units,
-                                  .divergence = divergence};
-    (void)memcpy(ret->why, r.why, sizeof(ret->why));
-    (void)memcpy(ret->rms, r.rms, sizeof(ret->rms));
-    return rv;
+    return fl_job_answer_decode(j->record + sizeof(r), j->len - sizeof(r), ret, err);
 }
 
 int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, double **ret_distance,
@@ -278,29 +252,19 @@ int fl_journal_put(struct fl_journal *j, enum fl_job_kind kind, uint32_t client,
                    struct fl_round_key key, const struct fl_job_answer *answer)
 {
     struct job_record r;
-    bool has = answer->divergence != NULL;
+    int rv;
 
+    fl_buf_clear(&j->answer);
+    rv = fl_job_answer_encode(answer, &j->answer);
+    if (rv != FL_OK) {
+        return rv;
+    }
     (void)memset(&r, 0, sizeof(r)); /* Zeroed including padding, as it is written to the file. */
     r.job = (uint32_t)kind;
     r.client = client;
-    r.round = key.round;
-    r.attempt = key.attempt;
-    r.code = answer->code;
-    r.samples = answer->samples;
-    r.steps = answer->steps;
-    r.bytes = answer->bytes;
-    r.n_units = answer->n_units;
-    r.train_loss = answer->train_loss;
-    r.previous_dot = answer->previous_dot;
-    r.received = answer->received;
-    r.trained = answer->trained;
-    r.has_received = answer->has_received;
-    r.has_trained = answer->has_trained;
-    r.has_divergence = has;
-    (void)memcpy(r.why, answer->why, sizeof(r.why));
-    (void)memcpy(r.rms, answer->rms, sizeof(r.rms));
-    return journal_put(j, RECORD_JOB, &r, sizeof(r), answer->divergence,
-                       has ? answer->n_units * sizeof(float) : 0);
+    r.key.round = key.round;
+    r.key.attempt = key.attempt;
+    return journal_put(j, RECORD_JOB, &r, sizeof(r), j->answer.data, j->answer.len);
 }
 
 int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event, size_t n_distance)
@@ -424,6 +388,7 @@ int fl_journal_open(const char *path, uint64_t committed, struct fl_journal **re
         return FL_ENOMEM;
     }
     j->committed = committed;
+    fl_buf_init(&j->answer, SIZE_MAX / 2);
     n = snprintf(j->path, sizeof(j->path), "%s", path);
     rv = n < 0 || (size_t)n >= sizeof(j->path)
              ? fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path)
@@ -443,6 +408,7 @@ void fl_journal_close(struct fl_journal *journal)
         if (journal->file != NULL) {
             (void)fclose(journal->file);
         }
+        fl_buf_done(&journal->answer);
         free(journal->record);
         free(journal);
     }

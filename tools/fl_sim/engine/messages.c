@@ -1,17 +1,21 @@
 /*
- * Builds the messages of the protocol between clients and server to measure their length, and the
- * coordinator's events from client messages. One thread, that of the federation. It sends nothing:
- * clients.c does.
+ * Messages between clients and server: copies for the time that they are on their way, their
+ * encoded length, and what the server does with those of clients beside the step of the coordinator
+ * (server/shell/coord_messages.h). One thread, that of the federation.
  */
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/work/summary_work.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
-struct fl__message *fl__fed_message(struct fl_fed *fed, enum fl__message_type type, uint32_t client)
+/* --- new messages --- */
+
+static struct fl__message *message_new(struct fl_fed *fed, enum fl__message_kind kind,
+                                       uint32_t client)
 {
     struct fl__message *m = calloc(1, sizeof(*m));
 
@@ -19,124 +23,129 @@ struct fl__message *fl__fed_message(struct fl_fed *fed, enum fl__message_type ty
         fl__fed_fail(fed, FL_ENOMEM, NULL, "a message");
         return NULL;
     }
-    m->type = type;
+    m->kind = kind;
     m->client = client;
     m->connection = fed->clients[client].connection;
     return m;
 }
 
-/* --- message lengths --- */
-
-static struct fl_wire_evaluation message_evaluation(const struct fl_eval_rec *e)
+/* Replaces a borrowed list by a copy that the message owns; false: out of memory, and the message
+   is freed. */
+static bool message_copy_list(struct fl_fed *fed, struct fl__message *m, const void *data,
+                              size_t len)
 {
-    return (struct fl_wire_evaluation){e->samples, e->correct, e->loss_sum};
+    m->list = malloc(len + 1);
+    if (m->list == NULL) {
+        fl__message_free(m);
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "a message");
+        return false;
+    }
+    (void)memcpy(m->list, data, len);
+    return true;
 }
 
-static int message_encode_event(const struct fl_fed *fed, const struct fl__message *m,
-                                struct fl_buf *out)
+static char *message_copy_text(struct fl__message *m, const char *text)
 {
-    struct fl_wire_event event = {.type = FL_WIRE_HELLO};
+    (void)snprintf(m->text, sizeof(m->text), "%s", text != NULL ? text : "");
+    return m->text;
+}
+
+struct fl__message *fl__message_lost(struct fl_fed *fed, uint32_t client)
+{
+    return message_new(fed, FL__MSG_LOST, client);
+}
+
+struct fl__message *fl__message_event(struct fl_fed *fed, uint32_t client,
+                                      const struct fl_wire_event *event)
+{
+    struct fl__message *m = message_new(fed, FL__MSG_EVENT, client);
+    const struct fl_wire_report *report = &event->u.report;
+
+    if (m == NULL) {
+        return NULL;
+    }
+    m->u.event = *event;
+    if (event->type == FL_WIRE_FAILED) {
+        m->u.event.u.failed.reason = message_copy_text(m, event->u.failed.reason);
+    } else if (event->type == FL_WIRE_REPORT && report->n_divergence > 0) {
+        if (!message_copy_list(fed, m, report->divergence,
+                               report->n_divergence * sizeof(*report->divergence)))
+        {
+            return NULL;
+        }
+        m->u.event.u.report.divergence = m->list;
+    }
+    return m;
+}
+
+struct fl__message *fl__message_command(struct fl_fed *fed, uint32_t client,
+                                        const struct fl_wire_command *command)
+{
+    struct fl__message *m = message_new(fed, FL__MSG_COMMAND, client);
+    struct fl_wire_plan *plan = NULL;
+
+    if (m == NULL) {
+        return NULL;
+    }
+    m->u.command = *command;
+    switch (command->type) {
+    case FL_WIRE_TASK:
+        plan = &m->u.command.u.task.plan;
+        break;
+    case FL_WIRE_PLAN:
+        plan = &m->u.command.u.plan;
+        break;
+    case FL_WIRE_ACCEPTED:
+    case FL_WIRE_REJECTED:
+    case FL_WIRE_DISMISSED:
+        m->u.command.u.verdict.reason = message_copy_text(m, command->u.verdict.reason);
+        break;
+    default: /* Borrows nothing that does not last. */
+        break;
+    }
+    if (plan != NULL && plan->units != NULL) {
+        if (!message_copy_list(fed, m, plan->units, plan->n_units)) {
+            return NULL;
+        }
+        plan->units = m->list;
+    }
+    return m;
+}
+
+void fl__message_describe(const struct fl_fed *fed, uint32_t client, struct fl_wire_hello *hello)
+{
     struct fl_sim_client sim_client;
 
-    switch (m->type) {
-    case FL__MSG_REPORT:
-        event.type = FL_WIRE_REPORT;
-        event.u.report =
-            (struct fl_wire_report){.round = m->key.round,
-                                    .attempt = m->key.attempt,
-                                    .samples = m->answer.samples,
-                                    .steps = m->answer.steps,
-                                    .train_loss = m->answer.train_loss,
-                                    .divergence = m->answer.divergence,
-                                    .n_divergence = m->answer.n_units,
-                                    .has_received = m->answer.has_received,
-                                    .received = message_evaluation(&m->answer.received),
-                                    .has_trained = m->answer.has_trained,
-                                    .trained = message_evaluation(&m->answer.trained),
-                                    .previous_dot = m->answer.previous_dot};
-        break;
-    case FL__MSG_FAILED:
-        event.type = FL_WIRE_FAILED;
-        event.u.failed.round = m->key.round;
-        event.u.failed.attempt = m->key.attempt;
-        event.u.failed.reason = fl_wire_lend(m->reason);
-        break;
-    case FL__MSG_EVALUATION:
-        event.type = FL_WIRE_EVALUATION;
-        event.u.evaluation.round = m->key.round;
-        event.u.evaluation.result = message_evaluation(&m->answer.received);
-        event.u.evaluation.has_adapted = m->answer.has_trained;
-        event.u.evaluation.adapted = message_evaluation(&m->answer.trained);
-        break;
-    default:
-        fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, m->client, &sim_client);
-        event.u.hello.client = fl_wire_lend(sim_client.name);
-        event.u.hello.samples = sim_client.samples;
-        event.u.hello.evaluation_samples = sim_client.evaluation_samples;
-        event.u.hello.agent = fl_wire_lend("fl-sim");
-        break;
-    }
-    return fl_wire_event_encode(&event, out);
+    fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, client, &sim_client);
+    hello->client = fl_wire_lend(sim_client.name);
+    hello->samples = sim_client.samples;
+    hello->evaluation_samples = sim_client.evaluation_samples;
+    hello->agent = fl_wire_lend("fl-sim");
 }
 
-/* All payloads that a task lists have the model's length, or that of the data summaries. */
-static size_t message_list_payloads(const struct fl_fed *fed, bool personal_model,
-                                    struct fl_wire_payload list[FL_PAYLOADS_MAX])
-{
-    uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
-    struct fl_payload_name names[FL_PAYLOADS_MAX];
-    size_t n = fl_payloads_of(fed->federation.strategy, names);
-    size_t listed = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        if (names[i].kind != FL_PAYLOAD_IS_PERSONAL_MODEL || personal_model) {
-            list[listed++] = (struct fl_wire_payload){
-                .name = fl_wire_lend(names[i].name),
-                .bytes = names[i].kind == FL_PAYLOAD_IS_SUMMARIES ? fed->collection_bytes : model,
-                .has_digest = names[i].kind == FL_PAYLOAD_IS_SUMMARIES};
-        }
-    }
-    return listed;
-}
-
-static struct fl_wire_plan message_plan(const struct fl_fed *fed, const struct fl__message *m)
-{
-    return (struct fl_wire_plan){m->key.round, m->key.attempt, m->units,
-                                 m->units != NULL ? fl_layout_units(fed->federation.layout) : 0};
-}
+/* --- message lengths --- */
 
 static int message_encode_command(const struct fl_fed *fed, const struct fl__message *m,
                                   struct fl_buf *out)
 {
     struct fl_wire_payload payloads[FL_PAYLOADS_MAX];
-    struct fl_wire_command command = {.type = FL_WIRE_DISMISSED};
+    struct fl_wire_command command = m->u.command;
+    size_t n;
+    size_t i;
 
-    switch (m->type) {
-    case FL__MSG_TASK:
-        command.type = FL_WIRE_TASK;
-        command.u.task = (struct fl_wire_task){
-            .task = m->task,
-            .payloads = payloads,
-            .n_payloads = message_list_payloads(fed, m->personal_model, payloads),
-            .has_plan = m->units != NULL,
-            .plan = message_plan(fed, m)};
-        break;
-    case FL__MSG_PLAN:
-        command.type = FL_WIRE_PLAN;
-        command.u.plan = message_plan(fed, m);
-        break;
-    case FL__MSG_EVALUATE:
-        command.type = FL_WIRE_EVALUATE;
-        command.u.evaluate.round = m->key.round;
-        command.u.evaluate.payload.name = fl_wire_lend(FL_PAYLOAD_CANDIDATE);
-        command.u.evaluate.learning_rate = m->rate;
-        break;
-    default:
-        command.u.verdict.round = m->key.round;
-        command.u.verdict.attempt = m->key.attempt;
-        break;
+    if (command.type != FL_WIRE_TASK) {
+        return fl_wire_command_encode(&command, out);
     }
+    n = fl_payloads_list(fed->federation.strategy, fed->federation.layout, m->personal_model,
+                         payloads);
+    for (i = 0; i < n; i++) {
+        if (payloads[i].bytes == 0) { /* The collection of data summaries. */
+            payloads[i].bytes = fed->collection_bytes;
+            payloads[i].has_digest = true;
+        }
+    }
+    command.u.task.payloads = payloads;
+    command.u.task.n_payloads = n;
     return fl_wire_command_encode(&command, out);
 }
 
@@ -144,15 +153,15 @@ uint64_t fl__message_bytes(struct fl_fed *fed, const struct fl__message *m)
 {
     int rv;
 
-    if (m->type == FL__MSG_LOST) {
+    if (m->kind == FL__MSG_LOST) {
         return 0;
     }
-    if (m->type == FL__MSG_WELCOME) {
+    if (m->kind == FL__MSG_COMMAND && m->u.command.type == FL_WIRE_WELCOME) {
         return fed->welcome_bytes;
     }
     fl_buf_clear(&fed->scratch);
-    rv = m->type > FL__MSG_WELCOME ? message_encode_command(fed, m, &fed->scratch)
-                                   : message_encode_event(fed, m, &fed->scratch);
+    rv = m->kind == FL__MSG_COMMAND ? message_encode_command(fed, m, &fed->scratch)
+                                    : fl_wire_event_encode(&m->u.event, &fed->scratch);
     if (rv != FL_OK) {
         fl__fed_fail(fed, rv, NULL, "the length of a message");
     }
@@ -162,10 +171,11 @@ uint64_t fl__message_bytes(struct fl_fed *fed, const struct fl__message *m)
 void fl__fed_send(struct fl_fed *fed, struct fl__message *m)
 {
     struct fl_sim_round *sim = &fed->account.sim;
+    bool report = m->kind == FL__MSG_EVENT && m->u.event.type == FL_WIRE_REPORT;
 
-    *(m->type >= FL__MSG_WELCOME  ? &sim->down_control_bytes
-      : m->type == FL__MSG_REPORT ? &sim->up_report_bytes
-                                  : &sim->up_control_bytes) += fl__message_bytes(fed, m);
+    *(m->kind == FL__MSG_COMMAND ? &sim->down_control_bytes
+      : report                   ? &sim->up_report_bytes
+                                 : &sim->up_control_bytes) += fl__message_bytes(fed, m);
     fl__fed_at(fed, fed->now_us + fl__fed_latency(fed, m->client), FL__AT_MESSAGE, m->client, 0, m);
 }
 
@@ -212,140 +222,113 @@ done:
     fl_pool_job_free(job);
 }
 
-static void message_receive_hello(struct fl_fed *fed, const struct fl__message *m)
+static void message_take_hello(struct fl_fed *fed, const struct fl__message *m)
 {
     struct fl__fed_client *c = &fed->clients[m->client];
-    struct fl_event event = {.type = FL_EV_CLIENT_JOINED};
-    struct fl_sim_client sim_client;
 
-    if (c->connection != m->connection) {
-        return; /* The client disconnected before the message arrived. */
-    }
     if (!c->collection && fed->federation.strategy->solver->summary != NULL) {
         c->collection = true;
         message_take_summary(fed, m->client);
     }
-    fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, m->client, &sim_client);
     c->joined = m->connection;
-    event.u.joined.name = sim_client.name;
-    event.u.joined.agent = "fl-sim";
-    event.u.joined.samples = sim_client.samples;
-    event.u.joined.evaluation_samples = sim_client.evaluation_samples;
-    fed->joining = m->client;
-    fl__fed_step(fed, &event);
-    fed->joining = UINT32_MAX;
 }
 
 /* Without arithmetic (dry run) a loss or an evaluation has only its wire length. */
-static struct fl_job_answer message_known_answer(const struct fl_fed *fed,
-                                                 const struct fl__message *m)
+static struct fl_wire_event message_known(const struct fl_fed *fed,
+                                          const struct fl_wire_event *event)
 {
-    struct fl_job_answer known = m->answer;
+    struct fl_wire_event known = *event;
 
-    if (fed->conf.dry) {
-        known.train_loss = 0;
-        known.has_received = known.has_trained = false;
-        known.received = known.trained = (struct fl_eval_rec){0};
+    if (fed->conf.dry && event->type == FL_WIRE_REPORT) {
+        known.u.report.train_loss = 0;
+        known.u.report.has_received = known.u.report.has_trained = false;
+    } else if (fed->conf.dry && event->type == FL_WIRE_EVALUATION) {
+        known.u.evaluation.result = (struct fl_wire_evaluation){0};
+        known.u.evaluation.has_adapted = false;
     }
     return known;
 }
 
-static void message_receive_report(struct fl_fed *fed, const struct fl__message *m)
+static void message_evaluated(struct fl_fed *fed, const struct fl_eval_rec *found)
 {
-    const struct fl_job_answer known = message_known_answer(fed, m);
-    struct fl_fed_part *p = fl_sim_account_part(&fed->account, m->client);
-    struct fl_event event = {.type = FL_EV_REPORT};
-
-    event.u.report.client = fed->clients[m->client].number;
-    event.u.report.round = m->key.round;
-    event.u.report.attempt = m->key.attempt;
-    event.u.report.samples = known.samples;
-    event.u.report.steps = known.steps;
-    event.u.report.train_loss = known.train_loss;
-    event.u.report.divergence = known.divergence;
-    event.u.report.n_divergence = known.n_units;
-    event.u.report.previous_dot = known.previous_dot;
-    event.u.report.received = known.received;
-    event.u.report.trained = known.trained;
-    if (p != NULL && p->round == m->key.round && p->attempt == m->key.attempt) {
-        p->reported_us = fed->now_us;
-        p->samples = known.samples;
-        p->steps = known.steps;
-        p->train_loss = fed->conf.dry ? (double)NAN : known.train_loss;
-        p->received = known.received;
-        p->trained = known.trained;
-        fed->account.last_report = (size_t)(p - fed->account.parts);
-        if (known.has_trained && fl_sim_account_evaluated(&fed->account, &known.trained) != FL_OK) {
-            fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
-        }
-    }
-    fl__fed_step(fed, &event);
-}
-
-static void message_receive_failed(struct fl_fed *fed, const struct fl__message *m)
-{
-    struct fl_fed_part *p = fl_sim_account_part(&fed->account, m->client);
-    struct fl_event event = {.type = FL_EV_CLIENT_FAILED};
-
-    if (p != NULL && p->round == m->key.round && p->attempt == m->key.attempt) {
-        p->failed = true;
-    }
-    event.u.failed.client = fed->clients[m->client].number;
-    event.u.failed.round = m->key.round;
-    event.u.failed.attempt = m->key.attempt;
-    event.u.failed.reason = m->reason;
-    event.u.failed.diverged = m->diverged;
-    fl__fed_step(fed, &event);
-}
-
-static void message_receive_evaluation(struct fl_fed *fed, const struct fl__message *m)
-{
-    const struct fl_job_answer known = message_known_answer(fed, m);
-    const struct fl_personal_ops *personal = fed->federation.strategy->personal;
-    const struct fl_eval_rec *found = personal->adapts ? &known.trained : &known.received;
-    struct fl_event event = {.type = FL_EV_EVAL_REPORT};
-
-    event.u.eval.client = fed->clients[m->client].number;
-    event.u.eval.round = m->key.round;
-    event.u.eval.result = known.received;
-    event.u.eval.adapted = known.trained;
-    if (!personal->trained && fl_sim_account_evaluated(&fed->account, found) != FL_OK) {
+    if (fl_sim_account_evaluated(&fed->account, found) != FL_OK) {
         fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
     }
-    fl__fed_step(fed, &event);
 }
 
-static void message_receive_lost(struct fl_fed *fed, const struct fl__message *m)
+static void message_account_report(struct fl_fed *fed, uint32_t client, bool has_trained,
+                                   const struct fl_event *event)
 {
-    struct fl_event event = {.type = FL_EV_CLIENT_LOST};
+    struct fl_fed_part *p = fl_sim_account_part(&fed->account, client);
 
-    fed->clients[m->client].joined = 0;
-    event.u.client = fed->clients[m->client].number;
-    fl__fed_step(fed, &event);
-}
-
-void fl__fed_receive(struct fl_fed *fed, struct fl__message *m)
-{
-    if (m->type == FL__MSG_HELLO) {
-        message_receive_hello(fed, m);
+    if (p == NULL || p->round != event->u.report.round || p->attempt != event->u.report.attempt) {
         return;
     }
-    if (fed->clients[m->client].joined != m->connection ||
-        fed->clients[m->client].number == UINT32_MAX) {
-        return; /* The message belongs to a session that a newer one replaced. */
+    p->reported_us = fed->now_us;
+    p->samples = event->u.report.samples;
+    p->steps = event->u.report.steps;
+    p->train_loss = fed->conf.dry ? (double)NAN : event->u.report.train_loss;
+    p->received = event->u.report.received;
+    p->trained = event->u.report.trained;
+    fed->account.last_report = (size_t)(p - fed->account.parts);
+    if (has_trained) {
+        message_evaluated(fed, &p->trained);
     }
-    switch (m->type) {
-    case FL__MSG_REPORT:
-        message_receive_report(fed, m);
-        break;
-    case FL__MSG_FAILED:
-        message_receive_failed(fed, m);
-        break;
-    case FL__MSG_EVALUATION:
-        message_receive_evaluation(fed, m);
-        break;
-    default:
-        message_receive_lost(fed, m);
-        break;
+}
+
+static void message_account_failed(struct fl_fed *fed, uint32_t client,
+                                   const struct fl_event *event)
+{
+    struct fl_fed_part *p = fl_sim_account_part(&fed->account, client);
+
+    if (p != NULL && p->round == event->u.failed.round && p->attempt == event->u.failed.attempt) {
+        p->failed = true;
+    }
+}
+
+static void message_account_evaluation(struct fl_fed *fed, const struct fl_event *event)
+{
+    const struct fl_personal_ops *personal = fed->federation.strategy->personal;
+
+    if (!personal->trained) {
+        message_evaluated(fed, personal->adapts ? &event->u.eval.adapted : &event->u.eval.result);
+    }
+}
+
+static void message_receive_event(struct fl_fed *fed, const struct fl__message *m)
+{
+    const struct fl_wire_event known = message_known(fed, &m->u.event);
+    struct fl_event event;
+
+    FL_REQUIRE(fl_coord_event_of(&known, fed->clients[m->client].number, &event));
+    if (known.type == FL_WIRE_HELLO) {
+        message_take_hello(fed, m);
+        fed->joining = m->client;
+    } else if (known.type == FL_WIRE_REPORT) {
+        message_account_report(fed, m->client, known.u.report.has_trained, &event);
+    } else if (known.type == FL_WIRE_FAILED) {
+        message_account_failed(fed, m->client, &event);
+    } else {
+        message_account_evaluation(fed, &event);
+    }
+    fl__fed_step(fed, &event);
+    fed->joining = UINT32_MAX;
+}
+
+void fl__fed_receive(struct fl_fed *fed, const struct fl__message *m)
+{
+    struct fl__fed_client *c = &fed->clients[m->client];
+    bool hello = m->kind == FL__MSG_EVENT && m->u.event.type == FL_WIRE_HELLO;
+    struct fl_event lost = {.type = FL_EV_CLIENT_LOST, .u.client = c->number};
+
+    if (hello ? c->connection != m->connection
+              : c->joined != m->connection || c->number == UINT32_MAX) {
+        return; /* It disconnected in the meantime, or a newer session replaced this one. */
+    }
+    if (m->kind == FL__MSG_EVENT) {
+        message_receive_event(fed, m);
+    } else {
+        c->joined = 0;
+        fl__fed_step(fed, &lost);
     }
 }

@@ -51,11 +51,9 @@ struct fl__ranks_item {
     uint64_t len;
 };
 
-/* ANSWER; divergences, the data summary, sections and bytes of an upload follow. */
+/* ANSWER; the answer of the job, the data summary, sections and bytes of an upload follow. */
 struct fl__ranks_answer {
-    struct fl_job_answer answer; /* without divergences */
-    bool has_divergence;
-    uint64_t n_summary, n_parts, n_upload;
+    uint64_t n_answer, n_summary, n_parts, n_upload;
 };
 
 /* The unread rest of a message. */

@@ -259,26 +259,26 @@ static void serve_cancel_job(struct serving *s, uint64_t id)
     }
 }
 
-static int serve_send_answer(struct serving *s, const struct serve_job *p, struct fl_job_answer *a,
-                             struct fl_err *err)
+static int serve_send_answer(struct serving *s, const struct serve_job *p,
+                             const struct fl_job_answer *a, struct fl_err *err)
 {
     const struct fl__ranks_head head = {FL__RANKS_ANSWER, p->job->client, p->id, {0}};
     const struct fl_buf *summary = fl_job_bytes(p->job);
     struct fl__ranks_answer answer;
+    struct fl_buf encoded;
     struct fl_buf message;
     struct fl_writer w = fl__ranks_start_message(&message, &head);
 
+    fl_buf_init(&encoded, SIZE_MAX / 2);
+    fl_writer_note(&w, fl_job_answer_encode(a, &encoded));
     (void)memset(&answer, 0, sizeof(answer));
-    answer.answer = *a;
-    answer.answer.divergence = NULL;
-    answer.has_divergence = a->divergence != NULL;
+    answer.n_answer = encoded.len;
     answer.n_summary = summary->len;
     answer.n_parts = p->job->n_parts;
     answer.n_upload = p->job->upload != NULL ? fl_blob_len(p->job->upload) : 0;
     fl_writer_add(&w, &answer, sizeof(answer));
-    if (a->divergence != NULL) {
-        fl_writer_add(&w, a->divergence, a->n_units * sizeof(*a->divergence));
-    }
+    fl_writer_add(&w, encoded.data, encoded.len);
+    fl_buf_done(&encoded);
     fl_writer_add(&w, summary->data, summary->len);
     if (answer.n_parts > 0) {
         fl_writer_add(&w, p->job->parts, p->job->n_parts * sizeof(*p->job->parts));

@@ -2,7 +2,6 @@
    thread, that of the federation. */
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "server/work/commit.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
@@ -36,100 +35,39 @@ static int commands_set_number(struct fl_fed *fed, uint32_t number, uint32_t cli
     return FL_OK;
 }
 
-static struct fl__message *commands_new_message(struct fl_fed *fed, const struct fl_effect *e,
-                                                enum fl__message_type type)
+void fl__fed_send_command(void *ctx, const struct fl_effect *e)
 {
+    struct fl_fed *fed = ctx;
+    const struct fl_wire_command command = fl_coord_command_of(&fed->shell, e);
     uint32_t client = fl__fed_client_of(fed, e->client);
     struct fl__message *m = NULL;
-
-    if (client != UINT32_MAX && fed->clients[client].joined != 0) {
-        m = fl__fed_message(fed, type, client);
-    }
-    if (m != NULL) {
-        m->key = (struct fl_round_key){e->round, e->attempt};
-        m->connection = fed->clients[client].joined;
-    }
-    return m;
-}
-
-/* The upload mask of a message; false: out of memory, and the message is freed. */
-static bool commands_put_mask(struct fl_fed *fed, struct fl__message *m, const uint8_t *units)
-{
-    size_t n = fl_layout_units(fed->federation.layout);
-
-    if (units != NULL) {
-        m->units = malloc(n + 1);
-        if (m->units == NULL) {
-            fl__message_free(m);
-            fl__fed_fail(fed, FL_ENOMEM, NULL, "a plan");
-            return false;
-        }
-        (void)memcpy(m->units, units, n);
-    }
-    return true;
-}
-
-void fl__fed_send_task(void *ctx, const struct fl_effect *e)
-{
-    struct fl_fed *fed = ctx;
-    struct fl__message *m = commands_new_message(fed, e, FL__MSG_TASK);
-
-    if (m == NULL || !commands_put_mask(fed, m, e->units)) {
-        return;
-    }
-    m->task = e->task;
-    m->personal_model = e->personal_model;
-    fl__fed_send(fed, m);
-}
-
-void fl__fed_send_plan(void *ctx, const struct fl_effect *e)
-{
-    struct fl_fed *fed = ctx;
-    struct fl__message *m = commands_new_message(fed, e, FL__MSG_PLAN);
     struct fl_fed_part *p;
 
-    if (fed->account.planned_us == 0) {
+    if (e->type == FL_EFF_PLAN && fed->account.planned_us == 0) {
         fed->account.planned_us = fed->now_us;
     }
-    if (m != NULL && commands_put_mask(fed, m, e->units)) {
-        p = fl_sim_account_part(&fed->account, m->client);
-        if (p != NULL) {
-            p->planned_us = fed->now_us;
-        }
-        fl__fed_send(fed, m);
+    if (client != UINT32_MAX && fed->clients[client].joined != 0) {
+        m = fl__message_command(fed, client, &command);
     }
-}
-
-void fl__fed_send_verdict(void *ctx, const struct fl_effect *e)
-{
-    struct fl_fed *fed = ctx;
-    struct fl__message *m = commands_new_message(fed, e,
-                                                 e->type == FL_EFF_ACCEPTED   ? FL__MSG_ACCEPTED
-                                                 : e->type == FL_EFF_REJECTED ? FL__MSG_REJECTED
-                                                                              : FL__MSG_DISMISSED);
-
-    if (m != NULL) {
-        fl__fed_send(fed, m);
+    if (m == NULL) {
+        return;
     }
-}
-
-void fl__fed_send_evaluate(void *ctx, const struct fl_effect *e)
-{
-    struct fl_fed *fed = ctx;
-    struct fl__message *m = commands_new_message(fed, e, FL__MSG_EVALUATE);
-
-    if (m != NULL) {
-        if (!fl__fed_replays(fed)) {
-            m->model = fl_blob_ref(fl_progress_model(&fed->progress)->theta);
-        }
-        m->rate = fl_coord_learning_rate(&fed->conf.coord, e->round);
-        fl__fed_send(fed, m);
+    m->connection = fed->clients[client].joined;
+    m->personal_model = e->personal_model;
+    if (e->type == FL_EFF_EVALUATE_CLIENT && !fl__fed_replays(fed)) {
+        m->model = fl_blob_ref(fl_progress_model(&fed->progress)->theta);
     }
+    p = e->type == FL_EFF_PLAN ? fl_sim_account_part(&fed->account, client) : NULL;
+    if (p != NULL) {
+        p->planned_us = fed->now_us;
+    }
+    fl__fed_send(fed, m);
 }
 
 /* A client that sent a hello gets its number; the Welcome is its first message. */
 void fl__fed_admit(void *ctx, const struct fl_effect *e)
 {
+    const struct fl_wire_command welcome = {.type = FL_WIRE_WELCOME};
     struct fl_fed *fed = ctx;
     struct fl__message *m;
 
@@ -148,7 +86,7 @@ void fl__fed_admit(void *ctx, const struct fl_effect *e)
         fl__fed_fail(fed, FL_ENOMEM, NULL, "the numbers of clients");
     }
     if (fed->clients[fed->joining].active != NULL) {
-        m = fl__fed_message(fed, FL__MSG_WELCOME, fed->joining);
+        m = fl__message_command(fed, fed->joining, &welcome);
         if (m != NULL) {
             fl__fed_send(fed, m);
         }

@@ -26,8 +26,7 @@ void fl__message_free(struct fl__message *m)
 {
     if (m != NULL) {
         fl_blob_unref(m->model);
-        fl_job_answer_done(&m->answer);
-        free(m->units);
+        free(m->list);
         free(m);
     }
 }

@@ -37,7 +37,7 @@ static void federation_dispatch(struct fl_fed *fed, struct fl_agenda_event *e)
     case FL__AT_MESSAGE: {
         struct fl__message *m = e->data;
 
-        if (m->type >= FL__MSG_WELCOME) {
+        if (m->kind == FL__MSG_COMMAND) {
             fl__sim_session_receive(fed, m);
         } else {
             fl__fed_receive(fed, m);

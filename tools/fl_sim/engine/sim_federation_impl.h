@@ -12,7 +12,7 @@
 #include "client/shell/session_shell.h"
 #include "libfl/sim/agenda.h"
 #include "libfl/sim/flow.h"
-#include "server/shell/coord_shell.h"
+#include "server/shell/coord_messages.h"
 #include "tools/fl_sim/engine/journal.h"
 #include "tools/fl_sim/engine/sim_federation.h"
 #include "tools/fl_sim/engine/worker_pool.h"
@@ -45,35 +45,26 @@ enum fl__fed_kind {
  */
 #define FL__FED_GROUP 128
 
-/* Types of messages: the core's own events and effects. */
-enum fl__message_type {
-    FL__MSG_HELLO = 1, /* client to server, as the next four */
-    FL__MSG_REPORT,
-    FL__MSG_FAILED,
-    FL__MSG_EVALUATION,
-    FL__MSG_LOST, /* the connection is lost */
-    FL__MSG_WELCOME,
-    FL__MSG_TASK,
-    FL__MSG_PLAN,
-    FL__MSG_ACCEPTED,
-    FL__MSG_REJECTED,
-    FL__MSG_DISMISSED,
-    FL__MSG_EVALUATE
+enum fl__message_kind {
+    FL__MSG_LOST,   /* to the server: the client's connection is lost */
+    FL__MSG_EVENT,  /* to the server */
+    FL__MSG_COMMAND /* to the client */
 };
 
+/* A message on its way. It is not encoded, except to measure its length. */
 struct fl__message {
-    enum fl__message_type type;
+    enum fl__message_kind kind;
     uint32_t client, connection;
-    struct fl_round_key key;
-    uint64_t bytes;
-    struct fl_task task;         /* TASK */
-    bool personal_model;         /* TASK: there is a personalized model for this client */
-    uint8_t *units;              /* TASK, PLAN: owned; NULL: none */
-    struct fl_job_answer answer; /* REPORT, EVALUATION: its divergence is owned */
-    bool diverged;               /* FAILED */
-    char reason[96];             /* FAILED */
-    struct fl_blob *model;       /* EVALUATE: a reference */
-    double rate;                 /* EVALUATE */
+    union {
+        struct fl_wire_event event;
+        struct fl_wire_command command; /* a Task without payloads, a Welcome without contents */
+    } u;
+    /* What event or command borrow. */
+    void *list;    /* upload mask, or divergences of a Report; owned */
+    char text[96]; /* reason of Failed and of a verdict */
+    /* Beside the command. */
+    bool personal_model;   /* Task: there is a personalized model for this client */
+    struct fl_blob *model; /* Evaluate: a reference; NULL: replayed from the journal */
 };
 
 /* A running transfer. */
@@ -110,7 +101,7 @@ struct fl__active {
     uint32_t awaits_fetch, awaits_training, awaits_push, awaits_evaluation;
     /* The pending result of a training, on the client's disk. */
     struct fl_round_key pending;
-    struct fl_job_answer result; /* its divergence is owned */
+    struct fl_job_answer result; /* its list is owned */
     struct fl_round_key pushing;
     struct fl_pool_job *coding;
     bool coded;
@@ -222,10 +213,7 @@ extern const struct fl_coord_ops fl__fed_ops;
 /* The index of the client with that number; UINT32_MAX: none has it. */
 uint32_t fl__fed_client_of(const struct fl_fed *fed, uint32_t number);
 /* Operations of the shell: messages to a client, the assignment of its number, or its release. */
-void fl__fed_send_task(void *ctx, const struct fl_effect *e);
-void fl__fed_send_plan(void *ctx, const struct fl_effect *e);
-void fl__fed_send_verdict(void *ctx, const struct fl_effect *e);
-void fl__fed_send_evaluate(void *ctx, const struct fl_effect *e);
+void fl__fed_send_command(void *ctx, const struct fl_effect *e);
 void fl__fed_admit(void *ctx, const struct fl_effect *e);
 void fl__fed_release(void *ctx, const struct fl_effect *e);
 
@@ -252,12 +240,19 @@ void fl__fed_drop(struct fl_fed *fed, uint32_t client, uint64_t down_us);
 
 /* Send a message between client and server, which arrives after the latency; takes `m`. */
 void fl__fed_send(struct fl_fed *fed, struct fl__message *m);
-struct fl__message *fl__fed_message(struct fl_fed *fed, enum fl__message_type type,
-                                    uint32_t client);
+/* New messages of and to a client over its latest connection, with copies of what event and
+   command borrow, except texts of a Hello; NULL: out of memory, which ends the run. */
+struct fl__message *fl__message_lost(struct fl_fed *fed, uint32_t client);
+struct fl__message *fl__message_event(struct fl_fed *fed, uint32_t client,
+                                      const struct fl_wire_event *event);
+struct fl__message *fl__message_command(struct fl_fed *fed, uint32_t client,
+                                        const struct fl_wire_command *command);
+/* Set what describes the client. */
+void fl__message_describe(const struct fl_fed *fed, uint32_t client, struct fl_wire_hello *hello);
 /* The encoded length of the message. */
 uint64_t fl__message_bytes(struct fl_fed *fed, const struct fl__message *m);
 /* Handle a message of a client. */
-void fl__fed_receive(struct fl_fed *fed, struct fl__message *m);
+void fl__fed_receive(struct fl_fed *fed, const struct fl__message *m);
 
 /* --- sim_session.c --- */
 

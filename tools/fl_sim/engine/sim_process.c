@@ -71,7 +71,7 @@ void fl__process_kill(struct fl_fed *fed, uint32_t client)
         part->dropped = true;
     }
     if (c->joined != 0) {
-        m = fl__fed_message(fed, FL__MSG_LOST, client);
+        m = fl__message_lost(fed, client);
         if (m != NULL) {
             fl__fed_send(fed, m);
         }

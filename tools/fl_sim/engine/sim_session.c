@@ -1,12 +1,8 @@
 /*
  * The session of a simulated client: the operations of its shell (client/shell/session_shell.h) in
- * virtual time, and messages as commands. One thread, that of the federation. Training is in
- * sim_training.c, transfers in transfer.c.
+ * virtual time. One thread, that of the federation. Training is in sim_training.c, transfers in
+ * transfer.c, messages in messages.c.
  */
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
@@ -53,7 +49,7 @@ static void sim_session_connect(struct fl_fed *fed, const struct fl__active *a)
 
 static void sim_session_disconnect(struct fl_fed *fed, const struct fl__active *a)
 {
-    struct fl__message *m = fl__fed_message(fed, FL__MSG_LOST, a->client);
+    struct fl__message *m = fl__message_lost(fed, a->client);
 
     if (m != NULL) {
         fl__fed_send(fed, m);
@@ -111,60 +107,37 @@ static void sim_session_cancel(void *ctx, enum fl_activity activity, const char 
     }
 }
 
-/* False: out of memory. */
-static bool sim_session_fill_report(const struct fl__active *a, struct fl__message *m)
+static void sim_session_send(void *ctx, struct fl_wire_event *message)
 {
-    m->answer = a->result;
-    m->answer.divergence = malloc((a->result.n_units + 1) * sizeof(float));
-    if (m->answer.divergence != NULL && a->result.n_units > 0) {
-        (void)memcpy(m->answer.divergence, a->result.divergence, a->result.n_units * sizeof(float));
-    }
-    return m->answer.divergence != NULL;
-}
-
-static void sim_session_send(void *ctx, const struct fl_session_message *message)
-{
-    static const enum fl__message_type types[] = {[FL_CMSG_HELLO] = FL__MSG_HELLO,
-                                                  [FL_CMSG_REPORT] = FL__MSG_REPORT,
-                                                  [FL_CMSG_FAILED] = FL__MSG_FAILED,
-                                                  [FL_CMSG_EVALUATION] = FL__MSG_EVALUATION};
     const struct fl__active *a = ctx;
-    const struct fl_job_answer *found = message->evaluation;
     struct fl__message *m;
 
-    if (message->type == FL_CMSG_HEARTBEAT || (message->type == FL_CMSG_HELLO && a->resumes)) {
+    if (message->type == FL_WIRE_HEARTBEAT_EVENT || (message->type == FL_WIRE_HELLO && a->resumes))
+    {
         return;
     }
-    m = fl__fed_message(a->fed, types[message->type], a->client);
-    if (m == NULL) {
-        return;
+    if (message->type == FL_WIRE_HELLO) {
+        fl__message_describe(a->fed, a->client, &message->u.hello);
+    } else if (message->type == FL_WIRE_REPORT) {
+        *message = a->result.event;
     }
-    m->key = message->key;
-    if (m->type == FL__MSG_REPORT && !sim_session_fill_report(a, m)) {
-        fl__message_free(m);
-        fl__fed_fail(a->fed, FL_ENOMEM, NULL, "a report");
-        return;
+    m = fl__message_event(a->fed, a->client, message);
+    if (m != NULL) {
+        fl__fed_send(a->fed, m);
     }
-    if (m->type == FL__MSG_FAILED) {
-        m->diverged = message->diverged;
-        (void)snprintf(m->reason, sizeof(m->reason), "%s",
-                       message->text != NULL ? message->text : "");
-    }
-    if (m->type == FL__MSG_EVALUATION && found != NULL) {
-        m->answer = *found;
-        m->answer.divergence = NULL;
-    }
-    fl__fed_send(a->fed, m);
 }
 
-/* `message` is NULL in a Welcome to a client that resumes. */
+/* `message`: NULL in a Welcome to a client that resumes. */
 static bool sim_session_take(void *ctx, struct fl_session_event *command, void *message)
 {
     struct fl__active *a = ctx;
     struct fl__message *m = message;
 
-    if (command->type == FL_CEV_TASK) {
-        a->task = m->task;
+    if (command->type == FL_CEV_WELCOME) {
+        command->u.welcome.heartbeat_ms = HEARTBEAT_MS;
+        command->u.welcome.model_fits = true;
+    } else if (command->type == FL_CEV_TASK) {
+        a->task = m->u.command.u.task.task;
         a->personal_model = m->personal_model;
         fl_model_cache_unref(a->model_cache);
         a->model_cache =
@@ -173,8 +146,8 @@ static bool sim_session_take(void *ctx, struct fl_session_event *command, void *
         fl_blob_unref(a->model);
         a->model = m->model;
         m->model = NULL;
-        a->rate = m->rate;
-        a->evaluating = m->key.round;
+        a->rate = m->u.command.u.evaluate.learning_rate;
+        a->evaluating = m->u.command.u.evaluate.round;
     }
     return true;
 }
@@ -252,23 +225,16 @@ static void sim_session_connected(const struct fl__active *a)
     fl_session_shell_ended(a->shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0}, FL_OK, NULL);
 }
 
-static void sim_session_welcome(const struct fl__active *a)
-{
-    struct fl_session_event event = {.type = FL_CEV_WELCOME};
-
-    event.u.welcome.heartbeat_ms = HEARTBEAT_MS;
-    event.u.welcome.model_fits = true;
-    (void)fl_session_shell_command(a->shell, &event, NULL);
-}
-
 /* The connection has existed for long: connecting is not simulated again. */
 void fl__session_resume(struct fl_fed *fed, struct fl__active *a)
 {
+    struct fl_session_event welcome = {.type = FL_CEV_WELCOME};
+
     a->resumes = true;
     fl__session_start(fed, a);
     if (a->shell != NULL) {
         sim_session_connected(a);
-        sim_session_welcome(a);
+        (void)fl_session_shell_command(a->shell, &welcome, NULL);
     }
     a->resumes = false;
 }
@@ -319,55 +285,12 @@ void fl__session_happens(struct fl_fed *fed, uint32_t client, enum fl__fed_kind 
 
 /* --- messages from the server --- */
 
-static struct fl_session_event sim_session_event(const struct fl_fed *fed,
-                                                 const struct fl__message *m)
-{
-    size_t n_units = m->units != NULL ? fl_layout_units(fed->federation.layout) : 0;
-    struct fl_session_event event = {.type = FL_CEV_EVALUATE};
-
-    switch (m->type) {
-    case FL__MSG_TASK:
-        event.type = FL_CEV_TASK;
-        event.u.task.key = m->key;
-        event.u.task.has_plan = m->units != NULL;
-        event.u.task.units = m->units;
-        event.u.task.n_units = n_units;
-        event.u.task.deadline_ms = m->task.deadline_ms;
-        break;
-    case FL__MSG_PLAN:
-        event.type = FL_CEV_PLAN;
-        event.u.plan.key = m->key;
-        event.u.plan.units = m->units;
-        event.u.plan.n_units = n_units;
-        break;
-    case FL__MSG_ACCEPTED:
-    case FL__MSG_DISMISSED:
-        event.type = m->type == FL__MSG_ACCEPTED ? FL_CEV_ACCEPTED : FL_CEV_DISMISSED;
-        event.u.key = m->key;
-        break;
-    case FL__MSG_REJECTED:
-        event.type = FL_CEV_REJECTED;
-        event.u.failed.key = m->key;
-        event.u.failed.reason = "rejected";
-        break;
-    default: /* FL__MSG_EVALUATE */
-        event.u.evaluate.round = m->key.round;
-        event.u.evaluate.deadline_ms = UINT32_MAX;
-        break;
-    }
-    return event;
-}
-
 static void sim_session_receive(struct fl_fed *fed, struct fl__active *a, struct fl__message *m)
 {
-    struct fl_session_event event = sim_session_event(fed, m);
+    struct fl_session_event event = fl_session_event_of(&m->u.command);
     struct fl_fed_part *part = fl_sim_account_part(&fed->account, a->client);
 
-    if (m->type == FL__MSG_WELCOME) {
-        sim_session_welcome(a);
-        return;
-    }
-    if (m->type == FL__MSG_TASK && part != NULL && part->tasked_us == 0) {
+    if (event.type == FL_CEV_TASK && part != NULL && part->tasked_us == 0) {
         part->tasked_us = fed->now_us;
     }
     (void)fl_session_shell_command(a->shell, &event, m);
@@ -376,14 +299,14 @@ static void sim_session_receive(struct fl_fed *fed, struct fl__active *a, struct
 void fl__sim_session_receive(struct fl_fed *fed, struct fl__message *m)
 {
     struct fl__fed_client *c = &fed->clients[m->client];
+    enum fl_wire_command_type type = m->u.command.type;
     struct fl__active *a;
 
     if (!c->up || c->connection != m->connection) {
         return; /* The message belongs to a lost connection. */
     }
-    if (c->active == NULL && m->type != FL__MSG_TASK && m->type != FL__MSG_EVALUATE &&
-        m->type != FL__MSG_PLAN)
-    {
+    if (c->active == NULL && type != FL_WIRE_TASK && type != FL_WIRE_EVALUATE &&
+        type != FL_WIRE_PLAN) {
         return; /* The client has no work that the message could concern. */
     }
     a = fl__fed_active(fed, m->client);

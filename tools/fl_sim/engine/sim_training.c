@@ -134,7 +134,7 @@ static void training_evaluated(struct fl_fed *fed, struct fl__active *a)
     fl_blob_unref(a->model);
     a->model = NULL;
     a->evaluating = 0;
-    fl_session_shell_evaluated(a->shell, key.round, answer.code, answer.why, &answer);
+    fl_session_shell_evaluated(a->shell, key.round, answer.code, answer.why, &answer.event);
     fl_job_answer_done(&answer);
 }
 

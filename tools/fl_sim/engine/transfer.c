@@ -269,7 +269,6 @@ static void transfer_pushed(struct fl_fed *fed, struct fl__active *a)
 {
     bool good = a->code.code == FL_OK;
     struct fl_event event = {.type = good ? FL_EV_UPLOAD_STORED : FL_EV_UPLOAD_INVALID};
-    struct fl_norms norms = fl_job_answer_norms(&a->code, fl_layout_units(fed->conf.coord.layout));
     struct fl_fed_part *p = fl__transfer_participant(fed, a, a->pushing);
 
     a->awaits_push = 0;
@@ -283,7 +282,7 @@ static void transfer_pushed(struct fl_fed *fed, struct fl__active *a)
     event.u.upload.bytes = a->code.bytes;
     event.u.upload.reason = good ? NULL : a->code.why;
     event.u.upload.code = a->code.code;
-    event.u.upload.norms = norms.unit != NULL ? &norms : NULL;
+    event.u.upload.norms = a->code.norms.unit != NULL ? &a->code.norms : NULL;
     fl__fed_step(fed, &event);
 }
 

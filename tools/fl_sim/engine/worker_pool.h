@@ -24,27 +24,21 @@ enum fl_job_kind {
     FL_JOB_EVALUATE
 };
 
-/* The result of a job as plain numbers, so that it can be written to the journal. */
+/* The result of a job; owns its event and norms. */
 struct fl_job_answer {
     int code;     /* error of the work; FL_ENUMERIC: it diverged; a bad upload: fl_spool_is_bad() */
     char why[96]; /* of an error */
-    uint64_t samples, steps;
-    double train_loss, previous_dot;
-    bool has_received, has_trained; /* evaluation: received is the model, trained the adapted */
-    struct fl_eval_rec received, trained;
-    uint64_t bytes; /* of the upload or data summary */
-    size_t n_units;
-    /* [n_units], owned; NULL: none was measured. CODE: fl_norms.unit as floats, as many as
-       fl_unit_norm has per unit. */
-    float *divergence;
-    double rms[FL_NORMS_N]; /* of CODE: fl_norms */
+    struct fl_wire_event event; /* TRAIN: Report; EVALUATE: Evaluation; type 0: none */
+    uint64_t bytes;             /* of the upload or data summary */
+    struct fl_norms norms;      /* CODE */
+    size_t n_units;             /* [n_units] norms.unit; 0: not known */
 };
 void fl_job_answer_done(struct fl_job_answer *answer);
-/* Set the norms of an upload, in a model of `n_units`; takes norms.unit. */
-void fl_job_answer_coded(struct fl_job_answer *answer, const struct fl_norms *norms,
-                         size_t n_units);
-/* The norms of an upload in a model of `n_units`, as long as the answer; no `unit`: not known. */
-struct fl_norms fl_job_answer_norms(const struct fl_job_answer *answer, size_t n_units);
+/* As bytes, for the journal and other processes; appends to `out`, on an error perhaps a part. */
+FL_MUST_CHECK int fl_job_answer_encode(const struct fl_job_answer *answer, struct fl_buf *out);
+/* FL_EFORMAT, and errors of fl_wire_event_decode(). The answer is the caller's. */
+FL_MUST_CHECK int fl_job_answer_decode(const uint8_t *data, size_t len, struct fl_job_answer *ret,
+                                       struct fl_err *err);
 
 struct fl_pool_job;
 struct fl_worker_pool;

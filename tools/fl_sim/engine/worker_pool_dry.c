@@ -25,10 +25,11 @@ static uint64_t dry_steps(const struct fl_wire_training *t, uint64_t samples)
                : t->epochs * ((samples + t->batch_size - 1) / t->batch_size);
 }
 
-static struct fl_eval_rec dry_evaluation(const struct fl_sim_client *sim_client)
+static struct fl_wire_evaluation dry_evaluation(const struct fl_sim_client *sim_client)
 {
-    return (struct fl_eval_rec){sim_client->evaluation_samples, sim_client->evaluation_samples / 2,
-                                sim_client->evaluation_samples > 0 ? SOME_REAL : 0};
+    return (struct fl_wire_evaluation){sim_client->evaluation_samples,
+                                       sim_client->evaluation_samples / 2,
+                                       sim_client->evaluation_samples > 0 ? SOME_REAL : 0};
 }
 
 static int dry_train(struct fl_pool_job *job)
@@ -36,13 +37,16 @@ static int dry_train(struct fl_pool_job *job)
     const struct fl_worker_pool *pool = job->pool;
     const struct fl_setup *setup = pool->conf.setup;
     size_t n = fl_layout_units(setup->layout);
-    struct fl_job_answer *a = &job->answer;
+    struct fl_wire_report *a = &job->answer.event.u.report;
     struct fl_sim_client sim_client;
     struct fl_rng rng;
     size_t l;
 
     pool->conf.sim_clients->sim_client(pool->conf.sim_clients->ctx, job->client, &sim_client);
     fl_rng_key(&rng, pool->conf.seed, FL_RNG_SOLVER, job->task.key.round, job->client);
+    job->answer.event.type = FL_WIRE_REPORT;
+    a->round = job->task.key.round;
+    a->attempt = job->task.key.attempt;
     a->samples = sim_client.samples;
     a->steps = dry_steps(&setup->welcome.training, sim_client.samples);
     a->train_loss = SOME_REAL;
@@ -50,9 +54,11 @@ static int dry_train(struct fl_pool_job *job)
         setup->welcome.wants_previous_dot && job->task.counted.round != 0 ? SOME_REAL : 0;
     a->has_received = sim_client.evaluation_samples > 0;
     a->has_trained = a->has_received && setup->personal->trained;
-    a->received = dry_evaluation(&sim_client);
-    a->trained = a->has_trained ? dry_evaluation(&sim_client) : (struct fl_eval_rec){0};
-    a->n_units = n;
+    a->received = a->trained = dry_evaluation(&sim_client);
+    a->has_kept = fl_solver_keeps(setup->solver->keeps) > 0;
+    a->kept_round = job->task.counted.round;
+    a->kept_attempt = job->task.counted.attempt;
+    a->n_divergence = n;
     a->divergence = malloc((n + 1) * sizeof(*a->divergence));
     if (a->divergence == NULL) {
         return FL_ENOMEM;
@@ -197,14 +203,15 @@ static int dry_summarize_data(struct fl_pool_job *job)
 static void dry_evaluate(struct fl_pool_job *job)
 {
     const struct fl_worker_pool *pool = job->pool;
+    struct fl_wire_evaluated *evaluated = &job->answer.event.u.evaluation;
     struct fl_sim_client sim_client;
 
     pool->conf.sim_clients->sim_client(pool->conf.sim_clients->ctx, job->client, &sim_client);
-    job->answer.has_received = sim_client.evaluation_samples > 0;
-    job->answer.has_trained = job->answer.has_received && pool->conf.setup->personal->adapts;
-    job->answer.received = dry_evaluation(&sim_client);
-    job->answer.trained =
-        job->answer.has_trained ? dry_evaluation(&sim_client) : (struct fl_eval_rec){0};
+    job->answer.event.type = FL_WIRE_EVALUATION;
+    evaluated->round = job->task.key.round;
+    evaluated->result = evaluated->adapted = dry_evaluation(&sim_client);
+    evaluated->has_adapted =
+        sim_client.evaluation_samples > 0 && pool->conf.setup->personal->adapts;
 }
 
 void fl__worker_pool_dry(struct fl_pool_job *job)

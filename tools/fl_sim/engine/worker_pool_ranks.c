@@ -180,7 +180,6 @@ static int ranks_take_upload(struct fl_pool_job *job, struct fl__ranks_rest *res
     struct fl_result result = {.key = job->task.key};
     struct fl_code code = {.result = &result, .n_parts = (size_t)head_answer->n_parts};
     struct fl_sim_client sim_client;
-    struct fl_norms norms;
     int rv = FL_ENOMEM;
 
     if (head_answer->n_parts > n_units * FL_PAYLOADS_MAX) {
@@ -206,11 +205,12 @@ static int ranks_take_upload(struct fl_pool_job *job, struct fl__ranks_rest *res
     if (rv != FL_OK) {
         goto done;
     }
-    rv = fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &norms, err);
+    rv = fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &job->answer.norms,
+                          err);
     if (rv != FL_OK) {
         goto done;
     }
-    fl_job_answer_coded(&job->answer, &norms, n_units);
+    job->answer.n_units = n_units;
 done:
     fl_blob_unref(code.bytes);
     free(code.parts);
@@ -222,35 +222,29 @@ static int ranks_take_answer(struct fl_pool_job *job, struct fl__ranks_rest *res
                              struct fl_err *err)
 {
     struct fl__ranks_answer head_answer;
-    const uint8_t *summary = NULL;
-    size_t n;
+    const uint8_t *skipped = NULL;
     int rv = fl__ranks_read(rest, &head_answer, sizeof(head_answer));
 
     if (rv != FL_OK) {
         return rv;
     }
-    job->answer = head_answer.answer;
-    job->answer.divergence = NULL;
-    n = head_answer.answer.n_units;
-    if (head_answer.has_divergence) {
-        job->answer.divergence = n <= rest->left ? calloc(n + 1, sizeof(float)) : NULL;
-        if (job->answer.divergence == NULL) {
-            return FL_ENOMEM;
-        }
-        rv = fl__ranks_read(rest, job->answer.divergence, n * sizeof(float));
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    rv = fl__ranks_skip(rest, head_answer.n_summary, &summary);
+    rv = fl__ranks_skip(rest, head_answer.n_answer, &skipped);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_buf_add(&job->bytes, summary, (size_t)head_answer.n_summary);
+    rv = fl_job_answer_decode(skipped, (size_t)head_answer.n_answer, &job->answer, err);
     if (rv != FL_OK) {
         return rv;
     }
-    return job->kind == FL_JOB_CODE && head_answer.answer.code == FL_OK
+    rv = fl__ranks_skip(rest, head_answer.n_summary, &skipped);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_buf_add(&job->bytes, skipped, (size_t)head_answer.n_summary);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return job->kind == FL_JOB_CODE && job->answer.code == FL_OK
                ? ranks_take_upload(job, rest, &head_answer, err)
                : FL_OK;
 }

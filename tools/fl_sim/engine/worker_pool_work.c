@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/shell/session_messages.h"
 #include "client/work/data_summary.h"
-#include "client/work/evaluation.h"
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
 /* --- members --- */
@@ -134,27 +134,16 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
     return FL_OK;
 }
 
-static struct fl_eval_rec work_eval(const struct fl_evaluation *e)
-{
-    return (struct fl_eval_rec){e->samples, e->correct, e->loss_sum};
-}
-
 static int work_take_result(const struct fl_result *r, struct fl_job_answer *a)
 {
-    a->samples = r->samples;
-    a->steps = r->steps;
-    a->train_loss = r->train_loss;
-    a->previous_dot = r->previous_dot;
-    a->has_received = r->has_received;
-    a->has_trained = r->has_trained;
-    a->received = r->has_received ? work_eval(&r->received) : (struct fl_eval_rec){0};
-    a->trained = r->has_trained ? work_eval(&r->trained) : (struct fl_eval_rec){0};
-    a->n_units = r->n_units;
-    a->divergence = malloc((r->n_units + 1) * sizeof(*a->divergence));
-    if (a->divergence == NULL) {
+    struct fl_wire_event event = fl_session_report(r);
+
+    event.u.report.divergence = malloc((r->n_units + 1) * sizeof(*r->divergence));
+    if (event.u.report.divergence == NULL) {
         return FL_ENOMEM;
     }
-    (void)memcpy(a->divergence, r->divergence, r->n_units * sizeof(*a->divergence));
+    (void)memcpy(event.u.report.divergence, r->divergence, r->n_units * sizeof(*r->divergence));
+    a->event = event;
     return FL_OK;
 }
 
@@ -206,7 +195,6 @@ static int work_train(struct fl_pool_job *job, struct fl_member *m, struct fl_er
 static int work_code(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
     struct fl_code code = {.setup = NULL};
-    struct fl_norms norms;
     struct fl_sim_client sim_client;
     int rv;
 
@@ -222,11 +210,12 @@ static int work_code(struct fl_pool_job *job, struct fl_member *m, struct fl_err
     }
     job->answer.bytes = fl_blob_len(code.bytes);
     if (job->pool->conf.federation != NULL) {
-        rv = fl_member_upload(job->pool->conf.federation, sim_client.name, &code, &norms, err);
+        rv = fl_member_upload(job->pool->conf.federation, sim_client.name, &code,
+                              &job->answer.norms, err);
         if (rv != FL_OK) {
             goto done;
         }
-        fl_job_answer_coded(&job->answer, &norms, fl_layout_units(m->worker.setup->layout));
+        job->answer.n_units = fl_layout_units(m->worker.setup->layout);
     } else {
         job->parts = code.parts;
         job->n_parts = code.n_parts;
@@ -250,10 +239,7 @@ static int work_evaluate(struct fl_pool_job *job, struct fl_member *m, struct fl
                                    .cancel = &job->cancel},
                                &found, err);
 
-    job->answer.received = work_eval(&found.received);
-    job->answer.trained = work_eval(&found.adapted);
-    job->answer.has_received = found.received.samples > 0;
-    job->answer.has_trained = found.adapted.samples > 0;
+    job->answer.event = fl_session_evaluation(job->task.key.round, &found);
     return rv;
 }
 
