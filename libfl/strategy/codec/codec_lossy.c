@@ -215,30 +215,19 @@ int fl__codec_read(struct fl_codec_decoder *d, float *out, size_t n, fl__body_re
     return FL_OK;
 }
 
-static int add_buffers_read(struct fl_codec_decoder *d, double w, double *sum, float *block,
-                            size_t n)
-{
-    int rv = read_buffers(d, block, n);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (sum != NULL) {
-        fl_acc_add(sum, w, block, n);
-    }
-    return FL_OK;
-}
-
 int fl__codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n,
                   fl__body_add body)
 {
     FL_REQUIRE(n <= fl__coded_count(d) - d->next);
     while (n > 0) {
         size_t part = next_part(d, n);
-        int rv = d->in_buffers ? add_buffers_read(d, w, sum, block, part) : body(d, w, sum, part);
+        int rv = d->in_buffers ? read_buffers(d, block, part) : body(d, w, sum, part);
 
         if (rv != FL_OK) {
             return rv;
+        }
+        if (d->in_buffers && sum != NULL) {
+            fl_acc_add(sum, w, block, part);
         }
         d->next += part;
         d->run -= part;
