@@ -199,24 +199,6 @@ done:
     return rv;
 }
 
-/*
- * Own PKI: copies the fields of the certificate unverified, because only the server knows the rules
- * for names.
- */
-static void take_as_it_is(const struct reading *r, struct fl_identity *ret)
-{
-    struct fl_cert_info info;
-
-    fl_chain_info(r->chain, 0, &info);
-    *ret = (struct fl_identity){.kind = FL_IDENTITY_CERTIFICATE,
-                                .role = FL_ROLE_CLIENT,
-                                .serial_len = info.serial_len,
-                                .not_before = info.not_before,
-                                .not_after = info.not_after};
-    (void)memcpy(ret->serial, info.serial, sizeof(ret->serial));
-    (void)memcpy(ret->key, info.key, sizeof(ret->key));
-}
-
 static int identity_check(const struct fl_client_identity_files *files, const struct reading *r,
                           struct fl_client_identity *ret, struct fl_err *err)
 {
@@ -224,7 +206,20 @@ static int identity_check(const struct fl_client_identity_files *files, const st
     int rv = fl_chain_name(r->chain, &name);
 
     if (rv == FL_ENOENT && !ret->ours) {
-        take_as_it_is(r, &ret->who);
+        struct fl_cert_info info;
+
+        /*
+         * Own PKI: copies the fields of the certificate unverified, because only the server knows
+         * the rules for names.
+         */
+        fl_chain_info(r->chain, 0, &info);
+        ret->who = (struct fl_identity){.kind = FL_IDENTITY_CERTIFICATE,
+                                        .role = FL_ROLE_CLIENT,
+                                        .serial_len = info.serial_len,
+                                        .not_before = info.not_before,
+                                        .not_after = info.not_after};
+        (void)memcpy(ret->who.serial, info.serial, sizeof(ret->who.serial));
+        (void)memcpy(ret->who.key, info.key, sizeof(ret->who.key));
         return identity_create_trust(files, r, NULL, /* lists= */ true, &ret->trust, err);
     }
     if (rv == FL_ENOMEM) {
