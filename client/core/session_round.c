@@ -151,7 +151,7 @@ int fl__round_task(struct fl_session *s, const struct fl_session_event *event)
     {
         return FL_ENOMEM;
     }
-    /* Cancels or drops all work for rounds other than `key`. */
+    /* Cancel or drop all work for rounds other than `key`. */
     fl__round_end(s, round_text(s, "the server continues with", key));
     if (!fl__key_equal(s->training, key)) {
         fl__round_cancel_training(s);

@@ -122,25 +122,6 @@ static int identity_read_folder(const char *dir, struct reading *r, struct fl_er
     return fl_chain_load(path, &r->roots, err);
 }
 
-static int read_files(const struct fl_client_identity_files *files, struct reading *r,
-                      struct fl_err *err)
-{
-    int rv = FL_OK;
-    int i;
-
-    if (path_given(files->certificate)) {
-        return fl_credentials_load(files->certificate, files->key, &r->chain, &r->key, err);
-    }
-    for (i = 0; i < READINGS; i++) {
-        reading_done(r);
-        rv = identity_read_folder(files->dir, r, err);
-        if (rv != FL_ECONF) {
-            break;
-        }
-    }
-    return rv;
-}
-
 /* --- checking --- */
 
 /*
@@ -209,7 +190,7 @@ static int identity_check(const struct fl_client_identity_files *files, const st
         struct fl_cert_info info;
 
         /*
-         * Own PKI: copies the fields of the certificate unverified, because only the server knows
+         * Own PKI: copy the fields of the certificate unverified, because only the server knows
          * the rules for names.
          */
         fl_chain_info(r->chain, 0, &info);
@@ -249,8 +230,16 @@ int fl_client_identity_load(const struct fl_client_identity_files *files,
 {
     struct fl_client_identity made = {.ours = !path_given(files->certificate)};
     struct reading r = {.chain = NULL};
-    int rv = read_files(files, &r, err);
+    int rv = FL_ECONF;
+    int i;
 
+    if (!made.ours) {
+        rv = fl_credentials_load(files->certificate, files->key, &r.chain, &r.key, err);
+    }
+    for (i = 0; made.ours && rv == FL_ECONF && i < READINGS; i++) {
+        reading_done(&r);
+        rv = identity_read_folder(files->dir, &r, err);
+    }
     if (rv != FL_OK) {
         goto done;
     }

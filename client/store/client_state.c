@@ -545,7 +545,7 @@ int fl_client_state_settle(struct fl_client_state *k, struct fl_round_key task,
         forget_kept(k, &next, counted, epoch);
     }
     /*
-     * Drops summed values from before the epoch: the server's sum restarted at zero without them.
+     * Drop summed values from before the epoch: the server's sum restarted at zero without them.
      */
     for (i = 0; i < k->n_wanted; i++) {
         if (is_outdated(k, &next, i, epoch)) {

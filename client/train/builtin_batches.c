@@ -63,7 +63,7 @@ static int one_step(const struct fl__walk *w, struct fl_solver *solver, uint64_t
     at = (size_t)batch * w->batch;
     n = w->ds->n - at < w->batch ? w->ds->n - at : w->batch;
     /*
-     * Copies the samples of a training batch into b->x and b->y, which are valid until the next
+     * Copy the samples of a training batch into b->x and b->y, which are valid until the next
      * batch. The task's seed depends on round and client only, so a step augments alike after a
      * restart.
      */

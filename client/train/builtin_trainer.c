@@ -275,7 +275,7 @@ static int builtin_solve(const struct fl__walk *w, struct fl_train_result *ret, 
     }
     fl_net_get(b->net, ret->delta);
     if (w->task->evaluate_trained && has_test(b)) {
-        /* Evaluates the personal model, which may differ from the uploaded one. */
+        /* Evaluate the personal model, which may differ from the uploaded one. */
         if (b->solver->personal != NULL) {
             b->solver->personal(solver);
         }

@@ -275,7 +275,7 @@ done:
     ret->received = answer.received;
     ret->has_trained = answer.has_trained && task->evaluate_trained;
     ret->trained = answer.trained;
-    /* Computes client state and extra uploads from a result that was copied and checked. */
+    /* Compute client state and extra uploads from a result that was copied and checked. */
     rv = fl__train_extras(fl_solver_keeps(c->solver->keeps), &ret->kept, &ret->n_kept, err);
     if (rv != FL_OK) {
         return rv;

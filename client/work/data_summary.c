@@ -29,7 +29,7 @@ static int make_new(const struct fl_worker *worker, struct fl_buf *out, struct f
         return rv;
     }
     /*
-     * Rejects a summary whose means have fewer samples than requested and allowed. A program of the
+     * Reject a summary whose means have fewer samples than requested and allowed. A program of the
      * user makes its own summary, so it is checked, too.
      */
     setup = worker->setup;
@@ -68,7 +68,7 @@ int fl_data_summary_make(const struct fl_worker *worker, struct fl_data_summary 
             made = true;
             goto fail;
         }
-        /* Saves the summary before a byte of it is sent. */
+        /* Save the summary before a byte of it is sent. */
         setup = worker->setup;
         rv = worker->state_dir != NULL && ret->data.len > 0
                  ? fl_summary_save(worker->state_dir,

@@ -501,7 +501,7 @@ static int keep_result(struct fl_training *t)
     if (t->made == NULL) {
         return FL_ENOMEM;
     }
-    /* Frees what only the training needed before more memory is allocated. */
+    /* Free what only the training needed before more memory is allocated. */
     training_drop_kept(t);
     fl_buf_done(&t->summary);
     free(t->anchor);

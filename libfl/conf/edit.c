@@ -303,7 +303,7 @@ int fl_conf_assign(struct fl_conf_doc *doc, const char *who, const char *text, s
     if (rv != FL_OK) {
         goto done;
     }
-    /* Removes the line numbers: the text is not from a file. */
+    /* Without line numbers: the text is not from a file. */
     for (node = value->nodes; node != NULL; node = node->next) {
         node->line = 0;
     }

@@ -63,7 +63,7 @@ int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, co
     };
     void *list;
 
-    /* Makes room for one more item, and for the terminating NULL of a list of texts. */
+    /* Make room for one more item, and for the terminating NULL of a list of texts. */
     if (field->items.n >= FL__OPT_ITEMS_MAX) {
         return FL_ELIMIT;
     }
@@ -77,7 +77,7 @@ int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, co
         struct fl__opt_pair pair = {fl_str_dup(key), fl_str_dup(text)};
         size_t i;
 
-        /* Appends the item, or replaces the value of the same key. */
+        /* Append the item, or replace the value of the same key. */
         if (pair.key == NULL || pair.value == NULL) {
             free(pair.key);
             free(pair.value);

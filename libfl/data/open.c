@@ -377,7 +377,7 @@ static int add_stamp(void *ctx, const char *folder, const char *name, struct fl_
     size_t i;
 
     (void)err;
-    /* True for files of a part in any format, by the beginning of their names. */
+    /* Files of a part in any format are known by the beginning of their names. */
     for (i = 0; i < sizeof(begins) / sizeof(*begins); i++) {
         found = found || strncmp(name, begins[i], strlen(begins[i])) == 0;
     }

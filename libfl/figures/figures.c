@@ -127,7 +127,6 @@ void fl_figures_add(const struct fl_figures *figures, uint64_t n, void *totals, 
     size_t i;
 
     for (i = 0; i < figures->n; i++) {
-        /* Add one figure of a record to totals of `n` records. */
         switch (figures->rows[i].over) {
         case FL_OVER_LAST:
             figures_copy(&figures->rows[i], totals, record);

@@ -66,7 +66,7 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
     if (status != FL_GRPC_OK) {
         char *encoded = fl_grpc_message_encode(text);
 
-        /* Rejects a request before its method sees it. */
+        /* Rejected before its method sees it. */
         rv = fl__h2_submit_status(h2, s, http_status, status, encoded);
         free(encoded);
         fl__h2_stream_free(s);

@@ -101,7 +101,7 @@ static void op_credit(void *stream, size_t conn, size_t window)
     if (s->h2->code != FL_OK) {
         return;
     }
-    /* Returns credit to the connection, withholding what users hold. */
+    /* Return credit to the connection, withholding what users hold. */
     kept = conn < s->h2->debt ? conn : s->h2->debt;
     s->h2->debt -= kept;
     s->h2->withheld += kept;

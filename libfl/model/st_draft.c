@@ -53,7 +53,6 @@ int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
     d->fd = -1;
     d->sync = sync;
     d->layout = layout;
-    /* Set `path` and the name of the temporary file. */
     size = strlen(path) + sizeof(".tmp");
     d->path = fl_str_dup(path);
     d->tmp = malloc(size);

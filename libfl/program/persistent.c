@@ -276,7 +276,7 @@ static int persistent_start_program(struct fl_persistent *r, const atomic_bool *
     if (rv != FL_OK) {
         return rv;
     }
-    /* Checks the fields of `ready` that can be checked here. */
+    /* Only these fields of `ready` can be checked here. */
     rv = FL_OK;
     if (answer.type == FL_ANSWER_FAILED) {
         rv = fl_err_set(err, FL_EIO, "'%.100s' cannot start: %.300s", r->argv[0], answer.error);
@@ -434,7 +434,7 @@ static int persistent_get_ready(struct fl_persistent *r, const struct fl_persist
     int rv;
 
     /*
-     * Sets the length of the slot of the personalized model; if it changes, the model must be
+     * Set the length of the slot of the personalized model; if it changes, the model must be
      * described again.
      */
     if (task->mixup != NULL && task->mixup_len != r->mixup_bytes) {
@@ -458,7 +458,7 @@ static int persistent_get_ready(struct fl_persistent *r, const struct fl_persist
     if (r->program == NULL) {
         uint64_t now = fl__persistent_now(r);
 
-        /* Waits for the end of the backoff after a failure. */
+        /* Wait for the end of the backoff after a failure. */
         while (r->failures > 0 && now < r->retry_ms) {
             uint64_t left = r->retry_ms - now;
 

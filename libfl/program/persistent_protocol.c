@@ -198,7 +198,7 @@ static int protocol_next_answer(struct fl_persistent *r, struct fl_answer *ret, 
     if (rv != FL_OK) {
         return protocol_violated(r, why.msg, err);
     }
-    /* Handles one message. FL_EAGAIN: progress, continue; FL_OK: an answer. */
+    /* FL_EAGAIN: progress, continue; FL_OK: an answer. */
     asked = r->task != NULL ? r->task->kind : FL_PERSISTENT_KINDS;
     of_task = r->sm.state == FL__PERSISTENT_BUSY || r->sm.state == FL__PERSISTENT_CANCELING;
     rv = fl_answer_parse(text, len, asked, ret, &why);

@@ -232,7 +232,7 @@ int fl__task_files_run(struct fl_persistent *r, struct fl_persistent_answer *ret
     if (rv != FL_OK) {
         goto done;
     }
-    /* Waits for the end of the program, and writes the tail of stderr to a file when it failed. */
+    /* Wait for the end of the program, and write the tail of stderr to a file when it failed. */
     limit = r->task->limit_ms;
     why = fl__persistent_wait_exit(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX,
                                    r->task);

@@ -60,7 +60,7 @@ int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
     if (rv != FL_OK) {
         return rv;
     }
-    /* Checks the room in the call's queue, then charges the connection's account. */
+    /* Check the room in the call's queue, then charge the connection's account. */
     limit = call->queue_bytes;
     if (size.total > limit || call->queued > limit - size.total ||
         (call->queued > 0 && call->queue_cost > limit - (size.cost < limit ? size.cost : limit)))
