@@ -37,27 +37,6 @@ static int first_conf_add_quoted(struct fl_buf *out, const char *before, const c
     return fl_buf_printf(out, "\"%s", after);
 }
 
-static int first_conf_add_labels(struct fl_buf *out, const struct fl_client_first *first)
-{
-    size_t i;
-    int rv = first->n_labels > 0 ? fl_buf_printf(out, "labels:\n") : FL_OK;
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    for (i = 0; i < first->n_labels; i++) {
-        rv = first_conf_add_quoted(out, "  ", first->labels[i].key, ": ");
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = first_conf_add_quoted(out, "", first->labels[i].value, "\n");
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
 static int first_conf_text(const struct fl_client_first *first, struct fl_buf *out)
 {
     const char *const keys[][2] = {
@@ -75,9 +54,19 @@ static int first_conf_text(const struct fl_client_first *first, struct fl_buf *o
             return rv;
         }
     }
-    rv = first_conf_add_labels(out, first);
+    rv = first->n_labels > 0 ? fl_buf_printf(out, "labels:\n") : FL_OK;
     if (rv != FL_OK) {
         return rv;
+    }
+    for (i = 0; i < first->n_labels; i++) {
+        rv = first_conf_add_quoted(out, "  ", first->labels[i].key, ": ");
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = first_conf_add_quoted(out, "", first->labels[i].value, "\n");
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     rv = fl_buf_printf(
         out, "data:\n%s",

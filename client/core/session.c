@@ -421,13 +421,6 @@ static void on_drain(struct fl_session *s, const struct fl_session_event *event)
     s->server_pause = true;
 }
 
-static void on_retry(struct fl_session *s)
-{
-    if (s->started && s->sm.state == FL_SESSION_OFFLINE && !s->server_pause) {
-        connect_now(s, "retrying early");
-    }
-}
-
 static uint64_t silent_at(const struct fl_session *s)
 {
     return fl__later(s->heard_at, SILENT_INTERVALS * s->heartbeat_ms);
@@ -488,25 +481,6 @@ void fl_session_free(struct fl_session *session)
     }
 }
 
-static void on_breach(struct fl_session *s, const struct fl_session_event *event)
-{
-    const char *why = fl__session_text(s, "protocol error of the server: unexpected %s in state %s",
-                                       fl_session_command_name(event->type), fl_sm_name(&s->sm));
-
-    fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = why;
-    session_lost(s, event->now_ms, why);
-}
-
-/* No memory for a copy of the command. */
-static void out_of_memory(struct fl_session *s, const struct fl_session_event *event)
-{
-    const char *why =
-        fl__session_text(s, "out of memory for a %s", fl_session_command_name(event->type));
-
-    fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = why;
-    session_lost(s, event->now_ms, why);
-}
-
 /* A command of the server; each one shows that it is alive. */
 static void session_on_command(struct fl_session *s, const struct fl_session_event *event)
 {
@@ -515,7 +489,12 @@ static void session_on_command(struct fl_session *s, const struct fl_session_eve
 
     if (answer != FL_SESSION_TAKES) {
         if (answer == FL_SESSION_BREACH) {
-            on_breach(s, event);
+            const char *why =
+                fl__session_text(s, "protocol error of the server: unexpected %s in state %s",
+                                 fl_session_command_name(event->type), fl_sm_name(&s->sm));
+
+            fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = why;
+            session_lost(s, event->now_ms, why);
         }
         return;
     }
@@ -554,7 +533,12 @@ static void session_on_command(struct fl_session *s, const struct fl_session_eve
         break;
     }
     if (rv != FL_OK) {
-        out_of_memory(s, event);
+        const char *why =
+            fl__session_text(s, "out of memory for a %s", fl_session_command_name(event->type));
+
+        /* No memory for a copy of the command. */
+        fl__session_emit(s, FL_CEFF_DISCONNECT, fl__no_round)->text = why;
+        session_lost(s, event->now_ms, why);
     }
 }
 
@@ -607,7 +591,9 @@ static void session_on_event(struct fl_session *s, const struct fl_session_event
         fl__round_push_failed(s, event);
         break;
     case FL_CEV_RETRY:
-        on_retry(s);
+        if (s->started && s->sm.state == FL_SESSION_OFFLINE && !s->server_pause) {
+            connect_now(s, "retrying early");
+        }
         break;
     case FL_CEV_STOP:
         session_stop(s, FL_SESSION_EXIT_DONE, "stopped by a signal");

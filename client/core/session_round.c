@@ -123,32 +123,6 @@ static void push_if_planned(struct fl_session *s)
 
 /* --- tasks --- */
 
-/* Cancels or drops all work for rounds other than `key`. */
-static void round_replace_work(struct fl_session *s, struct fl_round_key key)
-{
-    fl__round_end(s, round_text(s, "the server continues with", key));
-    if (!fl__key_equal(s->training, key)) {
-        fl__round_cancel_training(s);
-    }
-    if (!fl__key_equal(s->held, key)) {
-        round_drop_result(s);
-    }
-}
-
-static void round_begin(struct fl_session *s)
-{
-    if (fl__key_equal(s->held, s->task)) {
-        fl__session_move(s, FL_SESSION_REPORTED, round_text(s, "result pending of", s->task));
-        fl__session_emit(s, FL_CEFF_REPORT, s->task);
-        push_if_planned(s);
-    } else if (fl__key_equal(s->training, s->task)) {
-        fl__session_move(s, FL_SESSION_TRAINING, round_text(s, "still training", s->task));
-    } else {
-        fl__session_move(s, FL_SESSION_FETCHING, round_text(s, "task", s->task));
-        fl__session_emit(s, FL_CEFF_FETCH, s->task);
-    }
-}
-
 bool fl_session_task_is_new(const struct fl_session *session, struct fl_round_key key)
 {
     return key.round != 0 && !round_is_current(session, key);
@@ -177,13 +151,29 @@ int fl__round_task(struct fl_session *s, const struct fl_session_event *event)
     {
         return FL_ENOMEM;
     }
-    round_replace_work(s, key);
+    /* Cancel or drop all work for rounds other than `key`. */
+    fl__round_end(s, round_text(s, "the server continues with", key));
+    if (!fl__key_equal(s->training, key)) {
+        fl__round_cancel_training(s);
+    }
+    if (!fl__key_equal(s->held, key)) {
+        round_drop_result(s);
+    }
     s->done = 0;
     s->task = key;
     s->has_plan = event->u.task.has_plan;
     s->units = units;
     s->n_units = units != NULL ? event->u.task.n_units : 0;
-    round_begin(s);
+    if (fl__key_equal(s->held, s->task)) {
+        fl__session_move(s, FL_SESSION_REPORTED, round_text(s, "result pending of", s->task));
+        fl__session_emit(s, FL_CEFF_REPORT, s->task);
+        push_if_planned(s);
+    } else if (fl__key_equal(s->training, s->task)) {
+        fl__session_move(s, FL_SESSION_TRAINING, round_text(s, "still training", s->task));
+    } else {
+        fl__session_move(s, FL_SESSION_FETCHING, round_text(s, "task", s->task));
+        fl__session_emit(s, FL_CEFF_FETCH, s->task);
+    }
     return FL_OK;
 }
 

@@ -122,25 +122,6 @@ static int identity_read_folder(const char *dir, struct reading *r, struct fl_er
     return fl_chain_load(path, &r->roots, err);
 }
 
-static int read_files(const struct fl_client_identity_files *files, struct reading *r,
-                      struct fl_err *err)
-{
-    int rv = FL_OK;
-    int i;
-
-    if (path_given(files->certificate)) {
-        return fl_credentials_load(files->certificate, files->key, &r->chain, &r->key, err);
-    }
-    for (i = 0; i < READINGS; i++) {
-        reading_done(r);
-        rv = identity_read_folder(files->dir, r, err);
-        if (rv != FL_ECONF) {
-            break;
-        }
-    }
-    return rv;
-}
-
 /* --- checking --- */
 
 /*
@@ -199,24 +180,6 @@ done:
     return rv;
 }
 
-/*
- * Own PKI: copies the fields of the certificate unverified, because only the server knows the rules
- * for names.
- */
-static void take_as_it_is(const struct reading *r, struct fl_identity *ret)
-{
-    struct fl_cert_info info;
-
-    fl_chain_info(r->chain, 0, &info);
-    *ret = (struct fl_identity){.kind = FL_IDENTITY_CERTIFICATE,
-                                .role = FL_ROLE_CLIENT,
-                                .serial_len = info.serial_len,
-                                .not_before = info.not_before,
-                                .not_after = info.not_after};
-    (void)memcpy(ret->serial, info.serial, sizeof(ret->serial));
-    (void)memcpy(ret->key, info.key, sizeof(ret->key));
-}
-
 static int identity_check(const struct fl_client_identity_files *files, const struct reading *r,
                           struct fl_client_identity *ret, struct fl_err *err)
 {
@@ -224,7 +187,20 @@ static int identity_check(const struct fl_client_identity_files *files, const st
     int rv = fl_chain_name(r->chain, &name);
 
     if (rv == FL_ENOENT && !ret->ours) {
-        take_as_it_is(r, &ret->who);
+        struct fl_cert_info info;
+
+        /*
+         * Own PKI: copy the fields of the certificate unverified, because only the server knows
+         * the rules for names.
+         */
+        fl_chain_info(r->chain, 0, &info);
+        ret->who = (struct fl_identity){.kind = FL_IDENTITY_CERTIFICATE,
+                                        .role = FL_ROLE_CLIENT,
+                                        .serial_len = info.serial_len,
+                                        .not_before = info.not_before,
+                                        .not_after = info.not_after};
+        (void)memcpy(ret->who.serial, info.serial, sizeof(ret->who.serial));
+        (void)memcpy(ret->who.key, info.key, sizeof(ret->who.key));
         return identity_create_trust(files, r, NULL, /* lists= */ true, &ret->trust, err);
     }
     if (rv == FL_ENOMEM) {
@@ -254,8 +230,16 @@ int fl_client_identity_load(const struct fl_client_identity_files *files,
 {
     struct fl_client_identity made = {.ours = !path_given(files->certificate)};
     struct reading r = {.chain = NULL};
-    int rv = read_files(files, &r, err);
+    int rv = FL_ECONF;
+    int i;
 
+    if (!made.ours) {
+        rv = fl_credentials_load(files->certificate, files->key, &r.chain, &r.key, err);
+    }
+    for (i = 0; made.ours && rv == FL_ECONF && i < READINGS; i++) {
+        reading_done(&r);
+        rv = identity_read_folder(files->dir, &r, err);
+    }
     if (rv != FL_OK) {
         goto done;
     }

@@ -56,7 +56,8 @@ static void record_of(const uint8_t token[HASH], const struct fl_key *key, char 
     (void)memcpy(out + RECORD_MAX - 1, "\n", 2);
 }
 
-static bool record_is(const char *dir, const char *expected)
+/* Does invitation.sha256 have this record, from byte `from` on? */
+static bool record_is(const char *dir, const char *expected, size_t from)
 {
     char path[FL__PATH_MAX];
     struct fl_buf found;
@@ -67,7 +68,8 @@ static bool record_is(const char *dir, const char *expected)
     {
         return false;
     }
-    same = found.len == RECORD_MAX && memcmp(found.data, expected, RECORD_MAX) == 0;
+    same = found.len == RECORD_MAX &&
+           memcmp(found.data + from, expected + from, RECORD_MAX - from) == 0;
     fl_buf_done(&found);
     return same;
 }
@@ -86,7 +88,7 @@ static struct fl_key *enrolling_key_of_invitation(const char *dir, const char *n
         return NULL;
     }
     record_of(token, key, record);
-    if (!record_is(dir, record)) {
+    if (!record_is(dir, record, 0)) {
         fl_key_unref(key);
         return NULL;
     }
@@ -105,19 +107,6 @@ static int keep_key(struct fl_enrolling *e, struct fl_err *err)
     return fl_key_save(e->key, path, /* sync= */ true, err);
 }
 
-static int keep_record(const struct fl_enrolling *e, const uint8_t token[HASH], struct fl_err *err)
-{
-    char path[FL__PATH_MAX];
-    char record[RECORD_MAX + 1];
-    int rv = fl__identity_path(path, e->dir, FL__INVITATION, err);
-
-    record_of(token, e->key, record);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_fs_replace(path, record, RECORD_MAX, /* sync= */ true, err);
-}
-
 /*
  * The record is written last: a crash before it leaves a key that no request used. When the
  * certificate is in place already and its reply is requested again, the key goes through next.key
@@ -125,6 +114,8 @@ static int keep_record(const struct fl_enrolling *e, const uint8_t token[HASH], 
  */
 static int choose_key(struct fl_enrolling *e, const uint8_t token[HASH], struct fl_err *err)
 {
+    char path[FL__PATH_MAX];
+    char record[RECORD_MAX + 1];
     int rv;
 
     e->key = enrolling_key_of_invitation(e->dir, FL__NEXT_KEY, token);
@@ -143,7 +134,12 @@ static int choose_key(struct fl_enrolling *e, const uint8_t token[HASH], struct 
     if (rv != FL_OK) {
         return rv;
     }
-    return keep_record(e, token, err);
+    rv = fl__identity_path(path, e->dir, FL__INVITATION, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    record_of(token, e->key, record);
+    return fl_fs_replace(path, record, RECORD_MAX, /* sync= */ true, err);
 }
 
 /* --- beginning --- */
@@ -160,8 +156,8 @@ static int enrolling_begin(const char *dir, const char *name, const char *federa
     e->lock = -1;
     fl_buf_init(&e->request, FL_CSR_MAX);
     e->dir = fl_str_dup(dir);
-    rv = e->dir != NULL ? FL_OK : FL_ENOMEM;
-    if (rv != FL_OK) {
+    if (e->dir == NULL) {
+        rv = FL_ENOMEM;
         goto fail;
     }
     rv = fl_str_copy(e->name, sizeof(e->name), name);
@@ -223,33 +219,14 @@ fail:
     return rv;
 }
 
-/* Was this key used with an invitation? */
-static bool is_of_invitation(const char *dir, const struct fl_key *key)
-{
-    static const uint8_t any[HASH];
-    char path[FL__PATH_MAX];
-    char record[RECORD_MAX + 1];
-    size_t at = (size_t)2 * HASH; /* of the key's hash */
-    struct fl_buf found;
-    bool same;
-
-    record_of(any, key, record);
-    if (fl__identity_path(path, dir, FL__INVITATION, NULL) != FL_OK ||
-        fl_fs_read(path, RECORD_MAX, &found, NULL) != FL_OK)
-    {
-        return false;
-    }
-    same = found.len == RECORD_MAX && memcmp(found.data + at, record + at, RECORD_MAX - at) == 0;
-    fl_buf_done(&found);
-    return same;
-}
-
 /*
  * Reuses the key of an earlier renewal, whose reply may be lost; else makes a new key, also in
  * place of one that an interrupted join left.
  */
 static int choose_next_key(struct fl_enrolling *e, struct fl_err *err)
 {
+    static const uint8_t any[HASH];
+    char record[RECORD_MAX + 1];
     char path[FL__PATH_MAX];
     int rv = fl__identity_path(path, e->dir, FL__NEXT_KEY, err);
 
@@ -257,7 +234,8 @@ static int choose_next_key(struct fl_enrolling *e, struct fl_err *err)
         return rv;
     }
     if (fl_fs_exists(path) && fl_key_load(path, &e->key, NULL) == FL_OK) {
-        if (!is_of_invitation(e->dir, e->key)) {
+        record_of(any, e->key, record);
+        if (!record_is(e->dir, record, (size_t)2 * HASH)) { /* not used with an invitation */
             return FL_OK;
         }
         fl_key_unref(e->key);
@@ -301,18 +279,6 @@ const uint8_t *fl_enrolling_request(const struct fl_enrolling *e, size_t *ret_le
 }
 
 /* --- the reply --- */
-
-static int check_roots(const struct fl_enrolling *e, const struct fl_chain *roots,
-                       struct fl_err *err)
-{
-    if (e->pinned && fl_chain_find_key(roots, 0, e->pin) < 0) {
-        return fl_err_set(
-            err, FL_EPROTO,
-            "the root named in the invitation is not one of the %zu roots that the server sent",
-            fl_chain_len(roots));
-    }
-    return FL_OK;
-}
 
 /*
  * A certificate from a server whose clock is ahead would replace a valid one, and would be rejected
@@ -412,9 +378,11 @@ static int check_reply(const struct fl_enrolling *e, const struct fl_enrolling_r
     if (rv != FL_OK) {
         return rv;
     }
-    rv = check_roots(e, *roots, err);
-    if (rv != FL_OK) {
-        return rv;
+    if (e->pinned && fl_chain_find_key(*roots, 0, e->pin) < 0) {
+        return fl_err_set(
+            err, FL_EPROTO,
+            "the root named in the invitation is not one of the %zu roots that the server sent",
+            fl_chain_len(*roots));
     }
     return check_chain(e, *chain, *roots, ret, err);
 }

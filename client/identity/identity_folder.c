@@ -54,7 +54,7 @@ int fl__folder_check(const char *dir, struct fl_err *err)
     return FL_OK;
 }
 
-static int folder_make(const char *dir, struct fl_err *err)
+int fl__folder_take(const char *dir, int *ret_lock, struct fl_err *err)
 {
     char parent[FL__PATH_MAX];
     const char *slash = strrchr(dir, '/');
@@ -73,16 +73,6 @@ static int folder_make(const char *dir, struct fl_err *err)
 
         return fl_err_set(err, fl_err_from_errno(saved), "cannot create folder '%s': %s", dir,
                           strerror(saved));
-    }
-    return FL_OK;
-}
-
-int fl__folder_take(const char *dir, int *ret_lock, struct fl_err *err)
-{
-    int rv = folder_make(dir, err);
-
-    if (rv != FL_OK) {
-        return rv;
     }
     rv = fl__folder_check(dir, err);
     if (rv != FL_OK) {

@@ -157,11 +157,6 @@ static int check_wanted(const struct fl_client_state_spec *wanted, size_t n, str
     return FL_OK;
 }
 
-static bool holds_something(const struct fl__client_state_index *index)
-{
-    return index->kept.round != 0 || index->pending.round != 0;
-}
-
 /* Start with an empty state. The serials continue, so that no file changes that an index names. */
 static int start_over(struct fl_client_state *k, const struct fl_client_state_home *home)
 {
@@ -231,7 +226,7 @@ int fl_client_state_bind(struct fl_client_state *k, const struct fl_client_state
     if (why == NULL) {
         return FL_OK;
     }
-    if (holds_something(&k->index)) {
+    if (k->index.kept.round != 0 || k->index.pending.round != 0) {
         fl_log(k->log, FL_LOG_NOTICE, "keep",
                "dropping the client state of round %llu/%u in federation '%s': it is %s",
                (unsigned long long)k->index.kept.round, k->index.kept.attempt, k->index.federation,
@@ -418,7 +413,8 @@ static int state_commit_pending(struct fl_client_state *k, struct fl__client_sta
         if (e == NULL || e->pending == 0) {
             continue;
         }
-        if (!k->wanted[i].per_unit || fl__client_state_all_granted(next)) {
+        if (!k->wanted[i].per_unit || next->n_units == 0 ||
+            memchr(next->granted, 0, next->n_units) == NULL) {
             e->kept = e->pending;
         } else if (fl__client_state_any_granted(next)) {
             rv = state_merge_units(k, next, e, &damaged, err);
@@ -432,22 +428,6 @@ done:
     next->kept = lost && k->epoch != 0 ? (struct fl_round_key){0} : next->pending;
     fl__client_state_clear_pending(next);
     return rv;
-}
-
-static void drop_pending(const struct fl_client_state *k, struct fl__client_state_index *next,
-                         struct fl_round_key counted)
-{
-    if (fl__client_state_any_granted(next)) {
-        fl_log(k->log, FL_LOG_NOTICE, "keep",
-               "discarding the pending client state of round %llu/%u: its update was sent, but the "
-               "last round that the server aggregated is %llu/%u",
-               (unsigned long long)next->pending.round, next->pending.attempt,
-               (unsigned long long)counted.round, counted.attempt);
-    } else {
-        fl_log(k->log, FL_LOG_DEBUG, "keep", "discarding the pending client state of round %llu/%u",
-               (unsigned long long)next->pending.round, next->pending.attempt);
-    }
-    fl__client_state_clear_pending(next);
 }
 
 /*
@@ -518,24 +498,6 @@ static bool has_outdated(const struct fl_client_state *k, uint64_t epoch)
     return i < k->n_wanted;
 }
 
-/* Drops summed values from before the epoch: the server's sum restarted at zero without them. */
-static void drop_outdated(const struct fl_client_state *k, struct fl__client_state_index *next,
-                          uint64_t epoch)
-{
-    size_t i;
-
-    for (i = 0; i < k->n_wanted; i++) {
-        if (is_outdated(k, next, i, epoch)) {
-            fl_log(k->log, FL_LOG_NOTICE, "keep",
-                   "dropping client state '%s' of round %llu: the server starts a new sum with "
-                   "round %llu",
-                   k->wanted[i].name, (unsigned long long)next->kept.round,
-                   (unsigned long long)epoch);
-            fl__client_state_find(next, k->wanted[i].name)->kept = 0;
-        }
-    }
-}
-
 struct fl_round_key fl_client_state_of(const struct fl_client_state *k)
 {
     return k->index.kept;
@@ -546,6 +508,7 @@ int fl_client_state_settle(struct fl_client_state *k, struct fl_round_key task,
 {
     const struct fl__client_state_index *now = &k->index;
     struct fl__client_state_index next;
+    size_t i;
     int rv;
 
     k->epoch = epoch;
@@ -565,12 +528,35 @@ int fl_client_state_settle(struct fl_client_state *k, struct fl_round_key task,
             goto done;
         }
     } else if (next.pending.round != 0 && !state_same_round(next.pending, task)) {
-        drop_pending(k, &next, counted);
+        if (fl__client_state_any_granted(&next)) {
+            fl_log(k->log, FL_LOG_NOTICE, "keep",
+                   "discarding the pending client state of round %llu/%u: its update was sent, but "
+                   "the last round that the server aggregated is %llu/%u",
+                   (unsigned long long)next.pending.round, next.pending.attempt,
+                   (unsigned long long)counted.round, counted.attempt);
+        } else {
+            fl_log(k->log, FL_LOG_DEBUG, "keep",
+                   "discarding the pending client state of round %llu/%u",
+                   (unsigned long long)next.pending.round, next.pending.attempt);
+        }
+        fl__client_state_clear_pending(&next);
     }
     if (!state_same_round(next.kept, counted)) {
         forget_kept(k, &next, counted, epoch);
     }
-    drop_outdated(k, &next, epoch);
+    /*
+     * Drop summed values from before the epoch: the server's sum restarted at zero without them.
+     */
+    for (i = 0; i < k->n_wanted; i++) {
+        if (is_outdated(k, &next, i, epoch)) {
+            fl_log(k->log, FL_LOG_NOTICE, "keep",
+                   "dropping client state '%s' of round %llu: the server starts a new sum with "
+                   "round %llu",
+                   k->wanted[i].name, (unsigned long long)next.kept.round,
+                   (unsigned long long)epoch);
+            fl__client_state_find(&next, k->wanted[i].name)->kept = 0;
+        }
+    }
     rv = state_commit(k, &next, err);
 done:
     fl__client_state_index_done(&next);

@@ -92,11 +92,6 @@ bool fl__client_state_any_granted(const struct fl__client_state_index *index)
     return index->n_units > 0 && memchr(index->granted, 1, index->n_units) != NULL;
 }
 
-bool fl__client_state_all_granted(const struct fl__client_state_index *index)
-{
-    return index->n_units == 0 || memchr(index->granted, 0, index->n_units) == NULL;
-}
-
 void fl__client_state_clear_pending(struct fl__client_state_index *index)
 {
     size_t i;
@@ -154,19 +149,6 @@ static bool check_index(const struct fl_container *file, struct index_fields *fi
            state_text_is_terminated(fields->federation);
 }
 
-static bool check_names(const struct fl__client_state_index *index)
-{
-    size_t i;
-
-    for (i = 0; i < index->n; i++) {
-        if (!state_text_is_terminated(index->entries[i].name) ||
-            !fl_name_valid(index->entries[i].name)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static int index_is_damaged(const struct fl_container *file, struct fl_err *err)
 {
     return fl_err_set(err, FL_EFORMAT,
@@ -180,6 +162,7 @@ static int unpack_index(const struct fl_container *file, struct fl__client_state
 {
     struct fl__client_state_index index = {0};
     struct index_fields fields;
+    size_t i;
     int rv;
 
     if (!check_index(file, &fields)) {
@@ -205,9 +188,12 @@ static int unpack_index(const struct fl_container *file, struct fl__client_state
     if (rv != FL_OK) {
         goto fail;
     }
-    if (!check_names(&index)) {
-        rv = index_is_damaged(file, err);
-        goto fail;
+    for (i = 0; i < index.n; i++) {
+        if (!state_text_is_terminated(index.entries[i].name) ||
+            !fl_name_valid(index.entries[i].name)) {
+            rv = index_is_damaged(file, err);
+            goto fail;
+        }
     }
     *ret = index;
     return FL_OK;

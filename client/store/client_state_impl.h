@@ -42,9 +42,8 @@ void fl__client_state_index_done(struct fl__client_state_index *index);
 /* NULL: not found. */
 struct fl__client_state_entry *fl__client_state_find(struct fl__client_state_index *index,
                                                      const char *name);
-/* Does the upload mask of the pending round select any layer, or all? */
+/* Does the upload mask of the pending round select any layer? */
 bool fl__client_state_any_granted(const struct fl__client_state_index *index);
-bool fl__client_state_all_granted(const struct fl__client_state_index *index);
 /* Clear the pending set and its upload mask. */
 void fl__client_state_clear_pending(struct fl__client_state_index *index);
 

@@ -145,35 +145,6 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
 
 /* --- reading --- */
 
-static bool check_lengths(const struct result_fields *f)
-{
-    return f->n_units <= FL_LAYOUT_MAX_UNITS && f->n_floats <= FL_LAYOUT_MAX_FLOATS &&
-           f->n_sent <= RESULT_SENT_MAX && f->n_mask <= FL_LAYOUT_MAX_FLOATS;
-}
-
-static void take_fields(const struct result_fields *f, struct fl_result *r)
-{
-    r->key = (struct fl_round_key){f->round, (uint32_t)f->attempt};
-    r->samples = f->samples;
-    r->steps = f->steps;
-    r->train_loss = f->train_loss;
-    r->previous_dot = f->previous_dot;
-    r->has_received = (f->flags & HAS_RECEIVED) != 0;
-    r->has_trained = (f->flags & HAS_TRAINED) != 0;
-    r->pending = (f->flags & HAS_PENDING) != 0;
-    r->has_kept = (f->flags & HAS_KEPT) != 0;
-    r->kept = (struct fl_round_key){f->kept_round, (uint32_t)f->kept_attempt};
-    r->received = (struct fl_evaluation){f->eval_samples, f->eval_correct, f->eval_loss_sum};
-    r->trained =
-        (struct fl_evaluation){f->trained_samples, f->trained_correct, f->trained_loss_sum};
-    r->n_units = (size_t)f->n_units;
-    r->n_floats = (size_t)f->n_floats;
-    r->n_sent = (size_t)f->n_sent;
-    r->n_mask = (size_t)f->n_mask;
-    (void)memcpy(r->digest, f->layout, sizeof(r->digest));
-    (void)memcpy(r->line, f->line, sizeof(r->line));
-}
-
 /* Are the sections as long as the fields say? The file is as long as its sections. */
 static bool check_sections(const struct fl_container_head *head, const struct result_fields *f)
 {
@@ -214,12 +185,43 @@ static int result_allocate(struct fl_result *r)
     return FL_OK;
 }
 
-static int result_read(const struct fl_container *file, struct fl_result *r, struct fl_err *err)
+static int result_take(const struct fl_container *file, struct fl_result *r, struct fl_err *err)
 {
+    struct result_fields fields;
     struct result_section list[N_SECTIONS];
     size_t i;
-    int rv = result_allocate(r);
+    int rv;
 
+    if (fl_container_fields(&file->head, &fields, sizeof(fields)) != FL_OK ||
+        !(fields.n_units <= FL_LAYOUT_MAX_UNITS && fields.n_floats <= FL_LAYOUT_MAX_FLOATS &&
+          fields.n_sent <= RESULT_SENT_MAX && fields.n_mask <= FL_LAYOUT_MAX_FLOATS) ||
+        !check_sections(&file->head, &fields))
+    {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s' is damaged: its fields and its %zu sections are those of no result",
+                          file->path, file->head.n);
+    }
+    r->key = (struct fl_round_key){fields.round, (uint32_t)fields.attempt};
+    r->samples = fields.samples;
+    r->steps = fields.steps;
+    r->train_loss = fields.train_loss;
+    r->previous_dot = fields.previous_dot;
+    r->has_received = (fields.flags & HAS_RECEIVED) != 0;
+    r->has_trained = (fields.flags & HAS_TRAINED) != 0;
+    r->pending = (fields.flags & HAS_PENDING) != 0;
+    r->has_kept = (fields.flags & HAS_KEPT) != 0;
+    r->kept = (struct fl_round_key){fields.kept_round, (uint32_t)fields.kept_attempt};
+    r->received =
+        (struct fl_evaluation){fields.eval_samples, fields.eval_correct, fields.eval_loss_sum};
+    r->trained = (struct fl_evaluation){fields.trained_samples, fields.trained_correct,
+                                        fields.trained_loss_sum};
+    r->n_units = (size_t)fields.n_units;
+    r->n_floats = (size_t)fields.n_floats;
+    r->n_sent = (size_t)fields.n_sent;
+    r->n_mask = (size_t)fields.n_mask;
+    (void)memcpy(r->digest, fields.layout, sizeof(r->digest));
+    (void)memcpy(r->line, fields.line, sizeof(r->line));
+    rv = result_allocate(r);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot read '%s': %s", file->path, fl_strerror(rv));
     }
@@ -231,21 +233,6 @@ static int result_read(const struct fl_container *file, struct fl_result *r, str
         }
     }
     return FL_OK;
-}
-
-static int result_take(const struct fl_container *file, struct fl_result *r, struct fl_err *err)
-{
-    struct result_fields fields;
-
-    if (fl_container_fields(&file->head, &fields, sizeof(fields)) != FL_OK ||
-        !check_lengths(&fields) || !check_sections(&file->head, &fields))
-    {
-        return fl_err_set(err, FL_EFORMAT,
-                          "'%s' is damaged: its fields and its %zu sections are those of no result",
-                          file->path, file->head.n);
-    }
-    take_fields(&fields, r);
-    return result_read(file, r, err);
 }
 
 int fl_result_load(const char *state_dir, struct fl_result **ret, struct fl_err *err)

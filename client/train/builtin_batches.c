@@ -44,18 +44,6 @@ static void batches_shuffle(const struct fl__walk *w, uint64_t pass)
     fl_rng_shuffle(&rng, order, n);
 }
 
-/*
- * Copies the samples of a training batch into b->x and b->y, which are valid until the next batch.
- * The task's seed depends on round and client only, so a step augments alike after a restart.
- */
-static void batches_gather(const struct fl__walk *w, uint64_t step, const uint32_t *idx, size_t n)
-{
-    struct fl_rng rng;
-
-    fl_rng_key(&rng, w->task->seed, FL_RNG_AUGMENT, step, 0);
-    fl_dataset_gather_train(w->ds, &rng, idx, n, w->b->x, w->b->y);
-}
-
 static int one_step(const struct fl__walk *w, struct fl_solver *solver, uint64_t step,
                     struct fl__walk_sums *sums, struct fl_err *err)
 {
@@ -64,6 +52,7 @@ static int one_step(const struct fl__walk *w, struct fl_solver *solver, uint64_t
     size_t at;
     size_t n;
     double loss;
+    struct fl_rng rng;
 
     if (w->cyclic > 0) {
         batch = ((w->task->round - 1) % w->n_batches * (w->cyclic % w->n_batches) + step) %
@@ -73,7 +62,13 @@ static int one_step(const struct fl__walk *w, struct fl_solver *solver, uint64_t
     }
     at = (size_t)batch * w->batch;
     n = w->ds->n - at < w->batch ? w->ds->n - at : w->batch;
-    batches_gather(w, step, b->order + at, n);
+    /*
+     * Copy the samples of a training batch into b->x and b->y, which are valid until the next
+     * batch. The task's seed depends on round and client only, so a step augments alike after a
+     * restart.
+     */
+    fl_rng_key(&rng, w->task->seed, FL_RNG_AUGMENT, step, 0);
+    fl_dataset_gather_train(w->ds, &rng, b->order + at, n, w->b->x, w->b->y);
     loss = b->solver->step(solver, b->x, b->y, n);
     if (!isfinite(loss)) {
         return fl_err_set(err, FL_ENUMERIC,

@@ -108,8 +108,8 @@ static int builtin_room(void **list, size_t *cap, size_t n, size_t size, struct 
     return FL_OK;
 }
 
-static int builtin_take_memory(struct fl__builtin *b, const struct fl_dataset *train,
-                               const struct fl_dataset *test, struct fl_err *err)
+int fl__builtin_take_memory(struct fl__builtin *b, const struct fl_dataset *train,
+                            const struct fl_dataset *test, struct fl_err *err)
 {
     size_t piece = test != NULL ? fl_net_piece(b->net) : 1;
     size_t held = piece > b->max_batch ? piece : b->max_batch;
@@ -135,11 +135,6 @@ static int builtin_take_memory(struct fl__builtin *b, const struct fl_dataset *t
     b->x = lists[2];
     b->y = lists[3];
     return rv;
-}
-
-int fl__builtin_take_memory(struct fl__builtin *b, struct fl_err *err)
-{
-    return builtin_take_memory(b, b->train, b->test, err);
 }
 
 void fl__builtin_forget_data(struct fl__builtin *b)
@@ -208,7 +203,7 @@ int fl__builtin_set_data(struct fl_trainer *trainer, const struct fl_dataset *tr
         if (rv != FL_OK) {
             return rv;
         }
-        rv = builtin_take_memory(b, train, test, err);
+        rv = fl__builtin_take_memory(b, train, test, err);
         if (rv != FL_OK) {
             return rv;
         }

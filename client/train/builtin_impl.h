@@ -44,8 +44,9 @@ FL_MUST_CHECK int fl__builtin_make_net(struct fl__builtin *b, struct fl_err *err
 FL_MUST_CHECK int fl__builtin_check_data(const struct fl__builtin *b,
                                          const struct fl_dataset *train,
                                          const struct fl_dataset *test, struct fl_err *err);
-/* Allocates the buffers for the current data. FL_ENOMEM. */
-FL_MUST_CHECK int fl__builtin_take_memory(struct fl__builtin *b, struct fl_err *err);
+/* Allocates the buffers for these data. FL_ENOMEM. */
+FL_MUST_CHECK int fl__builtin_take_memory(struct fl__builtin *b, const struct fl_dataset *train,
+                                          const struct fl_dataset *test, struct fl_err *err);
 /* Frees the buffers and the description. */
 void fl__builtin_forget_data(struct fl__builtin *b);
 FL_MUST_CHECK int fl__builtin_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,

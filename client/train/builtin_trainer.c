@@ -49,26 +49,6 @@ static int check_model(const struct fl_train_model *model, struct fl_err *err)
     return FL_OK;
 }
 
-static int make_net(struct fl__builtin *b, const struct fl_train_model *model, struct fl_err *err)
-{
-    char diff[256];
-    int rv = fl__builtin_describe(b, &model->net);
-
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "the server's network: out of memory");
-    }
-    rv = fl__builtin_make_net(b, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (!fl_layout_equal(fl_net_layout(b->net), model->layout)) {
-        fl_layout_diff(fl_net_layout(b->net), model->layout, diff, sizeof(diff));
-        return fl_err_set(err, FL_ESHAPE,
-                          "the server's layers do not make the units that it lists: %s", diff);
-    }
-    return fl__builtin_check_data(b, b->train, b->test, err);
-}
-
 static void take_description(struct fl__builtin *b, const struct fl_train_model *model)
 {
     const struct fl_personal_adapt_options *adapt;
@@ -96,13 +76,29 @@ static int builtin_prepare(struct fl_trainer *trainer, const struct fl_train_mod
 {
     struct fl__builtin *b = builtin_of(trainer);
     int rv = check_model(model, err);
+    char diff[256];
 
     builtin_forget(b);
     if (rv != FL_OK) {
         return rv;
     }
     take_description(b, model);
-    rv = make_net(b, model, err);
+    rv = fl__builtin_describe(b, &model->net);
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "the server's network: out of memory");
+        goto fail;
+    }
+    rv = fl__builtin_make_net(b, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    if (!fl_layout_equal(fl_net_layout(b->net), model->layout)) {
+        fl_layout_diff(fl_net_layout(b->net), model->layout, diff, sizeof(diff));
+        rv = fl_err_set(err, FL_ESHAPE,
+                        "the server's layers do not make the units that it lists: %s", diff);
+        goto fail;
+    }
+    rv = fl__builtin_check_data(b, b->train, b->test, err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -111,7 +107,7 @@ static int builtin_prepare(struct fl_trainer *trainer, const struct fl_train_mod
         rv = fl_err_set(err, rv, "solver options: %s", fl_strerror(rv));
         goto fail;
     }
-    rv = fl__builtin_take_memory(b, err);
+    rv = fl__builtin_take_memory(b, b->train, b->test, err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -230,23 +226,6 @@ static bool has_test(const struct fl__builtin *b)
     return b->test != NULL && b->test->n > 0;
 }
 
-/* Evaluates the personal model, which may differ from the uploaded one. */
-static int judge_trained(struct fl__builtin *b, const struct fl_train_task *task,
-                         struct fl_solver *solver, struct fl_train_result *ret, struct fl_err *err)
-{
-    if (!task->evaluate_trained || !has_test(b)) {
-        return FL_OK;
-    }
-    if (b->solver->personal != NULL) {
-        b->solver->personal(solver);
-    }
-    if (evaluate_net(b, task->cancel, &ret->trained) != FL_OK) {
-        return builtin_canceled(err);
-    }
-    ret->has_trained = true;
-    return FL_OK;
-}
-
 static int builtin_solve(const struct fl__walk *w, struct fl_train_result *ret, struct fl_err *err)
 {
     struct fl__builtin *b = w->b;
@@ -295,7 +274,17 @@ static int builtin_solve(const struct fl__walk *w, struct fl_train_result *ret, 
         goto done;
     }
     fl_net_get(b->net, ret->delta);
-    rv = judge_trained(b, w->task, solver, ret, err);
+    if (w->task->evaluate_trained && has_test(b)) {
+        /* Evaluate the personal model, which may differ from the uploaded one. */
+        if (b->solver->personal != NULL) {
+            b->solver->personal(solver);
+        }
+        if (evaluate_net(b, w->task->cancel, &ret->trained) != FL_OK) {
+            rv = builtin_canceled(err);
+            goto done;
+        }
+        ret->has_trained = true;
+    }
 done:
     b->solver->destroy(solver);
     return rv;

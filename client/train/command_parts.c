@@ -31,21 +31,6 @@ unsigned fl__parts_vectors(unsigned parts)
     return vectors;
 }
 
-/* A program per task exchanges models only. */
-static int parts_check_files(const struct fl_train_model *m, struct fl_err *err)
-{
-    const struct fl_solver_ops *s = m->solver;
-
-    return s->summary == NULL && fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) == 0 &&
-                   fl_solver_sends(s, m->solver_options) == NULL
-               ? FL_OK
-               : fl_err_set(err, FL_EUNIMPL,
-                            "the server's solver '%s' needs more than models, which a program that "
-                            "is started for each task cannot exchange: use a persistent program "
-                            "('command.persistent: yes') or 'trainer: builtin'",
-                            s->policy.name);
-}
-
 static int check_kind(const struct fl_persistent *r, const char *program,
                       enum fl_persistent_kind kind, const char *why, const char *name,
                       struct fl_err *err)
@@ -69,7 +54,15 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
     int rv;
 
     if (fl_persistent_per_task(r)) {
-        return parts_check_files(m, err);
+        /* A program per task exchanges models only. */
+        return s->summary == NULL && fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) == 0 &&
+                       fl_solver_sends(s, m->solver_options) == NULL
+                   ? FL_OK
+                   : fl_err_set(err, FL_EUNIMPL,
+                                "the server's solver '%s' needs more than models, which a program "
+                                "that is started for each task cannot exchange: use a persistent "
+                                "program ('command.persistent: yes') or 'trainer: builtin'",
+                                s->policy.name);
     }
     if (s->external.parts == NULL &&
         (s->summary != NULL || fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) > 0))
@@ -156,17 +149,6 @@ static json_t *options_of(const struct fl_options *o)
     return json;
 }
 
-/* `summary_seed` lets the program make its own data summary again, to leave it out. */
-static json_t *mixup_of(const struct fl_solver_ops *solver, const struct fl_options *o,
-                        uint64_t summary_seed)
-{
-    json_t *json = options_of(o);
-
-    (void)json_object_set_new(json, "naive", json_boolean(solver == &fl_solver_naivemix));
-    (void)json_object_set_new(json, "seed", json_integer((json_int_t)summary_seed));
-    return json;
-}
-
 char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options *o,
                      const struct fl_external *external, uint64_t summary_seed)
 {
@@ -186,7 +168,12 @@ char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options
         } else if (bit == FL_CAPABILITY_GRADIENT || bit == FL_CAPABILITY_DRIFT) {
             part = json_object();
         } else if (bit == FL_CAPABILITY_MIXUP) {
-            part = mixup_of(solver, o, summary_seed);
+            json_t *mixup = options_of(o);
+
+            /* `summary_seed` lets the program make its own data summary again, to leave it out. */
+            (void)json_object_set_new(mixup, "naive", json_boolean(solver == &fl_solver_naivemix));
+            (void)json_object_set_new(mixup, "seed", json_integer((json_int_t)summary_seed));
+            part = mixup;
         } else {
             part = options_of(o);
         }

@@ -67,21 +67,6 @@ static void command_free(struct fl_trainer *trainer)
     free(c);
 }
 
-static void take_adapting(struct command *c, const struct fl_train_model *m)
-{
-    const struct fl_personal_adapt_options *adapt;
-
-    c->adapts = m->personal != NULL && m->personal->adapts;
-    c->adapt_on_test = false;
-    c->adapt_epochs = c->adapt_steps = 0;
-    if (c->adapts) {
-        adapt = fl_options_values(m->personal_options);
-        c->adapt_on_test = adapt->data == FL_ADAPT_TEST;
-        c->adapt_steps = (uint32_t)adapt->steps;
-        c->adapt_epochs = adapt->steps == 0 ? (uint32_t)adapt->epochs : 0;
-    }
-}
-
 static int command_describe_model(struct command *c, const struct fl_train_model *m,
                                   struct fl_err *err)
 {
@@ -124,6 +109,7 @@ static int command_prepare(struct fl_trainer *trainer, const struct fl_train_mod
 {
     struct command *c = command_of(trainer);
     int rv = fl__parts_check(c->r, c->program, m, err);
+    const struct fl_personal_adapt_options *adapt;
 
     command_forget(c);
     if (rv != FL_OK) {
@@ -135,7 +121,15 @@ static int command_prepare(struct fl_trainer *trainer, const struct fl_train_mod
     c->batch_size = m->batch_size;
     c->momentum = m->momentum;
     c->weight_decay = m->weight_decay;
-    take_adapting(c, m);
+    c->adapts = m->personal != NULL && m->personal->adapts;
+    c->adapt_on_test = false;
+    c->adapt_epochs = c->adapt_steps = 0;
+    if (c->adapts) {
+        adapt = fl_options_values(m->personal_options);
+        c->adapt_on_test = adapt->data == FL_ADAPT_TEST;
+        c->adapt_steps = (uint32_t)adapt->steps;
+        c->adapt_epochs = adapt->steps == 0 ? (uint32_t)adapt->epochs : 0;
+    }
     c->solver_text = fl__policy_text(&m->solver->policy, m->solver_options);
     rv = fl_layout_copy(m->layout, NULL, NULL, &c->layout, err);
     if (rv != FL_OK) {
@@ -173,12 +167,6 @@ static int command_check_can(const struct command *c, enum fl_persistent_kind ki
                             fl_persistent_kinds[kind]);
 }
 
-/* A protocol error of the program must not look like one of the server. */
-static int command_map_error(int rv)
-{
-    return rv == FL_EPROTO ? FL_EIO : rv;
-}
-
 static int command_run_limited(struct command *c, struct fl_persistent_task *task,
                                uint64_t deadline_ms, struct fl_persistent_answer *ret,
                                struct fl_err *err)
@@ -190,7 +178,8 @@ static int command_run_limited(struct command *c, struct fl_persistent_task *tas
     task->limit_note = fl__limit_note(limit, deadline_ms);
     rv = fl_persistent_run(c->r, task, ret, err);
     if (rv != FL_OK) {
-        return command_map_error(rv);
+        /* A protocol error of the program must not look like one of the server. */
+        return rv == FL_EPROTO ? FL_EIO : rv;
     }
     fl__limit_good(limit, ret->took_ms);
     return FL_OK;
@@ -254,44 +243,6 @@ static struct fl_persistent_task steps_task(const struct command *c,
     return t;
 }
 
-/* Computes client state and extra uploads from a result that was copied and checked. */
-static int command_take_result(struct command *c, const struct fl_train_task *task,
-                               const struct fl_external_task *of, struct fl_train_result *ret,
-                               struct fl_err *err)
-{
-    int rv = fl__train_extras(fl_solver_keeps(c->solver->keeps), &ret->kept, &ret->n_kept, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__train_extras(fl_solver_names(fl_solver_sends(c->solver, c->options)), &ret->sent,
-                          &ret->n_sent, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_external_finish(
-        c->solver, c->options, of,
-        &(struct fl_external_outcome){
-            .trained = ret->delta, .steps = ret->steps, .kept = ret->kept, .sent = ret->sent},
-        err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl__train_finish(c->layout, task, ret, err);
-}
-
-static void take_answer(const struct fl_train_task *task, const struct fl_persistent_answer *a,
-                        struct fl_train_result *ret)
-{
-    ret->samples = a->samples;
-    ret->steps = a->steps;
-    ret->train_loss = a->train_loss;
-    ret->has_received = a->has_received;
-    ret->received = a->received;
-    ret->has_trained = a->has_trained && task->evaluate_trained;
-    ret->trained = a->trained;
-}
-
 static int command_train(struct command *c, const struct fl_train_task *task,
                          const struct fl_external_task *of, const struct fl_external *external,
                          struct fl_train_result *ret, struct fl_err *err)
@@ -317,8 +268,32 @@ done:
     if (rv != FL_OK) {
         return rv;
     }
-    take_answer(task, &answer, ret);
-    return command_take_result(c, task, of, ret, err);
+    ret->samples = answer.samples;
+    ret->steps = answer.steps;
+    ret->train_loss = answer.train_loss;
+    ret->has_received = answer.has_received;
+    ret->received = answer.received;
+    ret->has_trained = answer.has_trained && task->evaluate_trained;
+    ret->trained = answer.trained;
+    /* Compute client state and extra uploads from a result that was copied and checked. */
+    rv = fl__train_extras(fl_solver_keeps(c->solver->keeps), &ret->kept, &ret->n_kept, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__train_extras(fl_solver_names(fl_solver_sends(c->solver, c->options)), &ret->sent,
+                          &ret->n_sent, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_external_finish(
+        c->solver, c->options, of,
+        &(struct fl_external_outcome){
+            .trained = ret->delta, .steps = ret->steps, .kept = ret->kept, .sent = ret->sent},
+        err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl__train_finish(c->layout, task, ret, err);
 }
 
 static int command_run(struct fl_trainer *trainer, const struct fl_train_task *task,

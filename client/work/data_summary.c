@@ -9,18 +9,33 @@
 
 #include "client/store/own_summary.h"
 
-/*
- * Rejects a summary whose means have fewer samples than requested and allowed. A program of the
- * user makes its own summary, so it is checked, too.
- */
-static int check_means(const struct fl_worker *worker, const struct fl_buf *made, uint64_t samples,
-                       struct fl_err *err)
+static int make_new(const struct fl_worker *worker, struct fl_buf *out, struct fl_err *err)
 {
-    const struct fl_setup *setup = worker->setup;
-    uint64_t group = setup->solver->summary_group(setup->solver_options);
-    uint64_t least = worker->terms.least_group > 1 ? worker->terms.least_group : 1;
-    uint64_t means = setup->solver->summary_means(made->data, made->len);
+    uint64_t least = worker->terms.least_group;
+    uint64_t samples = fl_trainer_samples(worker->trainer);
+    const struct fl_setup *setup;
+    uint64_t group;
+    uint64_t means;
+    int rv;
 
+    if (samples < least) {
+        return fl_err_set(err, FL_EPERM,
+                          "a mean needs at least %" PRIu64
+                          " samples ('least_group' of this client), and the client has %" PRIu64,
+                          least, samples);
+    }
+    rv = fl_trainer_summary(worker->trainer, worker->seed, out, err);
+    if (rv != FL_OK || out->len == 0) {
+        return rv;
+    }
+    /*
+     * Reject a summary whose means have fewer samples than requested and allowed. A program of the
+     * user makes its own summary, so it is checked, too.
+     */
+    setup = worker->setup;
+    group = setup->solver->summary_group(setup->solver_options);
+    least = worker->terms.least_group > 1 ? worker->terms.least_group : 1;
+    means = setup->solver->summary_means(out->data, out->len);
     if (group == 0 || group > samples) {
         group = samples;
     }
@@ -34,43 +49,6 @@ static int check_means(const struct fl_worker *worker, const struct fl_buf *made
                       means, samples, group > least ? group : least);
 }
 
-static int make_new(const struct fl_worker *worker, struct fl_buf *out, struct fl_err *err)
-{
-    uint64_t least = worker->terms.least_group;
-    uint64_t samples = fl_trainer_samples(worker->trainer);
-    int rv;
-
-    if (samples < least) {
-        return fl_err_set(err, FL_EPERM,
-                          "a mean needs at least %" PRIu64
-                          " samples ('least_group' of this client), and the client has %" PRIu64,
-                          least, samples);
-    }
-    rv = fl_trainer_summary(worker->trainer, worker->seed, out, err);
-    if (rv != FL_OK || out->len == 0) {
-        return rv;
-    }
-    return check_means(worker, out, samples, err);
-}
-
-/* The summary that was sent before. FL_ENOENT: none. */
-static int load_sent(const struct fl_worker *worker, struct fl_buf *out, struct fl_err *err)
-{
-    return worker->state_dir != NULL ? fl_summary_load(worker->state_dir, out, err) : FL_ENOENT;
-}
-
-/* Saves the summary before a byte of it is sent. */
-static int save_new(const struct fl_worker *worker, const struct fl_buf *made, struct fl_err *err)
-{
-    const struct fl_setup *setup = worker->setup;
-
-    return worker->state_dir != NULL && made->len > 0
-               ? fl_summary_save(worker->state_dir,
-                                 setup->solver->summary_group(setup->solver_options), made->data,
-                                 made->len, err)
-               : FL_OK;
-}
-
 int fl_data_summary_make(const struct fl_worker *worker, struct fl_data_summary *ret,
                          struct fl_err *err)
 {
@@ -79,14 +57,24 @@ int fl_data_summary_make(const struct fl_worker *worker, struct fl_data_summary 
 
     *ret = (struct fl_data_summary){.sent = 0};
     fl_buf_init(&ret->data, FL_SUMMARY_MAX);
-    rv = load_sent(worker, &ret->data, err);
+    /* The summary that was sent before. FL_ENOENT: none. */
+    rv =
+        worker->state_dir != NULL ? fl_summary_load(worker->state_dir, &ret->data, err) : FL_ENOENT;
     if (rv == FL_ENOENT) {
+        const struct fl_setup *setup;
+
         rv = make_new(worker, &ret->data, err);
         if (rv != FL_OK) {
             made = true;
             goto fail;
         }
-        rv = save_new(worker, &ret->data, err);
+        /* Save the summary before a byte of it is sent. */
+        setup = worker->setup;
+        rv = worker->state_dir != NULL && ret->data.len > 0
+                 ? fl_summary_save(worker->state_dir,
+                                   setup->solver->summary_group(setup->solver_options),
+                                   ret->data.data, ret->data.len, err)
+                 : FL_OK;
     }
     if (rv != FL_OK) {
         goto fail;
@@ -153,33 +141,12 @@ int fl_data_summary_allowed(const struct fl_worker_terms *terms, const struct fl
     return FL_OK;
 }
 
-/* A summary with another group size than the one sent before is never made. */
-static int summary_check_sent(const struct fl_worker *worker, struct fl_err *err)
-{
-    const struct fl_setup *setup = worker->setup;
-    uint64_t asked = setup->solver->summary_group(setup->solver_options);
-    uint64_t sent = 0;
-    int rv =
-        worker->state_dir != NULL ? fl_summary_group(worker->state_dir, &sent, err) : FL_ENOENT;
-
-    if (rv != FL_OK) {
-        return rv == FL_ENOENT ? FL_OK : rv;
-    }
-    if (sent != asked) {
-        return fl_err_set(err, FL_EPERM,
-                          "the server requests means with strategy.solver.group %" PRIu64
-                          ", and this client sent its data summary with %" PRIu64
-                          ": two summaries of the same samples would reveal single samples "
-                          "(docs/security.md)",
-                          asked, sent);
-    }
-    return FL_OK;
-}
-
 int fl_data_summary_check(const struct fl_worker *worker, bool wants, struct fl_err *err)
 {
     const struct fl_setup *setup = worker->setup;
     bool made = setup->solver->summary != NULL;
+    uint64_t asked;
+    uint64_t sent = 0;
     int rv;
 
     if (!wants && !made) {
@@ -189,5 +156,19 @@ int fl_data_summary_check(const struct fl_worker *worker, bool wants, struct fl_
     if (rv != FL_OK || !made) {
         return rv;
     }
-    return summary_check_sent(worker, err);
+    /* A summary with another group size than the one sent before is never made. */
+    asked = setup->solver->summary_group(setup->solver_options);
+    rv = worker->state_dir != NULL ? fl_summary_group(worker->state_dir, &sent, err) : FL_ENOENT;
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
+    }
+    if (sent != asked) {
+        return fl_err_set(
+            err, FL_EPERM,
+            "the server requests means with strategy.solver.group %" PRIu64
+            ", and this client sent its data summary with %" PRIu64
+            ": two summaries of the same samples would reveal single samples (docs/security.md)",
+            asked, sent);
+    }
+    return FL_OK;
 }

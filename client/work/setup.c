@@ -13,117 +13,32 @@
 
 /* --- components --- */
 
-static int component_options(const struct fl_wire_component *component,
-                             struct fl_component_option **ret)
+/*
+ * Makes a component from its wire form; `named`: the policy where the server names none. Names the
+ * component that this client does not support.
+ */
+static int prepare_component(enum fl_component component, const struct fl_wire_component *w,
+                             const char *named, const struct fl_policy **ret,
+                             struct fl_options **ret_options, struct fl_err *err)
 {
-    struct fl_component_option *o =
-        calloc(component->n_options > 0 ? component->n_options : 1, sizeof(*o));
+    const char *name = w->name != NULL ? w->name : named;
+    struct fl_component_option *o = calloc(w->n_options > 0 ? w->n_options : 1, sizeof(*o));
     size_t i;
+    int rv;
 
     if (o == NULL) {
         return FL_ENOMEM;
     }
-    for (i = 0; i < component->n_options; i++) {
-        o[i].name = component->options[i].key;
-        o[i].value = component->options[i].value;
+    for (i = 0; i < w->n_options; i++) {
+        o[i].name = w->options[i].key;
+        o[i].value = w->options[i].value;
     }
-    *ret = o;
-    return FL_OK;
-}
-
-/* Names the component that this client does not support. */
-static int component_error(const char *component, const char *name, int rv, struct fl_err *err)
-{
+    rv = fl_component_by_name(component, name, o, w->n_options, ret, ret_options, err);
+    free(o);
     return rv == FL_OK || rv == FL_ENOMEM
                ? rv
                : fl_err_wrap(err, rv, "the server's %s is '%s', which this client does not support",
-                             component, name);
-}
-
-static int prepare_solver(struct fl_setup *s, struct fl_err *err)
-{
-    const struct fl_wire_component *w = &s->welcome.solver;
-    struct fl_component_option *o = NULL;
-    int rv = component_options(w, &o);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_solver_by_name(w->name, o, w->n_options, &s->solver, &s->solver_options, err);
-    free(o);
-    return component_error("solver", w->name, rv, err);
-}
-
-static int prepare_codec(struct fl_setup *s, struct fl_err *err)
-{
-    const struct fl_wire_component *w = &s->welcome.codec;
-    struct fl_component_option *o = NULL;
-    int rv = component_options(w, &o);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_codec_by_name(w->name, o, w->n_options, &s->codec, &s->codec_options, err);
-    free(o);
-    return component_error("codec", w->name, rv, err);
-}
-
-static int prepare_upload(struct fl_setup *s, struct fl_err *err)
-{
-    const struct fl_wire_component *w = &s->welcome.upload;
-    const char *name = w->name != NULL ? w->name : "full";
-    struct fl_component_option *o = NULL;
-    int rv = component_options(w, &o);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_upload_by_name(name, o, w->n_options, &s->upload, &s->upload_options, err);
-    free(o);
-    return component_error("upload", name, rv, err);
-}
-
-static int prepare_personal(struct fl_setup *s, struct fl_err *err)
-{
-    const struct fl_wire_component *w = &s->welcome.personal;
-    const char *name = w->name != NULL ? w->name : "none";
-    struct fl_component_option *o = NULL;
-    int rv = component_options(w, &o);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_personal_by_name(name, o, w->n_options, &s->personal, &s->personal_options, err);
-    free(o);
-    return component_error("personal", name, rv, err);
-}
-
-static int prepare_slots(struct fl_setup *s, struct fl_err *err)
-{
-    int rv = prepare_solver(s, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = prepare_codec(s, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = prepare_upload(s, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return prepare_personal(s, err);
-}
-
-static int check_network(const struct fl_wire_welcome *w, struct fl_err *err)
-{
-    return w->n_layers <= FL_NET_MAX_LAYERS && w->n_input <= FL_NET_MAX_INPUT_DIMS
-               ? FL_OK
-               : fl_err_set(err, FL_ELIMIT,
-                            "a network of %zu layers and %zu input dimensions exceeds the limits "
-                            "of this client",
-                            w->n_layers, w->n_input);
+                             fl_component_name(component), name);
 }
 
 /* --- life --- */
@@ -140,6 +55,7 @@ static void welcome_done(struct fl_wire_welcome *welcome)
 int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_setup **ret, struct fl_err *err)
 {
     struct fl_setup *s = calloc(1, sizeof(*s));
+    const struct fl_policy *policy;
     int rv;
 
     if (s == NULL) {
@@ -150,14 +66,37 @@ int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_setup **ret, stru
     s->welcome = *welcome;
     s->layout = s->welcome.layout;
     *welcome = (struct fl_wire_welcome){0};
-    rv = check_network(&s->welcome, err);
+    if (s->welcome.n_layers > FL_NET_MAX_LAYERS || s->welcome.n_input > FL_NET_MAX_INPUT_DIMS) {
+        rv = fl_err_set(err, FL_ELIMIT,
+                        "a network of %zu layers and %zu input dimensions exceeds the limits of "
+                        "this client",
+                        s->welcome.n_layers, s->welcome.n_input);
+        goto fail;
+    }
+    rv = prepare_component(FL_COMPONENT_SOLVER, &s->welcome.solver, NULL, &policy,
+                           &s->solver_options, err);
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = prepare_slots(s, err);
+    s->solver = (const void *)policy;
+    rv = prepare_component(FL_COMPONENT_CODEC, &s->welcome.codec, NULL, &policy, &s->codec_options,
+                           err);
     if (rv != FL_OK) {
         goto fail;
     }
+    s->codec = (const void *)policy;
+    rv = prepare_component(FL_COMPONENT_UPLOAD, &s->welcome.upload, "full", &policy,
+                           &s->upload_options, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    s->upload = (const void *)policy;
+    rv = prepare_component(FL_COMPONENT_PERSONAL, &s->welcome.personal, "none", &policy,
+                           &s->personal_options, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    s->personal = (const void *)policy;
     *ret = s;
     return FL_OK;
 fail:

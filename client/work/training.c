@@ -172,19 +172,6 @@ static int load_kept(struct fl_training *t)
     return FL_OK;
 }
 
-static void gather_inputs(struct fl_training *t)
-{
-    const char *const *name = t->setup->solver->inputs;
-
-    for (; name != NULL && *name != NULL && t->n_inputs < EXTRAS_MAX; name++) {
-        const struct fl_input *in = fl_inputs_find(&t->in, *name);
-
-        t->inputs[t->n_inputs] = (struct fl_solver_bytes){in != NULL ? in->data : NULL,
-                                                          in != NULL ? (size_t)in->bytes : 0};
-        t->n_inputs++;
-    }
-}
-
 /*
  * Loads the data summary of this client, so that the trainer does not mix its samples with their
  * own means.
@@ -235,6 +222,7 @@ static void training_log_left_out(const struct fl_training *t)
 static int training_prepare(struct fl_training *t)
 {
     const struct fl_personal_ops *personal = t->setup->personal;
+    const char *const *name = t->setup->solver->inputs;
     struct fl_input *in = fl_inputs_find(&t->in, "model");
     int rv = FL_OK;
 
@@ -253,7 +241,12 @@ static int training_prepare(struct fl_training *t)
     if (rv != FL_OK) {
         return rv;
     }
-    gather_inputs(t);
+    for (; name != NULL && *name != NULL && t->n_inputs < EXTRAS_MAX; name++) {
+        in = fl_inputs_find(&t->in, *name);
+        t->inputs[t->n_inputs] = (struct fl_solver_bytes){in != NULL ? in->data : NULL,
+                                                          in != NULL ? (size_t)in->bytes : 0};
+        t->n_inputs++;
+    }
     rv = load_summary(t);
     if (rv != FL_OK) {
         return rv;
@@ -269,22 +262,6 @@ static int training_prepare(struct fl_training *t)
     t->task.inputs = t->n_inputs > 0 ? t->inputs : NULL;
     t->task.kept = t->n_kept > 0 ? t->kept : NULL;
     return FL_OK;
-}
-
-/* Frees what only the training needed before more memory is allocated. */
-static void release_inputs(struct fl_training *t)
-{
-    size_t i;
-
-    training_drop_kept(t);
-    fl_buf_done(&t->summary);
-    free(t->anchor);
-    t->anchor = NULL;
-    for (i = 0; i < t->in.n; i++) {
-        if ((float *)(void *)t->in.list[i].data != t->start) {
-            fl_input_drop(&t->in.list[i]);
-        }
-    }
 }
 
 /* --- after training --- */
@@ -517,13 +494,23 @@ static void training_take_result(struct fl_training *t)
 static int keep_result(struct fl_training *t)
 {
     const struct fl_worker *worker = t->worker;
+    size_t i;
     int rv;
 
     t->made = fl_result_new();
     if (t->made == NULL) {
         return FL_ENOMEM;
     }
-    release_inputs(t);
+    /* Free what only the training needed before more memory is allocated. */
+    training_drop_kept(t);
+    fl_buf_done(&t->summary);
+    free(t->anchor);
+    t->anchor = NULL;
+    for (i = 0; i < t->in.n; i++) {
+        if ((float *)(void *)t->in.list[i].data != t->start) {
+            fl_input_drop(&t->in.list[i]);
+        }
+    }
     rv = take_local(t);
     if (rv != FL_OK) {
         return rv;

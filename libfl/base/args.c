@@ -65,16 +65,11 @@ static int store_option(struct fl_args *args, const struct fl_arg *row, const ch
     return 0;
 }
 
-static int option_lacks_value(const struct fl_args *args, const struct fl_arg *row)
-{
-    return fl_args_wrong(args, "--%s needs a value (%s)", row->name, row->value);
-}
-
 /* Take the next word as the value of an option that needs one. */
 static int option_with_next_word(struct fl_args *args, const struct fl_arg *row)
 {
     if (row->value != NULL && args->at >= args->argc) {
-        return option_lacks_value(args, row);
+        return fl_args_wrong(args, "--%s needs a value (%s)", row->name, row->value);
     }
     return store_option(args, row, row->value != NULL ? args->argv[args->at++] : NULL);
 }

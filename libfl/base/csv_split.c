@@ -72,16 +72,6 @@ static void csv_collect(struct fl_csv *csv, const char *text, size_t n)
     csv->len = n <= room && csv->len <= FL_CSV_TEXT ? csv->len + n : FL_CSV_TEXT + 1;
 }
 
-static size_t csv_plain(const char *text, size_t len)
-{
-    size_t n = 0;
-
-    while (n < len && text[n] != ',' && text[n] != '\n' && text[n] != '#') {
-        n++;
-    }
-    return n;
-}
-
 int fl_csv_feed(struct fl_csv *csv, const char *text, size_t len)
 {
     size_t i = !csv->begun && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -89,10 +79,12 @@ int fl_csv_feed(struct fl_csv *csv, const char *text, size_t len)
 
     csv->begun = true;
     while (i < len) {
-        size_t n = csv_plain(text + i, len - i);
+        size_t from = i;
 
-        csv_collect(csv, text + i, n);
-        i += n;
+        while (i < len && text[i] != ',' && text[i] != '\n' && text[i] != '#') {
+            i++;
+        }
+        csv_collect(csv, text + from, i - from);
         if (i == len) {
             break;
         }

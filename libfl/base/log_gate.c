@@ -6,20 +6,6 @@
 /* Entries probed before a peer uses the shared one. */
 #define PROBES 8
 
-/* The port is ignored: a peer that reconnects is the same one. */
-static void host_of(const char *peer, char out[64])
-{
-    const char *colon = strrchr(peer, ':');
-    size_t n =
-        colon != NULL && colon[1] != '\0' && strspn(colon + 1, "0123456789") == strlen(colon + 1)
-            ? (size_t)(colon - peer)
-            : strlen(peer);
-
-    n = n < 63 ? n : 63;
-    (void)memcpy(out, peer, n);
-    out[n] = '\0';
-}
-
 /* FNV-1a: peers may choose colliding names, but then they only share an entry. */
 static size_t gate_hash(const char *peer, const char *reason)
 {
@@ -74,8 +60,16 @@ bool fl_log_gate_pass(struct fl_log_gate *gate, uint64_t now_ms, const char *pee
 {
     struct fl_log_gate_place *p;
     char host[64];
+    const char *colon = strrchr(peer, ':');
+    size_t len =
+        colon != NULL && colon[1] != '\0' && strspn(colon + 1, "0123456789") == strlen(colon + 1)
+            ? (size_t)(colon - peer)
+            : strlen(peer);
 
-    host_of(peer, host);
+    /* The port is ignored: a peer that reconnects is the same one. */
+    len = len < 63 ? len : 63;
+    (void)memcpy(host, peer, len);
+    host[len] = '\0';
     p = gate_place(gate, now_ms, host, reason);
     if (span_has_ended(p->since_ms, now_ms) && p->left_out == 0) {
         p->since_ms = now_ms;

@@ -249,22 +249,6 @@ static bool is_taken(const char *key, size_t len)
     return false;
 }
 
-static bool put_field(struct json *j, const char *s, size_t n)
-{
-    size_t len = key_of(s);
-    const char *value = s + len + 1;
-    size_t value_len = n - len - 1;
-    bool number = is_number(value, value_len);
-    char key[64];
-
-    (void)snprintf(key, sizeof(key), "%s%.*s", is_taken(s, len) ? "field_" : "", (int)len, s);
-    if (value_len >= 2 && value[0] == '\'' && value[value_len - 1] == '\'') {
-        value++;
-        value_len -= 2;
-    }
-    return put_member(j, key, strlen(key), value, value_len, number);
-}
-
 size_t fl_log_json(char *out, size_t size, const char *time, enum fl_log_level level,
                    const char *component, const char *text)
 {
@@ -283,8 +267,18 @@ size_t fl_log_json(char *out, size_t size, const char *time, enum fl_log_level l
     (void)put_member(&j, "message", 7, text, (size_t)(end - text), false);
     while (*s != '\0') {
         size_t n = word_at(s);
+        size_t len = key_of(s);
+        const char *value = s + len + 1;
+        size_t value_len = n - len - 1;
+        bool number = is_number(value, value_len);
+        char key[64];
 
-        if (!put_field(&j, s, n)) {
+        (void)snprintf(key, sizeof(key), "%s%.*s", is_taken(s, len) ? "field_" : "", (int)len, s);
+        if (value_len >= 2 && value[0] == '\'' && value[value_len - 1] == '\'') {
+            value++;
+            value_len -= 2;
+        }
+        if (!put_member(&j, key, strlen(key), value, value_len, number)) {
             break;
         }
         s += n;

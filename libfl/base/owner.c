@@ -32,36 +32,13 @@ const char *fl_owner_name(unsigned uid, char out[64])
     return out;
 }
 
-/* Set the groups that a service manager would give the user; a uid without a name gets only
- * `group`. */
-static bool take_groups(uid_t id, gid_t group)
-{
-    struct passwd entry;
-    char room[ENTRY_BYTES];
-    const struct passwd *found = look_up(id, &entry, room);
-
-    return found != NULL ? initgroups(found->pw_name, group) == 0 : setgroups(0, NULL) == 0;
-}
-
-static void note_owner(const char *file, const char *dir, uid_t owner, struct fl_findings *notes)
-{
-    char name[64];
-    struct stat st;
-
-    (void)fl_owner_name(owner, name);
-    fl_findings_note(notes, "%s: checked as user '%s', whose folder '%s' is", file, name, dir);
-    if (stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, R_OK) != 0) {
-        fl_findings_note(notes,
-                         "%s: warning: user '%s' cannot read this file: %s; a start as that user "
-                         "fails",
-                         file, name, strerror(errno));
-    }
-}
-
 int fl_owner_become(const char *dir, const char *file, struct fl_findings *notes,
                     struct fl_err *err)
 {
     struct stat st;
+    struct passwd entry;
+    char room[ENTRY_BYTES];
+    const struct passwd *found;
 
     if (geteuid() != 0) {
         return FL_OK;
@@ -74,14 +51,31 @@ int fl_owner_become(const char *dir, const char *file, struct fl_findings *notes
                          dir);
         return FL_OK;
     }
-    if (!take_groups(st.st_uid, st.st_gid) || setgid(st.st_gid) != 0 || setuid(st.st_uid) != 0) {
+    /*
+     * Set the groups that a service manager would give the user; a uid without a name gets only
+     * `group`.
+     */
+    found = look_up(st.st_uid, &entry, room);
+    if (!(found != NULL ? initgroups(found->pw_name, st.st_gid) == 0 : setgroups(0, NULL) == 0) ||
+        setgid(st.st_gid) != 0 || setuid(st.st_uid) != 0)
+    {
         return fl_err_set(
             err, FL_EPERM,
             "cannot switch to user %u, the owner of folder '%s': %s; run this command as that user",
             (unsigned)st.st_uid, dir, strerror(errno));
     }
     if (notes != NULL) {
-        note_owner(file, dir, st.st_uid, notes);
+        char name[64];
+        struct stat seen;
+
+        (void)fl_owner_name(st.st_uid, name);
+        fl_findings_note(notes, "%s: checked as user '%s', whose folder '%s' is", file, name, dir);
+        if (stat(file, &seen) == 0 && S_ISREG(seen.st_mode) && access(file, R_OK) != 0) {
+            fl_findings_note(
+                notes,
+                "%s: warning: user '%s' cannot read this file: %s; a start as that user fails",
+                file, name, strerror(errno));
+        }
     }
     return FL_OK;
 }

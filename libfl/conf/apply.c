@@ -125,31 +125,6 @@ static const char *kind_words(const struct fl_conf_node *node)
     return fl__conf_is_null(node) ? "nothing" : "a single value";
 }
 
-static int apply_items(const struct fl_conf_node *node, const struct fl_opt_spec *spec,
-                       struct fl_options *options, struct fl_err *err)
-{
-    struct fl_err bare = {0};
-    size_t i;
-    int rv;
-
-    fl__options_clear(options, spec);
-    for (i = 0; i < fl_conf_size(node); i++) {
-        const struct fl_conf_node *item = fl_conf_at(node, i);
-        const char *key = spec->type == FL_OPT_MAP ? fl_conf_key(node, i) : NULL;
-
-        if (fl_conf_kind(item) != FL_CONF_SCALAR || fl__conf_is_null(item)) {
-            return fl_conf_error(item, err, "expected %s, found %s",
-                                 spec->type == FL_OPT_INT_LIST ? "a whole number" : "a text",
-                                 kind_words(item));
-        }
-        rv = fl__options_add(options, spec, key, fl_conf_text(item), &bare);
-        if (rv != FL_OK) {
-            return at_node(item, rv, &bare, err);
-        }
-    }
-    return FL_OK;
-}
-
 static int apply_one(const struct fl_conf_node *node, const struct fl_opt_spec *spec,
                      struct fl_options *options, struct fl_err *err)
 {
@@ -159,7 +134,24 @@ static int apply_one(const struct fl_conf_node *node, const struct fl_opt_spec *
     int rv;
 
     if ((list && kind == FL_CONF_SEQ) || (spec->type == FL_OPT_MAP && kind == FL_CONF_MAP)) {
-        return apply_items(node, spec, options, err);
+        size_t i;
+
+        fl__options_clear(options, spec);
+        for (i = 0; i < fl_conf_size(node); i++) {
+            const struct fl_conf_node *item = fl_conf_at(node, i);
+            const char *key = spec->type == FL_OPT_MAP ? fl_conf_key(node, i) : NULL;
+
+            if (fl_conf_kind(item) != FL_CONF_SCALAR || fl__conf_is_null(item)) {
+                return fl_conf_error(item, err, "expected %s, found %s",
+                                     spec->type == FL_OPT_INT_LIST ? "a whole number" : "a text",
+                                     kind_words(item));
+            }
+            rv = fl__options_add(options, spec, key, fl_conf_text(item), &bare);
+            if (rv != FL_OK) {
+                return at_node(item, rv, &bare, err);
+            }
+        }
+        return FL_OK;
     }
     if (kind != FL_CONF_SCALAR || fl__conf_is_null(node) || spec->type == FL_OPT_MAP) {
         rv = fl__opt_refuse(spec, kind_words(node), &bare);
@@ -295,47 +287,19 @@ static int reference_add_cell(struct fl_buf *out, const char *text)
     return fl_buf_add(out, " |", 2);
 }
 
-static const char *type_name(enum fl_opt_type type)
-{
-    switch (type) {
-    case FL_OPT_BOOL:
-        return "yes/no";
-    case FL_OPT_INT:
-        return "integer";
-    case FL_OPT_FLOAT:
-        return "number";
-    case FL_OPT_BYTES:
-        return "size";
-    case FL_OPT_DURATION:
-        return "duration";
-    case FL_OPT_RATE:
-        return "rate";
-    case FL_OPT_STRING:
-        return "text";
-    case FL_OPT_ENUM:
-        return "choice";
-    case FL_OPT_STRING_LIST:
-        return "list of texts";
-    case FL_OPT_INT_LIST:
-        return "list of integers";
-    case FL_OPT_MAP:
-        return "map of texts";
-    }
-    return "value";
-}
-
-static void range_cell(const struct fl_opt_spec *spec, char *out, size_t size)
-{
-    char words[512];
-
-    if (spec->type == FL_OPT_ENUM) {
-        /* Without the leading "one of ". */
-        (void)fl__opt_describe(spec, words, sizeof(words));
-        (void)snprintf(out, size, "%s", words + strlen("one of "));
-    } else {
-        (void)fl__opt_range(spec, out, size);
-    }
-}
+static const char *const type_names[] = {
+    [FL_OPT_BOOL] = "yes/no",
+    [FL_OPT_INT] = "integer",
+    [FL_OPT_FLOAT] = "number",
+    [FL_OPT_BYTES] = "size",
+    [FL_OPT_DURATION] = "duration",
+    [FL_OPT_RATE] = "rate",
+    [FL_OPT_STRING] = "text",
+    [FL_OPT_ENUM] = "choice",
+    [FL_OPT_STRING_LIST] = "list of texts",
+    [FL_OPT_INT_LIST] = "list of integers",
+    [FL_OPT_MAP] = "map of texts",
+};
 
 static int reference_add_row(const struct fl_opt_spec *spec, const char *prefix, struct fl_buf *out)
 {
@@ -344,9 +308,10 @@ static int reference_add_row(const struct fl_opt_spec *spec, const char *prefix,
     char name[512];
     char range[512];
     char def[512] = "";
-    const char *const cells[] = {name, type_name(spec->type), required ? "required" : def, range,
+    const char *const cells[] = {name, type_names[spec->type], required ? "required" : def, range,
                                  spec->help != NULL ? spec->help : ""};
     size_t i;
+    char words[512];
     int rv;
 
     (void)snprintf(name, sizeof(name), "`%s%s%s`", has_prefix ? prefix : "", has_prefix ? "." : "",
@@ -354,7 +319,13 @@ static int reference_add_row(const struct fl_opt_spec *spec, const char *prefix,
     if (spec->def != NULL && spec->def[0] != '\0') {
         (void)snprintf(def, sizeof(def), "`%s`", spec->def);
     }
-    range_cell(spec, range, sizeof(range));
+    if (spec->type == FL_OPT_ENUM) {
+        /* Without the leading "one of ". */
+        (void)fl__opt_describe(spec, words, sizeof(words));
+        (void)snprintf(range, sizeof(range), "%s", words + strlen("one of "));
+    } else {
+        (void)fl__opt_range(spec, range, sizeof(range));
+    }
     rv = fl_buf_add(out, "|", 1);
     if (rv != FL_OK) {
         return rv;

@@ -36,29 +36,6 @@ static bool same_node(const struct fl_conf_node *a, const struct fl_conf_node *b
     return true;
 }
 
-static void add_name_of_change(struct list *list, const char *section, const char *key)
-{
-    char text[512];
-    const char *const *x;
-    int n;
-
-    (void)snprintf(text, sizeof(text), "%s%s%s", section, section[0] != '\0' ? "." : "", key);
-    for (x = list->except; *x != NULL; x++) {
-        if (strcmp(*x, text) == 0 || strcmp(*x, section) == 0) {
-            return;
-        }
-    }
-    n = snprintf(list->out + list->len, list->size - list->len, "%s%s", list->n > 0 ? ", " : "",
-                 text);
-    list->n++;
-    list->len += (size_t)n;
-    if (list->len >= list->size)
-    { /* The text already ends in "...", so nothing more is appended. */
-        (void)memcpy(list->out + list->size - 4, "...", 4);
-        list->len = list->size - 1;
-    }
-}
-
 static void compare_maps(struct list *list, const char *section, const struct fl_conf_node *before,
                          const struct fl_conf_node *now);
 
@@ -75,7 +52,25 @@ static void compare_entry(struct list *list, const char *section, const char *ke
     {
         compare_maps(list, key, before, now);
     } else {
-        add_name_of_change(list, section, key);
+        char text[512];
+        const char *const *x;
+        int n;
+
+        (void)snprintf(text, sizeof(text), "%s%s%s", section, section[0] != '\0' ? "." : "", key);
+        for (x = list->except; *x != NULL; x++) {
+            if (strcmp(*x, text) == 0 || strcmp(*x, section) == 0) {
+                return;
+            }
+        }
+        n = snprintf(list->out + list->len, list->size - list->len, "%s%s", list->n > 0 ? ", " : "",
+                     text);
+        list->n++;
+        list->len += (size_t)n;
+        if (list->len >= list->size)
+        { /* The text already ends in "...", so nothing more is appended. */
+            (void)memcpy(list->out + list->size - 4, "...", 4);
+            list->len = list->size - 1;
+        }
     }
 }
 

@@ -80,8 +80,8 @@ static int copy_tree(struct fl_conf_doc *doc, const struct fl_conf_node *from,
     if (from->text != NULL) {
         node->null = from->null;
         node->text = fl_str_dup(from->text);
-        rv = node->text != NULL ? FL_OK : FL_ENOMEM;
-        if (rv != FL_OK) {
+        if (node->text == NULL) {
+            rv = FL_ENOMEM;
             goto done;
         }
     }
@@ -281,22 +281,13 @@ void fl_conf_drop(struct fl_conf_doc *doc, const char *path)
     (void)memmove(map->all + i, map->all + i + 1, (map->n - i) * sizeof(struct fl_conf_node *));
 }
 
-/* Removes the line numbers: the text is not from a file. */
-static void forget_lines(const struct fl_conf_doc *doc)
-{
-    struct fl_conf_node *node;
-
-    for (node = doc->nodes; node != NULL; node = node->next) {
-        node->line = 0;
-    }
-}
-
 int fl_conf_assign(struct fl_conf_doc *doc, const char *who, const char *text, struct fl_err *err)
 {
     const char *equal = strchr(text, '=');
     struct fl_conf_doc *value = NULL;
     char path[FL__CONF_MAX_KEY + 1]; /* longest path of keys */
     char place[FL__CONF_MAX_KEY + 64];
+    struct fl_conf_node *node;
     int rv;
 
     if (equal == NULL || equal == text || (size_t)(equal - text) >= sizeof(path)) {
@@ -312,7 +303,10 @@ int fl_conf_assign(struct fl_conf_doc *doc, const char *who, const char *text, s
     if (rv != FL_OK) {
         goto done;
     }
-    forget_lines(value);
+    /* Without line numbers: the text is not from a file. */
+    for (node = value->nodes; node != NULL; node = node->next) {
+        node->line = 0;
+    }
     rv = fl_conf_put(doc, path, value->root, err);
 done:
     fl_conf_free(value);

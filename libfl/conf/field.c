@@ -33,17 +33,6 @@ size_t fl__field_size(enum fl_opt_type type)
     return sizes[type];
 }
 
-static size_t item_size(enum fl_opt_type type)
-{
-    static const size_t sizes[] = {
-        [FL_OPT_STRING_LIST] = sizeof(const char *),
-        [FL_OPT_INT_LIST] = sizeof(int64_t),
-        [FL_OPT_MAP] = sizeof(struct fl_opt_pair),
-    };
-
-    return sizes[type];
-}
-
 void fl__field_clear(const struct fl_opt_spec *spec, union fl__opt_field *field)
 {
     size_t i;
@@ -64,99 +53,58 @@ void fl__field_clear(const struct fl_opt_spec *spec, union fl__opt_field *field)
     *field = (union fl__opt_field){.items = {{NULL}, 0}};
 }
 
-/* Makes room for one more item, and for the terminating NULL of a list of texts. */
-static int field_grow(const struct fl_opt_spec *spec, union fl__opt_field *field)
+int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, const char *key,
+                  const char *text, int64_t number)
 {
+    static const size_t sizes[] = {
+        [FL_OPT_STRING_LIST] = sizeof(const char *),
+        [FL_OPT_INT_LIST] = sizeof(int64_t),
+        [FL_OPT_MAP] = sizeof(struct fl_opt_pair),
+    };
     void *list;
 
+    /* Make room for one more item, and for the terminating NULL of a list of texts. */
     if (field->items.n >= FL__OPT_ITEMS_MAX) {
         return FL_ELIMIT;
     }
-    list = realloc(field->items.list.any, (field->items.n + 2) * item_size(spec->type));
+    list = realloc(field->items.list.any, (field->items.n + 2) * sizes[spec->type]);
     if (list == NULL) {
         return FL_ENOMEM;
     }
     field->items.list.any = list;
-    return FL_OK;
-}
-
-static int field_put_text(union fl__opt_field *field, const char *text)
-{
-    char *copy = fl_str_dup(text);
-
-    if (copy == NULL) {
-        return FL_ENOMEM;
-    }
-    field->items.list.texts[field->items.n++] = copy;
-    field->items.list.texts[field->items.n] = NULL;
-    return FL_OK;
-}
-
-/* Appends the item, or replaces the value of the same key. */
-static int put_pair(union fl__opt_field *field, const char *key, const char *value)
-{
-    struct fl__opt_pair *pairs = field->items.list.pairs;
-    struct fl__opt_pair pair = {fl_str_dup(key), fl_str_dup(value)};
-    size_t i;
-
-    if (pair.key == NULL || pair.value == NULL) {
-        free(pair.key);
-        free(pair.value);
-        return FL_ENOMEM;
-    }
-    for (i = 0; i < field->items.n && strcmp(pairs[i].key, key) != 0; i++) {
-    }
-    if (i < field->items.n) {
-        free(pairs[i].key);
-        free(pairs[i].value);
-    } else {
-        field->items.n++;
-    }
-    pairs[i] = pair;
-    return FL_OK;
-}
-
-int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, const char *key,
-                  const char *text, int64_t number)
-{
-    int rv = field_grow(spec, field);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
     if (spec->type == FL_OPT_MAP) {
-        return put_pair(field, key, text);
+        struct fl__opt_pair *pairs = field->items.list.pairs;
+        struct fl__opt_pair pair = {fl_str_dup(key), fl_str_dup(text)};
+        size_t i;
+
+        /* Append the item, or replace the value of the same key. */
+        if (pair.key == NULL || pair.value == NULL) {
+            free(pair.key);
+            free(pair.value);
+            return FL_ENOMEM;
+        }
+        for (i = 0; i < field->items.n && strcmp(pairs[i].key, key) != 0; i++) {
+        }
+        if (i < field->items.n) {
+            free(pairs[i].key);
+            free(pairs[i].value);
+        } else {
+            field->items.n++;
+        }
+        pairs[i] = pair;
+        return FL_OK;
     }
     if (spec->type == FL_OPT_STRING_LIST) {
-        return field_put_text(field, text);
+        char *copy = fl_str_dup(text);
+
+        if (copy == NULL) {
+            return FL_ENOMEM;
+        }
+        field->items.list.texts[field->items.n++] = copy;
+        field->items.list.texts[field->items.n] = NULL;
+        return FL_OK;
     }
     field->items.list.ints[field->items.n++] = number;
-    return FL_OK;
-}
-
-static int copy_items(const struct fl_opt_spec *spec, const union fl__opt_field *from,
-                      union fl__opt_field *to)
-{
-    size_t i;
-    int rv;
-
-    for (i = 0; i < from->items.n; i++) {
-        switch (spec->type) {
-        case FL_OPT_MAP:
-            rv = fl__field_put(spec, to, from->items.list.pairs[i].key,
-                               from->items.list.pairs[i].value, 0);
-            break;
-        case FL_OPT_INT_LIST:
-            rv = fl__field_put(spec, to, NULL, NULL, from->items.list.ints[i]);
-            break;
-        default:
-            rv = fl__field_put(spec, to, NULL, from->items.list.texts[i], 0);
-            break;
-        }
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
     return FL_OK;
 }
 
@@ -169,8 +117,27 @@ int fl__field_copy(const struct fl_opt_spec *spec, const union fl__opt_field *fr
         return to->text != NULL ? FL_OK : FL_ENOMEM;
     }
     if (fl__opt_is_list(spec->type)) {
+        size_t i;
+        int rv;
+
         *to = (union fl__opt_field){.items = {{NULL}, 0}};
-        return copy_items(spec, from, to);
+        for (i = 0; i < from->items.n; i++) {
+            switch (spec->type) {
+            case FL_OPT_MAP:
+                rv = fl__field_put(spec, to, from->items.list.pairs[i].key,
+                                   from->items.list.pairs[i].value, 0);
+                break;
+            case FL_OPT_INT_LIST:
+                rv = fl__field_put(spec, to, NULL, NULL, from->items.list.ints[i]);
+                break;
+            default:
+                rv = fl__field_put(spec, to, NULL, from->items.list.texts[i], 0);
+                break;
+            }
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
     }
     return FL_OK;
 }

@@ -47,14 +47,6 @@ static void store_number(struct fl_options *options, const struct fl_opt_spec *s
     (void)memcpy(field_at(options, spec), field, fl__field_size(spec->type));
 }
 
-static void set_given(struct fl_options *options, const struct fl_opt_spec *spec, bool given)
-{
-    options->given[spec - options->specs] = given;
-    if (spec->given > 0) {
-        (void)memcpy(options->values + spec->given - 1, &given, sizeof(given));
-    }
-}
-
 /* Replaces the value of the field, marked as given or not, and frees the old one. */
 static void replace_field(struct fl_options *options, const struct fl_opt_spec *spec,
                           const union fl__opt_field *fresh, bool given)
@@ -63,7 +55,10 @@ static void replace_field(struct fl_options *options, const struct fl_opt_spec *
 
     fl__field_clear(spec, &old);
     store_number(options, spec, fresh);
-    set_given(options, spec, given);
+    options->given[spec - options->specs] = given;
+    if (spec->given > 0) {
+        (void)memcpy(options->values + spec->given - 1, &given, sizeof(given));
+    }
 }
 
 static int add_item(const struct fl_opt_spec *spec, union fl__opt_field *field, const char *key,

@@ -175,13 +175,6 @@ static const char *quote_found(const struct fl_opt_spec *spec, const char *text,
     return fl_log_quote(out, size, text, strlen(text));
 }
 
-static int refuse_text(const struct fl_opt_spec *spec, const char *text, struct fl_err *err)
-{
-    char found[FOUND_MAX];
-
-    return fl__opt_refuse(spec, quote_found(spec, text, found, sizeof(found)), err);
-}
-
 static bool parse_bool(const char *text, int64_t *ret)
 {
     static const char *const words[] = {"no", "yes", "false", "true", "off", "on"};
@@ -288,7 +281,9 @@ int fl__opt_parse(const struct fl_opt_spec *spec, const char *text, struct fl__o
     if (!good || (spec->type != FL_OPT_BOOL && spec->type != FL_OPT_ENUM && has_range(spec) &&
                   !(value >= spec->min && value <= spec->max)))
     {
-        return refuse_text(spec, text, err);
+        char found[FOUND_MAX];
+
+        return fl__opt_refuse(spec, quote_found(spec, text, found, sizeof(found)), err);
     }
     *ret = number;
     return FL_OK;

@@ -49,24 +49,6 @@ static const char **root_keys(const struct fl_conf_file *file, const char *const
     return keys;
 }
 
-static int read_section(struct fl_conf_file *file, size_t i, const char *const *others, void *base,
-                        struct fl_err *err)
-{
-    const struct fl_conf_section *section = &file->sections[i];
-    const void *values;
-    int rv = fl_options_create(section->specs, &file->options[i]);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    FL_REQUIRE(file->options[i]->specs[file->options[i]->n].offset == section->size);
-    values = fl_options_values(file->options[i]);
-    (void)memcpy((char *)base + section->offset, &values, sizeof(values));
-    return fl__conf_apply(file->doc, map_of(file, i), section->name,
-                          section->name[0] == '\0' ? others : NULL, file->optional,
-                          file->options[i], err);
-}
-
 static int conf_file_make(const struct fl_conf_section *sections, struct fl_conf_file **ret)
 {
     struct fl_conf_file *file;
@@ -96,7 +78,19 @@ static int read_sections(struct fl_conf_file *file, const char *const *others, v
         goto done;
     }
     for (i = 0; i < file->n; i++) {
-        rv = read_section(file, i, keys, base, err);
+        const struct fl_conf_section *section = &file->sections[i];
+        const void *values;
+
+        rv = fl_options_create(section->specs, &file->options[i]);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        FL_REQUIRE(file->options[i]->specs[file->options[i]->n].offset == section->size);
+        values = fl_options_values(file->options[i]);
+        (void)memcpy((char *)base + section->offset, &values, sizeof(values));
+        rv = fl__conf_apply(file->doc, map_of(file, i), section->name,
+                            section->name[0] == '\0' ? keys : NULL, file->optional,
+                            file->options[i], err);
         if (rv != FL_OK) {
             goto done;
         }
@@ -239,12 +233,6 @@ int fl_conf_blame(const struct fl_conf_file *file, const void *field, int rv, st
     return rv;
 }
 
-static int add_given(const char *prefix, const char *section, const char *key, struct fl_buf *out)
-{
-    return fl_buf_printf(out, "%s%s%s%s%s", out->len > 0 ? ", " : "", prefix, section,
-                         section[0] != '\0' && key[0] != '\0' ? "." : "", key);
-}
-
 int fl_conf_given(const struct fl_conf_file *file, unsigned flags, const char *prefix,
                   struct fl_buf *out)
 {
@@ -260,7 +248,11 @@ int fl_conf_given(const struct fl_conf_file *file, unsigned flags, const char *p
             const struct fl_opt_spec *spec = &section->specs[k];
 
             if ((all || (spec->flags & flags) != 0) && fl_options_given(file->options[i], spec)) {
-                rv = add_given(prefix, section->name, all ? "" : spec->name, out);
+                const char *key = all ? "" : spec->name;
+
+                rv = fl_buf_printf(out, "%s%s%s%s%s", out->len > 0 ? ", " : "", prefix,
+                                   section->name,
+                                   section->name[0] != '\0' && key[0] != '\0' ? "." : "", key);
                 if (rv != FL_OK) {
                     return rv;
                 }

@@ -53,23 +53,6 @@ static int yaml_no_memory(const struct builder *b)
 
 /* --- errors that libyaml would not report clearly --- */
 
-static int check_utf8(const struct builder *b, const uint8_t *data, size_t len)
-{
-    size_t line = 1;
-    size_t i = 0;
-
-    while (i < len) {
-        size_t n = fl_str_utf8(data + i, len - i);
-
-        if (n == 0) {
-            return yaml_error(b, line, "not UTF-8 text");
-        }
-        line += data[i] == '\n';
-        i += n;
-    }
-    return FL_OK;
-}
-
 /* True when the indentation of line `line` (1-based) contains a tab. */
 static bool tab_indents(const uint8_t *data, size_t len, size_t line)
 {
@@ -323,51 +306,52 @@ static int add_null(struct builder *b)
     return FL_OK;
 }
 
-static int build_tree(struct builder *b, const uint8_t *data, size_t len)
-{
-    size_t i;
-    int rv;
-
-    if (len > FL__CONF_MAX_BYTES) {
-        return fl_err_set(b->err, FL_ECONF, "%s: the file has more than %u bytes", b->doc->name,
-                          FL__CONF_MAX_BYTES);
-    }
-    rv = check_utf8(b, data, len);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (yaml_parser_initialize(&b->parser) == 0) {
-        return yaml_no_memory(b);
-    }
-    yaml_parser_set_encoding(&b->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&b->parser, data, len);
-    rv = run_parser(b, data, len);
-    yaml_parser_delete(&b->parser);
-    for (i = 0; i < b->depth; i++) {
-        free(b->stack[i].key);
-    }
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (b->bare) {
-        return b->doc->root != NULL ? FL_OK : add_null(b);
-    }
-    if (b->doc->root == NULL || b->doc->root->null) {
-        return fl_err_set(b->err, FL_ECONF, "%s: the file is empty", b->doc->name);
-    }
-    if (b->doc->root->kind != FL_CONF_MAP) {
-        return yaml_error(b, b->doc->root->line,
-                          "expected 'key: value' lines at the top of the file");
-    }
-    return FL_OK;
-}
-
 int fl__conf_build(struct fl_conf_doc *doc, const void *data, size_t len, bool bare,
                    struct fl_err *err)
 {
     struct builder b = {.doc = doc, .err = err, .bare = bare};
+    const uint8_t *bytes = data;
+    size_t line = 1;
+    size_t i;
+    int rv;
 
-    return build_tree(&b, data, len);
+    if (len > FL__CONF_MAX_BYTES) {
+        return fl_err_set(b.err, FL_ECONF, "%s: the file has more than %u bytes", b.doc->name,
+                          FL__CONF_MAX_BYTES);
+    }
+    for (i = 0; i < len;) {
+        size_t n = fl_str_utf8(bytes + i, len - i);
+
+        if (n == 0) {
+            return yaml_error(&b, line, "not UTF-8 text");
+        }
+        line += bytes[i] == '\n';
+        i += n;
+    }
+    if (yaml_parser_initialize(&b.parser) == 0) {
+        return yaml_no_memory(&b);
+    }
+    yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&b.parser, data, len);
+    rv = run_parser(&b, data, len);
+    yaml_parser_delete(&b.parser);
+    for (i = 0; i < b.depth; i++) {
+        free(b.stack[i].key);
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (b.bare) {
+        return b.doc->root != NULL ? FL_OK : add_null(&b);
+    }
+    if (b.doc->root == NULL || b.doc->root->null) {
+        return fl_err_set(b.err, FL_ECONF, "%s: the file is empty", b.doc->name);
+    }
+    if (b.doc->root->kind != FL_CONF_MAP) {
+        return yaml_error(&b, b.doc->root->line,
+                          "expected 'key: value' lines at the top of the file");
+    }
+    return FL_OK;
 }
 
 int fl_conf_parse(const char *name, const void *data, size_t len, struct fl_conf_doc **ret,

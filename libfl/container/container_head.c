@@ -244,27 +244,6 @@ static int check_limits(const struct fixed *fixed, const char *path,
     return FL_OK;
 }
 
-static int check_version(const struct fixed *fixed, const char *path,
-                         const struct fl_container_kind *kind, struct fl_err *err)
-{
-    if (kind == NULL) {
-        return FL_OK;
-    }
-    if (fixed->version > kind->version) {
-        return fl_err_set(err, FL_EVERSION,
-                          "'%s' has version %" PRIu32 " of its format, this program supports up to "
-                          "%" PRIu32 ": use the newer program, or another state folder",
-                          path, fixed->version, kind->version);
-    }
-    if (fixed->version != kind->version || fixed->flags != kind->flags) {
-        return fl_err_set(err, FL_EFORMAT,
-                          "'%s' is damaged: it has version %" PRIu32 " and flags %" PRIu32
-                          " of its format, expected %" PRIu32 " and %" PRIu32,
-                          path, fixed->version, fixed->flags, kind->version, kind->flags);
-    }
-    return FL_OK;
-}
-
 /* Read the complete head, whose first page is `first`; the file must be as long before memory is
  * allocated. */
 static int read_all(int fd, const char *path, const struct fixed *fixed, const uint8_t *first,
@@ -416,9 +395,22 @@ int fl_container_head_read(int fd, const char *path, const struct fl_container_k
     if (rv != FL_OK) {
         return rv;
     }
-    rv = check_version(&fixed, path, kind, err);
-    if (rv != FL_OK) {
-        goto fail;
+    if (kind != NULL) {
+        if (fixed.version > kind->version) {
+            rv = fl_err_set(err, FL_EVERSION,
+                            "'%s' has version %" PRIu32
+                            " of its format, this program supports up to %" PRIu32
+                            ": use the newer program, or another state folder",
+                            path, fixed.version, kind->version);
+            goto fail;
+        }
+        if (fixed.version != kind->version || fixed.flags != kind->flags) {
+            rv = fl_err_set(err, FL_EFORMAT,
+                            "'%s' is damaged: it has version %" PRIu32 " and flags %" PRIu32
+                            " of its format, expected %" PRIu32 " and %" PRIu32,
+                            path, fixed.version, fixed.flags, kind->version, kind->flags);
+            goto fail;
+        }
     }
     rv = check_limits(&fixed, path, kind, err);
     if (rv != FL_OK) {

@@ -16,28 +16,11 @@
 #include "libfl/container/block_sums.h"
 #include "libfl/container/container.h"
 
-static int check_size(const struct fl_container *c, struct fl_err *err)
-{
-    struct stat st;
-
-    if (fstat(c->fd, &st) != 0) {
-        int saved = errno;
-
-        return fl_err_set(err, fl_err_from_errno(saved), "cannot read '%s': %s", c->path,
-                          strerror(saved));
-    }
-    if ((uint64_t)st.st_size != fl_container_size(&c->head)) {
-        return fl_err_set(err, FL_EFORMAT,
-                          "'%s' is damaged: it has %llu bytes, its head says %" PRIu64, c->path,
-                          (unsigned long long)st.st_size, fl_container_size(&c->head));
-    }
-    return FL_OK;
-}
-
 int fl_container_open(const char *path, const struct fl_container_kind *kind,
                       struct fl_container *ret, struct fl_err *err)
 {
     struct fl_container c = {.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+    struct stat st;
     int rv;
 
     *ret = (struct fl_container){.fd = -1};
@@ -49,8 +32,17 @@ int fl_container_open(const char *path, const struct fl_container_kind *kind,
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = check_size(&c, err);
-    if (rv != FL_OK) {
+    if (fstat(c.fd, &st) != 0) {
+        int saved = errno;
+
+        rv = fl_err_set(err, fl_err_from_errno(saved), "cannot read '%s': %s", c.path,
+                        strerror(saved));
+        goto fail;
+    }
+    if ((uint64_t)st.st_size != fl_container_size(&c.head)) {
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "'%s' is damaged: it has %llu bytes, its head says %" PRIu64, c.path,
+                        (unsigned long long)st.st_size, fl_container_size(&c.head));
         goto fail;
     }
     rv = fl_container_tail_read(c.fd, path, &c.head, &c.sums, err);

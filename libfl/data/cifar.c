@@ -14,11 +14,6 @@
 #define READ_AHEAD  64
 #define FIRST_GRANT 1024
 
-int fl__cifar_create(struct fl_dataset **ret, struct fl_err *err)
-{
-    return fl_dataset_create(FL_DATA_U8, 0, (const size_t[]){3, 32, 32}, 3, ret, err);
-}
-
 /* Reserve memory for `n` samples in total. */
 static int cifar_reserve(struct fl_dataset *ds, size_t n, const char *name, struct fl_err *err)
 {

@@ -24,33 +24,14 @@ static void classes_add_range(char *out, size_t size, size_t from, size_t to)
     }
 }
 
-static size_t classes_describe_missing(const bool *there, size_t classes, char *out, size_t size)
-{
-    size_t missing = 0;
-    size_t c = 0;
-
-    out[0] = '\0';
-    while (c < classes) {
-        size_t from = c;
-
-        for (; c < classes && !there[c]; c++) {
-        }
-        if (c > from) {
-            missing += c - from;
-            classes_add_range(out, size, from, c - 1);
-        }
-        for (; c < classes && there[c]; c++) {
-        }
-    }
-    return missing;
-}
-
 int fl_dataset_missing(const struct fl_dataset *const *sets, size_t n, size_t classes, char *out,
                        size_t size, size_t *ret)
 {
     bool *there;
     size_t k;
     size_t i;
+    size_t missing = 0;
+    size_t c = 0;
 
     for (k = 0; k < n; k++) {
         classes = sets[k] != NULL && sets[k]->classes > classes ? sets[k]->classes : classes;
@@ -64,7 +45,20 @@ int fl_dataset_missing(const struct fl_dataset *const *sets, size_t n, size_t cl
             there[fl_dataset_label(sets[k], i)] = true;
         }
     }
-    *ret = classes_describe_missing(there, classes, out, size);
+    out[0] = '\0';
+    while (c < classes) {
+        size_t from = c;
+
+        for (; c < classes && !there[c]; c++) {
+        }
+        if (c > from) {
+            missing += c - from;
+            classes_add_range(out, size, from, c - 1);
+        }
+        for (; c < classes && there[c]; c++) {
+        }
+    }
+    *ret = missing;
     free(there);
     return FL_OK;
 }

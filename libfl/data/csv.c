@@ -175,24 +175,6 @@ static int parse_field(const struct csv *c, const char *s, size_t len, double *r
     return FL_OK;
 }
 
-/* End a field of the first line; whether the line is a heading is known only at its end. */
-static int end_first_field(struct csv *c, const char *text, size_t len)
-{
-    struct fl_err word = {0};
-    double value = 0.0;
-
-    if (parse_field(c, text, len, &value, &word) != FL_OK && c->n_words++ == 0) {
-        c->word = word;
-    }
-    if (c->text.col > FL_DATA_MAX_DIM) {
-        return fl_err_set(c->err, FL_ELIMIT,
-                          "'%s', line %" PRIu64 ": more than %" PRIu64 " columns", c->src->name,
-                          c->text.line, FL_DATA_MAX_DIM);
-    }
-    c->label = value;
-    return push_x(c, value);
-}
-
 static int csv_on_field(void *ctx, char *text, size_t len)
 {
     struct csv *c = ctx;
@@ -200,7 +182,19 @@ static int csv_on_field(void *ctx, char *text, size_t len)
     int rv;
 
     if (c->width == NO_WIDTH) {
-        return end_first_field(c, text, len);
+        struct fl_err word = {0};
+
+        /* End a field of the first line; whether the line is a heading is known only at its end. */
+        if (parse_field(c, text, len, &value, &word) != FL_OK && c->n_words++ == 0) {
+            c->word = word;
+        }
+        if (c->text.col > FL_DATA_MAX_DIM) {
+            return fl_err_set(c->err, FL_ELIMIT,
+                              "'%s', line %" PRIu64 ": more than %" PRIu64 " columns", c->src->name,
+                              c->text.line, FL_DATA_MAX_DIM);
+        }
+        c->label = value;
+        return push_x(c, value);
     }
     if (c->text.col >= c->width) { /* Surplus columns are only counted. */
         return FL_OK;
@@ -219,32 +213,28 @@ static int csv_on_field(void *ctx, char *text, size_t len)
     return FL_OK;
 }
 
-static int end_first_row(struct csv *c)
-{
-    if (c->n_words > 0 && c->n_words < c->text.col) {
-        return fl_err_set(c->err, c->word.code, "%s", c->word.msg);
-    }
-    if (c->text.col < 2) {
-        return fl_err_set(c->err, FL_EFORMAT,
-                          "'%s', line %" PRIu64 ": expected at least one feature and a class "
-                          "number, separated by a comma, found one column",
-                          c->src->name, c->text.line);
-    }
-    c->width = c->text.col;
-    if (c->n_words > 0) {
-        c->n_x = 0;
-        return FL_OK;
-    }
-    c->n_x--;
-    return push_y(c, c->label);
-}
-
 static int csv_on_row(void *ctx)
 {
     struct csv *c = ctx;
 
     if (c->width == NO_WIDTH) {
-        return end_first_row(c);
+        if (c->n_words > 0 && c->n_words < c->text.col) {
+            return fl_err_set(c->err, c->word.code, "%s", c->word.msg);
+        }
+        if (c->text.col < 2) {
+            return fl_err_set(c->err, FL_EFORMAT,
+                              "'%s', line %" PRIu64
+                              ": expected at least one feature and a class number, separated by a "
+                              "comma, found one column",
+                              c->src->name, c->text.line);
+        }
+        c->width = c->text.col;
+        if (c->n_words > 0) {
+            c->n_x = 0;
+            return FL_OK;
+        }
+        c->n_x--;
+        return push_y(c, c->label);
     }
     if (c->text.col != c->width) {
         return fl_err_set(c->err, FL_EFORMAT,
@@ -283,16 +273,6 @@ static int csv_read_rows(struct csv *c, char *text)
     return FL_OK;
 }
 
-/* Release the surplus capacity; a failure is harmless. */
-static void csv_trim(struct csv *c)
-{
-    float *x = realloc(c->x, c->n_x * sizeof(*x));
-    int32_t *y = realloc(c->y, c->n_y * sizeof(*y));
-
-    c->x = x != NULL ? x : c->x;
-    c->y = y != NULL ? y : c->y;
-}
-
 int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *err)
 {
     struct csv c = {.text = {.field = csv_on_field, .row = csv_on_row, .ctx = &c, .line = 1},
@@ -302,6 +282,8 @@ int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *
     struct fl__arrays arrays = {.type = FL_DATA_F32, .n_dims = 1};
     char *text = malloc(READ_AHEAD);
     size_t dim;
+    float *x;
+    int32_t *y;
     int rv;
 
     if (text == NULL) {
@@ -312,7 +294,11 @@ int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *
     if (rv != FL_OK) {
         goto fail;
     }
-    csv_trim(&c);
+    /* Release the surplus capacity; a failure is harmless. */
+    x = realloc(c.x, c.n_x * sizeof(*x));
+    y = realloc(c.y, c.n_y * sizeof(*y));
+    c.x = x != NULL ? x : c.x;
+    c.y = y != NULL ? y : c.y;
     dim = c.width - 1;
     arrays.n = c.n_y;
     arrays.dims = &dim;

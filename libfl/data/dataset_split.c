@@ -50,23 +50,14 @@ static void dataset_move_rows(struct fl_dataset *ds, struct fl_dataset *rest, co
     ds->n = kept;
 }
 
-/* Release memory after samples were moved; a failure is harmless. */
-static void dataset_shrink(struct fl_dataset *ds)
-{
-    void *x = realloc(ds->x, ds->n * ds->dim * fl_dataset_value_size(ds));
-    int32_t *y = realloc(ds->y, ds->n * sizeof(*y));
-
-    ds->x = x != NULL ? x : ds->x;
-    ds->y = y != NULL ? y : ds->y;
-}
-
-/* Create the set for the `moved` samples of `ds`, which is not a view. */
-static int make_rest(const struct fl_dataset *ds, size_t moved, struct fl_dataset **ret,
-                     struct fl_err *err)
+static int split_samples(struct fl_dataset *ds, const uint8_t *taken, size_t moved,
+                         struct fl_dataset **ret_rest, struct fl_err *err)
 {
     struct fl_dataset *rest = NULL;
-    int rv = fl_dataset_create(ds->type, moved, ds->dims, ds->n_dims, &rest, err);
+    int rv;
 
+    /* Create the set for the `moved` samples of `ds`, which is not a view. */
+    rv = fl_dataset_create(ds->type, moved, ds->dims, ds->n_dims, &rest, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -82,21 +73,17 @@ static int make_rest(const struct fl_dataset *ds, size_t moved, struct fl_datase
         /* Only used in messages, so a failure is ignored. */
         rest->source = fl_str_dup(ds->source);
     }
-    *ret = rest;
-    return FL_OK;
-}
-
-static int split_samples(struct fl_dataset *ds, const uint8_t *taken, size_t moved,
-                         struct fl_dataset **ret_rest, struct fl_err *err)
-{
-    int rv = make_rest(ds, moved, ret_rest, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
+    *ret_rest = rest;
     if (moved > 0) {
+        void *x;
+        int32_t *y;
+
         dataset_move_rows(ds, *ret_rest, taken);
-        dataset_shrink(ds);
+        /* Release memory after samples were moved; a failure is harmless. */
+        x = realloc(ds->x, ds->n * ds->dim * fl_dataset_value_size(ds));
+        y = realloc(ds->y, ds->n * sizeof(*y));
+        ds->x = x != NULL ? x : ds->x;
+        ds->y = y != NULL ? y : ds->y;
     }
     return FL_OK;
 }

@@ -28,7 +28,6 @@ FL_MUST_CHECK int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, s
 FL_MUST_CHECK int fl__norm_read(struct fl_source *src, struct fl_dataset *ds, struct fl_err *err);
 
 /* CIFAR-10 consists of several files: append the records of one file to `ds`. */
-FL_MUST_CHECK int fl__cifar_create(struct fl_dataset **ret, struct fl_err *err);
 FL_MUST_CHECK int fl__cifar_append(struct fl_source *src, struct fl_dataset *ds,
                                    struct fl_err *err);
 

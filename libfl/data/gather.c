@@ -121,18 +121,6 @@ void fl_dataset_gather(const struct fl_dataset *ds, const uint32_t *idx, size_t 
     }
 }
 
-static void gather_mirror_row(float *row, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n / 2; i++) {
-        float kept = row[i];
-
-        row[i] = row[n - 1 - i];
-        row[n - 1 - i] = kept;
-    }
-}
-
 /*
  * Random crop and mirroring of a sample: row y of the result is row y + down of the picture,
  * column x its column x + right, black (0) outside of the picture; then mirrored.
@@ -163,7 +151,14 @@ static void flip_crop(const struct fl_dataset *ds, struct fl_rng *rng, size_t sa
             gather_convert(ds, at + (width - kept), kept, out);
         }
         if (flip) {
-            gather_mirror_row(out, width);
+            size_t i;
+
+            for (i = 0; i < width / 2; i++) {
+                float left = out[i];
+
+                out[i] = out[width - 1 - i];
+                out[width - 1 - i] = left;
+            }
         }
     }
 }

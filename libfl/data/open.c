@@ -120,23 +120,17 @@ static bool has_either(const struct place *at, const char *const names[2])
     return find_file(at, names[0], path) || find_file(at, names[1], path);
 }
 
-/* File names of the images and of the labels. */
-static void idx_names(const struct place *at, size_t set, char names[2][IDX_NAME])
-{
-    const char *begin = idx_sets[set].begin;
-    const char *part = at->test ? idx_sets[set].test : "train";
-
-    (void)snprintf(names[0], IDX_NAME, "%s%s-images-idx3-ubyte", begin, part);
-    (void)snprintf(names[1], IDX_NAME, "%s%s-labels-idx1-ubyte", begin, part);
-}
-
 /* Find the first existing set from index `set`; N_IDX_SETS: none. */
 static size_t idx_find(const struct place *at, size_t set, char names[2][IDX_NAME])
 {
     for (; set < N_IDX_SETS; set++) {
         const char *both[2] = {names[0], names[1]};
+        const char *begin = idx_sets[set].begin;
+        const char *part = at->test ? idx_sets[set].test : "train";
 
-        idx_names(at, set, names);
+        /* File names of the images and of the labels. */
+        (void)snprintf(names[0], IDX_NAME, "%s%s-images-idx3-ubyte", begin, part);
+        (void)snprintf(names[1], IDX_NAME, "%s%s-labels-idx1-ubyte", begin, part);
         if (has_either(at, both)) {
             break;
         }
@@ -293,7 +287,7 @@ static int cifar_load(const struct place *at, struct fl_dataset **ret, struct fl
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__cifar_create(&ds, err);
+    rv = fl_dataset_create(FL_DATA_U8, 0, (const size_t[]){3, 32, 32}, 3, &ds, err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -370,20 +364,6 @@ bool fl_dataset_has(const char *folder, const char *part)
     return found;
 }
 
-/* True for files of a part in any format, by the beginning of their names. */
-static bool dataset_is_data_file(const char *name)
-{
-    static const char *const begins[] = {"train",   "test",       "t10k",
-                                         "emnist-", "data_batch", "norm.npy"};
-    bool found = false;
-    size_t i;
-
-    for (i = 0; i < sizeof(begins) / sizeof(*begins); i++) {
-        found = found || strncmp(name, begins[i], strlen(begins[i])) == 0;
-    }
-    return found;
-}
-
 /* Hashes are summed, so that the order of names in the folder does not matter. */
 static int add_stamp(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
@@ -391,11 +371,17 @@ static int add_stamp(void *ctx, const char *folder, const char *name, struct fl_
     char path[PATH_SIZE];
     struct stat st;
     uint64_t of[6];
+    static const char *const begins[] = {"train",   "test",       "t10k",
+                                         "emnist-", "data_batch", "norm.npy"};
+    bool found = false;
+    size_t i;
 
     (void)err;
-    if (!dataset_is_data_file(name) || fl_fs_join(path, sizeof(path), folder, name) != FL_OK ||
-        stat(path, &st) != 0)
-    {
+    /* Files of a part in any format are known by the beginning of their names. */
+    for (i = 0; i < sizeof(begins) / sizeof(*begins); i++) {
+        found = found || strncmp(name, begins[i], strlen(begins[i])) == 0;
+    }
+    if (!found || fl_fs_join(path, sizeof(path), folder, name) != FL_OK || stat(path, &st) != 0) {
         return FL_OK;
     }
     of[0] = fl_hash64(name, strlen(name));
@@ -418,25 +404,6 @@ uint64_t fl_dataset_stamp(const char *folder)
     return sum;
 }
 
-/* Load norm.npy, if it exists. */
-static int load_norm(const struct place *at, struct fl_dataset *ds, struct fl_err *err)
-{
-    char path[PATH_SIZE];
-    struct fl_source src;
-    int rv;
-
-    if (!find_file(at, "norm.npy", path)) {
-        return FL_OK;
-    }
-    rv = fl__source_open(&src, path, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__norm_read(&src, ds, err);
-    fl__source_close(&src);
-    return rv;
-}
-
 int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
                     struct fl_err *err)
 {
@@ -444,6 +411,8 @@ int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **re
     const struct format *found = NULL;
     struct fl_dataset *ds = NULL;
     size_t i;
+    char path[PATH_SIZE];
+    struct fl_source src;
     int rv;
 
     if (!at.test && strcmp(part, "train") != 0) {
@@ -476,9 +445,17 @@ int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **re
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = load_norm(&at, ds, err);
-    if (rv != FL_OK) {
-        goto fail;
+    /* Load norm.npy, if it exists. */
+    if (find_file(&at, "norm.npy", path)) {
+        rv = fl__source_open(&src, path, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = fl__norm_read(&src, ds, err);
+        fl__source_close(&src);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = ds;
     return FL_OK;

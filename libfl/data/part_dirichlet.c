@@ -57,25 +57,6 @@ static size_t draw_cuts(struct dirichlet *d, struct fl_rng *rng, double alpha)
     return least;
 }
 
-static void deal_cuts(const struct dirichlet *d, struct fl_partition *ret)
-{
-    size_t used = 0;
-    size_t c;
-    size_t k;
-
-    for (k = 0; k < ret->n_clients; k++) {
-        ret->start[k] = used;
-        for (c = 0; c < d->classes; c++) {
-            const size_t *cut = d->cuts + c * (ret->n_clients + 1) + k;
-
-            (void)memcpy(ret->items + used, d->sorted + d->first[c] + cut[0],
-                         (cut[1] - cut[0]) * sizeof(*d->sorted));
-            used += cut[1] - cut[0];
-        }
-    }
-    ret->start[ret->n_clients] = used;
-}
-
 /*
  * Class-wise Dirichlet split (FedLDF, non-IID): for each class draw Dirichlet_N(alpha) over the
  * clients and cut the shuffled class accordingly; repeat all draws until every client has the
@@ -91,6 +72,8 @@ int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t 
     size_t tries = 0;
     size_t c;
     int rv = FL_OK;
+    size_t used = 0;
+    size_t k;
 
     if (classes > DIRICHLET_CELLS / (n_clients + 1)) {
         return fl_err_set(err, FL_ELIMIT, "%zu clients times %zu classes exceed the limit",
@@ -127,7 +110,17 @@ int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t 
     for (c = 0; c < classes; c++) {
         fl_rng_shuffle(&rng, d.sorted + d.first[c], d.first[c + 1] - d.first[c]);
     }
-    deal_cuts(&d, ret);
+    for (k = 0; k < ret->n_clients; k++) {
+        ret->start[k] = used;
+        for (c = 0; c < d.classes; c++) {
+            const size_t *cut = d.cuts + c * (ret->n_clients + 1) + k;
+
+            (void)memcpy(ret->items + used, d.sorted + d.first[c] + cut[0],
+                         (cut[1] - cut[0]) * sizeof(*d.sorted));
+            used += cut[1] - cut[0];
+        }
+    }
+    ret->start[ret->n_clients] = used;
 out:
     free(d.cuts);
     free(d.sizes);

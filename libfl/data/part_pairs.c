@@ -89,13 +89,6 @@ static int cut_two_classes(struct pairs *p, struct fl_err *err)
     return FL_OK;
 }
 
-/* True when a slot of `size` samples can be filled after `used` samples of the class. */
-static bool pairs_slot_fits(uint64_t variant, size_t used, size_t size, size_t class_size)
-{
-    /* The released programs differ here: the one for Fashion-MNIST never takes the last sample. */
-    return variant == FL_PARTITION_FMNIST ? used + size < class_size : used + size <= class_size;
-}
-
 static int pairs_deal(const struct pairs *p, uint64_t variant, const uint32_t *sorted,
                       struct fl_partition *ret, struct fl_err *err)
 {
@@ -110,11 +103,18 @@ static int pairs_deal(const struct pairs *p, uint64_t variant, const uint32_t *s
         size_t client = s / LABELS;
         /* Both released programs pair labels (i, i + 1) with sizes drawn for other labels. */
         size_t c = (variant == FL_PARTITION_PAPER ? s : client + s % LABELS) % p->classes;
+        size_t class_size = p->first[c + 1] - p->first[c];
 
         if (s % LABELS == 0) {
             ret->start[client] = total;
         }
-        if (pairs_slot_fits(variant, used[c], p->sizes[s], p->first[c + 1] - p->first[c])) {
+        /*
+         * The released programs differ in whether the class has enough samples left: the one for
+         * Fashion-MNIST never takes the last one.
+         */
+        if (variant == FL_PARTITION_FMNIST ? used[c] + p->sizes[s] < class_size
+                                           : used[c] + p->sizes[s] <= class_size)
+        {
             (void)memcpy(ret->items + total, sorted + p->first[c] + used[c],
                          p->sizes[s] * sizeof(*sorted));
             used[c] += p->sizes[s];
@@ -133,8 +133,14 @@ static int pairs_deal(const struct pairs *p, uint64_t variant, const uint32_t *s
     return FL_OK;
 }
 
-static int pairs_check(const struct fl_partition_conf *conf, size_t classes, struct fl_err *err)
+int fl__partition_pairs(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
+                        size_t classes, struct fl_partition *ret, struct fl_err *err)
 {
+    struct pairs p = {.classes = classes, .n_slots = conf->n_clients * LABELS};
+    uint32_t *sorted = NULL;
+    size_t *first = NULL;
+    int rv;
+
     if (classes < LABELS) {
         return fl_err_set(err, FL_ERANGE,
                           "clients with two labels need data with two labels, found %zu", classes);
@@ -145,20 +151,6 @@ static int pairs_check(const struct fl_partition_conf *conf, size_t classes, str
         return fl_err_set(err, FL_ERANGE,
                           "as released there are %d clients and %d labels, found %zu and %zu",
                           RELEASED_CLIENTS, RELEASED_CLASSES, conf->n_clients, classes);
-    }
-    return FL_OK;
-}
-
-int fl__partition_pairs(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
-                        size_t classes, struct fl_partition *ret, struct fl_err *err)
-{
-    struct pairs p = {.classes = classes, .n_slots = conf->n_clients * LABELS};
-    uint32_t *sorted = NULL;
-    size_t *first = NULL;
-    int rv = pairs_check(conf, classes, err);
-
-    if (rv != FL_OK) {
-        return rv;
     }
     p.sizes = calloc(p.n_slots, sizeof(*p.sizes));
     ret->items = malloc(n * sizeof(*ret->items));

@@ -54,11 +54,6 @@ static int32_t silo_lowest_label(const struct silo *s, size_t shard)
     return s->y[s->sorted[silo_shard_begin(s, shard)]];
 }
 
-static int32_t silo_highest_label(const struct silo *s, size_t shard)
-{
-    return s->y[s->sorted[silo_shard_begin(s, shard + 1) - 1]];
-}
-
 static int silo_by_number(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a;
@@ -81,7 +76,7 @@ static void gather_kinds(struct silo *s)
     s->n_kinds = 0;
     for (i = 0; i < dealt; i++) {
         int32_t lo = silo_lowest_label(s, s->shards[i]);
-        int32_t hi = silo_highest_label(s, s->shards[i]);
+        int32_t hi = s->y[s->sorted[silo_shard_begin(s, s->shards[i] + 1) - 1]];
         struct kind *kind = &s->kinds[s->n_kinds];
 
         if (s->n_kinds > 0 && kind[-1].lo == lo && kind[-1].hi == hi) {
@@ -264,26 +259,6 @@ static void silo_collect(const struct silo *s, struct fl_partition *ret)
     ret->start[s->n_clients] = used;
 }
 
-/* Compute the number of shards and check that it is sufficient. */
-static int silo_count_shards(struct silo *s, struct fl_err *err)
-{
-    size_t dealt;
-
-    if (s->size > 0 && s->per_client > s->n / s->size / s->n_clients) {
-        return fl_err_set(err, FL_ERANGE,
-                          "%zu clients with %zu shards of %" PRIu64 " samples each need more than "
-                          "the %zu samples there are",
-                          s->n_clients, s->per_client, s->size, s->n);
-    }
-    dealt = s->n_clients * s->per_client;
-    s->n_shards = s->size > 0 ? (size_t)(s->n / s->size) : dealt;
-    if (s->classes > CELLS / s->n_shards) {
-        return fl_err_set(err, FL_ELIMIT, "%zu shards times %zu labels exceed the limit",
-                          s->n_shards, s->classes);
-    }
-    return FL_OK;
-}
-
 int fl__partition_silo(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
                        size_t classes, struct fl_partition *ret, struct fl_err *err)
 {
@@ -303,9 +278,18 @@ int fl__partition_silo(const struct fl_partition_conf *conf, const int32_t *y, s
     if (rv != FL_OK) {
         return rv;
     }
-    rv = silo_count_shards(&s, err);
-    if (rv != FL_OK) {
-        return rv;
+    /* Compute the number of shards and check that it is sufficient. */
+    if (s.size > 0 && s.per_client > s.n / s.size / s.n_clients) {
+        return fl_err_set(err, FL_ERANGE,
+                          "%zu clients with %zu shards of %" PRIu64
+                          " samples each need more than the %zu samples there are",
+                          s.n_clients, s.per_client, s.size, s.n);
+    }
+    dealt = s.n_clients * s.per_client;
+    s.n_shards = s.size > 0 ? (size_t)(s.n / s.size) : dealt;
+    if (s.classes > CELLS / s.n_shards) {
+        return fl_err_set(err, FL_ELIMIT, "%zu shards times %zu labels exceed the limit",
+                          s.n_shards, s.classes);
     }
     dealt = s.n_clients * s.per_client;
     ret->items = malloc(n * sizeof(*ret->items));

@@ -129,27 +129,6 @@ void fl_partition_conf_init(struct fl_partition_conf *conf)
     }
 }
 
-static int partition_choose(const struct fl_partition_option *option,
-                            struct fl_partition_conf *conf, const char *text, struct fl_err *err)
-{
-    char known[128] = "";
-    size_t used = 0;
-    size_t i;
-
-    for (i = 0; option->choices[i] != NULL; i++) {
-        if (strcmp(option->choices[i], text) == 0) {
-            partition_store_option(option, conf, (double)i);
-            return FL_OK;
-        }
-        if (used < sizeof(known)) {
-            used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
-                                     option->choices[i]);
-        }
-    }
-    return fl_err_set(err, FL_EINVAL, "%s: expected one of %s, found '%s'", option->name, known,
-                      text);
-}
-
 int fl_partition_option_set(const struct fl_partition_option *option,
                             struct fl_partition_conf *conf, const char *text, struct fl_err *err)
 {
@@ -158,7 +137,22 @@ int fl_partition_option_set(const struct fl_partition_option *option,
     double value = 0.0;
 
     if (option->type == FL_PARTITION_CHOICE) {
-        return partition_choose(option, conf, text, err);
+        char known[128] = "";
+        size_t used = 0;
+        size_t i;
+
+        for (i = 0; option->choices[i] != NULL; i++) {
+            if (strcmp(option->choices[i], text) == 0) {
+                partition_store_option(option, conf, (double)i);
+                return FL_OK;
+            }
+            if (used < sizeof(known)) {
+                used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+                                         i > 0 ? ", " : "", option->choices[i]);
+            }
+        }
+        return fl_err_set(err, FL_EINVAL, "%s: expected one of %s, found '%s'", option->name, known,
+                          text);
     }
     if (real ? fl_str_to_double(text, &value) != FL_OK : fl_str_to_u64(text, &count) != FL_OK) {
         return fl_err_set(err, FL_EINVAL, "%s: expected a %s, found '%s'", option->name,

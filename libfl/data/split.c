@@ -56,31 +56,6 @@ bool fl_split_pools_test(const struct fl_split_conf *conf)
     return conf->pool == FL_POOL_YES || (conf->pool == FL_POOL_AS_METHOD && conf->method->pools);
 }
 
-static int load_test(const char *input, struct fl_split_set *set, struct fl_err *err)
-{
-    const struct fl_dataset *train = set->train;
-    const struct fl_dataset *test;
-    size_t classes;
-    int rv = fl_dataset_open(input, "test", &set->test, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    test = set->test;
-    if (!fl_dataset_alike(test, train)) {
-        return fl_err_set(err, FL_ESHAPE,
-                          "'%s': train samples are %s of %zu x %zu x %zu, test samples %s of "
-                          "%zu x %zu x %zu",
-                          input, fl_dataset_type_name(train), train->dims[0], train->dims[1],
-                          train->dims[2], fl_dataset_type_name(test), test->dims[0], test->dims[1],
-                          test->dims[2]);
-    }
-    classes = test->classes > train->classes ? test->classes : train->classes;
-    set->test->classes = classes;
-    set->train->classes = classes;
-    return FL_OK;
-}
-
 static int split_load(const char *input, const struct fl_split_conf *conf, struct fl_split_set *set,
                       struct fl_err *err)
 {
@@ -90,7 +65,26 @@ static int split_load(const char *input, const struct fl_split_conf *conf, struc
         return rv;
     }
     if (fl_dataset_has(input, "test")) {
-        return load_test(input, set, err);
+        const struct fl_dataset *train = set->train;
+        const struct fl_dataset *test;
+        size_t classes;
+
+        rv = fl_dataset_open(input, "test", &set->test, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        test = set->test;
+        if (!fl_dataset_alike(test, train)) {
+            return fl_err_set(
+                err, FL_ESHAPE,
+                "'%s': train samples are %s of %zu x %zu x %zu, test samples %s of %zu x %zu x %zu",
+                input, fl_dataset_type_name(train), train->dims[0], train->dims[1], train->dims[2],
+                fl_dataset_type_name(test), test->dims[0], test->dims[1], test->dims[2]);
+        }
+        classes = test->classes > train->classes ? test->classes : train->classes;
+        set->test->classes = classes;
+        set->train->classes = classes;
+        return FL_OK;
     }
     return conf->pool == FL_POOL_YES
                ? fl_err_set(err, FL_ENOENT, "pool is yes, but '%s' holds no test part", input)

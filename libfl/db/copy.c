@@ -83,29 +83,12 @@ int fl_db_verify(struct fl_db *db, struct fl_err *err)
     return fl__db_sums_check(db, err);
 }
 
-/* All pages in one step, so that the snapshot of `db` does not change in between. */
-static int copy_pages(struct fl_db *db, struct fl_db *to, struct fl_err *err)
-{
-    sqlite3_backup *backup = sqlite3_backup_init(to->handle, "main", db->handle, "main");
-    int rc;
-
-    if (backup == NULL) {
-        return fl_db_error(to, err);
-    }
-    do { /* Busy: another connection is checkpointing the original. */
-        rc = sqlite3_backup_step(backup, -1);
-        if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED) {
-            (void)sqlite3_sleep(1);
-        }
-    } while (rc == SQLITE_BUSY || rc == SQLITE_LOCKED);
-    rc = sqlite3_backup_finish(backup); /* says how the steps ended */
-    return rc == SQLITE_OK ? FL_OK : fl_db_error(to, err);
-}
-
 int fl_db_copy(struct fl_db *db, const char *path, struct fl_err *err)
 {
     struct fl_db to = {.kind = db->kind};
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    sqlite3_backup *backup;
+    int rc;
     int rv;
 
     if (fd < 0) {
@@ -116,7 +99,20 @@ int fl_db_copy(struct fl_db *db, const char *path, struct fl_err *err)
     if (rv != FL_OK) {
         goto done;
     }
-    rv = copy_pages(db, &to, err);
+    /* All pages in one step, so that the snapshot of `db` does not change in between. */
+    backup = sqlite3_backup_init(to.handle, "main", db->handle, "main");
+    if (backup == NULL) {
+        rv = fl_db_error(&to, err);
+        goto done;
+    }
+    do { /* Busy: another connection is checkpointing the original. */
+        rc = sqlite3_backup_step(backup, -1);
+        if (rc == SQLITE_BUSY || rc == SQLITE_LOCKED) {
+            (void)sqlite3_sleep(1);
+        }
+    } while (rc == SQLITE_BUSY || rc == SQLITE_LOCKED);
+    rc = sqlite3_backup_finish(backup); /* says how the steps ended */
+    rv = rc == SQLITE_OK ? FL_OK : fl_db_error(&to, err);
     if (rv != FL_OK) {
         goto done;
     }

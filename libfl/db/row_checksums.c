@@ -16,38 +16,6 @@
 #include "libfl/base/checksum.h"
 #include "libfl/db/db_impl.h"
 
-/* The type is hashed too, so that 0, NULL, "" and 0.0 differ. */
-static void sum_add_value(struct fl_summer *summer, sqlite3_value *value)
-{
-    uint8_t type = (uint8_t)sqlite3_value_type(value);
-    const void *data = NULL;
-    uint64_t word = 0;
-    double real;
-
-    switch (type) {
-    case SQLITE_INTEGER:
-        word = (uint64_t)sqlite3_value_int64(value);
-        break;
-    case SQLITE_FLOAT:
-        real = sqlite3_value_double(value);
-        (void)memcpy(&word, &real, sizeof(word));
-        break;
-    case SQLITE_NULL:
-        break;
-    default:
-        data = type == SQLITE_TEXT ? (const void *)sqlite3_value_text(value)
-                                   : sqlite3_value_blob(value);
-        word = (uint64_t)sqlite3_value_bytes(value);
-        break;
-    }
-    fl_summer_add(summer, &type, sizeof(type));
-    if (data != NULL) {
-        fl_summer_add(summer, data, (size_t)word);
-    }
-    word = htole64(word); /* a folder may move to another host */
-    fl_summer_add(summer, &word, sizeof(word));
-}
-
 /* fl_sum(value, …) */
 static void sum_values(sqlite3_context *call, int n, sqlite3_value **values)
 {
@@ -56,7 +24,34 @@ static void sum_values(sqlite3_context *call, int n, sqlite3_value **values)
 
     fl_summer_reset(summer);
     for (i = 0; i < n; i++) {
-        sum_add_value(summer, values[i]);
+        uint8_t type = (uint8_t)sqlite3_value_type(values[i]);
+        const void *data = NULL;
+        uint64_t word = 0;
+        double real;
+
+        /* The type is hashed too, so that 0, NULL, "" and 0.0 differ. */
+        switch (type) {
+        case SQLITE_INTEGER:
+            word = (uint64_t)sqlite3_value_int64(values[i]);
+            break;
+        case SQLITE_FLOAT:
+            real = sqlite3_value_double(values[i]);
+            (void)memcpy(&word, &real, sizeof(word));
+            break;
+        case SQLITE_NULL:
+            break;
+        default:
+            data = type == SQLITE_TEXT ? (const void *)sqlite3_value_text(values[i])
+                                       : sqlite3_value_blob(values[i]);
+            word = (uint64_t)sqlite3_value_bytes(values[i]);
+            break;
+        }
+        fl_summer_add(summer, &type, sizeof(type));
+        if (data != NULL) {
+            fl_summer_add(summer, data, (size_t)word);
+        }
+        word = htole64(word); /* a folder may move to another host */
+        fl_summer_add(summer, &word, sizeof(word));
     }
     sqlite3_result_int64(call, (sqlite3_int64)fl_summer_value(summer));
 }

@@ -122,48 +122,40 @@ void fl_figures_init(const struct fl_figures *figures, void *record)
     }
 }
 
-static void figures_add_up(const struct fl_figure *f, void *totals, const void *record)
-{
-    if (f->type == FL_FIGURE_F64) {
-        fl_figure_put_real(f, totals, fl_figure_real(f, totals) + fl_figure_real(f, record));
-    } else {
-        fl_figure_put_whole(f, totals, fl_figure_whole(f, totals) + fl_figure_whole(f, record));
-    }
-}
-
-/* Add one figure of a record to totals of `n` records. */
-static void figures_add_one(const struct fl_figures *figures, const struct fl_figure *f, uint64_t n,
-                            void *totals, const void *record)
-{
-    switch (f->over) {
-    case FL_OVER_LAST:
-        figures_copy(f, totals, record);
-        break;
-    case FL_OVER_KNOWN:
-        if (fl_figure_known(figures, f, record)) {
-            figures_copy(f, totals, record);
-        }
-        break;
-    case FL_OVER_FIRST:
-        if (n == 0) {
-            figures_copy(f, totals, record);
-        }
-        break;
-    case FL_OVER_SUM:
-        figures_add_up(f, totals, record);
-        break;
-    case FL_OVER_ROUNDS:
-        fl_figure_put_whole(f, totals, n + 1);
-        break;
-    }
-}
-
 void fl_figures_add(const struct fl_figures *figures, uint64_t n, void *totals, const void *record)
 {
     size_t i;
 
     for (i = 0; i < figures->n; i++) {
-        figures_add_one(figures, &figures->rows[i], n, totals, record);
+        switch (figures->rows[i].over) {
+        case FL_OVER_LAST:
+            figures_copy(&figures->rows[i], totals, record);
+            break;
+        case FL_OVER_KNOWN:
+            if (fl_figure_known(figures, &figures->rows[i], record)) {
+                figures_copy(&figures->rows[i], totals, record);
+            }
+            break;
+        case FL_OVER_FIRST:
+            if (n == 0) {
+                figures_copy(&figures->rows[i], totals, record);
+            }
+            break;
+        case FL_OVER_SUM:
+            if (figures->rows[i].type == FL_FIGURE_F64) {
+                fl_figure_put_real(&figures->rows[i], totals,
+                                   fl_figure_real(&figures->rows[i], totals) +
+                                       fl_figure_real(&figures->rows[i], record));
+            } else {
+                fl_figure_put_whole(&figures->rows[i], totals,
+                                    fl_figure_whole(&figures->rows[i], totals) +
+                                        fl_figure_whole(&figures->rows[i], record));
+            }
+            break;
+        case FL_OVER_ROUNDS:
+            fl_figure_put_whole(&figures->rows[i], totals, n + 1);
+            break;
+        }
     }
 }
 

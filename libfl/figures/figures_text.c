@@ -11,25 +11,14 @@
 
 const char *fl_figure_unit_text(const struct fl_figure *figure)
 {
-    switch (figure->unit) {
-    case FL_UNIT_COUNT:
-        return "number";
-    case FL_UNIT_BYTES:
-        return "bytes";
-    case FL_UNIT_MS:
-        return "ms since 1970";
-    case FL_UNIT_SHARE:
-        return "share, 0 to 1";
-    case FL_UNIT_WEIGHT:
-        return "weight, 0 to 1";
-    case FL_UNIT_LOSS:
-        return "loss";
-    case FL_UNIT_US:
-        return "microseconds";
-    case FL_UNIT_INSTANT:
-        return "microseconds since the start";
-    }
-    return "";
+    static const char *const units[] = {
+        [FL_UNIT_COUNT] = "number",          [FL_UNIT_BYTES] = "bytes",
+        [FL_UNIT_MS] = "ms since 1970",      [FL_UNIT_SHARE] = "share, 0 to 1",
+        [FL_UNIT_WEIGHT] = "weight, 0 to 1", [FL_UNIT_LOSS] = "loss",
+        [FL_UNIT_US] = "microseconds",       [FL_UNIT_INSTANT] = "microseconds since the start",
+    };
+
+    return units[figure->unit];
 }
 
 const char *fl_figure_text(const struct fl_figures *figures, const struct fl_figure *figure,

@@ -71,43 +71,23 @@ static void channel_on_gone(struct fl__link *link, int code, const char *text)
 static const struct fl__link_ops ops = {
     .opened = on_opened, .ready = on_ready, .check = channel_check, .gone = channel_on_gone};
 
-/*
- * RFC 9110 section 7.2: the authority is the address that the user gave; a unix socket has no host.
- */
-static char *authority_of(const char *address)
-{
-    return fl_str_dup(strncmp(address, "unix:", 5) == 0 ? "localhost" : address);
-}
-
-static int channel_dial(struct fl_grpc_channel *channel, const struct fl_grpc_channel_setup *setup,
-                        struct fl_err *err)
-{
-    struct fl_stream *stream = NULL;
-    int rv = fl_conn_connect(setup->loop, setup->address, setup->timeout_ms, &stream, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (fl_stream_wrap(setup->filter, &stream) != FL_OK) {
-        fl_stream_close(stream);
-        return fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
-    }
-    channel->up_by = fl_loop_now(setup->loop) + setup->timeout_ms;
-    fl__link_attach(&channel->link, stream);
-    return FL_OK;
-}
-
 int fl_grpc_connect(const struct fl_grpc_channel_setup *setup, struct fl_grpc_channel **ret,
                     struct fl_err *err)
 {
     struct fl_grpc_channel *channel = calloc(1, sizeof(*channel));
+    struct fl_stream *stream = NULL;
     int rv;
 
     if (channel == NULL) {
         return fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
     }
     rv = fl__link_init(&channel->link, setup->loop, &ops);
-    channel->authority = authority_of(setup->address);
+    /*
+     * RFC 9110 section 7.2: the authority is the address that the user gave; a unix socket has no
+     * host.
+     */
+    channel->authority =
+        fl_str_dup(strncmp(setup->address, "unix:", 5) == 0 ? "localhost" : setup->address);
     if (rv != FL_OK || channel->authority == NULL) {
         rv = fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
         goto fail;
@@ -115,10 +95,17 @@ int fl_grpc_connect(const struct fl_grpc_channel_setup *setup, struct fl_grpc_ch
     channel->limits = *setup->limits;
     channel->cbs = setup->cbs;
     channel->ctx = setup->ctx;
-    rv = channel_dial(channel, setup, err);
+    rv = fl_conn_connect(setup->loop, setup->address, setup->timeout_ms, &stream, err);
     if (rv != FL_OK) {
         goto fail;
     }
+    if (fl_stream_wrap(setup->filter, &stream) != FL_OK) {
+        fl_stream_close(stream);
+        rv = fl_err_set(err, FL_ENOMEM, "connecting: out of memory");
+        goto fail;
+    }
+    channel->up_by = fl_loop_now(setup->loop) + setup->timeout_ms;
+    fl__link_attach(&channel->link, stream);
     *ret = channel;
     return FL_OK;
 

@@ -61,20 +61,6 @@ static void forget_shown(struct session *session)
     session->shown_nothing = false;
 }
 
-static void session_free(struct session *session)
-{
-    struct fl_grpc_server *server = session->listener->server;
-
-    fl_list_remove(&session->among);
-    server->n_sessions--;
-    server->n_leaving -= session->leaving ? 1 : 0;
-    forget_shown(session);
-    free(session);
-    if (server->closing && server->n_sessions == 0) {
-        fl_timer_start(server->closer, 0);
-    }
-}
-
 static void server_notice(const struct fl_grpc_server *server, const char *peer, const char *reason,
                           const char *text)
 {
@@ -94,6 +80,7 @@ static const char *without_peer(const char *text, const char *peer)
 static void session_on_gone(struct fl__link *link, int code, const char *text)
 {
     struct session *session = (struct session *)link;
+    struct fl_grpc_server *server;
 
     /*
      * Other errors come from the network: the calls that were open report them. An evicted
@@ -105,7 +92,15 @@ static void session_on_gone(struct fl__link *link, int code, const char *text)
         server_notice(session->listener->server, session->peer, "broken",
                       link->why != NULL ? link->why : without_peer(text, session->peer));
     }
-    session_free(session);
+    server = session->listener->server;
+    fl_list_remove(&session->among);
+    server->n_sessions--;
+    server->n_leaving -= session->leaving ? 1 : 0;
+    forget_shown(session);
+    free(session);
+    if (server->closing && server->n_sessions == 0) {
+        fl_timer_start(server->closer, 0);
+    }
 }
 
 static void on_call_notice(void *ctx, const struct fl_call *call, const char *reason,
@@ -226,12 +221,6 @@ static bool server_make_room(struct fl_grpc_server *server, const char *peer, bo
     return true;
 }
 
-/* The other places are for clients with a certificate, which then replace no connection. */
-static size_t most_shown_nothing(const struct fl_grpc_server *server)
-{
-    return server->setup.max_connections - server->setup.max_connections / FL_GRPC_RESERVE;
-}
-
 static void on_arrived(struct fl__link *link)
 {
     struct session *session = (struct session *)link;
@@ -247,21 +236,16 @@ static void on_arrived(struct fl__link *link)
     if (session->listener->rule.filter != NULL && (who & (FL_WHO_UNAUTHENTICATED)) != 0) {
         session->shown_nothing = true;
         server->n_shown_nothing++;
-        if (server->n_shown_nothing > most_shown_nothing(server)) {
+        /* The other places are for clients with a certificate, which then replace no connection. */
+        if (server->n_shown_nothing >
+            (server->setup.max_connections - server->setup.max_connections / FL_GRPC_RESERVE))
+        {
             (void)server_make_room(server, session->peer, /* shown_nothing= */ true);
         }
     }
     if (identity != NULL && (who & (FL_WHO_CLIENT | FL_WHO_LAPSED)) != 0) {
         fl_account_join(fl_h2_account(link->h2), identity->name);
     }
-}
-
-static void session_expel(struct session *session, const char *why)
-{
-    server_notice(session->listener->server, session->peer, "expelled", why);
-    session->expelled = true;
-    fl_h2_expel(session->link.h2, why);
-    fl__link_drain(&session->link, EXPELLED_GRACE_MS);
 }
 
 static void session_review(struct session *session)
@@ -286,8 +270,10 @@ static void session_review(struct session *session)
     if (fl_h2_identify(h2, who, why, fl_h2_identity(h2)) != FL_OK) {
         fl__link_abort(&session->link, FL_ENOMEM, "out of memory for the peer's identity");
     } else if ((before & ~who) != 0) {
-        session_expel(session,
-                      why != NULL ? why : "the peer has lost the rights that it connected with");
+        server_notice(session->listener->server, session->peer, "expelled", why);
+        session->expelled = true;
+        fl_h2_expel(session->link.h2, why);
+        fl__link_drain(&session->link, EXPELLED_GRACE_MS);
     }
 }
 

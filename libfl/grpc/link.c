@@ -160,17 +160,6 @@ static void on_wake(void *ctx)
     }
 }
 
-static size_t bytes_of(const struct iovec *iov, int n)
-{
-    size_t bytes = 0;
-    int i;
-
-    for (i = 0; i < n; i++) {
-        bytes += iov[i].iov_len;
-    }
-    return bytes;
-}
-
 static int link_output(void *ctx, struct iovec *iov, int max)
 {
     struct fl__link *link = ctx;
@@ -181,8 +170,15 @@ static int link_output(void *ctx, struct iovec *iov, int max)
     }
     n = fl_h2_output(link->h2, iov, max);
     if (n > 0) {
+        size_t bytes;
+        int i;
+
         fl__pacing_busy(&link->pace, fl_loop_now(link->loop));
-        fl__backlog_wait(&link->unread, fl_loop_now(link->loop), bytes_of(iov, n));
+        bytes = 0;
+        for (i = 0; i < n; i++) {
+            bytes += iov[i].iov_len;
+        }
+        fl__backlog_wait(&link->unread, fl_loop_now(link->loop), bytes);
         set_timer(link, earlier_ms(link->timer_at, fl__backlog_due(&link->unread, link->idle_ms)),
                   fl_loop_now(link->loop));
         return n;

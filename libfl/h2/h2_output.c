@@ -31,26 +31,6 @@ static void drop_page(struct fl_h2 *h2)
     h2->page_left = 0;
 }
 
-/* The unused rest of the page may be filled: the blob only provides its reference count. */
-static int new_page(struct fl_h2 *h2, size_t size)
-{
-    uint8_t *bytes = malloc(size);
-    struct fl_blob *page = NULL;
-
-    if (bytes == NULL) {
-        return FL_ENOMEM;
-    }
-    if (fl_blob_wrap(bytes, size, free, bytes, &page) != FL_OK) {
-        free(bytes);
-        return FL_ENOMEM;
-    }
-    drop_page(h2);
-    h2->page = page;
-    h2->page_next = bytes;
-    h2->page_left = size;
-    return FL_OK;
-}
-
 static int out_copy(struct fl_h2 *h2, const uint8_t *data, size_t len)
 {
     int rv = fl_segq_reserve(&h2->out, 1);
@@ -59,10 +39,22 @@ static int out_copy(struct fl_h2 *h2, const uint8_t *data, size_t len)
         return rv;
     }
     if (len > h2->page_left) {
-        rv = new_page(h2, len > FL_PAGE_BYTES ? len : FL_PAGE_BYTES);
-        if (rv != FL_OK) {
-            return rv;
+        size_t size = len > FL_PAGE_BYTES ? len : FL_PAGE_BYTES;
+        uint8_t *bytes = malloc(size);
+        struct fl_blob *page = NULL;
+
+        /* The unused rest of the page may be filled: the blob only provides its reference count. */
+        if (bytes == NULL) {
+            return FL_ENOMEM;
         }
+        if (fl_blob_wrap(bytes, size, free, bytes, &page) != FL_OK) {
+            free(bytes);
+            return FL_ENOMEM;
+        }
+        drop_page(h2);
+        h2->page = page;
+        h2->page_next = bytes;
+        h2->page_left = size;
     }
     (void)memcpy(h2->page_next, data, len);
     fl_segq_push(&h2->out, h2->page_next, len, h2->page, 0);

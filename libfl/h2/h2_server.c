@@ -6,18 +6,6 @@
 #include "libfl/h2/h2_session_impl.h"
 #include "libfl/rpc/headers.h"
 
-/* Rejects a request before its method sees it. */
-static int reject_request(struct fl_h2 *h2, struct h2_stream *s, unsigned http_status,
-                          enum fl_grpc_status status, const char *text)
-{
-    char *encoded = fl_grpc_message_encode(text);
-    int rv = fl__h2_submit_status(h2, s, http_status, status, encoded);
-
-    free(encoded);
-    fl__h2_stream_free(s);
-    return rv;
-}
-
 static const struct fl_rpc_method *server_find_method(const struct fl_h2 *h2, const char *path)
 {
     const struct fl_rpc_method *m;
@@ -76,7 +64,13 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
                         method == NULL ? "unknown method" : "not allowed", text);
     }
     if (status != FL_GRPC_OK) {
-        return reject_request(h2, s, http_status, status, text);
+        char *encoded = fl_grpc_message_encode(text);
+
+        /* Rejected before its method sees it. */
+        rv = fl__h2_submit_status(h2, s, http_status, status, encoded);
+        free(encoded);
+        fl__h2_stream_free(s);
+        return rv;
     }
     fl__h2_stream_count(s);
     fl_call_start(s->call, method);

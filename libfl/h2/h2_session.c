@@ -209,27 +209,21 @@ int fl_h2_recv(struct fl_h2 *h2, const void *data, size_t len)
     return h2->code;
 }
 
-/* The time is known at ticks only: the second begins with the first tick after an event. */
-static void tick_rates(struct fl_h2 *h2, uint64_t now_ms)
-{
-    if (h2->resets == 0 && h2->idle_frames == 0) {
-        return;
-    }
-    if (!h2->rate_anchored) {
-        h2->rate_anchored = true;
-        h2->rate_end = now_ms + FL_RATE_MS;
-    } else if (now_ms >= h2->rate_end) {
-        h2->rate_anchored = false;
-        h2->resets = 0;
-        h2->idle_frames = 0;
-    }
-}
-
 void fl_h2_tick(struct fl_h2 *h2, uint64_t now_ms)
 {
     struct h2_stream *s;
 
-    tick_rates(h2, now_ms);
+    /* The time is known at ticks only: the second begins with the first tick after an event. */
+    if (h2->resets != 0 || h2->idle_frames != 0) {
+        if (!h2->rate_anchored) {
+            h2->rate_anchored = true;
+            h2->rate_end = now_ms + FL_RATE_MS;
+        } else if (now_ms >= h2->rate_end) {
+            h2->rate_anchored = false;
+            h2->resets = 0;
+            h2->idle_frames = 0;
+        }
+    }
     fl__h2_bulk_tick(h2, now_ms);
     FL_LIST_FOREACH (s, &h2->all, struct h2_stream, all) {
         fl_call_tick(s->call, now_ms);

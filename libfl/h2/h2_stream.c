@@ -52,18 +52,6 @@ void fl__h2_stream_detach(struct h2_stream *s)
     fl_list_remove(&s->ready);
 }
 
-/* Returns credit to the connection, withholding what users hold. */
-static void credit_connection(struct fl_h2 *h2, size_t n)
-{
-    size_t kept = n < h2->debt ? n : h2->debt;
-
-    h2->debt -= kept;
-    h2->withheld += kept;
-    if (n > kept) {
-        (void)fl__h2_check(h2, nghttp2_session_consume_connection(h2->session, n - kept));
-    }
-}
-
 static void release_connection(struct fl_h2 *h2, size_t n)
 {
     size_t unpaid = n < h2->debt ? n : h2->debt;
@@ -108,11 +96,18 @@ static void op_output(void *stream)
 static void op_credit(void *stream, size_t conn, size_t window)
 {
     struct h2_stream *s = stream;
+    size_t kept;
 
     if (s->h2->code != FL_OK) {
         return;
     }
-    credit_connection(s->h2, conn);
+    /* Return credit to the connection, withholding what users hold. */
+    kept = conn < s->h2->debt ? conn : s->h2->debt;
+    s->h2->debt -= kept;
+    s->h2->withheld += kept;
+    if (conn > kept) {
+        (void)fl__h2_check(s->h2, nghttp2_session_consume_connection(s->h2->session, conn - kept));
+    }
     /* With a rate limit, the bucket gives the credit, not the arrival of data. */
     if (window > 0 && fl__h2_bulk_takes(s) == NULL) {
         (void)fl__h2_check(s->h2, nghttp2_session_consume_stream(s->h2->session, s->id, window));

@@ -193,13 +193,53 @@ static int layout_reserve_one(struct fl_layout *layout)
     return name_set_reserve(layout, &layout->unit_names, unit_name_at, layout->n_units);
 }
 
-static void layout_append_tensor(struct fl_layout *layout, const char *unit,
-                                 const struct fl_tensor *like, size_t count)
+static int layout_bad_tensor(const char *unit, struct fl_err *err)
 {
-    struct fl_unit *u;
-    struct fl_tensor *t = &layout->tensors[layout->n_tensors];
-    size_t trainable = fl_tensor_counts(like) ? count : 0;
+    return fl_err_set(err, FL_EINVAL,
+                      "unit '%s': invalid tensor name, expected 1 to %d of [A-Za-z0-9._-], not "
+                      "'unit'",
+                      unit, FL_NAME_MAX - 1);
+}
 
+static int layout_bad_unit(struct fl_err *err)
+{
+    return fl_err_set(err, FL_EINVAL, "invalid unit name, expected 1 to %d of [A-Za-z0-9._-]",
+                      FL_NAME_MAX - 1);
+}
+
+int fl_layout_add_like(struct fl_layout *layout, const char *unit, const struct fl_tensor *like,
+                       struct fl_err *err)
+{
+    bool new_unit;
+    size_t count = 0;
+    struct fl_unit *u;
+    struct fl_tensor *t;
+    size_t trainable;
+    int rv;
+
+    FL_REQUIRE(!layout->finished && like->n_dims <= FL_LAYOUT_MAX_DIMS);
+    if (!fl_name_valid(unit)) {
+        return layout_bad_unit(err);
+    }
+    /* A tensor called "unit" would make the textual layout ambiguous. */
+    if (!fl_name_valid(like->name) || strcmp(like->name, "unit") == 0) {
+        return layout_bad_tensor(unit, err);
+    }
+    new_unit = layout->n_units == 0 || strcmp(layout->units[layout->n_units - 1].name, unit) != 0;
+    rv = layout_check_new(layout, unit, like->name, new_unit, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = layout_count_of(layout, like->name, like->dims, like->n_dims, &count, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = layout_reserve_one(layout);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "tensor '%s': %s", like->name, fl_strerror(rv));
+    }
+    t = &layout->tensors[layout->n_tensors];
+    trainable = fl_tensor_counts(like) ? count : 0;
     if (layout->n_units == 0 || strcmp(layout->units[layout->n_units - 1].name, unit) != 0) {
         u = &layout->units[layout->n_units];
         *u = (struct fl_unit){.first_tensor = layout->n_tensors, .offset = layout->count};
@@ -225,51 +265,6 @@ static void layout_append_tensor(struct fl_layout *layout, const char *unit,
     layout->count += count;
     layout->trainable += trainable;
     layout->local += like->local ? count : 0;
-}
-
-static int layout_bad_tensor(const char *unit, struct fl_err *err)
-{
-    return fl_err_set(err, FL_EINVAL,
-                      "unit '%s': invalid tensor name, expected 1 to %d of [A-Za-z0-9._-], not "
-                      "'unit'",
-                      unit, FL_NAME_MAX - 1);
-}
-
-static int layout_bad_unit(struct fl_err *err)
-{
-    return fl_err_set(err, FL_EINVAL, "invalid unit name, expected 1 to %d of [A-Za-z0-9._-]",
-                      FL_NAME_MAX - 1);
-}
-
-int fl_layout_add_like(struct fl_layout *layout, const char *unit, const struct fl_tensor *like,
-                       struct fl_err *err)
-{
-    bool new_unit;
-    size_t count = 0;
-    int rv;
-
-    FL_REQUIRE(!layout->finished && like->n_dims <= FL_LAYOUT_MAX_DIMS);
-    if (!fl_name_valid(unit)) {
-        return layout_bad_unit(err);
-    }
-    /* A tensor called "unit" would make the textual layout ambiguous. */
-    if (!fl_name_valid(like->name) || strcmp(like->name, "unit") == 0) {
-        return layout_bad_tensor(unit, err);
-    }
-    new_unit = layout->n_units == 0 || strcmp(layout->units[layout->n_units - 1].name, unit) != 0;
-    rv = layout_check_new(layout, unit, like->name, new_unit, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = layout_count_of(layout, like->name, like->dims, like->n_dims, &count, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = layout_reserve_one(layout);
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "tensor '%s': %s", like->name, fl_strerror(rv));
-    }
-    layout_append_tensor(layout, unit, like, count);
     return FL_OK;
 }
 

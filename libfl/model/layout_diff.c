@@ -7,11 +7,6 @@
 #include "libfl/model/shape.h"
 #include "libfl/num/vec.h"
 
-static bool same_dims(const struct fl_tensor *a, const struct fl_tensor *b)
-{
-    return a->n_dims == b->n_dims && memcmp(a->dims, b->dims, a->n_dims * sizeof(a->dims[0])) == 0;
-}
-
 /* Describe the first difference within unit `i`, which both layouts have. False: none. */
 static bool diff_unit(const struct fl_layout *have, const struct fl_layout *want, size_t i,
                       char *out, size_t size)
@@ -35,7 +30,9 @@ static bool diff_unit(const struct fl_layout *have, const struct fl_layout *want
                            h->name, j + 1, ht->name, wt->name);
             return true;
         }
-        if (!same_dims(ht, wt)) {
+        if (!(ht->n_dims == wt->n_dims &&
+              memcmp(ht->dims, wt->dims, ht->n_dims * sizeof(ht->dims[0])) == 0))
+        {
             (void)snprintf(out, size, "unit %zu '%s': tensor '%s' is %s, expected %s", i + 1,
                            h->name, ht->name,
                            fl__shape_text(h_dims, sizeof(h_dims), ht->dims, ht->n_dims),

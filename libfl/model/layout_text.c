@@ -148,74 +148,55 @@ static int layout_parse_line(struct fl_layout *layout, char *line, char unit[FL_
     return fl_layout_add_like(layout, unit, &t, err);
 }
 
-static int layout_parse_lines(struct fl_layout *layout, const char *text, size_t len,
-                              struct fl_err *err)
+int fl_layout_from_text(const char *text, size_t len, struct fl_layout **ret, struct fl_err *err)
 {
+    struct fl_layout *layout = NULL;
+    int rv = fl_layout_create(&layout);
+    struct fl_buf own;
+    bool same;
     char unit[FL_NAME_MAX] = "";
     char line[LINE_MAX_BYTES];
     size_t number = 1;
     size_t pos = 0;
 
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "layout text: %s", fl_strerror(rv));
+    }
     while (pos < len) {
         const char *end = memchr(text + pos, '\n', len - pos);
         size_t n = end != NULL ? (size_t)(end - (text + pos)) : len - pos;
-        int rv;
 
         if (end == NULL || n >= sizeof(line) || memchr(text + pos, '\0', n) != NULL) {
-            return fl_err_set(err, FL_EFORMAT, "layout text, line %zu: too long or not ended",
-                              number);
+            rv =
+                fl_err_set(err, FL_EFORMAT, "layout text, line %zu: too long or not ended", number);
+            goto fail;
         }
         (void)memcpy(line, text + pos, n);
         line[n] = '\0';
         rv = layout_parse_line(layout, line, unit, err);
         if (rv != FL_OK) {
-            return fl_err_wrap(err, rv, "layout text, line %zu", number);
+            rv = fl_err_wrap(err, rv, "layout text, line %zu", number);
+            goto fail;
         }
         pos += n + 1;
         number++;
-    }
-    return FL_OK;
-}
-
-/* The digest is computed over the text, so only the canonical text of a layout is accepted. */
-static int check_canonical(const struct fl_layout *layout, const char *text, size_t len,
-                           struct fl_err *err)
-{
-    struct fl_buf own;
-    bool same;
-    int rv = fl_layout_text(layout, &own);
-
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "layout text: %s", fl_strerror(rv));
-    }
-    same = own.len == len && memcmp(own.data, text, len) == 0;
-    fl_buf_done(&own);
-    if (!same) {
-        return fl_err_set(err, FL_EFORMAT,
-                          "layout text is not canonical: repeated or empty units, "
-                          "or numbers with leading zeros or signs");
-    }
-    return FL_OK;
-}
-
-int fl_layout_from_text(const char *text, size_t len, struct fl_layout **ret, struct fl_err *err)
-{
-    struct fl_layout *layout = NULL;
-    int rv = fl_layout_create(&layout);
-
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "layout text: %s", fl_strerror(rv));
-    }
-    rv = layout_parse_lines(layout, text, len, err);
-    if (rv != FL_OK) {
-        goto fail;
     }
     rv = fl_layout_finish(layout, err);
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = check_canonical(layout, text, len, err);
+    /* The digest is computed over the text, so only the canonical text of a layout is accepted. */
+    rv = fl_layout_text(layout, &own);
     if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "layout text: %s", fl_strerror(rv));
+        goto fail;
+    }
+    same = own.len == len && memcmp(own.data, text, len) == 0;
+    fl_buf_done(&own);
+    if (!same) {
+        rv = fl_err_set(err, FL_EFORMAT,
+                        "layout text is not canonical: repeated or empty units, or numbers with "
+                        "leading zeros or signs");
         goto fail;
     }
     *ret = layout;

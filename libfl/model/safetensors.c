@@ -6,13 +6,9 @@
  */
 #include "libfl/model/safetensors.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "libfl/base/fs.h"
 #include "libfl/model/shape.h"
@@ -178,64 +174,20 @@ int fl_st_header(const struct fl_layout *layout, const struct fl_st_meta *meta, 
     return fl__st_header_make(layout, meta, n_meta, /* checksum= */ false, ret);
 }
 
-static int st_write_file(int fd, const struct fl_buf *header, const float *params, size_t count,
-                         bool sync)
-{
-    int rv = fl_fs_pwrite(fd, header->data, header->len, 0);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_fs_pwrite(fd, params, count * sizeof(*params), header->len);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (sync && fsync(fd) != 0) {
-        return fl_err_from_errno(errno);
-    }
-    return FL_OK;
-}
-
 int fl_st_save(const char *path, const struct fl_layout *layout, const float *params,
                const struct fl_st_meta *meta, size_t n_meta, bool sync, struct fl_err *err)
 {
-    char tmp[PATH_MAX];
-    int n = snprintf(tmp, sizeof(tmp), "%s.tmp", path);
+    struct fl_fs_run runs[2];
     struct fl_buf header;
-    int late;
-    int fd;
-    int rv;
+    int rv = fl_st_header(layout, meta, n_meta, &header);
 
-    if (n < 0 || (size_t)n >= sizeof(tmp)) {
-        return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
-    }
-    rv = fl_st_header(layout, meta, n_meta, &header);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot build the header of '%s': %s", path, fl_strerror(rv));
     }
-    fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-    if (fd < 0) {
-        rv = fl_err_from_errno(errno);
-        fl_buf_done(&header);
-        return fl_err_set(err, rv, "cannot create '%s': %s", tmp, fl_strerror(rv));
-    }
-    rv = st_write_file(fd, &header, params, fl_layout_count(layout), sync);
+    runs[0] = (struct fl_fs_run){header.data, header.len};
+    runs[1] = (struct fl_fs_run){params, fl_layout_count(layout) * sizeof(*params)};
+    rv = fl_fs_replace_runs(path, runs, 2, sync, err);
     fl_buf_done(&header);
-    late = close(fd) == 0 ? FL_OK : fl_err_from_errno(errno);
-    if (rv == FL_OK) {
-        rv = late;
-    }
-    if (rv != FL_OK) {
-        (void)fl_err_set(err, rv, "cannot write '%s': %s", tmp, fl_strerror(rv));
-        goto fail;
-    }
-    rv = fl_fs_publish(tmp, path, sync, err);
-    if (rv != FL_OK) {
-        goto fail;
-    }
-    return FL_OK;
-fail:
-    (void)unlink(tmp); /* Keep the first error. */
     return rv;
 }
 
@@ -425,29 +377,6 @@ static int check_sum(const struct fl_st_file *file, struct fl_err *err)
                       file->checksum, text);
 }
 
-/* Read in file order, so that the checksum is computed in the same pass. */
-static int read_tensors(struct fl_st_file *file, const struct fl_layout *layout, float *params,
-                        struct fl_err *err)
-{
-    size_t i;
-
-    qsort(file->entries, file->n_entries, sizeof(*file->entries), fl_st_by_begin);
-    for (i = 0; i < file->n_entries; i++) {
-        const struct fl_st_entry *e = &file->entries[i];
-        const struct fl_tensor *t = fl_layout_find(layout, e->name);
-        int rv;
-
-        if (e->dtype == FL_ST_SKIPPED && file->summer == NULL) {
-            continue;
-        }
-        rv = read_entry(file, e, t != NULL ? params + t->offset : NULL);
-        if (rv != FL_OK) {
-            return fl_err_set(err, rv, "cannot read tensor '%.64s': %s", e->name, fl_strerror(rv));
-        }
-    }
-    return check_sum(file, err);
-}
-
 /*
  * When the tensors do not fit the layout, verify the checksum first: a damaged header can
  * describe another model, and then the damage is reported.
@@ -474,30 +403,13 @@ static int st_check_damage(struct fl_st_file *file, int rv, struct fl_err *err)
     return rv;
 }
 
-static int take_fields(const struct fl_st_file *file, struct fl_st_field *fields, size_t n,
-                       struct fl_err *err)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        const char *value = fl_st_meta_of(file, fields[i].key);
-
-        fields[i].found = value != NULL;
-        fields[i].out[0] = '\0';
-        if (value != NULL && fl_str_copy(fields[i].out, fields[i].size, value) != FL_OK) {
-            return fl_err_set(err, FL_EFORMAT, "metadata '%s' is longer than %zu bytes",
-                              fields[i].key, fields[i].size);
-        }
-    }
-    return FL_OK;
-}
-
 int fl_st_load_fields(const char *path, const struct fl_layout *layout, float *params,
                       struct fl_st_field *fields, size_t n_fields, bool *ret_checked,
                       struct fl_err *err)
 {
     struct fl_st_file file;
     int rv = fl_st_open(path, &file, err);
+    size_t i;
 
     if (rv != FL_OK) {
         return rv;
@@ -506,13 +418,35 @@ int fl_st_load_fields(const char *path, const struct fl_layout *layout, float *p
     if (rv != FL_OK) {
         goto done;
     }
-    rv = read_tensors(&file, layout, params, err);
+    /* Read in file order, so that the checksum is computed in the same pass. */
+    qsort(file.entries, file.n_entries, sizeof(*file.entries), fl_st_by_begin);
+    for (i = 0; i < file.n_entries; i++) {
+        const struct fl_st_entry *e = &file.entries[i];
+        const struct fl_tensor *t = fl_layout_find(layout, e->name);
+
+        if (e->dtype == FL_ST_SKIPPED && file.summer == NULL) {
+            continue;
+        }
+        rv = read_entry(&file, e, t != NULL ? params + t->offset : NULL);
+        if (rv != FL_OK) {
+            rv = fl_err_set(err, rv, "cannot read tensor '%.64s': %s", e->name, fl_strerror(rv));
+            goto done;
+        }
+    }
+    rv = check_sum(&file, err);
     if (rv != FL_OK) {
         goto done;
     }
-    rv = take_fields(&file, fields, n_fields, err);
-    if (rv != FL_OK) {
-        goto done;
+    for (i = 0; i < n_fields; i++) {
+        const char *value = fl_st_meta_of(&file, fields[i].key);
+
+        fields[i].found = value != NULL;
+        fields[i].out[0] = '\0';
+        if (value != NULL && fl_str_copy(fields[i].out, fields[i].size, value) != FL_OK) {
+            rv = fl_err_set(err, FL_EFORMAT, "metadata '%s' is longer than %zu bytes",
+                            fields[i].key, fields[i].size);
+            goto done;
+        }
     }
     *ret_checked = file.summer != NULL;
 done:

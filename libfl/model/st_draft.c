@@ -37,20 +37,6 @@ static int st_draft_fail(struct fl_err *err, const char *what, const char *path,
     return fl_err_set(err, rv, "cannot %s '%s': %s", what, path, fl_strerror(rv));
 }
 
-/* Set `path` and the name of the temporary file. */
-static int name_files(struct fl_st_draft *d, const char *path)
-{
-    size_t size = strlen(path) + sizeof(".tmp");
-
-    d->path = fl_str_dup(path);
-    d->tmp = malloc(size);
-    if (d->path == NULL || d->tmp == NULL) {
-        return FL_ENOMEM;
-    }
-    (void)snprintf(d->tmp, size, "%s.tmp", path);
-    return FL_OK;
-}
-
 int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
                       const struct fl_st_meta *meta, size_t n_meta, bool sync,
                       struct fl_st_draft **ret, struct fl_err *err)
@@ -58,6 +44,7 @@ int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
     struct fl_st_draft *d = calloc(1, sizeof(*d));
     struct fl_buf header;
     uint64_t bytes = (uint64_t)fl_layout_count(layout) * sizeof(float);
+    size_t size;
     int rv;
 
     if (d == NULL) {
@@ -66,10 +53,14 @@ int fl_st_draft_begin(const char *path, const struct fl_layout *layout,
     d->fd = -1;
     d->sync = sync;
     d->layout = layout;
-    rv = name_files(d, path);
-    if (rv != FL_OK) {
+    size = strlen(path) + sizeof(".tmp");
+    d->path = fl_str_dup(path);
+    d->tmp = malloc(size);
+    if (d->path == NULL || d->tmp == NULL) {
+        rv = FL_ENOMEM;
         goto fail;
     }
+    (void)snprintf(d->tmp, size, "%s.tmp", path);
     rv = fl__st_header_make(layout, meta, n_meta, /* checksum= */ true, &header);
     if (rv != FL_OK) {
         goto fail;
@@ -115,30 +106,14 @@ int fl_st_draft_write(struct fl_st_draft *draft, const float *values, size_t n, 
     return FL_OK;
 }
 
-/* Compute the checksum and store it in its place in the header. */
-static int put_checksum(struct fl_buf *header, const float *params, size_t count)
-{
-    char text[FL_CHECKSUM_TEXT];
-    struct fl_summer *summer = NULL;
-    int rv = fl_summer_new(&summer);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    fl_summer_add(summer, header->data, header->len);
-    fl_summer_add(summer, params, count * sizeof(*params));
-    (void)memcpy(header->data + sizeof(uint64_t) + strlen(FL_ST_CHECKSUM_HEAD),
-                 fl_checksum_text(fl_summer_value(summer), text), FL_CHECKSUM_TEXT - 1);
-    fl_summer_free(summer);
-    return FL_OK;
-}
-
 static int st_draft_write_header(struct fl_st_draft *d, const float *params,
                                  const struct fl_st_meta *meta, size_t n_meta, struct fl_err *err)
 {
     size_t count = fl_layout_count(d->layout);
     struct fl_buf header;
     int rv = fl__st_header_make(d->layout, meta, n_meta, /* checksum= */ true, &header);
+    char text[FL_CHECKSUM_TEXT];
+    struct fl_summer *summer = NULL;
 
     if (rv != FL_OK) {
         return st_draft_fail(err, "build the header of", d->path, rv);
@@ -150,10 +125,16 @@ static int st_draft_write_header(struct fl_st_draft *d, const float *params,
                           "another length than at the start",
                           d->tmp);
     }
-    rv = put_checksum(&header, params, count);
+    /* Compute the checksum and store it in its place in the header. */
+    rv = fl_summer_new(&summer);
     if (rv != FL_OK) {
         goto done;
     }
+    fl_summer_add(summer, header.data, header.len);
+    fl_summer_add(summer, params, count * sizeof(*params));
+    (void)memcpy(header.data + sizeof(uint64_t) + strlen(FL_ST_CHECKSUM_HEAD),
+                 fl_checksum_text(fl_summer_value(summer), text), FL_CHECKSUM_TEXT - 1);
+    fl_summer_free(summer);
     rv = fl_fs_pwrite(d->fd, header.data, header.len, 0);
     if (rv != FL_OK) {
         goto done;

@@ -97,13 +97,6 @@ static bool get_u64(const json_t *value, uint64_t *ret)
     return true;
 }
 
-static bool name_ends_with(const char *name, const char *last)
-{
-    const char *dot = strrchr(name, '.');
-
-    return strcmp(dot != NULL ? dot + 1 : name, last) == 0;
-}
-
 static int parse_shape(const json_t *shape, struct fl_st_entry *e, struct fl_err *err)
 {
     size_t i;
@@ -134,12 +127,14 @@ static int parse_dtype(const json_t *value, struct fl_st_entry *e, struct fl_err
 {
     const char *name = json_string_value(value);
     size_t i;
+    const char *dot;
 
     if (name == NULL) {
         return fl_err_set(err, FL_EFORMAT, "'dtype' is missing or not a string");
     }
     /* Never averaged: integer constants of the program, and counters of batch-norm of any type. */
-    e->counter = name_ends_with(e->name, "num_batches_tracked");
+    dot = strrchr(e->name, '.');
+    e->counter = strcmp(dot != NULL ? dot + 1 : e->name, "num_batches_tracked") == 0;
     if (e->counter || st_dtype_is_integer(name)) {
         e->dtype = FL_ST_SKIPPED;
         return FL_OK;
@@ -222,35 +217,13 @@ int fl_st_by_name(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Check that the sorted entries cover the data completely, without overlap. */
-static int check_cover(const struct fl_st_file *file, uint64_t data_len, struct fl_err *err)
-{
-    uint64_t at = 0;
-    size_t i;
-
-    for (i = 0; i < file->n_entries; i++) {
-        const struct fl_st_entry *e = &file->entries[i];
-
-        if (e->begin != at) {
-            return fl_err_set(err, FL_EFORMAT,
-                              "tensor '%.64s' begins at byte %llu of the data, expected %llu (%s)",
-                              e->name, (unsigned long long)e->begin, (unsigned long long)at,
-                              e->begin < at ? "tensors overlap" : "there is a gap");
-        }
-        at = e->end;
-    }
-    if (at != data_len) {
-        return fl_err_set(err, FL_EFORMAT, "%llu bytes follow the last tensor",
-                          (unsigned long long)(data_len - at));
-    }
-    return FL_OK;
-}
-
 static int parse_entries(struct fl_st_file *file, uint64_t data_len, struct fl_err *err)
 {
     size_t n = json_object_size(file->root);
     const char *name;
     json_t *value;
+    uint64_t at = 0;
+    size_t i;
 
     file->entries = calloc(n + 1, sizeof(*file->entries));
     if (file->entries == NULL) {
@@ -273,18 +246,23 @@ static int parse_entries(struct fl_st_file *file, uint64_t data_len, struct fl_e
         file->n_entries++;
     }
     qsort(file->entries, file->n_entries, sizeof(*file->entries), fl_st_by_begin);
-    return check_cover(file, data_len, err);
-}
+    /* Check that the sorted entries cover the data completely, without overlap. */
+    for (i = 0; i < file->n_entries; i++) {
+        const struct fl_st_entry *e = &file->entries[i];
 
-static uint64_t get_le64(const uint8_t b[8])
-{
-    uint64_t v = 0;
-    size_t i;
-
-    for (i = 8; i > 0; i--) {
-        v = v << 8 | b[i - 1];
+        if (e->begin != at) {
+            return fl_err_set(err, FL_EFORMAT,
+                              "tensor '%.64s' begins at byte %llu of the data, expected %llu (%s)",
+                              e->name, (unsigned long long)e->begin, (unsigned long long)at,
+                              e->begin < at ? "tensors overlap" : "there is a gap");
+        }
+        at = e->end;
     }
-    return v;
+    if (at != data_len) {
+        return fl_err_set(err, FL_EFORMAT, "%llu bytes follow the last tensor",
+                          (unsigned long long)(data_len - at));
+    }
+    return FL_OK;
 }
 
 /* Reads length and text of the header; `*ret_text` is owned by the caller. */
@@ -292,8 +270,9 @@ static int st_read_header(int fd, uint64_t file_len, uint8_t prefix[8], char **r
                           size_t *ret_len, struct fl_err *err)
 {
     const size_t prefix_len = 8;
-    uint64_t len;
+    uint64_t len = 0;
     char *text;
+    size_t i;
     int rv;
 
     if (file_len < prefix_len) {
@@ -304,7 +283,9 @@ static int st_read_header(int fd, uint64_t file_len, uint8_t prefix[8], char **r
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot read: %s", fl_strerror(rv));
     }
-    len = get_le64(prefix);
+    for (i = prefix_len; i > 0; i--) {
+        len = len << 8 | prefix[i - 1];
+    }
     if (len > FL_ST_MAX_HEADER || len > file_len - prefix_len || len < 2) {
         return fl_err_set(err, FL_EFORMAT,
                           "the header claims %llu bytes; the file has %llu and at most %zu are "
@@ -351,29 +332,13 @@ static int take_checksum(struct fl_st_file *file, const uint8_t prefix[8], const
     return FL_OK;
 }
 
-static int parse_json(struct fl_st_file *file, const char *text, size_t len, struct fl_err *err)
-{
-    json_error_t jerr;
-
-    file->root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &jerr);
-    if (file->root == NULL && json_error_code(&jerr) == json_error_out_of_memory) {
-        return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
-    }
-    if (file->root == NULL) {
-        return fl_err_set(err, FL_EFORMAT, "the header is not JSON: %.100s (byte %d)", jerr.text,
-                          jerr.position);
-    }
-    return json_is_object(file->root)
-               ? FL_OK
-               : fl_err_set(err, FL_EFORMAT, "the header is not a JSON object");
-}
-
 static int parse_file(struct fl_st_file *file, uint64_t file_len, struct fl_err *err)
 {
     uint8_t prefix[8] = {0};
     char *text = NULL;
     size_t len = 0;
     int rv = st_read_header(file->fd, file_len, prefix, &text, &len, err);
+    json_error_t jerr;
 
     if (rv != FL_OK) {
         return rv;
@@ -382,8 +347,18 @@ static int parse_file(struct fl_st_file *file, uint64_t file_len, struct fl_err 
     if (rv != FL_OK) {
         goto done;
     }
-    rv = parse_json(file, text, len, err);
-    if (rv != FL_OK) {
+    file->root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &jerr);
+    if (file->root == NULL && json_error_code(&jerr) == json_error_out_of_memory) {
+        rv = fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
+        goto done;
+    }
+    if (file->root == NULL) {
+        rv = fl_err_set(err, FL_EFORMAT, "the header is not JSON: %.100s (byte %d)", jerr.text,
+                        jerr.position);
+        goto done;
+    }
+    if (!json_is_object(file->root)) {
+        rv = fl_err_set(err, FL_EFORMAT, "the header is not a JSON object");
         goto done;
     }
     rv = take_checksum(file, prefix, text, len, err);

@@ -54,40 +54,13 @@ static void group_units(struct fl__st_place *list, size_t n)
     qsort(list, n, sizeof(*list), st_unit_by_first);
 }
 
-static int add_entries(const struct fl__st_place *list, size_t n, struct fl_layout *layout,
-                       struct fl_err *err)
-{
-    char unit[FL_NAME_MAX];
-    size_t i;
-    int rv;
-
-    for (i = 0; i < n; i++) {
-        const struct fl_st_entry *e = list[i].entry;
-
-        if (list[i].len >= sizeof(unit)) {
-            return fl_err_set(err, FL_EFORMAT, "the name '%.64s…' is too long", e->name);
-        }
-        (void)memcpy(unit, list[i].unit, list[i].len);
-        unit[list[i].len] = '\0';
-        rv = fl_layout_add(layout, unit, e->name, e->dims, e->n_dims, fl__st_is_buffer(e->name),
-                           err);
-        if (rv != FL_OK) {
-            return rv == FL_EINVAL ? FL_EFORMAT : rv;
-        }
-    }
-    rv = fl_layout_finish(layout, err);
-    if (rv != FL_OK) {
-        return FL_EFORMAT;
-    }
-    return FL_OK;
-}
-
 int fl_st_layout_by_names(const struct fl_st_file *file, struct fl_layout **ret, struct fl_err *err)
 {
     struct fl__st_place *list = calloc(file->n_entries + 1, sizeof(*list));
     struct fl_layout *layout = NULL;
     size_t n = 0;
     size_t i;
+    char unit[FL_NAME_MAX];
     int rv;
 
     if (list == NULL || fl_layout_create(&layout) != FL_OK) {
@@ -108,8 +81,25 @@ int fl_st_layout_by_names(const struct fl_st_file *file, struct fl_layout **ret,
         goto done;
     }
     group_units(list, n);
-    rv = add_entries(list, n, layout, err);
+    for (i = 0; i < n; i++) {
+        const struct fl_st_entry *e = list[i].entry;
+
+        if (list[i].len >= sizeof(unit)) {
+            rv = fl_err_set(err, FL_EFORMAT, "the name '%.64s…' is too long", e->name);
+            goto done;
+        }
+        (void)memcpy(unit, list[i].unit, list[i].len);
+        unit[list[i].len] = '\0';
+        rv = fl_layout_add(layout, unit, e->name, e->dims, e->n_dims, fl__st_is_buffer(e->name),
+                           err);
+        if (rv != FL_OK) {
+            rv = rv == FL_EINVAL ? FL_EFORMAT : rv;
+            goto done;
+        }
+    }
+    rv = fl_layout_finish(layout, err);
     if (rv != FL_OK) {
+        rv = FL_EFORMAT;
         goto done;
     }
     *ret = layout;

@@ -142,32 +142,6 @@ static int regroup_name_unit(const struct pattern_match *m, const char *pattern,
     return fl_name_valid(out) ? FL_OK : FL_EINVAL;
 }
 
-static int regroup_bad_name(const char *pattern, struct fl_err *err)
-{
-    return fl_err_set(err, FL_EINVAL,
-                      "'%s' gives no valid unit name, expected 1 to %d of [A-Za-z0-9._-]: write "
-                      "'NAME=%s', with at most as many {} in NAME",
-                      pattern, FL_NAME_MAX - 1, pattern);
-}
-
-static int regroup_check_pattern(const char *pattern, struct fl_err *err)
-{
-    size_t captures = 0;
-    const char *at;
-
-    if (pattern[0] == '\0' || strlen(pattern) > FL_PATTERN_MAX) {
-        return fl_err_set(err, FL_EINVAL, "expected a pattern of 1 to %d bytes, found '%.64s'",
-                          FL_PATTERN_MAX, pattern);
-    }
-    at = strchr(pattern, '=');
-    for (at = at != NULL ? at : pattern; (at = strstr(at, "{}")) != NULL; at += 2) {
-        captures++;
-    }
-    return captures <= MAX_CAPTURES ? FL_OK
-                                    : fl_err_set(err, FL_EINVAL, "'%s' has %zu {}, the limit is %d",
-                                                 pattern, captures, MAX_CAPTURES);
-}
-
 /* Assign the tensors that the pattern matches and that no earlier pattern took. */
 static int regroup_take_pattern(const struct fl_layout *from, const char *const *patterns,
                                 size_t which, size_t n, struct place *places, struct fl_err *err)
@@ -179,10 +153,21 @@ static int regroup_take_pattern(const struct fl_layout *from, const char *const 
     size_t matched = 0;
     size_t taken = 0;
     size_t i;
-    int rv = regroup_check_pattern(pattern, err);
+    size_t captures = 0;
+    const char *at;
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
+    if (pattern[0] == '\0' || strlen(pattern) > FL_PATTERN_MAX) {
+        return fl_err_set(err, FL_EINVAL, "expected a pattern of 1 to %d bytes, found '%.64s'",
+                          FL_PATTERN_MAX, pattern);
+    }
+    at = strchr(pattern, '=');
+    for (at = at != NULL ? at : pattern; (at = strstr(at, "{}")) != NULL; at += 2) {
+        captures++;
+    }
+    if (captures > MAX_CAPTURES) {
+        return fl_err_set(err, FL_EINVAL, "'%s' has %zu {}, the limit is %d", pattern, captures,
+                          MAX_CAPTURES);
     }
     for (i = 0; i < fl_layout_tensors(from); i++) {
         if (!pattern_match(&m, equals != NULL ? equals + 1 : pattern,
@@ -194,7 +179,11 @@ static int regroup_take_pattern(const struct fl_layout *from, const char *const 
             places[i].pattern = which;
             rv = regroup_name_unit(&m, pattern, name_len, places[i].unit);
             if (rv != FL_OK) {
-                return regroup_bad_name(pattern, err);
+                return fl_err_set(
+                    err, FL_EINVAL,
+                    "'%s' gives no valid unit name, expected 1 to %d of [A-Za-z0-9._-]: write "
+                    "'NAME=%s', with at most as many {} in NAME",
+                    pattern, FL_NAME_MAX - 1, pattern);
             }
             taken++;
         }

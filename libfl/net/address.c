@@ -39,37 +39,12 @@ static bool address_is_name(const char *host)
     return i > 0;
 }
 
-/*
- * "300.1.1.1" and "127.1" are mistyped addresses, not names: the last label of a name never has
- * only digits.
- */
-static bool looks_numeric(const char *host)
-{
-    const char *dot = strrchr(host, '.');
-    const char *last = dot != NULL ? dot + 1 : host;
-
-    return *last != '\0' && last[strspn(last, "0123456789")] == '\0';
-}
-
-static int parse_unix(const char *text, const char *path, struct fl_address *ret,
-                      struct fl_err *err)
-{
-    struct fl_address out = {.kind = FL_ADDRESS_UNIX};
-
-    if (path[0] != '/') {
-        return address_error(err, text, "the path of a unix socket must be absolute");
-    }
-    if (fl_str_copy(out.path, sizeof(out.path), path) != FL_OK) {
-        return address_error(err, text, "the path of a unix socket has at most 107 bytes");
-    }
-    *ret = out;
-    return FL_OK;
-}
-
 /* Sets out->kind from out->host. Returns NULL, or what is wrong. */
 static const char *address_classify(struct fl_address *out, bool bracketed)
 {
     unsigned char raw[sizeof(struct in6_addr)];
+    const char *dot;
+    const char *last;
 
     if (bracketed) {
         out->kind = FL_ADDRESS_IP6;
@@ -83,7 +58,13 @@ static const char *address_classify(struct fl_address *out, bool bracketed)
     if (strchr(out->host, ':') != NULL) {
         return "an IPv6 address needs brackets";
     }
-    if (looks_numeric(out->host)) {
+    /*
+     * "300.1.1.1" and "127.1" are mistyped addresses, not names: the last label of a name never has
+     * only digits.
+     */
+    dot = strrchr(out->host, '.');
+    last = dot != NULL ? dot + 1 : out->host;
+    if (*last != '\0' && last[strspn(last, "0123456789")] == '\0') {
         out->kind = FL_ADDRESS_IP4;
         return inet_pton(AF_INET, out->host, raw) == 1 ? NULL : "not an IPv4 address";
     }
@@ -102,7 +83,17 @@ int fl_address_parse(const char *text, struct fl_address *ret, struct fl_err *er
     bool bracketed = text[0] == '[';
 
     if (strncmp(text, unix_prefix, sizeof(unix_prefix) - 1) == 0) {
-        return parse_unix(text, text + sizeof(unix_prefix) - 1, ret, err);
+        const char *path = text + sizeof(unix_prefix) - 1;
+        struct fl_address local = {.kind = FL_ADDRESS_UNIX};
+
+        if (path[0] != '/') {
+            return address_error(err, text, "the path of a unix socket must be absolute");
+        }
+        if (fl_str_copy(local.path, sizeof(local.path), path) != FL_OK) {
+            return address_error(err, text, "the path of a unix socket has at most 107 bytes");
+        }
+        *ret = local;
+        return FL_OK;
     }
     if (bracketed) {
         host++;

@@ -96,50 +96,6 @@ int fl__conn_stream_init(struct fl_conn *conn, bool is_unix)
     return FL_OK;
 }
 
-/* The kernel tunes the socket buffers; setting SO_RCVBUF would switch its autotuning off. */
-static void conn_set_options(struct fl_conn *conn)
-{
-    int lowat = NOTSENT_BYTES;
-    uv_os_fd_t fd;
-
-    /* Each option is only an improvement, so a kernel that refuses one is no error. */
-    (void)uv_tcp_nodelay(&conn->u.tcp, 1);
-    (void)uv_tcp_keepalive(&conn->u.tcp, 1, KEEPALIVE_S);
-    if (uv_fileno(&conn->u.handle, &fd) == 0) {
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
-    }
-}
-
-static void name_peer(struct fl_conn *conn)
-{
-    struct sockaddr_storage addr;
-    struct sockaddr_in6 *ip6 = (struct sockaddr_in6 *)(void *)&addr;
-    struct sockaddr_in *ip4 = (struct sockaddr_in *)(void *)&addr;
-    int len = sizeof(addr);
-    char host[INET6_ADDRSTRLEN] = "?";
-    unsigned port;
-
-    if (uv_tcp_getpeername(&conn->u.tcp, (struct sockaddr *)&addr, &len) != 0) {
-        (void)snprintf(conn->peer, sizeof(conn->peer), "unknown");
-        return;
-    }
-    if (addr.ss_family == AF_INET) {
-        (void)uv_ip4_name(ip4, host, sizeof(host));
-        port = ntohs(ip4->sin_port);
-        (void)snprintf(conn->peer, sizeof(conn->peer), "%s:%u", host, port);
-        return;
-    }
-    port = ntohs(ip6->sin6_port);
-    if (IN6_IS_ADDR_V4MAPPED(&ip6->sin6_addr)) {
-        /* A socket that listens on "*" reports an IPv4 peer as a mapped address. */
-        (void)uv_inet_ntop(AF_INET, &ip6->sin6_addr.s6_addr[12], host, sizeof(host));
-        (void)snprintf(conn->peer, sizeof(conn->peer), "%s:%u", host, port);
-        return;
-    }
-    (void)uv_ip6_name(ip6, host, sizeof(host));
-    (void)snprintf(conn->peer, sizeof(conn->peer), "[%s]:%u", host, port);
-}
-
 /* The share of this turn is used up: returning no buffer ends libuv's read loop for now. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
@@ -190,8 +146,45 @@ void fl__conn_established(struct fl_conn *conn, bool is_unix)
         (void)snprintf(conn->peer, sizeof(conn->peer), "unix");
         conn->identity = uv_fileno(&conn->u.handle, &fd) == 0 ? fl__local_identity(fd) : NULL;
     } else {
-        conn_set_options(conn);
-        name_peer(conn);
+        int lowat = NOTSENT_BYTES;
+        struct sockaddr_storage addr;
+        struct sockaddr_in6 *ip6;
+        struct sockaddr_in *ip4;
+        int len;
+        char host[INET6_ADDRSTRLEN] = "?";
+        unsigned port;
+
+        /*
+         * The kernel tunes the socket buffers; setting SO_RCVBUF would switch its autotuning off.
+         * Each option is only an improvement, so a kernel that refuses one is no error.
+         */
+        (void)uv_tcp_nodelay(&conn->u.tcp, 1);
+        (void)uv_tcp_keepalive(&conn->u.tcp, 1, KEEPALIVE_S);
+        if (uv_fileno(&conn->u.handle, &fd) == 0) {
+            (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
+        }
+        ip6 = (struct sockaddr_in6 *)(void *)&addr;
+        ip4 = (struct sockaddr_in *)(void *)&addr;
+        len = sizeof(addr);
+        if (uv_tcp_getpeername(&conn->u.tcp, (struct sockaddr *)&addr, &len) != 0) {
+            (void)snprintf(conn->peer, sizeof(conn->peer), "unknown");
+            return;
+        }
+        if (addr.ss_family == AF_INET) {
+            (void)uv_ip4_name(ip4, host, sizeof(host));
+            port = ntohs(ip4->sin_port);
+            (void)snprintf(conn->peer, sizeof(conn->peer), "%s:%u", host, port);
+            return;
+        }
+        port = ntohs(ip6->sin6_port);
+        if (IN6_IS_ADDR_V4MAPPED(&ip6->sin6_addr)) {
+            /* A socket that listens on "*" reports an IPv4 peer as a mapped address. */
+            (void)uv_inet_ntop(AF_INET, &ip6->sin6_addr.s6_addr[12], host, sizeof(host));
+            (void)snprintf(conn->peer, sizeof(conn->peer), "%s:%u", host, port);
+            return;
+        }
+        (void)uv_ip6_name(ip6, host, sizeof(host));
+        (void)snprintf(conn->peer, sizeof(conn->peer), "[%s]:%u", host, port);
     }
 }
 
@@ -281,18 +274,6 @@ static void on_shutdown(uv_shutdown_t *req, int status)
     (void)status;
 }
 
-static void begin_linger(struct fl_conn *conn)
-{
-    if (conn->peer_ended) {
-        fl__conn_close(conn);
-        return;
-    }
-    fl_sm_move(&conn->sm, FL__CONN_LINGERING);
-    if (uv_shutdown(&conn->req.shutdown, &conn->u.stream, on_shutdown) != 0) {
-        fl__conn_close(conn);
-    }
-}
-
 static void send_output(struct fl_conn *conn);
 
 static void on_written(uv_write_t *req, int status)
@@ -315,32 +296,6 @@ static void on_written(uv_write_t *req, int status)
     }
 }
 
-/* The socket is full: libuv writes one run as soon as it can, then calls back. */
-static void conn_commit(struct fl_conn *conn, const struct iovec *run)
-{
-    size_t len = run->iov_len < COMMIT_BYTES ? run->iov_len : COMMIT_BYTES;
-    uv_buf_t buf = uv_buf_init(run->iov_base, (unsigned)len);
-    int status;
-
-    conn->writing = len;
-    status = uv_write(&conn->req.write, &conn->u.stream, &buf, 1, on_written);
-    if (status != 0) {
-        conn->writing = 0;
-        fl__conn_fail(conn, fl_uv_err(status), "%s: %s", conn->peer, uv_strerror(status));
-    }
-}
-
-static size_t total_len(const struct iovec *iov, int n)
-{
-    size_t sum = 0;
-    int i;
-
-    for (i = 0; i < n; i++) {
-        sum += iov[i].iov_len;
-    }
-    return sum;
-}
-
 /* Pulls and writes until there is no output, the socket is full, or the turn's share is used up. */
 static void send_output(struct fl_conn *conn)
 {
@@ -351,6 +306,8 @@ static void send_output(struct fl_conn *conn)
     while (written < FL__TURN_BYTES) {
         int n = conn->cbs->output(conn->ctx, iov, IOV_MAX_RUNS);
         int status;
+        size_t sum;
+        int i;
 
         if (!is_open(conn)) {
             return;
@@ -360,13 +317,29 @@ static void send_output(struct fl_conn *conn)
             return;
         }
         if (n == 0) {
-            if (conn->sm.state == FL__CONN_FLUSHING) {
-                begin_linger(conn);
+            if (conn->sm.state != FL__CONN_FLUSHING) {
+                return;
             }
+            if (!conn->peer_ended) {
+                fl_sm_move(&conn->sm, FL__CONN_LINGERING);
+                if (uv_shutdown(&conn->req.shutdown, &conn->u.stream, on_shutdown) == 0) {
+                    return;
+                }
+            }
+            fl__conn_close(conn);
             return;
         }
         if (full) {
-            conn_commit(conn, &iov[0]);
+            size_t len = iov[0].iov_len < COMMIT_BYTES ? iov[0].iov_len : COMMIT_BYTES;
+            uv_buf_t buf = uv_buf_init(iov[0].iov_base, (unsigned)len);
+
+            /* The socket is full: libuv writes one run as soon as it can, then calls back. */
+            conn->writing = len;
+            status = uv_write(&conn->req.write, &conn->u.stream, &buf, 1, on_written);
+            if (status != 0) {
+                conn->writing = 0;
+                fl__conn_fail(conn, fl_uv_err(status), "%s: %s", conn->peer, uv_strerror(status));
+            }
             return;
         }
         status = uv_try_write(&conn->u.stream, (const uv_buf_t *)(const void *)iov, (unsigned)n);
@@ -378,7 +351,11 @@ static void send_output(struct fl_conn *conn)
             fl__conn_fail(conn, fl_uv_err(status), "%s: %s", conn->peer, uv_strerror(status));
             return;
         }
-        full = (size_t)status < total_len(iov, n);
+        sum = 0;
+        for (i = 0; i < n; i++) {
+            sum += iov[i].iov_len;
+        }
+        full = (size_t)status < sum;
         written += (size_t)status;
         conn->cbs->sent(conn->ctx, (size_t)status);
         if (!is_open(conn)) {

@@ -14,27 +14,20 @@
 
 static void dial_next_attempt(struct fl_conn *conn);
 
-static const char *dial_display(const struct fl__dial *dial, char *out, size_t size)
-{
-    const struct fl_address *address = &dial->address;
-
-    if (address->kind == FL_ADDRESS_UNIX) {
-        (void)snprintf(out, size, "unix:%s", address->path);
-    } else if (address->kind == FL_ADDRESS_IP6) {
-        (void)snprintf(out, size, "[%s]:%u", address->host, (unsigned)address->port);
-    } else {
-        (void)snprintf(out, size, "%s:%u", address->host, (unsigned)address->port);
-    }
-    return out;
-}
-
 static void dial_fail(struct fl_conn *conn)
 {
     const struct fl__dial *dial = conn->dial;
     char name[FL_ADDRESS_HOST_MAX + 16];
     int code = fl_uv_err(dial->status);
+    const struct fl_address *address = &dial->address;
 
-    (void)dial_display(dial, name, sizeof(name));
+    if (address->kind == FL_ADDRESS_UNIX) {
+        (void)snprintf(name, sizeof(name), "unix:%s", address->path);
+    } else if (address->kind == FL_ADDRESS_IP6) {
+        (void)snprintf(name, sizeof(name), "[%s]:%u", address->host, (unsigned)address->port);
+    } else {
+        (void)snprintf(name, sizeof(name), "%s:%u", address->host, (unsigned)address->port);
+    }
     if (code == FL_ETIMEOUT) {
         fl__conn_fail(conn, code,
                       "cannot connect to %s: timed out after %u ms; check the address and the "
@@ -96,19 +89,6 @@ static void on_connected(uv_connect_t *req, int status)
     }
 }
 
-static int start_attempt(struct fl_conn *conn)
-{
-    struct fl__dial *dial = conn->dial;
-
-    if (dial->address.kind == FL_ADDRESS_UNIX) {
-        uv_pipe_connect(&dial->req, &conn->u.pipe, dial->address.path, on_connected);
-        return 0;
-    }
-    return uv_tcp_connect(&dial->req, &conn->u.tcp,
-                          (const struct sockaddr *)&dial->found.addrs[dial->next - 1],
-                          on_connected);
-}
-
 static void dial_on_timeout(uv_timer_t *timer)
 {
     fl__dial_timeout(timer->data);
@@ -139,7 +119,13 @@ static void dial_next_attempt(struct fl_conn *conn)
     left /= dial->found.n - dial->next;
     dial->next++;
     (void)uv_timer_start(&conn->timer, dial_on_timeout, left > 0 ? left : 1, 0);
-    status = start_attempt(conn);
+    if (dial->address.kind == FL_ADDRESS_UNIX) {
+        uv_pipe_connect(&dial->req, &conn->u.pipe, dial->address.path, on_connected);
+        return;
+    }
+    status =
+        uv_tcp_connect(&dial->req, &conn->u.tcp,
+                       (const struct sockaddr *)&dial->found.addrs[dial->next - 1], on_connected);
     if (status != 0) {
         end_attempt(conn, status);
     }

@@ -82,23 +82,6 @@ int fl__inherited_take(const struct sockaddr *address, size_t len)
     return -1;
 }
 
-static void describe_socket_name(const union socket_name *name, char *out, size_t size)
-{
-    char host[INET6_ADDRSTRLEN] = "?";
-
-    if (name->any.ss_family == AF_INET) {
-        (void)inet_ntop(AF_INET, &name->in.sin_addr, host, sizeof(host));
-        (void)snprintf(out, size, "%s:%u", host, ntohs(name->in.sin_port));
-    } else if (name->any.ss_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&name->in6.sin6_addr)) {
-        (void)snprintf(out, size, "*:%u", ntohs(name->in6.sin6_port));
-    } else if (name->any.ss_family == AF_INET6) {
-        (void)inet_ntop(AF_INET6, &name->in6.sin6_addr, host, sizeof(host));
-        (void)snprintf(out, size, "[%s]:%u", host, ntohs(name->in6.sin6_port));
-    } else {
-        (void)snprintf(out, size, "unix:%.*s", (int)sizeof(name->un.sun_path), name->un.sun_path);
-    }
-}
-
 bool fl_inherited_unused(char *out, size_t size)
 {
     union socket_name name;
@@ -107,7 +90,21 @@ bool fl_inherited_unused(char *out, size_t size)
 
     for (i = 0; i < n; i++) {
         if (!taken[i] && inherited_name(i, &name)) {
-            describe_socket_name(&name, out, size);
+            char host[INET6_ADDRSTRLEN] = "?";
+
+            if (name.any.ss_family == AF_INET) {
+                (void)inet_ntop(AF_INET, &name.in.sin_addr, host, sizeof(host));
+                (void)snprintf(out, size, "%s:%u", host, ntohs(name.in.sin_port));
+            } else if (name.any.ss_family == AF_INET6 &&
+                       IN6_IS_ADDR_UNSPECIFIED(&name.in6.sin6_addr)) {
+                (void)snprintf(out, size, "*:%u", ntohs(name.in6.sin6_port));
+            } else if (name.any.ss_family == AF_INET6) {
+                (void)inet_ntop(AF_INET6, &name.in6.sin6_addr, host, sizeof(host));
+                (void)snprintf(out, size, "[%s]:%u", host, ntohs(name.in6.sin6_port));
+            } else {
+                (void)snprintf(out, size, "unix:%.*s", (int)sizeof(name.un.sun_path),
+                               name.un.sun_path);
+            }
             return true;
         }
     }

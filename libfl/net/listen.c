@@ -167,22 +167,6 @@ static int examine_socket(const char *path, bool *ret_old, struct fl_err *err)
     return FL_OK;
 }
 
-static int clear_old_socket(const char *path, struct fl_err *err)
-{
-    bool old = false;
-    int rv = examine_socket(path, &old, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (old && unlink(path) != 0 && errno != ENOENT) {
-        return fl_err_set(err, fl_err_from_errno(errno),
-                          "cannot listen on unix:%s: the stale socket file cannot be removed: %s",
-                          path, strerror(errno));
-    }
-    return FL_OK;
-}
-
 /* Takes the descriptor; on error it is closed. */
 static int open_inherited(struct fl_listener *listener, int fd, const char *text,
                           struct fl_err *err)
@@ -197,27 +181,28 @@ static int open_inherited(struct fl_listener *listener, int fd, const char *text
     return FL_OK;
 }
 
-static int inherited_unix(const char *path)
-{
-    struct sockaddr_un addr = {.sun_family = AF_UNIX};
-
-    return fl_str_copy(addr.sun_path, sizeof(addr.sun_path), path) == FL_OK
-               ? fl__inherited_take((const struct sockaddr *)&addr, sizeof(addr))
-               : -1;
-}
-
 static int bind_unix(struct fl_listener *listener, const char *path, struct fl_err *err)
 {
-    int fd = inherited_unix(path);
+    int fd;
     int status;
+    bool old = false;
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
     int rv;
 
+    fd = fl_str_copy(addr.sun_path, sizeof(addr.sun_path), path) == FL_OK
+             ? fl__inherited_take((const struct sockaddr *)&addr, sizeof(addr))
+             : -1;
     if (fd >= 0) {
         return open_inherited(listener, fd, path, err);
     }
-    rv = clear_old_socket(path, err);
+    rv = examine_socket(path, &old, err);
     if (rv != FL_OK) {
         return rv;
+    }
+    if (old && unlink(path) != 0 && errno != ENOENT) {
+        return fl_err_set(err, fl_err_from_errno(errno),
+                          "cannot listen on unix:%s: the stale socket file cannot be removed: %s",
+                          path, strerror(errno));
     }
     status = uv_pipe_bind(&listener->u.pipe, path);
     if (status != 0) {
@@ -285,17 +270,6 @@ static int bind_tcp(struct fl_listener *listener, const struct fl_address *addre
     return status == 0 ? FL_OK : fl__uv_fail(err, status, "cannot listen on %s", text);
 }
 
-static void listener_read_port(struct fl_listener *listener)
-{
-    struct sockaddr_storage addr;
-    int len = sizeof(addr);
-
-    /* sin_port and sin6_port have the same offset. */
-    if (uv_tcp_getsockname(&listener->u.tcp, (struct sockaddr *)&addr, &len) == 0) {
-        listener->port = ntohs(((struct sockaddr_in *)(void *)&addr)->sin_port);
-    }
-}
-
 static int listener_start(struct fl_listener *listener, const struct fl_address *address,
                           const char *text, struct fl_err *err)
 {
@@ -316,7 +290,13 @@ static int listener_start(struct fl_listener *listener, const struct fl_address 
         return fl__uv_fail(err, status, "cannot listen on %s", text);
     }
     if (!listener->is_unix) {
-        listener_read_port(listener);
+        struct sockaddr_storage addr;
+        int len = sizeof(addr);
+
+        /* sin_port and sin6_port have the same offset. */
+        if (uv_tcp_getsockname(&listener->u.tcp, (struct sockaddr *)&addr, &len) == 0) {
+            listener->port = ntohs(((struct sockaddr_in *)(void *)&addr)->sin_port);
+        }
     }
     return FL_OK;
 }

@@ -18,11 +18,14 @@ static bool has_posts(struct fl_loop *loop)
     return some;
 }
 
-/* Functions posted meanwhile wait for the next turn, so that posting cannot starve the sockets. */
-static void run_posts(struct fl_loop *loop)
+static void on_async(uv_async_t *async)
 {
+    struct fl_loop *loop = async->data;
     struct fl__post *post;
 
+    /*
+     * Functions posted meanwhile wait for the next turn, so that posting cannot starve the sockets.
+     */
     (void)pthread_mutex_lock(&loop->lock);
     post = loop->posts_head;
     loop->posts_head = NULL;
@@ -35,13 +38,6 @@ static void run_posts(struct fl_loop *loop)
         free(post);
         post = next;
     }
-}
-
-static void on_async(uv_async_t *async)
-{
-    struct fl_loop *loop = async->data;
-
-    run_posts(loop);
     if (atomic_load(&loop->stop)) {
         uv_stop(&loop->uv);
     }
@@ -82,26 +78,11 @@ static void on_idle(uv_idle_t *idle)
     (void)idle;
 }
 
-static void ignore_signals(void)
-{
-    struct sigaction action = {.sa_handler = SIG_IGN};
-
-    /*
-     * libuv writes with sendmsg() and without MSG_NOSIGNAL: writing to a closed connection would
-     * kill the process.
-     */
-    (void)sigaction(SIGPIPE, &action, NULL);
-    /*
-     * A write beyond the file size limit then fails with EFBIG, as one on a full disk fails with
-     * ENOSPC.
-     */
-    (void)sigaction(SIGXFSZ, &action, NULL);
-}
-
 int fl_loop_create(struct fl_loop **ret, struct fl_err *err)
 {
     struct fl_loop *loop = calloc(1, sizeof(*loop));
     int status;
+    struct sigaction action = {.sa_handler = SIG_IGN};
 
     if (loop == NULL) {
         return fl_err_set(err, FL_ENOMEM, "event loop: out of memory");
@@ -120,7 +101,16 @@ int fl_loop_create(struct fl_loop **ret, struct fl_err *err)
         (void)uv_loop_close(&loop->uv);
         goto fail_free;
     }
-    ignore_signals();
+    /*
+     * libuv writes with sendmsg() and without MSG_NOSIGNAL: writing to a closed connection would
+     * kill the process.
+     */
+    (void)sigaction(SIGPIPE, &action, NULL);
+    /*
+     * A write beyond the file size limit then fails with EFBIG, as one on a full disk fails with
+     * ENOSPC.
+     */
+    (void)sigaction(SIGXFSZ, &action, NULL);
     (void)pthread_mutex_init(&loop->lock, NULL);
     loop->posts_tail = &loop->posts_head;
     atomic_init(&loop->stop, false);

@@ -31,14 +31,6 @@ static void on_ping(void *arg)
     }
 }
 
-static void ping_loop(struct fl_watchdog *w)
-{
-    atomic_store(&w->state, PINGED);
-    if (fl_loop_post(w->pinged, on_ping, w) != FL_OK) {
-        atomic_store(&w->state, QUIET); /* Tried again at the next tick. */
-    }
-}
-
 static void watchdog_on_timer(void *arg)
 {
     struct fl_watchdog *w = arg;
@@ -49,7 +41,10 @@ static void watchdog_on_timer(void *arg)
         fl_notify_alive();
     }
     if (w->pinged != NULL && state != PINGED) {
-        ping_loop(w);
+        atomic_store(&w->state, PINGED);
+        if (fl_loop_post(w->pinged, on_ping, w) != FL_OK) {
+            atomic_store(&w->state, QUIET); /* Tried again at the next tick. */
+        }
     }
 }
 

@@ -112,26 +112,6 @@ static int check_input(const struct fl_net_spec *spec, struct fl__shape *ret, st
     return FL_OK;
 }
 
-static int parse_layers(struct fl_net *net, const struct fl_net_spec *spec, struct fl_err *err)
-{
-    size_t i;
-    int rv;
-
-    for (i = 0; i < spec->n_layers; i++) {
-        rv = parse_layer(&net->layers[i], spec->layers[i], err);
-        if (rv != FL_OK) {
-            return net_name_layer(i, spec->layers[i], rv, err);
-        }
-    }
-    if (net->layers[net->n_layers - 1].ops != &fl__layer_dense) {
-        rv = fl_err_set(err, FL_ECONF,
-                        "the last layer must be 'dense' with the number of classes "
-                        "as its width");
-        return net_name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
-    }
-    return FL_OK;
-}
-
 /* Number of the layer among its kind, from 1: "fc1", "fc2". */
 static size_t index_of_kind(const struct fl_net *net, size_t i)
 {
@@ -142,19 +122,6 @@ static size_t index_of_kind(const struct fl_net *net, size_t i)
         index += net->layers[j].ops == net->layers[i].ops;
     }
     return index;
-}
-
-/*
- * The output of a layer for one sample has the limit of an input: products with it stay in
- * range.
- */
-static int check_output(const struct fl__shape *shape, struct fl_err *err)
-{
-    if (shape->c > MAX_INPUT || shape->h * shape->w > MAX_INPUT / shape->c) {
-        return fl_err_set(err, FL_ECONF, "its output, %zux%zux%zu, has more than 2^24 numbers",
-                          shape->c, shape->h, shape->w);
-    }
-    return FL_OK;
 }
 
 /*
@@ -203,8 +170,13 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
         if (rv != FL_OK) {
             goto fail;
         }
-        rv = check_output(&layer->out, err);
-        if (rv != FL_OK) {
+        /*
+         * The output of a layer for one sample has the limit of an input: products with it stay in
+         * range.
+         */
+        if (layer->out.c > MAX_INPUT || layer->out.h * layer->out.w > MAX_INPUT / layer->out.c) {
+            rv = fl_err_set(err, FL_ECONF, "its output, %zux%zux%zu, has more than 2^24 numbers",
+                            layer->out.c, layer->out.h, layer->out.w);
             goto fail;
         }
         if (layer->ops->params != NULL) {
@@ -240,6 +212,7 @@ static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, s
     struct fl__shape input;
     struct fl_net *net = NULL;
     int rv = check_input(spec, &input, err);
+    size_t i;
 
     if (rv != FL_OK) {
         return rv;
@@ -265,8 +238,17 @@ static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, s
         (void)fl_err_set(err, rv, "%s", fl_strerror(rv));
         goto fail;
     }
-    rv = parse_layers(net, spec, err);
-    if (rv != FL_OK) {
+    for (i = 0; i < spec->n_layers; i++) {
+        rv = parse_layer(&net->layers[i], spec->layers[i], err);
+        if (rv != FL_OK) {
+            rv = net_name_layer(i, spec->layers[i], rv, err);
+            goto fail;
+        }
+    }
+    if (net->layers[net->n_layers - 1].ops != &fl__layer_dense) {
+        rv = fl_err_set(err, FL_ECONF,
+                        "the last layer must be 'dense' with the number of classes as its width");
+        rv = net_name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
         goto fail;
     }
     rv = shape_layers(net, spec, input, err);

@@ -137,18 +137,6 @@ size_t fl__net_lives(struct fl_net *net, struct fl__buffer buffers[FL__NET_BUFFE
     return n;
 }
 
-static void plan_batch(struct fl_net *net)
-{
-    struct fl__buffer buffers[FL__NET_BUFFERS];
-    size_t n = fl__net_lives(net, buffers);
-    size_t i;
-
-    net->n_batch = (size_t)fl__plan(buffers, n);
-    for (i = 0; i < n; i++) {
-        *(size_t *)buffers[i].of = (size_t)buffers[i].at;
-    }
-}
-
 /* --- the block --- */
 
 static uint8_t *take_bytes(struct fl__arena *arena, uint64_t n)
@@ -251,7 +239,13 @@ int fl__net_take_memory(struct fl_net *net, struct fl_err *err)
         net->layers[i].ldy = fl_dense_stride(fl__shape_count(&net->layers[i].out));
     }
     if (net->max_batch > 0) {
-        plan_batch(net);
+        struct fl__buffer buffers[FL__NET_BUFFERS];
+        size_t n = fl__net_lives(net, buffers);
+
+        net->n_batch = (size_t)fl__plan(buffers, n);
+        for (i = 0; i < n; i++) {
+            *(size_t *)buffers[i].of = (size_t)buffers[i].at;
+        }
     }
     net_memory_plan(net, &arena);
     if (arena.used > FL__NET_MAX_FLOATS) {

@@ -90,18 +90,12 @@ static int read_serial(const X509 *x509, struct fl_cert_info *info)
     return FL_OK;
 }
 
-static int read_key_hash(const X509 *x509, uint8_t out[FL_KEY_HASH])
-{
-    unsigned char *der = NULL;
-    int len = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x509), &der);
-    int ok = len > 0 && EVP_Digest(der, (size_t)len, out, NULL, EVP_sha256(), NULL) == 1;
-
-    OPENSSL_free(der);
-    return ok ? FL_OK : FL_ENOMEM;
-}
-
 int fl__cert_info(X509 *x509, const char *what, struct fl_cert_info *info, struct fl_err *err)
 {
+    unsigned char *der = NULL;
+    int len;
+    int ok;
+
     (void)memset(info, 0, sizeof(*info));
     fl__name_text(X509_get_subject_name(x509), info->subject, sizeof(info->subject));
     if (read_serial(x509, info) != FL_OK) {
@@ -120,7 +114,10 @@ int fl__cert_info(X509 *x509, const char *what, struct fl_cert_info *info, struc
     /* Parses the extensions too, so that two threads never do so at once later. */
     info->is_ca = X509_check_ca(x509) == 1;
     info->self_issued = (X509_get_extension_flags(x509) & EXFLAG_SI) != 0;
-    return read_key_hash(x509, info->key);
+    len = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(x509), &der);
+    ok = len > 0 && EVP_Digest(der, (size_t)len, info->key, NULL, EVP_sha256(), NULL) == 1;
+    OPENSSL_free(der);
+    return ok ? FL_OK : FL_ENOMEM;
 }
 
 int fl__chain_create(const char *origin, struct fl_chain **ret)
@@ -195,28 +192,6 @@ static int add_der(struct fl_chain *chain, const unsigned char *der, long len, c
     return rv;
 }
 
-static int chain_add_block(struct fl_chain *chain, const struct fl_pem_block *block,
-                           struct fl_err *err)
-{
-    unsigned char *der = NULL;
-    char what[512];
-    long len = 0;
-    int rv = fl__pem_bytes(block, chain->origin, &der, &len, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    (void)snprintf(what, sizeof(what), "'%s': line %u", chain->origin, block->line);
-    rv = add_der(chain, der, len, what, err);
-    OPENSSL_free(der);
-    return rv;
-}
-
-static bool is_certificate(const char *label)
-{
-    return strcmp(label, "CERTIFICATE") == 0 || strcmp(label, "X509 CERTIFICATE") == 0;
-}
-
 static int chain_add_pem(struct fl_chain *chain, const void *pem, size_t len, struct fl_err *err)
 {
     struct fl_pem scan = {.text = pem, .len = len};
@@ -225,8 +200,19 @@ static int chain_add_pem(struct fl_chain *chain, const void *pem, size_t len, st
     int rv;
 
     while ((rv = fl__pem_next(&scan, chain->origin, &block, err)) == FL_OK) {
-        if (is_certificate(block.label)) {
-            rv = chain_add_block(chain, &block, err);
+        if (strcmp(block.label, "CERTIFICATE") == 0 || strcmp(block.label, "X509 CERTIFICATE") == 0)
+        {
+            unsigned char *raw = NULL;
+            char what[512];
+            long bytes = 0;
+
+            rv = fl__pem_bytes(&block, chain->origin, &raw, &bytes, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            (void)snprintf(what, sizeof(what), "'%s': line %u", chain->origin, block.line);
+            rv = add_der(chain, raw, bytes, what, err);
+            OPENSSL_free(raw);
             if (rv != FL_OK) {
                 return rv;
             }

@@ -67,23 +67,6 @@ bool fl_trust_listed(const struct fl_trust *trust, const struct fl_identity *who
     return false;
 }
 
-static int crl_add_block(struct fl_trust *trust, const char *path, const struct fl_pem_block *block,
-                         struct fl_err *err)
-{
-    unsigned char *der = NULL;
-    char what[512];
-    long len = 0;
-    int rv = fl__pem_bytes(block, path, &der, &len, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    (void)snprintf(what, sizeof(what), "'%s': line %u", path, block->line);
-    rv = add_list(trust, path, what, der, len, err);
-    OPENSSL_free(der);
-    return rv;
-}
-
 static int crl_add_pem(struct fl_trust *trust, const char *path, const void *data, size_t len,
                        struct fl_err *err)
 {
@@ -94,7 +77,17 @@ static int crl_add_pem(struct fl_trust *trust, const char *path, const void *dat
 
     while ((rv = fl__pem_next(&scan, path, &block, err)) == FL_OK) {
         if (strcmp(block.label, "X509 CRL") == 0) {
-            rv = crl_add_block(trust, path, &block, err);
+            unsigned char *der = NULL;
+            char what[512];
+            long bytes = 0;
+
+            rv = fl__pem_bytes(&block, path, &der, &bytes, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            (void)snprintf(what, sizeof(what), "'%s': line %u", path, block.line);
+            rv = add_list(trust, path, what, der, bytes, err);
+            OPENSSL_free(der);
             if (rv != FL_OK) {
                 return rv;
             }

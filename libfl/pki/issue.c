@@ -25,15 +25,6 @@ struct cert_shape {
     EVP_PKEY *key;
 };
 
-static int add_text(X509 *x509, X509V3_CTX *ctx, int nid, const char *value)
-{
-    X509_EXTENSION *ext = X509V3_EXT_conf_nid(NULL, ctx, nid, value);
-    int ok = ext != NULL && X509_add_ext(x509, ext, -1) == 1;
-
-    X509_EXTENSION_free(ext);
-    return ok ? FL_OK : FL_ENOMEM;
-}
-
 static int set_serial(X509 *x509, const uint8_t given[FL_ISSUE_SERIAL])
 {
     uint8_t bytes[FL_ISSUE_SERIAL];
@@ -216,9 +207,13 @@ static int issue_fill(X509 *x509, const struct cert_shape *shape, const struct f
     X509V3_set_ctx(&ctx, shape->issuer != NULL ? shape->issuer : x509, x509, NULL, NULL, 0);
     for (i = 0; i < sizeof(extensions) / sizeof(extensions[0]); i++) {
         if (extensions[i].text != NULL) {
-            rv = add_text(x509, &ctx, extensions[i].nid, extensions[i].text);
-            if (rv != FL_OK) {
-                return rv;
+            X509_EXTENSION *ext =
+                X509V3_EXT_conf_nid(NULL, &ctx, extensions[i].nid, extensions[i].text);
+            int ok = ext != NULL && X509_add_ext(x509, ext, -1) == 1;
+
+            X509_EXTENSION_free(ext);
+            if (!ok) {
+                return FL_ENOMEM;
             }
         }
     }
@@ -366,12 +361,6 @@ int fl_issue_leaf(const struct fl_chain *ca, const struct fl_key *ca_key, const 
     return issue_by(ca, ca_key, &shape, issue, issue->with_root, ret, err);
 }
 
-static bool has_host(X509 *x509, const char *host)
-{
-    return X509_check_ip_asc(x509, host, 0) == 1 ||
-           X509_check_host(x509, host, strlen(host), X509_CHECK_FLAG_NO_WILDCARDS, NULL) == 1;
-}
-
 bool fl_chain_has_hosts(const struct fl_chain *chain, const char *const *hosts, size_t n)
 {
     X509 *x509 = chain->certs[0].x509;
@@ -382,7 +371,9 @@ bool fl_chain_has_hosts(const struct fl_chain *chain, const char *const *hosts, 
     int k;
 
     for (i = 0; i < n; i++) {
-        all = all && has_host(x509, hosts[i]);
+        all = all && (X509_check_ip_asc(x509, hosts[i], 0) == 1 ||
+                      X509_check_host(x509, hosts[i], strlen(hosts[i]),
+                                      X509_CHECK_FLAG_NO_WILDCARDS, NULL) == 1);
     }
     for (k = 0; k < sk_GENERAL_NAME_num(names); k++) {
         int type = sk_GENERAL_NAME_value(names, k)->type;

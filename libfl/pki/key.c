@@ -118,38 +118,6 @@ static int key_take(EVP_PKEY *pkey, const struct fl_pem_block *block, const char
     return fl__key_wrap(pkey, true, origin, ret);
 }
 
-static int key_read_block(const struct fl_pem_block *block, const char *origin, struct fl_key **ret,
-                          struct fl_err *err)
-{
-    BIO *bio = BIO_new_mem_buf(block->text, (int)block->len);
-    bool asked = false;
-    EVP_PKEY *pkey;
-    int rv;
-
-    if (bio == NULL) {
-        return FL_ENOMEM;
-    }
-    pkey = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, &asked);
-    BIO_free(bio);
-    if (pkey == NULL && asked) {
-        rv = fl_err_set(err, FL_EFORMAT,
-                        "'%s': line %u: the key is encrypted with a passphrase, which a service "
-                        "cannot enter; write it without one by `openssl pkey -in %s -out NEW`",
-                        origin, block->line, origin);
-    } else if (pkey == NULL) {
-        rv = fl_err_set(err, FL_EFORMAT,
-                        "'%s': line %u: the block '%s' contains no readable key: the file is "
-                        "damaged; check it with `openssl pkey -in %s -noout -check`",
-                        origin, block->line, block->label, origin);
-    } else {
-        rv = key_take(pkey, block, origin, ret, err);
-        if (rv != FL_OK) {
-            EVP_PKEY_free(pkey);
-        }
-    }
-    return fl__openssl_verdict(rv, err);
-}
-
 int fl_key_parse(const void *pem, size_t len, const char *origin, struct fl_key **ret,
                  struct fl_err *err)
 {
@@ -160,7 +128,33 @@ int fl_key_parse(const void *pem, size_t len, const char *origin, struct fl_key 
 
     while ((rv = fl__pem_next(&scan, origin, &block, err)) == FL_OK) {
         if (fl_str_ends_with(block.label, "PRIVATE KEY")) {
-            return key_read_block(&block, origin, ret, err);
+            BIO *bio = BIO_new_mem_buf(block.text, (int)block.len);
+            bool asked = false;
+            EVP_PKEY *pkey;
+
+            if (bio == NULL) {
+                return FL_ENOMEM;
+            }
+            pkey = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, &asked);
+            BIO_free(bio);
+            if (pkey == NULL && asked) {
+                rv = fl_err_set(
+                    err, FL_EFORMAT,
+                    "'%s': line %u: the key is encrypted with a passphrase, which a service cannot "
+                    "enter; write it without one by `openssl pkey -in %s -out NEW`",
+                    origin, block.line, origin);
+            } else if (pkey == NULL) {
+                rv = fl_err_set(err, FL_EFORMAT,
+                                "'%s': line %u: the block '%s' contains no readable key: the file "
+                                "is damaged; check it with `openssl pkey -in %s -noout -check`",
+                                origin, block.line, block.label, origin);
+            } else {
+                rv = key_take(pkey, &block, origin, ret, err);
+                if (rv != FL_OK) {
+                    EVP_PKEY_free(pkey);
+                }
+            }
+            return fl__openssl_verdict(rv, err);
         }
         certificate = certificate || strcmp(block.label, "CERTIFICATE") == 0;
     }
@@ -253,21 +247,6 @@ static int read_key(int fd, const char *path, char *text, size_t size, size_t *r
                       path, FL_KEY_FILE_MAX);
 }
 
-static int cannot_open(const char *path, int errnum, struct fl_err *err)
-{
-    struct stat st;
-
-    if (errnum == EACCES && stat(path, &st) == 0) {
-        return fl_err_set(err, FL_EPERM,
-                          "cannot open the private key '%s': permission denied: it belongs to user "
-                          "%u with mode %04o, this program runs as user %u: `chown %u %s`",
-                          path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777,
-                          (unsigned)geteuid(), (unsigned)geteuid(), path);
-    }
-    return fl_err_set(err, fl_err_from_errno(errnum), "cannot open the private key '%s': %s", path,
-                      strerror(errnum));
-}
-
 int fl_key_load(const char *path, struct fl_key **ret, struct fl_err *err)
 {
     char text[FL_KEY_FILE_MAX + 1];
@@ -277,7 +256,19 @@ int fl_key_load(const char *path, struct fl_key **ret, struct fl_err *err)
     int rv;
 
     if (fd < 0) {
-        return cannot_open(path, errno, err);
+        int cause = errno;
+        struct stat st;
+
+        if (cause == EACCES && stat(path, &st) == 0) {
+            return fl_err_set(
+                err, FL_EPERM,
+                "cannot open the private key '%s': permission denied: it belongs to user "
+                "%u with mode %04o, this program runs as user %u: `chown %u %s`",
+                path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777, (unsigned)geteuid(),
+                (unsigned)geteuid(), path);
+        }
+        return fl_err_set(err, fl_err_from_errno(cause), "cannot open the private key '%s': %s",
+                          path, strerror(cause));
     }
     rv = read_key(fd, path, text, sizeof(text), &len, err);
     (void)close(fd);

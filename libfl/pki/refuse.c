@@ -243,39 +243,34 @@ static bool ip_text(const ASN1_OCTET_STRING *ip, char *out, size_t size)
            inet_ntop(family, ASN1_STRING_get0_data(ip), out, (socklen_t)size) != NULL;
 }
 
-/* The names of a certificate, as many as fit. */
-static void names_text(const X509 *x509, char *out, size_t size)
-{
-    GENERAL_NAMES *names = X509_get_ext_d2i(x509, NID_subject_alt_name, NULL, NULL);
-    size_t len = 0;
-    int i;
-
-    (void)snprintf(out, size, "none");
-    for (i = 0; i < sk_GENERAL_NAME_num(names) && len < size; i++) {
-        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
-        char ip[INET6_ADDRSTRLEN];
-        int n = 0;
-
-        if (name->type == GEN_DNS) {
-            n = snprintf(out + len, size - len, "%s%.*s", len > 0 ? ", " : "",
-                         ASN1_STRING_length(name->d.dNSName),
-                         (const char *)ASN1_STRING_get0_data(name->d.dNSName));
-        } else if (name->type == GEN_IPADD && ip_text(name->d.iPAddress, ip, sizeof(ip))) {
-            n = snprintf(out + len, size - len, "%s%s", len > 0 ? ", " : "", ip);
-        }
-        len += n > 0 ? (size_t)n : 0;
-    }
-    GENERAL_NAMES_free(names);
-    (void)fl_str_clean(out);
-}
-
 static int wrong_host(const struct fl_verifying *v, struct fl_refusal *refusal, struct fl_err *err)
 {
     char text[FL_CERT_TEXT];
     char names[128];
     char host[96];
+    GENERAL_NAMES *all =
+        X509_get_ext_d2i(v->chain->certs[0].x509, NID_subject_alt_name, NULL, NULL);
+    size_t len = 0;
+    int i;
 
-    names_text(v->chain->certs[0].x509, names, sizeof(names));
+    /* The names of a certificate, as many as fit. */
+    (void)snprintf(names, sizeof(names), "none");
+    for (i = 0; i < sk_GENERAL_NAME_num(all) && len < sizeof(names); i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(all, i);
+        char ip[INET6_ADDRSTRLEN];
+        int n = 0;
+
+        if (name->type == GEN_DNS) {
+            n = snprintf(names + len, sizeof(names) - len, "%s%.*s", len > 0 ? ", " : "",
+                         ASN1_STRING_length(name->d.dNSName),
+                         (const char *)ASN1_STRING_get0_data(name->d.dNSName));
+        } else if (name->type == GEN_IPADD && ip_text(name->d.iPAddress, ip, sizeof(ip))) {
+            n = snprintf(names + len, sizeof(names) - len, "%s%s", len > 0 ? ", " : "", ip);
+        }
+        len += n > 0 ? (size_t)n : 0;
+    }
+    GENERAL_NAMES_free(all);
+    (void)fl_str_clean(names);
     (void)snprintf(host, sizeof(host), "%s", v->host != NULL ? v->host : "?");
     return fl_err_set(
         err, fl__refuse(refusal, FL_REFUSED_HOST),

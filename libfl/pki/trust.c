@@ -42,25 +42,14 @@ static int add_roots(struct fl_trust *trust, const struct fl_chain *roots, struc
     return FL_OK;
 }
 
-static int load_roots(struct fl_trust *trust, const char *path, struct fl_err *err)
+static int trust_fill(struct fl_trust *trust, const struct fl_trust_setup *setup,
+                      struct fl_err *err)
 {
-    struct fl_chain *roots = NULL;
-    int rv = fl_chain_load(path, &roots, err);
-
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv = add_roots(trust, roots, err);
-done:
-    fl_chain_unref(roots);
-    return rv;
-}
-
-static int prepare_store(struct fl_trust *trust)
-{
-    X509_VERIFY_PARAM *param;
     /* An operator may trust one intermediate of a PKI instead of everything below its root. */
     unsigned long flags = X509_V_FLAG_X509_STRICT | X509_V_FLAG_PARTIAL_CHAIN;
+    X509_VERIFY_PARAM *param;
+    size_t i;
+    int rv;
 
     trust->store = X509_STORE_new();
     if (trust->store == NULL) {
@@ -69,17 +58,8 @@ static int prepare_store(struct fl_trust *trust)
     param = X509_STORE_get0_param(trust->store);
     X509_VERIFY_PARAM_set_depth(param, FL_PATH_DEPTH);
     X509_VERIFY_PARAM_set_auth_level(param, FL_AUTH_LEVEL);
-    return X509_VERIFY_PARAM_set_flags(param, flags) == 1 ? FL_OK : FL_ENOMEM;
-}
-
-static int trust_fill(struct fl_trust *trust, const struct fl_trust_setup *setup,
-                      struct fl_err *err)
-{
-    int rv = prepare_store(trust);
-    size_t i;
-
-    if (rv != FL_OK) {
-        return rv;
+    if (X509_VERIFY_PARAM_set_flags(param, flags) != 1) {
+        return FL_ENOMEM;
     }
     if (setup->roots != NULL) {
         rv = add_roots(trust, setup->roots, err);
@@ -88,7 +68,14 @@ static int trust_fill(struct fl_trust *trust, const struct fl_trust_setup *setup
         }
     }
     for (i = 0; i < setup->n_root_files; i++) {
-        rv = load_roots(trust, setup->root_files[i], err);
+        struct fl_chain *roots = NULL;
+
+        rv = fl_chain_load(setup->root_files[i], &roots, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = add_roots(trust, roots, err);
+        fl_chain_unref(roots);
         if (rv != FL_OK) {
             return rv;
         }
@@ -108,10 +95,9 @@ static int trust_fill(struct fl_trust *trust, const struct fl_trust_setup *setup
             return rv;
         }
     }
-    if (setup->federation != NULL) {
-        rv = fl_str_copy(trust->federation, sizeof(trust->federation), setup->federation);
-    }
-    return rv;
+    return setup->federation == NULL
+               ? FL_OK
+               : fl_str_copy(trust->federation, sizeof(trust->federation), setup->federation);
 }
 
 int fl_trust_create(const struct fl_trust_setup *setup, struct fl_trust **ret, struct fl_err *err)

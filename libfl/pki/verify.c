@@ -156,18 +156,6 @@ done:
     return rv;
 }
 
-static int pin_refused(const struct fl_chain *chain, struct fl_refusal *refusal, struct fl_err *err)
-{
-    const struct fl_cert_info *last = &chain->certs[chain->n - 1].info;
-
-    return fl_err_set(
-        err, fl__refuse(refusal, FL_REFUSED_UNKNOWN),
-        "none of the %zu certificates of the server is the root of the invitation (the last is "
-        "'%s'): this is not the server that invited, or its root was replaced with another key; "
-        "ask for a new invitation (`flctl invite NAME` on the server)",
-        chain->n, last->subject);
-}
-
 /* All roots with that key: a root that was renewed with it is beside the old one for a while. */
 static int pinned_roots(const uint8_t key[FL_KEY_HASH], const struct fl_chain *chain,
                         struct fl_chain **ret)
@@ -198,27 +186,12 @@ fail:
     return rv;
 }
 
-static int verify_under(const struct fl_chain *roots, const char *federation,
-                        const struct fl_claim *claim, struct fl_identity *ret,
-                        struct fl_refusal *refusal, struct fl_err *err)
-{
-    const struct fl_trust_setup setup = {.roots = roots, .federation = federation};
-    struct fl_trust *trust = NULL;
-    int rv = fl_trust_create(&setup, &trust, err);
-
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv = fl_trust_verify(trust, claim, ret, refusal, err);
-done:
-    fl_trust_unref(trust);
-    return rv;
-}
-
 int fl_pin_verify(const struct fl_pin *pin, const struct fl_claim *claim, struct fl_identity *ret,
                   struct fl_chain **ret_roots, struct fl_refusal *ret_refusal, struct fl_err *err)
 {
     struct fl_refusal refusal = {.reason = FL_REFUSED_NOT, .alert = FL_ALERT_INTERNAL};
+    struct fl_trust_setup setup = {.federation = pin->federation};
+    struct fl_trust *trust = NULL;
     struct fl_chain *roots = NULL;
     int rv = pinned_roots(pin->key, claim->chain, &roots);
 
@@ -226,8 +199,22 @@ int fl_pin_verify(const struct fl_pin *pin, const struct fl_claim *claim, struct
     if (rv != FL_OK) {
         goto done;
     }
-    rv = roots->n == 0 ? pin_refused(claim->chain, &refusal, err)
-                       : verify_under(roots, pin->federation, claim, ret, &refusal, err);
+    if (roots->n == 0) {
+        rv = fl_err_set(
+            err, fl__refuse(&refusal, FL_REFUSED_UNKNOWN),
+            "none of the %zu certificates of the server is the root of the invitation (the last is "
+            "'%s'): this is not the server that invited, or its root was replaced with another "
+            "key; "
+            "ask for a new invitation (`flctl invite NAME` on the server)",
+            claim->chain->n, claim->chain->certs[claim->chain->n - 1].info.subject);
+        goto done;
+    }
+    setup.roots = roots;
+    rv = fl_trust_create(&setup, &trust, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_trust_verify(trust, claim, ret, &refusal, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -235,6 +222,7 @@ int fl_pin_verify(const struct fl_pin *pin, const struct fl_claim *claim, struct
         *ret_roots = fl_chain_ref(roots);
     }
 done:
+    fl_trust_unref(trust);
     fl_chain_unref(roots);
     if (ret_refusal != NULL) {
         *ret_refusal = refusal;

@@ -9,34 +9,23 @@
 
 #include "libfl/pki/trust_impl.h"
 
-static bool uri_at(const GENERAL_NAMES *names, int i, const char **ret, size_t *ret_len)
-{
-    const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
-
-    if (name->type != GEN_URI) {
-        return false;
-    }
-    *ret = (const char *)ASN1_STRING_get0_data(name->d.uniformResourceIdentifier);
-    *ret_len = (size_t)ASN1_STRING_length(name->d.uniformResourceIdentifier);
-    return true;
-}
-
 int fl__uri_of(const X509 *x509, struct fl_uri_name *ret)
 {
     GENERAL_NAMES *names = X509_get_ext_d2i(x509, NID_subject_alt_name, NULL, NULL);
     struct fl_uri_name found;
     int rv = FL_ENOENT;
-    const char *text;
-    size_t len;
     int i;
 
     for (i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        const ASN1_STRING *uri = name->d.uniformResourceIdentifier;
         int one;
 
-        if (!uri_at(names, i, &text, &len)) {
+        if (name->type != GEN_URI) {
             continue;
         }
-        one = fl_uri_parse(text, len, &found);
+        one = fl_uri_parse((const char *)ASN1_STRING_get0_data(uri),
+                           (size_t)ASN1_STRING_length(uri), &found);
         if (one == FL_ENOENT) {
             continue;
         }
@@ -195,42 +184,6 @@ static void try_text(struct match *m, enum fl_san_kind kind, const ASN1_STRING *
     }
 }
 
-static void try_names(struct match *m, const GENERAL_NAMES *names)
-{
-    int i;
-
-    for (i = 0; i < sk_GENERAL_NAME_num(names); i++) {
-        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
-
-        if (name->type == GEN_DNS) {
-            try_text(m, FL_SAN_DNS, name->d.dNSName);
-        } else if (name->type == GEN_EMAIL) {
-            try_text(m, FL_SAN_EMAIL, name->d.rfc822Name);
-        } else if (name->type == GEN_URI) {
-            try_text(m, FL_SAN_URI, name->d.uniformResourceIdentifier);
-        }
-    }
-}
-
-static void try_common_names(struct match *m, const X509 *x509)
-{
-    const X509_NAME *subject = X509_get_subject_name(x509);
-    int at = -1;
-
-    while ((at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0) {
-        const ASN1_STRING *raw = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
-        unsigned char *utf8 = NULL;
-        int len = ASN1_STRING_to_UTF8(&utf8, raw);
-        ASN1_STRING *text = len >= 0 ? ASN1_STRING_new() : NULL;
-
-        if (text != NULL && ASN1_STRING_set(text, utf8, len) == 1) {
-            try_text(m, FL_SAN_CN, text);
-        }
-        ASN1_STRING_free(text);
-        OPENSSL_free(utf8);
-    }
-}
-
 static int who_by_rule(const struct fl_verifying *v, struct fl_identity *ret,
                        struct fl_refusal *refusal, struct fl_err *err)
 {
@@ -239,8 +192,35 @@ static int who_by_rule(const struct fl_verifying *v, struct fl_identity *ret,
     struct match m = {.rules = v->trust->rules};
 
     while (m.i < fl_rules_len(m.rules)) {
-        try_names(&m, names);
-        try_common_names(&m, leaf);
+        int i;
+        const X509_NAME *subject;
+        int at;
+
+        for (i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+            const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+
+            if (name->type == GEN_DNS) {
+                try_text(&m, FL_SAN_DNS, name->d.dNSName);
+            } else if (name->type == GEN_EMAIL) {
+                try_text(&m, FL_SAN_EMAIL, name->d.rfc822Name);
+            } else if (name->type == GEN_URI) {
+                try_text(&m, FL_SAN_URI, name->d.uniformResourceIdentifier);
+            }
+        }
+        subject = X509_get_subject_name(leaf);
+        at = -1;
+        while ((at = X509_NAME_get_index_by_NID(subject, NID_commonName, at)) >= 0) {
+            const ASN1_STRING *raw = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at));
+            unsigned char *utf8 = NULL;
+            int len = ASN1_STRING_to_UTF8(&utf8, raw);
+            ASN1_STRING *text = len >= 0 ? ASN1_STRING_new() : NULL;
+
+            if (text != NULL && ASN1_STRING_set(text, utf8, len) == 1) {
+                try_text(&m, FL_SAN_CN, text);
+            }
+            ASN1_STRING_free(text);
+            OPENSSL_free(utf8);
+        }
         if (m.n != 0) {
             break;
         }

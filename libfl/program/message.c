@@ -28,16 +28,6 @@ static json_t *message_parsed(const char *text)
     return text != NULL ? json_loads(text, 0, NULL) : json_null();
 }
 
-static json_t *message_names(const char *const *list)
-{
-    json_t *array = json_array();
-
-    for (; list != NULL && *list != NULL; list++) {
-        (void)json_array_append_new(array, json_string(*list));
-    }
-    return array;
-}
-
 /* The fields of both; takes both. NULL when one of them is. */
 static json_t *message_merged(json_t *json, json_t *more)
 {
@@ -64,14 +54,21 @@ json_t *fl_message_description(const struct fl_persistent_model *m, bool for_fil
                   fl_field_network(m->input, m->n_input, m->layers, m->n_layers), "solver",
                   message_parsed(m->solver), "personal", message_parsed(m->personal));
     json_t *more;
+    const char *const *list;
+    json_t *array;
 
     if (json == NULL || for_files) {
         return json;
     }
-    more = json_pack("{s:s, s:o, s:{s:I, s:I, s:I, s:f, s:f}}", "type", "model", "parts",
-                     message_names(m->parts), "training", "epochs", (json_int_t)m->epochs, "steps",
-                     (json_int_t)m->steps, "batch_size", (json_int_t)m->batch_size, "momentum",
-                     m->momentum, "weight_decay", m->weight_decay);
+    list = m->parts;
+    array = json_array();
+    for (; list != NULL && *list != NULL; list++) {
+        (void)json_array_append_new(array, json_string(*list));
+    }
+    more = json_pack("{s:s, s:o, s:{s:I, s:I, s:I, s:f, s:f}}", "type", "model", "parts", array,
+                     "training", "epochs", (json_int_t)m->epochs, "steps", (json_int_t)m->steps,
+                     "batch_size", (json_int_t)m->batch_size, "momentum", m->momentum,
+                     "weight_decay", m->weight_decay);
     return message_merged(json, more);
 }
 
@@ -108,22 +105,6 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
                                  (json_int_t)slots->weights_bytes, "slots", weights, "result",
                                  "bytes", (json_int_t)slots->result_bytes, "slots", result),
                        json_incref(description)));
-}
-
-static json_t *message_given_vectors(const struct fl_persistent_task *task)
-{
-    json_t *list = json_array();
-    size_t i;
-
-    for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
-        if (task->given[i] != NULL) {
-            (void)json_array_append_new(list, json_string(vector_names[i]));
-        }
-    }
-    if (task->mixup != NULL) {
-        (void)json_array_append_new(list, json_string("mixup"));
-    }
-    return list;
 }
 
 /* Settings of gradient steps: training, and fitting before an evaluation. */
@@ -176,7 +157,18 @@ char *fl_message_task(const struct fl_persistent_task *task, uint64_t id)
 
     json = message_merged(json, message_task_fields(task));
     if (json != NULL && task->kind != FL_PERSISTENT_SUMMARY) {
-        (void)json_object_set_new(json, "given", message_given_vectors(task));
+        json_t *list = json_array();
+        size_t i;
+
+        for (i = 0; i < FL_PERSISTENT_VECTORS; i++) {
+            if (task->given[i] != NULL) {
+                (void)json_array_append_new(list, json_string(vector_names[i]));
+            }
+        }
+        if (task->mixup != NULL) {
+            (void)json_array_append_new(list, json_string("mixup"));
+        }
+        (void)json_object_set_new(json, "given", list);
     }
     if (json != NULL && (task->kind == FL_PERSISTENT_TRAIN || task->kind == FL_PERSISTENT_ADAPT) &&
         json_object_set_new(json, "do",

@@ -46,34 +46,15 @@ static int message_get_list(const json_t *json, const char *key, const json_t **
                                             "'ready': '%s' is missing or not a list of names", key);
 }
 
-/* Unknown names are ignored. */
-static void message_read_lists(const json_t *can, const json_t *parts,
-                               struct fl_persistent_ready *ret)
-{
-    const char *name;
-    size_t i;
-    int kind;
-
-    for (i = 0; i < json_array_size(can); i++) {
-        kind = message_find_word(fl_persistent_kinds, FL_PERSISTENT_KINDS,
-                                 json_string_value(json_array_get(can, i)));
-        ret->can |= kind >= 0 ? 1u << kind : 0;
-    }
-    for (i = 0; i < json_array_size(parts) && ret->n_parts < FL_PERSISTENT_PARTS; i++) {
-        name = json_string_value(json_array_get(parts, i));
-        if (name != NULL &&
-            fl_str_copy(ret->parts[ret->n_parts], FL_PERSISTENT_PART, name) == FL_OK) {
-            ret->n_parts++;
-        }
-    }
-}
-
 static int message_read_ready(const json_t *json, struct fl_answer *ret, struct fl_err *err)
 {
     struct fl_persistent_ready *ready = &ret->ready;
     const json_t *can = NULL;
     const json_t *parts = NULL;
     int rv = fl_field_count(json, "'ready'", "protocol", &ret->protocol, err);
+    const char *name;
+    size_t i;
+    int kind;
 
     /* The other fields of another protocol version are unknown. */
     if (rv != FL_OK || ret->protocol != FL_PERSISTENT_VERSION) {
@@ -95,7 +76,19 @@ static int message_read_ready(const json_t *json, struct fl_answer *ret, struct 
     if (rv != FL_OK) {
         return rv;
     }
-    message_read_lists(can, parts, ready);
+    /* Unknown names are ignored. */
+    for (i = 0; i < json_array_size(can); i++) {
+        kind = message_find_word(fl_persistent_kinds, FL_PERSISTENT_KINDS,
+                                 json_string_value(json_array_get(can, i)));
+        ready->can |= kind >= 0 ? 1u << kind : 0;
+    }
+    for (i = 0; i < json_array_size(parts) && ready->n_parts < FL_PERSISTENT_PARTS; i++) {
+        name = json_string_value(json_array_get(parts, i));
+        if (name != NULL &&
+            fl_str_copy(ready->parts[ready->n_parts], FL_PERSISTENT_PART, name) == FL_OK) {
+            ready->n_parts++;
+        }
+    }
     message_read_text(json, "software", ready->software);
     if ((ready->can & 1u << FL_PERSISTENT_TRAIN) != 0 && ready->samples == 0) {
         return fl_err_set(err, FL_EFORMAT,
@@ -112,29 +105,6 @@ static int message_check_present(bool has, const char *key, enum fl_persistent_k
                             fl_persistent_kinds[asked], key);
 }
 
-static int message_read_trained(const json_t *json, const char *where,
-                                struct fl_persistent_answer *ret, struct fl_err *err)
-{
-    int rv = fl_field_count(json, where, "samples", &ret->samples, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (ret->samples == 0) {
-        return fl_err_set(err, FL_EFORMAT,
-                          "%.200s: 'samples' is 0: a result without samples has no weight", where);
-    }
-    rv = fl_field_count(json, where, "steps", &ret->steps, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_field_number(json, where, "train_loss", &ret->train_loss, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_field_evaluation(json, where, "trained", &ret->has_trained, &ret->trained, err);
-}
-
 /* Fields of another kind of task are ignored. `where`: the message or the file. */
 static int message_read_done(const json_t *json, const char *where, enum fl_persistent_kind asked,
                              struct fl_persistent_answer *ret, struct fl_err *err)
@@ -146,7 +116,24 @@ static int message_read_done(const json_t *json, const char *where, enum fl_pers
     }
     switch (asked) {
     case FL_PERSISTENT_TRAIN:
-        return message_read_trained(json, where, ret, err);
+        rv = fl_field_count(json, where, "samples", &ret->samples, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (ret->samples == 0) {
+            return fl_err_set(err, FL_EFORMAT,
+                              "%.200s: 'samples' is 0: a result without samples has no weight",
+                              where);
+        }
+        rv = fl_field_count(json, where, "steps", &ret->steps, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_field_number(json, where, "train_loss", &ret->train_loss, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        return fl_field_evaluation(json, where, "trained", &ret->has_trained, &ret->trained, err);
     case FL_PERSISTENT_ADAPT:
         rv = fl_field_evaluation(json, where, "adapted", &ret->has_adapted, &ret->adapted, err);
         if (rv != FL_OK) {

@@ -41,22 +41,6 @@ static const struct fl_persistent_clock real_clock = {persistent_clock_now, pers
 
 /* --- create and free --- */
 
-static bool persistent_copy_strings(struct fl_persistent *r, const struct fl_persistent_conf *conf)
-{
-    r->argv = fl_str_list_dup(conf->argv);
-    r->environment = fl_str_list_dup(conf->environment);
-    r->client = fl_str_dup(conf->client);
-    r->purpose = fl_str_dup(conf->purpose);
-    r->data = conf->data != NULL ? fl_str_dup(conf->data) : NULL;
-    r->conf.argv = (const char *const *)r->argv;
-    r->conf.environment = (const char *const *)r->environment;
-    r->conf.client = r->client;
-    r->conf.purpose = r->purpose;
-    r->conf.data = r->data;
-    return r->argv != NULL && r->environment != NULL && r->client != NULL && r->purpose != NULL &&
-           (conf->data == NULL || r->data != NULL);
-}
-
 int fl_persistent_create(const struct fl_persistent_conf *conf, struct fl_persistent **ret,
                          struct fl_err *err)
 {
@@ -77,9 +61,20 @@ int fl_persistent_create(const struct fl_persistent_conf *conf, struct fl_persis
     r->weights.fd = r->weights.theirs = r->result.fd = r->result.theirs = -1;
     atomic_init(&r->interrupted, false);
     fl_sm_init(&r->sm, fl__persistent_states, FL__PERSISTENT_STATES, FL__PERSISTENT_OFF);
-    rv = persistent_copy_strings(r, conf) ? FL_OK
-                                          : fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
-    if (rv != FL_OK) {
+    r->argv = fl_str_list_dup(conf->argv);
+    r->environment = fl_str_list_dup(conf->environment);
+    r->client = fl_str_dup(conf->client);
+    r->purpose = fl_str_dup(conf->purpose);
+    r->data = conf->data != NULL ? fl_str_dup(conf->data) : NULL;
+    r->conf.argv = (const char *const *)r->argv;
+    r->conf.environment = (const char *const *)r->environment;
+    r->conf.client = r->client;
+    r->conf.purpose = r->purpose;
+    r->conf.data = r->data;
+    if (!(r->argv != NULL && r->environment != NULL && r->client != NULL && r->purpose != NULL &&
+          (conf->data == NULL || r->data != NULL)))
+    {
+        rv = fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
         goto fail;
     }
     if (conf->work_dir != NULL) {
@@ -204,22 +199,11 @@ static int persistent_spawn(struct fl_persistent *r, struct fl_err *err)
         err);
 }
 
-static void persistent_close_sockets(struct fl_persistent *r)
-{
-    size_t i;
-
-    for (i = 0; i < 2; i++) {
-        if (r->sockets[i] >= 0) {
-            (void)close(r->sockets[i]);
-        }
-        r->sockets[i] = -1;
-    }
-}
-
 /* On an error nothing is left of the attempt. */
 static int persistent_launch(struct fl_persistent *r, struct fl_err *err)
 {
     int rv = fl_shared_create(FL_SHARED_WEIGHTS, &r->weights, err);
+    size_t i;
 
     if (rv != FL_OK) {
         goto fail;
@@ -242,7 +226,12 @@ static int persistent_launch(struct fl_persistent *r, struct fl_err *err)
     fl_sm_move(&r->sm, FL__PERSISTENT_STARTING);
     return FL_OK;
 fail:
-    persistent_close_sockets(r);
+    for (i = 0; i < 2; i++) {
+        if (r->sockets[i] >= 0) {
+            (void)close(r->sockets[i]);
+        }
+        r->sockets[i] = -1;
+    }
     fl_shared_done(&r->weights);
     fl_shared_done(&r->result);
     return rv;
@@ -261,33 +250,6 @@ static int persistent_timed_out(struct fl_persistent *r, int rv, const char *wha
     }
     fl__persistent_end(r, err);
     return rv;
-}
-
-/* Checks the fields of `ready` that can be checked here. */
-static int persistent_take_ready(struct fl_persistent *r, const struct fl_answer *answer,
-                                 struct fl_err *err)
-{
-    int rv = FL_OK;
-
-    if (answer->type == FL_ANSWER_FAILED) {
-        rv = fl_err_set(err, FL_EIO, "'%.100s' cannot start: %.300s", r->argv[0], answer->error);
-    } else if (answer->protocol != FL_PERSISTENT_VERSION) {
-        rv = fl_err_set(err, FL_EVERSION,
-                        "'%.100s' speaks version %" PRIu64
-                        " of the trainer protocol, expected version %d",
-                        r->argv[0], answer->protocol, FL_PERSISTENT_VERSION);
-    }
-    if (rv != FL_OK) {
-        fl__persistent_end(r, err);
-        return rv;
-    }
-    r->ready = answer->ready;
-    fl_sm_move(&r->sm, FL__PERSISTENT_READY);
-    r->idle_since_ms = fl__persistent_now(r);
-    fl_log(r->conf.log, FL_LOG_INFO, "trainer",
-           "'%.100s' is ready: samples=%" PRIu64 " test_samples=%" PRIu64 " software='%.200s'",
-           r->argv[0], r->ready.samples, r->ready.test_samples, r->ready.software);
-    return FL_OK;
 }
 
 static int persistent_start_program(struct fl_persistent *r, const atomic_bool *cancel,
@@ -314,7 +276,27 @@ static int persistent_start_program(struct fl_persistent *r, const atomic_bool *
     if (rv != FL_OK) {
         return rv;
     }
-    return persistent_take_ready(r, &answer, err);
+    /* Only these fields of `ready` can be checked here. */
+    rv = FL_OK;
+    if (answer.type == FL_ANSWER_FAILED) {
+        rv = fl_err_set(err, FL_EIO, "'%.100s' cannot start: %.300s", r->argv[0], answer.error);
+    } else if (answer.protocol != FL_PERSISTENT_VERSION) {
+        rv = fl_err_set(err, FL_EVERSION,
+                        "'%.100s' speaks version %" PRIu64
+                        " of the trainer protocol, expected version %d",
+                        r->argv[0], answer.protocol, FL_PERSISTENT_VERSION);
+    }
+    if (rv != FL_OK) {
+        fl__persistent_end(r, err);
+        return rv;
+    }
+    r->ready = answer.ready;
+    fl_sm_move(&r->sm, FL__PERSISTENT_READY);
+    r->idle_since_ms = fl__persistent_now(r);
+    fl_log(r->conf.log, FL_LOG_INFO, "trainer",
+           "'%.100s' is ready: samples=%" PRIu64 " test_samples=%" PRIu64 " software='%.200s'",
+           r->argv[0], r->ready.samples, r->ready.test_samples, r->ready.software);
+    return FL_OK;
 }
 
 int fl_persistent_start(struct fl_persistent *r, struct fl_err *err)
@@ -323,41 +305,7 @@ int fl_persistent_start(struct fl_persistent *r, struct fl_err *err)
                                                            : persistent_start_program(r, NULL, err);
 }
 
-/* Waits for the end of the backoff after a failure. */
-static int persistent_wait_backoff(struct fl_persistent *r, const atomic_bool *cancel,
-                                   struct fl_err *err)
-{
-    uint64_t now = fl__persistent_now(r);
-
-    while (r->failures > 0 && now < r->retry_ms) {
-        uint64_t left = r->retry_ms - now;
-
-        if (fl__persistent_canceled(r, cancel)) {
-            return fl_err_set(err, FL_ECANCELED, "cancelled before '%.100s' was started again",
-                              r->argv[0]);
-        }
-        r->conf.clock->pause(r->conf.clock->ctx,
-                             left < FL_PROGRAM_TICK_MS ? left : FL_PROGRAM_TICK_MS);
-        now = fl__persistent_now(r);
-    }
-    return FL_OK;
-}
-
 /* --- the model --- */
-
-static int persistent_take_accepted(struct fl_persistent *r, const struct fl_answer *answer,
-                                    struct fl_err *err)
-{
-    fl_sm_move(&r->sm,
-               answer->type == FL_ANSWER_ACCEPTED ? FL__PERSISTENT_IDLE : FL__PERSISTENT_READY);
-    r->idle_since_ms = fl__persistent_now(r);
-    r->model_accepted = answer->type == FL_ANSWER_ACCEPTED;
-    return r->model_accepted
-               ? FL_OK
-               : fl_err_set(err, FL_ESHAPE,
-                            "the server's model is not the one of '%.100s', which says: %.300s",
-                            r->argv[0], answer->error);
-}
 
 /*
  * Sends `model`, unless the program has accepted it already, and waits for its answer. FL_ETIMEOUT:
@@ -384,7 +332,15 @@ static int persistent_describe(struct fl_persistent *r, uint64_t until_ms,
     if (rv != FL_OK) {
         return rv;
     }
-    return persistent_take_accepted(r, &answer, err);
+    fl_sm_move(&r->sm,
+               answer.type == FL_ANSWER_ACCEPTED ? FL__PERSISTENT_IDLE : FL__PERSISTENT_READY);
+    r->idle_since_ms = fl__persistent_now(r);
+    r->model_accepted = answer.type == FL_ANSWER_ACCEPTED;
+    return r->model_accepted
+               ? FL_OK
+               : fl_err_set(err, FL_ESHAPE,
+                            "the server's model is not the one of '%.100s', which says: %.300s",
+                            r->argv[0], answer.error);
 fail:
     fl__persistent_end(r, NULL);
     return rv;
@@ -470,28 +426,24 @@ fail:
 
 /* --- tasks --- */
 
-/* Sets the length of the slot of the personalized model; if it changes, the model must be described
-   again. */
-static int persistent_fit_mixup(struct fl_persistent *r, const struct fl_persistent_task *task,
-                                struct fl_err *err)
-{
-    if (task->mixup == NULL || task->mixup_len == r->mixup_bytes) {
-        return FL_OK;
-    }
-    r->mixup_bytes = task->mixup_len;
-    r->model_accepted = false;
-    return fl__persistent_place(r, err);
-}
-
 /* The program runs and has accepted the model. */
 static int persistent_get_ready(struct fl_persistent *r, const struct fl_persistent_task *task,
                                 struct fl_err *err)
 {
     uint64_t limit = r->conf.start_limit_ms;
-    int rv = persistent_fit_mixup(r, task, err);
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
+    /*
+     * Set the length of the slot of the personalized model; if it changes, the model must be
+     * described again.
+     */
+    if (task->mixup != NULL && task->mixup_len != r->mixup_bytes) {
+        r->mixup_bytes = task->mixup_len;
+        r->model_accepted = false;
+        rv = fl__persistent_place(r, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     if (r->program != NULL && r->sm.state != FL__PERSISTENT_DESCRIBING) {
         rv = fl__persistent_check_quiet(r, err);
@@ -504,9 +456,19 @@ static int persistent_get_ready(struct fl_persistent *r, const struct fl_persist
         fl_persistent_stop(r);
     }
     if (r->program == NULL) {
-        rv = persistent_wait_backoff(r, task->cancel, err);
-        if (rv != FL_OK) {
-            return rv;
+        uint64_t now = fl__persistent_now(r);
+
+        /* Wait for the end of the backoff after a failure. */
+        while (r->failures > 0 && now < r->retry_ms) {
+            uint64_t left = r->retry_ms - now;
+
+            if (fl__persistent_canceled(r, task->cancel)) {
+                return fl_err_set(err, FL_ECANCELED, "cancelled before '%.100s' was started again",
+                                  r->argv[0]);
+            }
+            r->conf.clock->pause(r->conf.clock->ctx,
+                                 left < FL_PROGRAM_TICK_MS ? left : FL_PROGRAM_TICK_MS);
+            now = fl__persistent_now(r);
         }
         rv = persistent_start_program(r, task->cancel, err);
         if (rv != FL_OK) {

@@ -179,44 +179,29 @@ static int protocol_violated(struct fl_persistent *r, const char *what, struct f
     return rv;
 }
 
-/* The program has exited, or closed its socket, which is handled alike. */
-static int protocol_exited(struct fl_persistent *r, struct fl_err *err)
-{
-    struct fl_err why = {0};
-    char text[96];
-    bool killed;
-    int rv;
-
-    (void)protocol_expected(r, text, sizeof(text));
-    protocol_wait_exit(r, FL_PROGRAM_GRACE_MS);
-    killed = fl_program_ending(r->program);
-    rv = fl_program_reap(r->program, &why);
-    killed = killed && rv != FL_ELIMIT;
-    if (killed || rv == FL_OK) {
-        rv = fl_err_set(&why, FL_EIO, "'%.100s' %s", r->argv[0],
-                        killed ? "closed its socket and was killed" : "ended with exit code 0");
-    }
-    (void)fl_err_set(err, rv, "%s%s; %s", why.msg,
-                     fl_framed_pending(&r->framed) > 0 ? " in the middle of a message" : "",
-                     protocol_expected(r, text, sizeof(text)));
-    fl_program_add_tail(r->program, err);
-    protocol_drop(r);
-    fl__persistent_back_off(r);
-    return rv;
-}
-
 /* --- receiving --- */
 
-/* Handles one message. FL_EAGAIN: progress, continue; FL_OK: an answer. */
-static int protocol_receive(struct fl_persistent *r, const char *text, size_t len,
-                            struct fl_answer *ret, struct fl_err *err)
+/* Handles the messages read so far. FL_EAGAIN: continue to wait. */
+static int protocol_next_answer(struct fl_persistent *r, struct fl_answer *ret, struct fl_err *err)
 {
-    enum fl_persistent_kind asked = r->task != NULL ? r->task->kind : FL_PERSISTENT_KINDS;
-    bool of_task = r->sm.state == FL__PERSISTENT_BUSY || r->sm.state == FL__PERSISTENT_CANCELING;
     struct fl_err why = {0};
+    const char *text = NULL;
+    size_t len = 0;
+    int rv = fl_framed_next(&r->framed, &text, &len, &why);
+    enum fl_persistent_kind asked;
+    bool of_task;
     char what[160];
-    int rv = fl_answer_parse(text, len, asked, ret, &why);
 
+    if (rv == FL_EAGAIN) {
+        return rv;
+    }
+    if (rv != FL_OK) {
+        return protocol_violated(r, why.msg, err);
+    }
+    /* FL_EAGAIN: progress, continue; FL_OK: an answer. */
+    asked = r->task != NULL ? r->task->kind : FL_PERSISTENT_KINDS;
+    of_task = r->sm.state == FL__PERSISTENT_BUSY || r->sm.state == FL__PERSISTENT_CANCELING;
+    rv = fl_answer_parse(text, len, asked, ret, &why);
     /* An answer to another task is reported first, even if it is malformed too. */
     if (rv != FL_OK && (int)ret->type < 0) {
         return protocol_violated(r, why.msg, err);
@@ -246,23 +231,6 @@ static int protocol_receive(struct fl_persistent *r, const char *text, size_t le
     return FL_EAGAIN;
 }
 
-/* Handles the messages read so far. FL_EAGAIN: continue to wait. */
-static int protocol_next_answer(struct fl_persistent *r, struct fl_answer *ret, struct fl_err *err)
-{
-    struct fl_err why = {0};
-    const char *text = NULL;
-    size_t len = 0;
-    int rv = fl_framed_next(&r->framed, &text, &len, &why);
-
-    if (rv == FL_EAGAIN) {
-        return rv;
-    }
-    if (rv != FL_OK) {
-        return protocol_violated(r, why.msg, err);
-    }
-    return protocol_receive(r, text, len, ret, err);
-}
-
 static void protocol_wait_tick(struct fl_persistent *r)
 {
     short events = r->framed.out.len > 0 ? POLLIN | POLLOUT : POLLIN;
@@ -270,12 +238,6 @@ static void protocol_wait_tick(struct fl_persistent *r)
                           {.fd = fl_program_stderr(r->program), .events = POLLIN}};
 
     (void)poll(p, 2, FL_PROGRAM_TICK_MS);
-}
-
-/* `cancel` is sent once: then the answer is waited for. */
-static bool protocol_wait_aborted(const struct fl_persistent *r, const atomic_bool *cancel)
-{
-    return r->sm.state != FL__PERSISTENT_CANCELING && fl__persistent_canceled(r, cancel);
 }
 
 int fl__persistent_await(struct fl_persistent *r, uint64_t until_ms, const atomic_bool *cancel,
@@ -289,7 +251,8 @@ int fl__persistent_await(struct fl_persistent *r, uint64_t until_ms, const atomi
         if (rv != FL_EAGAIN) {
             return rv;
         }
-        if (protocol_wait_aborted(r, cancel)) {
+        /* `cancel` is sent once: then the answer is waited for. */
+        if (r->sm.state != FL__PERSISTENT_CANCELING && fl__persistent_canceled(r, cancel)) {
             return FL_ECANCELED;
         }
         if (fl__persistent_now(r) >= until_ms) {
@@ -304,7 +267,28 @@ int fl__persistent_await(struct fl_persistent *r, uint64_t until_ms, const atomi
         }
         /* Messages sent before its exit have been read by now. */
         if (ended || r->framed.closed) {
-            return protocol_exited(r, err);
+            struct fl_err why = {0};
+            char text[96];
+            bool killed;
+
+            /* The program has exited, or closed its socket, which is handled alike. */
+            (void)protocol_expected(r, text, sizeof(text));
+            protocol_wait_exit(r, FL_PROGRAM_GRACE_MS);
+            killed = fl_program_ending(r->program);
+            rv = fl_program_reap(r->program, &why);
+            killed = killed && rv != FL_ELIMIT;
+            if (killed || rv == FL_OK) {
+                rv = fl_err_set(&why, FL_EIO, "'%.100s' %s", r->argv[0],
+                                killed ? "closed its socket and was killed"
+                                       : "ended with exit code 0");
+            }
+            (void)fl_err_set(err, rv, "%s%s; %s", why.msg,
+                             fl_framed_pending(&r->framed) > 0 ? " in the middle of a message" : "",
+                             protocol_expected(r, text, sizeof(text)));
+            fl_program_add_tail(r->program, err);
+            protocol_drop(r);
+            fl__persistent_back_off(r);
+            return rv;
         }
         fl_framed_flush(&r->framed);
         protocol_wait_tick(r);

@@ -220,42 +220,32 @@ void fl_program_add_tail(const struct fl_program *p, struct fl_err *err)
 
 /* --- exit --- */
 
-/* Waits without reaping: until the leader is reaped, its group number is not reused. */
-static bool program_has_exited(pid_t pid)
-{
-    siginfo_t info = {0};
-
-    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
-}
-
-static void program_check_memory(struct fl_program *p, uint64_t now_ms)
-{
-    uint64_t bytes;
-
-    if (p->resident_limit == 0 || p->ending ||
-        (p->looked_ms != 0 && now_ms - p->looked_ms < MEMORY_MS)) {
-        return;
-    }
-    p->looked_ms = now_ms;
-    bytes = fl__program_resident(p->pid);
-    if (bytes > p->resident_limit) {
-        p->over_bytes = bytes;
-        fl_program_end(p, now_ms);
-    }
-}
-
 bool fl_program_look(struct fl_program *p, uint64_t now_ms)
 {
+    siginfo_t info = {0};
+    uint64_t bytes;
+
     if (p->reaped) {
         return true;
     }
     p->now_ms = now_ms;
     program_read_stderr(p);
-    program_check_memory(p, now_ms);
+    if (p->resident_limit != 0 && !p->ending &&
+        (p->looked_ms == 0 || now_ms - p->looked_ms >= MEMORY_MS))
+    {
+        p->looked_ms = now_ms;
+        bytes = fl__program_resident(p->pid);
+        if (bytes > p->resident_limit) {
+            p->over_bytes = bytes;
+            fl_program_end(p, now_ms);
+        }
+    }
     if (p->ending && now_ms - p->term_ms >= FL_PROGRAM_GRACE_MS) {
         (void)kill(-p->pid, SIGKILL);
     }
-    return program_has_exited(p->pid);
+    /* Waits without reaping: until the leader is reaped, its group number is not reused. */
+    return waitid(P_PID, (id_t)p->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == p->pid;
 }
 
 void fl_program_end(struct fl_program *p, uint64_t now_ms)

@@ -25,19 +25,6 @@ static int shared_error(const struct fl_shared *s, const char *what, int errnum,
                       shared_name(s), what, strerror(errnum));
 }
 
-/*
- * Seals are set together with the size. Until then this prevents a program from mapping the weights
- * writable: such a mapping would survive the seals.
- */
-static int shared_open_reader(struct fl_shared *s, struct fl_err *err)
-{
-    char path[64];
-
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", s->fd);
-    s->theirs = open(path, O_RDONLY | O_CLOEXEC);
-    return s->theirs >= 0 ? FL_OK : shared_error(s, path, errno, err);
-}
-
 int fl_shared_create(enum fl_shared_kind kind, struct fl_shared *ret, struct fl_err *err)
 {
     struct fl_shared s = {.kind = kind, .fd = -1, .theirs = -1};
@@ -49,7 +36,15 @@ int fl_shared_create(enum fl_shared_kind kind, struct fl_shared *ret, struct fl_
         return shared_error(&s, "memfd_create", errno, err);
     }
     if (kind == FL_SHARED_WEIGHTS) {
-        rv = shared_open_reader(&s, err);
+        char path[64];
+
+        /*
+         * Seals are set together with the size. Until then this prevents a program from mapping the
+         * weights writable: such a mapping would survive the seals.
+         */
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", s.fd);
+        s.theirs = open(path, O_RDONLY | O_CLOEXEC);
+        rv = s.theirs >= 0 ? FL_OK : shared_error(&s, path, errno, err);
         if (rv != FL_OK) {
             fl_shared_done(&s);
             return rv;
@@ -75,24 +70,9 @@ void fl_shared_done(struct fl_shared *s)
     *s = (struct fl_shared){.fd = -1, .theirs = -1};
 }
 
-static int shared_seal(const struct fl_shared *s, struct fl_err *err)
-{
-    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-
-    seals |= s->kind == FL_SHARED_WEIGHTS ? F_SEAL_FUTURE_WRITE : 0;
-    if (fcntl(s->fd, F_ADD_SEALS, seals) == 0) {
-        return FL_OK;
-    }
-    return errno == EPERM
-               ? fl_err_set(
-                     err, FL_EPROTO,
-                     "the program has sealed the shared memory (%s) itself, which is not allowed",
-                     shared_name(s))
-               : shared_error(s, "F_ADD_SEALS", errno, err);
-}
-
 int fl_shared_size(struct fl_shared *s, size_t bytes, size_t used, struct fl_err *err)
 {
+    int seals;
     int rv;
 
     FL_REQUIRE(s->bytes == 0 && bytes > 0 && used > 0 && used <= bytes);
@@ -114,7 +94,17 @@ int fl_shared_size(struct fl_shared *s, size_t bytes, size_t used, struct fl_err
         s->map = map;
     }
     s->bytes = bytes;
-    return shared_seal(s, err);
+    seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    seals |= s->kind == FL_SHARED_WEIGHTS ? F_SEAL_FUTURE_WRITE : 0;
+    if (fcntl(s->fd, F_ADD_SEALS, seals) == 0) {
+        return FL_OK;
+    }
+    return errno == EPERM
+               ? fl_err_set(
+                     err, FL_EPROTO,
+                     "the program has sealed the shared memory (%s) itself, which is not allowed",
+                     shared_name(s))
+               : shared_error(s, "F_ADD_SEALS", errno, err);
 }
 
 int fl_shared_write(struct fl_shared *s, size_t offset, const void *data, size_t len,

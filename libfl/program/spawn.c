@@ -168,18 +168,6 @@ static char **spawn_environment(const char *const *additions)
     return envp;
 }
 
-/* The child writes an errno if exec() fails; end of file means success. */
-static int spawn_exec_error(int status_fd)
-{
-    int code = 0;
-    ssize_t n;
-
-    do {
-        n = read(status_fd, &code, sizeof(code));
-    } while (n < 0 && errno == EINTR);
-    return n == (ssize_t)sizeof(code) ? code : 0;
-}
-
 static void spawn_close_pair(int fds[2])
 {
     size_t i;
@@ -195,6 +183,7 @@ static int spawn_fork_and_exec(struct child *c, int status[2], pid_t *ret_pid, s
 {
     int code;
     pid_t pid;
+    ssize_t n;
 
     c->parent = getpid();
     pid = fork();
@@ -208,7 +197,12 @@ static int spawn_fork_and_exec(struct child *c, int status[2], pid_t *ret_pid, s
     (void)setpgid(pid, pid); /* Both processes call it, so the order does not matter. */
     (void)close(status[1]);
     status[1] = -1;
-    code = spawn_exec_error(status[0]);
+    /* The child writes an errno if exec() fails; end of file means success. */
+    code = 0;
+    do {
+        n = read(status[0], &code, sizeof(code));
+    } while (n < 0 && errno == EINTR);
+    code = n == (ssize_t)sizeof(code) ? code : 0;
     if (code != 0) {
         (void)waitpid(pid, NULL, 0);
         return fl_err_set(err, fl_err_from_errno(code), "cannot run '%.200s': %s", c->path,

@@ -170,28 +170,6 @@ static int task_files_start(struct fl_persistent *r, const char *task, struct fl
     return rv;
 }
 
-/* Waits for the end of the program, and writes the tail of stderr to a file when it failed. */
-static int task_files_wait(struct fl_persistent *r, const char *stderr_file, struct fl_err *err)
-{
-    uint64_t limit = r->task->limit_ms;
-    int why = fl__persistent_wait_exit(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX,
-                                       r->task);
-    char tail[FL_PROGRAM_TAIL];
-    int rv = fl_program_reap(r->program, err);
-
-    if (why != FL_OK) {
-        rv = fl__persistent_canceled_error(r, why, err);
-    }
-    if (rv != FL_OK && rv != FL_ECANCELED) {
-        fl_program_add_tail(r->program, err);
-        /* The file is a convenience: the error has the same text, shortened. */
-        (void)!fl_fs_replace(stderr_file, tail, fl_program_tail(r->program, tail), false, NULL);
-    }
-    fl_program_free(r->program);
-    r->program = NULL;
-    return rv;
-}
-
 static int task_files_read(struct fl_persistent *r, const struct task_files *f,
                            struct fl_persistent_answer *ret, struct fl_err *err)
 {
@@ -222,6 +200,9 @@ int fl__task_files_run(struct fl_persistent *r, struct fl_persistent_answer *ret
 {
     struct task_files f;
     int rv = task_files_name(r, &f, err);
+    uint64_t limit;
+    int why;
+    char tail[FL_PROGRAM_TAIL];
 
     FL_REQUIRE(r->task->kind == FL_PERSISTENT_TRAIN && r->task->trained != NULL);
     if (rv != FL_OK) {
@@ -242,7 +223,22 @@ int fl__task_files_run(struct fl_persistent *r, struct fl_persistent_answer *ret
     if (rv != FL_OK) {
         goto done;
     }
-    rv = task_files_wait(r, f.path[FILE_STDERR], err);
+    /* Wait for the end of the program, and write the tail of stderr to a file when it failed. */
+    limit = r->task->limit_ms;
+    why = fl__persistent_wait_exit(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX,
+                                   r->task);
+    rv = fl_program_reap(r->program, err);
+    if (why != FL_OK) {
+        rv = fl__persistent_canceled_error(r, why, err);
+    }
+    if (rv != FL_OK && rv != FL_ECANCELED) {
+        fl_program_add_tail(r->program, err);
+        /* The file is a convenience: the error has the same text, shortened. */
+        (void)!fl_fs_replace(f.path[FILE_STDERR], tail, fl_program_tail(r->program, tail), false,
+                             NULL);
+    }
+    fl_program_free(r->program);
+    r->program = NULL;
     if (rv != FL_OK) {
         goto done;
     }

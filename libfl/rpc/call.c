@@ -360,8 +360,11 @@ static void end_idle(struct fl_call *call)
     fl__call_close(call, FL_GRPC_DEADLINE_EXCEEDED, text);
 }
 
-static void tick_idle(struct fl_call *call, uint64_t now_ms)
+void fl_call_tick(struct fl_call *call, uint64_t now_ms)
 {
+    if (!is_live(call)) {
+        return;
+    }
     if (!waits_for_peer(call)) {
         call->idle_at = 0;
     } else if (call->idle_at == 0 || call->progressed) {
@@ -370,14 +373,6 @@ static void tick_idle(struct fl_call *call, uint64_t now_ms)
         end_idle(call);
     }
     call->progressed = false;
-}
-
-void fl_call_tick(struct fl_call *call, uint64_t now_ms)
-{
-    if (!is_live(call)) {
-        return;
-    }
-    tick_idle(call, now_ms);
     if (!call->has_timeout || !is_live(call)) {
         return;
     }

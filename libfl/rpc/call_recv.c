@@ -24,17 +24,6 @@ static bool text_is(struct text t, const char *want)
     return t.len == strlen(want) && memcmp(t.p, want, t.len) == 0;
 }
 
-static unsigned parse_http_status(struct text value)
-{
-    unsigned n = 0;
-    size_t i;
-
-    for (i = 0; i < value.len && i < 3; i++) {
-        n = n * 10 + (value.p[i] >= '0' && value.p[i] <= '9' ? (unsigned)(value.p[i] - '0') : 0);
-    }
-    return n;
-}
-
 static int request_header(struct fl_call *call, struct text name, struct text value)
 {
     int rv;
@@ -77,7 +66,14 @@ static int request_header(struct fl_call *call, struct text name, struct text va
 static int response_header(struct fl_call *call, struct text name, struct text value)
 {
     if (text_is(name, ":status")) {
-        call->peer.http_status = parse_http_status(value);
+        unsigned n = 0;
+        size_t i;
+
+        for (i = 0; i < value.len && i < 3; i++) {
+            n = n * 10 +
+                (value.p[i] >= '0' && value.p[i] <= '9' ? (unsigned)(value.p[i] - '0') : 0);
+        }
+        call->peer.http_status = n;
     } else if (text_is(name, "content-type")) {
         call->peer.grpc_type = fl_grpc_content_type_ok(value.p, value.len);
     } else if (text_is(name, "grpc-status")) {
@@ -209,14 +205,6 @@ static bool begin_message(struct fl_call *call)
     return true;
 }
 
-static void drop_message(struct fl_call *call)
-{
-    free(call->msg);
-    fl_account_give(&call->conn->account, call->msg_cap);
-    call->msg = NULL;
-    call->msg_cap = 0;
-}
-
 /* Provides `want` bytes of memory; the received part of the message stays. */
 static bool grow_message(struct fl_call *call, size_t want)
 {
@@ -253,7 +241,10 @@ static bool reserve_message(struct fl_call *call, size_t len)
     if (call->msg_len == 0 &&
         (call->msg_cap < want || (call->msg_cap > FL_MSG_KEEP && call->msg_cap / 4 > all)))
     {
-        drop_message(call);
+        free(call->msg);
+        fl_account_give(&call->conn->account, call->msg_cap);
+        call->msg = NULL;
+        call->msg_cap = 0;
     }
     return call->msg_cap >= want || grow_message(call, want);
 }

@@ -37,27 +37,6 @@ static int measure_message(const struct fl_piece *pieces, size_t n, struct size 
     return FL_OK;
 }
 
-/* Checks the room in the call's queue, then charges the connection's account. */
-static int admit_message(struct fl_call *call, const struct size *size)
-{
-    size_t limit = call->queue_bytes;
-    int rv;
-
-    if (size->total > limit || call->queued > limit - size->total ||
-        (call->queued > 0 && call->queue_cost > limit - (size->cost < limit ? size->cost : limit)))
-    {
-        call->was_full = true;
-        return FL_ELIMIT;
-    }
-    rv = fl_account_take(&call->conn->account, size->cost);
-    if (rv != FL_OK) {
-        fl__call_over(call, rv, "queueing a message");
-        return FL_ECLOSED;
-    }
-    call->queue_cost += size->cost;
-    return FL_OK;
-}
-
 static void take_back(struct fl_call *call, size_t cost)
 {
     call->queue_cost -= cost;
@@ -70,6 +49,7 @@ int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
     struct size size;
     uint8_t *fill;
     size_t i;
+    size_t limit;
     int rv;
 
     FL_REQUIRE(call->magic == FL_CALL_MAGIC);
@@ -80,10 +60,20 @@ int fl_call_send(struct fl_call *call, const struct fl_piece *pieces, size_t n)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = admit_message(call, &size);
-    if (rv != FL_OK) {
-        return rv;
+    /* Check the room in the call's queue, then charge the connection's account. */
+    limit = call->queue_bytes;
+    if (size.total > limit || call->queued > limit - size.total ||
+        (call->queued > 0 && call->queue_cost > limit - (size.cost < limit ? size.cost : limit)))
+    {
+        call->was_full = true;
+        return FL_ELIMIT;
     }
+    rv = fl_account_take(&call->conn->account, size.cost);
+    if (rv != FL_OK) {
+        fl__call_over(call, rv, "queueing a message");
+        return FL_ECLOSED;
+    }
+    call->queue_cost += size.cost;
     rv = fl_segq_reserve(&call->out, n + 1);
     if (rv != FL_OK) {
         goto fail;

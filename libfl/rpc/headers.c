@@ -21,31 +21,25 @@ bool fl_grpc_content_type_ok(const char *value, size_t len)
            (len == n || value[n] == '+' || value[n] == ';');
 }
 
-/* The length of `text` cut to FL_MESSAGE_MAX without breaking a UTF-8 sequence. */
-static size_t message_len(const char *text)
+char *fl_grpc_message_encode(const char *text)
 {
+    static const char hex[] = "0123456789ABCDEF";
     size_t len = strlen(text);
+    char *out;
+    char *p;
+    size_t i;
 
     if (len > FL_MESSAGE_MAX) {
         len = FL_MESSAGE_MAX;
         while (len > 0 && ((uint8_t)text[len] & 0xc0) == 0x80) {
-            len--;
+            len--; /* never within a UTF-8 sequence */
         }
     }
-    return len;
-}
-
-char *fl_grpc_message_encode(const char *text)
-{
-    static const char hex[] = "0123456789ABCDEF";
-    size_t len = message_len(text);
-    char *out = malloc(3 * len + 1);
-    char *p = out;
-    size_t i;
-
+    out = malloc(3 * len + 1);
     if (out == NULL) {
         return NULL;
     }
+    p = out;
     for (i = 0; i < len; i++) {
         uint8_t c = (uint8_t)text[i];
 

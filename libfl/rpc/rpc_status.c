@@ -4,43 +4,27 @@
 
 const char *fl_grpc_status_name(enum fl_grpc_status status)
 {
-    switch (status) {
-    case FL_GRPC_OK:
-        return "OK";
-    case FL_GRPC_CANCELLED:
-        return "CANCELLED";
-    case FL_GRPC_UNKNOWN:
-        return "UNKNOWN";
-    case FL_GRPC_INVALID_ARGUMENT:
-        return "INVALID_ARGUMENT";
-    case FL_GRPC_DEADLINE_EXCEEDED:
-        return "DEADLINE_EXCEEDED";
-    case FL_GRPC_NOT_FOUND:
-        return "NOT_FOUND";
-    case FL_GRPC_ALREADY_EXISTS:
-        return "ALREADY_EXISTS";
-    case FL_GRPC_PERMISSION_DENIED:
-        return "PERMISSION_DENIED";
-    case FL_GRPC_RESOURCE_EXHAUSTED:
-        return "RESOURCE_EXHAUSTED";
-    case FL_GRPC_FAILED_PRECONDITION:
-        return "FAILED_PRECONDITION";
-    case FL_GRPC_ABORTED:
-        return "ABORTED";
-    case FL_GRPC_OUT_OF_RANGE:
-        return "OUT_OF_RANGE";
-    case FL_GRPC_UNIMPLEMENTED:
-        return "UNIMPLEMENTED";
-    case FL_GRPC_INTERNAL:
-        return "INTERNAL";
-    case FL_GRPC_UNAVAILABLE:
-        return "UNAVAILABLE";
-    case FL_GRPC_DATA_LOSS:
-        return "DATA_LOSS";
-    case FL_GRPC_UNAUTHENTICATED:
-        return "UNAUTHENTICATED";
-    }
-    return "UNKNOWN";
+    static const char *const names[] = {
+        [FL_GRPC_OK] = "OK",
+        [FL_GRPC_CANCELLED] = "CANCELLED",
+        [FL_GRPC_UNKNOWN] = "UNKNOWN",
+        [FL_GRPC_INVALID_ARGUMENT] = "INVALID_ARGUMENT",
+        [FL_GRPC_DEADLINE_EXCEEDED] = "DEADLINE_EXCEEDED",
+        [FL_GRPC_NOT_FOUND] = "NOT_FOUND",
+        [FL_GRPC_ALREADY_EXISTS] = "ALREADY_EXISTS",
+        [FL_GRPC_PERMISSION_DENIED] = "PERMISSION_DENIED",
+        [FL_GRPC_RESOURCE_EXHAUSTED] = "RESOURCE_EXHAUSTED",
+        [FL_GRPC_FAILED_PRECONDITION] = "FAILED_PRECONDITION",
+        [FL_GRPC_ABORTED] = "ABORTED",
+        [FL_GRPC_OUT_OF_RANGE] = "OUT_OF_RANGE",
+        [FL_GRPC_UNIMPLEMENTED] = "UNIMPLEMENTED",
+        [FL_GRPC_INTERNAL] = "INTERNAL",
+        [FL_GRPC_UNAVAILABLE] = "UNAVAILABLE",
+        [FL_GRPC_DATA_LOSS] = "DATA_LOSS",
+        [FL_GRPC_UNAUTHENTICATED] = "UNAUTHENTICATED",
+    };
+
+    return (size_t)status < sizeof(names) / sizeof(names[0]) ? names[status] : "UNKNOWN";
 }
 
 /* One table for both directions; the first row of a status is used for the reverse mapping. */

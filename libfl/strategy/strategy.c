@@ -11,40 +11,6 @@
 
 #include "libfl/strategy/registry.h"
 
-static void strategy_put(struct fl_strategy *strategy, enum fl_component component,
-                         const struct fl_policy *policy, struct fl_options *options)
-{
-    const void *ops = policy;
-
-    switch (component) {
-    case FL_COMPONENT_SELECTION:
-        strategy->selection = ops;
-        break;
-    case FL_COMPONENT_FRACTION:
-        strategy->fraction = ops;
-        break;
-    case FL_COMPONENT_SOLVER:
-        strategy->solver = ops;
-        break;
-    case FL_COMPONENT_UPLOAD:
-        strategy->upload = ops;
-        break;
-    case FL_COMPONENT_CODEC:
-        strategy->codec = ops;
-        break;
-    case FL_COMPONENT_AGGREGATE:
-        strategy->aggregate = ops;
-        break;
-    case FL_COMPONENT_PERSONAL:
-        strategy->personal = ops;
-        break;
-    case FL_COMPONENT_COUNT:
-        break;
-    }
-    fl_options_free(strategy->options[component]);
-    strategy->options[component] = options;
-}
-
 const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy,
                                             enum fl_component component)
 {
@@ -75,6 +41,7 @@ int fl_strategy_set(struct fl_strategy *strategy, enum fl_component component, c
     const struct fl_policy *policy = NULL;
     struct fl_options *options = NULL;
     int rv = fl__policy_find(component, name, &policy, err);
+    const void *ops;
 
     if (rv != FL_OK) {
         return rv;
@@ -84,7 +51,34 @@ int fl_strategy_set(struct fl_strategy *strategy, enum fl_component component, c
         return fl_err_set(err, rv, "%s '%s': %s", fl_component_name(component), name,
                           fl_strerror(rv));
     }
-    strategy_put(strategy, component, policy, options);
+    ops = policy;
+    switch (component) {
+    case FL_COMPONENT_SELECTION:
+        strategy->selection = ops;
+        break;
+    case FL_COMPONENT_FRACTION:
+        strategy->fraction = ops;
+        break;
+    case FL_COMPONENT_SOLVER:
+        strategy->solver = ops;
+        break;
+    case FL_COMPONENT_UPLOAD:
+        strategy->upload = ops;
+        break;
+    case FL_COMPONENT_CODEC:
+        strategy->codec = ops;
+        break;
+    case FL_COMPONENT_AGGREGATE:
+        strategy->aggregate = ops;
+        break;
+    case FL_COMPONENT_PERSONAL:
+        strategy->personal = ops;
+        break;
+    case FL_COMPONENT_COUNT:
+        break;
+    }
+    fl_options_free(strategy->options[component]);
+    strategy->options[component] = options;
     return FL_OK;
 }
 
@@ -271,10 +265,10 @@ void fl_strategy_describe(const struct fl_strategy *strategy, size_t i, const fl
     }
 }
 
-static int component_by_name(enum fl_component component, const char *name,
-                             const struct fl_component_option *options, size_t n,
-                             const struct fl_policy **ret_policy, struct fl_options **ret_options,
-                             struct fl_err *err)
+int fl_component_by_name(enum fl_component component, const char *name,
+                         const struct fl_component_option *options, size_t n,
+                         const struct fl_policy **ret_policy, struct fl_options **ret_options,
+                         struct fl_err *err)
 {
     const struct fl_policy *policy = NULL;
     struct fl_options *values = NULL;
@@ -303,60 +297,4 @@ static int component_by_name(enum fl_component component, const char *name,
 fail:
     fl_options_free(values);
     return fl_err_wrap(err, rv, "%s '%s'", fl_component_name(component), name);
-}
-
-int fl_solver_by_name(const char *name, const struct fl_component_option *options, size_t n,
-                      const struct fl_solver_ops **ret_ops, struct fl_options **ret_options,
-                      struct fl_err *err)
-{
-    const struct fl_policy *policy = NULL;
-    int rv = component_by_name(FL_COMPONENT_SOLVER, name, options, n, &policy, ret_options, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    *ret_ops = (const void *)policy;
-    return FL_OK;
-}
-
-int fl_codec_by_name(const char *name, const struct fl_component_option *options, size_t n,
-                     const struct fl_codec_ops **ret_ops, struct fl_options **ret_options,
-                     struct fl_err *err)
-{
-    const struct fl_policy *policy = NULL;
-    int rv = component_by_name(FL_COMPONENT_CODEC, name, options, n, &policy, ret_options, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    *ret_ops = (const void *)policy;
-    return FL_OK;
-}
-
-int fl_upload_by_name(const char *name, const struct fl_component_option *options, size_t n,
-                      const struct fl_upload_ops **ret_ops, struct fl_options **ret_options,
-                      struct fl_err *err)
-{
-    const struct fl_policy *policy = NULL;
-    int rv = component_by_name(FL_COMPONENT_UPLOAD, name, options, n, &policy, ret_options, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    *ret_ops = (const void *)policy;
-    return FL_OK;
-}
-
-int fl_personal_by_name(const char *name, const struct fl_component_option *options, size_t n,
-                        const struct fl_personal_ops **ret_ops, struct fl_options **ret_options,
-                        struct fl_err *err)
-{
-    const struct fl_policy *policy = NULL;
-    int rv = component_by_name(FL_COMPONENT_PERSONAL, name, options, n, &policy, ret_options, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    *ret_ops = (const void *)policy;
-    return FL_OK;
 }

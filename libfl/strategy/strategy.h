@@ -126,17 +126,10 @@ struct fl_component_option {
     const char *name;
     const char *value;
 };
-FL_MUST_CHECK int fl_solver_by_name(const char *name, const struct fl_component_option *options,
-                                    size_t n, const struct fl_solver_ops **ret_ops,
-                                    struct fl_options **ret_options, struct fl_err *err);
-FL_MUST_CHECK int fl_codec_by_name(const char *name, const struct fl_component_option *options,
-                                   size_t n, const struct fl_codec_ops **ret_ops,
-                                   struct fl_options **ret_options, struct fl_err *err);
-FL_MUST_CHECK int fl_upload_by_name(const char *name, const struct fl_component_option *options,
-                                    size_t n, const struct fl_upload_ops **ret_ops,
-                                    struct fl_options **ret_options, struct fl_err *err);
-FL_MUST_CHECK int fl_personal_by_name(const char *name, const struct fl_component_option *options,
-                                      size_t n, const struct fl_personal_ops **ret_ops,
-                                      struct fl_options **ret_options, struct fl_err *err);
+/* The policy is the first member of its component's operations (fl_solver_ops and so on). */
+FL_MUST_CHECK int fl_component_by_name(enum fl_component component, const char *name,
+                                       const struct fl_component_option *options, size_t n,
+                                       const struct fl_policy **ret_policy,
+                                       struct fl_options **ret_options, struct fl_err *err);
 
 #endif

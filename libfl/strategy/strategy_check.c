@@ -59,22 +59,6 @@ static int strategy_check_personal(const struct fl_strategy *s, struct fl_err *e
     return FL_OK;
 }
 
-/*
- * Upload masks and residuals can be combined: neurons that are left out keep their residual
- * (codec_residual.h).
- */
-static int strategy_check_residual(const struct fl_strategy *s, struct fl_err *err)
-{
-    if (s->personal->own && fl_codec_keeps_residual(s->codec, s->options[FL_COMPONENT_CODEC])) {
-        return fl_err_set(err, FL_ECONF,
-                          "codec '%s' with a residual cannot be combined with personal 'own': "
-                          "whole models are uploaded, so the coding error of one upload must not "
-                          "be added to the next",
-                          s->codec->policy.name);
-    }
-    return FL_OK;
-}
-
 static int strategy_check_sent(const struct fl_strategy *s, struct fl_err *err)
 {
     const struct fl_agg_part *server = s->solver->server;
@@ -182,9 +166,18 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
             return rv;
         }
     }
-    rv = strategy_check_residual(strategy, err);
-    if (rv != FL_OK) {
-        return rv;
+    /*
+     * Upload masks and residuals can be combined: neurons that are left out keep their residual
+     * (codec_residual.h).
+     */
+    if (strategy->personal->own &&
+        fl_codec_keeps_residual(strategy->codec, strategy->options[FL_COMPONENT_CODEC]))
+    {
+        return fl_err_set(err, FL_ECONF,
+                          "codec '%s' with a residual cannot be combined with personal 'own': "
+                          "whole models are uploaded, so the coding error of one upload must not "
+                          "be added to the next",
+                          strategy->codec->policy.name);
     }
     rv = strategy_check_sent(strategy, err);
     if (rv != FL_OK) {

@@ -40,37 +40,6 @@ static int load_component(const struct fl_conf_doc *doc, const struct fl_conf_no
     return rv;
 }
 
-static int load_components(const struct fl_conf_doc *doc, const struct fl_conf_node *node,
-                           struct fl_strategy *strategy, struct fl_err *err)
-{
-    const char *names[FL_COMPONENT_COUNT + 1];
-    size_t component;
-    int rv;
-
-    if (fl_conf_kind(node) != FL_CONF_MAP) {
-        return fl_conf_error(node, err, "expected a map from components to policies");
-    }
-    for (component = 0; component < FL_COMPONENT_COUNT; component++) {
-        names[component] = fl_component_name((enum fl_component)component);
-    }
-    names[FL_COMPONENT_COUNT] = NULL;
-    rv = fl_conf_only(node, names, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    for (component = 0; component < FL_COMPONENT_COUNT; component++) {
-        const struct fl_conf_node *entry = fl_conf_get(node, names[component]);
-
-        if (entry != NULL) {
-            rv = load_component(doc, entry, (enum fl_component)component, strategy, err);
-            if (rv != FL_OK) {
-                return rv;
-            }
-        }
-    }
-    return FL_OK;
-}
-
 int fl_strategy_load(const struct fl_conf_doc *doc, const struct fl_conf_node *algorithm,
                      const struct fl_conf_node *strategy, struct fl_strategy **ret,
                      struct fl_err *err)
@@ -94,9 +63,30 @@ int fl_strategy_load(const struct fl_conf_doc *doc, const struct fl_conf_node *a
                    : fl_err_set(err, rv, "%s", fl_err_text(&why, rv));
     }
     if (strategy != NULL) {
-        rv = load_components(doc, strategy, s, err);
+        const char *names[FL_COMPONENT_COUNT + 1];
+        size_t component;
+
+        if (fl_conf_kind(strategy) != FL_CONF_MAP) {
+            rv = fl_conf_error(strategy, err, "expected a map from components to policies");
+            goto fail;
+        }
+        for (component = 0; component < FL_COMPONENT_COUNT; component++) {
+            names[component] = fl_component_name((enum fl_component)component);
+        }
+        names[FL_COMPONENT_COUNT] = NULL;
+        rv = fl_conf_only(strategy, names, err);
         if (rv != FL_OK) {
             goto fail;
+        }
+        for (component = 0; component < FL_COMPONENT_COUNT; component++) {
+            const struct fl_conf_node *entry = fl_conf_get(strategy, names[component]);
+
+            if (entry != NULL) {
+                rv = load_component(doc, entry, (enum fl_component)component, s, err);
+                if (rv != FL_OK) {
+                    goto fail;
+                }
+            }
         }
     }
     rv = fl_strategy_check(s, &why);

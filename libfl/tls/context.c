@@ -99,32 +99,11 @@ static void on_tls_message(int sent, int version, int type, const void *data, si
     }
 }
 
-static int use_certificate(SSL_CTX *ctx, const struct fl_chain *chain, const struct fl_key *key,
-                           struct fl_err *err)
-{
-    size_t i;
-
-    if (chain == NULL) {
-        return FL_OK;
-    }
-    if (SSL_CTX_use_certificate(ctx, fl_chain_native(chain, 0)) != 1) {
-        return fail_ssl(err, FL_ECONF, "certificate unusable", fl_chain_origin(chain));
-    }
-    for (i = 1; i < fl_chain_len(chain); i++) {
-        if (SSL_CTX_add1_chain_cert(ctx, fl_chain_native(chain, i)) != 1) {
-            return fail_ssl(err, FL_ECONF, "certificate chain unusable", fl_chain_origin(chain));
-        }
-    }
-    if (SSL_CTX_use_PrivateKey(ctx, fl_key_native(key)) != 1) {
-        return fail_ssl(err, FL_ECONF, "private key unusable", fl_key_origin(key));
-    }
-    return FL_OK;
-}
-
 int fl__tls_context(struct fl_tls *tls, const struct fl_chain *chain, const struct fl_key *key,
                     SSL_CTX **ret, struct fl_err *err)
 {
     SSL_CTX *ctx;
+    size_t i;
     int rv;
 
     ERR_clear_error();
@@ -133,9 +112,21 @@ int fl__tls_context(struct fl_tls *tls, const struct fl_chain *chain, const stru
         rv = fail_ssl(err, FL_ENOMEM, "TLS", "");
         goto fail;
     }
-    rv = use_certificate(ctx, chain, key, err);
-    if (rv != FL_OK) {
-        goto fail;
+    if (chain != NULL) {
+        if (SSL_CTX_use_certificate(ctx, fl_chain_native(chain, 0)) != 1) {
+            rv = fail_ssl(err, FL_ECONF, "certificate unusable", fl_chain_origin(chain));
+            goto fail;
+        }
+        for (i = 1; i < fl_chain_len(chain); i++) {
+            if (SSL_CTX_add1_chain_cert(ctx, fl_chain_native(chain, i)) != 1) {
+                rv = fail_ssl(err, FL_ECONF, "certificate chain unusable", fl_chain_origin(chain));
+                goto fail;
+            }
+        }
+        if (SSL_CTX_use_PrivateKey(ctx, fl_key_native(key)) != 1) {
+            rv = fail_ssl(err, FL_ECONF, "private key unusable", fl_key_origin(key));
+            goto fail;
+        }
     }
     SSL_CTX_set_verify(ctx, tls->server && !tls->ask ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_cert_verify_callback(ctx, fl__tls_on_verify, tls);

@@ -79,42 +79,33 @@ static bool make_ssl(struct fl__tls_stream *s)
     return true;
 }
 
-static bool speaks_h2(const struct fl__tls_stream *s)
+static void handshake_done(struct fl__tls_stream *s)
 {
     const unsigned char *name = NULL;
     unsigned len = 0;
 
-    SSL_get0_alpn_selected(s->ssl, &name, &len);
-    return len == 2 && name[0] == 'h' && name[1] == '2';
-}
-
-/*
- * A server has the peer's identity and has sent the ticket: the certificates would be half of the
- * memory of an idle client. Sessions of a server are in no cache, so this is the only reference.
- */
-static void drop_certificates(struct fl__tls_stream *s)
-{
-    STACK_OF(X509) *chain = SSL_get_peer_cert_chain(s->ssl);
-
-    while (chain != NULL && sk_X509_num(chain) > 0) {
-        X509_free(sk_X509_pop(chain));
-    }
-    (void)SSL_SESSION_set1_ticket_appdata(SSL_get_session(s->ssl), NULL, 0);
-    fl_chain_unref(s->shown);
-    s->shown = NULL;
-}
-
-static void handshake_done(struct fl__tls_stream *s)
-{
     if (SSL_session_reused(s->ssl) == 1) {
         s->identity = s->resumed != NULL ? *s->resumed : (struct fl_identity){0};
     }
     free(s->resumed);
     s->resumed = NULL;
     if (s->tls->server) {
-        drop_certificates(s);
+        /*
+         * A server has the peer's identity and has sent the ticket: the certificates would be half
+         * of the memory of an idle client. Sessions of a server are in no cache, so this is the
+         * only reference.
+         */
+        STACK_OF(X509) *chain = SSL_get_peer_cert_chain(s->ssl);
+
+        while (chain != NULL && sk_X509_num(chain) > 0) {
+            X509_free(sk_X509_pop(chain));
+        }
+        (void)SSL_SESSION_set1_ticket_appdata(SSL_get_session(s->ssl), NULL, 0);
+        fl_chain_unref(s->shown);
+        s->shown = NULL;
     }
-    if (!speaks_h2(s)) {
+    SSL_get0_alpn_selected(s->ssl, &name, &len);
+    if (!(len == 2 && name[0] == 'h' && name[1] == '2')) {
         fl__tls_fail(s, FL_EPROTO,
                      "it speaks TLS, but not HTTP/2 (\"h2\" in ALPN); check that the address is "
                      "that of fl-serverd");

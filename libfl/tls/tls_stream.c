@@ -138,13 +138,6 @@ void fl__tls_keep_rest(struct fl__tls_stream *s)
     }
 }
 
-/* The peer has sent close_notify: further input is ignored, and it reads no output. */
-static void peer_ended(struct fl__tls_stream *s)
-{
-    tls_begin_close(s);
-    fl_stream_close(s->below);
-}
-
 /* Delivers `in` until it is used up or the user pauses. */
 static void feed_input(struct fl__tls_stream *s)
 {
@@ -167,7 +160,9 @@ static void feed_input(struct fl__tls_stream *s)
         if ((SSL_get_shutdown(s->ssl) & SSL_RECEIVED_SHUTDOWN) != 0 &&
             SSL_get_error(s->ssl, n) == SSL_ERROR_ZERO_RETURN)
         {
-            peer_ended(s);
+            /* The peer has sent close_notify: further input is ignored, and it reads no output. */
+            tls_begin_close(s);
+            fl_stream_close(s->below);
         } else {
             fl__tls_fail_ssl(s);
         }
@@ -286,14 +281,6 @@ static int encrypt_batch(struct fl__tls_stream *s, const struct iovec *iov, int 
     return gathered > 0 ? write_record(s, record, gathered) : FL_OK;
 }
 
-static void say_goodbye(struct fl__tls_stream *s)
-{
-    s->said_goodbye = true;
-    ERR_clear_error();
-    (void)SSL_shutdown(s->ssl); /* Out of memory: the stream ends without a close_notify. */
-    ERR_clear_error();
-}
-
 /*
  * Pulls and encrypts the next batch of our user, then our close_notify. Returns an error of our
  * user.
@@ -310,7 +297,10 @@ static int pull_output(struct fl__tls_stream *s)
         return encrypt_batch(s, iov, n);
     }
     if (s->sm.state == FL__TLS_FLUSHING && !s->said_goodbye) {
-        say_goodbye(s);
+        s->said_goodbye = true;
+        ERR_clear_error();
+        (void)SSL_shutdown(s->ssl); /* Out of memory: the stream ends without a close_notify. */
+        ERR_clear_error();
     }
     return FL_OK;
 }

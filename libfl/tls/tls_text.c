@@ -31,33 +31,11 @@ static bool may_be_tls(const struct fl__tls_stream *s)
     return type == SSL3_RT_HANDSHAKE || (!s->tls->server && type == SSL3_RT_ALERT);
 }
 
-static const char *of_client(const struct fl__tls_stream *s)
-{
-    if (tls_begins_with(s, "PRI * HTTP/2")) {
-        return "it speaks HTTP/2 without TLS, and this address requires TLS; join that client "
-               "(fl-clientd --join) or set `tls` there, or let it use an address that is "
-               "`insecure`";
-    }
-    if (tls_begins_with(s, "GET ") || tls_begins_with(s, "POST ") || tls_begins_with(s, "HEAD ")) {
-        return "it speaks HTTP/1 without TLS, and this address serves gRPC over TLS";
-    }
-    return "it speaks no TLS, and this address requires TLS";
-}
-
 bool fl__tls_is_plain_server(const struct fl__tls_stream *s)
 {
     /* Servers begin with a SETTINGS frame on stream 0, of at most 255 bytes in practice. */
     return !s->tls->server && s->in_len >= 5 && s->in[0] == 0 && s->in[1] == 0 && s->in[3] == 4 &&
            s->in[4] == 0;
-}
-
-static const char *of_server(const struct fl__tls_stream *s)
-{
-    if (fl__tls_is_plain_server(s)) {
-        return "it speaks HTTP/2 without TLS: this address of the server is `insecure`; connect to "
-               "one with TLS, or set `insecure` here too";
-    }
-    return "it speaks no TLS; check whether another service uses this address";
 }
 
 const char *fl__tls_not_tls(struct fl__tls_stream *s)
@@ -70,12 +48,24 @@ const char *fl__tls_not_tls(struct fl__tls_stream *s)
         return NULL;
     }
     if (!s->tls->server) {
-        return of_server(s);
+        if (fl__tls_is_plain_server(s)) {
+            return "it speaks HTTP/2 without TLS: this address of the server is `insecure`; "
+                   "connect to one with TLS, or set `insecure` here too";
+        }
+        return "it speaks no TLS; check whether another service uses this address";
     }
     if (!fl__tls_out_add(s, alert, sizeof(alert))) {
         return "out of memory for the alert to a peer without TLS";
     }
-    return of_client(s);
+    if (tls_begins_with(s, "PRI * HTTP/2")) {
+        return "it speaks HTTP/2 without TLS, and this address requires TLS; join that client "
+               "(fl-clientd --join) or set `tls` there, or let it use an address that is "
+               "`insecure`";
+    }
+    if (tls_begins_with(s, "GET ") || tls_begins_with(s, "POST ") || tls_begins_with(s, "HEAD ")) {
+        return "it speaks HTTP/1 without TLS, and this address serves gRPC over TLS";
+    }
+    return "it speaks no TLS, and this address requires TLS";
 }
 
 /* Alerts about certificates (RFC 8446, section 6.2), described for the side that receives them. */

@@ -144,22 +144,6 @@ int fl__wire_pack(const ProtobufCMessage *msg, struct fl_buf *out)
     return FL_OK;
 }
 
-static bool text_is_utf8(const char *text, size_t len)
-{
-    const uint8_t *s = (const uint8_t *)text;
-    size_t i = 0;
-
-    while (i < len) {
-        size_t n = fl_str_utf8(s + i, len - i);
-
-        if (n == 0) {
-            return false;
-        }
-        i += n;
-    }
-    return true;
-}
-
 /* --- checks --- */
 
 /* Writes "Message.field.field" and returns its length, which is below `size`. */
@@ -216,13 +200,21 @@ int fl__wire_check_optional_name(const struct fl__wire_at *at, const char *value
 int fl__wire_check_text(const struct fl__wire_at *at, const char *value, struct fl_err *err)
 {
     size_t len = strlen(value);
+    const uint8_t *s;
+    size_t i = 0;
 
     if (len > FL_WIRE_MAX_TEXT) {
         return fl__wire_refuse(at, err, "%zu bytes of text, at most %d are taken", len,
                                FL_WIRE_MAX_TEXT);
     }
-    if (!text_is_utf8(value, len)) {
-        return fl__wire_refuse(at, err, "the text is not UTF-8");
+    s = (const uint8_t *)value;
+    while (i < len) {
+        size_t n = fl_str_utf8(s + i, len - i);
+
+        if (n == 0) {
+            return fl__wire_refuse(at, err, "the text is not UTF-8");
+        }
+        i += n;
     }
     return FL_OK;
 }

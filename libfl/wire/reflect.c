@@ -29,11 +29,6 @@ struct text {
     size_t len;
 };
 
-static bool text_equal(struct text a, struct text b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
-}
-
 /* Finds the next length-delimited field with this number. */
 static bool reflect_next_field(struct fl__scan *scan, uint32_t number, struct fl__field *ret)
 {
@@ -64,7 +59,9 @@ static bool reflect_find_child(const uint8_t *data, size_t len, uint32_t number,
 
     fl__scan_init(&scan, data, len);
     while (reflect_next_field(&scan, number, ret)) {
-        if (text_equal(reflect_text_of(ret->data, ret->len, ANY_NAME), name)) {
+        struct text a = reflect_text_of(ret->data, ret->len, ANY_NAME);
+
+        if (a.len == name.len && (a.len == 0 || memcmp(a.p, name.p, a.len) == 0)) {
             return true;
         }
     }

@@ -192,21 +192,6 @@ static size_t unite_pairs(struct fl_wire_pair *pairs, size_t n)
     return left;
 }
 
-static int check_pairs(const struct fl__wire_row *row, const struct fl__wire_at *at,
-                       const struct fl_wire_pair *pairs, size_t n, struct fl_err *err)
-{
-    size_t bytes = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        bytes += strlen(pairs[i].key) + strlen(pairs[i].value) + 2;
-    }
-    return row->size == 0 || bytes <= row->size
-               ? FL_OK
-               : fl__wire_refuse(at, err, "%zu bytes of labels, at most %zu are taken", bytes,
-                                 row->size);
-}
-
 static int check_entries(const struct fl__wire_row *row, const struct fl__wire_at *at, size_t n,
                          struct fl_err *err)
 {
@@ -247,9 +232,15 @@ static int take_list(const struct fl__wire_row *row, const struct fl__wire_at *a
         }
     }
     if (row->pairs) {
-        rv = check_pairs(row, at, (void *)list.data, list.len, err);
-        if (rv != FL_OK) {
-            return rv;
+        const struct fl_wire_pair *pairs = (void *)list.data;
+        size_t bytes = 0;
+
+        for (i = 0; i < list.len; i++) {
+            bytes += strlen(pairs[i].key) + strlen(pairs[i].value) + 2;
+        }
+        if (row->size != 0 && bytes > row->size) {
+            return fl__wire_refuse(at, err, "%zu bytes of labels, at most %zu are taken", bytes,
+                                   row->size);
         }
         list.len = unite_pairs((void *)list.data, list.len);
         (void)memcpy(to, &list, sizeof(list));

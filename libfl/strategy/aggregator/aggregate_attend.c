@@ -100,20 +100,6 @@ int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n)
     return FL_OK;
 }
 
-static void gram_add_block(const struct fl__agg_pass *p, size_t n)
-{
-    const struct fl__agg_attention *a = &p->attention;
-    size_t i;
-    size_t j;
-
-    for (i = 0; i < p->n_senders; i++) {
-        for (j = 0; j <= i; j++) {
-            a->gram[i * p->n_senders + j] +=
-                fl_vec_dot(a->in + i * a->block, a->in + j * a->block, n);
-        }
-    }
-}
-
 static int gram_add_tensor(const struct fl__agg_pass *p, size_t l, const struct fl_tensor *tensor)
 {
     size_t left = tensor->count;
@@ -126,7 +112,16 @@ static int gram_add_tensor(const struct fl__agg_pass *p, size_t l, const struct 
             return rv;
         }
         if (fl_tensor_counts(tensor)) {
-            gram_add_block(p, n);
+            const struct fl__agg_attention *a = &p->attention;
+            size_t i;
+            size_t j;
+
+            for (i = 0; i < p->n_senders; i++) {
+                for (j = 0; j <= i; j++) {
+                    a->gram[i * p->n_senders + j] +=
+                        fl_vec_dot(a->in + i * a->block, a->in + j * a->block, n);
+                }
+            }
         }
         left -= n;
     }
@@ -150,21 +145,6 @@ static double attend_effective_n(const double *w, size_t n)
     return exp(entropy);
 }
 
-static void attend_add_info(struct fl__agg_pass *p, size_t entries, const double *out)
-{
-    struct fl__agg_attention *a = &p->attention;
-    size_t n = p->n_senders;
-    size_t rows = p->job->ops->mixes ? n : 1;
-    double share = (double)entries / (double)rows;
-    size_t i;
-
-    for (i = 0; i < rows; i++) {
-        a->effective += share * attend_effective_n(out + i * n, n);
-        a->self_weight += p->job->ops->mixes ? share * out[i * n + i] : 0;
-    }
-    a->entries += (double)entries;
-}
-
 /* Call the policy for a component whose Gram matrix is complete. */
 static void attend_component(struct fl__agg_pass *p, size_t entries, double *out)
 {
@@ -180,6 +160,11 @@ static void attend_component(struct fl__agg_pass *p, size_t entries, double *out
     };
     size_t i;
     size_t j;
+    struct fl__agg_attention *attention;
+    size_t n;
+    size_t rows;
+    double share;
+    size_t k;
 
     for (i = 0; i < in.n; i++) {
         a->samples[i] = job->clients[p->senders[i]].weight;
@@ -189,7 +174,15 @@ static void attend_component(struct fl__agg_pass *p, size_t entries, double *out
         }
     }
     job->ops->attend(job->options, &in, out);
-    attend_add_info(p, entries, out);
+    attention = &p->attention;
+    n = p->n_senders;
+    rows = p->job->ops->mixes ? n : 1;
+    share = (double)entries / (double)rows;
+    for (k = 0; k < rows; k++) {
+        attention->effective += share * attend_effective_n(out + k * n, n);
+        attention->self_weight += p->job->ops->mixes ? share * out[k * n + k] : 0;
+    }
+    attention->entries += (double)entries;
 }
 
 /* A component without a trainable entry keeps the weights by samples. */
@@ -293,19 +286,12 @@ static size_t attend_components(const struct fl_layout *layout, enum fl_agg_scop
     return most;
 }
 
-static size_t attend_choose_block(size_t n_clients)
-{
-    size_t block = FL__AGG_SCRATCH / sizeof(float) / n_clients;
-
-    block = block > BLOCK_MAX ? BLOCK_MAX : block;
-    return block < BLOCK_MIN ? BLOCK_MIN : block;
-}
-
 int fl__agg_attend_init(struct fl__agg_pass *p)
 {
     struct fl__agg_attention *a = &p->attention;
     const struct fl_agg_job *job = p->job;
     size_t n = job->n_clients;
+    size_t block;
 
     a->scope = job->ops->scope != NULL ? job->ops->scope(job->options) : FL_SCOPE_NONE;
     if (a->scope == FL_SCOPE_NONE) {
@@ -315,7 +301,9 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
     if (a->scope == FL_SCOPE_MODEL && attend_is_partial(job)) {
         a->scope = FL_SCOPE_UNIT;
     }
-    a->block = attend_choose_block(n);
+    block = FL__AGG_SCRATCH / sizeof(float) / n;
+    block = block > BLOCK_MAX ? BLOCK_MAX : block;
+    a->block = block < BLOCK_MIN ? BLOCK_MIN : block;
     a->stride = n * n;
     a->in = calloc(n, a->block * sizeof(*a->in));
     a->gram = calloc(n, n * sizeof(*a->gram));

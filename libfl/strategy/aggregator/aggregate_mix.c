@@ -23,20 +23,6 @@ static const double *mix_rows_of(const struct fl__agg_pass *p, const struct fl_u
     return a->scope == FL_SCOPE_TENSOR ? a->out + t * a->stride : a->out;
 }
 
-/* sums[n] = sum w[s] x_s over the senders. */
-static void sum_senders(const struct fl__agg_pass *p, const double *w, size_t n)
-{
-    const struct fl__agg_attention *a = &p->attention;
-    size_t s;
-
-    (void)memset(p->sums, 0, n * sizeof(double));
-    for (s = 0; s < p->n_senders; s++) {
-        if (w[s] > 0) {
-            fl_acc_add(p->sums, w[s], a->in + s * a->block, n);
-        }
-    }
-}
-
 static void mix_to_floats(float *out, const double *x, size_t n)
 {
     size_t i;
@@ -58,7 +44,16 @@ static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, si
         int rv;
 
         if (q != NULL) {
-            sum_senders(p, q + s * p->n_senders, n);
+            const double *w = q + s * p->n_senders;
+            size_t j;
+
+            /* sums[n] = sum w[s] x_s over the senders. */
+            (void)memset(p->sums, 0, n * sizeof(double));
+            for (j = 0; j < p->n_senders; j++) {
+                if (w[j] > 0) {
+                    fl_acc_add(p->sums, w[j], a->in + j * a->block, n);
+                }
+            }
             mix_to_floats(p->in, p->sums, n);
             values = p->in;
         }
@@ -73,60 +68,43 @@ static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, si
     return FL_OK;
 }
 
-static int mean_block(const struct fl__agg_pass *p, size_t l, size_t offset, size_t n)
-{
-    const struct fl__agg_attention *a = &p->attention;
-    float *theta_new = p->job->theta_new + offset;
-    size_t s;
-
-    (void)memset(p->sums, 0, n * sizeof(double));
-    for (s = 0; s < p->n_senders; s++) {
-        fl_acc_add(p->sums, p->weights[p->senders[s]], a->in + s * a->block, n);
-    }
-    mix_to_floats(theta_new, p->sums, n);
-    return fl_vec_finite(theta_new, n) ? FL_OK : fl__agg_not_finite(p, l, "the new model");
-}
-
-static int mix_tensor(const struct fl__agg_pass *p, size_t l, size_t t)
-{
-    const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
-    const struct fl_tensor *tensor = fl_layout_tensor(p->job->layout, unit->first_tensor + t);
-    size_t most = p->block < p->attention.block ? p->block : p->attention.block;
-    size_t done = 0;
-
-    while (done < tensor->count) {
-        size_t n = tensor->count - done < most ? tensor->count - done : most;
-        int rv = fl__agg_read_senders(p, l, n);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = mean_block(p, l, tensor->offset + done, n);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = mix_block(p, l, mix_rows_of(p, unit, t), tensor->offset + done, n);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        done += n;
-    }
-    return FL_OK;
-}
-
 int fl__agg_mix_unit(struct fl__agg_pass *p, size_t l)
 {
-    size_t n_tensors = fl_layout_unit(p->job->layout, l)->n_tensors;
+    const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
+    const struct fl__agg_attention *a = &p->attention;
+    size_t most = p->block < a->block ? p->block : a->block;
     size_t t;
+    size_t s;
     int rv = fl__agg_open(p, l, 1);
 
     if (rv != FL_OK) {
         return rv;
     }
-    for (t = 0; t < n_tensors; t++) {
-        rv = mix_tensor(p, l, t);
-        if (rv != FL_OK) {
-            return rv;
+    for (t = 0; t < unit->n_tensors; t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(p->job->layout, unit->first_tensor + t);
+        size_t done = 0;
+
+        while (done < tensor->count) {
+            size_t n = tensor->count - done < most ? tensor->count - done : most;
+            float *theta_new = p->job->theta_new + tensor->offset + done;
+
+            rv = fl__agg_read_senders(p, l, n);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            (void)memset(p->sums, 0, n * sizeof(double));
+            for (s = 0; s < p->n_senders; s++) {
+                fl_acc_add(p->sums, p->weights[p->senders[s]], a->in + s * a->block, n);
+            }
+            mix_to_floats(theta_new, p->sums, n);
+            if (!fl_vec_finite(theta_new, n)) {
+                return fl__agg_not_finite(p, l, "the new model");
+            }
+            rv = mix_block(p, l, mix_rows_of(p, unit, t), tensor->offset + done, n);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            done += n;
         }
     }
     return fl__agg_close(p, l, 1);

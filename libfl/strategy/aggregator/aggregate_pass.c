@@ -26,11 +26,6 @@ enum fl_agg_weights fl__agg_weights_of(const struct fl_options *o)
     return common->weights;
 }
 
-static bool agg_client_sends(const struct fl__agg_pass *p, size_t k, size_t l)
-{
-    return p->job->clients[k].units[l] != 0;
-}
-
 static int agg_client_error(const struct fl__agg_pass *p, size_t k, size_t l, int code)
 {
     *p->ret_client = k;
@@ -61,26 +56,20 @@ void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n)
     }
 }
 
-static bool agg_weigh_equally(const struct fl_agg_job *job)
-{
-    enum fl_agg_weights weights =
-        job->ops->weights != NULL ? job->ops->weights(job->options) : FL_WEIGHTS_SAMPLES;
-
-    return weights == FL_WEIGHTS_EQUAL ||
-           (weights == FL_WEIGHTS_AUTO && job->extra != NULL && job->extra->weighs_equally);
-}
-
 bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
 {
     const struct fl_agg_job *job = p->job;
-    bool equal = agg_weigh_equally(job);
+    enum fl_agg_weights weights =
+        job->ops->weights != NULL ? job->ops->weights(job->options) : FL_WEIGHTS_SAMPLES;
+    bool equal = weights == FL_WEIGHTS_EQUAL ||
+                 (weights == FL_WEIGHTS_AUTO && job->extra != NULL && job->extra->weighs_equally);
     double total = 0;
     size_t k;
 
     p->n_senders = 0;
     for (k = 0; k < job->n_clients; k++) {
         p->weights[k] = 0;
-        if (agg_client_sends(p, k, l)) {
+        if (job->clients[k].units[l] != 0) {
             p->weights[k] = equal ? 1 : job->clients[k].weight;
             p->senders[p->n_senders++] = k;
         }
@@ -92,26 +81,9 @@ bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
     return p->n_senders > 0;
 }
 
-/*
- * fl_strategy_check() refuses these combinations; an upload of an older configuration is
- * rejected here instead of being decoded wrongly.
- */
-static int agg_mark_presence(const struct fl__agg_pass *p, size_t k)
-{
-    const struct fl_agg_job *job = p->job;
-
-    if (!fl_masked_decoder(&p->decoders[k * p->n_payloads])) {
-        return FL_OK;
-    }
-    p->presence->on = true;
-    return job->want_distance || job->ops->scope != NULL ||
-                   (job->extra != NULL && !job->extra->takes_masks)
-               ? FL_EFORMAT
-               : FL_OK;
-}
-
 int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
 {
+    const struct fl_agg_job *job = p->job;
     size_t b;
     size_t s;
 
@@ -120,17 +92,23 @@ int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
         size_t k = p->senders[s];
 
         for (b = 0; b < n_payloads; b++) {
-            int rv = p->job->open(p->job->ctx, k, b, l, &p->decoders[k * p->n_payloads + b]);
+            int rv = job->open(job->ctx, k, b, l, &p->decoders[k * p->n_payloads + b]);
 
             if (rv != FL_OK) {
                 return agg_client_error(p, k, l, rv);
             }
-            if (b > 0) {
+            if (b > 0 || !fl_masked_decoder(&p->decoders[k * p->n_payloads])) {
                 continue;
             }
-            rv = agg_mark_presence(p, k);
-            if (rv != FL_OK) {
-                return agg_client_error(p, k, l, rv);
+            p->presence->on = true;
+            /*
+             * fl_strategy_check() refuses these combinations; an upload of an older configuration
+             * is rejected here instead of being decoded wrongly.
+             */
+            if (job->want_distance || job->ops->scope != NULL ||
+                (job->extra != NULL && !job->extra->takes_masks))
+            {
+                return agg_client_error(p, k, l, FL_EFORMAT);
             }
         }
     }
@@ -180,20 +158,6 @@ int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l
     return FL_OK;
 }
 
-static size_t agg_choose_block(const struct fl_agg_job *job)
-{
-    size_t block = job->block;
-
-    if (block == 0) {
-        size_t n_blocks = job->want_distance ? job->n_clients : 1;
-
-        block = FL__AGG_SCRATCH / sizeof(float) / n_blocks;
-        block = block > BLOCK_MAX ? BLOCK_MAX : block;
-        block = block < BLOCK_MIN ? BLOCK_MIN : block;
-    }
-    return block;
-}
-
 static size_t agg_count_names(const char *const *list)
 {
     size_t n = 0;
@@ -218,7 +182,12 @@ int fl__agg_init(struct fl__agg_pass *p)
     p->n_state = agg_count_states(job);
     p->n_sums = p->n_payloads + (extra != NULL && extra->wants_scaled != NULL &&
                                  extra->wants_scaled(job->extra_options));
-    p->block = agg_choose_block(job);
+    p->block = job->block;
+    if (p->block == 0) {
+        p->block = FL__AGG_SCRATCH / sizeof(float) / n_blocks;
+        p->block = p->block > BLOCK_MAX ? BLOCK_MAX : p->block;
+        p->block = p->block < BLOCK_MIN ? BLOCK_MIN : p->block;
+    }
     p->decoders = calloc(job->n_clients * p->n_payloads, sizeof(*p->decoders));
     p->weights = calloc(job->n_clients, sizeof(*p->weights));
     p->senders = calloc(job->n_clients, sizeof(*p->senders));
@@ -253,21 +222,6 @@ void fl__agg_done(struct fl__agg_pass *p)
     free(p->step);
     free(p->presence);
     free(p->in);
-}
-
-static void agg_check_caller(const struct fl_agg_job *job)
-{
-    FL_REQUIRE(agg_count_states(job) <= FL_AGG_MAX_STATE);
-    FL_REQUIRE((job->ops->scope == NULL) == (job->ops->attend == NULL));
-    FL_REQUIRE(job->ops->mixes ? job->ops->attend != NULL : job->ops->step != NULL);
-    FL_REQUIRE(job->ops->mixes == (job->personal_model != NULL));
-    /*
-     * With `mixes` there is no step that a server part could read, and no common model for a
-     * distance.
-     */
-    FL_REQUIRE(!job->ops->mixes ||
-               (agg_count_states(job) == 0 && job->extra == NULL && !job->want_distance));
-    FL_REQUIRE(job->extra == NULL || job->members > 0);
 }
 
 /* These values come from peers' reports: an invalid one is the client's error, not an assertion. */
@@ -308,7 +262,17 @@ int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_er
 {
     size_t k;
 
-    agg_check_caller(job);
+    FL_REQUIRE(agg_count_states(job) <= FL_AGG_MAX_STATE);
+    FL_REQUIRE((job->ops->scope == NULL) == (job->ops->attend == NULL));
+    FL_REQUIRE(job->ops->mixes ? job->ops->attend != NULL : job->ops->step != NULL);
+    FL_REQUIRE(job->ops->mixes == (job->personal_model != NULL));
+    /*
+     * With `mixes` there is no step that a server part could read, and no common model for a
+     * distance.
+     */
+    FL_REQUIRE(!job->ops->mixes ||
+               (agg_count_states(job) == 0 && job->extra == NULL && !job->want_distance));
+    FL_REQUIRE(job->extra == NULL || job->members > 0);
     for (k = 0; k < job->n_clients; k++) {
         int rv = agg_check_client(job, k, err);
 

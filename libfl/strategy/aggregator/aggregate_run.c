@@ -49,32 +49,6 @@ static int read_values(const struct fl__agg_pass *p, size_t k, size_t l, size_t 
     return FL_OK;
 }
 
-static int agg_read_client(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
-{
-    bool values = p->job->want_distance || p->presence->on || scaled_sum(p) != NULL;
-    size_t b;
-
-    for (b = p->n_payloads; b-- > 0;) {
-        double w = b < p->n_weighted ? p->weights[k] : 1;
-        int rv = b == 0 && values ? read_values(p, k, l, n)
-                                  : fl__agg_add(p, k, b, l, w, payload_sum(p, b), n);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
-static void agg_divide(double *sum, size_t n, size_t by)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        sum[i] /= (double)by;
-    }
-}
-
 static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
 {
     size_t b;
@@ -87,17 +61,28 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
         fl__presence_clear(p->presence, n);
     }
     for (s = 0; s < p->n_senders; s++) {
-        int rv = agg_read_client(p, p->senders[s], l, n);
+        bool values = p->job->want_distance || p->presence->on || scaled_sum(p) != NULL;
+        size_t k = p->senders[s];
 
-        if (rv != FL_OK) {
-            return rv;
+        for (b = p->n_payloads; b-- > 0;) {
+            double w = b < p->n_weighted ? p->weights[k] : 1;
+            int rv = b == 0 && values ? read_values(p, k, l, n)
+                                      : fl__agg_add(p, k, b, l, w, payload_sum(p, b), n);
+
+            if (rv != FL_OK) {
+                return rv;
+            }
         }
     }
     if (p->presence->on) {
         fl__presence_divide(p->presence, p->sums, n);
     }
     for (b = p->n_weighted; b < p->n_sums; b++) {
-        agg_divide(payload_sum(p, b), n, p->n_senders);
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+            payload_sum(p, b)[i] /= (double)p->n_senders;
+        }
     }
     return FL_OK;
 }
@@ -135,17 +120,6 @@ static void agg_server_step(const struct fl__agg_pass *p, size_t offset, size_t 
     }
 }
 
-static bool block_finite(const struct fl__agg_pass *p, size_t offset, size_t n)
-{
-    bool finite = fl_vec_finite(p->job->theta_new + offset, n);
-    size_t s;
-
-    for (s = 0; finite && s < p->n_state; s++) {
-        finite = fl_vec_finite(p->job->state_new[s] + offset, n);
-    }
-    return finite;
-}
-
 /* Is state `s` the step itself (fl_agg_part.is_step)? */
 static bool agg_state_is_step(const struct fl_agg_job *job, size_t s)
 {
@@ -174,6 +148,8 @@ static int agg_run_block(const struct fl__agg_pass *p, size_t l, size_t offset, 
     const struct fl_agg_job *job = p->job;
     int rv = sum_block(p, l, n);
     size_t k;
+    bool finite;
+    size_t s;
 
     if (rv != FL_OK) {
         return rv;
@@ -192,7 +168,11 @@ static int agg_run_block(const struct fl__agg_pass *p, size_t l, size_t offset, 
     if (p->presence->on) {
         agg_freeze_absent(p, offset, n);
     }
-    return block_finite(p, offset, n) ? FL_OK : fl__agg_not_finite(p, l, "the new model");
+    finite = fl_vec_finite(p->job->theta_new + offset, n);
+    for (s = 0; finite && s < p->n_state; s++) {
+        finite = fl_vec_finite(p->job->state_new[s] + offset, n);
+    }
+    return finite ? FL_OK : fl__agg_not_finite(p, l, "the new model");
 }
 
 static int agg_step_unit(const struct fl__agg_pass *p, size_t l)
@@ -254,48 +234,30 @@ static int agg_run_unit(struct fl__agg_pass *p, size_t l)
     return p->job->ops->mixes ? fl__agg_mix_unit(p, l) : agg_step_unit(p, l);
 }
 
-/*
- * Local tensors (batch-norm layers that stay on the clients) keep the server's values bit for
- * bit, also when a client sent them.
- */
-static void agg_keep_local(const struct fl_agg_job *job, size_t l)
-{
-    const struct fl_unit *unit = fl_layout_unit(job->layout, l);
-    size_t t;
-
-    for (t = 0; fl_layout_local(job->layout) > 0 && t < unit->n_tensors; t++) {
-        const struct fl_tensor *tensor = fl_layout_tensor(job->layout, unit->first_tensor + t);
-
-        if (tensor->local) {
-            fl__agg_keep(job, tensor->offset, tensor->count);
-        }
-    }
-}
-
 static int agg_make_unit(struct fl__agg_pass *p, size_t l)
 {
     const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
     int rv = agg_run_unit(p, l);
+    size_t t;
 
     if (rv != FL_OK) {
         return rv;
     }
-    agg_keep_local(p->job, l);
+    /*
+     * Local tensors (batch-norm layers that stay on the clients) keep the server's values bit for
+     * bit, also when a client sent them.
+     */
+    for (t = 0; fl_layout_local(p->job->layout) > 0 && t < unit->n_tensors; t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(p->job->layout, unit->first_tensor + t);
+
+        if (tensor->local) {
+            fl__agg_keep(p->job, tensor->offset, tensor->count);
+        }
+    }
     if (p->job->made != NULL) {
         p->job->made(p->job->ctx, unit->offset, unit->count);
     }
     return FL_OK;
-}
-
-/* Means over the components, weighted by their entries. */
-static void agg_fill_info(const struct fl__agg_pass *p, struct fl_agg_info *info)
-{
-    const struct fl__agg_attention *a = &p->attention;
-
-    if (a->entries > 0) {
-        info->effective = a->effective / a->entries;
-        info->self_weight = a->self_weight / a->entries;
-    }
 }
 
 int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
@@ -334,7 +296,13 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
         job->distance[k] = sqrt(p.distance_sq[k]);
     }
     if (job->info != NULL) {
-        agg_fill_info(&p, job->info);
+        const struct fl__agg_attention *a = &p.attention;
+
+        /* Means over the components, weighted by their entries. */
+        if (a->entries > 0) {
+            job->info->effective = a->effective / a->entries;
+            job->info->self_weight = a->self_weight / a->entries;
+        }
     }
 done:
     fl__agg_done(&p);

@@ -121,19 +121,6 @@ int fl_codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block
                                : fl__codec_add_read(d, w, sum, block, n);
 }
 
-/*
- * Entries that the mask leaves out are NaN and add nothing to a norm. Every other NaN was
- * refused.
- */
-static void drop_absent(const struct fl_codec_decoder *d, float *block, size_t n)
-{
-    size_t i;
-
-    for (i = 0; fl_masked_decoder(d) && i < n; i++) {
-        block[i] = isnan(block[i]) ? 0 : block[i];
-    }
-}
-
 /* Clients may add up squares as float32: about as far off as sums of 10^7 of them are. */
 #define CLAIM_SLACK (1.0 / 256)
 /* Below it the squares of float32 underflow. */
@@ -172,12 +159,19 @@ int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret)
 
         while (count > 0) {
             size_t n = count < VALIDATE_BLOCK ? count : VALIDATE_BLOCK;
+            size_t i;
 
             rv = d->ops->read(d, block, n);
             if (rv != FL_OK) {
                 return rv;
             }
-            drop_absent(d, block, n);
+            /*
+             * Entries that the mask leaves out are NaN and add nothing to a norm. Every other NaN
+             * was refused.
+             */
+            for (i = 0; fl_masked_decoder(d) && i < n; i++) {
+                block[i] = isnan(block[i]) ? 0 : block[i];
+            }
             *sum += fl_vec_dot(block, block, n);
             count -= n;
         }

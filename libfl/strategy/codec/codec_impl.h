@@ -47,18 +47,6 @@ void fl__decoder_init(struct fl_codec_decoder *d, const struct fl_codec_ops *ops
                       const struct fl_layout *layout, size_t unit,
                       const struct fl_codec_reader *reader);
 
-/* The unit's trainable entries as one array. */
-struct fl__trainable {
-    const float *x;
-    size_t n;
-    float *copy; /* NULL when they are contiguous in the unit */
-};
-
-/* FL_ENUMERIC when an entry of the unit, buffers included, is not finite; FL_ENOMEM. */
-FL_MUST_CHECK int fl__trainable_take(struct fl__trainable *t, const struct fl_layout *layout,
-                                     size_t l, const float *delta);
-void fl__trainable_done(struct fl__trainable *t);
-
 /* Encode trainable entries: append to `out`. */
 typedef int (*fl__body_encode)(const struct fl_options *o, const float *x, size_t n,
                                struct fl_buf *out);

@@ -70,8 +70,16 @@ uint64_t fl__codec_buffer_bytes(const struct fl_layout *layout, size_t l)
 
 /* --- encoding --- */
 
-int fl__trainable_take(struct fl__trainable *t, const struct fl_layout *layout, size_t l,
-                       const float *delta)
+/* The unit's trainable entries as one array. */
+struct trainable {
+    const float *x;
+    size_t n;
+    float *copy; /* NULL when they are contiguous in the unit */
+};
+
+/* FL_ENUMERIC when an entry of the unit, buffers included, is not finite; FL_ENOMEM. */
+static int trainable_take(struct trainable *t, const struct fl_layout *layout, size_t l,
+                          const float *delta)
 {
     const struct fl_unit *unit = fl_layout_unit(layout, l);
     size_t tensor = 0;
@@ -79,7 +87,7 @@ int fl__trainable_take(struct fl__trainable *t, const struct fl_layout *layout, 
     size_t at = 0;
     bool buffer;
 
-    *t = (struct fl__trainable){.n = unit->n_trainable};
+    *t = (struct trainable){.n = unit->n_trainable};
     if (!fl_vec_finite(delta, unit->count)) {
         return FL_ENUMERIC;
     }
@@ -103,12 +111,6 @@ int fl__trainable_take(struct fl__trainable *t, const struct fl_layout *layout, 
         delta += count;
     }
     return FL_OK;
-}
-
-void fl__trainable_done(struct fl__trainable *t)
-{
-    free(t->copy);
-    t->copy = NULL;
 }
 
 static int add_buffers(const struct fl_layout *layout, size_t l, const float *delta,
@@ -137,15 +139,15 @@ static int add_buffers(const struct fl_layout *layout, size_t l, const float *de
 int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
                      const float *delta, fl__body_encode body, struct fl_buf *out)
 {
-    struct fl__trainable t;
+    struct trainable t;
     size_t before = out->len;
-    int rv = fl__trainable_take(&t, layout, l, delta);
+    int rv = trainable_take(&t, layout, l, delta);
 
     if (rv != FL_OK) {
         return rv;
     }
     rv = body(o, t.x, t.n, out);
-    fl__trainable_done(&t);
+    free(t.copy);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -215,30 +217,19 @@ int fl__codec_read(struct fl_codec_decoder *d, float *out, size_t n, fl__body_re
     return FL_OK;
 }
 
-static int add_buffers_read(struct fl_codec_decoder *d, double w, double *sum, float *block,
-                            size_t n)
-{
-    int rv = read_buffers(d, block, n);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (sum != NULL) {
-        fl_acc_add(sum, w, block, n);
-    }
-    return FL_OK;
-}
-
 int fl__codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block, size_t n,
                   fl__body_add body)
 {
     FL_REQUIRE(n <= fl__coded_count(d) - d->next);
     while (n > 0) {
         size_t part = next_part(d, n);
-        int rv = d->in_buffers ? add_buffers_read(d, w, sum, block, part) : body(d, w, sum, part);
+        int rv = d->in_buffers ? read_buffers(d, block, part) : body(d, w, sum, part);
 
         if (rv != FL_OK) {
             return rv;
+        }
+        if (d->in_buffers && sum != NULL) {
+            fl_acc_add(sum, w, block, part);
         }
         d->next += part;
         d->run -= part;

@@ -35,35 +35,6 @@ struct kept {
     float *residual; /* NULL: none */
 };
 
-static void kept_done(struct kept *k)
-{
-    fl_layout_free(k->layout);
-    free(k->delta);
-    free(k->residual);
-}
-
-static int cut_layout(struct kept *k, const struct fl_layout *layout, size_t l)
-{
-    const struct fl_unit *unit = fl_layout_unit(layout, l);
-    int rv = fl_layout_create(&k->layout);
-    size_t i;
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    for (i = 0; i < unit->n_tensors; i++) {
-        const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + i);
-        struct fl_tensor cut = *t;
-
-        cut.dims[0] = k->n;
-        rv = fl_layout_add_like(k->layout, unit->name, &cut, NULL);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return fl_layout_finish(k->layout, NULL);
-}
-
 /* A kept row of a unit: its first entry and its length; the next row to look at, 0 at first. */
 struct row_cursor {
     size_t from;
@@ -103,36 +74,6 @@ static float *masked_gather(const struct kept *k, const struct fl_layout *layout
     return part;
 }
 
-static void masked_scatter(const struct kept *k, const struct fl_layout *layout, size_t l,
-                           const uint8_t *keep, const float *part, float *whole)
-{
-    struct row_cursor row = {0};
-
-    while (next_kept(layout, l, keep, k->rows, &row)) {
-        (void)memcpy(whole + row.from, part, row.len * sizeof(*part));
-        part += row.len;
-    }
-}
-
-static int add_mask(const uint8_t *keep, size_t rows, struct fl_buf *out)
-{
-    size_t len = (rows + 7) / 8;
-    size_t j;
-    int rv = fl_buf_reserve(out, len);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    (void)memset(out->data + out->len, 0, len);
-    for (j = 0; j < rows; j++) {
-        uint8_t *byte = &out->data[out->len + j / 8];
-
-        *byte = (uint8_t)(*byte | (keep[j] != 0 ? 1u << j % 8 : 0u));
-    }
-    out->len += len;
-    return FL_OK;
-}
-
 static int encode_whole(const struct fl_codec_ops *ops, const struct fl_options *o,
                         const struct fl_layout *layout, size_t l, const struct fl_unit_update *in,
                         struct fl_buf *out)
@@ -147,8 +88,24 @@ static int encode_kept(const struct fl_codec_ops *ops, const struct fl_options *
 {
     size_t bytes = fl_layout_unit(layout, l)->count * sizeof(float);
     struct fl_unit_update part = {.delta = NULL};
-    int rv = cut_layout(k, layout, l);
+    const struct fl_unit *unit = fl_layout_unit(layout, l);
+    int rv = fl_layout_create(&k->layout);
+    size_t i;
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < unit->n_tensors; i++) {
+        const struct fl_tensor *t = fl_layout_tensor(layout, unit->first_tensor + i);
+        struct fl_tensor cut = *t;
+
+        cut.dims[0] = k->n;
+        rv = fl_layout_add_like(k->layout, unit->name, &cut, NULL);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    rv = fl_layout_finish(k->layout, NULL);
     if (rv != FL_OK) {
         return rv;
     }
@@ -168,12 +125,18 @@ static int encode_kept(const struct fl_codec_ops *ops, const struct fl_options *
         return rv;
     }
     if (in->residual_new != NULL) {
+        const float *kept = k->residual;
+        struct row_cursor row = {0};
+
         if (in->residual == NULL) {
             (void)memset(in->residual_new, 0, bytes);
         } else if (in->residual != in->residual_new) {
             (void)memcpy(in->residual_new, in->residual, bytes);
         }
-        masked_scatter(k, layout, l, in->keep, k->residual, in->residual_new);
+        while (next_kept(layout, l, in->keep, k->rows, &row)) {
+            (void)memcpy(in->residual_new + row.from, kept, row.len * sizeof(*kept));
+            kept += row.len;
+        }
     }
     return FL_OK;
 }
@@ -185,6 +148,7 @@ int fl_unit_encode(const struct fl_codec_ops *ops, const struct fl_options *o,
     struct kept k = {.rows = fl_neurons(layout, l)};
     size_t before = out->len;
     size_t j;
+    size_t len;
     int rv;
 
     if (in->keep == NULL) {
@@ -195,17 +159,27 @@ int fl_unit_encode(const struct fl_codec_ops *ops, const struct fl_options *o,
     }
     /* The decoder refuses other masks. */
     FL_REQUIRE(k.n > 0 && (k.n == k.rows || l + 1 < fl_layout_units(layout)));
-    rv = add_mask(in->keep, k.rows, out);
+    len = (k.rows + 7) / 8;
+    rv = fl_buf_reserve(out, len);
     if (rv != FL_OK) {
         goto done;
     }
+    (void)memset(out->data + out->len, 0, len);
+    for (j = 0; j < k.rows; j++) {
+        uint8_t *byte = &out->data[out->len + j / 8];
+
+        *byte = (uint8_t)(*byte | (in->keep[j] != 0 ? 1u << j % 8 : 0u));
+    }
+    out->len += len;
     rv = k.n == k.rows ? encode_whole(ops, o, layout, l, in, out)
                        : encode_kept(ops, o, layout, l, in, &k, out);
 done:
     if (rv != FL_OK) {
         out->len = before;
     }
-    kept_done(&k);
+    fl_layout_free(k.layout);
+    free(k.delta);
+    free(k.residual);
     return rv;
 }
 

@@ -40,25 +40,6 @@ static void add_residual(float *input, const float *delta, const float *residual
     }
 }
 
-static void make_input(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                       const float *delta, const float *residual, float *input)
-{
-    double decay = loss_of(o)->decay;
-    size_t tensor = 0;
-    size_t at = 0;
-    size_t count;
-    bool buffer;
-
-    while (fl__unit_next_run(layout, l, &tensor, &count, &buffer)) {
-        if (buffer || residual == NULL) {
-            (void)memcpy(input + at, delta + at, count * sizeof(*input));
-        } else {
-            add_residual(input + at, delta + at, residual + at, decay, count);
-        }
-        at += count;
-    }
-}
-
 /*
  * Turn the codec's input into the residual: 0 in buffers, which are exact. The result is finite:
  * a codec keeps the sign or gives 0, so no difference is larger than both values.
@@ -90,9 +71,21 @@ int fl_residual_encode(const struct fl_codec_ops *ops, const struct fl_options *
     struct fl_codec_reader reader;
     struct fl_codec_decoder d;
     size_t before = out->len;
+    double decay = loss_of(o)->decay;
+    size_t tensor = 0;
+    size_t at = 0;
+    size_t count;
+    bool buffer;
     int rv;
 
-    make_input(o, layout, l, in->delta, in->residual, in->residual_new);
+    while (fl__unit_next_run(layout, l, &tensor, &count, &buffer)) {
+        if (buffer || in->residual == NULL) {
+            (void)memcpy(in->residual_new + at, in->delta + at, count * sizeof(*in->residual_new));
+        } else {
+            add_residual(in->residual_new + at, in->delta + at, in->residual + at, decay, count);
+        }
+        at += count;
+    }
     rv = ops->encode(o, layout, l, in->residual_new, out);
     if (rv != FL_OK) {
         return rv;

@@ -138,26 +138,6 @@ static void fedmix_destroy(struct fl_solver *solver)
     }
 }
 
-static int fedmix_take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_err *err)
-{
-    size_t dim = solver->means.dim;
-    size_t classes = solver->means.classes;
-    size_t batch = fl_net_max_batch(net);
-    bool third = solver->taylor > 0;
-
-    solver->mean = malloc(dim * sizeof(float));
-    solver->label = malloc(classes * sizeof(float));
-    solver->inputs = malloc(batch * dim * sizeof(float));
-    solver->targets = malloc(batch * classes * sizeof(float));
-    solver->x_dot = third ? malloc(batch * dim * sizeof(float)) : NULL;
-    if (solver->mean == NULL || solver->label == NULL || solver->inputs == NULL ||
-        solver->targets == NULL || (third && solver->x_dot == NULL))
-    {
-        return fl_err_set(err, FL_ENOMEM, "mix-up of batches of %zu: out of memory", batch);
-    }
-    return third ? fl_net_take_tangents(net, err) : FL_OK;
-}
-
 static int create_mix(const struct fl_options *o, const struct fl_solver_setup *setup, bool naive,
                       struct fl_solver **ret, struct fl_err *err)
 {
@@ -186,13 +166,30 @@ static int create_mix(const struct fl_options *o, const struct fl_solver_setup *
         }
     }
     if (solver->means.n_pairs > 0) {
+        size_t dim = solver->means.dim;
+        size_t classes = solver->means.classes;
+        size_t batch = fl_net_max_batch(setup->net);
+        bool third;
+
         if (!naive) {
             bool one = v->q == FL__MIX_ONE;
 
             solver->taylor = solver->lambda * (one ? 1.0 : 1.0 - solver->lambda);
         }
         fl_rng_key(&solver->rng, setup->seed, FL_RNG_SOLVER, setup->round, 0);
-        rv = fedmix_take_memory(solver, setup->net, err);
+        third = solver->taylor > 0;
+        solver->mean = malloc(dim * sizeof(float));
+        solver->label = malloc(classes * sizeof(float));
+        solver->inputs = malloc(batch * dim * sizeof(float));
+        solver->targets = malloc(batch * classes * sizeof(float));
+        solver->x_dot = third ? malloc(batch * dim * sizeof(float)) : NULL;
+        if (solver->mean == NULL || solver->label == NULL || solver->inputs == NULL ||
+            solver->targets == NULL || (third && solver->x_dot == NULL))
+        {
+            rv = fl_err_set(err, FL_ENOMEM, "mix-up of batches of %zu: out of memory", batch);
+            goto fail;
+        }
+        rv = third ? fl_net_take_tangents(setup->net, err) : FL_OK;
         if (rv != FL_OK) {
             goto fail;
         }

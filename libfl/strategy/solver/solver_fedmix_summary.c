@@ -322,11 +322,6 @@ static int fedmix_union_add(struct fl__mix_union *all, const uint8_t *pairs, uin
     return FL_OK;
 }
 
-static bool is_own(const struct fl_solver_bytes *own, const uint8_t *summary, size_t len)
-{
-    return own->data != NULL && own->len == len && memcmp(own->data, summary, len) == 0;
-}
-
 int fl__mix_union_open(const struct fl_solver_bytes *bytes, const struct fl_solver_bytes *own,
                        size_t dim, size_t classes, struct fl__mix_union *ret, struct fl_err *err)
 {
@@ -345,7 +340,8 @@ int fl__mix_union_open(const struct fl_solver_bytes *bytes, const struct fl_solv
         if (rv != FL_OK) {
             goto fail;
         }
-        if (!found && is_own(own, data + at, used)) {
+        if (!found && own->data != NULL && own->len == used &&
+            memcmp(own->data, data + at, used) == 0) {
             found = true;
         } else if (fedmix_union_add(&all, data + at + sizeof(header), header.pairs) != FL_OK) {
             rv = fl_err_set(err, FL_ENOMEM, "data summaries of %zu clients: out of memory",

@@ -90,30 +90,6 @@ static int igfl_c_divisor(const struct fl_options *o, uint32_t n_selected, uint3
     return FL_OK;
 }
 
-static int make_drift(struct fl_solver *solver, const struct fl_solver_setup *setup, double over,
-                      struct fl_err *err)
-{
-    size_t n = fl_net_block(setup->net);
-    float *own = NULL;
-    size_t i;
-    int rv = fl__solver_take(setup->net, setup->inputs, "displacement", &solver->drift, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__solver_take(setup->net, setup->kept, "this client's displacement", &own, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    for (i = 0; i < n; i++) {
-        double h = (double)solver->drift[i] - (double)own[i] / over;
-
-        solver->drift[i] = (float)(h / (double)setup->n_steps);
-    }
-    free(own);
-    return fl__solver_copy(setup->net, &solver->start, err);
-}
-
 static int igfl_c_create(const struct fl_options *o, const struct fl_solver_setup *setup,
                          struct fl_solver **ret, struct fl_err *err)
 {
@@ -132,9 +108,27 @@ static int igfl_c_create(const struct fl_options *o, const struct fl_solver_setu
         return fl_err_set(err, FL_ENOMEM, "solver: out of memory");
     }
     if (!setup->adapting) {
+        size_t n = fl_net_block(setup->net);
+        float *own = NULL;
+        size_t i;
+
         FL_REQUIRE(setup->n_steps > 0);
         scaled.learning_rate *= 1 + 1 / over;
-        rv = make_drift(solver, setup, over, err);
+        rv = fl__solver_take(setup->net, setup->inputs, "displacement", &solver->drift, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = fl__solver_take(setup->net, setup->kept, "this client's displacement", &own, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        for (i = 0; i < n; i++) {
+            double h = (double)solver->drift[i] - (double)own[i] / over;
+
+            solver->drift[i] = (float)(h / (double)setup->n_steps);
+        }
+        free(own);
+        rv = fl__solver_copy(setup->net, &solver->start, err);
         if (rv != FL_OK) {
             goto fail;
         }

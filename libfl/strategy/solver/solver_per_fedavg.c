@@ -194,31 +194,6 @@ static void per_fedavg_destroy(struct fl_solver *solver)
     }
 }
 
-static int per_fedavg_take_memory(struct fl_solver *solver, struct fl_net *net, struct fl_err *err)
-{
-    float **blocks[] = {&solver->w, &solver->gradient};
-    size_t n = solver->hf ? sizeof(blocks) / sizeof(blocks[0]) : 1;
-    size_t i;
-    int rv = FL_OK;
-
-    for (i = 0; i < n; i++) {
-        rv = fl__solver_take(net, NULL, "gradients", blocks[i], err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    if (solver->hf) {
-        rv = fl__runs_of_buffers(net, &solver->buffers, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    if (solver->hf) {
-        rv = fl_net_take_tangents(net, err);
-    }
-    return rv;
-}
-
 static int per_fedavg_create(const struct fl_options *o, const struct fl_solver_setup *setup,
                              struct fl_solver **ret, struct fl_err *err)
 {
@@ -240,9 +215,25 @@ static int per_fedavg_create(const struct fl_options *o, const struct fl_solver_
         goto fail;
     }
     if (!setup->adapting) {
-        rv = per_fedavg_take_memory(solver, setup->net, err);
-        if (rv != FL_OK) {
-            goto fail;
+        float **blocks[] = {&solver->w, &solver->gradient};
+        size_t n = solver->hf ? sizeof(blocks) / sizeof(blocks[0]) : 1;
+        size_t i;
+
+        for (i = 0; i < n; i++) {
+            rv = fl__solver_take(setup->net, NULL, "gradients", blocks[i], err);
+            if (rv != FL_OK) {
+                goto fail;
+            }
+        }
+        if (solver->hf) {
+            rv = fl__runs_of_buffers(setup->net, &solver->buffers, err);
+            if (rv != FL_OK) {
+                goto fail;
+            }
+            rv = fl_net_take_tangents(setup->net, err);
+            if (rv != FL_OK) {
+                goto fail;
+            }
         }
     }
     *ret = solver;

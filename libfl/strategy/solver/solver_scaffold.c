@@ -123,23 +123,6 @@ static void scaffold_destroy(struct fl_solver *solver)
     }
 }
 
-static int take_controls(struct fl_solver *solver, const struct fl_solver_setup *setup,
-                         struct fl_err *err)
-{
-    const struct fl_solver_bytes *control = setup->inputs;
-    const struct fl_solver_bytes *own = setup->kept;
-    int rv = fl__solver_take(setup->net, control, "control", &solver->control, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl__solver_take(setup->net, own, "this client's control", &solver->own_control, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl__solver_copy(setup->net, &solver->start, err);
-}
-
 static int scaffold_create(const struct fl_options *o, const struct fl_solver_setup *setup,
                            struct fl_solver **ret, struct fl_err *err)
 {
@@ -161,7 +144,18 @@ static int scaffold_create(const struct fl_options *o, const struct fl_solver_se
         goto fail;
     }
     if (!setup->adapting) {
-        rv = take_controls(solver, setup, err);
+        const struct fl_solver_bytes *control = setup->inputs;
+        const struct fl_solver_bytes *own = setup->kept;
+
+        rv = fl__solver_take(setup->net, control, "control", &solver->control, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = fl__solver_take(setup->net, own, "this client's control", &solver->own_control, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+        rv = fl__solver_copy(setup->net, &solver->start, err);
         if (rv != FL_OK) {
             goto fail;
         }

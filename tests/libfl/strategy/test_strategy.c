@@ -415,27 +415,31 @@ TEST(solvers_come_from_their_wire_form)
 {
     struct fl_component_option mu = {.name = "mu", .value = "0.25"};
     struct fl_component_option bad = {.name = "nu", .value = "0.25"};
-    const struct fl_solver_ops *ops = NULL;
+    const struct fl_policy *policy = NULL;
     struct fl_options *o = NULL;
     struct fl_err err = {0};
 
-    ck_assert_int_eq(fl_solver_by_name("prox", &mu, 1, &ops, &o, &err), FL_OK);
-    ck_assert_ptr_eq(ops, &fl_solver_prox);
+    ck_assert_int_eq(fl_component_by_name(FL_COMPONENT_SOLVER, "prox", &mu, 1, &policy, &o, &err),
+                     FL_OK);
+    ck_assert_ptr_eq(policy, &fl_solver_prox.policy);
     ck_assert_str_eq(option_shown(o, "mu"), "0.25");
     fl_options_free(o);
-    ck_assert_int_eq(fl_solver_by_name("prox", &bad, 1, &ops, &o, &err), FL_ECONF);
+    ck_assert_int_eq(fl_component_by_name(FL_COMPONENT_SOLVER, "prox", &bad, 1, &policy, &o, &err),
+                     FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "solver 'prox'"));
-    ck_assert_int_eq(fl_solver_by_name("anneal9", NULL, 0, &ops, &o, &err), FL_ECONF);
+    ck_assert_int_eq(
+        fl_component_by_name(FL_COMPONENT_SOLVER, "anneal9", NULL, 0, &policy, &o, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "known: sgd, prox"));
 }
 
 TEST(codecs_come_by_name_and_number)
 {
-    const struct fl_codec_ops *ops = NULL;
+    const struct fl_policy *policy = NULL;
     struct fl_options *o = NULL;
 
-    ck_assert_int_eq(fl_codec_by_name("float32", NULL, 0, &ops, &o, NULL), FL_OK);
-    ck_assert_ptr_eq(ops, &fl_codec_float32);
+    ck_assert_int_eq(
+        fl_component_by_name(FL_COMPONENT_CODEC, "float32", NULL, 0, &policy, &o, NULL), FL_OK);
+    ck_assert_ptr_eq(policy, &fl_codec_float32.policy);
     fl_options_free(o);
     ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_FLOAT32), &fl_codec_float32);
     ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_FLOAT16), &fl_codec_float16);
