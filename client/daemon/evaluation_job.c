@@ -18,6 +18,10 @@ static void evaluation_job_work(void *arg)
 {
     struct fl_evaluation_job *job = arg;
 
+    job->code = fl_input_decode(&job->inputs.list[0], job->inputs.setup, &job->err);
+    if (job->code != FL_OK) {
+        return;
+    }
     job->code =
         fl_evaluation_run(job->owner->worker,
                           &(struct fl_evaluation_request){

@@ -66,17 +66,29 @@ void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task)
 
 /* --- choosing --- */
 
-static int inputs_add(const struct fl_input *listed, bool opaque, struct fl_inputs *ret,
+enum input_form {
+    INPUT_FLOATS, /* one for each entry of the model */
+    INPUT_MODEL,  /* of the server, in the form of the broadcast */
+    INPUT_OPAQUE
+};
+
+static int inputs_add(const struct fl_input *listed, enum input_form form, struct fl_inputs *ret,
                       struct fl_err *err)
 {
-    uint64_t floats = fl_layout_count(ret->setup->layout);
+    const struct fl_setup *setup = ret->setup;
+    const struct fl_broadcast_ops *broadcast =
+        form == INPUT_MODEL ? setup->broadcast : &fl_broadcast_float32;
+    bool opaque = form == INPUT_OPAQUE;
+    uint64_t bytes = fl_broadcast_bytes(broadcast, setup->layout);
 
-    if (!opaque && listed->bytes != floats * sizeof(float)) {
+    if (!opaque && listed->bytes != bytes) {
         return fl_err_set(
             err, FL_EPROTO,
-            "payload '%s' has %llu bytes, expected %llu entries of the model, which are %llu bytes",
-            listed->name, (unsigned long long)listed->bytes, (unsigned long long)floats,
-            (unsigned long long)(floats * sizeof(float)));
+            "payload '%s' has %llu bytes, expected %llu entries of the model, which are %llu bytes "
+            "as %s",
+            listed->name, (unsigned long long)listed->bytes,
+            (unsigned long long)fl_layout_count(setup->layout), (unsigned long long)bytes,
+            broadcast->policy.name);
     }
     if (opaque && listed->bytes > OPAQUE_MAX) {
         return fl_err_set(err, FL_EPROTO, "payload '%s' has %llu bytes, the limit is %llu",
@@ -85,6 +97,7 @@ static int inputs_add(const struct fl_input *listed, bool opaque, struct fl_inpu
     }
     ret->list[ret->n] = *listed;
     ret->list[ret->n].opaque = opaque;
+    ret->list[ret->n].coded = form == INPUT_MODEL && broadcast->codec != &fl_codec_float32;
     ret->n++;
     return FL_OK;
 }
@@ -94,6 +107,7 @@ static int choose_start(struct fl_inputs *listed, bool has_own, struct fl_inputs
                         struct fl_err *err)
 {
     const struct fl_input *in = NULL;
+    enum input_form form = INPUT_FLOATS;
 
     if (ret->setup->personal->own) {
         in = fl_inputs_find(listed, "personal_model");
@@ -103,8 +117,9 @@ static int choose_start(struct fl_inputs *listed, bool has_own, struct fl_inputs
     }
     if (in == NULL) {
         in = fl_inputs_find(listed, "model");
+        form = INPUT_MODEL;
     }
-    return in != NULL ? inputs_add(in, /* opaque= */ false, ret, err)
+    return in != NULL ? inputs_add(in, form, ret, err)
                       : fl_err_set(err, FL_EPROTO, "the task lists no payload 'model'");
 }
 
@@ -131,7 +146,7 @@ int fl_inputs_choose(struct fl_setup *setup, struct fl_inputs *listed, bool has_
         }
         /* A payload that is not listed does not exist yet; the solver handles that. */
         if (in != NULL && fl_inputs_find(ret, *name) == NULL) {
-            rv = inputs_add(in, opaque, ret, err);
+            rv = inputs_add(in, opaque ? INPUT_OPAQUE : INPUT_FLOATS, ret, err);
             if (rv != FL_OK) {
                 goto fail;
             }
@@ -149,7 +164,7 @@ int fl_inputs_choose_model(struct fl_setup *setup, const struct fl_input *payloa
     int rv;
 
     *ret = (struct fl_inputs){.setup = fl_setup_ref(setup)};
-    rv = inputs_add(payload, /* opaque= */ false, ret, err);
+    rv = inputs_add(payload, INPUT_MODEL, ret, err);
     if (rv != FL_OK) {
         fl_inputs_done(ret);
     }
@@ -275,6 +290,32 @@ int fl_input_check(struct fl_input *input, struct fl_err *err)
         input->have = 0;
     }
     return rv;
+}
+
+int fl_input_decode(struct fl_input *input, const struct fl_setup *setup, struct fl_err *err)
+{
+    size_t bytes = fl_layout_count(setup->layout) * sizeof(float);
+    float *model;
+    int rv;
+
+    if (!input->coded) {
+        return FL_OK;
+    }
+    model = malloc(bytes + 1);
+    if (model == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_broadcast_decode(setup->broadcast, setup->layout, input->data, model, err);
+    if (rv != FL_OK) {
+        free(model);
+        return rv;
+    }
+    fl_input_drop(input);
+    input->data = (uint8_t *)model;
+    input->bytes = bytes;
+    input->have = bytes;
+    input->coded = false;
+    return FL_OK;
 }
 
 void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir, const struct fl_log *log)

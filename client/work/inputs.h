@@ -13,6 +13,7 @@ struct fl_input {
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
     bool opaque;   /* not a block of floats in the model's shape */
+    bool coded;    /* the server's model in the form of the broadcast */
     bool cached;   /* found on disk */
     bool lent;     /* `data` is borrowed and only read */
     uint8_t *data; /* [bytes]; owned unless `lent`; or NULL */
@@ -69,6 +70,12 @@ FL_MUST_CHECK int fl_input_own(struct fl_input *input);
  * FL_EFORMAT, FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_input_check(struct fl_input *input, struct fl_err *err);
+/*
+ * Decode a complete model, as its user does before it reads `data` as floats; others do not change.
+ * FL_EFORMAT, FL_ENUMERIC: the bytes are no model; FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_input_decode(struct fl_input *input, const struct fl_setup *setup,
+                                  struct fl_err *err);
 /* Save on disk what is the same in the next round, so that it is not fetched again. */
 void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir,
                     const struct fl_log *log);

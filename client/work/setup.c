@@ -97,6 +97,12 @@ int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_setup **ret, stru
         goto fail;
     }
     s->personal = (const void *)policy;
+    rv = prepare_component(FL_COMPONENT_BROADCAST, &s->welcome.broadcast, "float32", &policy,
+                           &s->broadcast_options, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    s->broadcast = (const void *)policy;
     *ret = s;
     return FL_OK;
 fail:
@@ -119,6 +125,7 @@ void fl_setup_unref(struct fl_setup *setup)
     fl_options_free(setup->codec_options);
     fl_options_free(setup->upload_options);
     fl_options_free(setup->personal_options);
+    fl_options_free(setup->broadcast_options);
     welcome_done(&setup->welcome);
     free(setup);
 }
@@ -171,6 +178,7 @@ bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *b)
     return strcmp(a->federation, b->federation) == 0 && same_network(a, b) &&
            same_slot(&a->solver, &b->solver) && same_slot(&a->codec, &b->codec) &&
            same_slot(&a->upload, &b->upload) && same_slot(&a->personal, &b->personal) &&
+           same_slot(&a->broadcast, &b->broadcast) &&
            a->wants_previous_dot == b->wants_previous_dot &&
            memcmp(a->generation, b->generation, sizeof(a->generation)) == 0 &&
            memcmp(a->state_generation, b->state_generation, sizeof(a->state_generation)) == 0 &&

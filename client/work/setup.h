@@ -33,6 +33,8 @@ struct fl_setup {
     struct fl_options *upload_options;
     const struct fl_personal_ops *personal;
     struct fl_options *personal_options;
+    const struct fl_broadcast_ops *broadcast;
+    struct fl_options *broadcast_options;
 };
 
 /*

@@ -51,6 +51,12 @@ static const struct fl_policy *const personals[] = {
     NULL,
 };
 
+static const struct fl_policy *const broadcasts[] = {
+    &fl_broadcast_float32.policy,
+    &fl_broadcast_float16.policy,
+    NULL,
+};
+
 static const struct {
     const char *name;
     const struct fl_policy *const *policies;
@@ -62,6 +68,7 @@ static const struct {
     [FL_COMPONENT_CODEC] = {"codec", codecs},
     [FL_COMPONENT_AGGREGATE] = {"aggregate", aggregates},
     [FL_COMPONENT_PERSONAL] = {"personal", personals},
+    [FL_COMPONENT_BROADCAST] = {"broadcast", broadcasts},
 };
 
 _Static_assert(offsetof(struct fl_selection_ops, policy) == 0, "policy comes first");
@@ -71,6 +78,7 @@ _Static_assert(offsetof(struct fl_upload_ops, policy) == 0, "policy comes first"
 _Static_assert(offsetof(struct fl_codec_ops, policy) == 0, "policy comes first");
 _Static_assert(offsetof(struct fl_aggregate_ops, policy) == 0, "policy comes first");
 _Static_assert(offsetof(struct fl_personal_ops, policy) == 0, "policy comes first");
+_Static_assert(offsetof(struct fl_broadcast_ops, policy) == 0, "policy comes first");
 
 const char *fl_component_name(enum fl_component component)
 {

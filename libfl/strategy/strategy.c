@@ -29,6 +29,8 @@ const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy,
         return &strategy->aggregate->policy;
     case FL_COMPONENT_PERSONAL:
         return &strategy->personal->policy;
+    case FL_COMPONENT_BROADCAST:
+        return &strategy->broadcast->policy;
     case FL_COMPONENT_COUNT:
         break;
     }
@@ -73,6 +75,9 @@ int fl_strategy_set(struct fl_strategy *strategy, enum fl_component component, c
         break;
     case FL_COMPONENT_PERSONAL:
         strategy->personal = ops;
+        break;
+    case FL_COMPONENT_BROADCAST:
+        strategy->broadcast = ops;
         break;
     case FL_COMPONENT_COUNT:
         break;
@@ -126,6 +131,7 @@ int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_e
         {.component = FL_COMPONENT_CODEC, .policy = "float32"},
         {.component = FL_COMPONENT_AGGREGATE, .policy = "mean"},
         {.component = FL_COMPONENT_PERSONAL, .policy = "none"},
+        {.component = FL_COMPONENT_BROADCAST, .policy = "float32"},
         {.policy = NULL},
     };
     struct fl__preset own;
@@ -191,19 +197,25 @@ bool fl_strategy_needs_previous_dot(const struct fl_strategy *strategy)
            strategy->aggregate->wants_previous_dot(strategy->options[FL_COMPONENT_AGGREGATE]);
 }
 
+size_t fl_strategy_own_states(const struct fl_strategy *strategy)
+{
+    return strategy->aggregate->n_state + fl_broadcast_keeps_rest(strategy->broadcast);
+}
+
 size_t fl_strategy_states(const struct fl_strategy *strategy)
 {
-    return strategy->aggregate->n_state +
+    return fl_strategy_own_states(strategy) +
            (strategy->solver->server != NULL ? strategy->solver->server->n_state : 0);
 }
 
 const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i)
 {
-    size_t own = strategy->aggregate->n_state;
+    size_t own = fl_strategy_own_states(strategy);
 
     FL_REQUIRE(i < fl_strategy_states(strategy));
-    return i < own ? strategy->aggregate->state_names[i]
-                   : strategy->solver->server->state_names[i - own];
+    return i < strategy->aggregate->n_state ? strategy->aggregate->state_names[i]
+           : i < own                        ? FL_BROADCAST_REST
+                                            : strategy->solver->server->state_names[i - own];
 }
 
 /*
@@ -213,10 +225,10 @@ const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i)
 static const struct fl_agg_part *strategy_solver_part(const struct fl_strategy *strategy, size_t *i)
 {
     FL_REQUIRE(*i < fl_strategy_states(strategy));
-    if (*i < strategy->aggregate->n_state) {
+    if (*i < fl_strategy_own_states(strategy)) {
         return NULL;
     }
-    *i -= strategy->aggregate->n_state;
+    *i -= fl_strategy_own_states(strategy);
     return strategy->solver->server;
 }
 

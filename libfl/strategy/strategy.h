@@ -9,6 +9,7 @@
 
 #include "libfl/conf/yaml.h"
 #include "libfl/strategy/aggregator/aggregate.h"
+#include "libfl/strategy/broadcast/broadcast.h"
 #include "libfl/strategy/personalization/personal.h"
 #include "libfl/strategy/selection/selection.h"
 #include "libfl/strategy/solver/solver.h"
@@ -23,6 +24,7 @@ struct fl_strategy {
     const struct fl_codec_ops *codec;
     const struct fl_aggregate_ops *aggregate;
     const struct fl_personal_ops *personal;
+    const struct fl_broadcast_ops *broadcast;
     struct fl_options *options[FL_COMPONENT_COUNT]; /* owned */
 };
 
@@ -77,10 +79,12 @@ bool fl_strategy_needs_previous_dot(const struct fl_strategy *strategy);
  */
 bool fl_strategy_sums_kept(const struct fl_strategy *strategy);
 /*
- * Number of state vectors that the server keeps beside the model: the aggregator's, then the
- * solver's.
+ * Number of state vectors that the server keeps beside the model: the aggregator's, the
+ * broadcast's, then the solver's.
  */
 size_t fl_strategy_states(const struct fl_strategy *strategy);
+/* How many of them, the first ones, are not the solver's. */
+size_t fl_strategy_own_states(const struct fl_strategy *strategy);
 /* Name of the i-th of them. */
 const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i);
 /*
@@ -119,8 +123,8 @@ FL_MUST_CHECK int fl_strategy_kept_text(const struct fl_strategy *strategy, stru
 FL_MUST_CHECK int fl_strategy_summary_text(const struct fl_strategy *strategy, struct fl_buf *out);
 
 /*
- * An option of a component as text. The client creates the components solver, codec, upload and
- * personal from their wire form: name and option texts.
+ * An option of a component as text. The client creates the components solver, codec, upload,
+ * personal and broadcast from their wire form: name and option texts.
  */
 struct fl_component_option {
     const char *name;

@@ -244,6 +244,7 @@ FL_WIRE_STRUCT(training)
     X(SUB, codec, codec, component)                                                                     \
     X(COMPONENT, upload, upload) /* NULL name: "full" */                                                \
     X(COMPONENT, personal, personal) /* NULL name: "none" */                                            \
+    X(COMPONENT, broadcast, broadcast) /* NULL name: "float32" */                                  \
     X(BOOL, wants_previous_dot, wants_previous_dot)                                                \
     X(BOOL, wants_summary, wants_summary)                                                              \
     X(U32, heartbeat_ms, heartbeat_interval_ms, .min = 1, .max = FL_WIRE_MAX_HEARTBEAT)            \

@@ -265,6 +265,7 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
     c->conf = *conf;
     c->n_units = fl_layout_units(conf->layout);
     c->full_bytes = 4 * (uint64_t)fl_layout_count(conf->layout);
+    c->model_bytes = fl_broadcast_bytes(conf->strategy->broadcast, conf->layout);
     c->needs_divergence = fl_strategy_needs_divergence(conf->strategy);
     c->compares_claims = fl__claims_compared(conf->strategy);
     c->needs_previous_dot = fl_strategy_needs_previous_dot(conf->strategy);

@@ -93,7 +93,8 @@ static uint64_t count_downlink(const struct fl_coord *c, uint32_t client)
     bool model =
         first || !c->conf.strategy->personal->own || fl__coord_has_personal_model(c, client);
 
-    return c->full_bytes * (c->n_model_inputs + model) + (first ? c->round.collection_bytes : 0);
+    return c->full_bytes * c->n_model_inputs + (model ? c->model_bytes : 0) +
+           (first ? c->round.collection_bytes : 0);
 }
 
 void fl__coord_count_round(struct fl_coord *c)

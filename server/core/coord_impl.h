@@ -263,6 +263,7 @@ struct fl_coord {
     bool compares_claims;  /* fl__claims_compared() */
     bool needs_previous_dot;
     uint64_t full_bytes;     /* 4 (d + s) */
+    uint64_t model_bytes;    /* the same in the form of the broadcast */
     uint64_t n_model_inputs; /* payloads of that size that the solver needs beside the model */
     struct fl_sm sm;
     char reason[FL__TEXT_SIZE]; /* reason of the current transition */

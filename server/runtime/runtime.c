@@ -51,7 +51,7 @@ static void runtime_evaluate(void *ctx, const struct fl_effect *e)
 
     if (runtime->progress.next.model.theta != NULL) {
         fl_runtime_payload(runtime, FL_PAYLOAD_CANDIDATE, e->round,
-                           runtime->progress.next.model.theta);
+                           fl_model_state_sent(&runtime->progress.next.model));
     }
     runtime_command(runtime, e);
 }

@@ -114,7 +114,8 @@ struct fl_wire_command fl_coord_command_of(const struct fl_coord_shell *shell,
         c.type = FL_WIRE_EVALUATE;
         c.u.evaluate.round = e->round;
         c.u.evaluate.payload.name = fl_wire_lend(FL_PAYLOAD_CANDIDATE);
-        c.u.evaluate.payload.bytes = fl_layout_count(shell->federation->layout) * sizeof(float);
+        c.u.evaluate.payload.bytes = fl_payload_bytes(
+            shell->federation->strategy, shell->federation->layout, FL_PAYLOAD_IS_MODEL);
         c.u.evaluate.deadline_ms = e->task.deadline_ms;
         c.u.evaluate.learning_rate = fl_coord_learning_rate(shell->conf, e->round);
         break;

@@ -203,6 +203,8 @@ static int run_aggregation(struct pass *a)
         .theta_new = fl_blob_fill_floats(job->next.model.theta),
         .extra = strategy->solver->server,
         .extra_options = strategy->options[FL_COMPONENT_SOLVER],
+        .broadcast = strategy->broadcast,
+        .broadcast_options = strategy->options[FL_COMPONENT_BROADCAST],
         .state = state,
         .state_new = state_new,
         .personal_model = strategy->aggregate->mixes ? take_personal_model : NULL,
@@ -260,6 +262,10 @@ static int aggregation_make(struct pass *a)
         begin_draft(a);
     }
     rv = run_aggregation(a);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_model_state_code(a->f, &job->next.model);
     if (rv != FL_OK) {
         return rv;
     }

@@ -27,7 +27,7 @@ static bool same_meaning(const char *a, const char *b)
 /* Does the vector belong to client state (SCAFFOLD: s = sum c_k)? */
 static bool goes_with_clients(const struct fl_strategy *s, size_t i)
 {
-    return i >= s->aggregate->n_state && fl_solver_keeps(s->solver->keeps) > 0;
+    return i >= fl_strategy_own_states(s) && fl_solver_keeps(s->solver->keeps) > 0;
 }
 
 size_t fl_judge_misses(const struct fl_federation *federation, uint64_t round,
@@ -85,7 +85,7 @@ int fl_judge_checkpoint(const struct fl_federation *federation, uint64_t round,
 void fl_judge_begin_anew(const struct fl_federation *federation, uint64_t round,
                          struct fl_outcome *committed)
 {
-    size_t i = federation->strategy->aggregate->n_state;
+    size_t i = fl_strategy_own_states(federation->strategy);
 
     if (!state_was_reset(federation, round)) {
         return;

@@ -37,7 +37,7 @@ int fl_progress_enter(const struct fl_federation *f, struct fl_progress *progres
                       uint64_t epoch)
 {
     struct fl_model_state *model = &progress->committed.model;
-    size_t i = f->strategy->aggregate->n_state;
+    size_t i = fl_strategy_own_states(f->strategy);
 
     for (; fl_strategy_sums_kept(f->strategy) && epoch >= round && i < f->n_state; i++) {
         struct fl_blob *zero = NULL; /* Transfers may still read the old one. */

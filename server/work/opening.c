@@ -346,6 +346,18 @@ static int open_records(const struct opening *o, struct fl_err *err)
     return fl_store_totals(f->store, &o->progress->totals, err);
 }
 
+/*
+ * The model as clients can receive it. A checkpoint of another broadcast may be off it: what it has
+ * beyond that is lost, once.
+ */
+static void opening_place_model(const struct opening *o)
+{
+    const struct fl_strategy *s = o->f->strategy;
+
+    fl_broadcast_place(s->broadcast, s->options[FL_COMPONENT_BROADCAST], o->f->layout,
+                       fl_blob_fill_floats(o->progress->committed.model.theta));
+}
+
 static int opening_open_model(const struct opening *o, struct fl_err *err)
 {
     const struct fl_federation *f = o->f;
@@ -379,6 +391,7 @@ static int opening_open_model(const struct opening *o, struct fl_err *err)
         if (rv != FL_OK) {
             return rv;
         }
+        opening_place_model(o);
         rv = fl_models_save(&first, theta, NULL, true, err);
     }
     if (rv != FL_OK) {
@@ -386,6 +399,11 @@ static int opening_open_model(const struct opening *o, struct fl_err *err)
     }
     last = o->resume->committed;
     fl_judge_begin_anew(f, last, committed);
+    opening_place_model(o);
+    rv = fl_model_state_code(f, &committed->model);
+    if (rv != FL_OK) {
+        return rv;
+    }
     /* Removes temporary files. */
     rv = fl_models_prune(f->state_dir, &tag, last, UINT32_MAX, 0, err);
     if (rv != FL_OK) {
@@ -440,7 +458,7 @@ int fl_opening_rebuild(struct fl_federation *federation, const char *name,
                                      .layout = federation->layout,
                                      .state_names = federation->state_names,
                                      .n_state = federation->n_state,
-                                     .n_own = s->aggregate->n_state,
+                                     .n_own = fl_strategy_own_states(s),
                                      .mixes = s->aggregate->mixes,
                                      .log = federation->log};
     return fl_store_rebuild(ret, err);

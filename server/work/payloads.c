@@ -26,10 +26,16 @@ size_t fl_payloads_of(const struct fl_strategy *strategy,
     return n;
 }
 
+uint64_t fl_payload_bytes(const struct fl_strategy *strategy, const struct fl_layout *layout,
+                          enum fl_payload_kind kind)
+{
+    return fl_broadcast_bytes(
+        kind == FL_PAYLOAD_IS_MODEL ? strategy->broadcast : &fl_broadcast_float32, layout);
+}
+
 size_t fl_payloads_list(const struct fl_strategy *strategy, const struct fl_layout *layout,
                         bool personal_model, struct fl_wire_payload list[FL_PAYLOADS_MAX])
 {
-    uint64_t model = fl_layout_count(layout) * sizeof(float);
     struct fl_payload_name names[FL_PAYLOADS_MAX];
     size_t n_names = fl_payloads_of(strategy, names);
     size_t n = 0;
@@ -39,7 +45,9 @@ size_t fl_payloads_list(const struct fl_strategy *strategy, const struct fl_layo
         if (names[i].kind != FL_PAYLOAD_IS_PERSONAL_MODEL || personal_model) {
             list[n++] = (struct fl_wire_payload){
                 .name = fl_wire_lend(names[i].name),
-                .bytes = names[i].kind == FL_PAYLOAD_IS_SUMMARIES ? 0 : model};
+                .bytes = names[i].kind == FL_PAYLOAD_IS_SUMMARIES
+                             ? 0
+                             : fl_payload_bytes(strategy, layout, names[i].kind)};
         }
     }
     return n;
@@ -103,7 +111,7 @@ static int payload_open(const struct opening *o, const struct fl_payload_name *n
 
     switch (name->kind) {
     case FL_PAYLOAD_IS_MODEL:
-        b.bytes.blob = fl_blob_ref(p->committed.model.theta);
+        b.bytes.blob = fl_blob_ref(fl_model_state_sent(&p->committed.model));
         break;
     case FL_PAYLOAD_IS_STATE:
         rv = payload_describe_state(o, name->state, &b.bytes.blob);

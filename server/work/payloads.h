@@ -44,7 +44,7 @@ static inline void fl_bytes_done(struct fl_bytes *b)
 }
 
 enum fl_payload_kind {
-    FL_PAYLOAD_IS_MODEL,
+    FL_PAYLOAD_IS_MODEL,         /* in the form of the broadcast */
     FL_PAYLOAD_IS_STATE,         /* a state vector beside the model, in the form for clients */
     FL_PAYLOAD_IS_SUMMARIES,     /* the collection of data summaries */
     FL_PAYLOAD_IS_PERSONAL_MODEL /* of one client only */
@@ -66,12 +66,17 @@ struct fl_payload_name {
 size_t fl_payloads_of(const struct fl_strategy *strategy,
                       struct fl_payload_name list[FL_PAYLOADS_MAX]);
 /*
- * The same as a Task lists them; `personal_model`: to a client that has one. All have the length of
- * the model, except the collection of data summaries, whose 0 bytes are the caller's to replace by
- * what it serves. Names are borrowed from the strategy.
+ * The same as a Task lists them; `personal_model`: to a client that has one. All have the bytes of
+ * fl_payload_bytes(), except the collection of data summaries, whose 0 bytes are the caller's to
+ * replace by what it serves. Names are borrowed from the strategy.
  */
 size_t fl_payloads_list(const struct fl_strategy *strategy, const struct fl_layout *layout,
                         bool personal_model, struct fl_wire_payload list[FL_PAYLOADS_MAX]);
+
+/* Bytes of a payload with the model's entries: the model, or the one of an evaluation, in the form
+   of the broadcast; the others as float32. */
+uint64_t fl_payload_bytes(const struct fl_strategy *strategy, const struct fl_layout *layout,
+                          enum fl_payload_kind kind);
 
 /* A payload that may be fetched. Borrowed for the call; share the bytes with fl_bytes_ref(). */
 struct fl_payload {

@@ -29,11 +29,37 @@ int fl_model_state_new(const struct fl_federation *federation, struct fl_model_s
     return FL_OK;
 }
 
+int fl_model_state_code(const struct fl_federation *federation, struct fl_model_state *model)
+{
+    const struct fl_broadcast_ops *broadcast = federation->strategy->broadcast;
+    const struct fl_layout *layout = federation->layout;
+    struct fl_blob *coded = NULL;
+    int rv;
+
+    fl_blob_unref(model->coded);
+    model->coded = NULL;
+    if (broadcast->codec == &fl_codec_float32) {
+        return FL_OK;
+    }
+    rv = fl_blob_create((size_t)fl_broadcast_bytes(broadcast, layout), &coded);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_broadcast_encode(broadcast, layout, fl_blob_floats(model->theta), fl_blob_fill(coded));
+    if (rv != FL_OK) {
+        fl_blob_unref(coded);
+        return rv;
+    }
+    model->coded = coded;
+    return FL_OK;
+}
+
 void fl_model_state_done(struct fl_model_state *model)
 {
     size_t i;
 
     fl_blob_unref(model->theta);
+    fl_blob_unref(model->coded);
     for (i = 0; i < FL_AGG_MAX_STATE; i++) {
         fl_blob_unref(model->state[i]);
     }

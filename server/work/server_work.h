@@ -85,6 +85,7 @@ static inline struct fl_models_tag fl_federation_tag(const struct fl_federation 
    thousands of transfers share one copy. */
 struct fl_model_state {
     struct fl_blob *theta; /* float32 block, exported order */
+    struct fl_blob *coded; /* theta as clients receive it; NULL: theta itself */
     struct fl_blob *state[FL_AGG_MAX_STATE];
 };
 
@@ -92,6 +93,14 @@ struct fl_model_state {
 FL_MUST_CHECK int fl_model_state_new(const struct fl_federation *federation,
                                      struct fl_model_state *model);
 void fl_model_state_done(struct fl_model_state *model);
+/* Code theta for clients, when it has its final values. FL_ENOMEM; FL_ENUMERIC: not finite. */
+FL_MUST_CHECK int fl_model_state_code(const struct fl_federation *federation,
+                                      struct fl_model_state *model);
+/* What clients receive as the model. */
+static inline struct fl_blob *fl_model_state_sent(const struct fl_model_state *model)
+{
+    return model->coded != NULL ? model->coded : model->theta;
+}
 
 /* The outcome of a round. Owned; without theta: none. */
 struct fl_outcome {

@@ -97,6 +97,9 @@ struct fl_wire_welcome rig_welcome(const struct rig_server *server)
     if (server->personal != NULL) {
         w.personal = slot_of(server->personal);
     }
+    if (server->broadcast != NULL) {
+        w.broadcast = slot_of(server->broadcast);
+    }
     take_network(server, &w);
     return w;
 }

@@ -9,7 +9,7 @@
  * The pass does no I/O of its own: it reads coded units through callbacks.
  */
 
-#include "libfl/strategy/codec/codec.h"
+#include "libfl/strategy/broadcast/broadcast.h"
 #include "libfl/strategy/policy.h"
 
 /*
@@ -208,7 +208,10 @@ struct fl_agg_job {
     float *theta_new;
     const struct fl_agg_part *extra; /* NULL: none */
     const struct fl_options *extra_options;
-    const float *const *state; /* [ops->n_state + extra->n_state] */
+    const struct fl_broadcast_ops *broadcast; /* NULL: float32 */
+    const struct fl_options *broadcast_options;
+    /* [ops->n_state + fl_broadcast_keeps_rest() + extra->n_state], in this order */
+    const float *const *state;
     float *const *state_new;
     /*
      * Required with ops->mixes, not allowed without. The uploads are then the clients'

@@ -28,7 +28,7 @@ struct fl__agg_pass {
     const struct fl_agg_job *job;
     size_t n_weighted; /* payloads that are averaged with weights: the update, ops->takes */
     size_t n_payloads; /* and extra->takes after them, averaged without weights */
-    size_t n_state;    /* state vectors of the aggregator and of the server part */
+    size_t n_state;    /* fl__agg_states() */
     size_t n_sums;     /* n_payloads, plus one when the part reads fl_agg_block.scaled */
     size_t block;
     struct fl_codec_decoder *decoders; /* [n_clients][n_payloads] */
@@ -53,6 +53,14 @@ FL_MUST_CHECK int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client
 FL_MUST_CHECK int fl__agg_init(struct fl__agg_pass *p);
 void fl__agg_done(struct fl__agg_pass *p);
 
+/* Does the server keep a rest beside the model that clients hold? */
+static inline bool fl__agg_keeps_rest(const struct fl_agg_job *job)
+{
+    return job->broadcast != NULL && fl_broadcast_keeps_rest(job->broadcast);
+}
+/* State vectors of the aggregator and of the broadcast; and with those of the server part. */
+size_t fl__agg_own_states(const struct fl_agg_job *job);
+size_t fl__agg_states(const struct fl_agg_job *job);
 /* Copy theta and all states unchanged for entries offset .. offset + n - 1. */
 void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n);
 /* List the unit's senders and their weights, which sum to 1. False: no client sent it. */

@@ -40,14 +40,19 @@ int fl__agg_not_finite(const struct fl__agg_pass *p, size_t l, const char *what)
                       fl_layout_unit(p->job->layout, l)->name);
 }
 
-static size_t agg_count_states(const struct fl_agg_job *job)
+size_t fl__agg_own_states(const struct fl_agg_job *job)
 {
-    return job->ops->n_state + (job->extra != NULL ? job->extra->n_state : 0);
+    return job->ops->n_state + fl__agg_keeps_rest(job);
+}
+
+size_t fl__agg_states(const struct fl_agg_job *job)
+{
+    return fl__agg_own_states(job) + (job->extra != NULL ? job->extra->n_state : 0);
 }
 
 void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n)
 {
-    size_t n_state = agg_count_states(job);
+    size_t n_state = fl__agg_states(job);
     size_t s;
 
     (void)memcpy(job->theta_new + offset, job->theta + offset, n * sizeof(float));
@@ -179,7 +184,7 @@ int fl__agg_init(struct fl__agg_pass *p)
     p->n_payloads =
         p->n_weighted +
         (extra != NULL ? agg_count_names(fl_agg_part_takes(extra, job->extra_options)) : 0);
-    p->n_state = agg_count_states(job);
+    p->n_state = fl__agg_states(job);
     p->n_sums = p->n_payloads + (extra != NULL && extra->wants_scaled != NULL &&
                                  extra->wants_scaled(job->extra_options));
     p->block = job->block;
@@ -262,7 +267,7 @@ int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_er
 {
     size_t k;
 
-    FL_REQUIRE(agg_count_states(job) <= FL_AGG_MAX_STATE);
+    FL_REQUIRE(fl__agg_states(job) <= FL_AGG_MAX_STATE);
     FL_REQUIRE((job->ops->scope == NULL) == (job->ops->attend == NULL));
     FL_REQUIRE(job->ops->mixes ? job->ops->attend != NULL : job->ops->step != NULL);
     FL_REQUIRE(job->ops->mixes == (job->personal_model != NULL));
@@ -271,7 +276,7 @@ int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_er
      * distance.
      */
     FL_REQUIRE(!job->ops->mixes ||
-               (agg_count_states(job) == 0 && job->extra == NULL && !job->want_distance));
+               (fl__agg_states(job) == 0 && job->extra == NULL && !job->want_distance));
     FL_REQUIRE(job->extra == NULL || job->members > 0);
     for (k = 0; k < job->n_clients; k++) {
         int rv = agg_check_client(job, k, err);

@@ -114,16 +114,35 @@ static void agg_server_step(const struct fl__agg_pass *p, size_t offset, size_t 
     if (job->extra != NULL) {
         block.means = p->means + (p->n_weighted - 1);
         block.scaled = scaled_sum(p);
-        block.state = state + job->ops->n_state;
-        block.state_new = state_new + job->ops->n_state;
+        block.state = state + fl__agg_own_states(job);
+        block.state_new = state_new + fl__agg_own_states(job);
         job->extra->step(job->extra_options, &block);
     }
+}
+
+/* The model of the next round from the step, in the form that clients receive. */
+static void agg_move(const struct fl__agg_pass *p, size_t offset, size_t n)
+{
+    const struct fl_agg_job *job = p->job;
+    const size_t rest = job->ops->n_state;
+
+    if (!fl__agg_keeps_rest(job)) {
+        fl_acc_step(job->theta_new + offset, job->theta + offset, p->step, n);
+        return;
+    }
+    job->broadcast->move(job->broadcast_options,
+                         &(struct fl_broadcast_block){.n = n,
+                                                      .model = job->theta + offset,
+                                                      .rest = job->state[rest] + offset,
+                                                      .step = p->step,
+                                                      .model_new = job->theta_new + offset,
+                                                      .rest_new = job->state_new[rest] + offset});
 }
 
 /* Is state `s` the step itself (fl_agg_part.is_step)? */
 static bool agg_state_is_step(const struct fl_agg_job *job, size_t s)
 {
-    return job->extra != NULL && job->extra->is_step && s >= job->ops->n_state;
+    return job->extra != NULL && job->extra->is_step && s >= fl__agg_own_states(job);
 }
 
 /* Entries that no client sent keep their value, whatever the step computed for them. */
@@ -159,7 +178,7 @@ static int agg_run_block(const struct fl__agg_pass *p, size_t l, size_t offset, 
         fl_acc_step(job->theta_new + offset, job->theta + offset, p->sums, n);
     } else {
         agg_server_step(p, offset, n);
-        fl_acc_step(job->theta_new + offset, job->theta + offset, p->step, n);
+        agg_move(p, offset, n);
         for (k = 0; job->want_distance && k < job->n_clients; k++) {
             /* theta_new - theta_k = step - Delta_k (AdaFL, eq. 1). */
             p->distance_sq[k] += fl_acc_distance_sq(p->step, p->in + k * p->block, n);
@@ -207,7 +226,7 @@ static int agg_step_unit(const struct fl__agg_pass *p, size_t l)
  */
 static void agg_freeze_range(const struct fl_agg_job *job, size_t offset, size_t n)
 {
-    size_t n_state = job->ops->n_state + (job->extra != NULL ? job->extra->n_state : 0);
+    size_t n_state = fl__agg_states(job);
     size_t s;
 
     fl__agg_keep(job, offset, n);

@@ -60,6 +60,15 @@ static int float16_to_float(uint16_t half, float *ret)
     return FL_OK;
 }
 
+float fl__float16_nearest(float x)
+{
+    float near = 0;
+
+    /* Never infinite, so it has a value. */
+    FL_REQUIRE(float16_to_float(float16_from_bits(fl__float_bits(x)), &near) == FL_OK);
+    return near;
+}
+
 static int float16_encode_body(const struct fl_options *o, const float *x, size_t n,
                                struct fl_buf *out)
 {

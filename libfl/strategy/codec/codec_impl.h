@@ -24,6 +24,8 @@ bool fl__unit_next_run(const struct fl_layout *layout, size_t l, size_t *tensor,
 void fl__codec_swap(void *floats, size_t n);
 void fl__codec_put32(uint8_t out[4], uint32_t value);
 uint32_t fl__codec_get32(const uint8_t in[4]);
+/* The nearest IEEE 754 binary16, as float16 is coded: at most 65504 in magnitude. */
+float fl__float16_nearest(float x);
 uint32_t fl__float_bits(float x);
 float fl__float_of(uint32_t bits);
 

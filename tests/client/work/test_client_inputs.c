@@ -17,7 +17,8 @@
 
 #define UNION_BYTES 64 /* of all summaries; nothing here looks into them */
 
-static const struct rig_server plain, mixing = {.solver = "fedmix"}, own = {.personal = "own"};
+static const struct rig_server plain, mixing = {.solver = "fedmix"}, own = {.personal = "own"},
+                                      half = {.broadcast = "float16"};
 static uint8_t summaries[UNION_BYTES];
 
 static size_t bytes(const struct rig *r)
@@ -84,7 +85,8 @@ TEST(a_payload_of_the_wrong_size_is_refused_with_both_numbers)
     ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_EPROTO);
     (void)snprintf(
         want, sizeof(want),
-        "payload 'model' has %zu bytes, expected %zu entries of the model, which are %zu bytes",
+        "payload 'model' has %zu bytes, expected %zu entries of the model, which are %zu bytes "
+        "as float32",
         bytes(&r) - 4, r.count, bytes(&r));
     ck_assert_str_eq(r.err.msg, want);
     ck_assert_ptr_null(chosen.setup);
@@ -108,6 +110,45 @@ TEST(an_opaque_payload_has_a_limit)
     ck_assert(fl_inputs_find(&chosen, "mixup")->opaque);
     ck_assert(!fl_inputs_find(&chosen, "model")->opaque);
     fl_inputs_done(&chosen);
+    rig_done(&r);
+}
+
+TEST(a_model_comes_in_the_form_of_the_broadcast_and_is_decoded_once)
+{
+    struct fl_inputs listed = {.n = 1};
+    struct fl_inputs chosen;
+    uint8_t *coded;
+    struct rig r;
+
+    client_rig_init(&r, &half, false);
+    fl_broadcast_place(&fl_broadcast_float16, NULL, r.setup->layout, r.theta);
+    coded = calloc(1, bytes(&r));
+    ck_assert_int_eq(fl_broadcast_encode(r.setup->broadcast, r.setup->layout, r.theta, coded),
+                     FL_OK);
+    listed.list[0] = input_of("model", bytes(&r) / 2);
+    ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_OK);
+    fl_input_lend(&chosen.list[0], coded);
+    ck_assert_int_eq(fl_input_decode(&chosen.list[0], r.setup, &r.err), FL_OK);
+    ck_assert_int_eq(fl_input_decode(&chosen.list[0], r.setup, &r.err), FL_OK);
+    ck_assert_uint_eq(chosen.list[0].bytes, bytes(&r));
+    ck_assert(!chosen.list[0].lent);
+    ck_assert_mem_eq(chosen.list[0].data, r.theta, bytes(&r));
+    fl_inputs_done(&chosen);
+    free(coded);
+    rig_done(&r);
+}
+
+TEST(a_model_in_another_form_than_the_broadcast_is_refused)
+{
+    struct fl_inputs listed = {.n = 1};
+    struct fl_inputs chosen;
+    struct rig r;
+
+    client_rig_init(&r, &half, false);
+    listed.list[0] = input_of("model", bytes(&r));
+    ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_EPROTO);
+    ck_assert_ptr_nonnull(strstr(r.err.msg, "bytes as float16"));
+    ck_assert_int_eq(fl_inputs_choose_model(r.setup, &listed.list[0], &chosen, &r.err), FL_EPROTO);
     rig_done(&r);
 }
 

@@ -38,6 +38,7 @@ struct fed {
     struct fl_codec_memory memory[FED_CLIENTS][FED_PAYLOADS];
     const struct fl_agg_part *extra;
     struct fl_options *extra_options;
+    const struct fl_broadcast_ops *broadcast; /* of no options */
     double distance[FED_CLIENTS];
     struct fl_agg_info info;
     size_t opened;
@@ -202,6 +203,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .theta_new = f->theta_new,
         .extra = f->extra,
         .extra_options = f->extra_options,
+        .broadcast = f->broadcast,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
         .personal_model = ops->mixes ? fed_personal_model : NULL,

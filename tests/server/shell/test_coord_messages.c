@@ -9,6 +9,7 @@
 #define N_UNITS 2
 
 static struct fl_layout *layout;
+static const struct fl_strategy strategy = {.broadcast = &fl_broadcast_float16};
 static struct fl_federation federation;
 static const struct fl_coord_conf conf = {.learning_rate = 0.5, .learning_rate_decay = 0.5};
 static const struct fl_coord_shell shell = {.conf = &conf, .federation = &federation};
@@ -16,7 +17,8 @@ static const struct fl_coord_shell shell = {.conf = &conf, .federation = &federa
 static void set_up(void)
 {
     layout = wire_sample_layout();
-    federation = (struct fl_federation){.layout = layout, .generation = {.kept_since = 4}};
+    federation = (struct fl_federation){
+        .layout = layout, .strategy = &strategy, .generation = {.kept_since = 4}};
     ck_assert_uint_eq(fl_layout_units(layout), N_UNITS);
 }
 
@@ -231,7 +233,7 @@ TEST(an_evaluation_is_of_the_new_model_at_the_learning_rate_of_its_round)
     ck_assert_int_eq(c.type, FL_WIRE_EVALUATE);
     ck_assert_uint_eq(c.u.evaluate.round, 7);
     ck_assert_str_eq(c.u.evaluate.payload.name, FL_PAYLOAD_CANDIDATE);
-    ck_assert_uint_eq(c.u.evaluate.payload.bytes, fl_layout_count(layout) * sizeof(float));
+    ck_assert_uint_eq(c.u.evaluate.payload.bytes, fl_broadcast_bytes(strategy.broadcast, layout));
     ck_assert(!c.u.evaluate.payload.has_digest);
     ck_assert_uint_eq(c.u.evaluate.deadline_ms, 60000);
     ck_assert_double_eq(c.u.evaluate.learning_rate, 0.5 / 64);

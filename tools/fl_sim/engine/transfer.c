@@ -19,7 +19,6 @@ static bool transfer_same_key(struct fl_round_key a, struct fl_round_key b)
 static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, struct fl_err *err)
 {
     const struct fl_strategy *s = fed->federation.strategy;
-    uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
     struct fl_payload_name names[FL_PAYLOADS_MAX];
     size_t n = fl_payloads_of(s, names);
     struct fl_inputs listed = {.n = 0};
@@ -35,7 +34,9 @@ static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, st
             continue;
         }
         *in = (struct fl_input){
-            .bytes = names[i].kind == FL_PAYLOAD_IS_SUMMARIES ? fed->collection_bytes : model};
+            .bytes = names[i].kind == FL_PAYLOAD_IS_SUMMARIES
+                         ? fed->collection_bytes
+                         : fl_payload_bytes(s, fed->federation.layout, names[i].kind)};
         listed.n += fl_str_copy(in->name, sizeof(in->name), names[i].name) == FL_OK;
     }
     a->fetch = (struct fl__fetch){.n = 0};
@@ -308,8 +309,6 @@ static void transfer_model_done(struct fl_fed *fed, struct fl__active *a)
 void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_kind kind,
                           uint32_t stamp)
 {
-    uint64_t model = fl_layout_count(fed->federation.layout) * sizeof(float);
-
     if (kind == FL__AT_FETCH && stamp == a->awaits_fetch) {
         fl__transfer_begin(fed, a, &a->down,
                            a->fetch.model + a->fetch.state + a->fetch.personal_model +
@@ -324,7 +323,10 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
     } else if (kind == FL__AT_PUSHED && stamp == a->awaits_push) {
         transfer_pushed(fed, a);
     } else if (kind == FL__AT_MODEL && stamp == a->awaits_evaluation) {
-        fl__transfer_begin(fed, a, &a->model_down, model, FL__AT_MODEL_LOADED);
+        fl__transfer_begin(
+            fed, a, &a->model_down,
+            fl_payload_bytes(fed->federation.strategy, fed->federation.layout, FL_PAYLOAD_IS_MODEL),
+            FL__AT_MODEL_LOADED);
     } else if (kind == FL__AT_MODEL_LOADED && stamp == a->awaits_evaluation && a->model_down.on) {
         transfer_model_done(fed, a);
     } else if (kind == FL__AT_SENT && stamp == a->awaits_push && a->up.on) {

@@ -1,0 +1,70 @@
+#ifndef FL_STRATEGY_BROADCAST_H
+#define FL_STRATEGY_BROADCAST_H
+
+/*
+ * The form in which the server sends its model to clients (docs/algorithms.md#broadcast). Clients
+ * and server hold the same model B, bit for bit: B is a model that the form represents exactly. It
+ * is what is evaluated, checkpointed, exported and trained from. What an update moves less than
+ * the form can show is kept on the server as a state vector beside the model, `rest`, and added to
+ * the next step. So no displacement is lost.
+ *
+ * Trainable entries only: batch-norm statistics are sent as float32 in every form.
+ *
+ * Pure functions: no I/O, no globals.
+ */
+
+#include "libfl/strategy/codec/codec.h"
+
+/* A piece of trainable entries of the model. */
+struct fl_broadcast_block {
+    size_t n;
+    const float *model; /* [n] B of this round */
+    const float *rest;  /* [n] what B lacks */
+    const double *step; /* [n] of the aggregator */
+    float *model_new;   /* [n] written: B of the next round */
+    float *rest_new;    /* [n] written: model + rest + step = model_new + rest_new, rounded */
+};
+
+struct fl_broadcast_ops {
+    struct fl_policy policy;
+    /* How a unit of B is coded. Encoding and decoding B is exact. */
+    const struct fl_codec_ops *codec;
+    /* Both NULL: every float32 model is sent as it is, and there is no rest. */
+    void (*move)(const struct fl_options *o, const struct fl_broadcast_block *block);
+    /* Change n entries of a first model to the nearest ones that the form represents. */
+    void (*place)(const struct fl_options *o, float *model, size_t n);
+};
+
+/* Name of the state vector. */
+#define FL_BROADCAST_REST "rest"
+
+extern const struct fl_broadcast_ops fl_broadcast_float32;
+extern const struct fl_broadcast_ops fl_broadcast_float16;
+
+/* Does the server keep a rest beside B? */
+static inline bool fl_broadcast_keeps_rest(const struct fl_broadcast_ops *ops)
+{
+    return ops->move != NULL;
+}
+
+/* Change the trainable entries of a whole model with place(). A model B does not change. */
+void fl_broadcast_place(const struct fl_broadcast_ops *ops, const struct fl_options *options,
+                        const struct fl_layout *layout, float *model);
+/* Bytes of a coded model. */
+uint64_t fl_broadcast_bytes(const struct fl_broadcast_ops *ops, const struct fl_layout *layout);
+/*
+ * Code `model`, unit by unit in order, into fl_broadcast_bytes() bytes at `out`. FL_ENUMERIC for
+ * an entry that is not finite, FL_ENOMEM; `out` is undefined then.
+ */
+FL_MUST_CHECK int fl_broadcast_encode(const struct fl_broadcast_ops *ops,
+                                      const struct fl_layout *layout, const float *model,
+                                      uint8_t *out);
+/*
+ * Decode `data` of fl_broadcast_bytes() bytes, which a peer sent, to a model of the layout.
+ * FL_EFORMAT, FL_ENUMERIC with the unit in `err`; `model` is undefined then.
+ */
+FL_MUST_CHECK int fl_broadcast_decode(const struct fl_broadcast_ops *ops,
+                                      const struct fl_layout *layout, const uint8_t *data,
+                                      float *model, struct fl_err *err);
+
+#endif
