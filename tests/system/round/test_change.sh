@@ -98,4 +98,8 @@ change mixed "algorithm: fedavg" $'algorithm: fedmcsa\nstrategy: {upload: full}'
 change unmixed $'algorithm: fedmcsa\nstrategy: {upload: full}' "algorithm: fedavg" "strategy.personal 'own"
 change codec "algorithm: fedavg" $'algorithm: fedavg\nstrategy: {codec: int8}' "strategy.codec 'float32' -> 'int8"
 change mask "algorithm: fedadp-1" "algorithm: fedavg" "strategy.upload 'fedadp"
+change half "algorithm: fedavg" $'algorithm: fedavg\nstrategy: {broadcast: float16}' \
+  "strategy.broadcast 'float32' -> 'float16"
+change whole $'algorithm: fedavg\nstrategy: {broadcast: float16}' "algorithm: fedavg" \
+  "strategy.broadcast 'float16' -> 'float32"
 finish
