@@ -344,6 +344,7 @@ bool fl__coord_aborting(struct fl_coord *c)
     if (!c->aborting) {
         return false;
     }
+    /* The operator's command: the next attempt does not wait. */
     (void)snprintf(c->abort_reason, sizeof(c->abort_reason), "%s", c->abort_command);
     round_end_attempt(c, 0, "");
     return true;

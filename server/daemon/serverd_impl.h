@@ -15,7 +15,7 @@
 struct fl_serverd {
     const struct fl_server_conf *conf;
     const struct fl_serverd_conf *own; /* the part for the daemon only */
-    struct fl_log *log;                /* changed by a reload only         */
+    struct fl_log *log;                /* changed by a reload only */
     struct fl_log_out *log_out;        /* destination of `log`; NULL: not ours */
     struct fl_loop *net;
     struct fl_stall_watch disk; /* the worker threads, the state folder and authentication */
