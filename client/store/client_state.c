@@ -172,7 +172,7 @@ static int start_over(struct fl_client_state *k, const struct fl_client_state_ho
         return FL_ENOMEM;
     }
     (void)memcpy(fresh.layout, fl_layout_digest(k->layout), sizeof(fresh.layout));
-    (void)memcpy(fresh.line, home->state_generation, sizeof(fresh.line));
+    (void)memcpy(fresh.generation, home->state_generation, sizeof(fresh.generation));
     fl__client_state_index_done(&k->index);
     k->index = fresh;
     return FL_OK;
@@ -190,7 +190,7 @@ static const char *state_mismatch(const struct fl__client_state_index *index,
     {
         return "for another model";
     }
-    return memcmp(index->line, home->state_generation, FL_DIGEST_SIZE) != 0
+    return memcmp(index->generation, home->state_generation, FL_DIGEST_SIZE) != 0
                ? "of an older generation of client state (the server has reset its part)"
                : NULL;
 }

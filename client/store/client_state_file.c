@@ -19,7 +19,7 @@ struct index_fields {
     uint64_t serial;
     uint64_t kept_round, kept_attempt, pending_round, pending_attempt;
     char federation[FL_NAME_MAX];
-    uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
+    uint8_t layout[FL_DIGEST_SIZE], generation[FL_DIGEST_SIZE];
 };
 _Static_assert(sizeof(struct index_fields) == 40 + FL_NAME_MAX + 2 * FL_DIGEST_SIZE, "no padding");
 
@@ -134,7 +134,7 @@ int fl__client_state_index_write(const char *dir, const struct fl__client_state_
     }
     (void)memcpy(fields.federation, index->federation, sizeof(fields.federation));
     (void)memcpy(fields.layout, index->layout, sizeof(fields.layout));
-    (void)memcpy(fields.line, index->line, sizeof(fields.line));
+    (void)memcpy(fields.generation, index->generation, sizeof(fields.generation));
     return fl_container_replace(path, &index_kind, &content, sync, err);
 }
 
@@ -175,7 +175,7 @@ static int unpack_index(const struct fl_container *file, struct fl__client_state
     index.n_units = (size_t)file->head.sections[INDEX_GRANTED].bytes;
     (void)memcpy(index.federation, fields.federation, sizeof(index.federation));
     (void)memcpy(index.layout, fields.layout, sizeof(index.layout));
-    (void)memcpy(index.line, fields.line, sizeof(index.line));
+    (void)memcpy(index.generation, fields.generation, sizeof(index.generation));
     index.granted = malloc(index.n_units + 1);
     if (index.granted == NULL) {
         return FL_ENOMEM;

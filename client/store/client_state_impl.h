@@ -18,7 +18,7 @@ struct fl__client_state_entry {
 /* The index file in memory. All zero: nothing. */
 struct fl__client_state_index {
     char federation[FL_NAME_MAX];
-    uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
+    uint8_t layout[FL_DIGEST_SIZE], generation[FL_DIGEST_SIZE];
     struct fl_round_key kept, pending; /* of which round; round 0: none */
     uint64_t serial;                   /* the last used serial */
     size_t n_units;

@@ -25,7 +25,7 @@ struct result_fields {
     double eval_loss_sum;
     uint64_t trained_samples, trained_correct;
     double trained_loss_sum;
-    uint8_t layout[FL_DIGEST_SIZE], line[FL_DIGEST_SIZE];
+    uint8_t layout[FL_DIGEST_SIZE], generation[FL_DIGEST_SIZE];
     uint64_t n_units, n_floats, n_sent, n_mask;
     uint64_t kept_round, kept_attempt;
 };
@@ -135,7 +135,7 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
         return rv;
     }
     (void)memcpy(fields.layout, r->digest, sizeof(fields.layout));
-    (void)memcpy(fields.line, r->line, sizeof(fields.line));
+    (void)memcpy(fields.generation, r->generation, sizeof(fields.generation));
     content.n = sections_of(r, list);
     for (i = 0; i < content.n; i++) {
         parts[i] = (struct fl_container_part){list[i].name, list[i].data, list[i].bytes};
@@ -220,7 +220,7 @@ static int result_take(const struct fl_container *file, struct fl_result *r, str
     r->n_sent = (size_t)fields.n_sent;
     r->n_mask = (size_t)fields.n_mask;
     (void)memcpy(r->digest, fields.layout, sizeof(r->digest));
-    (void)memcpy(r->line, fields.line, sizeof(r->line));
+    (void)memcpy(r->generation, fields.generation, sizeof(r->generation));
     rv = result_allocate(r);
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "cannot read '%s': %s", file->path, fl_strerror(rv));

@@ -29,8 +29,8 @@ struct fl_result {
     bool pending;
     bool has_kept;            /* `kept` is set: the round of the client state used in training */
     struct fl_round_key kept; /* round 0: no client state was used */
-    uint8_t digest[FL_DIGEST_SIZE]; /* of the layout */
-    uint8_t line[FL_DIGEST_SIZE];   /* Welcome's */
+    uint8_t digest[FL_DIGEST_SIZE];     /* of the layout */
+    uint8_t generation[FL_DIGEST_SIZE]; /* Welcome's */
     size_t n_units, n_floats, n_sent, n_mask;
     float *divergence; /* [n_units], owned */
     float *delta;      /* [n_floats], owned */

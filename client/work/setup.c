@@ -198,7 +198,7 @@ const char *fl_setup_unfit(const struct fl_setup *setup, const struct fl_result 
     {
         return "it is for another model";
     }
-    if (memcmp(result->line, setup->welcome.generation, sizeof(result->line)) != 0) {
+    if (memcmp(result->generation, setup->welcome.generation, sizeof(result->generation)) != 0) {
         return "it was made with other settings of the federation, or before the server rolled "
                "back to an older model";
     }

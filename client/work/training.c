@@ -489,7 +489,7 @@ static void training_take_result(struct fl_training *t)
     made->divergence = r->divergence;
     made->delta = r->delta;
     (void)memcpy(made->digest, fl_layout_digest(layout), sizeof(made->digest));
-    (void)memcpy(made->line, t->setup->welcome.generation, sizeof(made->line));
+    (void)memcpy(made->generation, t->setup->welcome.generation, sizeof(made->generation));
     r->divergence = NULL;
     r->delta = NULL;
 }

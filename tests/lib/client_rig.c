@@ -86,7 +86,7 @@ struct fl_wire_welcome rig_welcome(const struct rig_server *server)
         .solver = slot_of(server->solver != NULL ? server->solver : "sgd"),
         .codec = slot_of(server->codec != NULL ? server->codec : "float32"),
         .wants_previous_dot = server->wants_previous_dot,
-        .generation = {server->line},
+        .generation = {server->generation},
         .state_generation = {server->state_generation},
         .heartbeat_ms = 1000,
         .training = {.epochs = server->epochs != 0 ? server->epochs : 1, .batch_size = 10}};

@@ -19,10 +19,10 @@
 /* The server's description. A component is "NAME KEY=VALUE ..."; NULL: the default one. */
 struct rig_server {
     const char *solver, *codec, *upload, *personal, *broadcast;
-    const char *federation;         /* NULL: "rig" */
-    size_t hidden;                  /* width of the first layer; 0: 16 */
-    uint8_t line, state_generation; /* first byte of each */
-    uint32_t epochs;                /* 0: 1 */
+    const char *federation;               /* NULL: "rig" */
+    size_t hidden;                        /* width of the first layer; 0: 16 */
+    uint8_t generation, state_generation; /* first byte of each */
+    uint32_t epochs;                      /* 0: 1 */
     bool wants_previous_dot;
     bool norm;  /* a batch-norm after the first layer */
     bool local; /* and its statistics stay on clients */

@@ -61,7 +61,7 @@ static struct fl_result *make(void)
     r->previous_dot = -0.75;
     r->pending = true;
     (void)memset(r->digest, 9, sizeof(r->digest));
-    (void)memset(r->line, 8, sizeof(r->line));
+    (void)memset(r->generation, 8, sizeof(r->generation));
     r->n_units = 2;
     r->n_floats = 11;
     r->n_mask = 5;
@@ -88,7 +88,7 @@ TEST(what_was_saved_is_loaded)
     ck_assert_int_eq(fl_result_load(dir, &b, NULL), FL_OK);
     ck_assert_uint_eq(b->key.round, 7);
     ck_assert_uint_eq(b->key.attempt, 3);
-    ck_assert_int_eq(memcmp(b->line, a->line, sizeof(a->line)), 0);
+    ck_assert_int_eq(memcmp(b->generation, a->generation, sizeof(a->generation)), 0);
     ck_assert_uint_eq(b->samples, 600);
     ck_assert_uint_eq(b->steps, 60);
     ck_assert_double_eq(b->train_loss, 0.5);

@@ -216,13 +216,13 @@ static struct fl_result *result_for(const struct fl_setup *s)
     r->n_units = fl_layout_units(s->layout);
     r->n_floats = fl_layout_count(s->layout);
     (void)memcpy(r->digest, fl_layout_digest(s->layout), sizeof(r->digest));
-    (void)memcpy(r->line, s->welcome.generation, sizeof(r->line));
+    (void)memcpy(r->generation, s->welcome.generation, sizeof(r->generation));
     return r;
 }
 
 TEST(a_result_of_another_model_line_or_algorithm_is_unfit_and_says_why)
 {
-    const struct rig_server server = {.line = 4};
+    const struct rig_server server = {.generation = 4};
     struct fl_setup *s = rig_setup(&server);
     struct fl_result *r = result_for(s);
     const char *why;
@@ -237,11 +237,11 @@ TEST(a_result_of_another_model_line_or_algorithm_is_unfit_and_says_why)
     r->n_floats++;
     ck_assert_str_eq(fl_setup_unfit(s, r), "it is for another model");
     r->n_floats--;
-    r->line[0] = 5;
+    r->generation[0] = 5;
     why = fl_setup_unfit(s, r);
     ck_assert_ptr_nonnull(why);
     ck_assert_ptr_nonnull(strstr(why, "it was made with other settings of the federation"));
-    r->line[0] = 4;
+    r->generation[0] = 4;
     r->n_mask = 19; /* Masked, where all is sent. */
     ck_assert_str_eq(fl_setup_unfit(s, r), "it is for another algorithm");
     r->n_mask = 0;

@@ -47,7 +47,7 @@ TEST_EACH(the_first_summary_is_sent_for_ever, 3)
     static const struct rig_server others[] = {
         {.solver = "naivemix group=20"},
         {.solver = "fedmix group=20", .federation = "other"},
-        {.solver = "fedmix group=20 lambda=0.3", .line = 3},
+        {.solver = "fedmix group=20 lambda=0.3", .generation = 3},
     };
     struct rig r;
     struct fl_dataset *less;

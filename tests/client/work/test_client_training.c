@@ -152,7 +152,7 @@ TEST(what_a_task_says_reaches_the_solver)
 
 TEST(a_result_holds_what_was_trained_measured_and_sent)
 {
-    const struct rig_server server = {.line = 6};
+    const struct rig_server server = {.generation = 6};
     struct fl_task task = rig_task(1, 0);
     struct fl_result *result;
     struct rig r;
@@ -167,7 +167,7 @@ TEST(a_result_holds_what_was_trained_measured_and_sent)
     ck_assert_double_eq(result->train_loss, 0.25);
     ck_assert(result->has_received && !result->has_trained);
     ck_assert_uint_eq(result->received.samples, r.test->n);
-    ck_assert_uint_eq(result->line[0], 6);
+    ck_assert_uint_eq(result->generation[0], 6);
     ck_assert_mem_eq(result->digest, fl_layout_digest(r.setup->layout), FL_DIGEST_SIZE);
     ck_assert_uint_eq(result->n_units, 2);
     ck_assert_uint_eq(result->n_floats, r.count);

@@ -194,7 +194,7 @@ TEST_EACH(a_held_result_of_another_description_is_unfit_for_its_reason, 4)
         const char *why;
     } rows[] = {
         {{.hidden = 20}, "it is for another model"},
-        {{.line = 1}, "it was made with other settings of the federation"},
+        {{.generation = 1}, "it was made with other settings of the federation"},
         {{.solver = "scaffold"}, "it is for another algorithm"},
         {{.upload = "fedadp"}, "it is for another algorithm"},
     };

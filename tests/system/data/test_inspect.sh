@@ -5,10 +5,10 @@
 . "$(dirname "$0")/../lib.sh"
 fl_data=$build/fl-data
 synthetic "$dir/data" 3 --seed 3
-# rule, kind, file: it is printed, and undamaged
+# rule, kind, file [version]: it is printed, and undamaged
 whole() {
   check "$1: undamaged" "$fl_data" inspect "$3"
-  has_line "$1: its kind" "$dir/check.out" ": kind $2, version 1, $(stat -c %s "$3") bytes"
+  has_line "$1: its kind" "$dir/check.out" ": kind $2, version ${4:-1}, $(stat -c %s "$3") bytes"
   lacks_line "$1: no damage" "$dir/check.out" "damaged"
 }
 # rule, file: one bit at a byte is flipped; text
@@ -82,7 +82,7 @@ state=$dir/out/base/seed-5/state
 for file in "$state"/server/personal_models/*.mix; do whole "$(basename "$file")" personal "$file"; done
 for file in "$state"/clients/client-000/keep/*.keep; do whole "$(basename "$file")" block "$file"; done
 whole "the index of client state" index "$state/clients/client-000/keep/index"
-whole "a journal" journal "$state/journal"
+whole "a journal" journal "$state/journal" 2
 has_line "its records are counted" "$dir/check.out" "records with right checksums"
 damage "a record" "$state/journal" 4120 "the record of kind"
 says "a file of another format" 1 "models, the database and data sets have formats of their own" "$fl_data" inspect "$state/server/federation.db"
