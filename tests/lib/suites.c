@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_MAX_LEN 64
-
 static struct suites_row *rows;
 
 static bool row_is_before(const struct suites_row *a, const struct suites_row *b)
@@ -82,18 +80,17 @@ static TCase *add_case(Suite *suite, const struct suites_row *head, const struct
 }
 
 /* The suite of the file whose first row it is. Returns the first row of the next file. */
-static const struct suites_row *add_suite(SRunner *runner, const struct suites_row *first)
+static struct suites_row *add_suite(SRunner *runner, struct suites_row *first)
 {
     static const struct suites_row all = {.name = "all"};
     const char *base = base_name(first->file);
     const char *name = strncmp(base, "test_", 5) == 0 ? base + 5 : base;
-    const struct suites_row *row;
-    char bare[NAME_MAX_LEN];
+    struct suites_row *row;
     Suite *suite;
     TCase *tc = NULL;
 
-    (void)snprintf(bare, sizeof(bare), "%.*s", (int)strcspn(name, "."), name);
-    suite = suite_create(bare);
+    (void)snprintf(first->suite, sizeof(first->suite), "%.*s", (int)strcspn(name, "."), name);
+    suite = suite_create(first->suite);
     for (row = first; is_of_suite(row, first); row = row->next) {
         if (row->test == NULL) {
             tc = add_case(suite, row, first);
@@ -112,7 +109,7 @@ int suites_run(const char *program)
 {
     const char *name = base_name(program);
     bool one = strncmp(name, "test_", 5) == 0;
-    const struct suites_row *row = rows;
+    struct suites_row *row = rows;
     SRunner *runner;
     size_t n_run = 0;
     int failed;

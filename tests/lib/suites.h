@@ -29,6 +29,7 @@ struct suites_row {
     const char *again;
     SFun setup, teardown;
     bool once;
+    char suite[64]; /* of the first row of a file: the name of its suite, which Check borrows */
     struct suites_row *next;
 };
 
