@@ -66,7 +66,7 @@ TEST_EACH(what_is_sent_comes_back_whole_however_it_is_cut, N_STEPS)
     size_t step = steps[_i];
     size_t first;
 
-    for (first = 0; first < (step < 8 ? step : 8) + 1; first += everyday_stride(3, 4)) {
+    for (first = 0; first < (step < 8 ? step : 8) + 1; first += everyday_stride(3, 8)) {
         exchange(step, first, 0, 0);
     }
 }
@@ -391,7 +391,7 @@ static void check_not_fooled(void)
 TEST_CASE("liar", begin, end);
 
 TEST_EACH(a_damaged_byte_anywhere_ends_the_stream_and_fools_nobody,
-          2 * STRIDE / (int)everyday_stride(4, 8))
+          2 * STRIDE / (int)everyday_stride(4, 16))
 {
     int dir = _i % 2;
     size_t sent[2];
@@ -413,7 +413,8 @@ TEST_EACH(a_damaged_byte_anywhere_ends_the_stream_and_fools_nobody,
     }
 }
 
-TEST_EACH(a_stream_that_is_cut_anywhere_ends_on_both_sides, 2 * STRIDE / (int)everyday_stride(4, 8))
+TEST_EACH(a_stream_that_is_cut_anywhere_ends_on_both_sides,
+          2 * STRIDE / (int)everyday_stride(4, 16))
 {
     int dir = _i % 2;
     size_t sent[2];
