@@ -27,6 +27,7 @@ VIEWS = {
                           ("personal:", "best", ["--of", "personal_accuracy"]),
                           ("clients:", "best", ["--of", "client_accuracy_mean"])],
     "mnist-shards": [("", "trials," + REACHED, []), ("mean10:", "uplink@0.9,models@0.9", ["--mean-of", "10"])],
+    "both-directions": [("", "trials,rounds@0.9,uplink@0.9,bytes@0.9,rounds@0.95,uplink@0.95,bytes@0.95", [])],
     "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
 }
 
@@ -153,7 +154,14 @@ def lean():
     return markdown(["", "to", "rounds", "up", "expected"], rows)
 
 
-TABLES = {"fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean}
+def directions():
+    rows = [[row["point"], f"{target} %", amount(row, f"rounds@{share}"), megabytes(row, f"uplink@{share}"),
+             megabytes(row, f"bytes@{share}")]
+            for row in kept("both-directions")[1] for target, share in ((90, "0.9"), (95, "0.95"))]
+    return markdown(["", "to", "rounds", "MB up", "MB up and down"], rows)
+
+
+TABLES = {"fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions}
 
 
 def page():
