@@ -1,6 +1,7 @@
 #include "tests/lib/conf_drawn.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ static bool has_line(const char *text, const char *path)
            at[strlen(path) + 1] <= '9';
 }
 
-struct fl_server_conf *conf_drawn_load(const struct fl_buf *yaml, uint64_t seed)
+static struct fl_server_conf *conf_drawn_load(const struct fl_buf *yaml, uint64_t seed)
 {
     char path[] = "/tmp/fl-conf.XXXXXX";
     struct fl_server_conf *conf = NULL;
@@ -46,6 +47,24 @@ struct fl_server_conf *conf_drawn_load(const struct fl_buf *yaml, uint64_t seed)
     ck_assert_msg(rv == FL_OK || (rv == FL_ECONF && has_line(err.msg, path)),
                   "seed %" PRIu64 ": %s: %s", seed, fl_strerror(rv), err.msg);
     return rv == FL_OK ? conf : NULL;
+}
+
+struct fl_server_conf *conf_drawn_make(void (*draw)(struct fl_buf *yaml, struct fl_rng *rng),
+                                       uint64_t seed, bool show)
+{
+    struct fl_server_conf *conf;
+    struct fl_rng rng;
+    struct fl_buf yaml;
+
+    fl_rng_key(&rng, seed, FL_RNG_TEST, 1, 1);
+    fl_buf_init(&yaml, 1u << 20);
+    draw(&yaml, &rng);
+    if (show) {
+        (void)fprintf(stderr, "%.*s\n", (int)yaml.len, (const char *)yaml.data);
+    }
+    conf = conf_drawn_load(&yaml, seed);
+    fl_buf_done(&yaml);
+    return conf;
 }
 
 static uint64_t env_number(const char *name, uint64_t otherwise)

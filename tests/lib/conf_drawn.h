@@ -11,9 +11,13 @@
 
 void conf_drawn_add(struct fl_buf *yaml, const char *text);
 const char *conf_drawn_preset(struct fl_rng *rng);
-/* Read the text as the server reads its file; NULL: rejected with file and line; a rejection
- * without them fails the test. */
-struct fl_server_conf *conf_drawn_load(const struct fl_buf *yaml, uint64_t seed);
+/*
+ * The configuration that draw() writes with a generator of this seed, read as the server reads its
+ * file; `show`: it is printed. NULL: rejected with file and line; a rejection without them fails
+ * the test.
+ */
+struct fl_server_conf *conf_drawn_make(void (*draw)(struct fl_buf *yaml, struct fl_rng *rng),
+                                       uint64_t seed, bool show);
 
 #define CONF_DRAWN_PER_TEST 100
 /*

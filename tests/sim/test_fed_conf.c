@@ -173,19 +173,9 @@ static void run_conf(const struct fl_coord_conf *conf, uint64_t seed, bool real_
 
 static void run_seed(uint64_t seed, bool show)
 {
-    struct fl_server_conf *conf;
+    struct fl_server_conf *conf = conf_drawn_make(draw, seed, show);
     struct fl_coord_conf c;
-    struct fl_rng rng;
-    struct fl_buf yaml;
 
-    fl_rng_key(&rng, seed, FL_RNG_TEST, 1, 1);
-    fl_buf_init(&yaml, 1u << 16);
-    draw(&yaml, &rng);
-    if (show) {
-        (void)fprintf(stderr, "%.*s\n", (int)yaml.len, (const char *)yaml.data);
-    }
-    conf = conf_drawn_load(&yaml, seed);
-    fl_buf_done(&yaml);
     if (conf == NULL) {
         totals.refused++;
         return;

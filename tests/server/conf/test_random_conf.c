@@ -604,19 +604,9 @@ static struct {
 
 static void run_seed(uint64_t seed, bool show)
 {
-    struct fl_server_conf *conf;
-    struct fl_rng rng;
-    struct fl_buf yaml;
+    struct fl_server_conf *conf = conf_drawn_make(draw_conf, seed, show);
     struct rig *r;
 
-    fl_rng_key(&rng, seed, FL_RNG_TEST, 1, 1);
-    fl_buf_init(&yaml, 1u << 20);
-    draw_conf(&yaml, &rng);
-    if (show) {
-        (void)fprintf(stderr, "%.*s\n", (int)yaml.len, (const char *)yaml.data);
-    }
-    conf = conf_drawn_load(&yaml, seed);
-    fl_buf_done(&yaml);
     if (conf == NULL) {
         totals.refused++;
         return;
