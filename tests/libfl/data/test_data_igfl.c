@@ -1,7 +1,6 @@
 /* The partitions of IGFL: cross-silo shards of different labels, cross-device Dir(rho q). */
 #include <math.h>
 
-#include "tests/lib/sanitized.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/data/partition_fixture.h"
 
@@ -43,8 +42,7 @@ static bool same(const struct fl_partition *a, const struct fl_partition *b)
 
 /* --- B: cross-silo --- */
 
-TEST_EACH(silo_gives_ten_clients_two_cifar_shards_of_different_labels,
-          20 / (int)sanitized_stride(10))
+TEST_EACH(silo_gives_ten_clients_two_cifar_shards_of_different_labels, 20)
 {
     static const size_t cifar[10] = {5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000, 5000};
     size_t n = fill(cifar, 10);
@@ -107,7 +105,7 @@ TEST(silo_keeps_in_mind_what_the_last_clients_need)
 }
 
 /* Class sizes that no shard size divides: a shard can straddle, yet no label is in two shards. */
-TEST_EACH(silo_shards_that_straddle_share_no_label_on_a_client, 20 / (int)sanitized_stride(10))
+TEST_EACH(silo_shards_that_straddle_share_no_label_on_a_client, 20)
 {
     static const size_t sizes[10] = {1005, 974, 1032, 1016, 999, 937, 1030, 1001, 1025, 981};
     size_t n = fill(sizes, 10);
@@ -272,7 +270,7 @@ static double top_share(double rho, enum fl_partition_prior prior)
 }
 
 /* Statistics of hundreds of partitions, each made as the others of this file are. */
-TEST_IF(device_concentration_is_rho_over_the_labels_or_rho, !sanitized_short())
+TEST(device_concentration_is_rho_over_the_labels_or_rho)
 {
     /* rho over ten labels is what rho / 10 per label is, and not what rho per label is. */
     double over = top_share(0.1, FL_PARTITION_RHO_OVER_C);
@@ -287,7 +285,7 @@ TEST_IF(device_concentration_is_rho_over_the_labels_or_rho, !sanitized_short())
 }
 
 /* Var of a share under Dir(a, …, a) over C labels: (C - 1) / (C^2 (C a + 1)). */
-TEST_IF(device_shares_have_the_variance_of_their_law, !sanitized_short())
+TEST(device_shares_have_the_variance_of_their_law)
 {
     size_t n = make_labels(60000, 10);
     double squares = 0.0;
