@@ -97,7 +97,7 @@ static int inputs_add(const struct fl_input *listed, enum input_form form, struc
     }
     ret->list[ret->n] = *listed;
     ret->list[ret->n].opaque = opaque;
-    ret->list[ret->n].coded = form == INPUT_MODEL && broadcast->codec != &fl_codec_float32;
+    ret->list[ret->n].coded = form == INPUT_MODEL && fl_broadcast_codes(broadcast);
     ret->n++;
     return FL_OK;
 }

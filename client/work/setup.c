@@ -132,7 +132,7 @@ void fl_setup_unref(struct fl_setup *setup)
 
 /* --- comparing --- */
 
-static bool same_slot(const struct fl_wire_component *a, const struct fl_wire_component *b)
+static bool same_component(const struct fl_wire_component *a, const struct fl_wire_component *b)
 {
     size_t i;
 
@@ -176,9 +176,9 @@ bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *b)
     const struct fl_wire_welcome *a = &setup->welcome;
 
     return strcmp(a->federation, b->federation) == 0 && same_network(a, b) &&
-           same_slot(&a->solver, &b->solver) && same_slot(&a->codec, &b->codec) &&
-           same_slot(&a->upload, &b->upload) && same_slot(&a->personal, &b->personal) &&
-           same_slot(&a->broadcast, &b->broadcast) &&
+           same_component(&a->solver, &b->solver) && same_component(&a->codec, &b->codec) &&
+           same_component(&a->upload, &b->upload) && same_component(&a->personal, &b->personal) &&
+           same_component(&a->broadcast, &b->broadcast) &&
            a->wants_previous_dot == b->wants_previous_dot &&
            memcmp(a->generation, b->generation, sizeof(a->generation)) == 0 &&
            memcmp(a->state_generation, b->state_generation, sizeof(a->state_generation)) == 0 &&

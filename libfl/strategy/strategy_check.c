@@ -36,7 +36,7 @@ static int strategy_check_personal(const struct fl_strategy *s, struct fl_err *e
                           "model there are no distances to it",
                           s->selection->policy.name);
     }
-    if (s->broadcast != &fl_broadcast_float32) {
+    if (fl_broadcast_keeps_rest(s->broadcast)) {
         return fl_err_set(err, FL_ECONF,
                           "broadcast '%s' cannot be combined with personal 'own': clients train "
                           "models of their own, and there is no model that all of them hold",

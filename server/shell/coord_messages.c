@@ -60,7 +60,7 @@ bool fl_coord_event_of(const struct fl_wire_event *message, uint32_t client, str
         event.u.eval.adapted =
             messages_eval_rec(message->u.evaluation.has_adapted, &message->u.evaluation.adapted);
         break;
-    case FL_WIRE_DATA_SUMMARY: /* Its pieces are assembled before the coordinator hears of it. */
+    case FL_WIRE_DATA_SUMMARY: /* The front end assembles its pieces. */
     case FL_WIRE_HEARTBEAT_EVENT:
         return false;
     }

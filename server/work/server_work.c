@@ -38,7 +38,7 @@ int fl_model_state_code(const struct fl_federation *federation, struct fl_model_
 
     fl_blob_unref(model->coded);
     model->coded = NULL;
-    if (broadcast->codec == &fl_codec_float32) {
+    if (!fl_broadcast_codes(broadcast)) {
         return FL_OK;
     }
     rv = fl_blob_create((size_t)fl_broadcast_bytes(broadcast, layout), &coded);

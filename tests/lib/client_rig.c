@@ -26,7 +26,7 @@ static void take_option(struct fl_wire_component *component, const char *word)
     pair->value = fl_str_dup(equals + 1);
 }
 
-static struct fl_wire_component slot_of(const char *text)
+static struct fl_wire_component component_of(const char *text)
 {
     struct fl_wire_component component = {0};
     char *copy = fl_str_dup(text);
@@ -83,8 +83,8 @@ struct fl_wire_welcome rig_welcome(const struct rig_server *server)
     struct fl_wire_welcome w = {
         .federation = fl_str_dup(server->federation != NULL ? server->federation : "rig"),
         .classes = CLASSES,
-        .solver = slot_of(server->solver != NULL ? server->solver : "sgd"),
-        .codec = slot_of(server->codec != NULL ? server->codec : "float32"),
+        .solver = component_of(server->solver != NULL ? server->solver : "sgd"),
+        .codec = component_of(server->codec != NULL ? server->codec : "float32"),
         .wants_previous_dot = server->wants_previous_dot,
         .generation = {server->generation},
         .state_generation = {server->state_generation},
@@ -92,13 +92,13 @@ struct fl_wire_welcome rig_welcome(const struct rig_server *server)
         .training = {.epochs = server->epochs != 0 ? server->epochs : 1, .batch_size = 10}};
 
     if (server->upload != NULL) {
-        w.upload = slot_of(server->upload);
+        w.upload = component_of(server->upload);
     }
     if (server->personal != NULL) {
-        w.personal = slot_of(server->personal);
+        w.personal = component_of(server->personal);
     }
     if (server->broadcast != NULL) {
-        w.broadcast = slot_of(server->broadcast);
+        w.broadcast = component_of(server->broadcast);
     }
     take_network(server, &w);
     return w;

@@ -51,7 +51,7 @@ const struct fl_broadcast_ops fl_broadcast_float16 = {
     .policy =
         {
             .name = "float16",
-            .help = "a model of 16-bit numbers; what it lacks stays on the server",
+            .help = "a model of 16-bit numbers; the rest of each step stays on the server",
             .source = "IEEE 754 binary16; ours",
             .options = fl_opt_none,
         },

@@ -4,8 +4,8 @@
 /*
  * The form in which the server sends its model to clients (docs/algorithms.md#broadcast). Clients
  * and server hold the same model B, bit for bit: B is a model that the form represents exactly. It
- * is what is evaluated, checkpointed, exported and trained from. What an update moves less than
- * the form can show is kept on the server as a state vector beside the model, `rest`, and added to
+ * is what is evaluated, checkpointed, exported and trained from. The part of a step that the form
+ * cannot represent stays on the server as a state vector beside the model, `rest`, and is added to
  * the next step. So no displacement is lost.
  *
  * Trainable entries only: batch-norm statistics are sent as float32 in every form.
@@ -19,7 +19,7 @@
 struct fl_broadcast_block {
     size_t n;
     const float *model; /* [n] B of this round */
-    const float *rest;  /* [n] what B lacks */
+    const float *rest;  /* [n] of earlier steps */
     const double *step; /* [n] of the aggregator */
     float *model_new;   /* [n] written: B of the next round */
     float *rest_new;    /* [n] written: model + rest + step = model_new + rest_new, rounded */
@@ -45,6 +45,11 @@ extern const struct fl_broadcast_ops fl_broadcast_float16;
 static inline bool fl_broadcast_keeps_rest(const struct fl_broadcast_ops *ops)
 {
     return ops->move != NULL;
+}
+/* Are the bytes of a coded model other ones than those of its floats? */
+static inline bool fl_broadcast_codes(const struct fl_broadcast_ops *ops)
+{
+    return ops->codec->id != FL_CODEC_FLOAT32;
 }
 
 /* Change the trainable entries of a whole model with place(). A model B does not change. */

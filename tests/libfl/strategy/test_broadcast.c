@@ -106,7 +106,7 @@ TEST(model_and_rest_together_are_the_model_of_float32)
     fed_done(&f);
 }
 
-TEST(steps_that_are_too_small_to_show_add_up)
+TEST(steps_below_the_resolution_add_up)
 {
     struct fed f;
     size_t round;
