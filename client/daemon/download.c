@@ -10,6 +10,7 @@
 #include "client/daemon/download.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/work/settle_state.h"
 #include "libfl/base/sm.h"
@@ -39,8 +40,9 @@ struct fl_download {
     struct fl_sm sm;
     struct fl_call *call; /* set from RUNNING until the call has ended; else NULL */
     struct fl_round_key key;
-    bool evaluation; /* the model of an evaluation, not the payloads of a task */
-    double rate;     /* learning rate of the evaluation */
+    bool evaluation;         /* the model of an evaluation, not the payloads of a task */
+    double rate;             /* learning rate of the evaluation */
+    struct fl_input payload; /* the model of the evaluation, as it was listed */
     struct fl_inputs in;
     struct fl_input *at; /* the payload being fetched, inside `in` */
 };
@@ -85,6 +87,15 @@ static void download_finished(struct fl_download *f)
     }
 }
 
+static void download_continue(struct fl_download *f)
+{
+    int rv = download_next_payload(f);
+
+    if (rv != FL_OK) {
+        download_failed(f, FL_FAULT_PASSING, fl_strerror(rv));
+    }
+}
+
 /* The current payload is complete: check it, then fetch the next one. */
 static void download_payload_done(struct fl_download *f)
 {
@@ -92,13 +103,10 @@ static void download_payload_done(struct fl_download *f)
     int rv = fl_input_check(f->at, &err);
 
     if (rv != FL_OK) {
-        goto done;
-    }
-    rv = download_next_payload(f);
-done:
-    if (rv != FL_OK) {
         download_failed(f, FL_FAULT_PASSING, fl_err_text(&err, rv));
+        return;
     }
+    download_continue(f);
 }
 
 static void download_broke_off(struct fl_download *f, enum fl_grpc_status status,
@@ -154,8 +162,14 @@ static void download_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_sta
         return;
     }
     fl_sm_move(&f->sm, DOWNLOAD_ENDING);
-    if (status == FL_GRPC_OK && f->at->have == f->at->bytes) {
+    if (status == FL_GRPC_OK) {
+        fl_input_end(f->at);
+    }
+    if (status == FL_GRPC_OK && fl_input_is_complete(f->at)) {
         download_payload_done(f);
+    } else if (status == FL_GRPC_FAILED_PRECONDITION && f->at->has_held) {
+        fl_input_want_whole(f->at);
+        download_continue(f);
     } else {
         download_broke_off(f, status, message);
     }
@@ -177,11 +191,13 @@ static int download_start_fetch(struct fl_download *f)
 {
     struct fl_wire_fetch request = {.session = fl_connection_token(f->owner->connection),
                                     .round = f->key.round,
-                                    .offset = f->at->have};
+                                    .offset = f->at->have,
+                                    .has_held = f->at->has_held};
     struct fl_buf buf;
     struct fl_piece piece;
     int rv;
 
+    (void)memcpy(request.held, f->at->held, sizeof(request.held));
     rv = fl_str_copy(request.payload, sizeof(request.payload), f->at->name);
     fl_buf_init(&buf, 4096);
     if (rv != FL_OK) {
@@ -244,8 +260,10 @@ static void settle_work(void *arg)
 
 static int download_start(struct fl_download *f, struct fl_settling *settling, struct fl_err *err)
 {
-    struct fl_inputs *listed = &f->owner->wanted->listed;
-    int rv = fl_settling_choose(settling, listed, f->owner->jobs->log, &f->in, err);
+    struct fl_wanted *wanted = f->owner->wanted;
+    int rv = f->evaluation
+                 ? fl_settling_choose_model(settling, &f->payload, &f->in, err)
+                 : fl_settling_choose(settling, &wanted->listed, f->owner->jobs->log, &f->in, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -267,6 +285,10 @@ static void settle_done(void *arg)
         }
         if (job->code != FL_OK) {
             download_failed(f, fl_fault_of(job->code), fl_err_text(&job->err, job->code));
+        }
+        if (f->evaluation && f->sm.state == DOWNLOAD_IDLE) { /* Nothing to fetch, or an error. */
+            f->owner->model = NULL;
+            download_free(f);
         }
     }
     fl_settling_done(&job->settling);
@@ -370,6 +392,7 @@ int fl_downloads_begin_model(struct fl_downloads *d, struct fl_err *err)
 {
     const struct fl_wanted_evaluation *wanted = &d->wanted->evaluation;
     struct fl_round_key key = {.round = wanted->round};
+    struct fl_settling settling;
     struct fl_download *f;
     int rv;
 
@@ -383,17 +406,17 @@ int fl_downloads_begin_model(struct fl_downloads *d, struct fl_err *err)
     }
     f->evaluation = true;
     f->rate = wanted->rate;
-    rv = fl_inputs_choose_model(d->worker->setup, &wanted->payload, &f->in, err);
-    if (rv != FL_OK) {
-        goto fail;
+    f->payload = wanted->payload;
+    if (fl_settling_begin_model(d->worker, d->worker->setup, &f->payload, &settling)) {
+        rv = download_settle_state(f, &settling);
+    } else {
+        rv = download_start(f, &settling, err);
+        fl_settling_done(&settling);
     }
-    rv = download_next_payload(f);
     if (rv != FL_OK) {
-        goto fail;
+        download_free(f);
+        return rv;
     }
     d->model = f;
     return FL_OK;
-fail:
-    download_free(f);
-    return rv;
 }

@@ -18,7 +18,8 @@ static void evaluation_job_work(void *arg)
 {
     struct fl_evaluation_job *job = arg;
 
-    job->code = fl_input_decode(&job->inputs.list[0], job->inputs.setup, &job->err);
+    job->code = fl_input_decode(&job->inputs.list[0], job->inputs.setup,
+                                job->owner->worker->state_dir, job->owner->jobs->log, &job->err);
     if (job->code != FL_OK) {
         return;
     }

@@ -12,6 +12,7 @@
 #include "client/store/cache.h"
 #include "client/work/worker.h"
 #include "libfl/model/digest.h"
+#include "libfl/strategy/broadcast/versions.h"
 
 /*
  * Limit of the collected data summaries of all clients: far above any real collection (a thousand
@@ -46,21 +47,21 @@ struct fl_input *fl_inputs_find(struct fl_inputs *inputs, const char *name)
     return NULL;
 }
 
+int fl_input_list(struct fl_input *listed, const struct fl_wire_payload *payload)
+{
+    *listed = (struct fl_input){.bytes = payload->bytes, .has_digest = payload->has_digest};
+    (void)memcpy(listed->digest, payload->digest, sizeof(listed->digest));
+    return fl_str_copy(listed->name, sizeof(listed->name), payload->name);
+}
+
 void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task)
 {
     size_t i;
 
     fl_inputs_done(listed);
     for (i = 0; i < task->n_payloads && i < FL_WIRE_MAX_PAYLOADS; i++) {
-        const struct fl_wire_payload *b = &task->payloads[i];
-        struct fl_input *in = &listed->list[listed->n];
-
-        *in = (struct fl_input){.bytes = b->bytes, .has_digest = b->has_digest};
-        (void)memcpy(in->digest, b->digest, sizeof(in->digest));
         /* The decoder accepted the name, so it fits. */
-        if (fl_str_copy(in->name, sizeof(in->name), b->name) == FL_OK) {
-            listed->n++;
-        }
+        listed->n += fl_input_list(&listed->list[listed->n], &task->payloads[i]) == FL_OK;
     }
 }
 
@@ -98,6 +99,8 @@ static int inputs_add(const struct fl_input *listed, enum input_form form, struc
     ret->list[ret->n] = *listed;
     ret->list[ret->n].opaque = opaque;
     ret->list[ret->n].coded = form == INPUT_MODEL && fl_broadcast_codes(broadcast);
+    ret->list[ret->n].moves =
+        form == INPUT_MODEL && fl_broadcast_sends_moves(broadcast) && listed->has_digest;
     ret->n++;
     return FL_OK;
 }
@@ -187,10 +190,20 @@ void fl_inputs_reuse(struct fl_inputs *now, struct fl_inputs *old)
             in->have = was->have;
             in->cached = was->cached;
             in->lent = was->lent;
+            in->moves = was->moves; /* Decoded, perhaps. */
+            in->has_held = was->has_held;
+            (void)memcpy(in->held, was->held, sizeof(in->held));
+            in->ended = was->ended;
             was->data = NULL;
         }
     }
     fl_inputs_done(old);
+}
+
+/* Is it the very model that this client holds? */
+static bool input_is_held(const struct fl_input *input)
+{
+    return input->has_held && memcmp(input->held, input->digest, sizeof(input->held)) == 0;
 }
 
 int fl_inputs_next(struct fl_inputs *inputs, struct fl_input **ret)
@@ -200,14 +213,14 @@ int fl_inputs_next(struct fl_inputs *inputs, struct fl_input **ret)
     for (i = 0; i < inputs->n; i++) {
         struct fl_input *in = &inputs->list[i];
 
-        if (in->data == NULL) {
+        if (in->data == NULL && !input_is_held(in)) {
             in->data = malloc((size_t)in->bytes + 1);
             in->have = 0;
+            if (in->data == NULL) {
+                return FL_ENOMEM;
+            }
         }
-        if (in->data == NULL) {
-            return FL_ENOMEM;
-        }
-        if (in->have < in->bytes) {
+        if (!fl_input_is_complete(in)) {
             *ret = in;
             return FL_OK;
         }
@@ -248,6 +261,32 @@ void fl_input_drop(struct fl_input *input)
     input->data = NULL;
     input->have = 0;
     input->lent = false;
+    input->ended = false;
+}
+
+void fl_input_hold(struct fl_input *input, const uint8_t *held)
+{
+    input->has_held = input->moves && held != NULL;
+    if (input->has_held) {
+        (void)memcpy(input->held, held, sizeof(input->held));
+    }
+}
+
+void fl_input_end(struct fl_input *input)
+{
+    input->ended = input->has_held;
+}
+
+bool fl_input_is_complete(const struct fl_input *input)
+{
+    return input_is_held(input) || input->ended ||
+           (input->data != NULL && !input->has_held && input->have == input->bytes);
+}
+
+void fl_input_want_whole(struct fl_input *input)
+{
+    fl_input_drop(input);
+    input->has_held = false;
 }
 
 int fl_input_own(struct fl_input *input)
@@ -292,16 +331,25 @@ int fl_input_check(struct fl_input *input, struct fl_err *err)
     return rv;
 }
 
-int fl_input_decode(struct fl_input *input, const struct fl_setup *setup, struct fl_err *err)
+/* Replace the data by a model; takes it. */
+static void input_take_model(struct fl_input *input, float *model, size_t bytes)
+{
+    fl_input_drop(input);
+    input->data = (uint8_t *)model;
+    input->bytes = bytes;
+    input->have = bytes;
+    input->coded = false;
+    input->moves = false;
+    input->has_held = false;
+}
+
+static int input_decode_coded(struct fl_input *input, const struct fl_setup *setup,
+                              struct fl_err *err)
 {
     size_t bytes = fl_layout_count(setup->layout) * sizeof(float);
-    float *model;
+    float *model = malloc(bytes + 1);
     int rv;
 
-    if (!input->coded) {
-        return FL_OK;
-    }
-    model = malloc(bytes + 1);
     if (model == NULL) {
         return FL_ENOMEM;
     }
@@ -310,11 +358,95 @@ int fl_input_decode(struct fl_input *input, const struct fl_setup *setup, struct
         free(model);
         return rv;
     }
-    fl_input_drop(input);
-    input->data = (uint8_t *)model;
-    input->bytes = bytes;
-    input->have = bytes;
-    input->coded = false;
+    input_take_model(input, model, bytes);
+    return FL_OK;
+}
+
+static int input_check_model(const struct fl_input *input, const struct fl_setup *setup,
+                             const float *model, struct fl_err *err)
+{
+    uint8_t digest[FL_DIGEST_SIZE];
+    int rv = fl_versions_digest(setup->layout, model, digest);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return memcmp(digest, input->digest, sizeof(digest)) == 0
+               ? FL_OK
+               : fl_err_set(err, FL_EFORMAT, "the payload '%s' does not match its SHA-256",
+                            input->name);
+}
+
+/* The model from what was received; `*ret` is owned, or NULL: it is the data itself. */
+static int input_decode_moves(const struct fl_input *input, const struct fl_setup *setup,
+                              const char *state_dir, float **ret, struct fl_err *err)
+{
+    size_t bytes = fl_layout_count(setup->layout) * sizeof(float);
+    uint8_t *held = NULL;
+    int rv;
+
+    *ret = NULL;
+    if (!input->has_held) {
+        return input_check_model(input, setup, (const float *)(const void *)input->data, err);
+    }
+    /* An evaluation may have stored this very model meanwhile. */
+    rv = fl_cache_load(state_dir, FL_CACHE_MODEL, input->digest, bytes, &held);
+    if (rv != FL_ENOENT) {
+        *ret = (float *)(void *)held;
+        return rv;
+    }
+    rv = fl_cache_load(state_dir, FL_CACHE_MODEL, input->held, bytes, &held);
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "the model that this client held is gone");
+    }
+    rv = fl_difference_apply(setup->layout, input->data, (size_t)input->have, (float *)(void *)held,
+                             err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = input_check_model(input, setup, (const float *)(const void *)held, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    *ret = (float *)(void *)held;
+    return FL_OK;
+fail:
+    free(held);
+    return rv;
+}
+
+int fl_input_decode(struct fl_input *input, const struct fl_setup *setup, const char *state_dir,
+                    const struct fl_log *log, struct fl_err *err)
+{
+    size_t bytes = fl_layout_count(setup->layout) * sizeof(float);
+    bool stays = input_is_held(input);
+    float *model = NULL;
+    struct fl_err ignored = {0};
+    int rv;
+
+    if (input->coded) {
+        return input_decode_coded(input, setup, err);
+    }
+    if (!input->moves) {
+        return FL_OK;
+    }
+    rv = input_decode_moves(input, setup, state_dir, &model, err);
+    if (rv != FL_OK) {
+        fl_cache_drop(state_dir, FL_CACHE_MODEL);
+        return rv;
+    }
+    if (model != NULL) {
+        input_take_model(input, model, bytes);
+    }
+    input->moves = false;
+    rv = stays ? FL_OK : fl_cache_save(state_dir, FL_CACHE_MODEL, input->data, bytes, &ignored);
+    if (rv != FL_OK) {
+        fl_log_peer(
+            log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
+            "the model is not saved on disk, so that the next one is downloaded as a whole: "
+            "%s",
+            fl_err_text(&ignored, rv));
+    }
     return FL_OK;
 }
 
@@ -328,7 +460,7 @@ void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir, const
         int rv = FL_OK;
 
         if (in->opaque && in->has_digest && !in->cached && !in->lent && in->bytes > 0) {
-            rv = fl_cache_save(state_dir, in->data, (size_t)in->bytes, &err);
+            rv = fl_cache_save(state_dir, FL_CACHE_SUMMARIES, in->data, (size_t)in->bytes, &err);
         }
         if (rv != FL_OK) {
             fl_log_peer(log, FL_LOG_WARNING, "client", FL_WORK_SERVER,

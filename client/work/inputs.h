@@ -12,8 +12,12 @@ struct fl_input {
     uint64_t bytes, have;
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
-    bool opaque;   /* not a block of floats in the model's shape */
-    bool coded;    /* the server's model in the form of the broadcast */
+    bool opaque; /* not a block of floats in the model's shape */
+    bool coded;  /* the server's model in the form of the broadcast */
+    bool moves;  /* the server's model, which can be fetched as what changed since an earlier one */
+    bool has_held; /* `moves`: this client holds the model `held`; `data` is what changed since */
+    uint8_t held[FL_DIGEST_SIZE];
+    bool ended;    /* the whole of what changed was received */
     bool cached;   /* found on disk */
     bool lent;     /* `data` is borrowed and only read */
     uint8_t *data; /* [bytes]; owned unless `lent`; or NULL */
@@ -31,6 +35,8 @@ struct fl_inputs {
 void fl_inputs_done(struct fl_inputs *inputs);
 /* NULL: not found. */
 struct fl_input *fl_inputs_find(struct fl_inputs *inputs, const char *name);
+/* Overwrite `listed` with a payload as a message lists it. FL_ELIMIT: its name is too long. */
+FL_MUST_CHECK int fl_input_list(struct fl_input *listed, const struct fl_wire_payload *payload);
 /* Replace the contents of `listed` by the payloads that a task lists. */
 void fl_inputs_list(struct fl_inputs *listed, const struct fl_wire_task *task);
 /*
@@ -70,11 +76,22 @@ FL_MUST_CHECK int fl_input_own(struct fl_input *input);
  * FL_EFORMAT, FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_input_check(struct fl_input *input, struct fl_err *err);
+/* The model that this client holds is `held`, NULL: none; before any data is received. */
+void fl_input_hold(struct fl_input *input, const uint8_t *held);
+/* A transfer has ended with success; the payload may have no end before. */
+void fl_input_end(struct fl_input *input);
+/* Has it all of its data, or none to fetch? */
+bool fl_input_is_complete(const struct fl_input *input);
+/* The server has not what changed: drops the data, the whole model is fetched. */
+void fl_input_want_whole(struct fl_input *input);
 /*
  * Decode a complete model, as its user does before it reads `data` as floats; others do not change.
- * FL_EFORMAT, FL_ENUMERIC: the bytes are no model; FL_ENOMEM.
+ * A model that can be fetched as what changed is checked by its digest and saved in `state_dir`.
+ * FL_EFORMAT, FL_ENUMERIC: the bytes are no model, or not the one that was listed; FL_ENOENT: the
+ * held one is gone: in these cases a later task fetches a whole one; FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_input_decode(struct fl_input *input, const struct fl_setup *setup,
+                                  const char *state_dir, const struct fl_log *log,
                                   struct fl_err *err);
 /* Save on disk what is the same in the next round, so that it is not fetched again. */
 void fl_inputs_save(const struct fl_inputs *inputs, const char *state_dir,

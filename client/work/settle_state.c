@@ -3,6 +3,15 @@
 #include <stdlib.h>
 
 #include "client/store/cache.h"
+#include "libfl/strategy/broadcast/versions.h"
+
+/* Can what changed since an earlier model be fetched instead of this one? */
+static bool settling_finds(const struct fl_worker *worker, const struct fl_setup *setup,
+                           const struct fl_input *model)
+{
+    return fl_broadcast_sends_moves(setup->broadcast) && model->has_digest &&
+           worker->state_dir != NULL;
+}
 
 bool fl_settling_begin(const struct fl_worker *worker, struct fl_setup *setup,
                        struct fl_inputs *listed, const struct fl_task *task,
@@ -19,13 +28,74 @@ bool fl_settling_begin(const struct fl_worker *worker, struct fl_setup *setup,
     if (cached) {
         ret->cached = *in;
     }
-    return cached || fl_client_state_wanted(worker->keeps);
+    in = fl_inputs_find(listed, "model");
+    ret->finds = in != NULL && settling_finds(worker, setup, in);
+    return cached || ret->finds || fl_client_state_wanted(worker->keeps);
+}
+
+bool fl_settling_begin_model(const struct fl_worker *worker, struct fl_setup *setup,
+                             const struct fl_input *payload, struct fl_settling *ret)
+{
+    *ret = (struct fl_settling){.setup = fl_setup_ref(setup),
+                                .evaluation = true,
+                                .finds = settling_finds(worker, setup, payload)};
+    return ret->finds;
+}
+
+/* --- the model that this client holds --- */
+
+/* The first model of the federation, which no client has to download. FL_ENOENT: it is not drawn.
+ */
+static int settling_draw(const struct fl_setup *setup, const char *state_dir,
+                         uint8_t ret[FL_DIGEST_SIZE])
+{
+    const struct fl_wire_welcome *w = &setup->welcome;
+    size_t n = fl_layout_count(setup->layout);
+    const struct fl_net_spec spec = fl_setup_net(setup);
+    float *model;
+    int rv;
+
+    if (w->model_seed == 0 || w->n_layers == 0) {
+        return FL_ENOENT;
+    }
+    model = malloc(n * sizeof(*model) + 1);
+    if (model == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_net_draw(&spec, w->model_seed, model, NULL);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    fl_broadcast_place(setup->broadcast, setup->broadcast_options, setup->layout, model);
+    rv = fl_versions_digest(setup->layout, model, ret);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_cache_save(state_dir, FL_CACHE_MODEL, model, n * sizeof(*model), NULL);
+done:
+    free(model);
+    return rv;
+}
+
+static void settling_find(struct fl_settling *s, const char *state_dir)
+{
+    size_t bytes = fl_layout_count(s->setup->layout) * sizeof(float);
+
+    s->has_held = fl_cache_find(state_dir, FL_CACHE_MODEL, bytes, s->held) == FL_OK ||
+                  settling_draw(s->setup, state_dir, s->held) == FL_OK;
 }
 
 int fl_settling_run(struct fl_settling *s, const struct fl_worker *worker, struct fl_err *err)
 {
-    int rv = fl_client_state_settle(worker->keeps, s->task, s->counted, s->epoch, err);
+    int rv;
 
+    if (s->finds) {
+        settling_find(s, worker->state_dir);
+    }
+    if (s->evaluation) {
+        return FL_OK;
+    }
+    rv = fl_client_state_settle(worker->keeps, s->task, s->counted, s->epoch, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -37,9 +107,30 @@ int fl_settling_run(struct fl_settling *s, const struct fl_worker *worker, struc
     }
     if (s->cached.name[0] != '\0' && worker->state_dir != NULL) {
         /* Not found: it is fetched. */
-        s->cached.cached = fl_cache_load(worker->state_dir, s->cached.digest,
+        s->cached.cached = fl_cache_load(worker->state_dir, FL_CACHE_SUMMARIES, s->cached.digest,
                                          (size_t)s->cached.bytes, &s->cached.data) == FL_OK;
     }
+    return FL_OK;
+}
+
+static void settling_hold(const struct fl_settling *s, struct fl_inputs *chosen)
+{
+    size_t i;
+
+    for (i = 0; i < chosen->n; i++) {
+        fl_input_hold(&chosen->list[i], s->has_held ? s->held : NULL);
+    }
+}
+
+int fl_settling_choose_model(const struct fl_settling *s, const struct fl_input *payload,
+                             struct fl_inputs *inputs, struct fl_err *err)
+{
+    int rv = fl_inputs_choose_model(s->setup, payload, inputs, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    settling_hold(s, inputs);
     return FL_OK;
 }
 
@@ -52,6 +143,7 @@ int fl_settling_choose(struct fl_settling *s, struct fl_inputs *listed, const st
     if (rv != FL_OK) {
         return rv;
     }
+    settling_hold(s, &chosen);
     chosen.round = s->task.round;
     fl_inputs_reuse(&chosen, inputs);
     *inputs = chosen;

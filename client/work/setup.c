@@ -130,6 +130,19 @@ void fl_setup_unref(struct fl_setup *setup)
     free(setup);
 }
 
+struct fl_net_spec fl_setup_net(const struct fl_setup *setup)
+{
+    const struct fl_wire_welcome *w = &setup->welcome;
+    struct fl_net_spec net = {
+        .n_input = w->n_input, .layers = (const char *const *)w->layers, .n_layers = w->n_layers};
+    size_t i;
+
+    for (i = 0; i < w->n_input; i++) {
+        net.input[i] = w->input[i];
+    }
+    return net;
+}
+
 /* --- comparing --- */
 
 static bool same_component(const struct fl_wire_component *a, const struct fl_wire_component *b)
@@ -178,7 +191,7 @@ bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *b)
     return strcmp(a->federation, b->federation) == 0 && same_network(a, b) &&
            same_component(&a->solver, &b->solver) && same_component(&a->codec, &b->codec) &&
            same_component(&a->upload, &b->upload) && same_component(&a->personal, &b->personal) &&
-           same_component(&a->broadcast, &b->broadcast) &&
+           same_component(&a->broadcast, &b->broadcast) && a->model_seed == b->model_seed &&
            a->wants_previous_dot == b->wants_previous_dot &&
            memcmp(a->generation, b->generation, sizeof(a->generation)) == 0 &&
            memcmp(a->state_generation, b->state_generation, sizeof(a->state_generation)) == 0 &&

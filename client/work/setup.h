@@ -46,6 +46,10 @@ FL_MUST_CHECK int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_set
 struct fl_setup *fl_setup_ref(struct fl_setup *setup);
 void fl_setup_unref(struct fl_setup *setup); /* NULL is allowed. */
 
+/* The network that the server described; n_layers 0: only units and tensors. Borrows from `setup`.
+ */
+struct fl_net_spec fl_setup_net(const struct fl_setup *setup);
+
 /* Does `welcome` describe the same setup? After a reconnect it nearly always does. */
 bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *welcome);
 /* Why `result` cannot be reported and sent with this setup; NULL: it can. */

@@ -224,7 +224,9 @@ static int training_prepare(struct fl_training *t)
     const struct fl_personal_ops *personal = t->setup->personal;
     const char *const *name = t->setup->solver->inputs;
     struct fl_input *in = fl_inputs_find(&t->in, "model");
-    int rv = in != NULL ? fl_input_decode(in, t->setup, &t->err) : FL_OK;
+    int rv = in != NULL
+                 ? fl_input_decode(in, t->setup, t->worker->state_dir, t->worker->log, &t->err)
+                 : FL_OK;
 
     if (rv != FL_OK) {
         return rv;

@@ -9,12 +9,9 @@ void fl_wanted_task(struct fl_wanted *wanted, const struct fl_wire_task *task)
 int fl_wanted_evaluate(struct fl_wanted *wanted, const struct fl_wire_evaluate *evaluate)
 {
     struct fl_wanted_evaluation evaluation = {.round = evaluate->round,
-                                              .rate = evaluate->learning_rate,
-                                              .payload = {.bytes = evaluate->payload.bytes}};
+                                              .rate = evaluate->learning_rate};
 
-    if (fl_str_copy(evaluation.payload.name, sizeof(evaluation.payload.name),
-                    evaluate->payload.name) != FL_OK)
-    {
+    if (fl_input_list(&evaluation.payload, &evaluate->payload) != FL_OK) {
         return FL_EPROTO;
     }
     wanted->evaluation = evaluation;

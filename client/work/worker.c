@@ -101,8 +101,8 @@ int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup 
                               struct fl_err *err)
 {
     const struct fl_wire_welcome *w = &s->welcome;
-    const char *layers[FL_NET_MAX_LAYERS];
-    struct fl_train_model model = {.solver = s->solver,
+    struct fl_train_model model = {.net = fl_setup_net(s),
+                                   .solver = s->solver,
                                    .solver_options = s->solver_options,
                                    .epochs = w->training.epochs,
                                    .steps = w->training.steps,
@@ -112,7 +112,6 @@ int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup 
                                    .personal = s->personal,
                                    .personal_options = s->personal_options};
     struct fl_layout *plain = NULL;
-    size_t i;
     int rv = FL_OK;
 
     /* The trainer gets a layout without local marks: it trains the whole model in any case. */
@@ -123,15 +122,6 @@ int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup 
         return rv;
     }
     model.layout = plain != NULL ? plain : s->layout;
-    for (i = 0; i < w->n_layers; i++) {
-        layers[i] = w->layers[i];
-    }
-    for (i = 0; i < w->n_input; i++) {
-        model.net.input[i] = w->input[i];
-    }
-    model.net.n_input = w->n_input;
-    model.net.layers = layers;
-    model.net.n_layers = w->n_layers;
     rv = fl_trainer_prepare(trainer, &model, err);
     fl_layout_free(plain);
     return rv;

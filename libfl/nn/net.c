@@ -129,6 +129,22 @@ void fl_net_init(struct fl_net *net, struct fl_rng *rng)
     }
 }
 
+int fl_net_draw(const struct fl_net_spec *spec, uint64_t seed, float *exported, struct fl_err *err)
+{
+    struct fl_net *net = NULL;
+    struct fl_rng rng;
+    int rv = fl_net_create(spec, 1, &net, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_rng_key(&rng, seed, FL_RNG_INIT, 0, 0);
+    fl_net_init(net, &rng);
+    fl_net_get(net, exported);
+    fl_net_free(net);
+    return FL_OK;
+}
+
 void fl__net_clear_padding(float *y, size_t ld, size_t n, size_t batch)
 {
     size_t b;

@@ -245,6 +245,7 @@ FL_WIRE_STRUCT(training)
     X(COMPONENT, upload, upload) /* NULL name: "full" */                                                \
     X(COMPONENT, personal, personal) /* NULL name: "none" */                                            \
     X(COMPONENT, broadcast, broadcast) /* NULL name: "float32" */                                  \
+    X(U64, model_seed, model_seed)     /* of the first model; 0: not told */                       \
     X(BOOL, wants_previous_dot, wants_previous_dot)                                                \
     X(BOOL, wants_summary, wants_summary)                                                              \
     X(U32, heartbeat_ms, heartbeat_interval_ms, .min = 1, .max = FL_WIRE_MAX_HEARTBEAT)            \
@@ -368,7 +369,8 @@ FL_WIRE_OWNER(command)
     X(SESSION_TOKEN, session, session)                                                             \
     X(U64, round, round)                                                                           \
     X(NAME_BUF, payload, payload)                                                                  \
-    X(U64, offset, offset)
+    X(U64, offset, offset)                                                                         \
+    X(DIGEST, held, held)
 FL_WIRE_STRUCT(fetch)
 
 /* `data` points into the decoded message: valid as long as that. */

@@ -514,6 +514,9 @@ static void coord_take_contribution(struct fl_coord *c, const struct fl_event *e
     case FL_EV_UPLOAD_PROGRESS:
         fl__straggler_progress(c, ev);
         break;
+    case FL_EV_MODEL_FETCHED:
+        fl__coord_count_download(c, ev);
+        break;
     case FL_EV_EVAL_REPORT:
         fl__coord_eval_report(c, ev);
         break;
@@ -590,6 +593,7 @@ static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
     case FL_EV_UPLOAD_INVALID:
     case FL_EV_UPLOAD_UNSTORED:
     case FL_EV_UPLOAD_PROGRESS:
+    case FL_EV_MODEL_FETCHED:
     case FL_EV_EVAL_REPORT:
         coord_take_contribution(c, ev);
         break;

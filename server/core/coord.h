@@ -251,6 +251,9 @@ enum fl_event_type {
     /* u.upload.client, round, attempt, bytes (received so far), held: more of the upload
        arrived, or it waits for the server. */
     FL_EV_UPLOAD_PROGRESS,
+    /* u.upload.client, .round, .bytes: a client that held an earlier model downloads that of the
+       round as so many bytes. Only with a broadcast that sends moves */
+    FL_EV_MODEL_FETCHED,
     FL_EV_EVAL_REPORT, /* u.eval: a client's evaluation */
     FL_EV_PERSISTED,   /* u.seq */
     FL_EV_AGGREGATED,  /* u.aggregated */

@@ -86,14 +86,29 @@ static void count_personal(struct fl_coord *c)
     r->rec.n_personal = trained.n;
 }
 
-/* Bytes that this client had to fetch; its record is still that of the round before. */
-static uint64_t count_downlink(const struct fl_coord *c, uint32_t client)
+void fl__coord_count_download(struct fl_coord *c, const struct fl_event *ev)
 {
+    uint32_t i;
+
+    if (fl_coord_client(c, ev->u.upload.client) == NULL || ev->u.upload.round != c->round.round) {
+        return;
+    }
+    i = c->clients.live[ev->u.upload.client].part;
+    if (i != FL__NONE) {
+        c->round.live[i].fetched = ev->u.upload.bytes;
+    }
+}
+
+/* Bytes that this client had to fetch; its record is still that of the round before. */
+static uint64_t count_downlink(const struct fl_coord *c, uint32_t client, uint64_t fetched)
+{
+    uint64_t model_bytes =
+        fl_broadcast_sends_moves(c->conf.strategy->broadcast) ? fetched : c->model_bytes;
     bool first = c->clients.recs[client].counted_round == 0;
     bool model =
         first || !c->conf.strategy->personal->own || fl__coord_has_personal_model(c, client);
 
-    return c->full_bytes * c->n_model_inputs + (model ? c->model_bytes : 0) +
+    return c->full_bytes * c->n_model_inputs + (model ? model_bytes : 0) +
            (first ? c->round.collection_bytes : 0);
 }
 
@@ -123,7 +138,7 @@ void fl__coord_count_round(struct fl_coord *c)
             samples += (double)part->samples;
             loss += (double)part->samples * part->train_loss;
         }
-        rec->downlink_bytes += count_downlink(c, part->client);
+        rec->downlink_bytes += count_downlink(c, part->client, r->live[i].fetched);
     }
     rec->round = r->round;
     rec->attempt = r->attempt;

@@ -114,8 +114,9 @@ struct fl__clients {
 
 /* Beside the record of a participant; not persisted. */
 struct fl__participant {
-    bool reported; /* its report is in */
-    bool stored;   /* a valid upload is on disk, not yet recorded */
+    bool reported;    /* its report is in */
+    bool stored;      /* a valid upload is on disk, not yet recorded */
+    uint64_t fetched; /* bytes of its last download of the model; 0: it held it */
     /* Losing it does not count against it: enough others were in, or the server could not store
        or read its upload. */
     bool blameless;
@@ -600,6 +601,7 @@ const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct
 void fl__coord_count_answers(struct fl_coord *c);
 /* Fill in the figures of the round's record. */
 void fl__coord_count_round(struct fl_coord *c);
+void fl__coord_count_download(struct fl_coord *c, const struct fl_event *ev);
 /* Mark every responder as counted in this round. Only for the records of COMMIT: with any other
    write a client could commit its state of a round that is never committed. */
 void fl__coord_mark_counted(struct fl_coord *c);

@@ -17,6 +17,7 @@
 #include "libfl/base/clock.h"
 #include "libfl/model/digest.h"
 #include "server/network/frontend_impl.h"
+#include "server/work/opening.h"
 #include "server/work/welcome.h"
 
 #define HEARTBEATS_OF_SILENCE 3
@@ -338,16 +339,20 @@ static void control_send_welcome(struct fl_control_stream *stream)
 {
     const struct fl_frontend_setup *setup = &stream->frontend->setup;
     const struct fl_server_conf *conf = setup->conf;
-    const struct fl_described of = {.federation = conf->main->federation,
-                                    .strategy = conf->strategy,
-                                    .layout = conf->layout,
-                                    .net = &conf->net,
-                                    .generation = setup->generation,
-                                    .training = {.epochs = (uint32_t)conf->training->epochs,
-                                                 .steps = (uint32_t)conf->training->steps,
-                                                 .batch_size = (uint32_t)conf->training->batch_size,
-                                                 .momentum = conf->training->momentum,
-                                                 .weight_decay = conf->training->weight_decay}};
+    const struct fl_described of = {
+        .federation = conf->main->federation,
+        .strategy = conf->strategy,
+        .layout = conf->layout,
+        .net = &conf->net,
+        .generation = setup->generation,
+        .model_seed = conf->model->file[0] == '\0'
+                          ? fl_opening_seed(conf->strategy, (uint64_t)conf->main->seed)
+                          : 0,
+        .training = {.epochs = (uint32_t)conf->training->epochs,
+                     .steps = (uint32_t)conf->training->steps,
+                     .batch_size = (uint32_t)conf->training->batch_size,
+                     .momentum = conf->training->momentum,
+                     .weight_decay = conf->training->weight_decay}};
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
     struct fl_wire_welcome *w = &command.u.welcome;
 

@@ -4,7 +4,9 @@
  * shared block: each receiver costs only the few bytes around each chunk. A payload in a file is
  * read one chunk ahead of a short queue, as fast as the peer receives it: hundreds of personalized
  * models are never in memory together, a slow disk delays only its own readers, and a disk error
- * ends a call, not the server. Does not decide which payloads are served: the coordinator does.
+ * ends a call, not the server. What changed since a model that the client holds is added up on the
+ * io thread and then sent from memory. Does not decide which payloads are served: the coordinator
+ * does.
  */
 
 #include <stdlib.h>
@@ -19,11 +21,13 @@
 /* Overhead of a chunk in the queue beside its bytes, an upper bound. */
 #define CHUNK_COST ((size_t)1024)
 
-enum fetch_state { FETCH_REQUEST, FETCH_SENDING, FETCH_ENDED };
+enum fetch_state { FETCH_REQUEST, FETCH_PREPARING, FETCH_SENDING, FETCH_ENDED };
 
 /* clang-format off */
 static const struct fl_sm_state states[] = {
-    [FETCH_REQUEST] = {"request", FL_SM_TO(FETCH_SENDING) | FL_SM_TO(FETCH_ENDED)},
+    [FETCH_REQUEST] = {"request", FL_SM_TO(FETCH_PREPARING) | FL_SM_TO(FETCH_SENDING) |
+                                      FL_SM_TO(FETCH_ENDED)},
+    [FETCH_PREPARING] = {"preparing", FL_SM_TO(FETCH_SENDING) | FL_SM_TO(FETCH_ENDED)},
     [FETCH_SENDING] = {"sending", FL_SM_TO(FETCH_ENDED)},
     [FETCH_ENDED]   = {"ended",   0},
 };
@@ -36,8 +40,21 @@ struct fl_fetch {
     struct fl_call *call;
     struct fl_sm sm;
     struct fl_bytes bytes;
-    uint64_t offset;   /* of the next chunk */
-    struct read *read; /* the read of the next chunk in progress; NULL: none */
+    uint64_t offset;              /* of the next chunk */
+    struct read *read;            /* the read of the next chunk in progress; NULL: none */
+    struct preparation *prepares; /* PREPARING: what is sent is being made */
+    const struct fl_blob *of;     /* the model that it is for, not referenced */
+    uint32_t client;
+    uint64_t round;
+};
+
+/* One difference to a model that a client holds, being made. */
+struct preparation {
+    struct fl_disk_job job; /* first member: the callbacks of the job cast to struct preparation */
+    struct fl_fetch *fetch;
+    struct fl_differences *differences;
+    uint8_t held[FL_DIGEST_SIZE];
+    struct fl_blob *made;
 };
 
 /* One read of a file. The call is charged with `len` bytes until it is done. */
@@ -213,6 +230,94 @@ static void read_ahead(struct fl_fetch *f)
     }
 }
 
+/* --- differences --- */
+
+/* The download of the model of a round is counted when it begins. */
+static void fetch_count(const struct fl_fetch *f)
+{
+    struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_FETCHES);
+
+    if (up == NULL) {
+        fl_serverd_no_memory(f->frontend->setup.log, "a message to the coordinator");
+    }
+    up->client = f->client;
+    up->round = f->round;
+    up->bytes = fl_bytes_len(&f->bytes);
+    fl_frontend_up(f->frontend, up);
+}
+
+static int fetch_prepare_work(struct fl_disk_job *job)
+{
+    struct preparation *p = (struct preparation *)(void *)job;
+
+    return fl_differences_get(p->differences, p->held, &p->made);
+}
+
+static void fetch_prepare_done(struct fl_disk_job *job)
+{
+    struct preparation *p = (struct preparation *)(void *)job;
+    struct fl_fetch *f = p->fetch;
+
+    f->prepares = NULL;
+    if (f->sm.state != FETCH_PREPARING) {
+        return;
+    }
+    if (job->code != FL_OK) {
+        fetch_end(
+            f, job->code == FL_ENOENT ? FL_GRPC_FAILED_PRECONDITION : FL_GRPC_UNAVAILABLE,
+            job->code == FL_ENOENT
+                ? "what changed since the model that is held is not known, or is as long as the "
+                  "whole model: fetch that"
+                : fl_strerror(job->code));
+        return;
+    }
+    if (f->offset > fl_blob_len(p->made)) {
+        fetch_end(f, FL_GRPC_OUT_OF_RANGE, "the offset is past the end of what changed");
+        return;
+    }
+    f->bytes.blob = fl_blob_ref(p->made);
+    fl_call_set_patient(f->call, false);
+    fl_sm_move(&f->sm, FETCH_SENDING);
+    if (f->offset == 0 && f->client != FL_EVERYBODY) {
+        fetch_count(f);
+    }
+    send_shared(f);
+}
+
+static void fetch_prepare_release(struct fl_disk_job *job)
+{
+    struct preparation *p = (struct preparation *)(void *)job;
+
+    fl_differences_unref(p->differences);
+    fl_blob_unref(p->made);
+}
+
+static int fetch_prepare(struct fl_fetch *f, const struct fl_payload_rec *payload,
+                         const uint8_t *held)
+{
+    struct preparation *p = calloc(1, sizeof(*p));
+    int rv;
+
+    if (p == NULL) {
+        return FL_ENOMEM;
+    }
+    *p = (struct preparation){.job = {.work = fetch_prepare_work,
+                                      .done = fetch_prepare_done,
+                                      .release = fetch_prepare_release},
+                              .fetch = f,
+                              .differences = fl_differences_ref(payload->differences)};
+    (void)memcpy(p->held, held, sizeof(p->held));
+    rv = fl_disk_ask(f->frontend, &p->job);
+    if (rv != FL_OK) {
+        fl_differences_unref(p->differences);
+        free(p);
+        return rv;
+    }
+    f->prepares = p;
+    fl_call_set_patient(f->call, true); /* It waits for us. */
+    return FL_OK;
+}
+
 /* --- the call --- */
 
 static void fetch_continue(struct fl_fetch *f)
@@ -243,14 +348,27 @@ static int fetch_begin(struct fl_fetch *f, const uint8_t *data, size_t len, stru
         return fl_err_set(err, FL_ENOENT, "payload '%s' of round %llu is not served",
                           request.payload, (unsigned long long)request.round);
     }
+    fl_call_vouch(f->call, stream->name);
+    f->offset = request.offset;
+    f->round = request.round;
+    f->of = payload->bytes.blob;
+    /* Downloads of a candidate belong to no participant. */
+    f->client = strcmp(request.payload, FL_PAYLOAD_MODEL) == 0 ? stream->client : FL_EVERYBODY;
+    if (request.has_held) {
+        return payload->differences != NULL
+                   ? fetch_prepare(f, payload, request.held)
+                   : fl_err_set(err, FL_ESTATE, "payload '%s' is sent as a whole only",
+                                request.payload);
+    }
     if (request.offset > fl_bytes_len(&payload->bytes)) {
         return fl_err_set(err, FL_ERANGE, "offset %llu is past the payload's %llu bytes",
                           (unsigned long long)request.offset,
                           (unsigned long long)fl_bytes_len(&payload->bytes));
     }
-    fl_call_vouch(f->call, stream->name);
     f->bytes = fl_bytes_ref(&payload->bytes);
-    f->offset = request.offset;
+    if (payload->differences != NULL && f->offset == 0 && f->client != FL_EVERYBODY) {
+        fetch_count(f);
+    }
     if (f->bytes.file != NULL) {
         fl_call_set_queue(f->call, FILE_QUEUE);
         fl_call_set_patient(f->call,
@@ -266,7 +384,7 @@ static bool fetch_on_message(struct fl_call *call, void *ctx, const uint8_t *dat
     int rv;
 
     if (f->sm.state != FETCH_REQUEST) {
-        if (f->sm.state == FETCH_SENDING) {
+        if (f->sm.state != FETCH_ENDED) {
             fetch_end(f, FL_GRPC_INVALID_ARGUMENT, "a second FetchRequest");
         }
         return true;
@@ -277,8 +395,10 @@ static bool fetch_on_message(struct fl_call *call, void *ctx, const uint8_t *dat
         fl_frontend_fail_request(call, rv, &err);
         return true;
     }
-    fl_sm_move(&f->sm, FETCH_SENDING);
-    fetch_continue(f);
+    fl_sm_move(&f->sm, f->prepares != NULL ? FETCH_PREPARING : FETCH_SENDING);
+    if (f->sm.state == FETCH_SENDING) {
+        fetch_continue(f);
+    }
     return true;
 }
 
@@ -312,6 +432,7 @@ static void fetch_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status
     (void)message;
     fl_list_remove(&f->link);
     fl_disk_forget(f->read != NULL ? &f->read->job : NULL);
+    fl_disk_forget(f->prepares != NULL ? &f->prepares->job : NULL);
     fl_bytes_done(&f->bytes);
     free(f);
 }
@@ -369,8 +490,9 @@ static void fetch_charge_readers(struct fl_frontend *frontend, const struct fl_b
 
     FL_LIST_FOREACH (f, &frontend->fetches, struct fl_fetch, link) {
         /* A transfer near its end references the block as much as one that has just begun. */
-        if (f->bytes.blob == blob && blob != NULL &&
-            fl_call_charge(f->call, fl_blob_len(blob)) != FL_OK) {
+        if (f->of == blob && blob != NULL &&
+            fl_call_charge(f->call, (size_t)fl_bytes_len(&f->bytes)) != FL_OK)
+        {
             fl_frontend_notice(frontend, fl_call_peer(f->call), "superseded",
                                "transfer ended: the model is no longer served");
             if (f->sm.state == FETCH_ENDED) { /* Its last bytes are still queued for the peer. */
@@ -447,12 +569,14 @@ void fl_fetch_serve(struct fl_frontend *frontend, struct fl_net_msg *down)
         return;
     }
     old = place->bytes;
+    fl_differences_unref(place->differences);
     *place = (struct fl_payload_rec){0};
     if (fl_bytes_are(&down->bytes) &&
         fl_str_copy(place->name, sizeof(place->name), down->text) == FL_OK)
     {
         place->round = down->round;
         place->bytes = down->bytes;
+        place->differences = fl_differences_ref(down->differences);
         place->has_digest = down->has_digest;
         (void)memcpy(place->digest, down->digest, sizeof(place->digest));
         down->bytes = (struct fl_bytes){0};

@@ -464,6 +464,7 @@ void fl_frontend_free(struct fl_frontend *frontend)
     }
     for (i = 0; i < FL_FRONTEND_MAX_PAYLOADS; i++) {
         fl_bytes_done(&frontend->payloads[i].bytes);
+        fl_differences_unref(frontend->payloads[i].differences);
     }
     for (i = 0; i < frontend->n_slots; i++) {
         free(frontend->slots[i].units);

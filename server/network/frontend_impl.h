@@ -49,6 +49,7 @@ struct fl_payload_rec {
     char name[FL_NAME_MAX]; /* empty: free */
     uint64_t round;
     struct fl_bytes bytes;
+    struct fl_differences *differences; /* a reference, or NULL */
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
 };

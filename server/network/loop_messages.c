@@ -32,6 +32,7 @@ void fl_net_msg_free(struct fl_net_msg *down)
         return;
     }
     fl_bytes_done(&down->bytes);
+    fl_differences_unref(down->differences);
     free(down->units);
     free(down->text);
     free(down);

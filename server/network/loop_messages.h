@@ -29,9 +29,10 @@ enum fl_coord_msg_type {
     FL_COORD_MSG_INVALID, /* client, round, attempt, text */
     FL_COORD_MSG_UNSTORED, /* client, round, attempt, code, text: failure of the server */
     FL_COORD_MSG_PROGRESS, /* client, round, attempt: HEARD, and more of its upload has arrived */
-    FL_COORD_MSG_EXCLUDE,  /* text: name of a client whose certificate is revoked; keeps */
-    FL_COORD_MSG_ADMIN,    /* request */
-    FL_COORD_MSG_STOP      /* text: reason for the clients; answered by STOPPED */
+    FL_COORD_MSG_FETCHES, /* client, round, bytes: it downloads the model of the round as so many */
+    FL_COORD_MSG_EXCLUDE, /* text: name of a client whose certificate is revoked; keeps */
+    FL_COORD_MSG_ADMIN,   /* request */
+    FL_COORD_MSG_STOP     /* text: reason for the clients; answered by STOPPED */
 };
 
 struct fl_coord_msg {
@@ -63,7 +64,8 @@ enum fl_net_msg_type {
     FL_NET_MSG_BAD_SUMMARY, /* session, text; code: distinguishes errors of the client and of the
                              server */
     FL_NET_MSG_TAKEN,       /* session, client: one of its events was consumed */
-    /* text = name, client or FL_EVERYBODY, round, bytes, digest; no bytes: withdrawn */
+    /* text = name, client or FL_EVERYBODY, round, bytes, digest, differences; no bytes: withdrawn
+     */
     FL_NET_MSG_PAYLOAD,
     FL_NET_MSG_COMMAND, /* client or FL_EVERYBODY (Drain), command; it borrows units and text */
     FL_NET_MSG_ROUND_CLOSED,
@@ -84,7 +86,8 @@ struct fl_net_msg {
     uint8_t *units; /* owned, [n_units] or NULL */
     char *text;     /* owned */
     int code;
-    struct fl_bytes bytes; /* owned */
+    struct fl_bytes bytes;              /* owned */
+    struct fl_differences *differences; /* a reference, or NULL */
     bool has_digest;
     uint8_t digest[FL_DIGEST_SIZE];
     bool wants_summary;

@@ -50,8 +50,7 @@ static void runtime_evaluate(void *ctx, const struct fl_effect *e)
     struct fl_runtime *runtime = ctx;
 
     if (runtime->progress.next.model.theta != NULL) {
-        fl_runtime_payload(runtime, FL_PAYLOAD_CANDIDATE, e->round,
-                           fl_model_state_sent(&runtime->progress.next.model));
+        fl_runtime_publish_candidate(runtime, e->round);
     }
     runtime_command(runtime, e);
 }
@@ -243,6 +242,7 @@ static void on_upload(struct fl_runtime *runtime, const struct fl_coord_msg *up)
     struct fl_event event = {.type = up->type == FL_COORD_MSG_STORED     ? FL_EV_UPLOAD_STORED
                                      : up->type == FL_COORD_MSG_INVALID  ? FL_EV_UPLOAD_INVALID
                                      : up->type == FL_COORD_MSG_UNSTORED ? FL_EV_UPLOAD_UNSTORED
+                                     : up->type == FL_COORD_MSG_FETCHES  ? FL_EV_MODEL_FETCHED
                                                                          : FL_EV_UPLOAD_PROGRESS};
 
     event.u.upload.client = up->client;
@@ -292,6 +292,7 @@ static void runtime_on_message(void *arg)
     case FL_COORD_MSG_INVALID:
     case FL_COORD_MSG_UNSTORED:
     case FL_COORD_MSG_PROGRESS:
+    case FL_COORD_MSG_FETCHES:
         on_upload(runtime, up);
         break;
     case FL_COORD_MSG_EXCLUDE:

@@ -90,8 +90,8 @@ void fl_runtime_add_error(const struct fl_runtime *runtime, char *text, size_t s
 FL_MUST_CHECK int fl_runtime_load_errors(struct fl_runtime *runtime, struct fl_err *err);
 
 /* runtime_payloads.c: the payloads that clients may fetch in a round. */
-void fl_runtime_payload(struct fl_runtime *runtime, const char *name, uint64_t round,
-                        struct fl_blob *blob);
+/* The aggregated model of the open round, which clients are asked to evaluate. */
+void fl_runtime_publish_candidate(struct fl_runtime *runtime, uint64_t round);
 void fl_runtime_round_open(void *ctx, const struct fl_effect *effect);
 void fl_runtime_round_payloads_closed(struct fl_runtime *runtime, uint64_t round);
 

@@ -5,18 +5,6 @@
 
 #include "server/runtime/runtime_impl.h"
 
-void fl_runtime_payload(struct fl_runtime *runtime, const char *name, uint64_t round,
-                        struct fl_blob *blob)
-{
-    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_PAYLOAD);
-
-    down->text = fl_net_msg_text(runtime, name);
-    down->client = FL_EVERYBODY;
-    down->round = round;
-    down->bytes.blob = blob != NULL ? fl_blob_ref(blob) : NULL;
-    fl_runtime_down(runtime, down);
-}
-
 struct opening {
     struct fl_runtime *runtime;
     uint64_t round;
@@ -33,15 +21,25 @@ static void payload_publish(void *ctx, const struct fl_payload *payload)
         return; /* The client was forgotten since. */
     }
     down = fl_net_msg_new(o->runtime, FL_NET_MSG_PAYLOAD);
-    down->text = fl_str_dup(payload->name);
+    down->text = fl_net_msg_text(o->runtime, payload->name);
     down->client = client;
     down->round = o->round;
     down->bytes = fl_bytes_ref(&payload->bytes);
+    down->differences = fl_differences_ref(payload->differences);
     down->has_digest = payload->digest != NULL;
     if (down->has_digest) {
         (void)memcpy(down->digest, payload->digest, sizeof(down->digest));
     }
     fl_runtime_down(o->runtime, down);
+}
+
+void fl_runtime_publish_candidate(struct fl_runtime *runtime, uint64_t round)
+{
+    struct opening o = {runtime, round};
+    const struct fl_payload candidate =
+        fl_payload_of_model(FL_PAYLOAD_CANDIDATE, &runtime->progress.next.model);
+
+    payload_publish(&o, &candidate);
 }
 
 void fl_runtime_round_open(void *ctx, const struct fl_effect *e)
@@ -58,14 +56,15 @@ void fl_runtime_round_open(void *ctx, const struct fl_effect *e)
 
 void fl_runtime_round_payloads_closed(struct fl_runtime *runtime, uint64_t round)
 {
+    struct opening o = {runtime, round};
     struct fl_payload_name list[FL_PAYLOADS_MAX];
     size_t n = fl_payloads_of(runtime->federation.strategy, list);
     size_t i;
 
     for (i = 0; i < n; i++) {
         if (list[i].kind != FL_PAYLOAD_IS_PERSONAL_MODEL) { /* The round identifies it. */
-            fl_runtime_payload(runtime, list[i].name, round, NULL);
+            payload_publish(&o, &(struct fl_payload){.name = list[i].name});
         }
     }
-    fl_runtime_payload(runtime, FL_PAYLOAD_CANDIDATE, round, NULL);
+    payload_publish(&o, &(struct fl_payload){.name = FL_PAYLOAD_CANDIDATE});
 }

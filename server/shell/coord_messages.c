@@ -2,6 +2,8 @@
    Pure functions, on any thread; no encoding, and no decision about rounds. */
 #include "server/shell/coord_messages.h"
 
+#include <string.h>
+
 /* --- events --- */
 
 static struct fl_eval_rec messages_eval_rec(bool has, const struct fl_wire_evaluation *e)
@@ -68,6 +70,17 @@ bool fl_coord_event_of(const struct fl_wire_event *message, uint32_t client, str
     return true;
 }
 
+/* Clients that hold this model already do not fetch it. */
+static void coord_set_digest(const struct fl_model_state *model, struct fl_wire_payload *payload)
+{
+    const uint8_t *digest = fl_differences_digest(model->differences);
+
+    payload->has_digest = digest != NULL;
+    if (digest != NULL) {
+        (void)memcpy(payload->digest, digest, sizeof(payload->digest));
+    }
+}
+
 /* --- commands --- */
 
 /* Clients that restarted their state since this round have nothing of it, and have lost nothing. */
@@ -116,6 +129,7 @@ struct fl_wire_command fl_coord_command_of(const struct fl_coord_shell *shell,
         c.u.evaluate.payload.name = fl_wire_lend(FL_PAYLOAD_CANDIDATE);
         c.u.evaluate.payload.bytes = fl_payload_bytes(
             shell->federation->strategy, shell->federation->layout, FL_PAYLOAD_IS_MODEL);
+        coord_set_digest(&shell->progress->next.model, &c.u.evaluate.payload);
         c.u.evaluate.deadline_ms = e->task.deadline_ms;
         c.u.evaluate.learning_rate = fl_coord_learning_rate(shell->conf, e->round);
         break;

@@ -59,6 +59,16 @@ static int open_personal_models(void *ctx, const char *folder, const char *name,
                : FL_OK;
 }
 
+/* One that is being written has another suffix. Those of a round that is not committed do no harm.
+ */
+static int open_step(void *ctx, const char *folder, const char *name, struct fl_err *err)
+{
+    struct opening *o = ctx;
+
+    (void)folder;
+    return fl_str_ends_with(name, ".step") ? fl__making_open(o->m, o->folder, name, err) : FL_OK;
+}
+
 /* Published data summaries; a file that is being written has another suffix. */
 static int open_summary(void *ctx, const char *folder, const char *name, struct fl_err *err)
 {
@@ -132,6 +142,10 @@ static int copy_instant(struct fl__making *m, struct fl_db *db, struct fl_err *e
         goto done;
     }
     rv = open_folder(m, "personal_models", open_personal_models, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = open_folder(m, "steps", open_step, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -257,8 +271,8 @@ static int write_info(struct fl__making *m, struct fl_err *err)
 
 static int backup_write_all(struct fl__making *m, struct fl_db *db, struct fl_err *err)
 {
-    static const char *const folders[] = {"models", "personal_models", "summaries", "spool",
-                                          IDENTITY};
+    static const char *const folders[] = {"models",    "personal_models", "steps",
+                                          "summaries", "spool",           IDENTITY};
     struct fl_backup *b = m->b;
     char path[FL__STORE_PATH_MAX];
     size_t i;

@@ -269,6 +269,10 @@ static int aggregation_make(struct pass *a)
     if (rv != FL_OK) {
         return rv;
     }
+    rv = fl_model_state_step(a->f, job->model, job->round, &job->next.model, a->err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (fl_norms_round(job->round)) {
         rv = fl_norms_apart(a->f->layout, a->readers, job->n_parts,
                             fl_blob_floats(job->next.model.theta), &job->norms_apart);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "server/store/model_steps.h"
 #include "server/work/checkpoints.h"
 
 void fl_progress_done(struct fl_progress *progress)
@@ -81,12 +82,51 @@ static int commit_save_checkpoint(const struct fl_federation *f, const struct fl
     return fl_models_save(&c, fl_blob_floats(model->theta), state, /* sync= */ !f->scratch, err);
 }
 
+/* The step to the aggregated model. Without it clients would download whole models after a restart.
+ */
+static int commit_save_step(const struct fl_federation *f, const struct fl_progress *progress,
+                            struct fl_err *err)
+{
+    const struct fl_differences *d = progress->next.model.differences;
+    const struct fl_versions *v = d != NULL ? fl_differences_versions(d) : NULL;
+    size_t n = v != NULL ? fl_versions_steps(v) : 0;
+
+    return n > 0 ? fl_model_steps_save(f->state_dir, fl_versions_step(v, n - 1),
+                                       /* sync= */ !f->scratch, err)
+                 : FL_OK;
+}
+
+/* Steps that were merged into the first one: it takes their place. */
+static int commit_prune_steps(const struct fl_federation *f, const struct fl_progress *progress,
+                              uint64_t round, struct fl_err *err)
+{
+    const struct fl_differences *d = progress->next.model.differences;
+    const struct fl_versions *v = d != NULL ? fl_differences_versions(d) : NULL;
+    size_t n = v != NULL ? fl_versions_steps(v) : 0;
+    int rv;
+
+    if (n == 0 ||
+        fl_versions_steps(fl_differences_versions(progress->committed.model.differences)) < n) {
+        return FL_OK;
+    }
+    rv = fl_model_steps_save(f->state_dir, fl_versions_step(v, 0), !f->scratch, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_model_steps_clean(f->state_dir, fl_versions_step(v, 0)->round, round, err);
+}
+
 /* The round is durable; failing to remove old files only costs disk space. */
-static void commit_prune(const struct fl_federation *f, uint64_t round, uint64_t wall_ms)
+static void commit_prune(const struct fl_federation *f, const struct fl_progress *progress,
+                         uint64_t round, uint64_t wall_ms)
 {
     struct fl_err err = {0};
     int rv = fl_checkpoints_prune(f, round, wall_ms, &err);
 
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = commit_prune_steps(f, progress, round, &err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -104,8 +144,12 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
                   struct fl_err *err)
 {
     uint64_t round = commit->record->round;
-    int rv = commit_save_checkpoint(federation, commit->progress, round, err);
+    int rv = commit_save_step(federation, commit->progress, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = commit_save_checkpoint(federation, commit->progress, round, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -118,7 +162,7 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
     if (rv != FL_OK) {
         return rv;
     }
-    commit_prune(federation, round, commit->wall_ms);
+    commit_prune(federation, commit->progress, round, commit->wall_ms);
     return FL_OK;
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/model/digest.h"
+#include "server/store/model_steps.h"
 #include "server/work/checkpoint_choice.h"
 #include "server/work/checkpoints.h"
 #include "server/work/rollback.h"
@@ -348,14 +350,44 @@ static int open_records(const struct opening *o, struct fl_err *err)
 
 /*
  * The model as clients can receive it. A checkpoint of another broadcast may be off it: what it has
- * beyond that is lost, once.
+ * beyond that is lost, once. FL_ENUMERIC: it is beyond the range of the broadcast.
  */
-static void opening_place_model(const struct opening *o)
+static int opening_place_model(const struct opening *o, struct fl_err *err)
 {
     const struct fl_strategy *s = o->f->strategy;
+    float *theta = fl_blob_fill_floats(o->progress->committed.model.theta);
 
-    fl_broadcast_place(s->broadcast, s->options[FL_COMPONENT_BROADCAST], o->f->layout,
-                       fl_blob_fill_floats(o->progress->committed.model.theta));
+    fl_broadcast_place(s->broadcast, s->options[FL_COMPONENT_BROADCAST], o->f->layout, theta);
+    return fl_broadcast_sends_moves(s->broadcast) ? fl_versions_check(o->f->layout, theta, err)
+                                                  : FL_OK;
+}
+
+/* The models that clients may hold: those that lead to the committed one. */
+static int opening_open_versions(const struct opening *o, struct fl_err *err)
+{
+    const struct fl_federation *f = o->f;
+    struct fl_model_state *model = &o->progress->committed.model;
+    uint64_t last = o->resume->committed;
+    uint8_t digest[FL_DIGEST_SIZE];
+    struct fl_versions *versions = NULL;
+    int rv;
+
+    if (!fl_broadcast_sends_moves(f->strategy->broadcast)) {
+        return FL_OK;
+    }
+    rv = fl_versions_digest(f->layout, fl_blob_floats(model->theta), digest);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_model_steps_load(f->state_dir, f->layout, last, digest, f->log, &versions);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_differences_create(f->layout, versions, model->theta, &model->differences);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_model_steps_clean(f->state_dir, fl_differences_oldest(model->differences), last, err);
 }
 
 static int opening_open_model(const struct opening *o, struct fl_err *err)
@@ -391,7 +423,10 @@ static int opening_open_model(const struct opening *o, struct fl_err *err)
         if (rv != FL_OK) {
             return rv;
         }
-        opening_place_model(o);
+        rv = opening_place_model(o, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
         rv = fl_models_save(&first, theta, NULL, true, err);
     }
     if (rv != FL_OK) {
@@ -399,8 +434,15 @@ static int opening_open_model(const struct opening *o, struct fl_err *err)
     }
     last = o->resume->committed;
     fl_judge_begin_anew(f, last, committed);
-    opening_place_model(o);
+    rv = opening_place_model(o, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     rv = fl_model_state_code(f, &committed->model);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = opening_open_versions(o, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -431,20 +473,19 @@ int fl_opening_run(struct fl_federation *federation, const struct fl_opening *op
     return fl_collection_open(federation, &ret->collection, err);
 }
 
-int fl_opening_draw(const struct fl_net_spec *spec, uint64_t seed, float *theta, struct fl_err *err)
+uint64_t fl_opening_seed(const struct fl_strategy *strategy, uint64_t master)
 {
-    struct fl_net *net = NULL;
-    struct fl_rng rng;
-    int rv = fl_net_create(spec, 1, &net, err);
+    const uint64_t named[2] = {master, FL_RNG_INIT};
+    uint8_t digest[FL_DIGEST_SIZE];
+    uint64_t seed;
 
-    if (rv != FL_OK) {
-        return rv;
+    if (!fl_broadcast_sends_moves(strategy->broadcast) ||
+        fl_sha256(named, sizeof(named), digest) != FL_OK)
+    {
+        return master;
     }
-    fl_rng_key(&rng, seed, FL_RNG_INIT, 0, 0);
-    fl_net_init(net, &rng);
-    fl_net_get(net, theta);
-    fl_net_free(net);
-    return FL_OK;
+    (void)memcpy(&seed, digest, sizeof(seed));
+    return seed;
 }
 
 int fl_opening_rebuild(struct fl_federation *federation, const char *name,

@@ -29,9 +29,11 @@ struct fl_opening {
 FL_MUST_CHECK int fl_opening_run(struct fl_federation *federation, const struct fl_opening *opening,
                                  struct fl_progress *ret, struct fl_coord_resume *ret_resume,
                                  struct fl_err *err);
-/* Draw a first model from the seed. */
-FL_MUST_CHECK int fl_opening_draw(const struct fl_net_spec *spec, uint64_t seed, float *theta,
-                                  struct fl_err *err);
+/*
+ * The seed of the first model for fl_net_draw(): the master seed, or where clients are told the
+ * seed (fl_broadcast_sends_moves()) one that does not give that one away.
+ */
+uint64_t fl_opening_seed(const struct fl_strategy *strategy, uint64_t master);
 /* When the database is lost or does not match its checkpoints: fl_store_rebuild() with what this
    federation's algorithm needs. */
 FL_MUST_CHECK int fl_opening_rebuild(struct fl_federation *federation, const char *name,

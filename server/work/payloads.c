@@ -53,6 +53,14 @@ size_t fl_payloads_list(const struct fl_strategy *strategy, const struct fl_layo
     return n;
 }
 
+struct fl_payload fl_payload_of_model(const char *name, const struct fl_model_state *model)
+{
+    return (struct fl_payload){.name = name,
+                               .bytes = {.blob = fl_model_state_sent(model)},
+                               .differences = model->differences,
+                               .digest = fl_differences_digest(model->differences)};
+}
+
 struct opening {
     const struct fl_federation *f;
     const struct fl_progress *progress;
@@ -111,7 +119,8 @@ static int payload_open(const struct opening *o, const struct fl_payload_name *n
 
     switch (name->kind) {
     case FL_PAYLOAD_IS_MODEL:
-        b.bytes.blob = fl_blob_ref(fl_model_state_sent(&p->committed.model));
+        b = fl_payload_of_model(name->name, &p->committed.model);
+        b.bytes = fl_bytes_ref(&b.bytes);
         break;
     case FL_PAYLOAD_IS_STATE:
         rv = payload_describe_state(o, name->state, &b.bytes.blob);

@@ -83,8 +83,12 @@ struct fl_payload {
     const char *name;
     const char *client; /* NULL: all clients */
     struct fl_bytes bytes;
-    const uint8_t *digest; /* [FL_DIGEST_SIZE]; NULL: none */
+    const uint8_t *digest;              /* [FL_DIGEST_SIZE]; NULL: none */
+    struct fl_differences *differences; /* for clients that hold an earlier model; NULL: none */
 };
+
+/* A model with what clients need that hold an earlier one; borrows from `model`. */
+struct fl_payload fl_payload_of_model(const char *name, const struct fl_model_state *model);
 
 typedef void (*fl_payload_cb)(void *ctx, const struct fl_payload *payload);
 /*

@@ -54,10 +54,68 @@ int fl_model_state_code(const struct fl_federation *federation, struct fl_model_
     return FL_OK;
 }
 
+/*
+ * Steps beyond `history` become part of the first one. Not in each round, as the first one is the
+ * longest.
+ */
+static int model_state_merge(const struct fl_federation *federation, int64_t history,
+                             struct fl_versions **versions)
+{
+    size_t n = fl_versions_steps(*versions);
+    size_t keep = (size_t)history;
+    const struct fl_step *first;
+    struct fl_versions *fewer = NULL;
+    int rv;
+
+    if (n <= keep + keep / 4 + 8) {
+        return FL_OK;
+    }
+    rv = fl_versions_merge(*versions, federation->layout, n - keep + 1, &fewer, &first);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_versions_unref(*versions);
+    *versions = fewer;
+    return FL_OK;
+}
+
+int fl_model_state_step(const struct fl_federation *federation, const struct fl_model_state *old,
+                        uint64_t round, struct fl_model_state *model, struct fl_err *err)
+{
+    const struct fl_strategy *s = federation->strategy;
+    const struct fl_options *o = s->options[FL_COMPONENT_BROADCAST];
+    const struct fl_broadcast_versions *v;
+    struct fl_versions *versions = NULL;
+    struct fl_step step;
+    int rv;
+
+    if (!fl_broadcast_sends_moves(s->broadcast)) {
+        return FL_OK;
+    }
+    v = fl_options_values(o);
+    rv = fl_step_make(federation->layout, fl_blob_floats(old->theta), fl_blob_floats(model->theta),
+                      fl_broadcast_grid(s->broadcast, o, federation->layout, round), &step, err);
+    step.round = round;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_versions_add(fl_differences_versions(old->differences), &step, &versions);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = model_state_merge(federation, v->history, &versions);
+    if (rv != FL_OK) {
+        fl_versions_unref(versions);
+        return rv;
+    }
+    return fl_differences_create(federation->layout, versions, model->theta, &model->differences);
+}
+
 void fl_model_state_done(struct fl_model_state *model)
 {
     size_t i;
 
+    fl_differences_unref(model->differences);
     fl_blob_unref(model->theta);
     fl_blob_unref(model->coded);
     for (i = 0; i < FL_AGG_MAX_STATE; i++) {

@@ -21,6 +21,7 @@
 #include "server/store/generation.h"
 #include "server/store/store_files.h"
 #include "server/store/uploads.h"
+#include "server/work/differences.h"
 
 /* The federation that all calls work for. Everything but the store is borrowed. */
 struct fl_federation {
@@ -86,6 +87,8 @@ static inline struct fl_models_tag fl_federation_tag(const struct fl_federation 
 struct fl_model_state {
     struct fl_blob *theta; /* float32 block, exported order */
     struct fl_blob *coded; /* theta as clients receive it; NULL: theta itself */
+    /* For clients that hold an earlier model; NULL: they receive whole ones. */
+    struct fl_differences *differences;
     struct fl_blob *state[FL_AGG_MAX_STATE];
 };
 
@@ -96,6 +99,13 @@ void fl_model_state_done(struct fl_model_state *model);
 /* Code theta for clients, when it has its final values. FL_ENOMEM; FL_ENUMERIC: not finite. */
 FL_MUST_CHECK int fl_model_state_code(const struct fl_federation *federation,
                                       struct fl_model_state *model);
+/*
+ * For a broadcast that sends moves: what leads to `model` from the model `old` that `round` started
+ * with, and from those before. FL_ENOMEM; FL_ENUMERIC with the reason: the model left the lattice.
+ */
+FL_MUST_CHECK int fl_model_state_step(const struct fl_federation *federation,
+                                      const struct fl_model_state *old, uint64_t round,
+                                      struct fl_model_state *model, struct fl_err *err);
 /* What clients receive as the model. */
 static inline struct fl_blob *fl_model_state_sent(const struct fl_model_state *model)
 {

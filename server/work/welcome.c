@@ -53,6 +53,7 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
     size_t i;
     int rv = FL_ENOMEM;
 
+    w.model_seed = fl_broadcast_sends_moves(s->broadcast) ? of->model_seed : 0;
     w.input = calloc(net->n_input + 1, sizeof(*w.input));
     w.layers = calloc(net->n_layers + 1, sizeof(*w.layers));
     if (w.input == NULL || w.layers == NULL) {

@@ -14,6 +14,7 @@ struct fl_described {
     const struct fl_layout *layout;
     const struct fl_net_spec *net;
     const struct fl_generation *generation;
+    uint64_t model_seed; /* fl_opening_seed(); 0: the first model was not drawn */
     struct fl_wire_training training;
 };
 

@@ -147,8 +147,8 @@ def client(folder):
         elif name == "result.bin":
             yield from held(folder)
         # summaries.bin and summary.bin are copies of what is with the server: all summaries, to fetch
-        # them once, and the client's own, so that it never sends another.
-        elif not name.startswith((".lock", "keep/", "summaries.bin", "summary.bin")):
+        # them once, and the client's own, so that it never sends another; model.bin is the newest model.
+        elif not name.startswith((".lock", "keep/", "summaries.bin", "summary.bin", "model.bin")):
             yield from whole(folder, name)
 
 

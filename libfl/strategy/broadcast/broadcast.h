@@ -21,6 +21,7 @@ struct fl_broadcast_block {
     const float *model; /* [n] B of this round */
     const float *rest;  /* [n] of earlier steps */
     const double *step; /* [n] of the aggregator */
+    uint32_t grid;      /* of the round, fl_broadcast_grid() */
     float *model_new;   /* [n] written: B of the next round */
     float *rest_new;    /* [n] written: model + rest + step = model_new + rest_new, rounded */
 };
@@ -33,6 +34,18 @@ struct fl_broadcast_ops {
     void (*move)(const struct fl_options *o, const struct fl_broadcast_block *block);
     /* Change n entries of a first model to the nearest ones that the form represents. */
     void (*place)(const struct fl_options *o, float *model, size_t n);
+    /*
+     * The step of a round in multiples of 2^-20, at most FL_LATTICE_STEP_MAX: every entry moves by
+     * whole steps. So clients that hold an earlier model receive the moves since then (versions.h),
+     * the others the whole model. NULL: everybody receives a whole one. The options begin with
+     * struct fl_broadcast_versions.
+     */
+    uint32_t (*grid)(const struct fl_options *o, const struct fl_layout *layout, uint64_t round);
+};
+
+/* First member of the options of a broadcast with a grid. */
+struct fl_broadcast_versions {
+    int64_t history; /* models before the newest one whose holders receive the moves */
 };
 
 /* Name of the state vector. */
@@ -40,6 +53,7 @@ struct fl_broadcast_ops {
 
 extern const struct fl_broadcast_ops fl_broadcast_float32;
 extern const struct fl_broadcast_ops fl_broadcast_float16;
+extern const struct fl_broadcast_ops fl_broadcast_lattice;
 
 /* Does the server keep a rest beside B? */
 static inline bool fl_broadcast_keeps_rest(const struct fl_broadcast_ops *ops)
@@ -50,6 +64,19 @@ static inline bool fl_broadcast_keeps_rest(const struct fl_broadcast_ops *ops)
 static inline bool fl_broadcast_codes(const struct fl_broadcast_ops *ops)
 {
     return ops->codec->id != FL_CODEC_FLOAT32;
+}
+
+/* Do clients that hold an earlier model receive the moves since then? */
+static inline bool fl_broadcast_sends_moves(const struct fl_broadcast_ops *ops)
+{
+    return ops->grid != NULL;
+}
+/* The step of a round, which moves are counted in; 0: there is none. */
+static inline uint32_t fl_broadcast_grid(const struct fl_broadcast_ops *ops,
+                                         const struct fl_options *options,
+                                         const struct fl_layout *layout, uint64_t round)
+{
+    return ops->grid != NULL ? ops->grid(options, layout, round) : 0;
 }
 
 /* Change the trainable entries of a whole model with place(). A model B does not change. */

@@ -31,6 +31,9 @@ float fl__float_of(uint32_t bits);
 
 /* Bytes of the unit's buffers. */
 uint64_t fl__codec_buffer_bytes(const struct fl_layout *layout, size_t l);
+/* Append the unit's buffers as binary32; `unit` points at its first entry. FL_ENOMEM. */
+FL_MUST_CHECK int fl__codec_add_buffers(const struct fl_layout *layout, size_t l, const float *unit,
+                                        struct fl_buf *out);
 
 /* --- sizes of the coded part of the unit, which a mask makes smaller --- */
 

@@ -113,8 +113,8 @@ static int trainable_take(struct trainable *t, const struct fl_layout *layout, s
     return FL_OK;
 }
 
-static int add_buffers(const struct fl_layout *layout, size_t l, const float *delta,
-                       struct fl_buf *out)
+int fl__codec_add_buffers(const struct fl_layout *layout, size_t l, const float *delta,
+                          struct fl_buf *out)
 {
     size_t tensor = 0;
     size_t count;
@@ -151,7 +151,7 @@ int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout,
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = add_buffers(layout, l, delta, out);
+    rv = fl__codec_add_buffers(layout, l, delta, out);
     if (rv != FL_OK) {
         goto fail;
     }

@@ -39,6 +39,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "libfl/strategy/codec/bits.h"
 #include "libfl/strategy/codec/codec_impl.h"
 
 struct options {
@@ -152,25 +153,9 @@ static void ternary_choose(const float *x, size_t n, double share, struct chosen
     ret->bits = bits[1] < bits[0] ? bits[1] : bits[0];
 }
 
-struct writer {
-    uint8_t *at;
-    unsigned used; /* bits of *at */
-};
-
-static void put_bit(struct writer *w, unsigned bit)
-{
-    *w->at = (uint8_t)(*w->at | bit << (7 - w->used));
-    if (++w->used == 8) {
-        w->used = 0;
-        w->at++;
-    }
-}
-
-static void write_bits(const struct chosen *s, const float *x, size_t n, struct writer *w)
+static void write_bits(const struct chosen *s, const float *x, size_t n, struct fl_bit_writer *w)
 {
     uint64_t gap = 0;
-    uint64_t q;
-    unsigned b;
     size_t i;
 
     for (i = 0; i < n; i++) {
@@ -178,14 +163,8 @@ static void write_bits(const struct chosen *s, const float *x, size_t n, struct 
             gap++;
             continue;
         }
-        for (q = gap >> s->rice; q > 0; q--) {
-            put_bit(w, 1);
-        }
-        put_bit(w, 0);
-        for (b = s->rice; b-- > 0;) {
-            put_bit(w, gap >> b & 1);
-        }
-        put_bit(w, fl__float_bits(x[i]) >> 31);
+        fl_bits_put_rice(w, gap, s->rice);
+        fl_bits_put(w, fl__float_bits(x[i]) >> 31);
         gap = 0;
     }
 }
@@ -195,7 +174,7 @@ static int ternary_encode_body(const struct fl_options *o, const float *x, size_
 {
     const struct options *v = fl_options_values(o);
     struct chosen s;
-    struct writer w;
+    struct fl_bit_writer w;
     uint64_t size;
     uint8_t *head;
     size_t i;
@@ -221,7 +200,7 @@ static int ternary_encode_body(const struct fl_options *o, const float *x, size_
     if (s.count > 0) {
         fl__codec_put32(head + FL__TERNARY_HEAD, fl__float_bits(s.mu));
         head[FL__TERNARY_FULL - 1] = (uint8_t)s.rice;
-        w = (struct writer){.at = head + FL__TERNARY_FULL};
+        w = (struct fl_bit_writer){.at = head + FL__TERNARY_FULL};
         write_bits(&s, x, n, &w);
     }
     out->len += (size_t)size;

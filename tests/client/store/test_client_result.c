@@ -240,12 +240,14 @@ TEST(a_cached_payload_is_what_its_digest_says)
     uint8_t *data = NULL;
 
     ck_assert_int_eq(fl_sha256(bytes, sizeof(bytes), digest), FL_OK);
-    ck_assert_int_eq(fl_cache_load(dir, digest, sizeof(bytes), &data), FL_ENOENT);
-    ck_assert_int_eq(fl_cache_save(dir, bytes, sizeof(bytes), NULL), FL_OK);
-    ck_assert_int_eq(fl_cache_load(dir, digest, sizeof(bytes), &data), FL_OK);
+    ck_assert_int_eq(fl_cache_load(dir, FL_CACHE_SUMMARIES, digest, sizeof(bytes), &data),
+                     FL_ENOENT);
+    ck_assert_int_eq(fl_cache_save(dir, FL_CACHE_SUMMARIES, bytes, sizeof(bytes), NULL), FL_OK);
+    ck_assert_int_eq(fl_cache_load(dir, FL_CACHE_SUMMARIES, digest, sizeof(bytes), &data), FL_OK);
     ck_assert_mem_eq(data, bytes, sizeof(bytes));
     free(data);
-    ck_assert_int_eq(fl_cache_load(dir, digest, 4, &data), FL_ENOENT);
+    ck_assert_int_eq(fl_cache_load(dir, FL_CACHE_SUMMARIES, digest, 4, &data), FL_ENOENT);
     digest[0] ^= 1;
-    ck_assert_int_eq(fl_cache_load(dir, digest, sizeof(bytes), &data), FL_ENOENT);
+    ck_assert_int_eq(fl_cache_load(dir, FL_CACHE_SUMMARIES, digest, sizeof(bytes), &data),
+                     FL_ENOENT);
 }

@@ -150,7 +150,7 @@ TEST(a_folder_that_is_not_there_is_named)
 
     ck_assert_int_eq(fl_fs_replace_runs(in_dir("missing/file"), &run, 1, true, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/file.tmp'"));
-    ck_assert_int_eq(fl_cache_save(in_dir("missing"), "x", 1, &err), FL_ENOENT);
+    ck_assert_int_eq(fl_cache_save(in_dir("missing"), FL_CACHE_SUMMARIES, "x", 1, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/summaries.bin.tmp'"));
     ck_assert_int_eq(fl_result_save(in_dir("missing"), r, &err), FL_ENOENT);
     ck_assert_ptr_nonnull(strstr(err.msg, "missing/result.bin.tmp'"));
@@ -182,8 +182,8 @@ TEST(a_path_that_is_too_long_is_called_that)
     expect_too_long(fl_result_save(path, r, &err), &err);
     expect_too_long(fl_result_load(path, &loaded, &err), &err);
     expect_too_long(fl_result_remove(path, &err), &err);
-    expect_too_long(fl_cache_save(path, "x", 1, &err), &err);
-    ck_assert_int_eq(fl_cache_load(path, digest, 1, &data), FL_ENOENT);
+    expect_too_long(fl_cache_save(path, FL_CACHE_SUMMARIES, "x", 1, &err), &err);
+    ck_assert_int_eq(fl_cache_load(path, FL_CACHE_SUMMARIES, digest, 1, &data), FL_ENOENT);
     expect_too_long(fl_client_state_open(path, NULL, &keeps, &err), &err);
     path[4089] = '\0'; /* "/keep" still fits, "/keep/index" does not. */
     expect_too_long(fl_client_state_open(path, NULL, &keeps, &err), &err);

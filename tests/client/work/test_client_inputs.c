@@ -128,8 +128,8 @@ TEST(a_model_comes_in_the_form_of_the_broadcast_and_is_decoded_once)
     listed.list[0] = input_of("model", bytes(&r) / 2);
     ck_assert_int_eq(choose(&r, &listed, false, &chosen), FL_OK);
     fl_input_lend(&chosen.list[0], coded);
-    ck_assert_int_eq(fl_input_decode(&chosen.list[0], r.setup, &r.err), FL_OK);
-    ck_assert_int_eq(fl_input_decode(&chosen.list[0], r.setup, &r.err), FL_OK);
+    ck_assert_int_eq(fl_input_decode(&chosen.list[0], r.setup, NULL, NULL, &r.err), FL_OK);
+    ck_assert_int_eq(fl_input_decode(&chosen.list[0], r.setup, NULL, NULL, &r.err), FL_OK);
     ck_assert_uint_eq(chosen.list[0].bytes, bytes(&r));
     ck_assert(!chosen.list[0].lent);
     ck_assert_mem_eq(chosen.list[0].data, r.theta, bytes(&r));
@@ -376,7 +376,7 @@ TEST_EACH(a_damaged_cache_file_counts_as_none, 2)
     client_rig_init(&r, &mixing, false);
     list[0] = model_of(&r);
     list[1] = (struct rig_payload){"mixup", summaries, UNION_BYTES, true};
-    ck_assert_int_eq(fl_cache_save(r.dir, summaries, UNION_BYTES, NULL), FL_OK);
+    ck_assert_int_eq(fl_cache_save(r.dir, FL_CACHE_SUMMARIES, summaries, UNION_BYTES, NULL), FL_OK);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 1);
     fl_inputs_done(&in);
     ck_assert_int_eq(fl_fs_read(client_rig_path(&r, "summaries.bin"), 1 << 20, &file, NULL), FL_OK);
@@ -407,7 +407,7 @@ TEST(what_is_here_already_is_better_than_the_cache)
     list[1] = (struct rig_payload){"mixup", summaries, UNION_BYTES, true};
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 2);
     data = fl_inputs_find(&in, "mixup")->data;
-    ck_assert_int_eq(fl_cache_save(r.dir, summaries, UNION_BYTES, NULL), FL_OK);
+    ck_assert_int_eq(fl_cache_save(r.dir, FL_CACHE_SUMMARIES, summaries, UNION_BYTES, NULL), FL_OK);
     ck_assert_uint_eq(rig_fetch(&r, &task, list, 2, &in), 0);
     ck_assert_ptr_eq(fl_inputs_find(&in, "mixup")->data, data);
     fl_inputs_done(&in);

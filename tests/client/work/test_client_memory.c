@@ -265,11 +265,11 @@ TEST(what_lies_on_the_disk_is_not_lost_without_memory)
 
     client_rig_init(&r, &servers[0], false);
     whole_round(&r, 1);
-    ck_assert_int_eq(fl_cache_save(r.dir, "union", 5, NULL), FL_OK);
+    ck_assert_int_eq(fl_cache_save(r.dir, FL_CACHE_SUMMARIES, "union", 5, NULL), FL_OK);
     ck_assert_int_eq(fl_sha256("union", 5, sha), FL_OK);
     failmalloc_start(0, true);
     rv[0] = fl_result_load(r.dir, &result, NULL);
-    rv[1] = fl_cache_load(r.dir, sha, 5, &data);
+    rv[1] = fl_cache_load(r.dir, FL_CACHE_SUMMARIES, sha, 5, &data);
     rv[2] = fl_client_state_open(r.dir, NULL, &keeps, NULL);
     (void)failmalloc_stop();
     for (i = 0; i < 3; i++) {
@@ -293,7 +293,7 @@ TEST(what_lies_on_the_disk_is_not_lost_without_memory)
         ck_assert(rv[2] == FL_OK || rv[2] == FL_ENOMEM);
     }
     fl_client_state_free(keeps);
-    ck_assert_int_eq(fl_cache_load(r.dir, sha, 5, &data), FL_OK);
+    ck_assert_int_eq(fl_cache_load(r.dir, FL_CACHE_SUMMARIES, sha, 5, &data), FL_OK);
     free(data);
     rig_restart(&r);
     ck_assert(fl_client_state_pending(r.worker.keeps, (struct fl_round_key){1, 1}));

@@ -38,7 +38,8 @@ struct fed {
     struct fl_codec_memory memory[FED_CLIENTS][FED_PAYLOADS];
     const struct fl_agg_part *extra;
     struct fl_options *extra_options;
-    const struct fl_broadcast_ops *broadcast; /* of no options */
+    const struct fl_broadcast_ops *broadcast;
+    struct fl_options *broadcast_options; /* NULL: those of a broadcast without any */
     double distance[FED_CLIENTS];
     struct fl_agg_info info;
     size_t opened;
@@ -121,6 +122,7 @@ static inline void fed_done(struct fed *f)
     free(f->theta);
     free(f->theta_new);
     fl_options_free(f->extra_options);
+    fl_options_free(f->broadcast_options);
     fl_layout_free(f->layout);
 }
 
@@ -204,6 +206,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .extra = f->extra,
         .extra_options = f->extra_options,
         .broadcast = f->broadcast,
+        .broadcast_options = f->broadcast_options,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
         .personal_model = ops->mixes ? fed_personal_model : NULL,

@@ -26,6 +26,7 @@ static const struct odd odds[] = {
     {FL_EV_UPLOAD_STORED, 0, 1, 9},   {FL_EV_UPLOAD_INVALID, 0, 9, 1},
     {FL_EV_UPLOAD_UNSTORED, 0, 9, 1}, {FL_EV_UPLOAD_UNSTORED, 77, 1, 1},
     {FL_EV_UPLOAD_PROGRESS, 0, 9, 1}, {FL_EV_UPLOAD_PROGRESS, 77, 1, 1},
+    {FL_EV_MODEL_FETCHED, 0, 9, 1},   {FL_EV_MODEL_FETCHED, 77, 1, 1},
     {FL_EV_UPLOAD_INVALID, 77, 1, 1}, {FL_EV_EVAL_REPORT, 0, 1, 0},
     {FL_EV_EVAL_REPORT, 77, 1, 0},    {FL_EV_PERSISTED, 999, 0, 0},
     {FL_EV_PERSISTED, 0, 0, 0},       {FL_EV_AGGREGATED, 999, 0, 0},
@@ -67,6 +68,7 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_UPLOAD_INVALID:
     case FL_EV_UPLOAD_UNSTORED:
     case FL_EV_UPLOAD_PROGRESS:
+    case FL_EV_MODEL_FETCHED:
         ev->u.upload.client = odd->client;
         ev->u.upload.round = odd->round;
         ev->u.upload.attempt = odd->attempt;

@@ -12,7 +12,9 @@ static struct fl_layout *layout;
 static const struct fl_strategy strategy = {.broadcast = &fl_broadcast_float16};
 static struct fl_federation federation;
 static const struct fl_coord_conf conf = {.learning_rate = 0.5, .learning_rate_decay = 0.5};
-static const struct fl_coord_shell shell = {.conf = &conf, .federation = &federation};
+static struct fl_progress progress;
+static const struct fl_coord_shell shell = {
+    .conf = &conf, .federation = &federation, .progress = &progress};
 
 static void set_up(void)
 {
@@ -237,6 +239,24 @@ TEST(an_evaluation_is_of_the_new_model_at_the_learning_rate_of_its_round)
     ck_assert(!c.u.evaluate.payload.has_digest);
     ck_assert_uint_eq(c.u.evaluate.deadline_ms, 60000);
     ck_assert_double_eq(c.u.evaluate.learning_rate, 0.5 / 64);
+}
+
+TEST(an_evaluation_names_a_model_of_which_clients_may_hold_earlier_ones)
+{
+    const struct fl_effect e = effect_of(FL_EFF_EVALUATE_CLIENT, NULL);
+    const uint8_t digest[FL_DIGEST_SIZE] = {1, 2, 3};
+    struct fl_versions *versions = NULL;
+    struct fl_wire_command c;
+
+    ck_assert_int_eq(fl_blob_create(1, &progress.next.model.theta), FL_OK);
+    ck_assert_int_eq(fl_versions_create(digest, &versions), FL_OK);
+    ck_assert_int_eq(fl_differences_create(layout, versions, progress.next.model.theta,
+                                           &progress.next.model.differences),
+                     FL_OK);
+    c = fl_coord_command_of(&shell, &e);
+    ck_assert(c.u.evaluate.payload.has_digest);
+    ck_assert_mem_eq(c.u.evaluate.payload.digest, digest, sizeof(digest));
+    fl_model_state_done(&progress.next.model);
 }
 
 TEST(a_drain_has_a_reason_always)

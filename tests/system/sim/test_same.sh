@@ -20,7 +20,10 @@ federation() { # preset, seed, upload deadline: lines of the server's configurat
   local slots='fraction: {fraction: 0.75}' training='epochs: 1'
   case "$1" in *adafl*|dyn_fedavg|lean) slots='fraction: {start: 0.75, end: 0.9, every: 2}' ;; esac
   case "$1" in *fedldf*|random_layer|hdfl|*mcsa*|*fedamp|pfedme|lean) slots+=', upload: {share: 0.5}' ;; esac
-  case "$1" in fedprox|scaffold|fedldf|*+fedldf) slots+=', broadcast: float16' ;; esac
+  case "$1" in
+    fedprox|fedldf) slots+=', broadcast: float16' ;;
+    lean|scaffold|adafl|*+fedldf) slots+=', broadcast: {policy: lattice, step: 0.015625, halve_at: 3}' ;;
+  esac
   case "$1" in # passes, steps that go on where the round before ended, momentum
     *igfl*|*mcsa*|pfedme|per_fedavg|fedldf+*) training='epochs: 0, steps: 15' ;;
     fedavg|fedprox|adafl|fedldf|lean) training='epochs: 1, momentum: 0.5, weight_decay: 0.001' ;;

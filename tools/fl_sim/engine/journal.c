@@ -15,7 +15,13 @@
 /* Larger than any record: the divergences of a model with the maximum number of units. */
 #define RECORD_MAX (UINT32_C(64) << 20)
 
-enum record_kind { RECORD_JOB = 1, RECORD_AGGREGATED, RECORD_EVALUATED, RECORD_COMMIT };
+enum record_kind {
+    RECORD_JOB = 1,
+    RECORD_AGGREGATED,
+    RECORD_EVALUATED,
+    RECORD_COMMIT,
+    RECORD_DOWNLOAD
+};
 
 static const struct fl_container_kind journal_kind = {
     .name = "journal", .version = 2, .flags = FL_CONTAINER_RECORDS};
@@ -30,6 +36,11 @@ struct job_record {
 struct aggregated_record {
     uint64_t n_distance, collection_bytes;
     double effective, self_weight;
+};
+
+/* The size of a download that depends on the model that the client held. */
+struct download_record {
+    uint64_t client, round, bytes;
 };
 
 struct evaluated_record {
@@ -183,6 +194,24 @@ int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, doubl
     return rv;
 }
 
+int fl_journal_take_download(struct fl_journal *j, uint32_t client, uint64_t round,
+                             uint64_t *ret_bytes, struct fl_err *err)
+{
+    struct download_record r;
+    int rv = journal_take(j, RECORD_DOWNLOAD, sizeof(r), err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)memcpy(&r, j->record, sizeof(r));
+    if (r.client != client || r.round != round) {
+        return fl_err_set(err, FL_ESTATE,
+                          "%s does not match this experiment: remove the trial's folder", j->path);
+    }
+    *ret_bytes = r.bytes;
+    return FL_OK;
+}
+
 int fl_journal_take_evaluated(struct fl_journal *j, double *ret_accuracy, double *ret_loss,
                               struct fl_err *err)
 {
@@ -277,6 +306,13 @@ int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event
 
     return journal_put(j, RECORD_AGGREGATED, &r, sizeof(r), distance,
                        (size_t)r.n_distance * sizeof(*distance));
+}
+
+int fl_journal_put_download(struct fl_journal *j, uint32_t client, uint64_t round, uint64_t bytes)
+{
+    const struct download_record r = {client, round, bytes};
+
+    return journal_put(j, RECORD_DOWNLOAD, &r, sizeof(r), NULL, 0);
 }
 
 int fl_journal_put_evaluated(struct fl_journal *j, double accuracy, double loss)

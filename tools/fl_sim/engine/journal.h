@@ -3,9 +3,10 @@
 
 /*
  * The journal of a run: all results of arithmetic in the order in which the run used them (answers
- * of the worker pool, of the aggregation and of the evaluation), and the commits. A restarted run
- * reads them from here up to the last committed round, so that the simulation reaches the same
- * state without training, and continues from there. Records after that commit are cut off.
+ * of the worker pool, of the aggregation and of the evaluation, sizes of downloads), and the
+ * commits. A restarted run reads them from here up to the last committed round, so that the
+ * simulation reaches the same state without training, and continues from there. Records after that
+ * commit are cut off.
  *
  * A file of records with checksums. After a kill the last record may be incomplete and is ignored;
  * nothing is synced, as only the process may die, not the machine.
@@ -38,6 +39,9 @@ FL_MUST_CHECK int fl_journal_take_aggregated(struct fl_journal *journal, struct 
                                              double **ret_distance, struct fl_err *err);
 FL_MUST_CHECK int fl_journal_take_evaluated(struct fl_journal *journal, double *ret_accuracy,
                                             double *ret_loss, struct fl_err *err);
+/* The size of a download of the model, where it depends on the model that the client held. */
+FL_MUST_CHECK int fl_journal_take_download(struct fl_journal *journal, uint32_t client,
+                                           uint64_t round, uint64_t *ret_bytes, struct fl_err *err);
 /* The replay ends with the commit of the last known round. */
 FL_MUST_CHECK int fl_journal_take_commit(struct fl_journal *journal, uint64_t round,
                                          struct fl_err *err);
@@ -50,6 +54,8 @@ FL_MUST_CHECK int fl_journal_put_aggregated(struct fl_journal *journal,
                                             const struct fl_event *event, size_t n_distance);
 FL_MUST_CHECK int fl_journal_put_evaluated(struct fl_journal *journal, double accuracy,
                                            double loss);
+FL_MUST_CHECK int fl_journal_put_download(struct fl_journal *journal, uint32_t client,
+                                          uint64_t round, uint64_t bytes);
 /* Call before the round is committed: returns when all of it is in the file. */
 FL_MUST_CHECK int fl_journal_put_commit(struct fl_journal *journal, uint64_t round,
                                         struct fl_err *err);

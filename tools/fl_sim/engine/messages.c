@@ -133,6 +133,10 @@ static int message_encode_command(const struct fl_fed *fed, const struct fl__mes
     size_t n;
     size_t i;
 
+    if (command.type == FL_WIRE_EVALUATE) { /* The digest itself is not known in a replay. */
+        command.u.evaluate.payload.has_digest =
+            fl_broadcast_sends_moves(fed->federation.strategy->broadcast);
+    }
     if (command.type != FL_WIRE_TASK) {
         return fl_wire_command_encode(&command, out);
     }
@@ -143,6 +147,8 @@ static int message_encode_command(const struct fl_fed *fed, const struct fl__mes
             payloads[i].bytes = fed->collection_bytes;
             payloads[i].has_digest = true;
         }
+        payloads[i].has_digest |= strcmp(payloads[i].name, FL_PAYLOAD_MODEL) == 0 &&
+                                  fl_broadcast_sends_moves(fed->federation.strategy->broadcast);
     }
     command.u.task.payloads = payloads;
     command.u.task.n_payloads = n;

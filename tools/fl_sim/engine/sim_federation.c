@@ -162,7 +162,8 @@ static int federation_initial_model(void *ctx, float *theta, struct fl_err *err)
                      fl_layout_count(fed->conf.coord.layout) * sizeof(*theta));
         return FL_OK;
     }
-    return fl_opening_draw(&fed->conf.net, fed->conf.coord.seed, theta, err);
+    return fl_net_draw(&fed->conf.net,
+                       fl_opening_seed(fed->conf.coord.strategy, fed->conf.coord.seed), theta, err);
 }
 
 static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
@@ -240,12 +241,16 @@ static int federation_open_coordinator(struct fl_fed *fed, struct fl_err *err)
 
 static int federation_describe(struct fl_fed *fed, struct fl_err *err)
 {
-    const struct fl_described of = {.federation = fed->conf.name,
-                                    .strategy = fed->conf.coord.strategy,
-                                    .layout = fed->conf.coord.layout,
-                                    .net = &fed->conf.net,
-                                    .generation = &fed->federation.generation,
-                                    .training = fed->conf.training};
+    const struct fl_described of = {
+        .federation = fed->conf.name,
+        .strategy = fed->conf.coord.strategy,
+        .layout = fed->conf.coord.layout,
+        .net = &fed->conf.net,
+        .generation = &fed->federation.generation,
+        .model_seed = fed->conf.first_model == NULL
+                          ? fl_opening_seed(fed->conf.coord.strategy, fed->conf.coord.seed)
+                          : 0,
+        .training = fed->conf.training};
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
     int rv = fl_member_setup(&of, &fed->setup, err);
 
@@ -333,6 +338,7 @@ static int federation_open_links(struct fl_fed *fed, struct fl_err *err)
             fl_world_client(fed->conf.world, i, &client);
         }
         fed->clients[i].number = UINT32_MAX;
+        fed->clients[i].holds = fed->setup->welcome.model_seed != 0;
         fed->clients[i].latency_us = client.latency_us;
     }
     return FL_OK;

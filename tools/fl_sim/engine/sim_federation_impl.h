@@ -79,6 +79,7 @@ struct fl__transfer {
 struct fl__fetch {
     uint32_t n; /* number of payloads */
     uint64_t model, state, personal_model, summaries;
+    bool moves; /* the model may be fetched as what changed since the one that the client holds */
 };
 
 /* A client with work in progress. */
@@ -128,6 +129,9 @@ struct fl__fed_client {
     bool dropped;        /* it disconnected during its work */
     bool has_summaries;  /* the data summaries of all clients are on its disk */
     bool collection;     /* its own data summary was sent */
+    /* It holds the model that this round starts with; 0: none. With a broadcast that sends moves.
+     */
+    uint64_t holds;
     struct fl__active *active;
 };
 
@@ -278,6 +282,11 @@ void fl__train_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_ki
 /* --- transfer.c --- */
 
 void fl__fetch_begin(struct fl_fed *fed, struct fl__active *a);
+/*
+ * Bytes of the model that `round` starts with (`candidate`: of the one it ends with) for this
+ * client, which downloads what changed since the model that it holds. 0: it holds this one.
+ */
+uint64_t fl__fetch_model_bytes(struct fl_fed *fed, uint32_t client, uint64_t round, bool candidate);
 void fl__push_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key,
                     const uint8_t *units, size_t n_units);
 /* Report moving uploads to the coordinator, as heartbeats of a daemon do. */

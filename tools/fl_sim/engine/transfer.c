@@ -15,6 +15,82 @@ static bool transfer_same_key(struct fl_round_key a, struct fl_round_key b)
 
 /* --- payloads --- */
 
+/* The SHA-256 of the model that `round` starts with; NULL: it is not known any more. */
+static const uint8_t *transfer_digest_of(const struct fl_versions *v, uint64_t round)
+{
+    size_t n = fl_versions_steps(v);
+    size_t i;
+
+    for (i = n; i > 0; i--) {
+        if (fl_versions_step(v, i - 1)->round < round) { /* A round may have changed nothing. */
+            return fl_versions_step(v, i - 1)->to;
+        }
+    }
+    return round != 1 ? NULL : n > 0 ? fl_versions_step(v, 0)->from : fl_versions_newest(v);
+}
+
+/* Bytes of what changed since the model that this client holds, `whole` where that is not known. */
+static int transfer_difference_bytes(struct fl_fed *fed, uint32_t client, bool candidate,
+                                     uint64_t whole, uint64_t *ret)
+{
+    struct fl_differences *d = candidate ? fed->progress.next.model.differences
+                                         : fed->progress.committed.model.differences;
+    const uint8_t *held;
+    struct fl_blob *bytes = NULL;
+    int rv;
+
+    *ret = whole;
+    if (fed->conf.dry || d == NULL) { /* Nothing is learned, so that nothing changes. */
+        return FL_OK;
+    }
+    held = transfer_digest_of(fl_differences_versions(d), fed->clients[client].holds);
+    if (held == NULL) {
+        return FL_OK;
+    }
+    if (memcmp(held, fl_differences_digest(d), FL_DIGEST_SIZE) == 0) {
+        *ret = 0;
+        return FL_OK;
+    }
+    rv = fl_differences_get(d, held, &bytes);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
+    }
+    *ret = fl_blob_len(bytes);
+    fl_blob_unref(bytes);
+    return FL_OK;
+}
+
+static int transfer_find_bytes(struct fl_fed *fed, uint32_t client, uint64_t round, bool candidate,
+                               uint64_t *bytes, struct fl_err *err)
+{
+    int rv;
+
+    if (fl__fed_replays(fed)) {
+        return fl_journal_take_download(fed->journal, client, round, bytes, err);
+    }
+    rv = transfer_difference_bytes(fed, client, candidate, *bytes, bytes);
+    if (rv != FL_OK || fed->journal == NULL) {
+        return rv;
+    }
+    return fl_journal_put_download(fed->journal, client, round, *bytes);
+}
+
+uint64_t fl__fetch_model_bytes(struct fl_fed *fed, uint32_t client, uint64_t round, bool candidate)
+{
+    uint64_t bytes =
+        fl_payload_bytes(fed->federation.strategy, fed->federation.layout, FL_PAYLOAD_IS_MODEL);
+    struct fl_err err = {0};
+    int rv = FL_OK;
+
+    if (fl_broadcast_sends_moves(fed->federation.strategy->broadcast)) {
+        rv = transfer_find_bytes(fed, client, round, candidate, &bytes, &err);
+    }
+    if (rv != FL_OK) {
+        fl__fed_fail(fed, rv, &err, "the size of a download");
+    }
+    return bytes;
+}
+
 /* The payloads that this client fetches of those its task lists (client/work/inputs.h). */
 static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, struct fl_err *err)
 {
@@ -49,6 +125,10 @@ static int transfer_choose_payloads(struct fl_fed *fed, struct fl__active *a, st
 
         if (in->opaque && fed->clients[a->client].has_summaries) {
             continue; /* On its disk since its first session. */
+        }
+        if (fl_broadcast_sends_moves(s->broadcast) && strcmp(in->name, FL_PAYLOAD_MODEL) == 0) {
+            a->fetch.moves = true;
+            continue; /* Its size follows when it is asked for. */
         }
         a->fetch.n++;
         *(in->opaque                                         ? &a->fetch.summaries
@@ -100,6 +180,7 @@ static void transfer_fetched(struct fl_fed *fed, struct fl__active *a)
     struct fl_fed_part *p = fl__transfer_participant(fed, a, a->task.key);
 
     a->awaits_fetch = 0;
+    fed->clients[a->client].holds = a->task.key.round;
     if (p != NULL) {
         p->fetched_us = fed->now_us;
     }
@@ -300,20 +381,40 @@ static void transfer_model_done(struct fl_fed *fed, struct fl__active *a)
 {
     a->model_down.on = false;
     fed->account.sim.down_evaluation_bytes += a->model_down.bytes;
+    fed->clients[a->client].holds = a->evaluating + 1;
     fl__fed_at(fed, fed->now_us + fl__fed_latency(fed, a->client), FL__AT_HAVE_MODEL, a->client,
                a->awaits_evaluation, NULL);
 }
 
 /* --- events --- */
 
+/* The server is asked for the payloads of a task. */
+static void transfer_fetch_asked(struct fl_fed *fed, struct fl__active *a)
+{
+    struct fl_event event = {.type = FL_EV_MODEL_FETCHED};
+
+    if (a->fetch.moves) {
+        a->fetch.model = fl__fetch_model_bytes(fed, a->client, a->task.key.round, false);
+        a->fetch.n += a->fetch.model > 0;
+    }
+    if (a->fetch.moves && a->fetch.model > 0) {
+        event.u.upload.client = fed->clients[a->client].number;
+        event.u.upload.round = a->task.key.round;
+        event.u.upload.attempt = a->task.key.attempt;
+        event.u.upload.bytes = a->fetch.model;
+        fl__fed_step(fed, &event);
+    }
+    fl__transfer_begin(fed, a, &a->down,
+                       a->fetch.model + a->fetch.state + a->fetch.personal_model +
+                           a->fetch.summaries,
+                       FL__AT_LOADED);
+}
+
 void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_kind kind,
                           uint32_t stamp)
 {
     if (kind == FL__AT_FETCH && stamp == a->awaits_fetch) {
-        fl__transfer_begin(fed, a, &a->down,
-                           a->fetch.model + a->fetch.state + a->fetch.personal_model +
-                               a->fetch.summaries,
-                           FL__AT_LOADED);
+        transfer_fetch_asked(fed, a);
     } else if (kind == FL__AT_LOADED && stamp == a->awaits_fetch && a->down.on) {
         transfer_fetch_done(fed, a);
     } else if (kind == FL__AT_FETCHED && stamp == a->awaits_fetch) {
@@ -325,7 +426,7 @@ void fl__transfer_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed
     } else if (kind == FL__AT_MODEL && stamp == a->awaits_evaluation) {
         fl__transfer_begin(
             fed, a, &a->model_down,
-            fl_payload_bytes(fed->federation.strategy, fed->federation.layout, FL_PAYLOAD_IS_MODEL),
+            fl__fetch_model_bytes(fed, a->client, a->evaluating, /* candidate= */ true),
             FL__AT_MODEL_LOADED);
     } else if (kind == FL__AT_MODEL_LOADED && stamp == a->awaits_evaluation && a->model_down.on) {
         transfer_model_done(fed, a);

@@ -1,0 +1,158 @@
+/*
+ * broadcast: lattice (docs/algorithms.md#lattice)
+ *
+ *     q  = (rest + step) / s,  n = sign(q) floor(|q| + 1 - h) where |q| >= h, else 0
+ *     B' = B + s n,            rest' = rest + step - s n
+ *
+ * An entry moves by whole steps s, when it is h of them away; h above 1/2 keeps it from moving back
+ * and forth. s is a multiple of 2^-20, and so is every entry of B (lattice.h). The n of a round are
+ * few, small and exact: clients receive their sums (moves.h, versions.h).
+ *
+ * step auto: s = 4 sigma, sigma = 1 / sqrt(3 fan_in) being the deviation of the first weights of
+ * the built-in networks (libfl/nn/net.h) in the largest tensor, rounded to 4 significant bits.
+ *
+ * Options: step, threshold, halve_at, history. State: `rest`, one model-sized vector. Cost: 0.01 to
+ * 0.1 bytes per entry of a download.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "libfl/base/str.h"
+#include "libfl/strategy/broadcast/broadcast.h"
+#include "libfl/strategy/broadcast/lattice.h"
+
+struct options {
+    struct fl_broadcast_versions versions;
+    const char *step;
+    double threshold;
+    int64_t halve_at;
+};
+
+static void lattice_place(const struct fl_options *o, float *model, size_t n)
+{
+    size_t i;
+
+    (void)o;
+    for (i = 0; i < n; i++) {
+        /* Plus 0, as moves by no step are added: there is no -0. */
+        model[i] = (float)(rint((double)model[i] / FL_LATTICE_GRID) * FL_LATTICE_GRID + 0.0);
+    }
+}
+
+static void lattice_move(const struct fl_options *o, const struct fl_broadcast_block *block)
+{
+    const struct options *v = fl_options_values(o);
+    const double s = block->grid * FL_LATTICE_GRID;
+    const double h = v->threshold;
+    size_t i;
+
+    for (i = 0; i < block->n; i++) {
+        double away = (double)block->rest[i] + block->step[i];
+        double q = fabs(away) / s;
+        double moved = q < h ? 0 : copysign(floor(q + 1 - h) * s, away);
+
+        block->model_new[i] = (float)((double)block->model[i] + moved);
+        block->rest_new[i] = (float)(away - moved);
+    }
+}
+
+/* Entries of the largest trainable tensor that one of its outputs is computed from. */
+static size_t lattice_fan_in(const struct fl_layout *layout)
+{
+    const struct fl_tensor *largest = NULL;
+    size_t i;
+
+    for (i = 0; i < fl_layout_tensors(layout); i++) {
+        const struct fl_tensor *t = fl_layout_tensor(layout, i);
+
+        if (fl_tensor_counts(t) && (largest == NULL || t->count > largest->count)) {
+            largest = t;
+        }
+    }
+    return largest == NULL || largest->n_dims < 2 ? 1 : largest->count / largest->dims[0];
+}
+
+/* Rounded to 4 significant bits: whole steps of 2^-20, at least 16 of them so that they can be
+ * halved. */
+static uint32_t lattice_auto(const struct fl_layout *layout)
+{
+    double m = 4 / sqrt(3 * (double)lattice_fan_in(layout)) / FL_LATTICE_GRID;
+    int exponent;
+    double mantissa = frexp(m, &exponent);
+
+    m = ldexp(rint(mantissa * 16), exponent - 4);
+    return m < 16 ? 16 : (uint32_t)m;
+}
+
+static uint32_t lattice_grid(const struct fl_options *o, const struct fl_layout *layout,
+                             uint64_t round)
+{
+    const struct options *v = fl_options_values(o);
+    double step = 0;
+    uint32_t m;
+
+    if (strcmp(v->step, "auto") == 0) {
+        m = lattice_auto(layout);
+    } else {
+        FL_REQUIRE(fl_str_to_double(v->step, &step) == FL_OK); /* lattice_check() */
+        m = (uint32_t)(step / FL_LATTICE_GRID);
+    }
+    return v->halve_at > 0 && round >= (uint64_t)v->halve_at ? m / 2 : m;
+}
+
+static int lattice_check(const struct fl_options *o, struct fl_err *err)
+{
+    const struct options *v = fl_options_values(o);
+    const double multiple = v->halve_at > 0 ? 2 : 1;
+    const double unit = multiple * FL_LATTICE_GRID;
+    double step = 0;
+
+    if (strcmp(v->step, "auto") == 0) {
+        return FL_OK;
+    }
+    if (fl_str_to_double(v->step, &step) != FL_OK || !(step >= unit && step <= 1)) {
+        return fl_err_set(err, FL_ECONF,
+                          "'step': expected 'auto' or a number from 2^-%d to 1, found '%s'",
+                          v->halve_at > 0 ? 19 : 20, v->step);
+    }
+    if (step / unit != floor(step / unit)) {
+        double near = rint(step / unit);
+
+        return fl_err_set(err, FL_ECONF,
+                          "'step': %s is no multiple of 2^-%d%s; the nearest one is %.20g, and a "
+                          "short one near it is %.10g",
+                          v->step, v->halve_at > 0 ? 19 : 20,
+                          v->halve_at > 0 ? ", which 'halve_at' needs" : "", near * unit,
+                          rint(step * 256) > 0 ? rint(step * 256) / 256 : near * unit);
+    }
+    return FL_OK;
+}
+
+static const struct fl_opt_spec options[] = {
+    {FL_OPT(struct options, STRING, step), .def = "auto",
+     .help = "By how much an entry of the model moves: a multiple of 2^-20, such as 0.078125, or "
+             "'auto': four standard deviations of the first weights in the largest tensor."},
+    {FL_OPT(struct options, FLOAT, threshold), .def = "0.6", .min = 0.5, .max = 2,
+     .help = "An entry moves when it is this many steps away."},
+    {FL_OPT(struct options, INT, halve_at), .def = "0", .min = 0, .max = 1e9,
+     .help = "The round from which on the step is half as long; 0: never."},
+    {FL_OPT_IN(struct options, INT, versions, history), .def = "1000", .min = 1, .max = 100000,
+     .help = "For how many rounds back the server keeps what changed. A client that holds an older "
+             "model downloads a whole one, unless it is the first model."},
+    FL_OPT_END_OF(struct options),
+};
+
+const struct fl_broadcast_ops fl_broadcast_lattice = {
+    .policy =
+        {
+            .name = "lattice",
+            .help = "whole steps of the entries that moved since the model that a client holds",
+            .source = "ours",
+            .options = options,
+            .check = lattice_check,
+        },
+    .codec = &fl_codec_float32,
+    .move = lattice_move,
+    .place = lattice_place,
+    .grid = lattice_grid,
+};

@@ -1,0 +1,209 @@
+#include "libfl/strategy/broadcast/moves.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libfl/strategy/codec/bits.h"
+#include "libfl/strategy/codec/codec_impl.h"
+
+#define MOVES_COUNT 4
+#define MOVES_HEAD  6
+#define RICE_MAX    30
+/* Instead of a Rice parameter: all magnitudes are 1. */
+#define ALL_ONES 255u
+
+/* --- encoding --- */
+
+struct moves_plan {
+    uint32_t count;
+    unsigned gap_rice, size_rice;
+    uint64_t bits;
+};
+
+/* How many numbers are coded with one Rice parameter, and their sums without the low bits. */
+struct rice_sum {
+    uint64_t count;
+    uint64_t quotients[RICE_MAX + 1];
+};
+
+static void rice_count(struct rice_sum *s, uint64_t value)
+{
+    unsigned b;
+
+    s->count++;
+    for (b = 0; b <= RICE_MAX && value >> b > 0; b++) {
+        s->quotients[b] += value >> b;
+    }
+}
+
+static uint64_t rice_bits(const struct rice_sum *s, unsigned b)
+{
+    return s->quotients[b] + s->count * (1 + b);
+}
+
+static unsigned rice_best(const struct rice_sum *s)
+{
+    unsigned best = 0;
+    unsigned b;
+
+    for (b = 1; b <= RICE_MAX; b++) {
+        if (rice_bits(s, b) < rice_bits(s, best)) {
+            best = b;
+        }
+    }
+    return best;
+}
+
+static uint32_t move_size(int32_t move)
+{
+    return move < 0 ? (uint32_t)-move : (uint32_t)move;
+}
+
+static int moves_plan(const int32_t *moves, size_t n, struct moves_plan *ret)
+{
+    struct rice_sum gaps = {.count = 0};
+    struct rice_sum sizes = {.count = 0};
+    uint64_t gap = 0;
+    size_t i;
+
+    *ret = (struct moves_plan){.count = 0};
+    for (i = 0; i < n; i++) {
+        if (moves[i] == 0) {
+            gap++;
+            continue;
+        }
+        if (moves[i] > FL_MOVE_MAX || moves[i] < -FL_MOVE_MAX || ret->count == UINT32_MAX) {
+            return FL_ELIMIT;
+        }
+        rice_count(&gaps, gap);
+        rice_count(&sizes, move_size(moves[i]) - 1);
+        ret->count++;
+        gap = 0;
+    }
+    ret->gap_rice = rice_best(&gaps);
+    ret->size_rice = sizes.quotients[0] == 0 ? ALL_ONES : rice_best(&sizes);
+    ret->bits = rice_bits(&gaps, ret->gap_rice) + ret->count +
+                (ret->size_rice == ALL_ONES ? 0 : rice_bits(&sizes, ret->size_rice));
+    return FL_OK;
+}
+
+int fl_moves_encode(const int32_t *moves, size_t n, struct fl_buf *out)
+{
+    struct moves_plan plan;
+    struct fl_bit_writer w;
+    uint64_t gap = 0;
+    uint8_t *head;
+    size_t len;
+    size_t i;
+    int rv = moves_plan(moves, n, &plan);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    len = plan.count > 0 ? MOVES_HEAD + (size_t)((plan.bits + 7) / 8) : MOVES_COUNT;
+    rv = fl_buf_reserve(out, len);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    head = out->data + out->len;
+    out->len += len;
+    (void)memset(head, 0, len);
+    fl__codec_put32(head, plan.count);
+    if (plan.count == 0) {
+        return FL_OK;
+    }
+    head[MOVES_COUNT] = (uint8_t)plan.gap_rice;
+    head[MOVES_COUNT + 1] = (uint8_t)plan.size_rice;
+    w = (struct fl_bit_writer){.at = head + MOVES_HEAD};
+    for (i = 0; i < n; i++) {
+        if (moves[i] == 0) {
+            gap++;
+            continue;
+        }
+        fl_bits_put_rice(&w, gap, plan.gap_rice);
+        fl_bits_put(&w, moves[i] < 0);
+        if (plan.size_rice != ALL_ONES) {
+            fl_bits_put_rice(&w, move_size(moves[i]) - 1, plan.size_rice);
+        }
+        gap = 0;
+    }
+    return FL_OK;
+}
+
+/* --- decoding --- */
+
+static int moves_bad(struct fl_err *err, const char *what)
+{
+    return fl_err_set(err, FL_EFORMAT, "%s", what);
+}
+
+/* The next entry that moved: `*at` is the position after the one before, and after this one then.
+ */
+static int moves_next(struct fl_bit_reader *r, const uint8_t *head, size_t n, size_t *at,
+                      int64_t *ret_move, struct fl_err *err)
+{
+    uint64_t gap;
+    uint64_t size = 0;
+    unsigned negative;
+
+    /* Positions are below n, so that no longer quotient is read. */
+    if (fl_bits_rice(r, head[MOVES_COUNT], n - *at, &gap) != FL_OK || gap >= n - *at) {
+        return moves_bad(err, "a position is past the last entry, or bytes are missing");
+    }
+    if (fl_bits_get(r, &negative) != FL_OK) {
+        return moves_bad(err, "bytes are missing");
+    }
+    if (head[MOVES_COUNT + 1] != ALL_ONES &&
+        (fl_bits_rice(r, head[MOVES_COUNT + 1], FL_MOVE_MAX, &size) != FL_OK ||
+         size >= FL_MOVE_MAX))
+    {
+        return moves_bad(err, "a move is too long, or bytes are missing");
+    }
+    *at += (size_t)gap + 1;
+    *ret_move = negative ? -(int64_t)size - 1 : (int64_t)size + 1;
+    return FL_OK;
+}
+
+int fl_moves_decode(const uint8_t *data, size_t len, size_t n, int32_t scale, int32_t *sum,
+                    size_t *ret_used, struct fl_err *err)
+{
+    struct fl_bit_reader r;
+    uint32_t count;
+    uint32_t k;
+    size_t at = 0;
+    int64_t move = 0;
+    int rv;
+
+    if (len < MOVES_COUNT) {
+        return moves_bad(err, "bytes are missing");
+    }
+    count = fl__codec_get32(data);
+    *ret_used = MOVES_COUNT;
+    if (count == 0) {
+        return FL_OK;
+    }
+    if (count > n || len < MOVES_HEAD || data[MOVES_COUNT] > RICE_MAX ||
+        (data[MOVES_COUNT + 1] > RICE_MAX && data[MOVES_COUNT + 1] != ALL_ONES))
+    {
+        return moves_bad(err, "a count or a Rice parameter is out of range");
+    }
+    r = (struct fl_bit_reader){.at = data + MOVES_HEAD, .end = data + len};
+    for (k = 0; k < count; k++) {
+        int64_t total;
+
+        rv = moves_next(&r, data, n, &at, &move, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        total = sum[at - 1] + move * scale;
+        if (total > FL_MOVE_MAX || total < -FL_MOVE_MAX) {
+            return moves_bad(err, "a move is too long");
+        }
+        sum[at - 1] = (int32_t)total;
+    }
+    if (!fl_bits_end(&r)) {
+        return moves_bad(err, "a bit after the last move is not 0");
+    }
+    *ret_used = (size_t)(r.at - data);
+    return FL_OK;
+}

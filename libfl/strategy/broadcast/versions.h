@@ -1,0 +1,90 @@
+#ifndef FL_STRATEGY_VERSIONS_H
+#define FL_STRATEGY_VERSIONS_H
+
+/*
+ * The models that clients may still hold, and how to get from each of them to the newest one
+ * (docs/algorithms.md#lattice). A model is named by the SHA-256 of its entries as float32,
+ * little-endian, in exported order. From one model to the next all trainable entries move by whole
+ * steps; the moves of several rounds are added up, as whole numbers, and sent as one.
+ *
+ * The difference between two models as bytes:
+ *
+ *     4 bytes   the step, in multiples of 2^-20, 1 to 2^24, little-endian
+ *     and for each unit
+ *       the moves of its trainable entries (moves.h)
+ *       4 s_l bytes: its other entries as binary32, little-endian
+ *
+ * An entry of the new model is that of the held one plus step times move, exactly.
+ *
+ * Threading: both objects are immutable; references may be taken and released on any thread.
+ */
+
+#include "libfl/base/buf.h"
+#include "libfl/model/layout.h"
+
+/* The moves of one or more rounds, from one model to a later one. */
+struct fl_step {
+    uint8_t from[FL_DIGEST_SIZE], to[FL_DIGEST_SIZE];
+    uint32_t grid;         /* the step: multiples of 2^-20 */
+    uint64_t round;        /* the last round */
+    struct fl_blob *moves; /* of all units, one after the other; a reference */
+};
+
+struct fl_versions;
+
+/* Why a model cannot be sent as moves: FL_ENUMERIC with the unit and the value. */
+FL_MUST_CHECK int fl_versions_check(const struct fl_layout *layout, const float *model,
+                                    struct fl_err *err);
+/* The name of a model. FL_ENOMEM. */
+FL_MUST_CHECK int fl_versions_digest(const struct fl_layout *layout, const float *model,
+                                     uint8_t ret[FL_DIGEST_SIZE]);
+/*
+ * The step from `old` to `new`, whose entries are whole steps apart; without `from` and `round`.
+ * Without moves it is a step, too. FL_ENUMERIC as fl_versions_check(); FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_step_make(const struct fl_layout *layout, const float *old, const float *new,
+                               uint32_t grid, struct fl_step *ret, struct fl_err *err);
+void fl_step_done(struct fl_step *step);
+/* Are these the bytes of a step for this layout? FL_EFORMAT, FL_ENOMEM. */
+FL_MUST_CHECK int fl_step_check(const struct fl_layout *layout, const struct fl_step *step,
+                                struct fl_err *err);
+
+/* Only the model `digest`. */
+FL_MUST_CHECK int fl_versions_create(const uint8_t digest[FL_DIGEST_SIZE],
+                                     struct fl_versions **ret);
+/*
+ * `versions` and one more, which `step` leads to from the newest one: sets its `from`, and takes
+ * its contents, on error too. When the step before is no multiple of this one, their moves cannot
+ * be added up in whole numbers: then the list begins with the newest one.
+ */
+FL_MUST_CHECK int fl_versions_add(const struct fl_versions *versions, struct fl_step *step,
+                                  struct fl_versions **ret);
+/*
+ * The same versions, with the first `n` steps, at least 2, as one: the models between them are no
+ * longer known. `*ret_step` borrows it from `*ret`.
+ */
+FL_MUST_CHECK int fl_versions_merge(const struct fl_versions *versions,
+                                    const struct fl_layout *layout, size_t n,
+                                    struct fl_versions **ret, const struct fl_step **ret_step);
+void fl_versions_unref(struct fl_versions *versions); /* NULL is allowed. */
+/* Steps between the first and the newest model. */
+size_t fl_versions_steps(const struct fl_versions *versions);
+const struct fl_step *fl_versions_step(const struct fl_versions *versions, size_t i);
+const uint8_t *fl_versions_newest(const struct fl_versions *versions);
+
+/*
+ * The difference of `newest`, the newest model, to the model `held`. FL_ENOENT: that one is not
+ * known, or the difference is as long as the model itself; FL_ENOMEM. Reads every step since then.
+ */
+FL_MUST_CHECK int fl_versions_difference(const struct fl_versions *versions,
+                                         const struct fl_layout *layout, const float *newest,
+                                         const uint8_t held[FL_DIGEST_SIZE], struct fl_blob **ret);
+/*
+ * Change the held `model` by a difference data[len] that a peer sent. FL_EFORMAT with the reason
+ * for bytes that are none; `model` is undefined then. The digest of the result is the caller's to
+ * check.
+ */
+FL_MUST_CHECK int fl_difference_apply(const struct fl_layout *layout, const uint8_t *data,
+                                      size_t len, float *model, struct fl_err *err);
+
+#endif

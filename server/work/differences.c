@@ -1,0 +1,127 @@
+#include "server/work/differences.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/grow.h"
+
+struct difference {
+    uint8_t held[FL_DIGEST_SIZE];
+    struct fl_blob *bytes;
+};
+
+struct fl_differences {
+    atomic_uint refs;
+    const struct fl_layout *layout;
+    struct fl_versions *versions;
+    struct fl_blob *model;
+    struct difference *made;
+    size_t n, cap;
+    size_t bytes; /* of all that are made */
+    bool full;    /* one more was above the limit: no more are made */
+};
+
+int fl_differences_create(const struct fl_layout *layout, struct fl_versions *versions,
+                          struct fl_blob *model, struct fl_differences **ret)
+{
+    struct fl_differences *d = calloc(1, sizeof(*d));
+
+    if (d == NULL) {
+        fl_versions_unref(versions);
+        return FL_ENOMEM;
+    }
+    atomic_init(&d->refs, 1);
+    d->layout = layout;
+    d->versions = versions;
+    d->model = fl_blob_ref(model);
+    *ret = d;
+    return FL_OK;
+}
+
+struct fl_differences *fl_differences_ref(struct fl_differences *d)
+{
+    if (d != NULL) {
+        (void)atomic_fetch_add(&d->refs, 1);
+    }
+    return d;
+}
+
+void fl_differences_unref(struct fl_differences *d)
+{
+    size_t i;
+
+    if (d == NULL || atomic_fetch_sub(&d->refs, 1) != 1) {
+        return;
+    }
+    for (i = 0; i < d->n; i++) {
+        fl_blob_unref(d->made[i].bytes);
+    }
+    free(d->made);
+    fl_blob_unref(d->model);
+    fl_versions_unref(d->versions);
+    free(d);
+}
+
+const struct fl_versions *fl_differences_versions(const struct fl_differences *d)
+{
+    return d->versions;
+}
+
+const uint8_t *fl_differences_digest(const struct fl_differences *d)
+{
+    return d != NULL ? fl_versions_newest(d->versions) : NULL;
+}
+
+uint64_t fl_differences_oldest(const struct fl_differences *d)
+{
+    return fl_versions_steps(d->versions) > 0 ? fl_versions_step(d->versions, 0)->round : 0;
+}
+
+static size_t differences_limit(const struct fl_differences *d)
+{
+    size_t bytes = fl_blob_len(d->model);
+
+    return bytes > FL_DIFFERENCES_LEAST ? bytes : FL_DIFFERENCES_LEAST;
+}
+
+static int differences_make(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
+                            struct fl_blob **ret)
+{
+    struct fl_blob *bytes = NULL;
+    int rv = fl_grow(&d->made, &d->cap, d->n, sizeof(*d->made));
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_versions_difference(d->versions, d->layout,
+                                (const float *)(const void *)fl_blob_data(d->model), held, &bytes);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_blob_len(bytes) > differences_limit(d) - d->bytes) {
+        d->full = true;
+        fl_blob_unref(bytes);
+        return FL_ENOENT;
+    }
+    (void)memcpy(d->made[d->n].held, held, FL_DIGEST_SIZE);
+    d->made[d->n].bytes = bytes;
+    d->n++;
+    d->bytes += fl_blob_len(bytes);
+    *ret = fl_blob_ref(bytes);
+    return FL_OK;
+}
+
+int fl_differences_get(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
+                       struct fl_blob **ret)
+{
+    size_t i;
+
+    for (i = 0; i < d->n; i++) {
+        if (memcmp(d->made[i].held, held, FL_DIGEST_SIZE) == 0) {
+            *ret = fl_blob_ref(d->made[i].bytes);
+            return FL_OK;
+        }
+    }
+    return d->full ? FL_ENOENT : differences_make(d, held, ret);
+}

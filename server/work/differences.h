@@ -1,0 +1,40 @@
+#ifndef FL_SERVER_WORK_DIFFERENCES_H
+#define FL_SERVER_WORK_DIFFERENCES_H
+
+/*
+ * What clients download that hold an earlier model than the newest one: made when the first of them
+ * asks, and kept as long as the newest model is served, so that all that hold the same model share
+ * one. All together take at most the bytes of the model, or FL_DIFFERENCES_LEAST if that is more;
+ * who asks beyond that downloads the whole model, which takes no memory.
+ *
+ * Threading: fl_differences_get() on one thread at a time, the rest from any.
+ */
+
+#include "libfl/strategy/broadcast/versions.h"
+
+#define FL_DIFFERENCES_LEAST ((size_t)5 << 18) /* 1.25 MiB */
+
+struct fl_differences;
+
+/*
+ * The differences to the newest of `versions`, which is `model`; takes the reference to `versions`,
+ * on error too, takes one of `model`, and borrows the layout.
+ */
+FL_MUST_CHECK int fl_differences_create(const struct fl_layout *layout,
+                                        struct fl_versions *versions, struct fl_blob *model,
+                                        struct fl_differences **ret);
+struct fl_differences *fl_differences_ref(struct fl_differences *d); /* NULL is allowed. */
+void fl_differences_unref(struct fl_differences *d);                 /* NULL is allowed. */
+const struct fl_versions *fl_differences_versions(const struct fl_differences *d);
+/* SHA-256 of the newest model; NULL without differences. */
+const uint8_t *fl_differences_digest(const struct fl_differences *d);
+/* The round of the oldest step. 0: there is none. */
+uint64_t fl_differences_oldest(const struct fl_differences *d);
+/*
+ * The difference to the model `held`, a new reference. FL_ENOENT: that model is not known, or the
+ * whole model is as short; FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_differences_get(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
+                                     struct fl_blob **ret);
+
+#endif

@@ -1,0 +1,478 @@
+/* Models on a lattice: steps, moves as bytes, and what changed between any two models. */
+#include <math.h>
+
+#include "libfl/strategy/broadcast/moves.h"
+#include "libfl/strategy/broadcast/versions.h"
+#include "libfl/strategy/strategy.h"
+#include "tests/lib/suites.h"
+#include "tests/libfl/strategy/aggregate_fixture.h"
+
+/* --- moves as bytes --- */
+
+enum { MOVES = 3000 };
+
+static void draw_moves(struct fl_rng *rng, double density, double size, int32_t *moves)
+{
+    size_t i;
+
+    for (i = 0; i < MOVES; i++) {
+        double x = fl_rng_unit(rng) < density ? size * fl_rng_normal(rng) : 0;
+
+        moves[i] = (int32_t)(x + copysign(x != 0, x));
+    }
+}
+
+static const struct {
+    double density, size;
+} densities[] = {{0, 0}, {0.0005, 0}, {0.01, 0.4}, {0.2, 1}, {0.7, 3}, {1, 1000}, {0.3, 1e6}};
+
+TEST_EACH(moves_come_back_from_their_bytes, 7)
+{
+    int32_t moves[MOVES];
+    int32_t sum[MOVES] = {0};
+    struct fl_buf coded;
+    struct fl_rng rng;
+    struct fl_err err = {0};
+    size_t used = 0;
+    size_t i;
+
+    fl_rng_seed(&rng, 7 + (uint64_t)_i);
+    fl_buf_init(&coded, 1u << 20);
+    draw_moves(&rng, densities[_i].density, densities[_i].size, moves);
+    ck_assert_int_eq(fl_moves_encode(moves, MOVES, &coded), FL_OK);
+    ck_assert_int_eq(fl_buf_add(&coded, "next", 4), FL_OK);
+    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, MOVES, 1, sum, &used, &err), FL_OK);
+    ck_assert_uint_eq(used, coded.len - 4);
+    ck_assert_mem_eq(sum, moves, sizeof(moves));
+    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, MOVES, 2, sum, &used, &err), FL_OK);
+    for (i = 0; i < MOVES; i++) {
+        ck_assert_int_eq(sum[i], 3 * moves[i]);
+    }
+    /* No shorter bytes are taken. */
+    for (i = 0; i < used; i += 1 + used / 300) {
+        ck_assert_int_eq(fl_moves_decode(coded.data, i, MOVES, 1, sum, &used, &err), FL_EFORMAT);
+    }
+    fl_buf_done(&coded);
+}
+
+TEST(moves_take_no_more_bits_than_their_entropy_and_a_twentieth)
+{
+    int32_t moves[MOVES];
+    struct fl_buf coded;
+    struct fl_rng rng;
+    const double p = 0.03;
+    double entropy = -p * log2(p) - (1 - p) * log2(1 - p) + p; /* and a sign */
+
+    fl_rng_seed(&rng, 5);
+    fl_buf_init(&coded, 1u << 20);
+    draw_moves(&rng, p, 0, moves);
+    ck_assert_int_eq(fl_moves_encode(moves, MOVES, &coded), FL_OK);
+    ck_assert_double_le(8.0 * (double)coded.len, 1.05 * entropy * MOVES + 64);
+    fl_buf_done(&coded);
+}
+
+/* clang-format off */
+static const struct {
+    const char *text;
+    size_t len;
+    uint8_t bytes[12];
+} bad_moves[] = {
+    {"count or a Rice", 7, {4, 0, 0, 0, 0, 255, 0}},        /* more entries than there are */
+    {"count or a Rice", 7, {1, 0, 0, 0, 31, 255, 0}},
+    {"count or a Rice", 7, {1, 0, 0, 0, 0, 31, 0}},
+    {"bytes are missing", 3, {1, 0, 0}},
+    {"count or a Rice", 5, {1, 0, 0, 0, 0}},
+    {"position is past", 7, {1, 0, 0, 0, 0, 255, 0xe0}},    /* gap 3 of 3 entries */
+    {"position is past", 7, {1, 0, 0, 0, 0, 255, 0xff}},
+    {"position is past", 7, {2, 0, 0, 0, 0, 255, 0xd8}},    /* the second one is behind the last */
+    {"bit after the last", 7, {1, 0, 0, 0, 0, 255, 0x01}},
+    {"move is too long", 10, {1, 0, 0, 0, 0, 0, 0x3f, 255, 255, 255}},
+    {"move is too long", 11, {1, 0, 0, 0, 0, 30, 0x30, 255, 255, 255, 0xf0}}};
+/* clang-format on */
+
+TEST_EACH(bytes_that_no_encoder_writes_are_refused, 11)
+{
+    int32_t sum[3] = {0};
+    struct fl_err err = {0};
+    size_t used = 0;
+
+    ck_assert_int_eq(
+        fl_moves_decode(bad_moves[_i].bytes, bad_moves[_i].len, 3, 1, sum, &used, &err),
+        FL_EFORMAT);
+    ck_assert_msg(strstr(err.msg, bad_moves[_i].text) != NULL, "%s", err.msg);
+}
+
+TEST(a_move_or_a_sum_above_the_range_is_refused)
+{
+    int32_t moves[2] = {FL_MOVE_MAX, -FL_MOVE_MAX};
+    int32_t sum[2] = {0};
+    struct fl_buf coded;
+    struct fl_err err = {0};
+    size_t used;
+
+    fl_buf_init(&coded, 1u << 20);
+    ck_assert_int_eq(fl_moves_encode(moves, 2, &coded), FL_OK);
+    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, 2, 1, sum, &used, &err), FL_OK);
+    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, 2, 1, sum, &used, &err), FL_EFORMAT);
+    moves[0]++;
+    ck_assert_int_eq(fl_moves_encode(moves, 2, &coded), FL_ELIMIT);
+    fl_buf_done(&coded);
+}
+
+/* --- the step --- */
+
+static uint32_t step_of(const char *step, const char *halve_at, const size_t *dims, size_t n_dims,
+                        uint64_t round)
+{
+    struct fl_options *o = options_of(&fl_broadcast_lattice.policy, step, halve_at, NULL);
+    struct fl_layout *layout = NULL;
+    uint32_t grid;
+
+    ck_assert_int_eq(fl_layout_create(&layout), FL_OK);
+    fed_tensor(layout, "first", "first.bias", 7, false);
+    ck_assert_int_eq(fl_layout_add(layout, "u", "u.w", dims, n_dims, false, NULL), FL_OK);
+    ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
+    grid = fl_broadcast_grid(&fl_broadcast_lattice, o, layout, round);
+    fl_layout_free(layout);
+    fl_options_free(o);
+    return grid;
+}
+
+TEST(the_step_follows_the_first_weights_of_the_largest_tensor)
+{
+    const size_t dense[] = {200, 784};
+    const size_t conv[] = {64, 32, 5, 5};
+
+    /* 4 / sqrt(3 784) is 0.0825, with 4 bits 11/128. */
+    ck_assert_uint_eq(step_of("step=auto", "halve_at=0", dense, 2, 1), 11 << 13);
+    /* 4 / sqrt(3 800) is 0.0816, with 4 bits 10/128. */
+    ck_assert_uint_eq(step_of("step=auto", "halve_at=0", conv, 4, 1), 5 << 14);
+    ck_assert_uint_eq(step_of("step=0.25", "halve_at=0", dense, 2, 1), 1 << 18);
+}
+
+TEST(the_step_is_halved_from_its_round_on)
+{
+    const size_t dense[] = {200, 784};
+
+    ck_assert_uint_eq(step_of("step=0.25", "halve_at=9", dense, 2, 8), 1 << 18);
+    ck_assert_uint_eq(step_of("step=0.25", "halve_at=9", dense, 2, 9), 1 << 17);
+    ck_assert_uint_eq(step_of("step=0.25", "halve_at=9", dense, 2, 1000), 1 << 17);
+}
+
+static const struct {
+    const char *step, *halve_at, *text;
+} bad_steps[] = {
+    {"0.08", "0", "0.08 is no multiple of 2^-20; the nearest one is 0.0799999237060546875"},
+    {"0.08", "0", "a short one near it is 0.078125"},
+    {"0", "0", "expected 'auto' or a number from 2^-20 to 1, found '0'"},
+    {"-0.5", "0", "found '-0.5'"},
+    {"1.5", "0", "found '1.5'"},
+    {"large", "0", "found 'large'"},
+    {"nan", "0", "found 'nan'"},
+    {"9.5367431640625e-7", "3", "from 2^-19 to 1"},
+    {"0.00000286102294921875", "3", "which 'halve_at' needs"}};
+
+TEST_EACH(a_step_off_the_grid_is_refused_with_one_that_is_on_it, 9)
+{
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_strategy_create("lean", &s, &err), FL_OK);
+    ck_assert_int_eq(fl_strategy_set(s, FL_COMPONENT_BROADCAST, "lattice", &err), FL_OK);
+    ck_assert_int_eq(fl_options_set(s->options[FL_COMPONENT_BROADCAST], "halve_at",
+                                    bad_steps[_i].halve_at, &err),
+                     FL_OK);
+    ck_assert_int_eq(
+        fl_options_set(s->options[FL_COMPONENT_BROADCAST], "step", bad_steps[_i].step, &err),
+        FL_OK);
+    ck_assert_int_eq(fl_strategy_check(s, &err), FL_ECONF);
+    ck_assert_msg(strstr(err.msg, bad_steps[_i].text) != NULL, "%s", err.msg);
+    fl_strategy_free(s);
+}
+
+/* --- rounds --- */
+
+static void lattice_init(struct fed *f, size_t n, const char *halve_at)
+{
+    fed_init(f, n);
+    f->broadcast = &fl_broadcast_lattice;
+    f->broadcast_options = options_of(&fl_broadcast_lattice.policy, "step=0.125", halve_at, NULL);
+    fl_broadcast_place(f->broadcast, f->broadcast_options, f->layout, f->theta);
+    (void)memset(f->state[0], 0, f->count * sizeof(float));
+}
+
+/* One round with other updates; theta and the rest are those of the next round then. */
+static void lattice_round(struct fed *f, struct fl_rng *rng)
+{
+    float *x;
+    size_t i;
+    size_t k;
+
+    for (k = 0; k < f->n; k++) {
+        for (i = 0; i < f->count; i++) {
+            f->sent[k][0][i] = (float)(0.1 * fl_rng_normal(rng));
+        }
+    }
+    ck_assert_int_eq(fed_run(f, &fl_aggregate_mean, options_of(&fl_aggregate_mean.policy, NULL)),
+                     FL_OK);
+    x = f->theta;
+    f->theta = f->theta_new;
+    f->theta_new = x;
+    x = f->state[0];
+    f->state[0] = f->state_new[0];
+    f->state_new[0] = x;
+    f->round++;
+}
+
+TEST(entries_move_by_whole_steps_and_nothing_is_lost)
+{
+    struct fed f;
+    struct fl_rng rng;
+    size_t moved = 0;
+    size_t i;
+
+    lattice_init(&f, 3, "halve_at=0");
+    fl_rng_seed(&rng, 11);
+    for (i = 0; i < f.count; i++) {
+        f.state[0][i] = fed_is_buffer(&f, i) ? 0 : (float)(0.1 * fl_rng_normal(&rng));
+    }
+    ck_assert_int_eq(fed_run(&f, &fl_aggregate_mean, options_of(&fl_aggregate_mean.policy, NULL)),
+                     FL_OK);
+    for (i = 0; i < f.count; i++) {
+        double steps = ((double)f.theta_new[i] - (double)f.theta[i]) / 0.125;
+        double away;
+
+        if (fed_is_buffer(&f, i)) {
+            continue;
+        }
+        moved += steps != 0;
+        ck_assert(steps - rint(steps) == 0);
+        away = (double)f.state_new[0][i] / 0.125;
+        ck_assert_double_lt(fabs(away), 0.6);
+        /* 0.6 of a step away it moves, and then it is at most 0.6 away on either side. */
+        ck_assert(steps == 0 || fabs(away + steps) >= 0.6);
+    }
+    ck_assert_uint_gt(moved, 10);
+    fed_done(&f);
+}
+
+struct walk {
+    struct fl_versions *versions;
+    float *models[64];
+    uint8_t digests[64][FL_DIGEST_SIZE];
+    size_t n;
+};
+
+static void walk_note(struct walk *w, const struct fed *f)
+{
+    w->models[w->n] = fed_floats(f->count);
+    (void)memcpy(w->models[w->n], f->theta, f->count * sizeof(float));
+    ck_assert_int_eq(fl_versions_digest(f->layout, f->theta, w->digests[w->n]), FL_OK);
+    w->n++;
+}
+
+static void walk_rounds(struct walk *w, struct fed *f, size_t rounds)
+{
+    struct fl_rng rng;
+
+    fl_rng_seed(&rng, 99);
+    *w = (struct walk){.n = 0};
+    walk_note(w, f);
+    ck_assert_int_eq(fl_versions_create(w->digests[0], &w->versions), FL_OK);
+    while (w->n <= rounds) {
+        uint32_t grid = fl_broadcast_grid(f->broadcast, f->broadcast_options, f->layout, f->round);
+        struct fl_versions *longer = NULL;
+        struct fl_step step;
+
+        lattice_round(f, &rng);
+        ck_assert_int_eq(
+            fl_step_make(f->layout, w->models[w->n - 1], f->theta, grid, &step, &f->err), FL_OK);
+        step.round = f->round - 1;
+        ck_assert_int_eq(fl_step_check(f->layout, &step, &f->err), FL_OK);
+        ck_assert_int_eq(fl_versions_add(w->versions, &step, &longer), FL_OK);
+        fl_versions_unref(w->versions);
+        w->versions = longer;
+        walk_note(w, f);
+    }
+}
+
+static void walk_done(struct walk *w)
+{
+    fl_versions_unref(w->versions);
+    while (w->n > 0) {
+        free(w->models[--w->n]);
+    }
+}
+
+/* Whoever holds model `i` gets the newest one, bit for bit; returns the bytes of the download. */
+static size_t walk_catch_up(const struct walk *w, struct fed *f, size_t i)
+{
+    struct fl_blob *bytes = NULL;
+    float *model = fed_floats(f->count);
+    size_t len;
+
+    (void)memcpy(model, w->models[i], f->count * sizeof(float));
+    ck_assert_int_eq(
+        fl_versions_difference(w->versions, f->layout, f->theta, w->digests[i], &bytes), FL_OK);
+    len = fl_blob_len(bytes);
+    ck_assert_int_eq(fl_difference_apply(f->layout, fl_blob_data(bytes), len, model, &f->err),
+                     FL_OK);
+    ck_assert_mem_eq(model, f->theta, f->count * sizeof(float));
+    fl_blob_unref(bytes);
+    free(model);
+    return len;
+}
+
+TEST_EACH(who_holds_any_earlier_model_gets_the_newest_one_bit_for_bit, 2)
+{
+    struct fed f;
+    struct walk w;
+    size_t i;
+
+    lattice_init(&f, 3, _i == 0 ? "halve_at=0" : "halve_at=12");
+    walk_rounds(&w, &f, 30);
+    ck_assert_mem_eq(fl_versions_newest(w.versions), w.digests[30], FL_DIGEST_SIZE);
+    for (i = 0; i <= 30; i++) {
+        size_t len = walk_catch_up(&w, &f, i);
+
+        ck_assert_uint_lt(len, f.count * sizeof(float));
+    }
+    walk_done(&w);
+    fed_done(&f);
+}
+
+TEST(merged_steps_lead_to_the_same_model_from_the_first_one)
+{
+    struct fed f;
+    struct walk w;
+    struct fl_versions *fewer = NULL;
+    const struct fl_step *first = NULL;
+    struct fl_blob *bytes = NULL;
+    size_t i;
+
+    lattice_init(&f, 3, "halve_at=12");
+    walk_rounds(&w, &f, 30);
+    ck_assert_int_eq(fl_versions_merge(w.versions, f.layout, 20, &fewer, &first), FL_OK);
+    fl_versions_unref(w.versions);
+    w.versions = fewer;
+    ck_assert_uint_eq(fl_versions_steps(fewer), 11);
+    ck_assert_uint_eq(first->round, 20);
+    ck_assert_mem_eq(first->to, w.digests[20], FL_DIGEST_SIZE);
+    for (i = 0; i <= 30; i++) {
+        if (i == 0 || i >= 20) {
+            (void)walk_catch_up(&w, &f, i);
+        } else {
+            ck_assert_int_eq(
+                fl_versions_difference(w.versions, f.layout, f.theta, w.digests[i], &bytes),
+                FL_ENOENT);
+        }
+    }
+    walk_done(&w);
+    fed_done(&f);
+}
+
+TEST(a_step_that_is_no_divisor_of_the_one_before_begins_a_new_list)
+{
+    struct fed f;
+    struct walk w;
+    struct fl_versions *next = NULL;
+    struct fl_step step;
+
+    lattice_init(&f, 2, "halve_at=0");
+    walk_rounds(&w, &f, 5);
+    ck_assert_int_eq(fl_step_make(f.layout, f.theta, f.theta, 3, &step, &f.err), FL_OK);
+    ck_assert_int_eq(fl_versions_add(w.versions, &step, &next), FL_OK);
+    ck_assert_uint_eq(fl_versions_steps(next), 1);
+    ck_assert_mem_eq(fl_versions_step(next, 0)->from, w.digests[5], FL_DIGEST_SIZE);
+    fl_versions_unref(next);
+    walk_done(&w);
+    fed_done(&f);
+}
+
+TEST(an_unknown_model_and_a_difference_as_long_as_the_model_are_not_served)
+{
+    struct fed f;
+    struct walk w;
+    struct fl_blob *bytes = NULL;
+    struct fl_layout *tiny = NULL;
+    uint8_t unknown[FL_DIGEST_SIZE] = {1};
+
+    lattice_init(&f, 2, "halve_at=0");
+    walk_rounds(&w, &f, 3);
+    ck_assert_int_eq(fl_versions_difference(w.versions, f.layout, f.theta, unknown, &bytes),
+                     FL_ENOENT);
+    walk_done(&w);
+    /* One entry has 4 bytes. */
+    ck_assert_int_eq(fl_layout_create(&tiny), FL_OK);
+    fed_tensor(tiny, "u", "u.bias", 1, false);
+    ck_assert_int_eq(fl_layout_finish(tiny, NULL), FL_OK);
+    ck_assert_int_eq(fl_versions_create(unknown, &w.versions), FL_OK);
+    ck_assert_int_eq(fl_versions_difference(w.versions, tiny, f.theta, unknown, &bytes), FL_ENOENT);
+    fl_layout_free(tiny);
+    walk_done(&w);
+    fed_done(&f);
+}
+
+TEST_EACH(a_model_that_leaves_the_lattice_is_named_with_its_tensor, 3)
+{
+    const float bad[] = {16, NAN, 0x1p-21f};
+    struct fed f;
+    struct fl_step step;
+
+    lattice_init(&f, 1, "halve_at=0");
+    (void)memcpy(f.theta_new, f.theta, f.count * sizeof(float));
+    f.theta_new[40] = bad[_i];
+    ck_assert_int_eq(fl_step_make(f.layout, f.theta, f.theta_new, 1 << 17, &step, &f.err),
+                     FL_ENUMERIC);
+    ck_assert_msg(strstr(f.err.msg, "an entry of 'conv.weight' is") != NULL, "%s", f.err.msg);
+    fl_step_done(&step);
+    fed_done(&f);
+}
+
+TEST(a_changed_byte_never_gives_the_model_of_the_digest)
+{
+    struct fed f;
+    struct walk w;
+    struct fl_blob *bytes = NULL;
+    float *model;
+    uint8_t *data;
+    size_t len;
+    size_t i;
+
+    lattice_init(&f, 3, "halve_at=0");
+    walk_rounds(&w, &f, 8);
+    ck_assert_int_eq(fl_versions_difference(w.versions, f.layout, f.theta, w.digests[2], &bytes),
+                     FL_OK);
+    len = fl_blob_len(bytes);
+    data = calloc(1, len + 1);
+    model = fed_floats(f.count);
+    for (i = 0; i < 8 * (len + 1); i++) {
+        uint8_t digest[FL_DIGEST_SIZE];
+
+        (void)memcpy(data, fl_blob_data(bytes), len);
+        data[i / 8] ^= (uint8_t)(1u << i % 8);
+        (void)memcpy(model, w.models[2], f.count * sizeof(float));
+        /* Behind the end there is one byte more. */
+        if (fl_difference_apply(f.layout, data, len + (i >= 8 * len), model, &f.err) == FL_OK) {
+            ck_assert_int_eq(fl_versions_digest(f.layout, model, digest), FL_OK);
+            ck_assert_mem_ne(digest, w.digests[8], FL_DIGEST_SIZE);
+        }
+    }
+    free(data);
+    free(model);
+    fl_blob_unref(bytes);
+    walk_done(&w);
+    fed_done(&f);
+}
+
+TEST_EACH(a_difference_with_a_step_out_of_range_is_refused, 3)
+{
+    const uint8_t steps[3][4] = {{0, 0, 0, 0}, {1, 0, 0, 1}, {1, 0, 0, 0}};
+    struct fed f;
+
+    lattice_init(&f, 1, "halve_at=0");
+    ck_assert_int_eq(fl_difference_apply(f.layout, steps[_i], _i == 2 ? 3 : 4, f.theta, &f.err),
+                     FL_EFORMAT);
+    ck_assert_msg(strstr(f.err.msg, "step is") != NULL, "%s", f.err.msg);
+    fed_done(&f);
+}
