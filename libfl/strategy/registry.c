@@ -55,6 +55,7 @@ static const struct fl_policy *const broadcasts[] = {
     &fl_broadcast_float32.policy,
     &fl_broadcast_float16.policy,
     &fl_broadcast_lattice.policy,
+    &fl_broadcast_ternary.policy,
     NULL,
 };
 

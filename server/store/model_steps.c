@@ -16,7 +16,6 @@
 struct step_fields {
     uint8_t from[FL_DIGEST_SIZE], to[FL_DIGEST_SIZE];
     uint64_t round;
-    uint32_t grid, unused;
 };
 
 static const struct fl_container_kind step_kind = {
@@ -49,7 +48,7 @@ static int step_path(const char *dir, uint64_t round, char path[FL__STORE_PATH_M
 
 int fl_model_steps_save(const char *dir, const struct fl_step *step, bool sync, struct fl_err *err)
 {
-    struct step_fields fields = {.round = step->round, .grid = step->grid};
+    struct step_fields fields = {.round = step->round};
     const struct fl_container_part part = {"moves", fl_blob_data(step->moves),
                                            fl_blob_len(step->moves)};
     const struct fl_container_content content = {&fields, sizeof(fields), &part, 1};
@@ -81,7 +80,7 @@ static int step_read(const char *path, const struct fl_layout *layout, struct fl
     struct fl_blob *moves = NULL;
     int rv = fl_container_open(path, &step_kind, &file, err);
 
-    *ret = (struct fl_step){.grid = 0};
+    *ret = (struct fl_step){.round = 0};
     if (rv != FL_OK) {
         return rv;
     }
@@ -102,7 +101,7 @@ static int step_read(const char *path, const struct fl_layout *layout, struct fl
         fl_blob_unref(moves);
         goto done;
     }
-    *ret = (struct fl_step){.grid = fields.grid, .round = fields.round, .moves = moves};
+    *ret = (struct fl_step){.round = fields.round, .moves = moves};
     (void)memcpy(ret->from, fields.from, sizeof(ret->from));
     (void)memcpy(ret->to, fields.to, sizeof(ret->to));
     rv = fl_step_check(layout, ret, err);

@@ -94,7 +94,7 @@ int fl_model_state_step(const struct fl_federation *federation, const struct fl_
     }
     v = fl_options_values(o);
     rv = fl_step_make(federation->layout, fl_blob_floats(old->theta), fl_blob_floats(model->theta),
-                      fl_broadcast_grid(s->broadcast, o, federation->layout, round), &step, err);
+                      &step, err);
     step.round = round;
     if (rv != FL_OK) {
         return rv;

@@ -39,7 +39,7 @@ static struct fl_layout *layout_new(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct fl_layout *layout = layout_new();
-    struct fl_step step = {.grid = 1};
+    struct fl_step step = {.round = 1};
     uint8_t *copy = malloc(size > 0 ? size : 1); /* Of exactly that length, for the sanitizer. */
     float model[COUNT];
     size_t i;

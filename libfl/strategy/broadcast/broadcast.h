@@ -35,15 +35,23 @@ struct fl_broadcast_ops {
     /* Change n entries of a first model to the nearest ones that the form represents. */
     void (*place)(const struct fl_options *o, float *model, size_t n);
     /*
-     * The step of a round in multiples of 2^-20, at most FL_LATTICE_STEP_MAX: every entry moves by
-     * whole steps. So clients that hold an earlier model receive the moves since then (versions.h),
-     * the others the whole model. NULL: everybody receives a whole one. The options begin with
-     * struct fl_broadcast_versions.
+     * Clients that hold an earlier model receive the moves since then (versions.h), the others a
+     * whole one: all entries of B are on the lattice of lattice.h. The options begin with struct
+     * fl_broadcast_versions.
      */
+    bool sends_moves;
+    /* For move(): the step of a round in multiples of 2^-20. NULL: it needs none. */
     uint32_t (*grid)(const struct fl_options *o, const struct fl_layout *layout, uint64_t round);
+    /*
+     * After move() of all blocks of unit `l`, which somebody sent: move what needs a look at the
+     * whole unit. `model` and `rest` are those of the next round, from the unit's first entry on.
+     * FL_ENOMEM. NULL: nothing.
+     */
+    int (*settle)(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                  float *model, float *rest);
 };
 
-/* First member of the options of a broadcast with a grid. */
+/* First member of the options of a broadcast that sends moves. */
 struct fl_broadcast_versions {
     int64_t history; /* models before the newest one whose holders receive the moves */
 };
@@ -54,6 +62,7 @@ struct fl_broadcast_versions {
 extern const struct fl_broadcast_ops fl_broadcast_float32;
 extern const struct fl_broadcast_ops fl_broadcast_float16;
 extern const struct fl_broadcast_ops fl_broadcast_lattice;
+extern const struct fl_broadcast_ops fl_broadcast_ternary;
 
 /* Does the server keep a rest beside B? */
 static inline bool fl_broadcast_keeps_rest(const struct fl_broadcast_ops *ops)
@@ -66,12 +75,22 @@ static inline bool fl_broadcast_codes(const struct fl_broadcast_ops *ops)
     return ops->codec->id != FL_CODEC_FLOAT32;
 }
 
+/* fl_broadcast_ops.place() of all that send moves: to the nearest multiple of 2^-20. */
+void fl__lattice_place(const struct fl_options *o, float *model, size_t n);
+/* The option row `history` of those. */
+/* clang-format off */
+#define FL__BROADCAST_HISTORY(S)                                                                   \
+    {FL_OPT_IN(S, INT, versions, history), .def = "1000", .min = 1, .max = 100000,                  \
+     .help = "For how many rounds back the server keeps what changed. A client that holds an older " \
+             "model downloads a whole one, unless it is the first model."}
+/* clang-format on */
+
 /* Do clients that hold an earlier model receive the moves since then? */
 static inline bool fl_broadcast_sends_moves(const struct fl_broadcast_ops *ops)
 {
-    return ops->grid != NULL;
+    return ops->sends_moves;
 }
-/* The step of a round, which moves are counted in; 0: there is none. */
+/* For move(); 0: it needs none. */
 static inline uint32_t fl_broadcast_grid(const struct fl_broadcast_ops *ops,
                                          const struct fl_options *options,
                                          const struct fl_layout *layout, uint64_t round)

@@ -28,7 +28,7 @@ struct options {
     int64_t halve_at;
 };
 
-static void lattice_place(const struct fl_options *o, float *model, size_t n)
+void fl__lattice_place(const struct fl_options *o, float *model, size_t n)
 {
     size_t i;
 
@@ -136,9 +136,7 @@ static const struct fl_opt_spec options[] = {
      .help = "An entry moves when it is this many steps away."},
     {FL_OPT(struct options, INT, halve_at), .def = "0", .min = 0, .max = 1e9,
      .help = "The round from which on the step is half as long; 0: never."},
-    {FL_OPT_IN(struct options, INT, versions, history), .def = "1000", .min = 1, .max = 100000,
-     .help = "For how many rounds back the server keeps what changed. A client that holds an older "
-             "model downloads a whole one, unless it is the first model."},
+    FL__BROADCAST_HISTORY(struct options),
     FL_OPT_END_OF(struct options),
 };
 
@@ -153,6 +151,7 @@ const struct fl_broadcast_ops fl_broadcast_lattice = {
         },
     .codec = &fl_codec_float32,
     .move = lattice_move,
-    .place = lattice_place,
+    .place = fl__lattice_place,
+    .sends_moves = true,
     .grid = lattice_grid,
 };

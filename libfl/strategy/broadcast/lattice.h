@@ -13,7 +13,5 @@
 
 #define FL_LATTICE_GRID  9.5367431640625e-7 /* 2^-20 */
 #define FL_LATTICE_RANGE 16.0
-/* A step is this many multiples of the grid at most. */
-#define FL_LATTICE_STEP_MAX (UINT32_C(1) << 24)
 
 #endif

@@ -6,8 +6,10 @@
 #include "libfl/strategy/codec/bits.h"
 #include "libfl/strategy/codec/codec_impl.h"
 
+/* Offsets in the head of coded moves, and its length. */
 #define MOVES_COUNT 4
-#define MOVES_HEAD  6
+#define MOVES_RICE  8
+#define MOVES_HEAD  10
 #define RICE_MAX    30
 /* Instead of a Rice parameter: all magnitudes are 1. */
 #define ALL_ONES 255u
@@ -15,10 +17,21 @@
 /* --- encoding --- */
 
 struct moves_plan {
-    uint32_t count;
+    uint32_t step, count;
     unsigned gap_rice, size_rice;
     uint64_t bits;
 };
+
+uint32_t fl_moves_divisor(uint32_t a, uint32_t b)
+{
+    while (a != 0) {
+        uint32_t rest = b % a;
+
+        b = a;
+        a = rest;
+    }
+    return b;
+}
 
 /* How many numbers are coded with one Rice parameter, and their sums without the low bits. */
 struct rice_sum {
@@ -59,48 +72,82 @@ static uint32_t move_size(int32_t move)
     return move < 0 ? (uint32_t)-move : (uint32_t)move;
 }
 
-static int moves_plan(const int32_t *moves, size_t n, struct moves_plan *ret)
+/* Sets the step and the count. */
+static int moves_measure(const int32_t *moves, size_t n, struct moves_plan *ret)
+{
+    size_t i;
+
+    *ret = (struct moves_plan){.count = 0};
+    for (i = 0; i < n; i++) {
+        if (moves[i] == 0) {
+            continue;
+        }
+        if (moves[i] > FL_MOVE_MAX || moves[i] < -FL_MOVE_MAX || ret->count == UINT32_MAX) {
+            return FL_ELIMIT;
+        }
+        ret->count++;
+        if (ret->step != 1) {
+            ret->step = fl_moves_divisor(ret->step, move_size(moves[i]));
+        }
+    }
+    FL_REQUIRE(ret->count > 0);
+    return FL_OK;
+}
+
+static void moves_choose_rice(const int32_t *moves, size_t n, struct moves_plan *plan)
 {
     struct rice_sum gaps = {.count = 0};
     struct rice_sum sizes = {.count = 0};
     uint64_t gap = 0;
     size_t i;
 
-    *ret = (struct moves_plan){.count = 0};
     for (i = 0; i < n; i++) {
         if (moves[i] == 0) {
             gap++;
             continue;
         }
-        if (moves[i] > FL_MOVE_MAX || moves[i] < -FL_MOVE_MAX || ret->count == UINT32_MAX) {
-            return FL_ELIMIT;
-        }
         rice_count(&gaps, gap);
-        rice_count(&sizes, move_size(moves[i]) - 1);
-        ret->count++;
+        rice_count(&sizes, move_size(moves[i]) / plan->step - 1);
         gap = 0;
     }
-    ret->gap_rice = rice_best(&gaps);
-    ret->size_rice = sizes.quotients[0] == 0 ? ALL_ONES : rice_best(&sizes);
-    ret->bits = rice_bits(&gaps, ret->gap_rice) + ret->count +
-                (ret->size_rice == ALL_ONES ? 0 : rice_bits(&sizes, ret->size_rice));
-    return FL_OK;
+    plan->gap_rice = rice_best(&gaps);
+    plan->size_rice = sizes.quotients[0] == 0 ? ALL_ONES : rice_best(&sizes);
+    plan->bits = rice_bits(&gaps, plan->gap_rice) + plan->count +
+                 (plan->size_rice == ALL_ONES ? 0 : rice_bits(&sizes, plan->size_rice));
+}
+
+static void moves_write(const struct moves_plan *plan, const int32_t *moves, size_t n, uint8_t *out)
+{
+    struct fl_bit_writer w = {.at = out};
+    uint64_t gap = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (moves[i] == 0) {
+            gap++;
+            continue;
+        }
+        fl_bits_put_rice(&w, gap, plan->gap_rice);
+        fl_bits_put(&w, moves[i] < 0);
+        if (plan->size_rice != ALL_ONES) {
+            fl_bits_put_rice(&w, move_size(moves[i]) / plan->step - 1, plan->size_rice);
+        }
+        gap = 0;
+    }
 }
 
 int fl_moves_encode(const int32_t *moves, size_t n, struct fl_buf *out)
 {
     struct moves_plan plan;
-    struct fl_bit_writer w;
-    uint64_t gap = 0;
     uint8_t *head;
     size_t len;
-    size_t i;
-    int rv = moves_plan(moves, n, &plan);
+    int rv = moves_measure(moves, n, &plan);
 
     if (rv != FL_OK) {
         return rv;
     }
-    len = plan.count > 0 ? MOVES_HEAD + (size_t)((plan.bits + 7) / 8) : MOVES_COUNT;
+    moves_choose_rice(moves, n, &plan);
+    len = MOVES_HEAD + (size_t)((plan.bits + 7) / 8);
     rv = fl_buf_reserve(out, len);
     if (rv != FL_OK) {
         return rv;
@@ -108,25 +155,11 @@ int fl_moves_encode(const int32_t *moves, size_t n, struct fl_buf *out)
     head = out->data + out->len;
     out->len += len;
     (void)memset(head, 0, len);
-    fl__codec_put32(head, plan.count);
-    if (plan.count == 0) {
-        return FL_OK;
-    }
-    head[MOVES_COUNT] = (uint8_t)plan.gap_rice;
-    head[MOVES_COUNT + 1] = (uint8_t)plan.size_rice;
-    w = (struct fl_bit_writer){.at = head + MOVES_HEAD};
-    for (i = 0; i < n; i++) {
-        if (moves[i] == 0) {
-            gap++;
-            continue;
-        }
-        fl_bits_put_rice(&w, gap, plan.gap_rice);
-        fl_bits_put(&w, moves[i] < 0);
-        if (plan.size_rice != ALL_ONES) {
-            fl_bits_put_rice(&w, move_size(moves[i]) - 1, plan.size_rice);
-        }
-        gap = 0;
-    }
+    fl__codec_put32(head, plan.step);
+    fl__codec_put32(head + MOVES_COUNT, plan.count);
+    head[MOVES_RICE] = (uint8_t)plan.gap_rice;
+    head[MOVES_RICE + 1] = (uint8_t)plan.size_rice;
+    moves_write(&plan, moves, n, head + MOVES_HEAD);
     return FL_OK;
 }
 
@@ -147,15 +180,14 @@ static int moves_next(struct fl_bit_reader *r, const uint8_t *head, size_t n, si
     unsigned negative;
 
     /* Positions are below n, so that no longer quotient is read. */
-    if (fl_bits_rice(r, head[MOVES_COUNT], n - *at, &gap) != FL_OK || gap >= n - *at) {
+    if (fl_bits_rice(r, head[MOVES_RICE], n - *at, &gap) != FL_OK || gap >= n - *at) {
         return moves_bad(err, "a position is past the last entry, or bytes are missing");
     }
     if (fl_bits_get(r, &negative) != FL_OK) {
         return moves_bad(err, "bytes are missing");
     }
-    if (head[MOVES_COUNT + 1] != ALL_ONES &&
-        (fl_bits_rice(r, head[MOVES_COUNT + 1], FL_MOVE_MAX, &size) != FL_OK ||
-         size >= FL_MOVE_MAX))
+    if (head[MOVES_RICE + 1] != ALL_ONES &&
+        (fl_bits_rice(r, head[MOVES_RICE + 1], FL_MOVE_MAX, &size) != FL_OK || size >= FL_MOVE_MAX))
     {
         return moves_bad(err, "a move is too long, or bytes are missing");
     }
@@ -164,9 +196,15 @@ static int moves_next(struct fl_bit_reader *r, const uint8_t *head, size_t n, si
     return FL_OK;
 }
 
-int fl_moves_decode(const uint8_t *data, size_t len, size_t n, int32_t scale, int32_t *sum,
-                    size_t *ret_used, struct fl_err *err)
+uint32_t fl_moves_step(const uint8_t *data, size_t len)
 {
+    return len < 4 ? 0 : fl__codec_get32(data);
+}
+
+int fl_moves_decode(const uint8_t *data, size_t len, size_t n, int32_t *sum, size_t *ret_used,
+                    struct fl_err *err)
+{
+    uint32_t step = fl_moves_step(data, len);
     struct fl_bit_reader r;
     uint32_t count;
     uint32_t k;
@@ -174,16 +212,15 @@ int fl_moves_decode(const uint8_t *data, size_t len, size_t n, int32_t scale, in
     int64_t move = 0;
     int rv;
 
-    if (len < MOVES_COUNT) {
+    if (len < MOVES_HEAD) {
         return moves_bad(err, "bytes are missing");
     }
-    count = fl__codec_get32(data);
-    *ret_used = MOVES_COUNT;
-    if (count == 0) {
-        return FL_OK;
+    count = fl__codec_get32(data + MOVES_COUNT);
+    if (step == 0 || step > FL_MOVE_MAX) {
+        return moves_bad(err, "the step is out of range");
     }
-    if (count > n || len < MOVES_HEAD || data[MOVES_COUNT] > RICE_MAX ||
-        (data[MOVES_COUNT + 1] > RICE_MAX && data[MOVES_COUNT + 1] != ALL_ONES))
+    if (count == 0 || count > n || data[MOVES_RICE] > RICE_MAX ||
+        (data[MOVES_RICE + 1] > RICE_MAX && data[MOVES_RICE + 1] != ALL_ONES))
     {
         return moves_bad(err, "a count or a Rice parameter is out of range");
     }
@@ -195,7 +232,7 @@ int fl_moves_decode(const uint8_t *data, size_t len, size_t n, int32_t scale, in
         if (rv != FL_OK) {
             return rv;
         }
-        total = sum[at - 1] + move * scale;
+        total = sum[at - 1] + move * step;
         if (total > FL_MOVE_MAX || total < -FL_MOVE_MAX) {
             return moves_bad(err, "a move is too long");
         }

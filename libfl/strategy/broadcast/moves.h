@@ -2,34 +2,40 @@
 #define FL_STRATEGY_MOVES_H
 
 /*
- * The moves of one unit as bytes: for each trainable entry a whole number of steps, most of them 0
- * (docs/algorithms.md#moves-as-bytes). Numbers are little-endian, positions are counted among the
- * unit's d_l trainable entries:
+ * Moves of one unit as bytes: by how much each trainable entry changes, in multiples of 2^-20, most
+ * of them 0 (docs/algorithms.md#moves-as-bytes). Numbers are little-endian, positions are counted
+ * among the unit's d_l trainable entries:
  *
- *     4 bytes   number c of entries that moved, at most d_l; 0 ends the unit
+ *     4 bytes   the step, 1 to 2^25: all moves are multiples of it
+ *     4 bytes   number c of entries that moved, 1 to d_l
  *     1 byte    Rice parameter a of the gaps, 0 to 30
  *     1 byte    Rice parameter b of the magnitudes, 0 to 30, or 255: all magnitudes are 1
  *     bits      for each entry that moved, in rising position: the gap g = position - previous
  *               position - 1 (previous: -1 at first) as g >> a one-bits, a zero-bit and the low a
- *               bits of g, highest first; the sign, 1: negative; unless b is 255 the magnitude less
- * 1 in the same way with b. First bit in the highest bit of a byte; zero-bits fill the last byte.
+ *               bits of g, highest first; the sign, 1: negative; unless b is 255 the magnitude in
+ *               steps, less 1, in the same way with b. First bit in the highest bit of a byte;
+ *               zero-bits fill the last byte.
  *
  * Pure functions: no I/O, no globals.
  */
 
 #include "libfl/base/buf.h"
 
-/* Largest magnitude of a move: across the whole range of a lattice in steps of its grid. */
+/* Largest magnitude of a move and of a sum of moves: across the whole range of a lattice. */
 #define FL_MOVE_MAX (INT32_C(1) << 25)
 
-/* Append the moves[n] of a unit, each at most FL_MOVE_MAX in magnitude. FL_ENOMEM, FL_ELIMIT. */
+/* Append moves[n], of which one is not 0. FL_ENOMEM; FL_ELIMIT: one is above FL_MOVE_MAX. */
 FL_MUST_CHECK int fl_moves_encode(const int32_t *moves, size_t n, struct fl_buf *out);
 /*
- * Decode the moves of a unit from the front of data[len], which a peer sent, and add them `scale`
- * times to sum[n]; `*ret_used` bytes were read. FL_EFORMAT for bytes that no encoder writes or sums
- * above FL_MOVE_MAX; `sum` is undefined then.
+ * Decode moves from the front of data[len], which a peer sent, and add them to sum[n]; `*ret_used`
+ * bytes were read. FL_EFORMAT for bytes that no encoder writes or sums above FL_MOVE_MAX; `sum` is
+ * undefined then.
  */
-FL_MUST_CHECK int fl_moves_decode(const uint8_t *data, size_t len, size_t n, int32_t scale,
-                                  int32_t *sum, size_t *ret_used, struct fl_err *err);
+FL_MUST_CHECK int fl_moves_decode(const uint8_t *data, size_t len, size_t n, int32_t *sum,
+                                  size_t *ret_used, struct fl_err *err);
+/* The step at the front of coded moves; 0: bytes are missing. */
+uint32_t fl_moves_step(const uint8_t *data, size_t len);
+/* The greatest common divisor; of 0 and b: b. */
+uint32_t fl_moves_divisor(uint32_t a, uint32_t b);
 
 #endif

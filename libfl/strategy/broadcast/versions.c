@@ -10,7 +10,14 @@
 #include "libfl/strategy/broadcast/moves.h"
 #include "libfl/strategy/codec/codec_impl.h"
 
-#define DIFFERENCE_HEAD 4
+/* Bytes of the number of moves of a unit that are not added up, and their largest number. */
+#define LISTS_HEAD 2
+#define LISTS_MAX  65535
+/*
+ * Moves with different steps are added up unless their common step is shorter than both by more
+ * than this factor: then magnitudes would take more bits than positions.
+ */
+#define SHORTEST 16
 
 /* Shared by all lists of versions that it is in. */
 struct shared_step {
@@ -77,10 +84,10 @@ int fl_versions_digest(const struct fl_layout *layout, const float *model,
     return fl_sha256(model, fl_layout_count(layout) * sizeof(*model), ret);
 }
 
+/* The moves of a unit in multiples of the grid. */
 static void step_moves(const struct fl_layout *layout, size_t l, const float *old, const float *new,
-                       uint32_t grid, int32_t *moves)
+                       int32_t *moves)
 {
-    const double s = grid * FL_LATTICE_GRID;
     size_t at = fl_layout_unit(layout, l)->offset;
     size_t tensor = 0;
     size_t count;
@@ -90,25 +97,141 @@ static void step_moves(const struct fl_layout *layout, size_t l, const float *ol
         size_t i;
 
         for (i = at; !buffer && i < at + count; i++) {
-            *moves++ = (int32_t)(((double)new[i] - (double)old[i]) / s);
+            *moves++ = (int32_t)(((double)new[i] - (double)old[i]) / FL_LATTICE_GRID);
         }
         at += count;
     }
 }
 
+/* --- the moves of a unit, as several lists of which each is added up --- */
+
+struct sum {
+    int32_t *moves; /* [n], in multiples of the grid */
+    size_t n;
+    uint32_t step;      /* all are multiples of it; 0: all are 0 */
+    struct fl_buf *out; /* of the unit; begins at `head` */
+    size_t head, lists;
+};
+
+/* The unit begins; its number of lists follows in sum_end(). */
+static int sum_begin(struct sum *s, size_t n)
+{
+    static const uint8_t none[LISTS_HEAD];
+
+    s->n = n;
+    s->step = 0;
+    s->lists = 0;
+    s->head = s->out->len;
+    (void)memset(s->moves, 0, n * sizeof(*s->moves));
+    return fl_buf_add(s->out, none, sizeof(none));
+}
+
+/* Writes what was added up as a list, if it is not all 0. */
+static int sum_flush(struct sum *s)
+{
+    size_t i = 0;
+    int rv;
+
+    s->step = 0;
+    while (i < s->n && s->moves[i] == 0) {
+        i++;
+    }
+    if (i == s->n) {
+        return FL_OK;
+    }
+    if (s->lists == LISTS_MAX) {
+        return FL_ELIMIT;
+    }
+    rv = fl_moves_encode(s->moves, s->n, s->out);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    s->lists++;
+    (void)memset(s->moves, 0, s->n * sizeof(*s->moves));
+    return FL_OK;
+}
+
+static int sum_end(struct sum *s)
+{
+    int rv = sum_flush(s);
+
+    s->out->data[s->head] = (uint8_t)(s->lists & 0xff);
+    s->out->data[s->head + 1] = (uint8_t)(s->lists >> 8);
+    return rv;
+}
+
+/* The coded lists of a unit, of which some were read. */
+struct lists {
+    const uint8_t *data;
+    size_t len, at, left;
+};
+
+static int lists_open(struct lists *l, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    if (len < LISTS_HEAD) {
+        return fl_err_set(err, FL_EFORMAT, "bytes are missing");
+    }
+    *l = (struct lists){data, len, LISTS_HEAD, data[0] | (size_t)data[1] << 8};
+    return FL_OK;
+}
+
+static int lists_add(struct lists *l, size_t n, int32_t *sum, struct fl_err *err)
+{
+    size_t used = 0;
+    int rv = fl_moves_decode(l->data + l->at, l->len - l->at, n, sum, &used, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    l->at += used;
+    l->left--;
+    return FL_OK;
+}
+
+/* Add all lists of a unit of a step, and go behind them. */
+static int sum_add(struct sum *s, const struct fl_step *step, size_t *at, struct fl_err *err)
+{
+    struct lists l;
+    int rv = lists_open(&l, fl_blob_data(step->moves) + *at, fl_blob_len(step->moves) - *at, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    while (l.left > 0) {
+        uint32_t next = fl_moves_step(l.data + l.at, l.len - l.at);
+        uint32_t shorter = next < s->step ? next : s->step;
+        uint32_t common = fl_moves_divisor(s->step, next);
+
+        if (common * SHORTEST < shorter) {
+            rv = sum_flush(s);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            common = next;
+        }
+        rv = lists_add(&l, s->n, s->moves, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        s->step = common;
+    }
+    *at += l.at;
+    return FL_OK;
+}
+
 /* --- steps --- */
 
-int fl_step_make(const struct fl_layout *layout, const float *old, const float *new, uint32_t grid,
+int fl_step_make(const struct fl_layout *layout, const float *old, const float *new,
                  struct fl_step *ret, struct fl_err *err)
 {
-    int32_t *moves = versions_scratch(layout);
     struct fl_buf coded;
+    struct sum s = {.moves = versions_scratch(layout), .out = &coded};
     size_t l;
     int rv = FL_ENOMEM;
 
-    *ret = (struct fl_step){.grid = grid};
+    *ret = (struct fl_step){.round = 0};
     fl_buf_init(&coded, SIZE_MAX);
-    if (moves == NULL) {
+    if (s.moves == NULL) {
         goto done;
     }
     rv = fl_versions_check(layout, new, err);
@@ -116,8 +239,12 @@ int fl_step_make(const struct fl_layout *layout, const float *old, const float *
         goto done;
     }
     for (l = 0; l < fl_layout_units(layout); l++) {
-        step_moves(layout, l, old, new, grid, moves);
-        rv = fl_moves_encode(moves, fl_layout_unit(layout, l)->n_trainable, &coded);
+        rv = sum_begin(&s, fl_layout_unit(layout, l)->n_trainable);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        step_moves(layout, l, old, new, s.moves);
+        rv = sum_end(&s);
         if (rv != FL_OK) {
             goto done;
         }
@@ -129,48 +256,46 @@ int fl_step_make(const struct fl_layout *layout, const float *old, const float *
     rv = fl_blob_from_buf(&coded, &ret->moves);
 done:
     fl_buf_done(&coded);
-    free(moves);
+    free(s.moves);
     return rv;
 }
 
 void fl_step_done(struct fl_step *step)
 {
     fl_blob_unref(step->moves);
-    *step = (struct fl_step){.grid = 0};
-}
-
-/* Adds the moves of unit `l` to sum[n_trainable]; `*at` is where they begin, and end then. */
-static int step_add(const struct fl_step *step, const struct fl_layout *layout, size_t l,
-                    size_t *at, int32_t scale, int32_t *sum, struct fl_err *err)
-{
-    size_t used = 0;
-    int rv = fl_moves_decode(fl_blob_data(step->moves) + *at, fl_blob_len(step->moves) - *at,
-                             fl_layout_unit(layout, l)->n_trainable, scale, sum, &used, err);
-
-    *at += used;
-    return rv;
+    *step = (struct fl_step){.round = 0};
 }
 
 int fl_step_check(const struct fl_layout *layout, const struct fl_step *step, struct fl_err *err)
 {
+    const uint8_t *data = fl_blob_data(step->moves);
+    size_t len = fl_blob_len(step->moves);
     int32_t *moves = versions_scratch(layout);
     size_t at = 0;
-    size_t l;
+    size_t u;
     int rv = FL_ENOMEM;
 
     if (moves == NULL) {
         return rv;
     }
-    for (l = 0; l < fl_layout_units(layout); l++) {
-        (void)memset(moves, 0, fl_layout_unit(layout, l)->n_trainable * sizeof(*moves));
-        rv = step_add(step, layout, l, &at, 1, moves, err);
+    for (u = 0; u < fl_layout_units(layout); u++) {
+        size_t n = fl_layout_unit(layout, u)->n_trainable;
+        struct lists l;
+
+        rv = lists_open(&l, data + at, len - at, err);
         if (rv != FL_OK) {
             goto done;
         }
+        (void)memset(moves, 0, n * sizeof(*moves));
+        while (l.left > 0) {
+            rv = lists_add(&l, n, moves, err);
+            if (rv != FL_OK) {
+                goto done;
+            }
+        }
+        at += l.at;
     }
-    rv = at == fl_blob_len(step->moves) && step->grid > 0 && step->grid <= FL_LATTICE_STEP_MAX
-             ? FL_OK
-             : fl_err_set(err, FL_EFORMAT, "bytes are left over, or the step is out of range");
+    rv = at == len ? FL_OK : fl_err_set(err, FL_EFORMAT, "bytes are left over");
 done:
     free(moves);
     return rv;
@@ -203,7 +328,7 @@ static struct shared_step *shared_step_new(struct fl_step *step)
     if (s != NULL) {
         atomic_init(&s->refs, 0);
         s->step = *step;
-        *step = (struct fl_step){.grid = 0};
+        *step = (struct fl_step){.round = 0};
     }
     return s;
 }
@@ -217,23 +342,18 @@ int fl_versions_create(const uint8_t digest[FL_DIGEST_SIZE], struct fl_versions 
 int fl_versions_add(const struct fl_versions *versions, struct fl_step *step,
                     struct fl_versions **ret)
 {
-    const struct fl_step *last =
-        versions->n > 0 ? fl_versions_step(versions, versions->n - 1) : NULL;
-    bool adds = last == NULL || last->grid % step->grid == 0;
-    const uint8_t *newest = fl_versions_newest(versions);
-    struct fl_versions *v =
-        versions_new(adds ? versions->first : newest, adds ? versions->n + 1 : 1);
+    struct fl_versions *v = versions_new(versions->first, versions->n + 1);
     struct shared_step *shared;
     size_t i;
 
-    (void)memcpy(step->from, newest, sizeof(step->from));
+    (void)memcpy(step->from, fl_versions_newest(versions), sizeof(step->from));
     shared = v != NULL ? shared_step_new(step) : NULL;
     if (shared == NULL) {
         free(v);
         fl_step_done(step);
         return FL_ENOMEM;
     }
-    for (i = 0; adds && i < versions->n; i++) {
+    for (i = 0; i < versions->n; i++) {
         versions_share(v, versions->steps[i]);
     }
     versions_share(v, shared);
@@ -290,36 +410,35 @@ static size_t versions_find(const struct fl_versions *v, const uint8_t digest[FL
 /* --- sums of steps --- */
 
 /*
- * Codes the sum of the steps `from` to `end` - 1, in units of the last one's grid, unit by unit;
- * `model` NULL: without the other entries.
+ * Codes the sum of the steps `from` to `end` - 1, unit by unit; `model` NULL: without the other
+ * entries.
  */
 static int versions_sum(const struct fl_versions *v, const struct fl_layout *layout, size_t from,
                         size_t end, const float *model, struct fl_buf *out)
 {
-    uint32_t grid = end > 0 ? v->steps[end - 1]->step.grid : 1;
-    int32_t *sum = versions_scratch(layout);
+    struct sum s = {.moves = versions_scratch(layout), .out = out};
     size_t *at = calloc(end - from + 1, sizeof(*at));
     size_t l;
     size_t i;
     int rv = FL_ENOMEM;
 
-    if (sum == NULL || at == NULL) {
+    if (s.moves == NULL || at == NULL) {
         goto done;
     }
     for (l = 0; l < fl_layout_units(layout); l++) {
         const struct fl_unit *unit = fl_layout_unit(layout, l);
 
-        (void)memset(sum, 0, unit->n_trainable * sizeof(*sum));
+        rv = sum_begin(&s, unit->n_trainable);
+        if (rv != FL_OK) {
+            goto done;
+        }
         for (i = from; i < end; i++) {
-            const struct fl_step *step = &v->steps[i]->step;
-
-            /* An earlier step may be a multiple of the last one (fl_versions_add()). */
-            rv = step_add(step, layout, l, &at[i - from], (int32_t)(step->grid / grid), sum, NULL);
+            rv = sum_add(&s, &v->steps[i]->step, &at[i - from], NULL);
             if (rv != FL_OK) {
                 goto done;
             }
         }
-        rv = fl_moves_encode(sum, unit->n_trainable, out);
+        rv = sum_end(&s);
         if (rv != FL_OK) {
             goto done;
         }
@@ -332,7 +451,7 @@ static int versions_sum(const struct fl_versions *v, const struct fl_layout *lay
     }
     rv = FL_OK;
 done:
-    free(sum);
+    free(s.moves);
     free(at);
     return rv;
 }
@@ -341,7 +460,7 @@ int fl_versions_merge(const struct fl_versions *versions, const struct fl_layout
                       struct fl_versions **ret, const struct fl_step **ret_step)
 {
     const struct fl_step *last = &versions->steps[n - 1]->step;
-    struct fl_step merged = {.grid = last->grid, .round = last->round};
+    struct fl_step merged = {.round = last->round};
     struct fl_versions *v;
     struct shared_step *shared;
     struct fl_buf coded;
@@ -385,21 +504,15 @@ int fl_versions_difference(const struct fl_versions *versions, const struct fl_l
 {
     size_t from = versions_find(versions, held);
     struct fl_buf out;
-    uint8_t head[DIFFERENCE_HEAD];
     int rv;
 
     if (from == SIZE_MAX) {
         return FL_ENOENT;
     }
-    /* Without a step nothing moves, whatever its length. */
-    fl__codec_put32(head, versions->n > 0 ? versions->steps[versions->n - 1]->step.grid : 1);
     fl_buf_init(&out, SIZE_MAX);
-    rv = fl_buf_add(&out, head, sizeof(head));
-    if (rv != FL_OK) {
-        goto done;
-    }
     rv = versions_sum(versions, layout, from, versions->n, newest, &out);
     if (rv != FL_OK) {
+        rv = rv == FL_ELIMIT ? FL_ENOENT : rv; /* More lists than can be counted. */
         goto done;
     }
     rv =
@@ -411,9 +524,8 @@ done:
 
 /* --- on the client --- */
 
-static int difference_apply_unit(const struct fl_layout *layout, size_t l, double s,
-                                 const int32_t *moves, const uint8_t **buffers, float *model,
-                                 struct fl_err *err)
+static int difference_apply_unit(const struct fl_layout *layout, size_t l, const int32_t *moves,
+                                 const uint8_t *buffers, float *model, struct fl_err *err)
 {
     const struct fl_unit *unit = fl_layout_unit(layout, l);
     float *at = model + unit->offset;
@@ -425,12 +537,12 @@ static int difference_apply_unit(const struct fl_layout *layout, size_t l, doubl
         size_t i;
 
         for (i = 0; i < count; i++) {
-            double x = buffer ? (double)fl__float_of(fl__codec_get32(*buffers))
-                              : (double)at[i] + s * *moves++;
+            double x = buffer ? (double)fl__float_of(fl__codec_get32(buffers))
+                              : (double)at[i] + FL_LATTICE_GRID * *moves++;
 
-            *buffers += buffer ? 4 : 0;
+            buffers += buffer ? 4 : 0;
             if (!(fabs(x) < (buffer ? (double)INFINITY : FL_LATTICE_RANGE))) {
-                return fl_err_set(err, FL_EFORMAT, "unit '%s': an entry becomes %g", unit->name, x);
+                return fl_err_set(err, FL_EFORMAT, "an entry becomes %g", x);
             }
             at[i] = (float)x;
         }
@@ -439,49 +551,57 @@ static int difference_apply_unit(const struct fl_layout *layout, size_t l, doubl
     return FL_OK;
 }
 
+/* The bytes of a difference, read up to `at`. */
+struct difference {
+    const uint8_t *data;
+    size_t len, at;
+    int32_t *moves; /* scratch for those of a unit */
+    float *model;
+};
+
+static int difference_read_unit(struct difference *d, const struct fl_layout *layout, size_t l,
+                                struct fl_err *err)
+{
+    const struct fl_unit *unit = fl_layout_unit(layout, l);
+    struct lists lists = {.left = 0};
+    int rv = lists_open(&lists, d->data + d->at, d->len - d->at, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (void)memset(d->moves, 0, unit->n_trainable * sizeof(*d->moves));
+    while (lists.left > 0) {
+        rv = lists_add(&lists, unit->n_trainable, d->moves, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (lists.len - lists.at < 4 * unit->n_buffers) {
+        return fl_err_set(err, FL_EFORMAT, "bytes are missing");
+    }
+    d->at += lists.at + 4 * unit->n_buffers;
+    return difference_apply_unit(layout, l, d->moves, lists.data + lists.at, d->model, err);
+}
+
 int fl_difference_apply(const struct fl_layout *layout, const uint8_t *data, size_t len,
                         float *model, struct fl_err *err)
 {
-    uint32_t grid = len >= DIFFERENCE_HEAD ? fl__codec_get32(data) : 0;
-    size_t at = DIFFERENCE_HEAD;
-    int32_t *moves;
+    struct difference d = {data, len, 0, versions_scratch(layout), model};
     size_t l;
-    int rv = FL_OK;
+    int rv = FL_ENOMEM;
 
-    if (grid == 0 || grid > FL_LATTICE_STEP_MAX) {
-        return fl_err_set(err, FL_EFORMAT, "its step is %u of 2^24 multiples of 2^-20", grid);
-    }
-    moves = versions_scratch(layout);
-    if (moves == NULL) {
-        return FL_ENOMEM;
+    if (d.moves == NULL) {
+        return rv;
     }
     for (l = 0; l < fl_layout_units(layout); l++) {
-        const struct fl_unit *unit = fl_layout_unit(layout, l);
-        const uint8_t *buffers;
-        size_t used = 0;
-
-        (void)memset(moves, 0, unit->n_trainable * sizeof(*moves));
-        rv = fl_moves_decode(data + at, len - at, unit->n_trainable, 1, moves, &used, err);
+        rv = difference_read_unit(&d, layout, l, err);
         if (rv != FL_OK) {
-            rv = fl_err_wrap(err, rv, "unit '%s'", unit->name);
-            goto done;
-        }
-        at += used;
-        if (len - at < 4 * unit->n_buffers) {
-            rv = fl_err_set(err, FL_EFORMAT, "unit '%s': bytes are missing", unit->name);
-            goto done;
-        }
-        buffers = data + at;
-        at += 4 * unit->n_buffers;
-        rv = difference_apply_unit(layout, l, grid * FL_LATTICE_GRID, moves, &buffers, model, err);
-        if (rv != FL_OK) {
+            rv = fl_err_wrap(err, rv, "unit '%s'", fl_layout_unit(layout, l)->name);
             goto done;
         }
     }
-    if (at != len) {
-        rv = fl_err_set(err, FL_EFORMAT, "%zu bytes are left over", len - at);
-    }
+    rv = d.at == len ? FL_OK : fl_err_set(err, FL_EFORMAT, "%zu bytes are left over", len - d.at);
 done:
-    free(moves);
+    free(d.moves);
     return rv;
 }

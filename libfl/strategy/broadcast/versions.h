@@ -7,14 +7,14 @@
  * little-endian, in exported order. From one model to the next all trainable entries move by whole
  * steps; the moves of several rounds are added up, as whole numbers, and sent as one.
  *
- * The difference between two models as bytes:
+ * The difference between two models as bytes, for each unit:
  *
- *     4 bytes   the step, in multiples of 2^-20, 1 to 2^24, little-endian
- *     and for each unit
- *       the moves of its trainable entries (moves.h)
- *       4 s_l bytes: its other entries as binary32, little-endian
+ *     2 bytes   number of lists of moves, little-endian
+ *     the lists (moves.h); what they say about an entry is added up
+ *     4 s_l bytes: its other entries as binary32, little-endian
  *
- * An entry of the new model is that of the held one plus step times move, exactly.
+ * An entry of the new model is that of the held one plus its moves times 2^-20, exactly. The steps
+ * of many rounds are one list, unless they have no common step (moves.h) that is worth it.
  *
  * Threading: both objects are immutable; references may be taken and released on any thread.
  */
@@ -25,9 +25,8 @@
 /* The moves of one or more rounds, from one model to a later one. */
 struct fl_step {
     uint8_t from[FL_DIGEST_SIZE], to[FL_DIGEST_SIZE];
-    uint32_t grid;         /* the step: multiples of 2^-20 */
     uint64_t round;        /* the last round */
-    struct fl_blob *moves; /* of all units, one after the other; a reference */
+    struct fl_blob *moves; /* of each unit, as in a difference; a reference */
 };
 
 struct fl_versions;
@@ -39,11 +38,11 @@ FL_MUST_CHECK int fl_versions_check(const struct fl_layout *layout, const float 
 FL_MUST_CHECK int fl_versions_digest(const struct fl_layout *layout, const float *model,
                                      uint8_t ret[FL_DIGEST_SIZE]);
 /*
- * The step from `old` to `new`, whose entries are whole steps apart; without `from` and `round`.
- * Without moves it is a step, too. FL_ENUMERIC as fl_versions_check(); FL_ENOMEM.
+ * The step from `old` to `new`, both of multiples of 2^-20; without `from` and `round`. Without
+ * moves it is a step, too. FL_ENUMERIC as fl_versions_check(); FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_step_make(const struct fl_layout *layout, const float *old, const float *new,
-                               uint32_t grid, struct fl_step *ret, struct fl_err *err);
+                               struct fl_step *ret, struct fl_err *err);
 void fl_step_done(struct fl_step *step);
 /* Are these the bytes of a step for this layout? FL_EFORMAT, FL_ENOMEM. */
 FL_MUST_CHECK int fl_step_check(const struct fl_layout *layout, const struct fl_step *step,
@@ -54,8 +53,7 @@ FL_MUST_CHECK int fl_versions_create(const uint8_t digest[FL_DIGEST_SIZE],
                                      struct fl_versions **ret);
 /*
  * `versions` and one more, which `step` leads to from the newest one: sets its `from`, and takes
- * its contents, on error too. When the step before is no multiple of this one, their moves cannot
- * be added up in whole numbers: then the list begins with the newest one.
+ * its contents, on error too.
  */
 FL_MUST_CHECK int fl_versions_add(const struct fl_versions *versions, struct fl_step *step,
                                   struct fl_versions **ret);

@@ -123,4 +123,15 @@ FL_MUST_CHECK int fl__ternary_close(struct fl_codec_decoder *d);
 void fl__ternary_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
                         double *ret_high);
 
+/* --- codec_ternary.c: which entries of x[n] are kept --- */
+
+struct fl__ternary_kept {
+    uint32_t least; /* smallest magnitude kept, as the bits of a float; above 0 */
+    uint64_t count;
+    uint64_t end; /* behind the last one */
+    float mu;     /* mean magnitude */
+};
+struct fl__ternary_kept fl__ternary_keep(const float *x, size_t n, double share);
+bool fl__ternary_keeps(const struct fl__ternary_kept *kept, float x);
+
 #endif

@@ -86,13 +86,16 @@ static uint32_t nth_largest(const float *x, size_t n, size_t c)
 }
 
 struct chosen {
-    uint32_t least; /* smallest magnitude kept; above 0 */
-    uint64_t count;
+    struct fl__ternary_kept kept;
     uint64_t gaps; /* sum of all gaps */
-    float mu;
     unsigned rice;
     uint64_t bits;
 };
+
+bool fl__ternary_keeps(const struct fl__ternary_kept *kept, float x)
+{
+    return ternary_magnitude(x) >= kept->least;
+}
 
 /* Bits of all gaps and signs with the parameters b and b + 1. */
 static void count_bits(const struct chosen *s, const float *x, size_t n, unsigned b,
@@ -101,10 +104,10 @@ static void count_bits(const struct chosen *s, const float *x, size_t n, unsigne
     uint64_t gap = 0;
     size_t i;
 
-    ret[0] = s->count * (b + 2);
-    ret[1] = s->count * (b + 3);
+    ret[0] = s->kept.count * (b + 2);
+    ret[1] = s->kept.count * (b + 3);
     for (i = 0; i < n; i++) {
-        if (ternary_magnitude(x[i]) < s->least) {
+        if (!fl__ternary_keeps(&s->kept, x[i])) {
             gap++;
             continue;
         }
@@ -114,38 +117,46 @@ static void count_bits(const struct chosen *s, const float *x, size_t n, unsigne
     }
 }
 
-static void ternary_choose(const float *x, size_t n, double share, struct chosen *ret)
+struct fl__ternary_kept fl__ternary_keep(const float *x, size_t n, double share)
 {
     /* A decimal share is inexact in binary: 0.07 of 100 is 7 entries, not 8. */
     double wanted = ceil(share * (double)n * (1 - 1e-12));
     size_t c = wanted < 1 ? 1 : wanted < (double)n ? (size_t)wanted : n;
+    struct fl__ternary_kept kept = {.least = 1};
     double sum = 0;
     double mean;
-    uint64_t last = 0;
-    uint64_t bits[2];
-    unsigned b = 0;
     size_t i;
 
-    *ret = (struct chosen){.least = 1};
     if (n > 0) {
         uint32_t tau = nth_largest(x, n, c);
 
-        ret->least = tau > 0 ? tau : 1;
+        kept.least = tau > 0 ? tau : 1;
     }
     for (i = 0; i < n; i++) {
-        if (ternary_magnitude(x[i]) >= ret->least) {
+        if (fl__ternary_keeps(&kept, x[i])) {
             sum += (double)fabsf(x[i]);
-            ret->count++;
-            last = i + 1;
+            kept.count++;
+            kept.end = i + 1;
         }
     }
-    if (ret->count == 0) {
+    if (kept.count > 0) {
+        mean = sum / (double)kept.count;
+        kept.mu = mean < (double)FLT_MAX ? (float)mean : FLT_MAX;
+    }
+    return kept;
+}
+
+static void ternary_choose(const float *x, size_t n, double share, struct chosen *ret)
+{
+    uint64_t bits[2];
+    unsigned b = 0;
+
+    *ret = (struct chosen){.kept = fl__ternary_keep(x, n, share)};
+    if (ret->kept.count == 0) {
         return;
     }
-    mean = sum / (double)ret->count;
-    ret->mu = mean < (double)FLT_MAX ? (float)mean : FLT_MAX;
-    ret->gaps = last - ret->count;
-    while (b + 1 < FL__RICE_MAX && (100 * ret->count) << (b + 1) <= 69 * ret->gaps) {
+    ret->gaps = ret->kept.end - ret->kept.count;
+    while (b + 1 < FL__RICE_MAX && (100 * ret->kept.count) << (b + 1) <= 69 * ret->gaps) {
         b++;
     }
     count_bits(ret, x, n, b, bits);
@@ -159,7 +170,7 @@ static void write_bits(const struct chosen *s, const float *x, size_t n, struct 
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (ternary_magnitude(x[i]) < s->least) {
+        if (!fl__ternary_keeps(&s->kept, x[i])) {
             gap++;
             continue;
         }
@@ -181,13 +192,13 @@ static int ternary_encode_body(const struct fl_options *o, const float *x, size_
     int rv;
 
     ternary_choose(x, n, v->share, &s);
-    size = s.count > 0 ? FL__TERNARY_FULL + (s.bits + 7) / 8 : FL__TERNARY_HEAD;
+    size = s.kept.count > 0 ? FL__TERNARY_FULL + (s.bits + 7) / 8 : FL__TERNARY_HEAD;
     rv = fl_buf_reserve(out, HEAD_INT8 + n);
     if (rv != FL_OK) {
         return rv;
     }
     head = out->data + out->len;
-    if (s.count > 0 && (size >= HEAD_INT8 + n || s.count > UINT32_MAX)) {
+    if (s.kept.count > 0 && (size >= HEAD_INT8 + n || s.kept.count > UINT32_MAX)) {
         head[0] = FL__TERNARY_INT8;
         out->len++;
         return fl__int8_encode(o, x, n, out);
@@ -196,9 +207,9 @@ static int ternary_encode_body(const struct fl_options *o, const float *x, size_
         head[i] = 0;
     }
     head[0] = FL__TERNARY_SPARSE;
-    fl__codec_put32(head + 1, (uint32_t)s.count);
-    if (s.count > 0) {
-        fl__codec_put32(head + FL__TERNARY_HEAD, fl__float_bits(s.mu));
+    fl__codec_put32(head + 1, (uint32_t)s.kept.count);
+    if (s.kept.count > 0) {
+        fl__codec_put32(head + FL__TERNARY_HEAD, fl__float_bits(s.kept.mu));
         head[FL__TERNARY_FULL - 1] = (uint8_t)s.rice;
         w = (struct fl_bit_writer){.at = head + FL__TERNARY_FULL};
         write_bits(&s, x, n, &w);

@@ -1,6 +1,7 @@
 /* Models on a lattice: steps, moves as bytes, and what changed between any two models. */
 #include <math.h>
 
+#include "libfl/strategy/broadcast/lattice.h"
 #include "libfl/strategy/broadcast/moves.h"
 #include "libfl/strategy/broadcast/versions.h"
 #include "libfl/strategy/strategy.h"
@@ -16,17 +17,19 @@ static void draw_moves(struct fl_rng *rng, double density, double size, int32_t 
     size_t i;
 
     for (i = 0; i < MOVES; i++) {
-        double x = fl_rng_unit(rng) < density ? size * fl_rng_normal(rng) : 0;
+        double x = fl_rng_normal(rng);
 
-        moves[i] = (int32_t)(x + copysign(x != 0, x));
+        moves[i] = fl_rng_unit(rng) < density ? (int32_t)(size * x + copysign(1, x)) : 0;
     }
 }
 
 static const struct {
     double density, size;
-} densities[] = {{0, 0}, {0.0005, 0}, {0.01, 0.4}, {0.2, 1}, {0.7, 3}, {1, 1000}, {0.3, 1e6}};
+    int32_t step;
+} densities[] = {{0.0005, 0, 1},  {0.01, 0.4, 90112}, {0.2, 1, 3},
+                 {0.7, 3, 81920}, {1, 1000, 1},       {0.3, 1e6, 1}};
 
-TEST_EACH(moves_come_back_from_their_bytes, 7)
+TEST_EACH(moves_come_back_from_their_bytes, 6)
 {
     int32_t moves[MOVES];
     int32_t sum[MOVES] = {0};
@@ -39,18 +42,23 @@ TEST_EACH(moves_come_back_from_their_bytes, 7)
     fl_rng_seed(&rng, 7 + (uint64_t)_i);
     fl_buf_init(&coded, 1u << 20);
     draw_moves(&rng, densities[_i].density, densities[_i].size, moves);
+    moves[1234] = 1;
+    for (i = 0; i < MOVES; i++) {
+        moves[i] *= densities[_i].step;
+    }
     ck_assert_int_eq(fl_moves_encode(moves, MOVES, &coded), FL_OK);
+    ck_assert_uint_eq(fl_moves_step(coded.data, coded.len), (uint32_t)densities[_i].step);
     ck_assert_int_eq(fl_buf_add(&coded, "next", 4), FL_OK);
-    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, MOVES, 1, sum, &used, &err), FL_OK);
+    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, MOVES, sum, &used, &err), FL_OK);
     ck_assert_uint_eq(used, coded.len - 4);
     ck_assert_mem_eq(sum, moves, sizeof(moves));
-    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, MOVES, 2, sum, &used, &err), FL_OK);
+    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, MOVES, sum, &used, &err), FL_OK);
     for (i = 0; i < MOVES; i++) {
-        ck_assert_int_eq(sum[i], 3 * moves[i]);
+        ck_assert_int_eq(sum[i], 2 * moves[i]);
     }
     /* No shorter bytes are taken. */
     for (i = 0; i < used; i += 1 + used / 300) {
-        ck_assert_int_eq(fl_moves_decode(coded.data, i, MOVES, 1, sum, &used, &err), FL_EFORMAT);
+        ck_assert_int_eq(fl_moves_decode(coded.data, i, MOVES, sum, &used, &err), FL_EFORMAT);
     }
     fl_buf_done(&coded);
 }
@@ -60,14 +68,19 @@ TEST(moves_take_no_more_bits_than_their_entropy_and_a_twentieth)
     int32_t moves[MOVES];
     struct fl_buf coded;
     struct fl_rng rng;
-    const double p = 0.03;
-    double entropy = -p * log2(p) - (1 - p) * log2(1 - p) + p; /* and a sign */
+    double p = 0;
+    double entropy;
+    size_t i;
 
     fl_rng_seed(&rng, 5);
     fl_buf_init(&coded, 1u << 20);
-    draw_moves(&rng, p, 0, moves);
+    draw_moves(&rng, 0.03, 0, moves);
+    for (i = 0; i < MOVES; i++) {
+        p += (moves[i] != 0) / (double)MOVES;
+    }
+    entropy = -p * log2(p) - (1 - p) * log2(1 - p) + p; /* and a sign */
     ck_assert_int_eq(fl_moves_encode(moves, MOVES, &coded), FL_OK);
-    ck_assert_double_le(8.0 * (double)coded.len, 1.05 * entropy * MOVES + 64);
+    ck_assert_double_le(8.0 * (double)coded.len, 1.05 * entropy * MOVES + 80);
     fl_buf_done(&coded);
 }
 
@@ -75,30 +88,33 @@ TEST(moves_take_no_more_bits_than_their_entropy_and_a_twentieth)
 static const struct {
     const char *text;
     size_t len;
-    uint8_t bytes[12];
+    uint8_t bytes[16];
 } bad_moves[] = {
-    {"count or a Rice", 7, {4, 0, 0, 0, 0, 255, 0}},        /* more entries than there are */
-    {"count or a Rice", 7, {1, 0, 0, 0, 31, 255, 0}},
-    {"count or a Rice", 7, {1, 0, 0, 0, 0, 31, 0}},
-    {"bytes are missing", 3, {1, 0, 0}},
-    {"count or a Rice", 5, {1, 0, 0, 0, 0}},
-    {"position is past", 7, {1, 0, 0, 0, 0, 255, 0xe0}},    /* gap 3 of 3 entries */
-    {"position is past", 7, {1, 0, 0, 0, 0, 255, 0xff}},
-    {"position is past", 7, {2, 0, 0, 0, 0, 255, 0xd8}},    /* the second one is behind the last */
-    {"bit after the last", 7, {1, 0, 0, 0, 0, 255, 0x01}},
-    {"move is too long", 10, {1, 0, 0, 0, 0, 0, 0x3f, 255, 255, 255}},
-    {"move is too long", 11, {1, 0, 0, 0, 0, 30, 0x30, 255, 255, 255, 0xf0}}};
+    {"step is out of range", 11, {0, 0, 0, 0, 1, 0, 0, 0, 0, 255, 0}},
+    {"step is out of range", 11, {1, 0, 0, 2, 1, 0, 0, 0, 0, 255, 0}},
+    {"count or a Rice", 11, {1, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0}},
+    {"count or a Rice", 11, {1, 0, 0, 0, 4, 0, 0, 0, 0, 255, 0}},     /* more than there are */
+    {"count or a Rice", 11, {1, 0, 0, 0, 1, 0, 0, 0, 31, 255, 0}},
+    {"count or a Rice", 11, {1, 0, 0, 0, 1, 0, 0, 0, 0, 31, 0}},
+    {"bytes are missing", 9, {1, 0, 0, 0, 1, 0, 0, 0, 0}},
+    {"position is past", 10, {1, 0, 0, 0, 1, 0, 0, 0, 0, 255}},
+    {"position is past", 11, {1, 0, 0, 0, 1, 0, 0, 0, 0, 255, 0xe0}}, /* gap 3 of 3 entries */
+    {"position is past", 11, {1, 0, 0, 0, 1, 0, 0, 0, 0, 255, 0xff}},
+    {"position is past", 11, {1, 0, 0, 0, 2, 0, 0, 0, 0, 255, 0xd8}}, /* the second one */
+    {"bit after the last", 11, {1, 0, 0, 0, 1, 0, 0, 0, 0, 255, 0x01}},
+    {"move is too long", 14, {1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0x3f, 255, 255, 255}},
+    {"move is too long", 15, {1, 0, 0, 0, 1, 0, 0, 0, 0, 30, 0x30, 255, 255, 255, 0xf0}},
+    {"move is too long", 11, {0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0x20}}};
 /* clang-format on */
 
-TEST_EACH(bytes_that_no_encoder_writes_are_refused, 11)
+TEST_EACH(bytes_that_no_encoder_writes_are_refused, 15)
 {
     int32_t sum[3] = {0};
     struct fl_err err = {0};
     size_t used = 0;
 
-    ck_assert_int_eq(
-        fl_moves_decode(bad_moves[_i].bytes, bad_moves[_i].len, 3, 1, sum, &used, &err),
-        FL_EFORMAT);
+    ck_assert_int_eq(fl_moves_decode(bad_moves[_i].bytes, bad_moves[_i].len, 3, sum, &used, &err),
+                     FL_EFORMAT);
     ck_assert_msg(strstr(err.msg, bad_moves[_i].text) != NULL, "%s", err.msg);
 }
 
@@ -112,8 +128,8 @@ TEST(a_move_or_a_sum_above_the_range_is_refused)
 
     fl_buf_init(&coded, 1u << 20);
     ck_assert_int_eq(fl_moves_encode(moves, 2, &coded), FL_OK);
-    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, 2, 1, sum, &used, &err), FL_OK);
-    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, 2, 1, sum, &used, &err), FL_EFORMAT);
+    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, 2, sum, &used, &err), FL_OK);
+    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, 2, sum, &used, &err), FL_EFORMAT);
     moves[0]++;
     ck_assert_int_eq(fl_moves_encode(moves, 2, &coded), FL_ELIMIT);
     fl_buf_done(&coded);
@@ -271,22 +287,18 @@ static void walk_note(struct walk *w, const struct fed *f)
     w->n++;
 }
 
-static void walk_rounds(struct walk *w, struct fed *f, size_t rounds)
+static void walk_more(struct walk *w, struct fed *f, size_t rounds)
 {
     struct fl_rng rng;
 
-    fl_rng_seed(&rng, 99);
-    *w = (struct walk){.n = 0};
-    walk_note(w, f);
-    ck_assert_int_eq(fl_versions_create(w->digests[0], &w->versions), FL_OK);
-    while (w->n <= rounds) {
-        uint32_t grid = fl_broadcast_grid(f->broadcast, f->broadcast_options, f->layout, f->round);
+    fl_rng_seed(&rng, 99 + w->n);
+    for (; rounds > 0; rounds--) {
         struct fl_versions *longer = NULL;
         struct fl_step step;
 
         lattice_round(f, &rng);
-        ck_assert_int_eq(
-            fl_step_make(f->layout, w->models[w->n - 1], f->theta, grid, &step, &f->err), FL_OK);
+        ck_assert_int_eq(fl_step_make(f->layout, w->models[w->n - 1], f->theta, &step, &f->err),
+                         FL_OK);
         step.round = f->round - 1;
         ck_assert_int_eq(fl_step_check(f->layout, &step, &f->err), FL_OK);
         ck_assert_int_eq(fl_versions_add(w->versions, &step, &longer), FL_OK);
@@ -294,6 +306,14 @@ static void walk_rounds(struct walk *w, struct fed *f, size_t rounds)
         w->versions = longer;
         walk_note(w, f);
     }
+}
+
+static void walk_rounds(struct walk *w, struct fed *f, size_t rounds)
+{
+    *w = (struct walk){.n = 0};
+    walk_note(w, f);
+    ck_assert_int_eq(fl_versions_create(w->digests[0], &w->versions), FL_OK);
+    walk_more(w, f, rounds);
 }
 
 static void walk_done(struct walk *w)
@@ -371,20 +391,20 @@ TEST(merged_steps_lead_to_the_same_model_from_the_first_one)
     fed_done(&f);
 }
 
-TEST(a_step_that_is_no_divisor_of_the_one_before_begins_a_new_list)
+TEST(steps_of_another_length_are_added_up_with_those_before)
 {
     struct fed f;
     struct walk w;
-    struct fl_versions *next = NULL;
-    struct fl_step step;
+    size_t i;
 
-    lattice_init(&f, 2, "halve_at=0");
+    lattice_init(&f, 3, "halve_at=0");
     walk_rounds(&w, &f, 5);
-    ck_assert_int_eq(fl_step_make(f.layout, f.theta, f.theta, 3, &step, &f.err), FL_OK);
-    ck_assert_int_eq(fl_versions_add(w.versions, &step, &next), FL_OK);
-    ck_assert_uint_eq(fl_versions_steps(next), 1);
-    ck_assert_mem_eq(fl_versions_step(next, 0)->from, w.digests[5], FL_DIGEST_SIZE);
-    fl_versions_unref(next);
+    fl_options_free(f.broadcast_options);
+    f.broadcast_options = options_of(&fl_broadcast_lattice.policy, "step=0.1875", NULL);
+    walk_more(&w, &f, 5);
+    for (i = 0; i <= 10; i++) {
+        (void)walk_catch_up(&w, &f, i);
+    }
     walk_done(&w);
     fed_done(&f);
 }
@@ -395,6 +415,9 @@ TEST(an_unknown_model_and_a_difference_as_long_as_the_model_are_not_served)
     struct walk w;
     struct fl_blob *bytes = NULL;
     struct fl_layout *tiny = NULL;
+    struct fl_versions *one = NULL;
+    struct fl_step step;
+    const float values[] = {0, 1};
     uint8_t unknown[FL_DIGEST_SIZE] = {1};
 
     lattice_init(&f, 2, "halve_at=0");
@@ -407,7 +430,10 @@ TEST(an_unknown_model_and_a_difference_as_long_as_the_model_are_not_served)
     fed_tensor(tiny, "u", "u.bias", 1, false);
     ck_assert_int_eq(fl_layout_finish(tiny, NULL), FL_OK);
     ck_assert_int_eq(fl_versions_create(unknown, &w.versions), FL_OK);
-    ck_assert_int_eq(fl_versions_difference(w.versions, tiny, f.theta, unknown, &bytes), FL_ENOENT);
+    ck_assert_int_eq(fl_step_make(tiny, &values[0], &values[1], &step, &f.err), FL_OK);
+    ck_assert_int_eq(fl_versions_add(w.versions, &step, &one), FL_OK);
+    ck_assert_int_eq(fl_versions_difference(one, tiny, &values[1], unknown, &bytes), FL_ENOENT);
+    fl_versions_unref(one);
     fl_layout_free(tiny);
     walk_done(&w);
     fed_done(&f);
@@ -422,8 +448,7 @@ TEST_EACH(a_model_that_leaves_the_lattice_is_named_with_its_tensor, 3)
     lattice_init(&f, 1, "halve_at=0");
     (void)memcpy(f.theta_new, f.theta, f.count * sizeof(float));
     f.theta_new[40] = bad[_i];
-    ck_assert_int_eq(fl_step_make(f.layout, f.theta, f.theta_new, 1 << 17, &step, &f.err),
-                     FL_ENUMERIC);
+    ck_assert_int_eq(fl_step_make(f.layout, f.theta, f.theta_new, &step, &f.err), FL_ENUMERIC);
     ck_assert_msg(strstr(f.err.msg, "an entry of 'conv.weight' is") != NULL, "%s", f.err.msg);
     fl_step_done(&step);
     fed_done(&f);
@@ -465,14 +490,81 @@ TEST(a_changed_byte_never_gives_the_model_of_the_digest)
     fed_done(&f);
 }
 
-TEST_EACH(a_difference_with_a_step_out_of_range_is_refused, 3)
+TEST_EACH(a_difference_without_its_first_bytes_is_refused_with_the_unit, 2)
 {
-    const uint8_t steps[3][4] = {{0, 0, 0, 0}, {1, 0, 0, 1}, {1, 0, 0, 0}};
+    const uint8_t lists[2] = {1, 0};
     struct fed f;
 
     lattice_init(&f, 1, "halve_at=0");
-    ck_assert_int_eq(fl_difference_apply(f.layout, steps[_i], _i == 2 ? 3 : 4, f.theta, &f.err),
+    ck_assert_int_eq(fl_difference_apply(f.layout, lists, (size_t)_i + 1, f.theta, &f.err),
                      FL_EFORMAT);
-    ck_assert_msg(strstr(f.err.msg, "step is") != NULL, "%s", f.err.msg);
+    ck_assert_str_eq(f.err.msg, "unit 'fc1': bytes are missing");
+    fed_done(&f);
+}
+
+/* --- ternary --- */
+
+TEST(the_entries_of_each_unit_that_are_farthest_away_move_by_one_magnitude)
+{
+    struct fed f;
+    struct fl_rng rng;
+    size_t l;
+
+    fed_init(&f, 3);
+    f.broadcast = &fl_broadcast_ternary;
+    f.broadcast_options = options_of(&fl_broadcast_ternary.policy, "share=0.1", NULL);
+    fl_broadcast_place(f.broadcast, f.broadcast_options, f.layout, f.theta);
+    (void)memset(f.state[0], 0, f.count * sizeof(float));
+    fl_rng_seed(&rng, 3);
+    lattice_round(&f, &rng);
+    for (l = 0; l < fl_layout_units(f.layout); l++) {
+        const struct fl_unit *u = fl_layout_unit(f.layout, l);
+        double mu = 0;
+        double least = INFINITY;
+        double most = 0;
+        size_t moved = 0;
+        size_t i;
+
+        for (i = u->offset; i < u->offset + u->count; i++) {
+            double move = (double)f.theta[i] - (double)f.theta_new[i];
+            double all = move + (double)f.state[0][i];
+
+            if (fed_is_buffer(&f, i)) {
+                continue;
+            }
+            if (move != 0) {
+                ck_assert(mu == 0 || fabs(move) == mu);
+                mu = fabs(move);
+                least = fmin(least, fabs(all));
+                moved++;
+            } else {
+                most = fmax(most, fabs(all));
+            }
+        }
+        ck_assert_uint_eq(moved, (u->n_trainable + 9) / 10);
+        ck_assert_double_ge(least, most);
+        ck_assert(mu / FL_LATTICE_GRID == rint(mu / FL_LATTICE_GRID));
+    }
+    fed_done(&f);
+}
+
+TEST(who_was_away_gets_the_moves_of_each_round_where_their_magnitudes_differ)
+{
+    struct fed f;
+    struct walk w;
+    size_t one;
+    size_t i;
+
+    fed_init(&f, 3);
+    f.broadcast = &fl_broadcast_ternary;
+    f.broadcast_options = options_of(&fl_broadcast_ternary.policy, "share=0.01", NULL);
+    fl_broadcast_place(f.broadcast, f.broadcast_options, f.layout, f.theta);
+    (void)memset(f.state[0], 0, f.count * sizeof(float));
+    walk_rounds(&w, &f, 6);
+    one = walk_catch_up(&w, &f, 5);
+    for (i = 0; i <= 6; i++) {
+        ck_assert_uint_le(walk_catch_up(&w, &f, i), one + 12 * 3 * (6 - i));
+    }
+    walk_done(&w);
     fed_done(&f);
 }

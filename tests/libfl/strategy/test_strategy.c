@@ -110,6 +110,7 @@ TEST_EACH(presets_fill_the_components_as_in_the_table, 47)
         {"fedamp", "uniform constant prox hdfl float32 fedamp own"},
         {"local_only", "uniform constant sgd none float32 mean own"},
         {"fedavg+ft", "uniform constant sgd full float32 mean adapt"},
+        {"stc", "uniform constant sgd full ternary mean none"},
         {"lean", "uniform stepped sgd ldf ternary mean none"},
         {"adafl+fedldf", "attention stepped sgd ldf float32 mean none"},
         {"adafl+fedprox", "attention stepped prox full float32 mean none"},

@@ -17,7 +17,7 @@ formula() {
   n=$(((2 * k + 5) / 10)) # a fifth of them uploads
   [ "$n" -ge 1 ] || n=1
   case "$1" in
-    lean|fedadp) return ;;
+    lean|stc|fedadp) return ;;
     local_only) sent=0 ;;
     *fedldf*|random_layer|hdfl|*mcsa*|*fedamp|pfedme) sent=$n ;;
     *) sent=$r ;;
@@ -31,7 +31,7 @@ formula() {
 down_formula() {
   case "$1" in
     fedmcsa_mean) echo $(($2 * model)) ;;
-    *mcsa*|*fedamp|local_only) return ;;
+    *mcsa*|*fedamp|local_only|stc) return ;;
     *scaffold*|*igfl_c|igfl|igfl_sa|igfl_ta) echo $((2 * $2 * model)) ;;
     *) echo $(($2 * model)) ;;
   esac
