@@ -16,10 +16,9 @@ struct fl_differences {
     const struct fl_layout *layout;
     struct fl_versions *versions;
     struct fl_blob *model;
-    struct difference *made;
+    struct difference *made; /* [n], the one that was asked for last first */
     size_t n, cap;
-    size_t bytes; /* of all that are made */
-    bool full;    /* one more was above the limit: no more are made */
+    size_t bytes; /* of all of them */
 };
 
 int fl_differences_create(const struct fl_layout *layout, struct fl_versions *versions,
@@ -85,30 +84,44 @@ static size_t differences_limit(const struct fl_differences *d)
     return bytes > FL_DIFFERENCES_LEAST ? bytes : FL_DIFFERENCES_LEAST;
 }
 
+/* Drop those that were asked for the longest ago, until there is room for `bytes` more. */
+static void differences_make_room(struct fl_differences *d, size_t bytes)
+{
+    while (d->n > 0 && bytes > differences_limit(d) - d->bytes) {
+        d->n--;
+        d->bytes -= fl_blob_len(d->made[d->n].bytes);
+        fl_blob_unref(d->made[d->n].bytes);
+    }
+}
+
+/* Put it first. */
+static void differences_put(struct fl_differences *d, struct difference made)
+{
+    (void)memmove(d->made + 1, d->made, d->n * sizeof(*d->made));
+    d->made[0] = made;
+    d->n++;
+}
+
 static int differences_make(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
                             struct fl_blob **ret)
 {
-    struct fl_blob *bytes = NULL;
+    struct difference made = {.bytes = NULL};
     int rv = fl_grow(&d->made, &d->cap, d->n, sizeof(*d->made));
 
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_versions_difference(d->versions, d->layout,
-                                (const float *)(const void *)fl_blob_data(d->model), held, &bytes);
+                                (const float *)(const void *)fl_blob_data(d->model), held,
+                                &made.bytes);
     if (rv != FL_OK) {
         return rv;
     }
-    if (fl_blob_len(bytes) > differences_limit(d) - d->bytes) {
-        d->full = true;
-        fl_blob_unref(bytes);
-        return FL_ENOENT;
-    }
-    (void)memcpy(d->made[d->n].held, held, FL_DIGEST_SIZE);
-    d->made[d->n].bytes = bytes;
-    d->n++;
-    d->bytes += fl_blob_len(bytes);
-    *ret = fl_blob_ref(bytes);
+    (void)memcpy(made.held, held, FL_DIGEST_SIZE);
+    differences_make_room(d, fl_blob_len(made.bytes));
+    d->bytes += fl_blob_len(made.bytes);
+    differences_put(d, made);
+    *ret = fl_blob_ref(made.bytes);
     return FL_OK;
 }
 
@@ -118,10 +131,15 @@ int fl_differences_get(struct fl_differences *d, const uint8_t held[FL_DIGEST_SI
     size_t i;
 
     for (i = 0; i < d->n; i++) {
-        if (memcmp(d->made[i].held, held, FL_DIGEST_SIZE) == 0) {
-            *ret = fl_blob_ref(d->made[i].bytes);
+        struct difference found = d->made[i];
+
+        if (memcmp(found.held, held, FL_DIGEST_SIZE) == 0) {
+            d->n--;
+            (void)memmove(d->made + i, d->made + i + 1, (d->n - i) * sizeof(*d->made));
+            differences_put(d, found);
+            *ret = fl_blob_ref(found.bytes);
             return FL_OK;
         }
     }
-    return d->full ? FL_ENOENT : differences_make(d, held, ret);
+    return differences_make(d, held, ret);
 }

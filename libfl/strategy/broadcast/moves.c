@@ -1,6 +1,7 @@
 #include "libfl/strategy/broadcast/moves.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/strategy/codec/bits.h"
@@ -72,6 +73,12 @@ static uint32_t move_size(int32_t move)
     return move < 0 ? (uint32_t)-move : (uint32_t)move;
 }
 
+/* An entry that moved: the gap before it and its move. */
+struct moved {
+    uint64_t gap;
+    int32_t move;
+};
+
 /* Sets the step and the count. */
 static int moves_measure(const int32_t *moves, size_t n, struct moves_plan *ret)
 {
@@ -86,7 +93,7 @@ static int moves_measure(const int32_t *moves, size_t n, struct moves_plan *ret)
             return FL_ELIMIT;
         }
         ret->count++;
-        if (ret->step != 1) {
+        if (ret->step == 0 || move_size(moves[i]) % ret->step != 0) {
             ret->step = fl_moves_divisor(ret->step, move_size(moves[i]));
         }
     }
@@ -94,21 +101,32 @@ static int moves_measure(const int32_t *moves, size_t n, struct moves_plan *ret)
     return FL_OK;
 }
 
-static void moves_choose_rice(const int32_t *moves, size_t n, struct moves_plan *plan)
+/* The entries that moved, their moves in steps. */
+static struct moved *moves_collect(const int32_t *moves, size_t n, const struct moves_plan *plan)
+{
+    struct moved *list = malloc(plan->count * sizeof(*list));
+    struct moved *at = list;
+    size_t next = 0;
+    size_t i;
+
+    for (i = 0; list != NULL && i < n; i++) {
+        if (moves[i] != 0) {
+            *at++ = (struct moved){i - next, moves[i] / (int32_t)plan->step};
+            next = i + 1;
+        }
+    }
+    return list;
+}
+
+static void moves_choose_rice(const struct moved *list, struct moves_plan *plan)
 {
     struct rice_sum gaps = {.count = 0};
     struct rice_sum sizes = {.count = 0};
-    uint64_t gap = 0;
     size_t i;
 
-    for (i = 0; i < n; i++) {
-        if (moves[i] == 0) {
-            gap++;
-            continue;
-        }
-        rice_count(&gaps, gap);
-        rice_count(&sizes, move_size(moves[i]) / plan->step - 1);
-        gap = 0;
+    for (i = 0; i < plan->count; i++) {
+        rice_count(&gaps, list[i].gap);
+        rice_count(&sizes, move_size(list[i].move) - 1);
     }
     plan->gap_rice = rice_best(&gaps);
     plan->size_rice = sizes.quotients[0] == 0 ? ALL_ONES : rice_best(&sizes);
@@ -116,29 +134,24 @@ static void moves_choose_rice(const int32_t *moves, size_t n, struct moves_plan 
                  (plan->size_rice == ALL_ONES ? 0 : rice_bits(&sizes, plan->size_rice));
 }
 
-static void moves_write(const struct moves_plan *plan, const int32_t *moves, size_t n, uint8_t *out)
+static void moves_write(const struct moves_plan *plan, const struct moved *list, uint8_t *out)
 {
     struct fl_bit_writer w = {.at = out};
-    uint64_t gap = 0;
     size_t i;
 
-    for (i = 0; i < n; i++) {
-        if (moves[i] == 0) {
-            gap++;
-            continue;
-        }
-        fl_bits_put_rice(&w, gap, plan->gap_rice);
-        fl_bits_put(&w, moves[i] < 0);
+    for (i = 0; i < plan->count; i++) {
+        fl_bits_put_rice(&w, list[i].gap, plan->gap_rice);
+        fl_bits_put(&w, list[i].move < 0);
         if (plan->size_rice != ALL_ONES) {
-            fl_bits_put_rice(&w, move_size(moves[i]) / plan->step - 1, plan->size_rice);
+            fl_bits_put_rice(&w, move_size(list[i].move) - 1, plan->size_rice);
         }
-        gap = 0;
     }
 }
 
 int fl_moves_encode(const int32_t *moves, size_t n, struct fl_buf *out)
 {
     struct moves_plan plan;
+    struct moved *list;
     uint8_t *head;
     size_t len;
     int rv = moves_measure(moves, n, &plan);
@@ -146,11 +159,15 @@ int fl_moves_encode(const int32_t *moves, size_t n, struct fl_buf *out)
     if (rv != FL_OK) {
         return rv;
     }
-    moves_choose_rice(moves, n, &plan);
+    list = moves_collect(moves, n, &plan);
+    if (list == NULL) {
+        return FL_ENOMEM;
+    }
+    moves_choose_rice(list, &plan);
     len = MOVES_HEAD + (size_t)((plan.bits + 7) / 8);
     rv = fl_buf_reserve(out, len);
     if (rv != FL_OK) {
-        return rv;
+        goto done;
     }
     head = out->data + out->len;
     out->len += len;
@@ -159,8 +176,10 @@ int fl_moves_encode(const int32_t *moves, size_t n, struct fl_buf *out)
     fl__codec_put32(head + MOVES_COUNT, plan.count);
     head[MOVES_RICE] = (uint8_t)plan.gap_rice;
     head[MOVES_RICE + 1] = (uint8_t)plan.size_rice;
-    moves_write(&plan, moves, n, head + MOVES_HEAD);
-    return FL_OK;
+    moves_write(&plan, list, head + MOVES_HEAD);
+done:
+    free(list);
+    return rv;
 }
 
 /* --- decoding --- */
