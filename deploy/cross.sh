@@ -43,7 +43,7 @@ root=$output/root
 if [ ! -d "$root" ]; then
   echo "a root of Debian 12 with compiler and libraries for $arch"
   wants=(
-    "gcc-$triplet" "libc6-dev:$arch" autoconf automake ccache debhelper libtool make pkg-config protobuf-c-compiler
+    "gcc-$triplet" "libc6-dev:$arch" autoconf automake ccache debhelper make pkg-config protobuf-c-compiler
     protobuf-compiler python3-minimal qemu-user-static)
   for library in check libjansson-dev libnghttp2-dev libopenblas-serial-dev libprotobuf-c-dev libsqlite3-dev libssl-dev \
     libsystemd-dev libuv1-dev libxxhash-dev libyaml-dev zlib1g-dev; do

@@ -6,7 +6,7 @@
 # spins for ever under a small limit). With both installed Debian's alternatives pick the threaded one.
 # shellcheck disable=SC2034
 FL_BUILD_PACKAGES=(
-  gcc make autoconf automake libtool pkg-config
+  gcc make autoconf automake pkg-config
   protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
   libuv1-dev libnghttp2-dev libssl-dev libopenblas-serial-dev/libopenblas-pthread-dev libyaml-dev libsqlite3-dev
   zlib1g-dev libjansson-dev libxxhash-dev libsystemd-dev check)

@@ -30,9 +30,9 @@ for f in aggregator/aggregate_cooling registry presets/presets; do
     -I"$dir" -I"$build" -c "$room/$f.c" -o "$dir/${f##*/}.o"
 done
 # shellcheck disable=SC2046,SC2086,SC2016
-check "fl-serverd links with it" "$build/libtool" --silent --tag=CC --mode=link $CC $flags $ldflags \
+check "fl-serverd links with it" $CC $flags $ldflags \
   "$dir/registry.o" "$dir/presets.o" "$dir/aggregate_cooling.o" -o "$dir/fl-serverd" \
-  $(of_make '$(fl_serverd_OBJECTS) $(fl_serverd_LDADD)')
+  $(of_make '$(fl_serverd_OBJECTS) $(fl_serverd_LDADD) $(LIBS)')
 says "it is documented by itself" 0 "How fast the step shrinks" "$dir/fl-serverd" --reference
 says "the preset is listed" 0 "trusts updates less with time" "$dir/fl-serverd" --help
 write_server cooling "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 2}" \

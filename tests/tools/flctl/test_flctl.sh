@@ -2,7 +2,7 @@
 # flctl against a live server: each command for people and as JSON, errors and exit codes, and a model
 # that any safetensors reader opens.
 # shellcheck source=tests/system/lib.sh
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../system/lib.sh"
 flctl=$build/flctl
 synthetic "$dir/data" 3 --seed 3
 state=$dir/srv.state

@@ -2,7 +2,7 @@
 # fl-data inspect FILE: the binary files of a server, of its clients and of fl-sim are printed; damage is found, with its
 # place, and ends with exit code 1.
 # shellcheck source=tests/system/lib.sh
-. "$(dirname "$0")/../lib.sh"
+. "$(dirname "$0")/../../system/lib.sh"
 fl_data=$build/fl-data
 synthetic "$dir/data" 3 --seed 3
 # rule, kind, file [version]: it is printed, and undamaged
