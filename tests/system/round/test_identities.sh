@@ -71,7 +71,7 @@ close() { # rule, tolerance, federation, federation
 
 # presets…: three rounds with a step size that is zero in float32 (zero itself is refused) leave the model bit for bit
 zero() {
-  local preset momentum before
+  local preset momentum before strategy
   {
     printf '%s\n' "server:"
     printf '  %s\n' "${base[@]}" "rounds: 3" "round: {start_clients: 5, min_responders: 5}" "evaluation: {every: 0}"
@@ -79,7 +79,10 @@ zero() {
     for preset in "$@"; do
       momentum=0.5
       [[ $preset != pfedme* ]] || momentum=0 # it refuses any
-      echo "- {label: \"$preset\", server: {algorithm: \"$preset\", training: {learning_rate: 1e-60, momentum: $momentum, weight_decay: 0.01}}}"
+      strategy=
+      # Their first model has a seed of its own, and is rounded.
+      [[ $preset != *lean* && $preset != stc ]] || strategy=', strategy: {broadcast: float32}'
+      echo "- {label: \"$preset\", server: {algorithm: \"$preset\", training: {learning_rate: 1e-60, momentum: $momentum, weight_decay: 0.01}$strategy}}"
     done
   } >"$dir/zero.yaml"
   check "all presets run with a step size of zero" "$build/fl-sim" run "$dir/zero.yaml" --out "$dir/zero" --quiet --keep-state || return
@@ -119,7 +122,7 @@ is_fedavg "hdfl with n = K" hdfl "algorithm: hdfl" "strategy: {$everybody, uploa
 is_fedavg "fedadp with rho = 1" adp "algorithm: fedadp" "strategy: {$everybody, upload: {rho: 1}}"
 is_fedavg "adafl with everybody" adafl "algorithm: adafl" "strategy: {fraction: {start: 1, end: 1}}"
 is_fedavg "lean that codes plainly and takes everybody" lean "algorithm: lean" \
-  "strategy: {fraction: {start: 1, end: 1}, upload: {n: 5}, codec: float32}"
+  "strategy: {fraction: {start: 1, end: 1}, upload: {n: 5}, codec: float32, broadcast: float32}"
 federation adam "algorithm: fedadam" \
   "strategy: {$everybody, aggregate: {beta1: 0, beta2: 1, tau: 0.01, server_lr: 0.02}}"
 close "fedadam that does not adapt is fedavg to 1e-6" 1e-6 fedavg adam

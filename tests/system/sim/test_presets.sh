@@ -31,7 +31,7 @@ formula() {
 down_formula() {
   case "$1" in
     fedmcsa_mean) echo $(($2 * model)) ;;
-    *mcsa*|*fedamp|local_only|stc) return ;;
+    *mcsa*|*fedamp|local_only|stc|*lean*) return ;;
     *scaffold*|*igfl_c|igfl|igfl_sa|igfl_ta) echo $((2 * $2 * model)) ;;
     *) echo $(($2 * model)) ;;
   esac
