@@ -49,9 +49,13 @@ static void disk_job_returned(void *arg)
     while (disk->n_submitted < JOBS_SUBMITTED_MAX &&
            (next = FL_LIST_FIRST(&disk->waiting, struct fl_disk_job, waits)) != NULL)
     {
+        int rv;
+
         fl_list_remove(&next->waits);
-        next->code = disk_job_submit(next);
-        if (next->code != FL_OK) {
+        rv = disk_job_submit(next);
+        /* Submitted, it may have run: its code is what its work returned. */
+        if (rv != FL_OK) {
+            next->code = rv;
             disk_job_finish(next);
         }
     }

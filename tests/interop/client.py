@@ -2,9 +2,7 @@
 import array
 import json
 import math
-import os
 import queue
-import re
 import threading
 import time
 
@@ -12,6 +10,7 @@ import grpc
 from google.protobuf import descriptor_pb2
 
 import harness as h
+import held
 import joining
 import peer
 import states
@@ -347,6 +346,8 @@ def bad_fetches(p, task):
     ends("offset past the end", "OUT_OF_RANGE", lambda: p.fetch(task.round, offset=size + 1))
     ends("offset far past the end", "OUT_OF_RANGE",
          lambda: p.fetch(task.round, offset=(1 << 64) - 1))
+    ends("a held model where models are sent as a whole", "FAILED_PRECONDITION",
+         lambda: p.fetch(task.round, held=b"7" * 32), "whole")
 
 
 def bad_pushes(p, task, parts, data):
@@ -676,9 +677,8 @@ def small_limits(folder):
 
 def documented(folder):
     """The client of docs/clients.md, as it stands there."""
-    with open(os.path.join(os.environ["FL_SRCDIR"], "docs", "clients.md")) as f:
-        blocks = re.findall("^```python\n(.*?)^```", f.read(), re.MULTILINE | re.DOTALL)
-    equal("blocks of code in docs/clients.md", len(blocks), 5)
+    blocks = h.page_code()
+    equal("blocks of code in docs/clients.md", len(blocks), 6)
     check("the first opens a channel over TLS", "secure_channel" in blocks[0])  # here it is plaintext
     server = h.Server(folder, "documented", "algorithm: fedldf\nevaluation: {every: 0}\nrounds: 1\n"
                       "model: {input: [60], layers: [dense 20, relu, dense 10]}\n")
@@ -729,6 +729,7 @@ def main():
     rounds_beside_clientd(folder, data, "adafl+fedldf",
                           "strategy: {fraction: {start: 1.0, end: 1.0}, upload: {share: 0.33}}\n")
     hostile_claims(folder, data)
+    held.held(folder, data)
     alone(folder)
 
 

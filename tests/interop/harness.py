@@ -1,6 +1,7 @@
 """What the interop tests share: counting checks, starting daemons, deadlines."""
 import atexit
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -54,6 +55,12 @@ def until(name, condition):
             return check(name, False, "not before the deadline")
         threading.Event().wait(0.01)
     return check(name, True)
+
+
+def page_code():
+    """The blocks of Python of docs/clients.md."""
+    with open(os.path.join(os.environ["FL_SRCDIR"], "docs", "clients.md")) as f:
+        return re.findall("^```python\n(.*?)^```", f.read(), re.MULTILINE | re.DOTALL)
 
 
 def scratch():

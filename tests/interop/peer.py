@@ -135,10 +135,10 @@ class Peer:
         threading.Thread(target=self.beat, daemon=True).start()
         return self.welcome
 
-    def fetch(self, round, payload="model", offset=0, **options):
-        """The bytes of a payload from an offset."""
+    def fetch(self, round, payload="model", offset=0, held=b"", **options):
+        """The bytes of a payload, or of what changed since a held model, from an offset."""
         request = pb.FetchRequest(
-            session=self.welcome.session, round=round, payload=payload, offset=offset)
+            session=self.welcome.session, round=round, payload=payload, offset=offset, held=held)
         data = bytearray()
         for chunk in self.stub.Fetch(request, **options):
             if chunk.offset != offset + len(data):

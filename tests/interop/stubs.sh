@@ -20,6 +20,6 @@ cp "$src"/proto/grpc/*.proto "$dir/proto/flgrpc/"
   --python_out="$dir/stubs" --grpc_python_out="$dir/stubs" fl/v1/*.proto flgrpc/*.proto) || exit 1
 
 run() { # script, arguments…
-  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$dir/stubs:$src/tests/interop" GRPC_VERBOSITY=NONE \
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$dir/stubs:$src/tests/interop:$src/docs" GRPC_VERBOSITY=NONE \
     http_proxy='' https_proxy='' "$python" "$@"
 }
