@@ -11,6 +11,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/strategy/codec/codec.h"
 #include "libfl/strategy/codec/codec_masked.h"
+#include "libfl/strategy/codec/codec_residual.h"
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
 /* Any number other than 0: it takes 8 bytes in a message. */
@@ -55,7 +56,8 @@ static int dry_train(struct fl_pool_job *job)
     a->has_received = sim_client.evaluation_samples > 0;
     a->has_trained = a->has_received && setup->personal->trained;
     a->received = a->trained = dry_evaluation(&sim_client);
-    a->has_kept = fl_solver_keeps(setup->solver->keeps) > 0;
+    a->has_kept = fl_solver_keeps(setup->solver->keeps) > 0 ||
+                  fl_codec_keeps_residual(setup->codec, setup->codec_options);
     a->kept_round = job->task.counted.round;
     a->kept_attempt = job->task.counted.attempt;
     a->n_divergence = n;
