@@ -37,9 +37,8 @@ struct fl_step moves_rig_step(const struct moves_rig *rig, uint64_t round)
 {
     struct fl_step step;
 
-    ck_assert_int_eq(fl_step_make(rig->layout, rig->models[round - 1], rig->models[round],
-                                  MOVES_RIG_GRID, &step, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_step_make(rig->layout, rig->models[round - 1], rig->models[round], &step, NULL), FL_OK);
     step.round = round;
     (void)memcpy(step.from, rig->digests[round - 1], sizeof(step.from));
     return step;

@@ -8,8 +8,7 @@
 
 #include "libfl/strategy/broadcast/versions.h"
 
-#define MOVES_RIG_MAX  32
-#define MOVES_RIG_GRID (UINT32_C(1) << 14) /* 2^-6 */
+#define MOVES_RIG_MAX 32
 
 struct moves_rig {
     const struct fl_layout *layout;

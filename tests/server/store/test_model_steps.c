@@ -196,9 +196,8 @@ TEST(a_round_that_moved_nothing_is_a_step_too)
     struct fl_versions *v;
     struct fl_step step;
 
-    ck_assert_int_eq(fl_step_make(layout, server.models[NEWEST], server.models[NEWEST],
-                                  MOVES_RIG_GRID, &step, NULL),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_step_make(layout, server.models[NEWEST], server.models[NEWEST], &step, NULL), FL_OK);
     (void)memcpy(step.from, step.to, sizeof(step.from));
     step.round = NEWEST + 1;
     ck_assert_int_eq(fl_model_steps_save(dir, &step, true, NULL), FL_OK);
