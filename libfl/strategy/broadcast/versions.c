@@ -68,8 +68,8 @@ int fl_versions_check(const struct fl_layout *layout, const float *model, struct
             if (!versions_fits(model[i])) {
                 return fl_err_set(
                     err, FL_ENUMERIC,
-                    "an entry of '%s' is %.9g: broadcast 'lattice' has multiples of 2^-20 below "
-                    "16, unlike 'float16' and 'float32'",
+                    "an entry of '%s' is %.9g: this broadcast has multiples of 2^-20 below 16, "
+                    "unlike 'float16' and 'float32'",
                     tensor->name, (double)model[i]);
             }
         }
