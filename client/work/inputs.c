@@ -415,6 +415,18 @@ fail:
     return rv;
 }
 
+/* The file is damaged, or is not what the server takes it for. Another model in it may be good. */
+static void input_forget_held(const struct fl_input *input, const char *state_dir, size_t bytes)
+{
+    uint8_t found[FL_DIGEST_SIZE];
+
+    if (input->has_held && fl_cache_find(state_dir, FL_CACHE_MODEL, bytes, found) == FL_OK &&
+        memcmp(found, input->held, sizeof(found)) == 0)
+    {
+        fl_cache_drop(state_dir, FL_CACHE_MODEL);
+    }
+}
+
 int fl_input_decode(struct fl_input *input, const struct fl_setup *setup, const char *state_dir,
                     const struct fl_log *log, struct fl_err *err)
 {
@@ -432,14 +444,18 @@ int fl_input_decode(struct fl_input *input, const struct fl_setup *setup, const 
     }
     rv = input_decode_moves(input, setup, state_dir, &model, err);
     if (rv != FL_OK) {
-        fl_cache_drop(state_dir, FL_CACHE_MODEL);
+        if (rv != FL_ENOMEM) {
+            input_forget_held(input, state_dir, bytes);
+        }
         return rv;
     }
     if (model != NULL) {
         input_take_model(input, model, bytes);
     }
     input->moves = false;
-    rv = stays ? FL_OK : fl_cache_save(state_dir, FL_CACHE_MODEL, input->data, bytes, &ignored);
+    rv = stays || state_dir == NULL
+             ? FL_OK
+             : fl_cache_save(state_dir, FL_CACHE_MODEL, input->data, bytes, &ignored);
     if (rv != FL_OK) {
         fl_log_peer(
             log, FL_LOG_WARNING, "client", FL_WORK_SERVER,

@@ -86,7 +86,8 @@ bool fl_input_is_complete(const struct fl_input *input);
 void fl_input_want_whole(struct fl_input *input);
 /*
  * Decode a complete model, as its user does before it reads `data` as floats; others do not change.
- * A model that can be fetched as what changed is checked by its digest and saved in `state_dir`.
+ * A model that can be fetched as what changed is checked by its digest and saved in `state_dir`;
+ * NULL: it is not saved.
  * FL_EFORMAT, FL_ENUMERIC: the bytes are no model, or not the one that was listed; FL_ENOENT: the
  * held one is gone: in these cases a later task fetches a whole one; FL_ENOMEM.
  */

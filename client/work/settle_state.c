@@ -62,7 +62,7 @@ static int settling_draw(const struct fl_setup *setup, const char *state_dir,
     if (model == NULL) {
         return FL_ENOMEM;
     }
-    rv = fl_net_draw(&spec, w->model_seed, model, NULL);
+    rv = fl_net_draw(&spec, w->model_seed, model, n, NULL); /* May differ from the layout. */
     if (rv != FL_OK) {
         goto done;
     }

@@ -389,7 +389,7 @@ static int remove_one(void *ctx, const char *folder, const char *name, struct fl
     char path[FL_FS_PATH_MAX];
     int rv;
 
-    if (!r->goes(r->ctx, name)) {
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || !r->goes(r->ctx, name)) {
         return FL_OK;
     }
     rv = fl_fs_join(path, sizeof(path), folder, name);

@@ -58,8 +58,8 @@ bool fl_fs_exists(const char *path);
 typedef int fl_fs_each_cb(void *ctx, const char *folder, const char *name, struct fl_err *err);
 FL_MUST_CHECK int fl_fs_each(const char *folder, fl_fs_each_cb *cb, void *ctx, struct fl_err *err);
 /*
- * Remove the files of `folder` for whose names `goes` returns true. Continues after an error;
- * returns the first error.
+ * Remove the files of `folder` for whose names `goes` returns true; "." and ".." are not asked for.
+ * Continues after an error; returns the first error.
  */
 typedef bool fl_fs_goes_cb(const void *ctx, const char *name);
 FL_MUST_CHECK int fl_fs_remove_each(const char *folder, fl_fs_goes_cb *goes, const void *ctx,

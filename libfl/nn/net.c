@@ -129,7 +129,8 @@ void fl_net_init(struct fl_net *net, struct fl_rng *rng)
     }
 }
 
-int fl_net_draw(const struct fl_net_spec *spec, uint64_t seed, float *exported, struct fl_err *err)
+int fl_net_draw(const struct fl_net_spec *spec, uint64_t seed, float *exported, size_t n,
+                struct fl_err *err)
 {
     struct fl_net *net = NULL;
     struct fl_rng rng;
@@ -138,11 +139,17 @@ int fl_net_draw(const struct fl_net_spec *spec, uint64_t seed, float *exported, 
     if (rv != FL_OK) {
         return rv;
     }
+    if (fl_layout_count(net->layout) != n) {
+        rv = fl_err_set(err, FL_ESHAPE, "the network has %zu parameters, expected %zu",
+                        fl_layout_count(net->layout), n);
+        goto done;
+    }
     fl_rng_key(&rng, seed, FL_RNG_INIT, 0, 0);
     fl_net_init(net, &rng);
     fl_net_get(net, exported);
+done:
     fl_net_free(net);
-    return FL_OK;
+    return rv;
 }
 
 void fl__net_clear_padding(float *y, size_t ld, size_t n, size_t batch)

@@ -104,9 +104,12 @@ size_t fl_net_block(const struct fl_net *net);
  * identity.
  */
 void fl_net_init(struct fl_net *net, struct fl_rng *rng);
-/* The parameters of a new network of `spec`, initialised from `seed`, in exported order. */
+/*
+ * The n parameters of a new network of `spec`, initialised from `seed`, in exported order.
+ * FL_ESHAPE: that network has another number of parameters; errors of fl_net_create().
+ */
 FL_MUST_CHECK int fl_net_draw(const struct fl_net_spec *spec, uint64_t seed, float *exported,
-                              struct fl_err *err);
+                              size_t n, struct fl_err *err);
 /*
  * Seed of the random stream of dropout in fl_net_step() and fl_net_gradient(); 0 after
  * fl_net_create(). Evaluation draws nothing.

@@ -9,6 +9,7 @@
 #include "libfl/model/safetensors.h"
 #include "libfl/model/units.h"
 #include "libfl/num/vec.h"
+#include "libfl/strategy/broadcast/versions.h"
 #include "server/conf/server_conf_impl.h"
 
 /* The node of item `i` of a list, or of the whole list where it was written as one text. */
@@ -242,6 +243,7 @@ int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
 
 int fl_server_conf_model(const struct fl_server_conf *conf, float *theta, struct fl_err *err)
 {
+    const struct fl_strategy *s = conf->strategy;
     const char *file = conf->model->file;
     int rv;
 
@@ -255,6 +257,13 @@ int fl_server_conf_model(const struct fl_server_conf *conf, float *theta, struct
     if (!fl_vec_finite(theta, fl_layout_count(conf->layout))) {
         rv = fl_err_set(err, FL_ENUMERIC, "'%s' contains NaN or infinite values", file);
         goto fail;
+    }
+    if (fl_broadcast_sends_moves(s->broadcast)) {
+        fl_broadcast_place(s->broadcast, s->options[FL_COMPONENT_BROADCAST], conf->layout, theta);
+        rv = fl_versions_check(conf->layout, theta, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     return FL_OK;
 fail:

@@ -191,6 +191,18 @@ static int check_state_folder(const struct fl_serverd_conf *own, struct fl_err *
     return fl_moved_check(own->state_dir, err);
 }
 
+/* The rounds that are over, against 'halve_at'. */
+static int check_broadcast(const struct fl_serverd_conf *own, struct fl_err *err)
+{
+    const struct fl_conf_node *strategy =
+        fl_conf_get(fl_conf_file_map(own->conf->file), "strategy");
+    const struct fl_conf_node *node = fl_conf_get(fl_conf_get(strategy, "broadcast"), "halve_at");
+    struct fl_err why = {0};
+    int rv = fl_store_check_broadcast(own->state_dir, own->conf->strategy, &why);
+
+    return rv == FL_ECONF ? fl_conf_error(node, err, "%s", why.msg) : rv;
+}
+
 /* The state belongs to this federation, and to this model. */
 static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
                        int *ret_exit, struct fl_err *err)
@@ -216,7 +228,11 @@ static int check_state(const struct fl_serverd_conf *own, struct fl_preflight_re
     if (rv != FL_OK) {
         rv = fl_conf_blame(own->conf->file, &m->state_dir, rv, err);
     }
-    return preflight_add_error(report, FL_EXIT_STATE, ret_exit, rv, err);
+    rv = preflight_add_error(report, FL_EXIT_STATE, ret_exit, rv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return preflight_add_error(report, FL_EXIT_STATE, ret_exit, check_broadcast(own, err), err);
 }
 
 int fl_preflight_identity(const struct fl_serverd_conf *own, int *ret_exit, struct fl_err *err)

@@ -107,6 +107,35 @@ static size_t next_len(const struct fl_fetch *f, size_t most)
     return left < most ? (size_t)left : most;
 }
 
+/* --- bytes that are no longer served --- */
+
+/* Under any name? */
+static bool fetch_is_served(const struct fl_frontend *frontend, const struct fl_blob *blob)
+{
+    size_t i = 0;
+
+    while (i < FL_FRONTEND_MAX_PAYLOADS && frontend->payloads[i].bytes.blob != blob) {
+        i++;
+    }
+    return i < FL_FRONTEND_MAX_PAYLOADS;
+}
+
+/* A transfer that still references them is charged with all of it. False: it has ended by that. */
+static bool fetch_charge(struct fl_fetch *f)
+{
+    if (fl_call_charge(f->call, (size_t)fl_bytes_len(&f->bytes)) == FL_OK) {
+        return true;
+    }
+    fl_frontend_notice(f->frontend, fl_call_peer(f->call), "superseded",
+                       "transfer ended: the model is no longer served");
+    if (f->sm.state == FETCH_ENDED) { /* Its last bytes are still queued for the peer. */
+        fl_call_cancel(f->call);
+    } else {
+        fetch_cancel(f);
+    }
+    return false;
+}
+
 /* --- from memory --- */
 
 static void send_shared(struct fl_fetch *f)
@@ -281,7 +310,10 @@ static void fetch_prepare_done(struct fl_disk_job *job)
     if (f->offset == 0 && f->client != FL_EVERYBODY) {
         fetch_count(f);
     }
-    send_shared(f);
+    /* It may have been superseded meanwhile. */
+    if (fetch_is_served(f->frontend, f->of) || fetch_charge(f)) {
+        send_shared(f);
+    }
 }
 
 static void fetch_prepare_release(struct fl_disk_job *job)
@@ -483,23 +515,14 @@ const struct fl_payload_rec *fl_fetch_payload(const struct fl_frontend *frontend
     return NULL;
 }
 
-/* `blob` is no longer served: transfers that still reference it are charged with all of it. */
 static void fetch_charge_readers(struct fl_frontend *frontend, const struct fl_blob *blob)
 {
     struct fl_fetch *f;
 
     FL_LIST_FOREACH (f, &frontend->fetches, struct fl_fetch, link) {
         /* A transfer near its end references the block as much as one that has just begun. */
-        if (f->of == blob && blob != NULL &&
-            fl_call_charge(f->call, (size_t)fl_bytes_len(&f->bytes)) != FL_OK)
-        {
-            fl_frontend_notice(frontend, fl_call_peer(f->call), "superseded",
-                               "transfer ended: the model is no longer served");
-            if (f->sm.state == FETCH_ENDED) { /* Its last bytes are still queued for the peer. */
-                fl_call_cancel(f->call);
-            } else {
-                fetch_cancel(f);
-            }
+        if (f->of == blob && blob != NULL) {
+            (void)fetch_charge(f);
         }
     }
 }
@@ -544,12 +567,7 @@ static struct fl_payload_rec *fetch_find_record(struct fl_frontend *frontend,
 /* These bytes can no longer be fetched under their old name; another name may share them. */
 static void fetch_supersede(struct fl_frontend *frontend, struct fl_bytes *bytes)
 {
-    size_t i = 0;
-
-    while (i < FL_FRONTEND_MAX_PAYLOADS && frontend->payloads[i].bytes.blob != bytes->blob) {
-        i++;
-    }
-    if (i == FL_FRONTEND_MAX_PAYLOADS) {
+    if (!fetch_is_served(frontend, bytes->blob)) {
         fetch_charge_readers(frontend, bytes->blob);
     }
     fl_bytes_done(bytes);

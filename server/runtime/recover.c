@@ -47,10 +47,10 @@ static int recover_first_model(void *ctx, float *theta, struct fl_err *err)
 {
     const struct first *first = ctx;
     const struct fl_server_conf *conf = first->conf;
-    int rv =
-        conf->model->file[0] != '\0'
-            ? fl_server_conf_model(conf, theta, err)
-            : fl_net_draw(&conf->net, fl_opening_seed(conf->strategy, first->seed), theta, err);
+    int rv = conf->model->file[0] != '\0'
+                 ? fl_server_conf_model(conf, theta, err)
+                 : fl_net_draw(&conf->net, fl_opening_seed(conf->strategy, first->seed), theta,
+                               fl_layout_count(conf->layout), err);
 
     *first->failed = rv != FL_OK;
     return rv;

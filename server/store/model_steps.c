@@ -21,25 +21,32 @@ struct step_fields {
 static const struct fl_container_kind step_kind = {
     .name = "step", .version = 1, .max_sections = 1, .max_fields = sizeof(struct step_fields)};
 
+#define NAME "%06" PRIu64 SUFFIX
+
 /* The round of a file's name; 0: another name. */
 static uint64_t step_round_of(const char *name)
 {
     char digits[24];
+    char same[sizeof(digits) + sizeof(SUFFIX)];
     size_t n = strspn(name, "0123456789");
     uint64_t round = 0;
 
-    if (n == 0 || n >= sizeof(digits) || strcmp(name + n, SUFFIX) != 0) {
+    if (n == 0 || n >= sizeof(digits)) {
         return 0;
     }
     (void)memcpy(digits, name, n);
     digits[n] = '\0';
-    return fl_str_to_u64(digits, &round) == FL_OK ? round : 0;
+    if (fl_str_to_u64(digits, &round) != FL_OK) {
+        return 0;
+    }
+    (void)snprintf(same, sizeof(same), NAME, round); /* No second file of a round. */
+    return strcmp(name, same) == 0 ? round : 0;
 }
 
 static int step_path(const char *dir, uint64_t round, char path[FL__STORE_PATH_MAX],
                      struct fl_err *err)
 {
-    int n = snprintf(path, FL__STORE_PATH_MAX, "%s/steps/%06" PRIu64 SUFFIX, dir, round);
+    int n = snprintf(path, FL__STORE_PATH_MAX, "%s/steps/" NAME, dir, round);
 
     return n > 0 && n < FL__STORE_PATH_MAX
                ? FL_OK

@@ -57,6 +57,12 @@ FL_MUST_CHECK int fl_store_check_name(const char *dir, const char *federation, s
  */
 FL_MUST_CHECK int fl_store_check_model(const char *dir, const struct fl_layout *layout,
                                        struct fl_err *err);
+/*
+ * May the options of the broadcast take the place of those that the folder records? FL_ECONF with
+ * the reason. Changes nothing.
+ */
+FL_MUST_CHECK int fl_store_check_broadcast(const char *dir, const struct fl_strategy *strategy,
+                                           struct fl_err *err);
 
 /*
  * Does the folder have a record of the client `name` (a valid name)? false when the database cannot

@@ -214,6 +214,26 @@ int fl_store_check_model(const char *dir, const struct fl_layout *layout, struct
     return other_model(dir, had, makes, err);
 }
 
+int fl_store_check_broadcast(const char *dir, const struct fl_strategy *strategy,
+                             struct fl_err *err)
+{
+    const struct fl_broadcast_ops *broadcast = strategy->broadcast;
+    char path[FL__STORE_PATH_MAX];
+    char before[1024];
+    uint64_t committed = 0;
+
+    if (broadcast->follow == NULL ||
+        fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK || !fl_fs_exists(path) ||
+        fl_db_first_row(&fl__store_db, path,
+                        "SELECT value, (SELECT COALESCE(MAX(round), 0) FROM round) FROM setting "
+                        "WHERE name = 'strategy.broadcast'",
+                        before, sizeof(before), &committed, NULL) != FL_OK)
+    {
+        return FL_OK; /* The settings are not known, too, after a rebuild. */
+    }
+    return broadcast->follow(strategy->options[FL_COMPONENT_BROADCAST], before, committed, err);
+}
+
 const char *fl_store_id(const struct fl_store *store)
 {
     return store->id;

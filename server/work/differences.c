@@ -8,7 +8,7 @@
 
 struct difference {
     uint8_t held[FL_DIGEST_SIZE];
-    struct fl_blob *bytes;
+    struct fl_blob *bytes; /* NULL: the whole model is as short */
 };
 
 struct fl_differences {
@@ -84,12 +84,17 @@ static size_t differences_limit(const struct fl_differences *d)
     return bytes > FL_DIFFERENCES_LEAST ? bytes : FL_DIFFERENCES_LEAST;
 }
 
+static size_t difference_len(const struct difference *made)
+{
+    return made->bytes != NULL ? fl_blob_len(made->bytes) : 0;
+}
+
 /* Drop those that were asked for the longest ago, until there is room for `bytes` more. */
 static void differences_make_room(struct fl_differences *d, size_t bytes)
 {
     while (d->n > 0 && bytes > differences_limit(d) - d->bytes) {
         d->n--;
-        d->bytes -= fl_blob_len(d->made[d->n].bytes);
+        d->bytes -= difference_len(&d->made[d->n]);
         fl_blob_unref(d->made[d->n].bytes);
     }
 }
@@ -100,6 +105,16 @@ static void differences_put(struct fl_differences *d, struct difference made)
     (void)memmove(d->made + 1, d->made, d->n * sizeof(*d->made));
     d->made[0] = made;
     d->n++;
+}
+
+/* FL_ENOENT: it is not worth it. */
+static int difference_give(const struct difference *made, struct fl_blob **ret)
+{
+    if (made->bytes == NULL) {
+        return FL_ENOENT;
+    }
+    *ret = fl_blob_ref(made->bytes);
+    return FL_OK;
 }
 
 static int differences_make(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
@@ -114,15 +129,15 @@ static int differences_make(struct fl_differences *d, const uint8_t held[FL_DIGE
     rv = fl_versions_difference(d->versions, d->layout,
                                 (const float *)(const void *)fl_blob_data(d->model), held,
                                 &made.bytes);
-    if (rv != FL_OK) {
+    if (rv != FL_OK && rv != FL_ELIMIT) {
         return rv;
     }
+    /* That it is too long is kept, too: to find that out takes as long. */
     (void)memcpy(made.held, held, FL_DIGEST_SIZE);
-    differences_make_room(d, fl_blob_len(made.bytes));
-    d->bytes += fl_blob_len(made.bytes);
+    differences_make_room(d, difference_len(&made));
+    d->bytes += difference_len(&made);
     differences_put(d, made);
-    *ret = fl_blob_ref(made.bytes);
-    return FL_OK;
+    return difference_give(&made, ret);
 }
 
 int fl_differences_get(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
@@ -137,8 +152,7 @@ int fl_differences_get(struct fl_differences *d, const uint8_t held[FL_DIGEST_SI
             d->n--;
             (void)memmove(d->made + i, d->made + i + 1, (d->n - i) * sizeof(*d->made));
             differences_put(d, found);
-            *ret = fl_blob_ref(found.bytes);
-            return FL_OK;
+            return difference_give(&found, ret);
         }
     }
     return differences_make(d, held, ret);

@@ -357,22 +357,44 @@ static int opening_place_model(const struct opening *o, struct fl_err *err)
     const struct fl_strategy *s = o->f->strategy;
     float *theta = fl_blob_fill_floats(o->progress->committed.model.theta);
 
+    int rv;
+
     fl_broadcast_place(s->broadcast, s->options[FL_COMPONENT_BROADCAST], o->f->layout, theta);
-    return fl_broadcast_sends_moves(s->broadcast) ? fl_versions_check(o->f->layout, theta, err)
-                                                  : FL_OK;
+    rv = fl_broadcast_sends_moves(s->broadcast) ? fl_versions_check(o->f->layout, theta, err)
+                                                : FL_OK;
+    return rv == FL_ENUMERIC
+               ? fl_err_wrap(err, rv, "the model of round %llu cannot be broadcast, select '%s'",
+                             (unsigned long long)o->resume->committed,
+                             fl_broadcast_float32.policy.name)
+               : rv;
 }
 
-/* The models that clients may hold: those that lead to the committed one. */
-static int opening_open_versions(const struct opening *o, struct fl_err *err)
+/* Files that are left cost disk space only. */
+static void opening_clean_steps(const struct fl_federation *f, uint64_t oldest, uint64_t newest)
+{
+    struct fl_err err = {0};
+    int rv = fl_model_steps_clean(f->state_dir, oldest, newest, &err);
+
+    if (rv != FL_OK) {
+        fl_log(f->log, FL_LOG_WARNING, "server", "removing steps between old models failed: %s",
+               fl_err_text(&err, rv));
+    }
+}
+
+/* The models that clients may hold: those that lead to the committed one. Other steps are removed.
+ */
+static int opening_open_versions(const struct opening *o)
 {
     const struct fl_federation *f = o->f;
     struct fl_model_state *model = &o->progress->committed.model;
     uint64_t last = o->resume->committed;
     uint8_t digest[FL_DIGEST_SIZE];
     struct fl_versions *versions = NULL;
+    uint64_t oldest;
     int rv;
 
     if (!fl_broadcast_sends_moves(f->strategy->broadcast)) {
+        opening_clean_steps(f, 1, 0);
         return FL_OK;
     }
     rv = fl_versions_digest(f->layout, fl_blob_floats(model->theta), digest);
@@ -387,7 +409,9 @@ static int opening_open_versions(const struct opening *o, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_model_steps_clean(f->state_dir, fl_differences_oldest(model->differences), last, err);
+    oldest = fl_differences_oldest(model->differences);
+    opening_clean_steps(f, oldest > 0 ? oldest : last + 1, last);
+    return FL_OK;
 }
 
 static int opening_open_model(const struct opening *o, struct fl_err *err)
@@ -442,7 +466,7 @@ static int opening_open_model(const struct opening *o, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = opening_open_versions(o, err);
+    rv = opening_open_versions(o);
     if (rv != FL_OK) {
         return rv;
     }

@@ -70,7 +70,7 @@ static int model_state_merge(const struct fl_federation *federation, int64_t his
     if (n <= keep + keep / 4 + 8) {
         return FL_OK;
     }
-    rv = fl_versions_merge(*versions, federation->layout, n - keep + 1, &fewer, &first);
+    rv = fl_versions_merge(*versions, federation->layout, n - keep, &fewer, &first);
     if (rv != FL_OK) {
         return rv;
     }

@@ -86,6 +86,7 @@ struct fl_wire_welcome rig_welcome(const struct rig_server *server)
         .solver = component_of(server->solver != NULL ? server->solver : "sgd"),
         .codec = component_of(server->codec != NULL ? server->codec : "float32"),
         .wants_previous_dot = server->wants_previous_dot,
+        .model_seed = server->model_seed,
         .generation = {server->generation},
         .state_generation = {server->state_generation},
         .heartbeat_ms = 1000,

@@ -36,6 +36,25 @@ static int first_model(void *ctx, float *theta, struct fl_err *err)
     return FL_OK;
 }
 
+static void work_rig_broadcast(struct work_rig *rig)
+{
+    struct fl_options *o;
+
+    if (rig->broadcast == NULL) {
+        return;
+    }
+    ck_assert_int_eq(fl_strategy_set(rig->strategy, FL_COMPONENT_BROADCAST, rig->broadcast, NULL),
+                     FL_OK);
+    o = rig->strategy->options[FL_COMPONENT_BROADCAST];
+    if (fl_broadcast_sends_moves(rig->strategy->broadcast)) {
+        ck_assert_int_eq(fl_options_set(o, "step", rig->step != NULL ? rig->step : "0.5", NULL),
+                         FL_OK);
+        ck_assert_int_eq(
+            fl_options_set(o, "history", rig->history != NULL ? rig->history : "1000", NULL),
+            FL_OK);
+    }
+}
+
 int work_rig_try(struct work_rig *rig, const char *algorithm, struct fl_err *err)
 {
     static char dir[RIG_PATH_MAX];
@@ -50,6 +69,7 @@ int work_rig_try(struct work_rig *rig, const char *algorithm, struct fl_err *err
 
     rig->logged[0] = '\0';
     ck_assert_int_eq(fl_strategy_create(algorithm, &rig->strategy, NULL), FL_OK);
+    work_rig_broadcast(rig);
     ck_assert_int_eq(fl_settings_add_strategy(&settings, rig->strategy), FL_OK);
     rig->fed = (struct fl_federation){.layout = rig->layout,
                                       .strategy = rig->strategy,
@@ -102,6 +122,9 @@ void work_rig_aggregate(struct work_rig *rig, float value)
             fl_blob_fill_floats(next.model.state[s])[i] = 2 * value;
         }
     }
+    ck_assert_int_eq(fl_model_state_step(&rig->fed, &rig->progress.committed.model,
+                                         rig->progress.totals.round + 1, &next.model, NULL),
+                     FL_OK);
     fl_progress_aggregated(&rig->progress, &next);
 }
 

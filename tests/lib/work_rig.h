@@ -18,6 +18,8 @@ struct work_rig {
     struct fl_retention retention; /* of the next opening; two checkpoints stay */
     uint64_t wall_ms;              /* of the next opening */
     enum fl_durability durability; /* of the next opening */
+    const char *broadcast;         /* of the next opening; NULL: float32 */
+    const char *step, *history;    /* with "lattice"; NULL: 0.5 and the default */
     unsigned n_first;              /* number of initial models created, with FIRST in every entry */
     char logged[8192];             /* "LEVEL text\n" each */
     struct fl_log log;

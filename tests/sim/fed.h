@@ -51,7 +51,12 @@ struct fed_plan {
     const char *preset;
     const char *upload; /* another policy in the component, or NULL */
     bool own;           /* personal models */
-    bool rebuild;       /* the changes of the float controls are rebuilt, not sent */
+    /* NULL: float32. Then models have entries below 4 instead of whole numbers. */
+    const char *broadcast;
+    bool halves;       /* lattice: the step is halved in round 3, and of one round back is known */
+    bool draws;        /* lattice: clients draw the first model */
+    bool loses_models; /* lattice: of a client that starts the held model may be gone or unknown */
+    bool rebuild;      /* the changes of the float controls are rebuilt, not sent */
     uint32_t population;
     uint32_t start_clients; /* 0: n_clients */
     uint32_t min_clients;   /* 0: 1 */
@@ -251,7 +256,8 @@ struct fed {
     bool forgotten[FED_MAX]; /* once or more: what it keeps may be of a life before */
     bool promised[FED_MAX];  /* FORGOTTEN was answered, and it has not come back since */
     unsigned n_promised;
-    unsigned n_wishes; /* that were answered with yes */
+    unsigned n_wishes;  /* that were answered with yes */
+    unsigned n_changed; /* downloads of what changed since the model that a client held */
     struct coord_check check;
     struct fl_buf log;
     char broken[256];
@@ -289,8 +295,10 @@ uint32_t fed_named(const struct fed *fed, const char *name);
 void fed_died(struct fed *fed, uint32_t node);
 /* A node dies of what it just did. */
 void fed_dies(struct fed *fed, uint32_t node);
-/* The model that `number` stands for: small whole numbers. */
+/* The model that `number` stands for: small whole numbers, or as many sixteen-thousandths. */
 void fed_floats(uint64_t number, float ret[FED_FLOATS]);
+/* The components of both that the plan names. */
+void fed_set_broadcast(const struct fed_plan *plan, struct fl_strategy *strategy);
 /* What stands for the model that a client trains from `model`. */
 uint64_t fed_update(const char *name, uint64_t round, uint32_t attempt,
                     const float model[FED_FLOATS]);
@@ -310,6 +318,10 @@ void fed_tears(bool on);
 /* --- the solver --- */
 
 extern const struct fl_solver_ops fed_solver, fed_solver_own;
+/* The first model as clients draw it. */
+void fed_draw(const struct fed *fed, float ret[FED_FLOATS]);
+/* The number of the server's state vector of that name. */
+size_t fed_state(const struct fed *fed, const char *name);
 /* What clients and server compute in this plan, whatever the coordinator believes. */
 struct fl_strategy *fed_strategy(const struct fed_plan *plan);
 /* The change of SCAFFOLD's control by an update. */

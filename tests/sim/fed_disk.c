@@ -268,7 +268,11 @@ static int first_model(void *ctx, float *theta, struct fl_err *err)
     const struct fed *fed = ctx;
 
     (void)err;
-    fed_floats(fed->plan.seed, theta);
+    if (fed->plan.draws) {
+        fed_draw(fed, theta);
+    } else {
+        fed_floats(fed->plan.seed, theta);
+    }
     return FL_OK;
 }
 
@@ -354,6 +358,18 @@ struct fl_coord_resume fed_disk_read(struct fed *fed)
     return resume;
 }
 
+size_t fed_state(const struct fed *fed, const char *name)
+{
+    const struct fl_federation *f = &fed->server.federation;
+    size_t i = 0;
+
+    while (i < f->n_state && strcmp(f->state_names[i], name) != 0) {
+        i++;
+    }
+    ck_assert_uint_lt(i, f->n_state);
+    return i;
+}
+
 /* --- payloads --- */
 
 static void note_payload(void *ctx, const struct fl_payload *b)
@@ -363,10 +379,17 @@ static void note_payload(void *ctx, const struct fl_payload *b)
     struct fed_payload *to = &s->payloads[s->n_payloads];
 
     ck_assert_uint_lt(s->n_payloads, sizeof(s->payloads) / sizeof(s->payloads[0]));
-    ck_assert_uint_eq(fl_bytes_len(&b->bytes), sizeof(to->data));
+    ck_assert_uint_eq(fl_bytes_len(&b->bytes),
+                      strcmp(b->name, FL_PAYLOAD_MODEL) == 0
+                          ? fl_broadcast_bytes(s->work->broadcast, s->layout)
+                          : sizeof(to->data));
     ck_assert_int_eq(fl_str_copy(to->name, sizeof(to->name), b->name), FL_OK);
     to->client = b->client != NULL ? fed_named(fed, b->client) : FED_MAX;
-    if (b->bytes.blob != NULL) {
+    if (b->bytes.blob != NULL && fl_bytes_len(&b->bytes) < sizeof(to->data)) {
+        ck_assert_int_eq(fl_broadcast_decode(s->work->broadcast, s->layout,
+                                             fl_blob_data(b->bytes.blob), to->data, NULL),
+                         FL_OK);
+    } else if (b->bytes.blob != NULL) {
         (void)memcpy(to->data, fl_blob_data(b->bytes.blob), sizeof(to->data));
     } else {
         ck_assert_int_eq(fl_file_read(b->bytes.file, 0, to->data, sizeof(to->data)), FL_OK);

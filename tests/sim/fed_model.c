@@ -185,6 +185,14 @@ static void add(struct fed *fed, const struct fl_aggregation *a, size_t part, st
     s->next.sent[i] = true;
 }
 
+/* What the server keeps of earlier steps beside entry `k`. */
+static double rest_of(const struct fed *fed, const struct fl_model_state *model, unsigned k)
+{
+    return fed->plan.broadcast != NULL
+               ? (double)fl_blob_floats(model->state[fed_state(fed, FL_BROADCAST_REST)])[k]
+               : 0;
+}
+
 /* The mean of what was sent; of numbers up to 65536 in single precision. */
 static void check_theta(struct fed *fed, const struct fl_aggregation *a, const struct sums *sums)
 {
@@ -196,9 +204,15 @@ static void check_theta(struct fed *fed, const struct fl_aggregation *a, const s
         double from = fed->plan.own && sums->weight[k] > 0 ? 0 : (double)fed->server.model.theta[k];
         double want = from + (sums->weight[k] > 0 ? sums->theta[k] / sums->weight[k] : 0);
 
-        if (!(fabs((double)next->theta[k] - want) < 0.05)) {
+        double made = (double)next->theta[k];
+
+        if (fed->plan.broadcast != NULL) {
+            want += rest_of(fed, a->model, k);
+            made += rest_of(fed, &a->next.model, k);
+        }
+        if (!(fabs(made - want) < (fed->plan.broadcast != NULL ? 1e-5 : 0.05))) {
             fed_fail(fed, "round %" PRIu64 ": entry %u of the model is %g, of these updates %g",
-                     a->round, k, (double)next->theta[k], want);
+                     a->round, k, made, want);
         }
     }
 }
@@ -309,11 +323,13 @@ static void check_sums(struct fed *fed, uint64_t epoch, const double sum[FED_FLO
 {
     const struct fl_model_state *m = &fed->server.progress.committed.model;
     const bool begins = epoch > fed->server.committed;
+    size_t controls = fed_state(fed, "control_sum");
+    size_t scaffolds = fed_state(fed, "scaffold_sum");
     unsigned k;
 
     for (k = 0; k < FED_FLOATS; k++) {
-        double control = begins ? 0 : (double)fl_blob_floats(m->state[0])[k];
-        double of_scaffold = begins ? 0 : (double)fl_blob_floats(m->state[1])[k];
+        double control = begins ? 0 : (double)fl_blob_floats(m->state[controls])[k];
+        double of_scaffold = begins ? 0 : (double)fl_blob_floats(m->state[scaffolds])[k];
 
         if (!fed->plan.rebuild && !(fabs(sum[k] - control) < 0.5)) {
             fed_fail(fed, "round %" PRIu64 ": the control of entry %u is not the clients' sum",

@@ -54,10 +54,10 @@ static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, st
         e->personal_model && fl_payloads_has_personal_model(&s->progress, fed->clients[i].name);
     while (n-- > 0) {
         const float *data = fed_disk_payload(fed, list[n].name, i);
-        float *to = list[n].kind == FL_PAYLOAD_IS_MODEL            ? msg->model
-                    : list[n].kind == FL_PAYLOAD_IS_PERSONAL_MODEL ? msg->personal_model
-                    : list[n].state == 0                           ? msg->control
-                                                                   : msg->told;
+        float *to = list[n].kind == FL_PAYLOAD_IS_MODEL              ? msg->model
+                    : list[n].kind == FL_PAYLOAD_IS_PERSONAL_MODEL   ? msg->personal_model
+                    : list[n].state == fed_state(fed, "control_sum") ? msg->control
+                                                                     : msg->told;
 
         if (list[n].kind == FL_PAYLOAD_IS_PERSONAL_MODEL && !msg->has_personal_model) {
             continue;
@@ -627,6 +627,7 @@ static void make_strategy(const struct fed_plan *plan, struct fl_strategy **ret)
         ck_assert_msg(fl_strategy_set(*ret, FL_COMPONENT_PERSONAL, "own", &err) == FL_OK, "%s",
                       err.msg);
     }
+    fed_set_broadcast(plan, *ret);
 }
 
 void fed_server_init(struct fed *fed)

@@ -198,6 +198,25 @@ const struct fl_solver_ops fed_solver_own = {
     .step = step,
 };
 
+void fed_set_broadcast(const struct fed_plan *plan, struct fl_strategy *strategy)
+{
+    struct fl_options *o;
+
+    if (plan->broadcast == NULL) {
+        return;
+    }
+    ck_assert_int_eq(fl_strategy_set(strategy, FL_COMPONENT_BROADCAST, plan->broadcast, NULL),
+                     FL_OK);
+    o = strategy->options[FL_COMPONENT_BROADCAST];
+    if (fl_broadcast_sends_moves(strategy->broadcast)) {
+        /* Few entries move: of all of them the whole model, 32 bytes, would be as short. */
+        ck_assert_int_eq(fl_options_set(o, "step", "1", NULL), FL_OK);
+        ck_assert_int_eq(fl_options_set(o, "threshold", "2", NULL), FL_OK);
+        ck_assert_int_eq(fl_options_set(o, "halve_at", plan->halves ? "3" : "0", NULL), FL_OK);
+        ck_assert_int_eq(fl_options_set(o, "history", plan->halves ? "1" : "1000", NULL), FL_OK);
+    }
+}
+
 struct fl_strategy *fed_strategy(const struct fed_plan *plan)
 {
     struct fl_strategy *s = NULL;
@@ -211,5 +230,6 @@ struct fl_strategy *fed_strategy(const struct fed_plan *plan)
                          FL_OK);
     }
     s->solver = plan->own ? &fed_solver_own : &fed_solver;
+    fed_set_broadcast(plan, s);
     return s;
 }

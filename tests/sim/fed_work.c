@@ -12,8 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/store/cache.h"
 #include "libfl/base/fs.h"
 #include "libfl/nn/net.h"
+#include "server/work/differences.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/member_open.h"
 #include "tests/sim/fed.h"
@@ -96,10 +98,16 @@ int __wrap_fl_fs_pwrite(int fd, const void *data, size_t len, uint64_t offset)
 /* --- what all clients share --- */
 
 static const char *const layers[] = {"dense 1", "dense 1", "dense 2"};
+static const struct fl_net_spec spec = {
+    .input = {1}, .n_input = 1, .layers = layers, .n_layers = FED_UNITS};
+
+void fed_draw(const struct fed *fed, float ret[FED_FLOATS])
+{
+    ck_assert_int_eq(fl_net_draw(&spec, fed->plan.seed, ret, FED_FLOATS, NULL), FL_OK);
+}
 
 struct fl_layout *fed_work_layout(void)
 {
-    struct fl_net_spec spec = {.input = {1}, .n_input = 1, .layers = layers, .n_layers = FED_UNITS};
     struct fl_layout *layout = NULL;
     struct fl_net *net = NULL;
     struct fl_buf text;
@@ -126,6 +134,10 @@ static void open_setup(struct fed *fed)
     struct fl_err err = {0};
     size_t i;
 
+    if (fed->plan.broadcast != NULL) {
+        w.broadcast.name = fl_str_dup(fed->plan.broadcast);
+        w.model_seed = fed->plan.draws ? fed->plan.seed : 0;
+    }
     if (own) {
         w.personal.name = fl_str_dup("own");
     } else {
@@ -195,6 +207,19 @@ static void path_of(const struct fed *fed, const char *name, char out[FED_PATH])
     ck_assert_int_eq(fl_fs_join(out, FED_PATH, fed->dir, name), FL_OK);
 }
 
+/* It stays, is gone, or is another one: of a backup, say. */
+static void lose_model(const struct fed_client *c, const char *dir)
+{
+    static const float other[FED_FLOATS] = {1};
+    uint64_t what = fed_hash(c->fed->plan.seed + c->index, c->generation) % 4;
+
+    if (what == 0) {
+        fl_cache_drop(dir, FL_CACHE_MODEL);
+    } else if (what == 1) {
+        ck_assert_int_eq(fl_cache_save(dir, FL_CACHE_MODEL, other, sizeof(other), NULL), FL_OK);
+    }
+}
+
 void fed_work_open(struct fed_client *c)
 {
     char dir[FED_PATH];
@@ -202,6 +227,9 @@ void fed_work_open(struct fed_client *c)
     path_of(c->fed, c->name, dir);
     ck_assert_int_eq(fl_fs_mkdirs(dir, NULL), FL_OK);
     c->writer.dead = false;
+    if (c->fed->plan.loses_models) {
+        lose_model(c, dir);
+    }
     open_in(c->fed, dir, &c->member);
 }
 
@@ -224,18 +252,45 @@ static bool over(struct fed_client *c, int rv, const struct fl_err *err, const c
     return rv == FL_OK;
 }
 
+/* The answer of the server as it is now: it may have died since it sent the task, or gone on. */
+static struct fl_blob *changed(void *ctx, const uint8_t held[FL_DIGEST_SIZE])
+{
+    const struct fed_client *c = ctx;
+    const struct fed_server *s = &c->fed->server;
+    struct fl_differences *d = s->progress.committed.model.differences;
+    struct fl_blob *bytes = NULL;
+    uint8_t listed[FL_DIGEST_SIZE];
+
+    ck_assert_int_eq(fl_versions_digest(s->layout, c->task.model, listed), FL_OK);
+    if (s->coord == NULL || d == NULL ||
+        memcmp(listed, fl_differences_digest(d), sizeof(listed)) != 0 ||
+        fl_differences_get(d, held, &bytes) != FL_OK)
+    {
+        return NULL;
+    }
+    c->fed->n_changed++;
+    return bytes;
+}
+
 bool fed_work_fetch(struct fed_client *c)
 {
+    const struct fl_broadcast_ops *broadcast = c->fed->setup->broadcast;
     const struct fed_msg *msg = &c->task;
     const struct fl_task task = {.key = {msg->round, msg->attempt},
                                  .counted = {msg->counted_round, msg->counted_attempt},
                                  .epoch = msg->epoch,
                                  .learning_rate = 0.1};
     const size_t size = sizeof(msg->model);
-    struct fl_member_payload payloads[4] = {{"model", msg->model, size, false}};
+    uint8_t model[sizeof(msg->model)];
+    struct fl_member_payload payloads[4] = {
+        {"model", model, (size_t)fl_broadcast_bytes(broadcast, c->fed->setup->layout),
+         fl_broadcast_sends_moves(broadcast)}};
     struct fl_err err = {0};
     size_t n = 1;
     int rv;
+
+    ck_assert_int_eq(fl_broadcast_encode(broadcast, c->fed->setup->layout, msg->model, model),
+                     FL_OK);
 
     if (!c->fed->plan.own) {
         payloads[n++] = (struct fl_member_payload){"control", msg->control, size, false};
@@ -246,7 +301,7 @@ bool fed_work_fetch(struct fed_client *c)
             (struct fl_member_payload){"personal_model", msg->personal_model, size, false};
     }
     work(c);
-    rv = fl_member_fetch(&c->member, &task, payloads, n, &err);
+    rv = fl_member_fetch_changed(&c->member, &task, payloads, n, changed, c, &err);
     return over(c, rv, &err, "cannot fetch");
 }
 

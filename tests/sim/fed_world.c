@@ -69,12 +69,14 @@ uint64_t fed_hash(uint64_t a, uint64_t b)
     return fl_hash64(both, sizeof(both));
 }
 
+static float unit; /* of what an entry of a model is a multiple */
+
 void fed_floats(uint64_t number, float ret[FED_FLOATS])
 {
     unsigned i;
 
     for (i = 0; i < FED_FLOATS; i++) {
-        ret[i] = (float)(fed_hash(number, i) & 0xffff);
+        ret[i] = unit * (float)(fed_hash(number, i) & 0xffff);
     }
 }
 
@@ -260,6 +262,7 @@ struct fed *fed_new(const struct fed_plan *plan)
 
     ck_assert_ptr_nonnull(fed);
     fed->plan = *plan;
+    unit = plan->broadcast != NULL ? 0x1p-14f : 1;
     fl_buf_init(&fed->log, 256u << 20);
     fl_rng_key(&fed->rng, plan->seed, FL_RNG_TEST, 0, 0);
     ck_assert_int_eq(fl_sim_create(plan->seed, &fed->sim), FL_OK);

@@ -150,6 +150,10 @@ static struct fed_plan trouble(uint64_t seed, bool real_sessions)
         plan.norm_cap = 1.2;            /* Honest updates differ by that much: some are left out. */
         plan.failed_aggregate_rate = 0; /* Too few beside those would pause it. */
     }
+    plan.broadcast = (const char *[]){NULL, "float16", "lattice", "lattice"}[fl_rng_below(&rng, 4)];
+    plan.halves = fl_rng_below(&rng, 2) == 0;
+    plan.draws = fl_rng_below(&rng, 2) == 0;
+    plan.loses_models = fl_rng_below(&rng, 2) == 0;
     return plan;
 }
 
@@ -160,6 +164,8 @@ static struct fed_plan personal_trouble(uint64_t seed, bool real_sessions)
     struct fed_plan plan = trouble(seed, real_sessions);
 
     plan.own = true;
+    plan.broadcast = NULL; /* One model for all. */
+    plan.draws = plan.loses_models = false;
     plan.preset = "fedavg";
     plan.upload = uploads[seed % 3];
     return plan;
@@ -179,11 +185,15 @@ static struct fed_plan joining_trouble(uint64_t seed, bool real_sessions)
     return plan;
 }
 
+/* Downloads of what changed since a held model, of all federations of a test. */
+static unsigned n_changed;
+
 static void run_plan(const struct fed_plan *plan)
 {
     struct fed *fed = fed_new(plan);
 
     fed_finish(fed);
+    n_changed += fed->n_changed;
     fed_free(fed);
 }
 
@@ -268,6 +278,7 @@ TEST_EACH(whatever_breaks_the_rules_hold_and_it_ends, count_seeds())
         run_trouble(seed, false);
         run_trouble(seed, true);
     }
+    ck_assert_uint_gt(n_changed, 20);
 }
 
 TEST_EACH(whatever_breaks_a_pause_lasts_until_it_is_resumed, count_seeds())

@@ -42,18 +42,32 @@ static double any_share(struct fl_rng *rng)
 static void add_fraction(struct fl_buf *yaml, struct fl_rng *rng)
 {
     if (fl_rng_below(rng, 2) == 0) {
-        ck_assert_int_eq(fl_buf_printf(yaml,
-                                       "strategy: {fraction: {policy: constant, fraction: %g}}\n",
-                                       any_share(rng)),
-                         FL_OK);
+        ck_assert_int_eq(
+            fl_buf_printf(yaml, ", fraction: {policy: constant, fraction: %g}", any_share(rng)),
+            FL_OK);
     } else if (fl_rng_below(rng, 2) == 0) {
         ck_assert_int_eq(fl_buf_printf(yaml,
-                                       "strategy: {fraction: {policy: stepped, start: %g, end: %g, "
-                                       "step: %g, every: %" PRIu64 "}}\n",
+                                       ", fraction: {policy: stepped, start: %g, end: %g, step: "
+                                       "%g, every: %" PRIu64 "}",
                                        any_share(rng), any_share(rng), any_share(rng),
                                        1 + fl_rng_below(rng, 4)),
                          FL_OK);
     }
+}
+
+static void add_strategy(struct fl_buf *yaml, struct fl_rng *rng)
+{
+    static const char *const broadcasts[] = {
+        "float32", "float16", "lattice", "{policy: lattice, step: 0.25, halve_at: 2, history: 1}",
+        "{policy: lattice, step: 0.3}"};
+
+    /* By what was drawn: another draw here would change all that follow. */
+    uint64_t i = fl_hash64(yaml->data, yaml->len) % ARRAY_LEN(broadcasts);
+
+    conf_drawn_add(yaml, "strategy: {broadcast: ");
+    conf_drawn_add(yaml, broadcasts[i]);
+    add_fraction(yaml, rng);
+    conf_drawn_add(yaml, "}\n");
 }
 
 static void draw(struct fl_buf *yaml, struct fl_rng *rng)
@@ -70,7 +84,7 @@ static void draw(struct fl_buf *yaml, struct fl_rng *rng)
         conf_drawn_add(yaml, conf_drawn_preset(rng));
     }
     conf_drawn_add(yaml, "\n");
-    add_fraction(yaml, rng);
+    add_strategy(yaml, rng);
     conf_drawn_add(
         yaml, "round: {train_deadline: 1s, upload_deadline: 1s, lost_grace: 300ms, retry: 100ms");
     add_count(yaml, rng, "population", 0);
@@ -110,6 +124,12 @@ static struct fed_plan plan_of(uint64_t seed, const struct fl_coord_conf *conf, 
     plan.forget_every = fl_rng_below(rng, 2) == 0 ? 400 : 0;
     plan.client_crash_every = fl_rng_below(rng, 2) == 0 ? 700 : 0;
     plan.restart_ms = 50;
+    if (conf->strategy->broadcast != &fl_broadcast_float32) {
+        plan.broadcast = conf->strategy->broadcast->policy.name;
+        plan.halves = fl_rng_below(rng, 2) == 0;
+        plan.draws = fl_rng_below(rng, 2) == 0;
+        plan.loses_models = fl_rng_below(rng, 2) == 0;
+    }
     return plan;
 }
 

@@ -20,11 +20,13 @@ static const struct {
     bool real_sessions;
     bool backfill;
     const char *own; /* personal models with this upload policy */
+    const char *broadcast;
 } scenarios[] = {
-    {"fedavg", false, false, NULL},      {"fedldf", false, false, NULL},
-    {"adafl+fedldf", false, true, NULL}, {"adafl+fedldf", true, false, NULL},
-    {"adafl", true, false, NULL},        {"fedavg", false, false, "hdfl"},
-    {"fedavg", true, false, "full"},     {"fedavg", true, false, "none"},
+    {"fedavg", false, false, NULL, NULL},      {"fedldf", false, false, NULL, "float16"},
+    {"adafl+fedldf", false, true, NULL, NULL}, {"adafl+fedldf", true, false, NULL, "lattice"},
+    {"adafl", true, false, NULL, NULL},        {"fedavg", false, false, "hdfl", NULL},
+    {"fedavg", true, false, "full", NULL},     {"fedavg", true, false, "none", NULL},
+    {"fedavg", false, false, NULL, "lattice"},
 };
 
 #define N_SCENARIOS ((int)(sizeof(scenarios) / sizeof(scenarios[0])))
@@ -38,6 +40,8 @@ static struct fed_plan plan_of(int i)
     plan.backfill = scenarios[i].backfill;
     plan.own = scenarios[i].own != NULL;
     plan.upload = scenarios[i].own;
+    plan.broadcast = scenarios[i].broadcast;
+    plan.halves = plan.draws = plan.broadcast != NULL && plan.real_sessions;
     plan.evaluate = true;
     plan.min_responders = 2;
     plan.min_clients = plan.n_clients; /* Who dies between two rounds is in the next one too. */

@@ -49,6 +49,12 @@ struct fl_broadcast_ops {
      */
     int (*settle)(const struct fl_options *o, const struct fl_layout *layout, size_t l,
                   float *model, float *rest);
+    /*
+     * May these options take the place of those of `before` (fl_strategy_component_text()) after
+     * `committed` rounds? FL_ECONF with the reason. NULL: always.
+     */
+    int (*follow)(const struct fl_options *o, const char *before, uint64_t committed,
+                  struct fl_err *err);
 };
 
 /* First member of the options of a broadcast that sends moves. */

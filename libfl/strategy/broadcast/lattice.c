@@ -15,6 +15,7 @@
  * 0.1 bytes per entry of a download.
  */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libfl/base/str.h"
@@ -128,6 +129,24 @@ static int lattice_check(const struct fl_options *o, struct fl_err *err)
     return FL_OK;
 }
 
+/* A round that has ended would have had another step. */
+static int lattice_follow(const struct fl_options *o, const char *before, uint64_t committed,
+                          struct fl_err *err)
+{
+    const struct options *v = fl_options_values(o);
+    char same[64];
+
+    (void)snprintf(same, sizeof(same), " halve_at=%lld ", (long long)v->halve_at);
+    if (v->halve_at == 0 || (uint64_t)v->halve_at > committed || strstr(before, same) != NULL) {
+        return FL_OK;
+    }
+    return fl_err_set(
+        err, FL_ECONF,
+        "round %lld has ended, round %llu is committed; choose a later round, or half "
+        "the step",
+        (long long)v->halve_at, (unsigned long long)committed);
+}
+
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, STRING, step), .def = "auto",
      .help = "By how much an entry of the model moves: a multiple of 2^-20, such as 0.078125, or "
@@ -154,4 +173,5 @@ const struct fl_broadcast_ops fl_broadcast_lattice = {
     .place = fl__lattice_place,
     .sends_moves = true,
     .grid = lattice_grid,
+    .follow = lattice_follow,
 };

@@ -68,8 +68,8 @@ int fl_versions_check(const struct fl_layout *layout, const float *model, struct
             if (!versions_fits(model[i])) {
                 return fl_err_set(
                     err, FL_ENUMERIC,
-                    "an entry of '%s' is %.9g: clients hold models with entries below "
-                    "16 in multiples of 2^-20 (broadcast 'lattice')",
+                    "an entry of '%s' is %.9g: this broadcast has multiples of 2^-20 below 16, "
+                    "unlike 'float16' and 'float32'",
                     tensor->name, (double)model[i]);
             }
         }
@@ -512,11 +512,10 @@ int fl_versions_difference(const struct fl_versions *versions, const struct fl_l
     fl_buf_init(&out, SIZE_MAX);
     rv = versions_sum(versions, layout, from, versions->n, newest, &out);
     if (rv != FL_OK) {
-        rv = rv == FL_ELIMIT ? FL_ENOENT : rv; /* More lists than can be counted. */
         goto done;
     }
     rv =
-        out.len < fl_layout_count(layout) * sizeof(float) ? fl_blob_from_buf(&out, ret) : FL_ENOENT;
+        out.len < fl_layout_count(layout) * sizeof(float) ? fl_blob_from_buf(&out, ret) : FL_ELIMIT;
 done:
     fl_buf_done(&out);
     return rv;

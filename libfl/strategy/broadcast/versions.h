@@ -72,7 +72,8 @@ const uint8_t *fl_versions_newest(const struct fl_versions *versions);
 
 /*
  * The difference of `newest`, the newest model, to the model `held`. FL_ENOENT: that one is not
- * known, or the difference is as long as the model itself; FL_ENOMEM. Reads every step since then.
+ * known; FL_ELIMIT: the difference is as long as the model itself; FL_ENOMEM. Reads every step
+ * since then.
  */
 FL_MUST_CHECK int fl_versions_difference(const struct fl_versions *versions,
                                          const struct fl_layout *layout, const float *newest,

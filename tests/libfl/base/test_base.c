@@ -292,11 +292,18 @@ static bool is_old(const void *ctx, const char *name)
     return fl_str_ends_with(name, ctx);
 }
 
+static bool is_any(const void *ctx, const char *name)
+{
+    (void)ctx;
+    return name[0] != '\0';
+}
+
 TEST(of_a_folder_all_goes_that_is_said_and_one_that_stays_keeps_no_other)
 {
     static const char *const names[] = {"a.old", "b.old", "c.new", "old"};
     char dir[] = "/tmp/fl-base-XXXXXX";
     char path[64];
+    char sub[64];
     struct fl_err err = {0};
     size_t i;
 
@@ -305,15 +312,17 @@ TEST(of_a_folder_all_goes_that_is_said_and_one_that_stays_keeps_no_other)
         (void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
         ck_assert_int_eq(fl_fs_replace(path, "", 0, false, &err), FL_OK);
     }
-    (void)snprintf(path, sizeof(path), "%s/folder.old", dir);
-    ck_assert_int_eq(fl_fs_mkdirs(path, &err), FL_OK);
+    (void)snprintf(sub, sizeof(sub), "%s/folder.old", dir);
+    ck_assert_int_eq(fl_fs_mkdirs(sub, &err), FL_OK);
     ck_assert_int_ne(fl_fs_remove_each(dir, is_old, ".old", &err), FL_OK); /* No file. */
     ck_assert_ptr_nonnull(strstr(err.msg, "'folder.old'"));
     for (i = 0; i < 4; i++) {
         (void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
         ck_assert_int_eq(fl_fs_exists(path), i >= 2);
     }
-    folder_remove(dir);
+    ck_assert_int_eq(rmdir(sub), 0);
+    ck_assert_int_eq(fl_fs_remove_each(dir, is_any, NULL, &err), FL_OK); /* But the folder. */
+    ck_assert_int_eq(rmdir(dir), 0);
     ck_assert_int_eq(fl_fs_remove_each(dir, is_old, ".old", &err), FL_OK);
 }
 

@@ -1,7 +1,8 @@
 /*
  * What a transfer keeps of the server when nobody reads it: a model that all share while it is
- * served, the whole of it afterwards, and of a file only what is queued. Files are read on the io
- * lane. The peer is a foreign client (rawpeer); the front is as much of one as a Fetch looks at.
+ * served, the whole of it afterwards, and of a file only what is queued. Files are read and
+ * differences are made on the io lane. The peer is a foreign client (rawpeer); the front is as much
+ * of one as a Fetch looks at.
  */
 #include <check.h>
 #include <pthread.h>
@@ -14,7 +15,9 @@
 
 #include "libfl/base/fs.h"
 #include "server/network/frontend_impl.h"
+#include "tests/lib/moves_rig.h"
 #include "tests/lib/rawpeer.h"
+#include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"
 
 #define KIB     ((size_t)1024)
@@ -36,6 +39,7 @@ static pthread_t loop_thread;
 static sem_t disk; /* posted for each read that may happen, where `slow` */
 static atomic_bool slow;
 static char notice[300];
+static char counted[300]; /* "CLIENT ROUND BYTES;" for each download that was */
 
 /* What the linker renames. */
 int __real_fl_file_read(const struct fl_file *file, uint64_t offset, void *out, size_t len);
@@ -53,6 +57,34 @@ int __wrap_fl_file_read(const struct fl_file *file, uint64_t offset, void *out, 
         return read_code;
     }
     return __real_fl_file_read(file, offset, out, len);
+}
+
+int __real_fl_differences_get(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
+                              struct fl_blob **ret);
+int __wrap_fl_differences_get(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
+                              struct fl_blob **ret);
+void __wrap_fl_frontend_up(struct fl_frontend *f, struct fl_coord_msg *up);
+
+int __wrap_fl_differences_get(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
+                              struct fl_blob **ret)
+{
+    read_by_loop = read_by_loop || pthread_equal(pthread_self(), loop_thread) != 0;
+    if (atomic_load(&slow)) {
+        (void)sem_wait(&disk);
+    }
+    n_reads++;
+    return read_code != FL_OK ? read_code : __real_fl_differences_get(d, held, ret);
+}
+
+void __wrap_fl_frontend_up(struct fl_frontend *f, struct fl_coord_msg *up)
+{
+    size_t at = strlen(counted);
+
+    ck_assert_ptr_eq(f, &frontend);
+    ck_assert_int_eq(up->type, FL_COORD_MSG_FETCHES);
+    (void)snprintf(counted + at, sizeof(counted) - at, "%u %u %u;", (unsigned)up->client,
+                   (unsigned)up->round, (unsigned)up->bytes);
+    fl_coord_msg_free(up);
 }
 
 static void on_evict(void *ctx, struct fl_account *account, enum fl_evict why)
@@ -97,7 +129,7 @@ static void begin(size_t peer_memory, uint32_t window)
     read_code = FL_OK;
     loop_thread = pthread_self();
     ck_assert_int_eq(sem_init(&disk, 0, 0), 0);
-    notice[0] = '\0';
+    notice[0] = counted[0] = '\0';
     ck_assert_int_eq(fl_loop_create(&frontend.setup.net, NULL), FL_OK);
     ck_assert_int_eq(fl_worker_thread_create("io", &frontend.setup.io, NULL), FL_OK);
     ck_assert_int_eq(fl_h2_server_create(&setup, &server), FL_OK);
@@ -125,6 +157,7 @@ static void end(void)
     ck_assert(!read_by_loop);
     for (i = 0; i < FL_FRONTEND_MAX_PAYLOADS; i++) {
         fl_bytes_done(&frontend.payloads[i].bytes);
+        fl_differences_unref(frontend.payloads[i].differences);
     }
     fl_loop_free(frontend.setup.net);
 }
@@ -169,7 +202,8 @@ static void settle(void)
 }
 
 /* As the coordinator does when a round begins; takes what is in `bytes`. */
-static void serve(const char *name, uint64_t round, struct fl_bytes bytes)
+static void serve_with(const char *name, uint64_t round, struct fl_bytes bytes,
+                       struct fl_differences *differences)
 {
     struct fl_net_msg *down = calloc(1, sizeof(*down));
 
@@ -179,10 +213,16 @@ static void serve(const char *name, uint64_t round, struct fl_bytes bytes)
                                 .client = FL_EVERYBODY,
                                 .round = round,
                                 .text = fl_str_dup(name),
-                                .bytes = bytes};
+                                .bytes = bytes,
+                                .differences = differences};
     fl_frontend_post(&frontend, down);
     ck_assert_int_eq(fl_loop_post(frontend.setup.net, stop_loop, frontend.setup.net), FL_OK);
     fl_loop_run(frontend.setup.net);
+}
+
+static void serve(const char *name, uint64_t round, struct fl_bytes bytes)
+{
+    serve_with(name, round, bytes, NULL);
 }
 
 static void serve_blob(const char *name, uint64_t round, size_t len)
@@ -190,20 +230,28 @@ static void serve_blob(const char *name, uint64_t round, size_t len)
     serve(name, round, (struct fl_bytes){.blob = len > 0 ? new_blob(len) : NULL});
 }
 
-static void ask(const char *name, uint64_t round, bool ends)
+static void ask_for(struct fl_wire_fetch request, const char *name, unsigned n, bool ends)
 {
-    struct fl_wire_fetch request = {.round = round};
     struct fl_buf buf;
-    uint8_t message[256] = {0};
+    uint8_t message[512] = {0};
+    size_t len = 0;
 
     ck_assert_int_eq(fl_str_copy(request.payload, sizeof(request.payload), name), FL_OK);
-    fl_buf_init(&buf, sizeof(message) - 5);
+    fl_buf_init(&buf, sizeof(message) / 2 - 5);
     ck_assert_int_eq(fl_wire_fetch_encode(&request, &buf), FL_OK);
-    message[4] = (uint8_t)buf.len;
-    (void)memcpy(message + 5, buf.data, buf.len);
-    (void)rawpeer_request(&raw, "/fl.v1.Federation/Fetch", NULL, message, 5 + buf.len, ends);
+    for (; n > 0; n--) {
+        message[len + 4] = (uint8_t)buf.len;
+        (void)memcpy(message + len + 5, buf.data, buf.len);
+        len += 5 + buf.len;
+    }
+    (void)rawpeer_request(&raw, "/fl.v1.Federation/Fetch", NULL, message, len, ends);
     rawpeer_run(&raw);
     fl_buf_done(&buf);
+}
+
+static void ask(const char *name, uint64_t round, bool ends)
+{
+    ask_for((struct fl_wire_fetch){.round = round}, name, 1, ends);
 }
 
 static void fetch(const char *name, uint64_t round)
@@ -507,4 +555,245 @@ TEST_EACH(where_an_upload_goes_on_is_asked_of_its_file_on_the_lane_too, 2)
     fl_buf_done(&buf);
     fl_buf_done(&got);
     end(); /* Otherwise the peer hangs up while the file is asked. */
+}
+
+/* --- what changed since a model that the client holds --- */
+
+#define NEWEST 3
+
+static struct fl_layout *layout;
+static struct moves_rig server;
+static struct fl_buf arrived;
+
+static void serve_model(const char *name, uint64_t round)
+{
+    struct fl_bytes bytes = {.blob = NULL};
+    struct fl_differences *d = NULL;
+
+    ck_assert_int_eq(fl_blob_create(server.bytes, &bytes.blob), FL_OK);
+    (void)memcpy(fl_blob_fill(bytes.blob), server.models[NEWEST], server.bytes);
+    ck_assert_int_eq(
+        fl_differences_create(layout, moves_rig_versions(&server, 1, NEWEST), bytes.blob, &d),
+        FL_OK);
+    serve_with(name, round, bytes, d);
+}
+
+static void begin_moves(uint32_t window)
+{
+    begin(16 * MIB, window);
+    layout = rig_layout();
+    moves_rig_init(&server, layout, NULL, NEWEST + 1);
+    fl_buf_init(&arrived, 1 << 20);
+    raw.mute = true;
+    raw.sink = &arrived;
+    serve_model("model", 7);
+}
+
+static void end_moves(void)
+{
+    end();
+    fl_buf_done(&arrived);
+    moves_rig_done(&server);
+    fl_layout_free(layout);
+}
+
+static void ask_moves(const char *name, size_t held, uint64_t offset, unsigned n)
+{
+    struct fl_wire_fetch request = {.round = 7, .offset = offset, .has_held = true};
+
+    (void)memcpy(request.held, server.digests[held], sizeof(request.held));
+    ask_for(request, name, n, /* ends= */ true);
+}
+
+static void fetch_moves(const char *name, size_t held, uint64_t offset)
+{
+    ask_moves(name, held, offset, 1);
+    settle();
+}
+
+/* The bytes of the chunks from `offset` on; returns their number. */
+static size_t chunks(uint64_t offset, uint8_t *ret)
+{
+    size_t next = 0;
+    size_t n = 0;
+
+    while (next < arrived.len) {
+        const uint8_t *m = arrived.data + next;
+        size_t len = (size_t)m[1] << 24 | (size_t)m[2] << 16 | (size_t)m[3] << 8 | m[4];
+        struct fl_wire_chunk chunk;
+
+        ck_assert_int_eq(fl_wire_chunk_decode(m + 5, len, &chunk, NULL), FL_OK);
+        ck_assert_uint_eq(chunk.offset, offset + n);
+        (void)memcpy(ret + n, chunk.data, chunk.len);
+        n += chunk.len;
+        next += 5 + len;
+    }
+    arrived.len = 0;
+    return n;
+}
+
+static bool answered(const char *status)
+{
+    return strstr(raw.trace, status) != NULL && fl_h2_calls(raw.other) == 0;
+}
+
+/* The model and a candidate; of the newest model nothing moves. */
+TEST_EACH(a_client_that_holds_an_earlier_model_is_sent_what_changed, 4)
+{
+    size_t held = _i == 3 ? NEWEST : 1;
+    const char *name = _i == 1 ? "candidate" : "model";
+    uint8_t bytes[64 * KIB];
+    char count[64];
+    float *model;
+    size_t n;
+
+    begin_moves(1 << 20);
+    serve_model("candidate", 7);
+    fetch_moves(name, held, 0);
+    ck_assert(answered("grpc-status=0"));
+    n = chunks(0, bytes);
+    model = malloc(server.bytes);
+    ck_assert_ptr_nonnull(model);
+    (void)memcpy(model, server.models[held], server.bytes);
+    ck_assert_int_eq(fl_difference_apply(layout, bytes, n, model, NULL), FL_OK);
+    ck_assert_mem_eq(model, server.models[NEWEST], server.bytes);
+    ck_assert_uint_lt(n, server.bytes / 8);
+    (void)snprintf(count, sizeof(count), "0 7 %zu;", n);
+    ck_assert_str_eq(counted, _i == 1 ? "" : count); /* No participant downloads a candidate. */
+    free(model);
+    end_moves();
+}
+
+TEST(a_whole_model_is_counted_when_it_is_fetched_from_its_start)
+{
+    char count[64];
+
+    begin_moves(1 << 20);
+    fetch("model", 7);
+    (void)snprintf(count, sizeof(count), "0 7 %zu;", server.bytes);
+    ck_assert_str_eq(counted, count);
+    ask_for((struct fl_wire_fetch){.round = 7, .offset = 4}, "model", 1, true);
+    ck_assert_str_eq(counted, count);
+    end_moves();
+}
+
+TEST(a_download_of_what_changed_goes_on_where_it_broke)
+{
+    uint8_t whole[64 * KIB];
+    uint8_t rest[64 * KIB];
+    size_t n;
+
+    begin_moves(1 << 20);
+    fetch_moves("model", 1, 0);
+    n = chunks(0, whole);
+    counted[0] = '\0';
+    fetch_moves("model", 1, 5);
+    ck_assert_uint_eq(chunks(5, rest), n - 5);
+    ck_assert_mem_eq(rest, whole + 5, n - 5);
+    ck_assert_str_eq(counted, "");
+    raw.trace[0] = '\0';
+    fetch_moves("model", 1, n); /* All but the end was received. */
+    ck_assert(answered("grpc-status=0"));
+    fetch_moves("model", 1, n + 1);
+    ck_assert(answered("grpc-status=11"));
+    end_moves();
+}
+
+/* Model 0 is older than what the server knows; the other payload is sent as a whole only. */
+TEST_EACH(where_what_changed_is_not_known_the_client_fetches_the_whole_model, 2)
+{
+    begin_moves(1 << 20);
+    serve_blob("control", 7, KIB);
+    fetch_moves(_i == 0 ? "model" : "control", 0, 0);
+    ck_assert(answered("grpc-status=9"));
+    ck_assert_uint_eq(arrived.len, 0);
+    ck_assert_str_eq(counted, "");
+    fetch("model", 7);
+    ck_assert_uint_gt(arrived.len, server.bytes);
+    end_moves();
+}
+
+TEST(without_memory_what_changed_is_not_sent_and_the_client_tries_again)
+{
+    begin_moves(1 << 20);
+    read_code = FL_ENOMEM;
+    fetch_moves("model", 1, 0);
+    ck_assert(answered("grpc-status=14"));
+    read_code = FL_OK;
+    fetch_moves("model", 1, 0);
+    ck_assert(answered("grpc-status=0"));
+    end_moves();
+}
+
+TEST(what_changed_is_added_up_on_the_io_thread)
+{
+    begin_moves(1 << 20);
+    slow = true;
+    serve_blob("control", 7, KIB);
+    ask_moves("model", 1, 0, 1);
+    fetch("control", 7);
+    ck_assert_uint_eq(fl_h2_calls(raw.other), 1);
+    tick_until(2 * IDLE_MS + 2);
+    ck_assert_uint_eq(fl_h2_calls(raw.other), 1);
+    slow = false;
+    ck_assert_int_eq(sem_post(&disk), 0);
+    settle();
+    ck_assert(answered("grpc-status=0"));
+    end_moves();
+}
+
+TEST(a_peer_that_hangs_up_while_its_download_is_prepared_leaves_nothing)
+{
+    int i;
+
+    begin_moves(1 << 20);
+    slow = true;
+    for (i = 0; i < 20; i++) {
+        ask_moves("model", 1, 0, 1);
+    }
+    hang_up();
+    slow = false;
+    ck_assert_int_eq(sem_post(&disk), 0);
+    end_moves();
+    ck_assert_uint_le(n_reads, 2);
+}
+
+TEST(a_second_request_while_the_download_is_prepared_ends_the_call)
+{
+    begin_moves(1 << 20);
+    slow = true;
+    ask_moves("model", 1, 0, 2);
+    ck_assert(answered("grpc-status=3"));
+    slow = false;
+    ck_assert_int_eq(sem_post(&disk), 0);
+    settle();
+    ck_assert_uint_eq(arrived.len, 0);
+    ck_assert_str_eq(counted, "");
+    end_moves();
+}
+
+/* It is the download that the client asked for, and costs the connection what it takes. */
+TEST(a_model_that_is_superseded_while_its_download_is_prepared_is_charged_as_one_before)
+{
+    size_t used[2];
+    int k;
+
+    for (k = 0; k < 2; k++) {
+        begin_moves(0);
+        slow = k == 1;
+        ask_moves("model", 1, 0, 1);
+        if (k == 0) {
+            settle();
+        }
+        serve_blob("model", 8, MIB);
+        if (k == 1) {
+            slow = false;
+            ck_assert_int_eq(sem_post(&disk), 0);
+            settle();
+        }
+        ck_assert_uint_eq(fl_h2_calls(raw.other), 1); /* It is not read. */
+        used[k] = budget.used;
+        end_moves();
+    }
+    ck_assert_uint_eq(used[0], used[1]);
 }

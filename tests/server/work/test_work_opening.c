@@ -101,10 +101,10 @@ TEST(the_first_model_is_drawn_from_the_seed)
     float a[17];
     float b[17];
 
-    ck_assert_int_eq(fl_net_draw(&spec, 7, a, NULL), FL_OK);
-    ck_assert_int_eq(fl_net_draw(&spec, 7, b, NULL), FL_OK);
+    ck_assert_int_eq(fl_net_draw(&spec, 7, a, 17, NULL), FL_OK);
+    ck_assert_int_eq(fl_net_draw(&spec, 7, b, 17, NULL), FL_OK);
     ck_assert_mem_eq(a, b, sizeof(a));
-    ck_assert_int_eq(fl_net_draw(&spec, 8, b, NULL), FL_OK);
+    ck_assert_int_eq(fl_net_draw(&spec, 8, b, 17, NULL), FL_OK);
     ck_assert_mem_ne(a, b, sizeof(a));
 }
 

@@ -102,4 +102,84 @@ change half "algorithm: fedavg" $'algorithm: fedavg\nstrategy: {broadcast: float
   "strategy.broadcast 'float32' -> 'float16"
 change whole $'algorithm: fedavg\nstrategy: {broadcast: float16}' "algorithm: fedavg" \
   "strategy.broadcast 'float16' -> 'float32"
+
+### One folder and four broadcasts: clients keep the model that they hold, whatever the server makes of it
+lattice() { # broadcast; further lines
+  write_server moves "rounds: 0" "seed: 4" "model: {preset: dnn60}" "training: {epochs: 1, learning_rate: 0.02}" \
+    "round: {start_clients: 3, min_responders: 3, lost_grace: 600s, retry: 100ms}" "strategy: {broadcast: $1}"
+}
+rounds_with() { # broadcast
+  local round
+  lattice "$1"
+  start_server moves || finish
+  [ -n "${pid_of[moves-0]:-}" ] || for i in 0 1 2; do start_client "moves-$i" "$dir/data/client-00$i"; done
+  round=$(status_of moves rounds_committed)
+  wait_for "moves: rounds with $1" at_round moves $((round + 4))
+  kill_hard moves
+}
+steps() { find "$dir/moves.state/steps" -name '*.step' 2>/dev/null | wc -l; }
+rounds_with float32
+equal "moves: float32 has no steps" 0 "$(steps)"
+rounds_with "{policy: lattice, step: 0.125}"
+check "moves: a step for each round" test "$(steps)" -ge 4
+rounds_with "{policy: lattice, step: 0.125}"
+check "moves: which survive a crash" test "$(steps)" -ge 8
+rounds_with float32
+equal "moves: and go with the broadcast" 0 "$(steps)"
+rounds_with "{policy: lattice, step: 0.0625, halve_at: 100000}"
+check "moves: and begin anew with it" test "$(steps)" -ge 4
+has_line "moves: all of it is in the log" "$dir/moves.log" \
+  "strategy.broadcast 'lattice step=0.125 threshold=0.6 halve_at=0 history=1000' -> 'float32'"
+for i in 0 1 2; do
+  check "moves: the client holds a model" test -s "$dir/moves-$i.state/model.bin"
+  for text in "does not match" "is gone" "not saved on disk" "training failed"; do
+    lacks_line "moves: each model was fetched" "$dir/moves-$i.log" "$text"
+  done
+done
+
+### A round that has ended cannot become the one in which the step is halved
+lattice "{policy: lattice, step: 0.0625, halve_at: 2}"
+for args in "" --check-config; do
+  says "halve_at $args" 4 "moves.yaml:10: key 'strategy.broadcast.halve_at': round 2 has ended, round" \
+    "$build/fl-serverd" ${args:+"$args"} "$dir/moves.yaml"
+done
+lattice "{policy: lattice, step: 0.0625, halve_at: 100000}"
+says "halve_at as it was" 0 "moves.yaml: ok" "$build/fl-serverd" --check-config "$dir/moves.yaml"
+lattice "{policy: lattice, step: 0.0625, halve_at: 200000}"
+says "halve_at in a later round" 0 "moves.yaml: ok" "$build/fl-serverd" --check-config "$dir/moves.yaml"
+for i in 0 1 2; do stop "moves-$i"; done
+
+### A model that is out of the range of a lattice, or leaves it
+filled() { # value, file: every entry of the model has it
+  "$python" - "$dir/file.state/models/round-000001.safetensors" "$@" <<'PY'
+import json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+(n,) = struct.unpack("<Q", raw[:8])
+head = json.loads(raw[8 : 8 + n])
+head.pop("__metadata__", None)  # It has a checksum.
+text = json.dumps(head).encode()
+text += b" " * (-len(text) % 8)
+value = struct.pack("<f", float(sys.argv[2]))
+open(sys.argv[3], "wb").write(struct.pack("<Q", len(text)) + text + value * ((len(raw) - 8 - n) // 4))
+PY
+}
+filled 17 "$dir/over.safetensors"
+filled 15.9 "$dir/near.safetensors"
+over() { # file
+  write_server over "rounds: 0" "model: {preset: dnn60, file: \"$dir/$1.safetensors\"}" \
+    "training: {epochs: 5, learning_rate: 0.05}" "round: {start_clients: 1}" "strategy: {broadcast: lattice}"
+}
+over over
+says "a first model out of range" 5 "over.yaml:6: key 'model.file': an entry of '" \
+  "$build/fl-serverd" --check-config "$dir/over.yaml"
+over near
+start_server over || finish
+start_client over-0 "$dir/data/client-000"
+why() { ctl over why | grep -qF -- "$1"; }
+wait_for "over: the pause" why "PAUSED"
+ctl over why >"$dir/over.why"
+has_line "over: what is wrong" "$dir/over.why" "this broadcast has multiples of 2^-20 below 16, unlike 'float16'"
+has_line "over: what to do" "$dir/over.why" "lower training.learning_rate and restart the server"
+stop over-0
+stop over
 finish

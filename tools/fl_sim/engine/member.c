@@ -124,9 +124,34 @@ static void member_borrow_payloads(struct fl_inputs *inputs,
     }
 }
 
+struct member_source {
+    const struct fl_member_payload *payloads; /* [n] */
+    size_t n;
+    fl_member_changed_cb *changed; /* NULL: only whole payloads */
+    void *ctx;
+};
+
+static int member_receive_changed(const struct member_source *from, struct fl_input *in,
+                                  struct fl_err *err)
+{
+    struct fl_blob *bytes = from->changed != NULL ? from->changed(from->ctx, in->held) : NULL;
+    int rv;
+
+    if (bytes == NULL) {
+        fl_input_want_whole(in);
+        return FL_OK;
+    }
+    rv = fl_input_add(in, 0, fl_blob_data(bytes), fl_blob_len(bytes), err);
+    fl_blob_unref(bytes);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_input_end(in);
+    return FL_OK;
+}
+
 /* Each payload is received as one chunk. */
-static int member_receive_payloads(struct fl_inputs *inputs,
-                                   const struct fl_member_payload *payloads, size_t n,
+static int member_receive_payloads(struct fl_inputs *inputs, const struct member_source *from,
                                    struct fl_err *err)
 {
     struct fl_input *in = NULL;
@@ -138,7 +163,14 @@ static int member_receive_payloads(struct fl_inputs *inputs,
         if (rv != FL_OK || in == NULL) {
             return rv;
         }
-        b = member_find_payload(payloads, n, in->name);
+        if (in->has_held) {
+            rv = member_receive_changed(from, in, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+            continue;
+        }
+        b = member_find_payload(from->payloads, from->n, in->name);
         rv = fl_input_add(in, 0, b->data, b->len, err);
         if (rv != FL_OK) {
             return rv;
@@ -153,6 +185,14 @@ static int member_receive_payloads(struct fl_inputs *inputs,
 int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
                     const struct fl_member_payload *payloads, size_t n, struct fl_err *err)
 {
+    return fl_member_fetch_changed(m, task, payloads, n, NULL, NULL, err);
+}
+
+int fl_member_fetch_changed(struct fl_member *m, const struct fl_task *task,
+                            const struct fl_member_payload *payloads, size_t n,
+                            fl_member_changed_cb *changed, void *ctx, struct fl_err *err)
+{
+    const struct member_source from = {payloads, n, changed, ctx};
     struct fl_inputs listed = {.n = 0};
     int rv = member_list_payloads(payloads, n, m->begun, &listed);
 
@@ -170,7 +210,7 @@ int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
     if (m->begun) {
         member_borrow_payloads(&m->inputs, payloads, n);
     } else {
-        rv = member_receive_payloads(&m->inputs, payloads, n, err);
+        rv = member_receive_payloads(&m->inputs, &from, err);
     }
 done:
     fl_inputs_done(&listed);

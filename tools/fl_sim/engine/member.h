@@ -79,6 +79,16 @@ void fl_member_lend(struct fl_member *member, struct fl_trainer *trainer);
 FL_MUST_CHECK int fl_member_fetch(struct fl_member *member, const struct fl_task *task,
                                   const struct fl_member_payload *payloads, size_t n,
                                   struct fl_err *err);
+/*
+ * What changed since the model `held`, owned by the caller; NULL: that is not known, so that the
+ * whole model is received.
+ */
+typedef struct fl_blob *fl_member_changed_cb(void *ctx, const uint8_t held[FL_DIGEST_SIZE]);
+/* The same from a server that knows what changed since earlier models. */
+FL_MUST_CHECK int fl_member_fetch_changed(struct fl_member *member, const struct fl_task *task,
+                                          const struct fl_member_payload *payloads, size_t n,
+                                          fl_member_changed_cb *changed, void *ctx,
+                                          struct fl_err *err);
 /* Train for the fetched task; keeps the pending result. Errors of sim_training.h. */
 FL_MUST_CHECK int fl_member_train(struct fl_member *member, struct fl_err *err);
 /*

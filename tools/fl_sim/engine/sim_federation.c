@@ -163,7 +163,8 @@ static int federation_initial_model(void *ctx, float *theta, struct fl_err *err)
         return FL_OK;
     }
     return fl_net_draw(&fed->conf.net,
-                       fl_opening_seed(fed->conf.coord.strategy, fed->conf.coord.seed), theta, err);
+                       fl_opening_seed(fed->conf.coord.strategy, fed->conf.coord.seed), theta,
+                       fl_layout_count(fed->conf.coord.layout), err);
 }
 
 static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
