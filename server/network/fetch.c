@@ -261,14 +261,23 @@ static void read_ahead(struct fl_fetch *f)
 
 /* --- differences --- */
 
-/* The download of the model of a round is counted when it begins. */
+/*
+ * The first download of the model of a round is counted when it begins: however often a client
+ * asks, the coordinator gets one message.
+ */
 static void fetch_count(const struct fl_fetch *f)
 {
-    struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_FETCHES);
+    struct fl_frontend_client *slot = fl_frontend_client_at(f->frontend, f->client);
+    struct fl_coord_msg *up;
 
-    if (up == NULL) {
+    if (slot != NULL && slot->fetched == f->round) {
+        return;
+    }
+    up = fl_coord_msg_new(FL_COORD_MSG_FETCHES);
+    if (slot == NULL || up == NULL) {
         fl_serverd_no_memory(f->frontend->setup.log, "a message to the coordinator");
     }
+    slot->fetched = f->round;
     up->client = f->client;
     up->round = f->round;
     up->bytes = fl_bytes_len(&f->bytes);

@@ -65,6 +65,7 @@ struct fl_frontend_client {
      */
     struct fl_session_key stored;
     struct fl_session_key accepted;
+    uint64_t fetched;                      /* round whose model it has begun to download */
     struct fl_push *push;                  /* its current transfer; older ones were ended */
     struct fl_payload_rec *personal_model; /* its personalized model; owned, or NULL */
 };

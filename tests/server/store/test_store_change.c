@@ -7,7 +7,7 @@
 #include "tests/lib/suites.h"
 #include "tests/server/store/store_change_fixture.h"
 
-#define N_PRESETS 43
+#define N_PRESETS 44
 
 static bool same_meaning(const struct fl_strategy *a, const struct fl_strategy *b)
 {
