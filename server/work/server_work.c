@@ -54,23 +54,24 @@ int fl_model_state_code(const struct fl_federation *federation, struct fl_model_
     return FL_OK;
 }
 
-/*
- * Steps beyond `history` become part of the first one. Not in each round, as the first one is the
- * longest.
- */
+/* Of moves that are kept in memory: those of small models for thousands of rounds. */
+#define MOVES_LEAST ((size_t)1 << 20)
+
+/* Steps beyond `history`, and beyond the bytes of the model, become part of the first one. */
 static int model_state_merge(const struct fl_federation *federation, int64_t history,
                              struct fl_versions **versions)
 {
-    size_t n = fl_versions_steps(*versions);
-    size_t keep = (size_t)history;
+    size_t bytes = fl_federation_floats(federation) * sizeof(float);
+    size_t n =
+        fl_versions_surplus(*versions, (size_t)history, bytes > MOVES_LEAST ? bytes : MOVES_LEAST);
     const struct fl_step *first;
     struct fl_versions *fewer = NULL;
     int rv;
 
-    if (n <= keep + keep / 4 + 8) {
+    if (n == 0) {
         return FL_OK;
     }
-    rv = fl_versions_merge(*versions, federation->layout, n - keep, &fewer, &first);
+    rv = fl_versions_merge(*versions, federation->layout, n, &fewer, &first);
     if (rv != FL_OK) {
         return rv;
     }

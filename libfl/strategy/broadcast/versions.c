@@ -456,6 +456,27 @@ done:
     return rv;
 }
 
+size_t fl_versions_surplus(const struct fl_versions *versions, size_t keep, size_t bytes)
+{
+    size_t n = versions->n;
+    size_t total = 0;
+    size_t i;
+
+    if (n > keep + keep / 4 + 8) {
+        return n - keep;
+    }
+    for (i = 1; i < n; i++) {
+        total += fl_blob_len(versions->steps[i]->step.moves);
+    }
+    if (total <= bytes) {
+        return 0;
+    }
+    for (i = 1; i + 1 < n && total > bytes / 2; i++) {
+        total -= fl_blob_len(versions->steps[i]->step.moves);
+    }
+    return i < 2 ? 0 : i;
+}
+
 int fl_versions_merge(const struct fl_versions *versions, const struct fl_layout *layout, size_t n,
                       struct fl_versions **ret, const struct fl_step **ret_step)
 {

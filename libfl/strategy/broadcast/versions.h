@@ -58,6 +58,12 @@ FL_MUST_CHECK int fl_versions_create(const uint8_t digest[FL_DIGEST_SIZE],
 FL_MUST_CHECK int fl_versions_add(const struct fl_versions *versions, struct fl_step *step,
                                   struct fl_versions **ret);
 /*
+ * How many of the first steps to merge, 0 or at least 2: so that `keep` remain beside the first one
+ * when there are a quarter and eight more than that, or half of `bytes` when those beside the first
+ * one have more. Not in each round, as the first one is the longest.
+ */
+size_t fl_versions_surplus(const struct fl_versions *versions, size_t keep, size_t bytes);
+/*
  * The same versions, with the first `n` steps, at least 2, as one: the models between them are no
  * longer known. `*ret_step` borrows it from `*ret`.
  */

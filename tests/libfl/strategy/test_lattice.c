@@ -391,6 +391,34 @@ TEST(merged_steps_lead_to_the_same_model_from_the_first_one)
     fed_done(&f);
 }
 
+TEST(the_oldest_steps_are_surplus_beyond_a_number_or_beyond_bytes)
+{
+    struct fed f;
+    struct walk w;
+    size_t all = 0;
+    size_t half = 0;
+    size_t i;
+
+    lattice_init(&f, 3, "halve_at=0");
+    walk_rounds(&w, &f, 20);
+    for (i = 1; i < 20; i++) {
+        all += fl_blob_len(fl_versions_step(w.versions, i)->moves);
+    }
+    ck_assert_uint_eq(fl_versions_surplus(w.versions, 1000, all), 0);
+    ck_assert_uint_eq(fl_versions_surplus(w.versions, 10, all), 0);
+    ck_assert_uint_eq(fl_versions_surplus(w.versions, 9, all), 11);
+    /* Half of the bytes remain. */
+    for (i = fl_versions_surplus(w.versions, 1000, all - 1); i < 20; i++) {
+        half += fl_blob_len(fl_versions_step(w.versions, i)->moves);
+    }
+    ck_assert_uint_le(half, all / 2);
+    ck_assert_uint_ge(half, all / 3);
+    /* One step is always kept. */
+    ck_assert_uint_eq(fl_versions_surplus(w.versions, 1000, 0), 19);
+    walk_done(&w);
+    fed_done(&f);
+}
+
 TEST(steps_of_another_length_are_added_up_with_those_before)
 {
     struct fed f;
