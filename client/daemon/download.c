@@ -275,6 +275,7 @@ static void settle_done(void *arg)
 {
     struct settle_job *job = arg;
     struct fl_download *f = job->f;
+    bool evaluation = f->evaluation;
 
     if (f->sm.state == DOWNLOAD_GIVEN_UP) {
         download_free(f);
@@ -286,7 +287,8 @@ static void settle_done(void *arg)
         if (job->code != FL_OK) {
             download_failed(f, fl_fault_of(job->code), fl_err_text(&job->err, job->code));
         }
-        if (f->evaluation && f->sm.state == DOWNLOAD_IDLE) { /* Nothing to fetch, or an error. */
+        /* That of a task may be freed by now; that of an evaluation has ended without a Fetch. */
+        if (evaluation && f->sm.state == DOWNLOAD_IDLE) {
             f->owner->model = NULL;
             download_free(f);
         }
