@@ -283,4 +283,32 @@ says "an option of the other" 2 "--without-keys is for backup" "$flctl" --state-
 printf x | dd of="$dir/kept.state/models/round-000003.safetensors" bs=1 seek=3000 conv=notrunc status=none
 says "a damaged checkpoint" 1 "round-000003.safetensors" "$flctl" --state-dir "$dir/kept.state" backup "$dir/b-bad"
 check "is no backup" test ! -e "$dir/b-bad/SHA256SUMS"
+### What changed since the models that clients hold goes along
+lattice='strategy: {broadcast: {policy: lattice, step: 0.015625}}'
+downloads() { ctl "$1" rounds --json | json '[r["downlink_bytes"] for r in d if r["round"] == '"$2"'][0]'; } # server, round
+server steps fedavg 6 "$lattice"
+start_server steps
+clients s
+wait_for "six rounds on a lattice" at_round steps 6
+want=$(model_of steps)
+clients_end s
+stop steps
+server before fedavg 3 "$lattice"
+start_server before
+clients b
+wait_for "three rounds" at_round before 3
+clients_end b
+check "a backup of it" backup before b-steps
+equal "the steps of its rounds are in it" 3 "$(find "$dir/b-steps/state/steps" -name '*.step' | wc -l)"
+stop before
+server after fedavg 6 "$lattice"
+check "restoring it" restore after b-steps
+start_server after
+clients b # with the models that they hold
+wait_for "the other three rounds" at_round after 6
+equal "they come to the same model" "$want" "$(model_of after)"
+check "and downloaded what changed" test "$(downloads after 4)" -lt 5720
+clients_end b
+stop after
+
 finish

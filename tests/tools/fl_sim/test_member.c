@@ -43,6 +43,20 @@ static uint64_t seed_of(size_t k)
     return 7 + k;
 }
 
+/* Clients may hold the first model. */
+static void side_begin_versions(struct side *s)
+{
+    struct fl_versions *versions = NULL;
+    uint8_t digest[FL_DIGEST_SIZE];
+
+    ck_assert_int_eq(fl_versions_digest(s->fed.layout, fl_blob_floats(s->model.theta), digest),
+                     FL_OK);
+    ck_assert_int_eq(fl_versions_create(digest, &versions), FL_OK);
+    ck_assert_int_eq(
+        fl_differences_create(s->fed.layout, versions, s->model.theta, &s->model.differences),
+        FL_OK);
+}
+
 static void side_init(struct world *w, const char *name, struct side *s)
 {
     char personal_models[160];
@@ -58,6 +72,11 @@ static void side_init(struct world *w, const char *name, struct side *s)
     (void)memcpy(fl_blob_fill(s->model.theta), w->server.theta, w->server.count * sizeof(float));
     for (i = 0; i < s->fed.n_state; i++) {
         (void)memset(fl_blob_fill(s->model.state[i]), 0, w->server.count * sizeof(float));
+    }
+    fl_broadcast_place(w->strategy->broadcast, w->strategy->options[FL_COMPONENT_BROADCAST],
+                       s->fed.layout, (float *)(void *)fl_blob_fill(s->model.theta));
+    if (fl_broadcast_sends_moves(w->strategy->broadcast)) {
+        side_begin_versions(s);
     }
 }
 
