@@ -125,8 +125,8 @@ static inline int fl_bits_rice(struct fl_bit_reader *r, unsigned rice, uint64_t 
     if (ones > most >> rice) {
         return FL_EFORMAT;
     }
-    window <<= ones + 1;
-    *ret = (uint64_t)ones << rice | (rice > 0 ? window >> (64 - rice) : 0);
+    /* With rice above 0 there are fewer than 64 bits before its own. */
+    *ret = (uint64_t)ones << rice | (rice > 0 ? window << (ones + 1) >> (64 - rice) : 0);
     fl_bits_skip(r, ones + 1 + rice);
     return FL_OK;
 }
