@@ -113,7 +113,7 @@ static void download_broke_off(struct fl_download *f, enum fl_grpc_status status
                                const char *message)
 {
     const struct fl_jobs *jobs = f->owner->jobs;
-    bool gone = status == FL_GRPC_NOT_FOUND || status == FL_GRPC_OUT_OF_RANGE;
+    bool lasting = status == FL_GRPC_NOT_FOUND || status == FL_GRPC_OUT_OF_RANGE;
     const struct fl_input *in = f->at;
     const char *text =
         message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
@@ -125,7 +125,7 @@ static void download_broke_off(struct fl_download *f, enum fl_grpc_status status
                     (unsigned long long)in->bytes, text);
     }
     fl_session_shell_failed(jobs->shell, download_activity(f), f->key,
-                            gone ? FL_FAULT_LASTING : FL_FAULT_PASSING, text);
+                            lasting ? FL_FAULT_LASTING : FL_FAULT_PASSING, text);
 }
 
 static bool download_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)

@@ -397,7 +397,10 @@ static int input_decode_moves(const struct fl_input *input, const struct fl_setu
     }
     rv = fl_cache_load(state_dir, FL_CACHE_MODEL, input->held, bytes, &held);
     if (rv != FL_OK) {
-        return fl_err_set(err, rv, "the model that this client held is gone");
+        return fl_err_set(
+            err, rv,
+            "the model of the earlier round is missing or damaged on disk; the next task "
+            "downloads a whole one");
     }
     rv = fl_difference_apply(setup->layout, input->data, (size_t)input->have, (float *)(void *)held,
                              err);

@@ -89,7 +89,8 @@ void fl_input_want_whole(struct fl_input *input);
  * A model that can be fetched as what changed is checked by its digest and saved in `state_dir`;
  * NULL: it is not saved.
  * FL_EFORMAT, FL_ENUMERIC: the bytes are no model, or not the one that was listed; FL_ENOENT: the
- * held one is gone: in these cases a later task fetches a whole one; FL_ENOMEM.
+ * held one is missing or damaged: in these cases a later task fetches what changed since the first
+ * model, or a whole one; FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_input_decode(struct fl_input *input, const struct fl_setup *setup,
                                   const char *state_dir, const struct fl_log *log,

@@ -66,7 +66,10 @@ static int settling_draw(const struct fl_setup *setup, const char *state_dir,
     if (rv != FL_OK) {
         goto done;
     }
-    fl_broadcast_place(setup->broadcast, setup->broadcast_options, setup->layout, model);
+    rv = fl_broadcast_place(setup->broadcast, setup->broadcast_options, setup->layout, model, NULL);
+    if (rv != FL_OK) {
+        goto done;
+    }
     rv = fl_versions_digest(setup->layout, model, ret);
     if (rv != FL_OK) {
         goto done;

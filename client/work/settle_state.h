@@ -4,7 +4,7 @@
 /*
  * Before the first payload of a task is fetched: commits or discards the pending client state by
  * the round that the server aggregated, and looks for the cached payload and for the model that
- * this client holds on disk. A new client makes the first model from its seed, if the server tells
+ * this client holds on disk. A new client makes the first model from its seed, if the server sends
  * it.
  */
 

@@ -9,7 +9,6 @@
 #include "libfl/model/safetensors.h"
 #include "libfl/model/units.h"
 #include "libfl/num/vec.h"
-#include "libfl/strategy/broadcast/versions.h"
 #include "server/conf/server_conf_impl.h"
 
 /* The node of item `i` of a list, or of the whole list where it was written as one text. */
@@ -258,12 +257,10 @@ int fl_server_conf_model(const struct fl_server_conf *conf, float *theta, struct
         rv = fl_err_set(err, FL_ENUMERIC, "'%s' contains NaN or infinite values", file);
         goto fail;
     }
-    if (fl_broadcast_sends_moves(s->broadcast)) {
-        fl_broadcast_place(s->broadcast, s->options[FL_COMPONENT_BROADCAST], conf->layout, theta);
-        rv = fl_versions_check(conf->layout, theta, err);
-        if (rv != FL_OK) {
-            goto fail;
-        }
+    rv = fl_broadcast_place(s->broadcast, s->options[FL_COMPONENT_BROADCAST], conf->layout, theta,
+                            err);
+    if (rv != FL_OK) {
+        goto fail;
     }
     return FL_OK;
 fail:

@@ -191,7 +191,7 @@ static int check_state_folder(const struct fl_serverd_conf *own, struct fl_err *
     return fl_moved_check(own->state_dir, err);
 }
 
-/* The rounds that are over, against 'halve_at'. */
+/* halve_at must not be in a round that has ended. */
 static int check_broadcast(const struct fl_serverd_conf *own, struct fl_err *err)
 {
     const struct fl_conf_node *strategy =

@@ -222,7 +222,7 @@ int fl_store_check_broadcast(const char *dir, const struct fl_strategy *strategy
     char before[1024];
     uint64_t committed = 0;
 
-    if (broadcast->follow == NULL ||
+    if (broadcast->check_change == NULL ||
         fl_fs_join(path, sizeof(path), dir, "federation.db") != FL_OK || !fl_fs_exists(path) ||
         fl_db_first_row(&fl__store_db, path,
                         "SELECT value, (SELECT COALESCE(MAX(round), 0) FROM round) FROM setting "
@@ -231,7 +231,8 @@ int fl_store_check_broadcast(const char *dir, const struct fl_strategy *strategy
     {
         return FL_OK; /* The settings are not known, too, after a rebuild. */
     }
-    return broadcast->follow(strategy->options[FL_COMPONENT_BROADCAST], before, committed, err);
+    return broadcast->check_change(strategy->options[FL_COMPONENT_BROADCAST], before, committed,
+                                   err);
 }
 
 const char *fl_store_id(const struct fl_store *store)

@@ -82,13 +82,20 @@ static int commit_save_checkpoint(const struct fl_federation *f, const struct fl
     return fl_models_save(&c, fl_blob_floats(model->theta), state, /* sync= */ !f->scratch, err);
 }
 
+/* The versions that end with this model; NULL: clients receive whole ones. */
+static const struct fl_versions *commit_versions(const struct fl_outcome *outcome)
+{
+    const struct fl_differences *d = outcome->model.differences;
+
+    return d != NULL ? fl_differences_versions(d) : NULL;
+}
+
 /* The step to the aggregated model. Without it clients would download whole models after a restart.
  */
 static int commit_save_step(const struct fl_federation *f, const struct fl_progress *progress,
                             struct fl_err *err)
 {
-    const struct fl_differences *d = progress->next.model.differences;
-    const struct fl_versions *v = d != NULL ? fl_differences_versions(d) : NULL;
+    const struct fl_versions *v = commit_versions(&progress->next);
     size_t n = v != NULL ? fl_versions_steps(v) : 0;
 
     return n > 0 ? fl_model_steps_save(f->state_dir, fl_versions_step(v, n - 1),
@@ -96,20 +103,18 @@ static int commit_save_step(const struct fl_federation *f, const struct fl_progr
                  : FL_OK;
 }
 
-/* Steps that were merged into the first one: it takes their place. */
+/* The first step was merged with others: it replaces their files. */
 static int commit_prune_steps(const struct fl_federation *f, const struct fl_progress *progress,
                               uint64_t round, struct fl_err *err)
 {
-    const struct fl_differences *d = progress->next.model.differences;
-    const struct fl_versions *v = d != NULL ? fl_differences_versions(d) : NULL;
+    const struct fl_versions *v = commit_versions(&progress->next);
     size_t n = v != NULL ? fl_versions_steps(v) : 0;
     int rv;
 
-    if (n == 0 ||
-        fl_versions_steps(fl_differences_versions(progress->committed.model.differences)) < n) {
+    if (n == 0 || fl_versions_steps(commit_versions(&progress->committed)) < n) {
         return FL_OK;
     }
-    rv = fl_model_steps_save(f->state_dir, fl_versions_step(v, 0), !f->scratch, err);
+    rv = fl_model_steps_save(f->state_dir, fl_versions_step(v, 0), /* sync= */ !f->scratch, err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -16,7 +16,7 @@ struct fl_differences {
     const struct fl_layout *layout;
     struct fl_versions *versions;
     struct fl_blob *model;
-    struct difference *made; /* [n], the one that was asked for last first */
+    struct difference *made; /* [n], most recently used first */
     size_t n, cap;
     size_t bytes; /* of all of them */
 };
@@ -89,7 +89,7 @@ static size_t difference_len(const struct difference *made)
     return made->bytes != NULL ? fl_blob_len(made->bytes) : 0;
 }
 
-/* Drop those that were asked for the longest ago, until there is room for `bytes` more. */
+/* Drop the least recently used ones until there is room for `bytes` more. */
 static void differences_make_room(struct fl_differences *d, size_t bytes)
 {
     while (d->n > 0 && bytes > differences_limit(d) - d->bytes) {
@@ -107,7 +107,7 @@ static void differences_put(struct fl_differences *d, struct difference made)
     d->n++;
 }
 
-/* FL_ENOENT: it is not worth it. */
+/* FL_ENOENT: it is as long as the model. */
 static int difference_give(const struct difference *made, struct fl_blob **ret)
 {
     if (made->bytes == NULL) {
@@ -132,7 +132,7 @@ static int differences_make(struct fl_differences *d, const uint8_t held[FL_DIGE
     if (rv != FL_OK && rv != FL_ELIMIT) {
         return rv;
     }
-    /* That it is too long is kept, too: to find that out takes as long. */
+    /* "Too long" is cached, too: finding it out takes as much time. */
     (void)memcpy(made.held, held, FL_DIGEST_SIZE);
     differences_make_room(d, difference_len(&made));
     d->bytes += difference_len(&made);

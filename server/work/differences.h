@@ -2,11 +2,10 @@
 #define FL_SERVER_WORK_DIFFERENCES_H
 
 /*
- * What clients download that hold an earlier model than the newest one: made when the first of them
- * asks, and kept while the newest model is served, so that clients that hold the same model share
- * one. All together take at most the bytes of the model, or FL_DIFFERENCES_LEAST if that is more:
- * then those that were asked for the longest ago are dropped, and made again when they are asked
- * for.
+ * Differences between the newest model and earlier ones, which clients download that hold those. A
+ * difference is computed at the first request and cached while the newest model is served, so that
+ * all clients that hold the same model share it. The cache is limited to the bytes of the model, or
+ * FL_DIFFERENCES_LEAST if that is more: the least recently used difference is dropped first.
  *
  * Threading: fl_differences_get() on one thread at a time, the rest from any.
  */

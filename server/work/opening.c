@@ -355,18 +355,14 @@ static int open_records(const struct opening *o, struct fl_err *err)
 static int opening_place_model(const struct opening *o, struct fl_err *err)
 {
     const struct fl_strategy *s = o->f->strategy;
-    float *theta = fl_blob_fill_floats(o->progress->committed.model.theta);
+    int rv = fl_broadcast_place(s->broadcast, s->options[FL_COMPONENT_BROADCAST], o->f->layout,
+                                fl_blob_fill_floats(o->progress->committed.model.theta), err);
 
-    int rv;
-
-    fl_broadcast_place(s->broadcast, s->options[FL_COMPONENT_BROADCAST], o->f->layout, theta);
-    rv = fl_broadcast_sends_moves(s->broadcast) ? fl_versions_check(o->f->layout, theta, err)
-                                                : FL_OK;
-    return rv == FL_ENUMERIC
-               ? fl_err_wrap(err, rv, "the model of round %llu cannot be broadcast, select '%s'",
+    return rv == FL_OK
+               ? FL_OK
+               : fl_err_wrap(err, rv, "the model of round %llu cannot be broadcast, select '%s'",
                              (unsigned long long)o->resume->committed,
-                             fl_broadcast_float32.policy.name)
-               : rv;
+                             fl_broadcast_float32.policy.name);
 }
 
 /* Files that are left cost disk space only. */

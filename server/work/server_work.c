@@ -64,14 +64,13 @@ static int model_state_merge(const struct fl_federation *federation, int64_t his
     size_t bytes = fl_federation_floats(federation) * sizeof(float);
     size_t n =
         fl_versions_surplus(*versions, (size_t)history, bytes > MOVES_LEAST ? bytes : MOVES_LEAST);
-    const struct fl_step *first;
     struct fl_versions *fewer = NULL;
     int rv;
 
     if (n == 0) {
         return FL_OK;
     }
-    rv = fl_versions_merge(*versions, federation->layout, n, &fewer, &first);
+    rv = fl_versions_merge(*versions, federation->layout, n, &fewer);
     if (rv != FL_OK) {
         return rv;
     }

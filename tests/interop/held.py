@@ -18,7 +18,7 @@ def digest(model):
 
 
 def same(name, model, expected):
-    """The same bytes, told by their digests: a log has no place for models."""
+    """The same bytes, as their digest: models are too long for a log."""
     equal(name, digest(model).hex(), digest(expected).hex())
 
 
@@ -86,7 +86,7 @@ def unknown(p, round):
 
 
 def fallen_back(client, task, held, whole):
-    """Whatever is wrong with what is held or with what changed, the client gets the model."""
+    """A wrong model or difference, of any kind: the client downloads the whole model."""
     listed, all_of_it = task.payloads[0], ("model", b"")
     for name, spoil in (("a byte more", lambda data: data + b"\0"), ("no byte", lambda data: b""),
                         ("another step", lambda data: bytes([data[0] ^ 1]) + data[1:])):

@@ -55,7 +55,8 @@ struct fed_plan {
     const char *broadcast;
     bool halves;       /* lattice: the step is halved in round 3, and of one round back is known */
     bool draws;        /* lattice: clients draw the first model */
-    bool loses_models; /* lattice: of a client that starts the held model may be gone or unknown */
+    bool loses_models; /* lattice: the held model of a client that starts may be missing or unknown
+                        */
     bool rebuild;      /* the changes of the float controls are rebuilt, not sent */
     uint32_t population;
     uint32_t start_clients; /* 0: n_clients */

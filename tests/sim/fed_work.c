@@ -207,7 +207,7 @@ static void path_of(const struct fed *fed, const char *name, char out[FED_PATH])
     ck_assert_int_eq(fl_fs_join(out, FED_PATH, fed->dir, name), FL_OK);
 }
 
-/* It stays, is gone, or is another one: of a backup, say. */
+/* The held model stays, is missing, or is an unknown one: from a backup, say. */
 static void lose_model(const struct fed_client *c, const char *dir)
 {
     static const float other[FED_FLOATS] = {1};
@@ -252,7 +252,8 @@ static bool over(struct fed_client *c, int rv, const struct fl_err *err, const c
     return rv == FL_OK;
 }
 
-/* The answer of the server as it is now: it may have died since it sent the task, or gone on. */
+/* The answer of the server as it is now: since it sent the task, it may have stopped or committed.
+ */
 static struct fl_blob *changed(void *ctx, const uint8_t held[FL_DIGEST_SIZE])
 {
     const struct fed_client *c = ctx;

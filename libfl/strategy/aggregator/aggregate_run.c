@@ -219,13 +219,13 @@ static int agg_step_unit(const struct fl__agg_pass *p, size_t l)
         }
     }
     rv = fl__agg_close(p, l, p->n_payloads);
-    if (rv != FL_OK || !fl__agg_keeps_rest(p->job) || p->job->broadcast->settle == NULL) {
+    if (rv != FL_OK || !fl__agg_keeps_rest(p->job) || p->job->broadcast->move_unit == NULL) {
         return rv;
     }
     offset = fl_layout_unit(p->job->layout, l)->offset;
-    return p->job->broadcast->settle(p->job->broadcast_options, p->job->layout, l,
-                                     p->job->theta_new + offset,
-                                     p->job->state_new[p->job->ops->n_state] + offset);
+    return p->job->broadcast->move_unit(p->job->broadcast_options, p->job->layout, l,
+                                        p->job->theta_new + offset,
+                                        p->job->state_new[p->job->ops->n_state] + offset);
 }
 
 /*

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "libfl/strategy/broadcast/versions.h"
 #include "libfl/strategy/codec/codec_impl.h"
 
 static void float16_place(const struct fl_options *o, float *model, size_t n)
@@ -60,8 +61,8 @@ const struct fl_broadcast_ops fl_broadcast_float16 = {
     .place = float16_place,
 };
 
-void fl_broadcast_place(const struct fl_broadcast_ops *ops, const struct fl_options *options,
-                        const struct fl_layout *layout, float *model)
+int fl_broadcast_place(const struct fl_broadcast_ops *ops, const struct fl_options *options,
+                       const struct fl_layout *layout, float *model, struct fl_err *err)
 {
     size_t l;
 
@@ -78,6 +79,7 @@ void fl_broadcast_place(const struct fl_broadcast_ops *ops, const struct fl_opti
             offset += count;
         }
     }
+    return ops->sends_moves ? fl_versions_check(layout, model, err) : FL_OK;
 }
 
 /* All codecs here have one size for a unit, whatever its values. */

@@ -43,18 +43,18 @@ struct fl_broadcast_ops {
     /* For move(): the step of a round in multiples of 2^-20. NULL: it needs none. */
     uint32_t (*grid)(const struct fl_options *o, const struct fl_layout *layout, uint64_t round);
     /*
-     * After move() of all blocks of unit `l`, which somebody sent: move what needs a look at the
-     * whole unit. `model` and `rest` are those of the next round, from the unit's first entry on.
-     * FL_ENOMEM. NULL: nothing.
+     * After move() of all blocks of unit `l`: the moves that depend on the whole unit. `model` and
+     * `rest` are those of the next round, from the unit's first entry on. Not called for units that
+     * no client sent. FL_ENOMEM. NULL: none.
      */
-    int (*settle)(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                  float *model, float *rest);
+    int (*move_unit)(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                     float *model, float *rest);
     /*
-     * May these options take the place of those of `before` (fl_strategy_component_text()) after
+     * May these options replace those of the text `before` (fl_strategy_component_text()) after
      * `committed` rounds? FL_ECONF with the reason. NULL: always.
      */
-    int (*follow)(const struct fl_options *o, const char *before, uint64_t committed,
-                  struct fl_err *err);
+    int (*check_change)(const struct fl_options *o, const char *before, uint64_t committed,
+                        struct fl_err *err);
 };
 
 /* First member of the options of a broadcast that sends moves. */
@@ -81,16 +81,6 @@ static inline bool fl_broadcast_codes(const struct fl_broadcast_ops *ops)
     return ops->codec->id != FL_CODEC_FLOAT32;
 }
 
-/* fl_broadcast_ops.place() of all that send moves: to the nearest multiple of 2^-20. */
-void fl__lattice_place(const struct fl_options *o, float *model, size_t n);
-/* The option row `history` of those. */
-/* clang-format off */
-#define FL__BROADCAST_HISTORY(S)                                                                   \
-    {FL_OPT_IN(S, INT, versions, history), .def = "1000", .min = 1, .max = 100000,                  \
-     .help = "For how many rounds back the server keeps what changed. A client that holds an older " \
-             "model downloads a whole one, unless it is the first model."}
-/* clang-format on */
-
 /* Do clients that hold an earlier model receive the moves since then? */
 static inline bool fl_broadcast_sends_moves(const struct fl_broadcast_ops *ops)
 {
@@ -104,9 +94,14 @@ static inline uint32_t fl_broadcast_grid(const struct fl_broadcast_ops *ops,
     return ops->grid != NULL ? ops->grid(options, layout, round) : 0;
 }
 
-/* Change the trainable entries of a whole model with place(). A model B does not change. */
-void fl_broadcast_place(const struct fl_broadcast_ops *ops, const struct fl_options *options,
-                        const struct fl_layout *layout, float *model);
+/*
+ * Change the trainable entries of a whole model with place(). A model B does not change.
+ * FL_ENUMERIC with the tensor: an entry is out of the range of a broadcast that sends moves.
+ */
+FL_MUST_CHECK int fl_broadcast_place(const struct fl_broadcast_ops *ops,
+                                     const struct fl_options *options,
+                                     const struct fl_layout *layout, float *model,
+                                     struct fl_err *err);
 /* Bytes of a coded model. */
 uint64_t fl_broadcast_bytes(const struct fl_broadcast_ops *ops, const struct fl_layout *layout);
 /*

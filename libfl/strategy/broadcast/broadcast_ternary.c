@@ -6,16 +6,15 @@
  *     B' = B +- mu where kept, rest' = r -+ mu; else B' = B, rest' = r
  *
  * Sattler et al., "Robust and communication-efficient federated learning from non-IID data" (2019),
- * algorithm 2, with their download: the server keeps its own residual. A client that was away
- * receives the moves of each round that it missed, as their magnitudes differ. There is for
- * comparison what a lattice does better.
+ * algorithm 2, with their download: the server keeps its own residual. A client that missed rounds
+ * receives the moves of each of them, as their magnitudes differ. For comparison with a lattice,
+ * whose moves are added up.
  *
  * Options: share, history. State: `rest`, one model-sized vector.
  */
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/strategy/broadcast/broadcast.h"
 #include "libfl/strategy/broadcast/lattice.h"
 #include "libfl/strategy/codec/codec_impl.h"
 
@@ -24,7 +23,7 @@ struct options {
     double share;
 };
 
-/* Everything is added to the rest; settle() moves the largest entries. */
+/* Everything is added to the rest; ternary_move_unit() moves the largest entries. */
 static void ternary_rest(const struct fl_options *o, const struct fl_broadcast_block *block)
 {
     size_t i;
@@ -36,8 +35,8 @@ static void ternary_rest(const struct fl_options *o, const struct fl_broadcast_b
     }
 }
 
-/* The trainable entries of a unit one after the other, out of `unit` or, `back`, into it. */
-static void ternary_pack(const struct fl_layout *layout, size_t l, float *unit, float *packed)
+/* Copy the trainable entries of a unit one after the other. */
+static void ternary_pack(const struct fl_layout *layout, size_t l, const float *unit, float *packed)
 {
     size_t tensor = 0;
     size_t count;
@@ -77,8 +76,8 @@ static void ternary_move_kept(const struct fl_layout *layout, size_t l,
     }
 }
 
-static int ternary_settle(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                          float *model, float *rest)
+static int ternary_move_unit(const struct fl_options *o, const struct fl_layout *layout, size_t l,
+                             float *model, float *rest)
 {
     const struct options *v = fl_options_values(o);
     size_t n = fl_layout_unit(layout, l)->n_trainable;
@@ -92,7 +91,7 @@ static int ternary_settle(const struct fl_options *o, const struct fl_layout *la
     ternary_pack(layout, l, rest, packed);
     kept = fl__ternary_keep(packed, n, v->share);
     free(packed);
-    /* At least one step of the grid: what is smaller waits. */
+    /* A magnitude below half of the grid stays in the rest. */
     mu = rint((double)kept.mu / FL_LATTICE_GRID) * FL_LATTICE_GRID;
     if (mu > 0) {
         ternary_move_kept(layout, l, &kept, mu, model, rest);
@@ -119,5 +118,5 @@ const struct fl_broadcast_ops fl_broadcast_ternary = {
     .move = ternary_rest,
     .place = fl__lattice_place,
     .sends_moves = true,
-    .settle = ternary_settle,
+    .move_unit = ternary_move_unit,
 };

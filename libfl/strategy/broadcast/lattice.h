@@ -9,9 +9,19 @@
  * Pure functions: no I/O, no globals.
  */
 
-#include <stdint.h>
+#include "libfl/strategy/broadcast/broadcast.h"
 
 #define FL_LATTICE_GRID  9.5367431640625e-7 /* 2^-20 */
 #define FL_LATTICE_RANGE 16.0
+
+/* fl_broadcast_ops.place() of the broadcasts that send moves. */
+void fl__lattice_place(const struct fl_options *o, float *model, size_t n);
+/* Their option row `history`. */
+/* clang-format off */
+#define FL__BROADCAST_HISTORY(S)                                                                   \
+    {FL_OPT_IN(S, INT, versions, history), .def = "1000", .min = 1, .max = 100000,                  \
+     .help = "For how many rounds back the server keeps what changed. A client that holds an older " \
+             "model downloads a whole one, unless it is the first model."}
+/* clang-format on */
 
 #endif

@@ -477,46 +477,59 @@ size_t fl_versions_surplus(const struct fl_versions *versions, size_t keep, size
     return i < 2 ? 0 : i;
 }
 
+/*
+ * The sum of the steps `from` to `end` - 1 as a blob; `model` as in versions_sum(). FL_ELIMIT: it
+ * is as long as the model, or has more lists than can be counted.
+ */
+static int versions_sum_blob(const struct fl_versions *v, const struct fl_layout *layout,
+                             size_t from, size_t end, const float *model, struct fl_blob **ret)
+{
+    struct fl_buf out;
+    int rv;
+
+    fl_buf_init(&out, fl_layout_count(layout) * sizeof(float) - 1);
+    rv = versions_sum(v, layout, from, end, model, &out);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_blob_from_buf(&out, ret);
+done:
+    fl_buf_done(&out);
+    return rv;
+}
+
 int fl_versions_merge(const struct fl_versions *versions, const struct fl_layout *layout, size_t n,
-                      struct fl_versions **ret, const struct fl_step **ret_step)
+                      struct fl_versions **ret)
 {
     const struct fl_step *last = &versions->steps[n - 1]->step;
     struct fl_step merged = {.round = last->round};
+    struct shared_step *shared = NULL;
     struct fl_versions *v;
-    struct shared_step *shared;
-    struct fl_buf coded;
     size_t i;
     int rv;
 
     FL_REQUIRE(n > 1 && n <= versions->n);
     (void)memcpy(merged.from, versions->first, sizeof(merged.from));
     (void)memcpy(merged.to, last->to, sizeof(merged.to));
-    fl_buf_init(&coded, SIZE_MAX);
-    rv = versions_sum(versions, layout, 0, n, NULL, &coded);
-    if (rv != FL_OK) {
-        goto done;
+    rv = versions_sum_blob(versions, layout, 0, n, NULL, &merged.moves);
+    if (rv != FL_OK && rv != FL_ELIMIT) {
+        return rv;
     }
-    rv = fl_blob_from_buf(&coded, &merged.moves);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    v = versions_new(versions->first, versions->n - n + 1);
-    shared = v != NULL ? shared_step_new(&merged) : NULL;
-    if (shared == NULL) {
+    v = versions_new(rv == FL_OK ? versions->first : last->to, versions->n - n + 1);
+    shared = v != NULL && rv == FL_OK ? shared_step_new(&merged) : NULL;
+    if (v == NULL || (rv == FL_OK && shared == NULL)) {
         free(v);
-        rv = FL_ENOMEM;
-        goto done;
+        fl_step_done(&merged);
+        return FL_ENOMEM;
     }
-    versions_share(v, shared);
+    if (shared != NULL) {
+        versions_share(v, shared);
+    }
     for (i = n; i < versions->n; i++) {
         versions_share(v, versions->steps[i]);
     }
     *ret = v;
-    *ret_step = &shared->step;
-done:
-    fl_step_done(&merged);
-    fl_buf_done(&coded);
-    return rv;
+    return FL_OK;
 }
 
 int fl_versions_difference(const struct fl_versions *versions, const struct fl_layout *layout,
@@ -524,22 +537,9 @@ int fl_versions_difference(const struct fl_versions *versions, const struct fl_l
                            struct fl_blob **ret)
 {
     size_t from = versions_find(versions, held);
-    struct fl_buf out;
-    int rv;
 
-    if (from == SIZE_MAX) {
-        return FL_ENOENT;
-    }
-    fl_buf_init(&out, SIZE_MAX);
-    rv = versions_sum(versions, layout, from, versions->n, newest, &out);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv =
-        out.len < fl_layout_count(layout) * sizeof(float) ? fl_blob_from_buf(&out, ret) : FL_ELIMIT;
-done:
-    fl_buf_done(&out);
-    return rv;
+    return from != SIZE_MAX ? versions_sum_blob(versions, layout, from, versions->n, newest, ret)
+                            : FL_ENOENT;
 }
 
 /* --- on the client --- */

@@ -65,11 +65,12 @@ FL_MUST_CHECK int fl_versions_add(const struct fl_versions *versions, struct fl_
 size_t fl_versions_surplus(const struct fl_versions *versions, size_t keep, size_t bytes);
 /*
  * The same versions, with the first `n` steps, at least 2, as one: the models between them are no
- * longer known. `*ret_step` borrows it from `*ret`.
+ * longer known. When it would be as long as the model, the list begins with the model behind it, as
+ * it would be sent to no client. FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_versions_merge(const struct fl_versions *versions,
                                     const struct fl_layout *layout, size_t n,
-                                    struct fl_versions **ret, const struct fl_step **ret_step);
+                                    struct fl_versions **ret);
 void fl_versions_unref(struct fl_versions *versions); /* NULL is allowed. */
 /* Steps between the first and the newest model. */
 size_t fl_versions_steps(const struct fl_versions *versions);

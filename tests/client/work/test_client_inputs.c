@@ -121,7 +121,8 @@ TEST(a_model_comes_in_the_form_of_the_broadcast_and_is_decoded_once)
     struct rig r;
 
     client_rig_init(&r, &half, false);
-    fl_broadcast_place(&fl_broadcast_float16, NULL, r.setup->layout, r.theta);
+    ck_assert_int_eq(
+        fl_broadcast_place(&fl_broadcast_float16, NULL, r.setup->layout, r.theta, NULL), FL_OK);
     coded = calloc(1, bytes(&r));
     ck_assert_int_eq(fl_broadcast_encode(r.setup->broadcast, r.setup->layout, r.theta, coded),
                      FL_OK);
@@ -248,7 +249,7 @@ TEST(what_an_earlier_try_has_of_the_same_payload_is_used_again)
     fl_inputs_reuse(&now, &old);
     ck_assert_ptr_eq(now.list[0].data, data);
     ck_assert_uint_eq(now.list[0].have, 40);
-    ck_assert_ptr_null(old.setup); /* All of it is gone. */
+    ck_assert_ptr_null(old.setup); /* All of it was removed. */
     ck_assert_uint_eq(old.n, 0);
     fl_inputs_done(&now);
     rig_done(&r);

@@ -17,8 +17,8 @@
 
 #define SEED 99
 
-static const struct rig_server told = {.broadcast = "lattice", .model_seed = SEED},
-                               untold = {.broadcast = "lattice"};
+static const struct rig_server seeded = {.broadcast = "lattice", .model_seed = SEED},
+                               unseeded = {.broadcast = "lattice"};
 
 /* The server, and the client. */
 static struct moves_rig server;
@@ -37,7 +37,9 @@ static void begin(const struct rig_server *of)
     ck_assert_ptr_nonnull(first);
     spec = fl_setup_net(r.setup);
     ck_assert_int_eq(fl_net_draw(&spec, SEED, first, r.count, NULL), FL_OK);
-    fl_broadcast_place(r.setup->broadcast, r.setup->broadcast_options, r.setup->layout, first);
+    ck_assert_int_eq(fl_broadcast_place(r.setup->broadcast, r.setup->broadcast_options,
+                                        r.setup->layout, first, NULL),
+                     FL_OK);
     moves_rig_init(&server, r.setup->layout, first, 3);
     versions = moves_rig_versions(&server, 0, 2);
     free(first);
@@ -159,7 +161,7 @@ static enum fetched receive(size_t k, bool evaluation)
 
 TEST_EACH(a_client_that_holds_the_listed_model_fetches_nothing, 2)
 {
-    begin(&untold);
+    begin(&unseeded);
     hold(2);
     ck_assert_int_eq(receive(2, _i == 1), NOTHING);
     end();
@@ -167,20 +169,20 @@ TEST_EACH(a_client_that_holds_the_listed_model_fetches_nothing, 2)
 
 TEST_EACH(a_client_fetches_what_changed_since_the_model_that_it_holds, 4)
 {
-    begin(&untold);
+    begin(&unseeded);
     hold((size_t)_i % 2);
     ck_assert_int_eq(receive(2, _i >= 2), WHAT_CHANGED);
     ck_assert_str_eq(r.lines, "");
     end();
 }
 
-TEST_EACH(a_new_client_draws_the_first_model_where_it_is_told_the_seed, 2)
+TEST_EACH(a_new_client_draws_the_first_model_where_it_is_sent_the_seed, 2)
 {
-    begin(&told);
+    begin(&seeded);
     ck_assert_int_eq(receive(0, _i == 1), NOTHING);
     ck_assert_int_eq(receive(2, _i == 1), WHAT_CHANGED);
     end();
-    begin(&untold);
+    begin(&unseeded);
     ck_assert_int_eq(receive(0, _i == 1), WHOLE);
     ck_assert_int_eq(receive(2, _i == 1), WHAT_CHANGED);
     end();
@@ -188,14 +190,14 @@ TEST_EACH(a_new_client_draws_the_first_model_where_it_is_told_the_seed, 2)
 
 TEST(a_client_that_lost_its_folder_and_missed_rounds_draws_the_first_model)
 {
-    begin(&told);
+    begin(&seeded);
     ck_assert_int_eq(receive(2, false), WHAT_CHANGED);
     end();
 }
 
 static struct fl_setup *setup_of_layers(const char *first)
 {
-    struct fl_wire_welcome w = rig_welcome(&told);
+    struct fl_wire_welcome w = rig_welcome(&seeded);
     struct fl_setup *setup = NULL;
 
     free(w.layers[0]);
@@ -210,7 +212,7 @@ TEST_EACH(layers_that_are_not_those_of_the_tensors_draw_nothing, 3)
     static const char *const layers[] = {"dense 4096", "dense 2", "dense nonsense"};
     struct fl_setup *moved;
 
-    begin(&untold);
+    begin(&unseeded);
     moved = r.setup;
     r.setup = setup_of_layers(layers[_i]);
     ck_assert_int_eq(receive(2, false), WHOLE);
@@ -221,7 +223,7 @@ TEST_EACH(layers_that_are_not_those_of_the_tensors_draw_nothing, 3)
 
 TEST(a_model_of_another_size_is_none)
 {
-    begin(&untold);
+    begin(&unseeded);
     ck_assert_int_eq(fl_cache_save(r.dir, FL_CACHE_MODEL, server.models[2], bytes - 4, NULL),
                      FL_OK);
     ck_assert_int_eq(receive(2, false), WHOLE);
@@ -231,7 +233,7 @@ TEST(a_model_of_another_size_is_none)
 /* Of another federation, say, or of rounds that were rolled back. */
 TEST_EACH(a_model_that_the_server_does_not_know_is_replaced_by_a_whole_one, 2)
 {
-    begin(&untold);
+    begin(&unseeded);
     ck_assert_int_eq(fl_cache_save(r.dir, FL_CACHE_MODEL, r.theta, bytes, NULL), FL_OK);
     ck_assert_int_eq(receive(2, _i == 1), WHOLE);
     ck_assert_int_eq(receive(2, _i == 1), NOTHING);
@@ -251,12 +253,12 @@ static void damage_file(void)
     fl_buf_done(&file);
 }
 
-/* The held model: the listed one, or an earlier one; gone, or damaged. */
+/* The held model: the listed one, or an earlier one; missing or damaged. */
 TEST_EACH(a_held_model_that_is_gone_or_damaged_costs_one_task, 4)
 {
     struct fl_inputs in = {.n = 0};
 
-    begin(&untold);
+    begin(&unseeded);
     hold(_i % 2 == 0 ? 2 : 0);
     if (_i >= 2) {
         damage_file();
@@ -267,7 +269,10 @@ TEST_EACH(a_held_model_that_is_gone_or_damaged_costs_one_task, 4)
         fl_cache_drop(r.dir, FL_CACHE_MODEL);
     }
     ck_assert_int_eq(decode(&in), FL_ENOENT);
-    ck_assert_str_eq(r.err.msg, "the model that this client held is gone");
+    ck_assert_str_eq(
+        r.err.msg,
+        "the model of the earlier round is missing or damaged on disk; the next task downloads "
+        "a whole one");
     fl_inputs_done(&in);
     ck_assert_int_eq(receive(2, false), WHOLE);
     end();
@@ -279,7 +284,7 @@ TEST_EACH(what_changed_that_does_not_lead_to_the_listed_model_costs_one_task, 4)
     struct fl_inputs in = {.n = 0};
     struct fl_input *at;
 
-    begin(&untold);
+    begin(&unseeded);
     hold(0);
     choose(2, false, &in);
     ck_assert_int_eq(fetch(2, &in), WHAT_CHANGED);
@@ -304,7 +309,7 @@ TEST(a_whole_model_that_is_not_the_listed_one_is_refused_and_not_kept)
 {
     struct fl_inputs in = {.n = 0};
 
-    begin(&untold);
+    begin(&unseeded);
     choose(2, false, &in);
     ck_assert_int_eq(fetch(2, &in), WHOLE);
     in.list[0].data[5] ^= 1;
@@ -320,7 +325,7 @@ TEST(more_bytes_than_a_whole_model_are_refused)
     struct fl_inputs in = {.n = 0};
     struct fl_input *at = NULL;
 
-    begin(&untold);
+    begin(&unseeded);
     hold(0);
     choose(2, false, &in);
     ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
@@ -335,7 +340,7 @@ TEST(a_model_that_cannot_be_saved_is_trained_from)
 {
     struct fl_inputs in = {.n = 0};
 
-    begin(&untold);
+    begin(&unseeded);
     choose(2, false, &in);
     ck_assert_int_eq(fetch(2, &in), WHOLE);
     ck_assert_int_eq(mkdir(client_rig_path(&r, FL_CACHE_MODEL), 0700), 0);
@@ -352,7 +357,7 @@ TEST(a_client_without_a_folder_fetches_whole_models)
     struct fl_input listed;
     struct fl_settling s;
 
-    begin(&told);
+    begin(&seeded);
     listed = listed_model(2);
     r.worker.state_dir = NULL;
     ck_assert(!fl_settling_begin_model(&r.worker, r.setup, &listed, &s));
@@ -373,7 +378,7 @@ TEST_EACH(a_broken_download_of_what_changed_goes_on_where_it_ended, 2)
     struct fl_input *at = NULL;
     struct fl_blob *moves = NULL;
 
-    begin(&untold);
+    begin(&unseeded);
     hold(0);
     choose(2, false, &in);
     ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
@@ -382,7 +387,7 @@ TEST_EACH(a_broken_download_of_what_changed_goes_on_where_it_ended, 2)
         FL_OK);
     ck_assert_int_eq(fl_input_add(at, 0, fl_blob_data(moves), 7, &r.err), FL_OK);
     fl_blob_unref(moves);
-    choose(2, false, &in); /* The task comes again. */
+    choose(2, false, &in); /* The task is sent again. */
     ck_assert_uint_eq(in.list[0].have, 7);
     if (_i == 0) {
         ck_assert_int_eq(fetch(2, &in), WHAT_CHANGED);
@@ -401,7 +406,7 @@ TEST(a_broken_download_of_a_whole_model_stays_one)
     struct fl_inputs in = {.n = 0};
     struct fl_input *at = NULL;
 
-    begin(&untold);
+    begin(&unseeded);
     choose(2, false, &in);
     ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
     ck_assert_int_eq(fl_input_add(at, 0, server.models[2], 12, &r.err), FL_OK);
@@ -423,7 +428,7 @@ TEST_EACH(a_task_and_an_evaluation_of_one_model_may_be_fetched_at_once, 2)
     struct fl_inputs *first = _i == 0 ? &task : &evaluation;
     struct fl_inputs *second = _i == 0 ? &evaluation : &task;
 
-    begin(&untold);
+    begin(&unseeded);
     hold(0);
     choose(2, true, &evaluation);
     choose(2, false, &task);
@@ -442,7 +447,7 @@ TEST(an_evaluation_that_stored_another_model_costs_one_task_and_stays)
 {
     struct fl_inputs in = {.n = 0};
 
-    begin(&untold);
+    begin(&unseeded);
     hold(0);
     choose(2, false, &in);
     ck_assert_int_eq(fetch(2, &in), WHAT_CHANGED);
@@ -466,7 +471,7 @@ TEST(a_result_is_the_same_however_its_model_was_fetched)
         struct fl_inputs in = {.n = 0};
         struct fl_training *t = NULL;
 
-        begin(&untold);
+        begin(&unseeded);
         if (k == 0) {
             hold(0);
             choose(2, false, &in);

@@ -10,7 +10,8 @@ static bool same(float a, float b)
 
 static void place(struct fed *f)
 {
-    fl_broadcast_place(&fl_broadcast_float16, NULL, f->layout, f->theta);
+    ck_assert_int_eq(fl_broadcast_place(&fl_broadcast_float16, NULL, f->layout, f->theta, NULL),
+                     FL_OK);
 }
 
 /* A float16 federation whose model is one that clients can have, without a rest. */
@@ -42,7 +43,7 @@ TEST_EACH(a_placed_model_comes_back_from_its_code_bit_for_bit, 2)
     f.theta[0] = -0.0f;
     f.theta[1] = 65504;
     f.theta[2] = 0x1p-24f;
-    fl_broadcast_place(ops, NULL, f.layout, f.theta);
+    ck_assert_int_eq(fl_broadcast_place(ops, NULL, f.layout, f.theta, NULL), FL_OK);
     coded = calloc(1, fl_broadcast_bytes(ops, f.layout));
     ck_assert_int_eq(fl_broadcast_encode(ops, f.layout, f.theta, coded), FL_OK);
     ck_assert_int_eq(fl_broadcast_decode(ops, f.layout, coded, f.theta_new, &f.err), FL_OK);
@@ -99,7 +100,7 @@ TEST(model_and_rest_together_are_the_model_of_float32)
         ck_assert_double_eq_tol(all, (double)model[i], 1e-6);
     }
     (void)memcpy(model, f.theta_new, f.count * sizeof(float));
-    fl_broadcast_place(&fl_broadcast_float16, NULL, f.layout, model);
+    ck_assert_int_eq(fl_broadcast_place(&fl_broadcast_float16, NULL, f.layout, model, NULL), FL_OK);
     ck_assert_mem_eq(model, f.theta_new, f.count * sizeof(float));
     free(model);
     fed_done(&plain);

@@ -4,6 +4,7 @@
 #include "libfl/strategy/broadcast/lattice.h"
 #include "libfl/strategy/broadcast/moves.h"
 #include "libfl/strategy/broadcast/versions.h"
+#include "libfl/strategy/codec/bits.h"
 #include "libfl/strategy/strategy.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/aggregate_fixture.h"
@@ -61,6 +62,22 @@ TEST_EACH(moves_come_back_from_their_bytes, 6)
         ck_assert_int_eq(fl_moves_decode(coded.data, i, MOVES, sum, &used, &err), FL_EFORMAT);
     }
     fl_buf_done(&coded);
+}
+
+/* 63 one-bits and the zero-bit fill a word of the reader. */
+TEST(a_quotient_that_fills_a_word_is_read)
+{
+    uint8_t bytes[16] = {0};
+    struct fl_bit_writer w = {.at = bytes};
+    struct fl_bit_reader r = {.at = bytes, .end = bytes + sizeof(bytes)};
+    uint64_t value = 0;
+
+    fl_bits_put_rice(&w, 63, 0);
+    fl_bits_put_rice(&w, 5, 2);
+    ck_assert_int_eq(fl_bits_rice(&r, 0, 100, &value), FL_OK);
+    ck_assert_uint_eq(value, 63);
+    ck_assert_int_eq(fl_bits_rice(&r, 2, 100, &value), FL_OK);
+    ck_assert_uint_eq(value, 5);
 }
 
 TEST(moves_take_no_more_bits_than_their_entropy_and_a_twentieth)
@@ -178,7 +195,7 @@ TEST(the_step_is_halved_from_its_round_on)
 static const struct {
     const char *step, *halve_at, *text;
 } bad_steps[] = {
-    {"0.08", "0", "0.08 is no multiple of 2^-20; the nearest one is 0.0799999237060546875"},
+    {"0.08", "0", "0.08 is not a multiple of 2^-20; the nearest one is 0.0799999237060546875"},
     {"0.08", "0", "a short one near it is 0.078125"},
     {"0", "0", "expected 'auto' or a number from 2^-20 to 1, found '0'"},
     {"-0.5", "0", "found '-0.5'"},
@@ -208,13 +225,21 @@ TEST_EACH(a_step_off_the_grid_is_refused_with_one_that_is_on_it, 9)
 
 /* --- rounds --- */
 
-static void lattice_init(struct fed *f, size_t n, const char *halve_at)
+/* A federation of 3 clients whose model is on the lattice, without a rest. */
+static void broadcast_init(struct fed *f, const struct fl_broadcast_ops *ops, const char *option)
 {
-    fed_init(f, n);
-    f->broadcast = &fl_broadcast_lattice;
-    f->broadcast_options = options_of(&fl_broadcast_lattice.policy, "step=0.125", halve_at, NULL);
-    fl_broadcast_place(f->broadcast, f->broadcast_options, f->layout, f->theta);
+    fed_init(f, 3);
+    f->broadcast = ops;
+    f->broadcast_options = options_of(&ops->policy, option, NULL);
+    ck_assert_int_eq(fl_broadcast_place(ops, f->broadcast_options, f->layout, f->theta, NULL),
+                     FL_OK);
     (void)memset(f->state[0], 0, f->count * sizeof(float));
+}
+
+static void lattice_init(struct fed *f, const char *halve_at)
+{
+    broadcast_init(f, &fl_broadcast_lattice, "step=0.125");
+    ck_assert_int_eq(fl_options_set(f->broadcast_options, "halve_at", halve_at, NULL), FL_OK);
 }
 
 /* One round with other updates; theta and the rest are those of the next round then. */
@@ -247,7 +272,7 @@ TEST(entries_move_by_whole_steps_and_nothing_is_lost)
     size_t moved = 0;
     size_t i;
 
-    lattice_init(&f, 3, "halve_at=0");
+    lattice_init(&f, "0");
     fl_rng_seed(&rng, 11);
     for (i = 0; i < f.count; i++) {
         f.state[0][i] = fed_is_buffer(&f, i) ? 0 : (float)(0.1 * fl_rng_normal(&rng));
@@ -324,7 +349,7 @@ static void walk_done(struct walk *w)
     }
 }
 
-/* Whoever holds model `i` gets the newest one, bit for bit; returns the bytes of the download. */
+/* A client with model `i` gets the newest one, bit for bit; returns the bytes of the download. */
 static size_t walk_catch_up(const struct walk *w, struct fed *f, size_t i)
 {
     struct fl_blob *bytes = NULL;
@@ -343,13 +368,13 @@ static size_t walk_catch_up(const struct walk *w, struct fed *f, size_t i)
     return len;
 }
 
-TEST_EACH(who_holds_any_earlier_model_gets_the_newest_one_bit_for_bit, 2)
+TEST_EACH(a_client_with_any_earlier_model_gets_the_newest_one_bit_for_bit, 2)
 {
     struct fed f;
     struct walk w;
     size_t i;
 
-    lattice_init(&f, 3, _i == 0 ? "halve_at=0" : "halve_at=12");
+    lattice_init(&f, _i == 0 ? "0" : "12");
     walk_rounds(&w, &f, 30);
     ck_assert_mem_eq(fl_versions_newest(w.versions), w.digests[30], FL_DIGEST_SIZE);
     for (i = 0; i <= 30; i++) {
@@ -370,9 +395,10 @@ TEST(merged_steps_lead_to_the_same_model_from_the_first_one)
     struct fl_blob *bytes = NULL;
     size_t i;
 
-    lattice_init(&f, 3, "halve_at=12");
+    lattice_init(&f, "12");
     walk_rounds(&w, &f, 30);
-    ck_assert_int_eq(fl_versions_merge(w.versions, f.layout, 20, &fewer, &first), FL_OK);
+    ck_assert_int_eq(fl_versions_merge(w.versions, f.layout, 20, &fewer), FL_OK);
+    first = fl_versions_step(fewer, 0);
     fl_versions_unref(w.versions);
     w.versions = fewer;
     ck_assert_uint_eq(fl_versions_steps(fewer), 11);
@@ -399,7 +425,7 @@ TEST(the_oldest_steps_are_surplus_beyond_a_number_or_beyond_bytes)
     size_t half = 0;
     size_t i;
 
-    lattice_init(&f, 3, "halve_at=0");
+    lattice_init(&f, "0");
     walk_rounds(&w, &f, 20);
     for (i = 1; i < 20; i++) {
         all += fl_blob_len(fl_versions_step(w.versions, i)->moves);
@@ -425,7 +451,7 @@ TEST(steps_of_another_length_are_added_up_with_those_before)
     struct walk w;
     size_t i;
 
-    lattice_init(&f, 3, "halve_at=0");
+    lattice_init(&f, "0");
     walk_rounds(&w, &f, 5);
     fl_options_free(f.broadcast_options);
     f.broadcast_options = options_of(&fl_broadcast_lattice.policy, "step=0.1875", NULL);
@@ -448,7 +474,7 @@ TEST(an_unknown_model_and_a_difference_as_long_as_the_model_are_not_served)
     const float values[] = {0, 1};
     uint8_t unknown[FL_DIGEST_SIZE] = {1};
 
-    lattice_init(&f, 2, "halve_at=0");
+    lattice_init(&f, "0");
     walk_rounds(&w, &f, 3);
     ck_assert_int_eq(fl_versions_difference(w.versions, f.layout, f.theta, unknown, &bytes),
                      FL_ENOENT);
@@ -473,7 +499,7 @@ TEST_EACH(a_model_that_leaves_the_lattice_is_named_with_its_tensor, 3)
     struct fed f;
     struct fl_step step;
 
-    lattice_init(&f, 1, "halve_at=0");
+    lattice_init(&f, "0");
     (void)memcpy(f.theta_new, f.theta, f.count * sizeof(float));
     f.theta_new[40] = bad[_i];
     ck_assert_int_eq(fl_step_make(f.layout, f.theta, f.theta_new, &step, &f.err), FL_ENUMERIC);
@@ -492,7 +518,7 @@ TEST(a_changed_byte_never_gives_the_model_of_the_digest)
     size_t len;
     size_t i;
 
-    lattice_init(&f, 3, "halve_at=0");
+    lattice_init(&f, "0");
     walk_rounds(&w, &f, 8);
     ck_assert_int_eq(fl_versions_difference(w.versions, f.layout, f.theta, w.digests[2], &bytes),
                      FL_OK);
@@ -523,7 +549,7 @@ TEST_EACH(a_difference_without_its_first_bytes_is_refused_with_the_unit, 2)
     const uint8_t lists[2] = {1, 0};
     struct fed f;
 
-    lattice_init(&f, 1, "halve_at=0");
+    lattice_init(&f, "0");
     ck_assert_int_eq(fl_difference_apply(f.layout, lists, (size_t)_i + 1, f.theta, &f.err),
                      FL_EFORMAT);
     ck_assert_str_eq(f.err.msg, "unit 'fc1': bytes are missing");
@@ -538,11 +564,7 @@ TEST(the_entries_of_each_unit_that_are_farthest_away_move_by_one_magnitude)
     struct fl_rng rng;
     size_t l;
 
-    fed_init(&f, 3);
-    f.broadcast = &fl_broadcast_ternary;
-    f.broadcast_options = options_of(&fl_broadcast_ternary.policy, "share=0.1", NULL);
-    fl_broadcast_place(f.broadcast, f.broadcast_options, f.layout, f.theta);
-    (void)memset(f.state[0], 0, f.count * sizeof(float));
+    broadcast_init(&f, &fl_broadcast_ternary, "share=0.1");
     fl_rng_seed(&rng, 3);
     lattice_round(&f, &rng);
     for (l = 0; l < fl_layout_units(f.layout); l++) {
@@ -576,18 +598,37 @@ TEST(the_entries_of_each_unit_that_are_farthest_away_move_by_one_magnitude)
     fed_done(&f);
 }
 
-TEST(who_was_away_gets_the_moves_of_each_round_where_their_magnitudes_differ)
+TEST(a_merged_step_as_long_as_the_model_is_dropped)
+{
+    struct fed f;
+    struct walk w;
+    struct fl_versions *fewer = NULL;
+    struct fl_blob *bytes = NULL;
+    size_t i;
+
+    broadcast_init(&f, &fl_broadcast_ternary, "share=0.1");
+    walk_rounds(&w, &f, 40);
+    ck_assert_int_eq(fl_versions_merge(w.versions, f.layout, 36, &fewer), FL_OK);
+    fl_versions_unref(w.versions);
+    w.versions = fewer;
+    ck_assert_uint_eq(fl_versions_steps(fewer), 4);
+    for (i = 36; i <= 40; i++) {
+        (void)walk_catch_up(&w, &f, i);
+    }
+    ck_assert_int_eq(fl_versions_difference(w.versions, f.layout, f.theta, w.digests[0], &bytes),
+                     FL_ENOENT);
+    walk_done(&w);
+    fed_done(&f);
+}
+
+TEST(moves_of_rounds_with_other_magnitudes_follow_one_another)
 {
     struct fed f;
     struct walk w;
     size_t one;
     size_t i;
 
-    fed_init(&f, 3);
-    f.broadcast = &fl_broadcast_ternary;
-    f.broadcast_options = options_of(&fl_broadcast_ternary.policy, "share=0.01", NULL);
-    fl_broadcast_place(f.broadcast, f.broadcast_options, f.layout, f.theta);
-    (void)memset(f.state[0], 0, f.count * sizeof(float));
+    broadcast_init(&f, &fl_broadcast_ternary, "share=0.01");
     walk_rounds(&w, &f, 6);
     one = walk_catch_up(&w, &f, 5);
     for (i = 0; i <= 6; i++) {

@@ -1,6 +1,6 @@
 /*
  * broadcast: lattice over the state folder: which clients are sent what changed, after restarts,
- * rollbacks, damage and other settings. Whoever is not downloads the whole model.
+ * rollbacks, damage and other settings. All others download the whole model.
  */
 
 #include <check.h>

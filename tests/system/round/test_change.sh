@@ -127,12 +127,12 @@ check "moves: which survive a crash" test "$(steps)" -ge 8
 rounds_with float32
 equal "moves: and go with the broadcast" 0 "$(steps)"
 rounds_with "{policy: lattice, step: 0.0625, halve_at: 100000}"
-check "moves: and begin anew with it" test "$(steps)" -ge 4
+check "moves: and start again with it" test "$(steps)" -ge 4
 has_line "moves: all of it is in the log" "$dir/moves.log" \
   "strategy.broadcast 'lattice step=0.125 threshold=0.6 halve_at=0 history=1000' -> 'float32'"
 for i in 0 1 2; do
   check "moves: the client holds a model" test -s "$dir/moves-$i.state/model.bin"
-  for text in "does not match" "is gone" "not saved on disk" "training failed"; do
+  for text in "does not match" "missing or damaged" "not saved on disk" "training failed"; do
     lacks_line "moves: each model was fetched" "$dir/moves-$i.log" "$text"
   done
 done

@@ -73,8 +73,10 @@ static void side_init(struct world *w, const char *name, struct side *s)
     for (i = 0; i < s->fed.n_state; i++) {
         (void)memset(fl_blob_fill(s->model.state[i]), 0, w->server.count * sizeof(float));
     }
-    fl_broadcast_place(w->strategy->broadcast, w->strategy->options[FL_COMPONENT_BROADCAST],
-                       s->fed.layout, (float *)(void *)fl_blob_fill(s->model.theta));
+    ck_assert_int_eq(fl_broadcast_place(w->strategy->broadcast,
+                                        w->strategy->options[FL_COMPONENT_BROADCAST], s->fed.layout,
+                                        (float *)(void *)fl_blob_fill(s->model.theta), NULL),
+                     FL_OK);
     if (fl_broadcast_sends_moves(w->strategy->broadcast)) {
         side_begin_versions(s);
     }

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
-#include "libfl/strategy/broadcast/broadcast.h"
 #include "libfl/strategy/broadcast/lattice.h"
 
 struct options {
@@ -35,7 +34,7 @@ void fl__lattice_place(const struct fl_options *o, float *model, size_t n)
 
     (void)o;
     for (i = 0; i < n; i++) {
-        /* Plus 0, as moves by no step are added: there is no -0. */
+        /* + 0.0 makes +0 of -0: clients add 0 to entries that do not move, which does the same. */
         model[i] = (float)(rint((double)model[i] / FL_LATTICE_GRID) * FL_LATTICE_GRID + 0.0);
     }
 }
@@ -119,19 +118,19 @@ static int lattice_check(const struct fl_options *o, struct fl_err *err)
     if (step / unit != floor(step / unit)) {
         double near = rint(step / unit);
 
-        return fl_err_set(err, FL_ECONF,
-                          "'step': %s is no multiple of 2^-%d%s; the nearest one is %.20g, and a "
-                          "short one near it is %.10g",
-                          v->step, v->halve_at > 0 ? 19 : 20,
-                          v->halve_at > 0 ? ", which 'halve_at' needs" : "", near * unit,
-                          rint(step * 256) > 0 ? rint(step * 256) / 256 : near * unit);
+        return fl_err_set(
+            err, FL_ECONF,
+            "'step': %s is not a multiple of 2^-%d%s; the nearest one is %.20g, and a "
+            "short one near it is %.10g",
+            v->step, v->halve_at > 0 ? 19 : 20, v->halve_at > 0 ? ", which 'halve_at' needs" : "",
+            near * unit, rint(step * 256) > 0 ? rint(step * 256) / 256 : near * unit);
     }
     return FL_OK;
 }
 
-/* A round that has ended would have had another step. */
-static int lattice_follow(const struct fl_options *o, const char *before, uint64_t committed,
-                          struct fl_err *err)
+/* The step of a round that has ended cannot change any more. */
+static int lattice_check_change(const struct fl_options *o, const char *before, uint64_t committed,
+                                struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
     char same[64];
@@ -173,5 +172,5 @@ const struct fl_broadcast_ops fl_broadcast_lattice = {
     .place = fl__lattice_place,
     .sends_moves = true,
     .grid = lattice_grid,
-    .follow = lattice_follow,
+    .check_change = lattice_check_change,
 };
