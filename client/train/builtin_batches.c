@@ -76,6 +76,9 @@ static int one_step(const struct fl__walk *w, struct fl_solver *solver, uint64_t
                           " is not finite; a smaller learning rate than %g helps",
                           step + 1, w->n_steps, w->task->learning_rate);
     }
+    if (w->space != NULL) {
+        fl_space_project(w->space, fl_net_params(b->net));
+    }
     sums->loss += loss * (double)n;
     sums->samples += n;
     return FL_OK;

@@ -52,11 +52,24 @@ void fl__builtin_forget_data(struct fl__builtin *b);
 FL_MUST_CHECK int fl__builtin_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
                                        const struct fl_dataset *test, struct fl_err *err);
 
+/* Of a task in a hashed space. */
+struct fl__builtin_space {
+    bool used; /* false: in a full one */
+    struct fl_space_map map;
+    struct fl_space_steps steps;
+};
+
+/* For the model that was loaded into the network. FL_ENOMEM. */
+FL_MUST_CHECK int fl__builtin_space_begin(struct fl__builtin *b, const struct fl_train_task *task,
+                                          struct fl__builtin_space *ret);
+void fl__builtin_space_done(struct fl__builtin_space *space);
+
 /* The steps of one task: their number, and the samples of each. */
 struct fl__walk {
     struct fl__builtin *b;
     const struct fl_train_task *task;
     const struct fl_dataset *ds;
+    const struct fl_space_steps *space; /* NULL: steps are in all entries */
     size_t batch;
     uint64_t n_batches; /* per pass through the data */
     uint64_t n_steps;

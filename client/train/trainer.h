@@ -40,6 +40,11 @@ struct fl_train_task {
      * result: lower peak memory, and a slightly slower first step of the next task.
      */
     bool release;
+    /*
+     * Updates are folded into this space. The built-in engine trains in it; a program trains all
+     * entries. NULL: none.
+     */
+    const struct fl_space *space;
     bool evaluate_trained; /* fill `trained` of the result when there is test data */
     double learning_rate;
     uint64_t seed;

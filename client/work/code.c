@@ -48,9 +48,10 @@ static int code_update(struct fl_code *code, size_t l, const uint8_t *keep, floa
                        struct fl_buf *buf)
 {
     const struct fl_setup *setup = code->setup;
-    const struct fl_layout *layout = setup->layout;
+    const struct fl_layout *layout = fl_space_updates(setup->space, setup->layout);
+    const float *delta = code->folded != NULL ? code->folded : code->result->delta;
     size_t at = fl_layout_unit(layout, l)->offset;
-    struct fl_unit_update in = {.delta = code->result->delta + at,
+    struct fl_unit_update in = {.delta = delta + at,
                                 .keep = keep,
                                 .residual = residual != NULL ? residual + at : NULL,
                                 .residual_new = residual != NULL ? residual + at : NULL};
@@ -134,6 +135,47 @@ static int load_residual(const struct fl_code *code, float **ret, struct fl_err 
     return *ret != NULL ? FL_OK : FL_ENOMEM;
 }
 
+/* In a hashed space the displacement is coded as numbers. */
+static int code_fold(struct fl_code *code)
+{
+    const struct fl_space *space = code->setup->space;
+    int rv;
+
+    if (space == NULL) {
+        return FL_OK;
+    }
+    rv = fl_space_map_make(space, code->result->key.round, &code->map);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    code->folded = malloc((code->map.numbers + 1) * sizeof(*code->folded));
+    if (code->folded == NULL) {
+        return FL_ENOMEM;
+    }
+    fl_space_fold(&code->map, code->result->delta, code->folded);
+    return FL_OK;
+}
+
+/* Codes all units; the residual, model-sized, is replaced by the new one. */
+static int code_update_units(struct fl_code *code, float *residual)
+{
+    float *folded;
+    int rv = code_fold(code);
+
+    if (rv != FL_OK || residual == NULL || code->setup->space == NULL) {
+        return rv == FL_OK ? code_units(code, residual) : rv;
+    }
+    folded = malloc((code->map.numbers + 1) * sizeof(*folded));
+    if (folded == NULL) {
+        return FL_ENOMEM;
+    }
+    fl_space_fold(&code->map, residual, folded);
+    rv = code_units(code, folded);
+    fl_space_unfold(&code->map, folded, residual);
+    free(folded);
+    return rv;
+}
+
 int fl_code_run(struct fl_code *code, struct fl_err *err)
 {
     const struct fl_setup *setup = code->setup;
@@ -151,7 +193,7 @@ int fl_code_run(struct fl_code *code, struct fl_err *err)
             goto done;
         }
     }
-    rv = code_units(code, residual);
+    rv = code_update_units(code, residual);
     if (rv != FL_OK) {
         goto done;
     }
@@ -162,6 +204,9 @@ int fl_code_run(struct fl_code *code, struct fl_err *err)
     }
 done:
     free(residual);
+    free(code->folded);
+    code->folded = NULL;
+    fl_space_map_done(&code->map);
     return rv;
 }
 

@@ -52,6 +52,21 @@ static void welcome_done(struct fl_wire_welcome *welcome)
     *welcome = (struct fl_wire_welcome){0};
 }
 
+static int setup_make_space(struct fl_setup *s, struct fl_err *err)
+{
+    const struct fl_policy *policy = NULL;
+    struct fl_options *options = NULL;
+    int rv = prepare_component(FL_COMPONENT_SPACE, &s->welcome.space, "full", &policy, &options,
+                               err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_space_create((const void *)policy, options, s->layout, &s->space, err);
+    fl_options_free(options);
+    return rv;
+}
+
 int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_setup **ret, struct fl_err *err)
 {
     struct fl_setup *s = calloc(1, sizeof(*s));
@@ -103,6 +118,10 @@ int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_setup **ret, stru
         goto fail;
     }
     s->broadcast = (const void *)policy;
+    rv = setup_make_space(s, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
     *ret = s;
     return FL_OK;
 fail:
@@ -126,6 +145,7 @@ void fl_setup_unref(struct fl_setup *setup)
     fl_options_free(setup->upload_options);
     fl_options_free(setup->personal_options);
     fl_options_free(setup->broadcast_options);
+    fl_space_free(setup->space);
     welcome_done(&setup->welcome);
     free(setup);
 }
@@ -191,7 +211,8 @@ bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *b)
     return strcmp(a->federation, b->federation) == 0 && same_network(a, b) &&
            same_component(&a->solver, &b->solver) && same_component(&a->codec, &b->codec) &&
            same_component(&a->upload, &b->upload) && same_component(&a->personal, &b->personal) &&
-           same_component(&a->broadcast, &b->broadcast) && a->model_seed == b->model_seed &&
+           same_component(&a->broadcast, &b->broadcast) &&
+           same_component(&a->space, &b->space) && a->model_seed == b->model_seed &&
            a->wants_previous_dot == b->wants_previous_dot &&
            memcmp(a->generation, b->generation, sizeof(a->generation)) == 0 &&
            memcmp(a->state_generation, b->state_generation, sizeof(a->state_generation)) == 0 &&

@@ -35,6 +35,7 @@ struct fl_setup {
     struct fl_options *personal_options;
     const struct fl_broadcast_ops *broadcast;
     struct fl_options *broadcast_options;
+    struct fl_space *space; /* of updates; NULL: they have the layout of the model */
 };
 
 /*

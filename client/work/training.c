@@ -6,12 +6,14 @@
 
 #include "client/work/training.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/store/own_summary.h"
 #include "client/work/local_model.h"
 #include "client/work/terms.h"
+#include "libfl/num/vec.h"
 
 /* Far above any solver, which has at most two inputs and one kept value; checked. */
 #define EXTRAS_MAX FL_WIRE_MAX_PAYLOADS
@@ -263,6 +265,7 @@ static int training_prepare(struct fl_training *t)
     t->task.model = t->start;
     t->task.anchor = t->anchor;
     t->task.raw = personal->own;
+    t->task.space = t->setup->space;
     t->task.evaluate_trained = personal->trained;
     t->task.inputs = t->n_inputs > 0 ? t->inputs : NULL;
     t->task.kept = t->n_kept > 0 ? t->kept : NULL;
@@ -377,6 +380,44 @@ static int take_local(struct fl_training *t)
     clear_blocks(layout, r->sent, r->n_sent);
     clear_blocks(layout, r->kept, r->n_kept);
     fl_local_divergence(layout, r->delta, r->divergence);
+    return FL_OK;
+}
+
+/*
+ * The displacement becomes the nearest one of the space, P z; divergences are the norms of z, which
+ * the server compares with the upload.
+ */
+static int take_space(struct fl_training *t)
+{
+    const struct fl_space *space = t->setup->space;
+    struct fl_train_result *r = &t->result;
+    struct fl_space_map map;
+    float *z;
+    size_t l;
+    int rv;
+
+    if (space == NULL) {
+        return FL_OK;
+    }
+    rv = fl_space_map_make(space, t->key.round, &map);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    z = malloc((map.numbers + 1) * sizeof(*z));
+    if (z == NULL) {
+        fl_space_map_done(&map);
+        return FL_ENOMEM;
+    }
+    fl_space_fold(&map, r->delta, z);
+    fl_space_unfold(&map, z, r->delta);
+    for (l = 0; l < fl_layout_units(space->updates); l++) {
+        const struct fl_unit *unit = fl_layout_unit(space->updates, l);
+        const float *numbers = z + unit->offset;
+
+        r->divergence[l] = (float)sqrt(fl_vec_dot(numbers, numbers, unit->n_trainable));
+    }
+    free(z);
+    fl_space_map_done(&map);
     return FL_OK;
 }
 
@@ -517,6 +558,10 @@ static int keep_result(struct fl_training *t)
         }
     }
     rv = take_local(t);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = take_space(t);
     if (rv != FL_OK) {
         return rv;
     }

@@ -6,11 +6,8 @@
 
 static uint64_t rng_splitmix64(uint64_t *state)
 {
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
+    *state += UINT64_C(0x9e3779b97f4a7c15);
+    return fl_rng_mix(*state);
 }
 
 static uint64_t rng_rotl(uint64_t x, int k)

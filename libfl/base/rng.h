@@ -31,6 +31,14 @@ struct fl_rng {
     uint64_t s[4];
 };
 
+/* The output function of splitmix64 (Steele et al. 2014): every bit of x changes half of the bits. */
+static inline uint64_t fl_rng_mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
 void fl_rng_seed(struct fl_rng *rng, uint64_t seed);
 void fl_rng_key(struct fl_rng *rng, uint64_t master, enum fl_rng_purpose purpose, uint64_t round,
                 uint64_t client);

@@ -59,6 +59,12 @@ static const struct fl_policy *const broadcasts[] = {
     NULL,
 };
 
+static const struct fl_policy *const spaces[] = {
+    &fl_space_full.policy,
+    &fl_space_hashed.policy,
+    NULL,
+};
+
 static const struct {
     const char *name;
     const struct fl_policy *const *policies;
@@ -71,6 +77,7 @@ static const struct {
     [FL_COMPONENT_AGGREGATE] = {"aggregate", aggregates},
     [FL_COMPONENT_PERSONAL] = {"personal", personals},
     [FL_COMPONENT_BROADCAST] = {"broadcast", broadcasts},
+    [FL_COMPONENT_SPACE] = {"space", spaces},
 };
 
 _Static_assert(offsetof(struct fl_selection_ops, policy) == 0, "policy comes first");
@@ -81,6 +88,7 @@ _Static_assert(offsetof(struct fl_codec_ops, policy) == 0, "policy comes first")
 _Static_assert(offsetof(struct fl_aggregate_ops, policy) == 0, "policy comes first");
 _Static_assert(offsetof(struct fl_personal_ops, policy) == 0, "policy comes first");
 _Static_assert(offsetof(struct fl_broadcast_ops, policy) == 0, "policy comes first");
+_Static_assert(offsetof(struct fl_space_ops, policy) == 0, "policy comes first");
 
 const char *fl_component_name(enum fl_component component)
 {

@@ -31,6 +31,8 @@ const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy,
         return &strategy->personal->policy;
     case FL_COMPONENT_BROADCAST:
         return &strategy->broadcast->policy;
+    case FL_COMPONENT_SPACE:
+        return &strategy->space->policy;
     case FL_COMPONENT_COUNT:
         break;
     }
@@ -78,6 +80,9 @@ int fl_strategy_set(struct fl_strategy *strategy, enum fl_component component, c
         break;
     case FL_COMPONENT_BROADCAST:
         strategy->broadcast = ops;
+        break;
+    case FL_COMPONENT_SPACE:
+        strategy->space = ops;
         break;
     case FL_COMPONENT_COUNT:
         break;
@@ -132,6 +137,7 @@ int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_e
         {.component = FL_COMPONENT_AGGREGATE, .policy = "mean"},
         {.component = FL_COMPONENT_PERSONAL, .policy = "none"},
         {.component = FL_COMPONENT_BROADCAST, .policy = "float32"},
+        {.component = FL_COMPONENT_SPACE, .policy = "full"},
         {.policy = NULL},
     };
     struct fl__preset own;

@@ -13,6 +13,7 @@
 #include "libfl/strategy/personalization/personal.h"
 #include "libfl/strategy/selection/selection.h"
 #include "libfl/strategy/solver/solver.h"
+#include "libfl/strategy/space/space.h"
 #include "libfl/strategy/upload/upload.h"
 
 struct fl_strategy {
@@ -25,6 +26,7 @@ struct fl_strategy {
     const struct fl_aggregate_ops *aggregate;
     const struct fl_personal_ops *personal;
     const struct fl_broadcast_ops *broadcast;
+    const struct fl_space_ops *space;
     struct fl_options *options[FL_COMPONENT_COUNT]; /* owned */
 };
 
@@ -124,7 +126,7 @@ FL_MUST_CHECK int fl_strategy_summary_text(const struct fl_strategy *strategy, s
 
 /*
  * An option of a component as text. The client creates the components solver, codec, upload,
- * personal and broadcast from their wire form: name and option texts.
+ * personal, broadcast and space from their wire form: name and option texts.
  */
 struct fl_component_option {
     const char *name;

@@ -103,6 +103,35 @@ static bool has_name(const char *const *names, const char *name)
     return false;
 }
 
+/* What a hashed space goes together with (docs/algorithms.md#hashed-spaces). */
+static int strategy_check_space(const struct fl_strategy *s, struct fl_err *err)
+{
+    if (!s->space->hashed) {
+        return FL_OK;
+    }
+    if (s->broadcast->grid == NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "space '%s' needs broadcast 'lattice', not '%s': clients add its whole "
+                          "steps to their models exactly",
+                          s->space->policy.name, s->broadcast->policy.name);
+    }
+    if (s->upload->mask != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "upload '%s' sends parts of units, which space '%s' does not have: each "
+                          "number stands for entries of all neurons; choose upload 'full' or 'ldf'",
+                          s->upload->policy.name, s->space->policy.name);
+    }
+    if (s->solver->server != NULL || fl_solver_keeps(s->solver->keeps) > 0 ||
+        fl_solver_names(s->solver->inputs) > 0)
+    {
+        return fl_err_set(err, FL_ECONF,
+                          "solver '%s' exchanges or keeps vectors of the whole model, which space "
+                          "'%s' does not send: choose solver 'sgd' or 'prox'",
+                          s->solver->policy.name, s->space->policy.name);
+    }
+    return FL_OK;
+}
+
 /* Payloads that the server or the clients need must be sent by the other side. */
 static int strategy_check_payloads(const struct fl_strategy *s, struct fl_err *err)
 {
@@ -184,6 +213,10 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
                           "whole models are uploaded, so the coding error of one upload must not "
                           "be added to the next",
                           strategy->codec->policy.name);
+    }
+    rv = strategy_check_space(strategy, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = strategy_check_sent(strategy, err);
     if (rv != FL_OK) {

@@ -245,6 +245,7 @@ FL_WIRE_STRUCT(training)
     X(COMPONENT, upload, upload) /* NULL name: "full" */                                                \
     X(COMPONENT, personal, personal) /* NULL name: "none" */                                            \
     X(COMPONENT, broadcast, broadcast) /* NULL name: "float32" */                                  \
+    X(COMPONENT, space, space)         /* NULL name: "full" */                                     \
     X(U64, model_seed, model_seed)     /* of the first model; 0: none */                       \
     X(BOOL, wants_previous_dot, wants_previous_dot)                                                \
     X(BOOL, wants_summary, wants_summary)                                                              \

@@ -208,6 +208,23 @@ static int mark_local(struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* The space of updates follows from the layout. */
+static int make_space(struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_strategy *s = conf->strategy;
+    const struct fl_conf_node *strategy = fl_conf_get(fl_conf_file_map(conf->file), "strategy");
+    const struct fl_conf_node *space = fl_conf_get(strategy, "space");
+    struct fl_err why = {0};
+    int rv;
+
+    fl_space_free(conf->space);
+    rv = fl_space_create(s->space, s->options[FL_COMPONENT_SPACE], conf->layout, &conf->space,
+                         &why);
+    return rv == FL_OK || rv == FL_ENOMEM
+               ? rv
+               : fl_conf_error(space, err, "%s", why.msg);
+}
+
 int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_conf_node *node = fl_conf_field(conf->file, &conf->model->norm);
@@ -224,8 +241,9 @@ int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    if (fl_layout_local(conf->layout) == 0) {
-        return FL_OK;
+    rv = make_space(conf, err);
+    if (rv != FL_OK || fl_layout_local(conf->layout) == 0) {
+        return rv;
     }
     if (conf->strategy->personal->own) {
         return fl_conf_error(
@@ -288,5 +306,6 @@ int fl_server_conf_go_on(struct fl_server_conf *conf, const struct fl_layout *be
     fl_layout_free(conf->layout);
     conf->layout = made;
     *ret = true;
-    return mark_local(conf, err);
+    rv = mark_local(conf, err);
+    return rv == FL_OK ? make_space(conf, err) : rv;
 }

@@ -252,6 +252,7 @@ void fl_server_conf_free(struct fl_server_conf *conf)
         return;
     }
     fl_strategy_free(conf->strategy);
+    fl_space_free(conf->space);
     fl_layout_free(conf->layout);
     fl_conf_file_free(conf->file);
     free(conf);

@@ -36,6 +36,7 @@ struct fl_server_conf {
     const struct fl_server_identity *identity;
     struct fl_strategy *strategy;
     struct fl_layout *layout;
+    struct fl_space *space; /* of updates; NULL: they have the layout of the model */
     struct fl_net_spec net; /* n_layers 0: the model came from a file */
     size_t inputs, classes; /* of the network; 0: not known */
 };

@@ -20,6 +20,7 @@ static struct fl_federation federation_of(const struct fl_server_conf *conf, con
 
     return (struct fl_federation){
         .layout = conf->layout,
+        .space = conf->space,
         .strategy = conf->strategy,
         .state_dir = state_dir,
         .log = log,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/work/aggregation_space.h"
 #include "server/work/norms.h"
 #include "server/work/payload_sizes.h"
 
@@ -27,6 +28,8 @@ struct pass {
     struct fl_personal_models_writer *personal_models; /* NULL: no personal models */
     /* [n_parts] index among the personal models; SIZE_MAX: none */
     size_t *place;
+    struct fl__agg_space space; /* with a hashed space */
+    struct fl_step step;        /* to the new model, where the space makes it */
 };
 
 static void map_takes(struct pass *a, const char *const *takes)
@@ -56,15 +59,15 @@ static int aggregation_open_reader(const struct pass *a, const char *client,
     const struct fl_aggregation *job = a->job;
 
     if (f->uploads != NULL) {
-        int rv =
-            fl_uploads_open(f->uploads, job->round, job->attempt, client, f->layout, ret, a->err);
+        int rv = fl_uploads_open(f->uploads, job->round, job->attempt, client,
+                                 fl_federation_updates(f), ret, a->err);
 
         if (rv != FL_ENOENT) {
             return rv;
         }
     }
-    return fl_spool_reader_open(f->state_dir, job->round, job->attempt, client, f->layout, ret,
-                                a->err);
+    return fl_spool_reader_open(f->state_dir, job->round, job->attempt, client,
+                                fl_federation_updates(f), ret, a->err);
 }
 
 static int open_readers(struct pass *a)
@@ -190,7 +193,7 @@ static int run_aggregation(struct pass *a)
     const float *state[FL_AGG_MAX_STATE] = {NULL};
     float *state_new[FL_AGG_MAX_STATE] = {NULL};
     struct fl_agg_job run = {
-        .layout = f->layout,
+        .layout = fl_federation_updates(f),
         .ops = strategy->aggregate,
         .options = strategy->options[FL_COMPONENT_AGGREGATE],
         .round = job->round,
@@ -205,6 +208,8 @@ static int run_aggregation(struct pass *a)
         .extra_options = strategy->options[FL_COMPONENT_SOLVER],
         .broadcast = strategy->broadcast,
         .broadcast_options = strategy->options[FL_COMPONENT_BROADCAST],
+        .grid = fl_broadcast_grid(strategy->broadcast, strategy->options[FL_COMPONENT_BROADCAST],
+                                  f->layout, job->round),
         .state = state,
         .state_new = state_new,
         .personal_model = strategy->aggregate->mixes ? take_personal_model : NULL,
@@ -218,13 +223,39 @@ static int run_aggregation(struct pass *a)
     int rv;
 
     for (i = 0; i < f->n_state; i++) {
-        state[i] = fl_blob_floats(job->model->state[i]);
-        state_new[i] = fl_blob_fill_floats(job->next.model.state[i]);
+        state[i] = f->space != NULL ? a->space.state[i] : fl_blob_floats(job->model->state[i]);
+        state_new[i] = f->space != NULL ? a->space.state_new[i]
+                                        : fl_blob_fill_floats(job->next.model.state[i]);
+    }
+    if (f->space != NULL) {
+        run.theta = a->space.z;
+        run.theta_new = a->space.z_new;
     }
     rv = fl_aggregate_run(&run, &bad, a->err);
     if (rv != FL_OK && bad < job->n_parts) {
         job->bad_client = job->parts[bad].client;
         fl_spool_reader_explain(a->readers[bad], rv, a->err);
+    }
+    return rv;
+}
+
+/* The round from opened uploads to the new model, in the space of updates. */
+static int aggregation_compute(struct pass *a)
+{
+    struct fl_aggregation *job = a->job;
+    int rv;
+
+    if (a->f->space == NULL) {
+        return run_aggregation(a);
+    }
+    rv = fl__agg_space_begin(a->f, job->model, job->round, &a->space);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = run_aggregation(a);
+    if (rv == FL_OK) {
+        rv = fl__agg_space_finish(&a->space, a->f, job->model, job->round, &job->next.model,
+                                  &a->step, a->err);
     }
     return rv;
 }
@@ -257,11 +288,14 @@ static int aggregation_make(struct pass *a)
         if (rv != FL_OK) {
             return rv;
         }
-    } else if (a->f->store != NULL) {
-        /* With personal models the checkpoint needs their seal, which is not known yet. */
+    } else if (a->f->store != NULL && a->f->space == NULL) {
+        /*
+         * With personal models the checkpoint needs their seal, which is not known yet; in a hashed
+         * space entries are final at the end.
+         */
         begin_draft(a);
     }
-    rv = run_aggregation(a);
+    rv = aggregation_compute(a);
     if (rv != FL_OK) {
         return rv;
     }
@@ -269,13 +303,15 @@ static int aggregation_make(struct pass *a)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_model_state_step(a->f, job->model, job->round, &job->next.model, a->err);
+    rv = fl_model_state_step(a->f, job->model, job->round, &a->step, &job->next.model, a->err);
     if (rv != FL_OK) {
         return rv;
     }
     if (fl_norms_round(job->round)) {
-        rv = fl_norms_apart(a->f->layout, a->readers, job->n_parts,
-                            fl_blob_floats(job->next.model.theta), &job->norms_apart);
+        rv = fl_norms_apart(fl_federation_updates(a->f), a->readers, job->n_parts,
+                            a->f->space != NULL ? a->space.z_new
+                                                : fl_blob_floats(job->next.model.theta),
+                            &job->norms_apart);
         if (rv != FL_OK) {
             return rv;
         }
@@ -311,6 +347,8 @@ int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggrega
         fl_spool_reader_close(a.readers[i]);
     }
     fl_personal_models_abandon(a.personal_models);
+    fl__agg_space_done(&a.space);
+    fl_step_done(&a.step);
     free(a.readers);
     free(a.clients);
     free(a.place);

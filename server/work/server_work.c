@@ -80,26 +80,28 @@ static int model_state_merge(const struct fl_federation *federation, int64_t his
 }
 
 int fl_model_state_step(const struct fl_federation *federation, const struct fl_model_state *old,
-                        uint64_t round, struct fl_model_state *model, struct fl_err *err)
+                        uint64_t round, struct fl_step *made, struct fl_model_state *model,
+                        struct fl_err *err)
 {
     const struct fl_strategy *s = federation->strategy;
     const struct fl_options *o = s->options[FL_COMPONENT_BROADCAST];
     const struct fl_broadcast_versions *v;
     struct fl_versions *versions = NULL;
-    struct fl_step step;
-    int rv;
+    int rv = FL_OK;
 
     if (!fl_broadcast_sends_moves(s->broadcast)) {
         return FL_OK;
     }
     v = fl_options_values(o);
-    rv = fl_step_make(federation->layout, fl_blob_floats(old->theta), fl_blob_floats(model->theta),
-                      &step, err);
-    step.round = round;
+    if (federation->space == NULL) {
+        rv = fl_step_make(federation->layout, fl_blob_floats(old->theta),
+                          fl_blob_floats(model->theta), made, err);
+    }
+    made->round = round;
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_versions_add(fl_differences_versions(old->differences), &step, &versions);
+    rv = fl_versions_add(fl_differences_versions(old->differences), made, &versions);
     if (rv != FL_OK) {
         return rv;
     }

@@ -26,6 +26,7 @@
 /* The federation that all calls work for. Everything but the store is borrowed. */
 struct fl_federation {
     const struct fl_layout *layout;
+    const struct fl_space *space; /* of updates; NULL: they have the layout of the model */
     const struct fl_strategy *strategy;
     const char *state_dir;
     const struct fl_log *log; /* may be NULL */
@@ -47,6 +48,12 @@ struct fl_federation {
 
 /* Fill in the names of the strategy's state vectors; the other members are already set. */
 void fl_federation_name_states(struct fl_federation *federation);
+
+/* Layout of updates and of what the aggregator computes. */
+static inline const struct fl_layout *fl_federation_updates(const struct fl_federation *federation)
+{
+    return fl_space_updates(federation->space, federation->layout);
+}
 
 static inline size_t fl_federation_floats(const struct fl_federation *federation)
 {
@@ -102,10 +109,12 @@ FL_MUST_CHECK int fl_model_state_code(const struct fl_federation *federation,
 /*
  * For a broadcast that sends moves: what leads to `model` from the model `old` that `round` started
  * with, and from those before. FL_ENOMEM; FL_ENUMERIC with the reason: the model left the lattice.
+ * In a hashed space the aggregation made the step: its contents are taken, on error too.
  */
 FL_MUST_CHECK int fl_model_state_step(const struct fl_federation *federation,
                                       const struct fl_model_state *old, uint64_t round,
-                                      struct fl_model_state *model, struct fl_err *err);
+                                      struct fl_step *made, struct fl_model_state *model,
+                                      struct fl_err *err);
 /* What clients receive as the model. */
 static inline struct fl_blob *fl_model_state_sent(const struct fl_model_state *model)
 {

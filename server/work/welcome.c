@@ -48,7 +48,8 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
                {&s->codec->policy, FL_COMPONENT_CODEC, &w.codec},
                {&s->upload->policy, FL_COMPONENT_UPLOAD, &w.upload},
                {&s->personal->policy, FL_COMPONENT_PERSONAL, &w.personal},
-               {&s->broadcast->policy, FL_COMPONENT_BROADCAST, &w.broadcast}};
+               {&s->broadcast->policy, FL_COMPONENT_BROADCAST, &w.broadcast},
+               {&s->space->policy, FL_COMPONENT_SPACE, &w.space}};
     const struct fl_net_spec *net = of->net;
     size_t i;
     int rv = FL_ENOMEM;
@@ -97,6 +98,7 @@ void fl_welcome_done(struct fl_wire_welcome *w)
     welcome_component_done(&w->upload);
     welcome_component_done(&w->personal);
     welcome_component_done(&w->broadcast);
+    welcome_component_done(&w->space);
     free(w->input);
     free(w->layers);
     *w = (struct fl_wire_welcome){.version = 0};

@@ -101,6 +101,9 @@ struct fl_wire_welcome rig_welcome(const struct rig_server *server)
     if (server->broadcast != NULL) {
         w.broadcast = component_of(server->broadcast);
     }
+    if (server->space != NULL) {
+        w.space = component_of(server->space);
+    }
     take_network(server, &w);
     return w;
 }

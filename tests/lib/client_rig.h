@@ -18,7 +18,7 @@
 
 /* The server's description. A component is "NAME KEY=VALUE ..."; NULL: the default one. */
 struct rig_server {
-    const char *solver, *codec, *upload, *personal, *broadcast;
+    const char *solver, *codec, *upload, *personal, *broadcast, *space;
     const char *federation;               /* NULL: "rig" */
     size_t hidden;                        /* width of the first layer; 0: 16 */
     uint8_t generation, state_generation; /* first byte of each */

@@ -111,6 +111,7 @@ void work_rig_done(struct work_rig *rig)
 void work_rig_aggregate(struct work_rig *rig, float value)
 {
     struct fl_outcome next = {.personal_models = NULL};
+    struct fl_step made = {.round = 0};
     size_t n = fl_federation_floats(&rig->fed);
     size_t s;
     size_t i;
@@ -123,7 +124,7 @@ void work_rig_aggregate(struct work_rig *rig, float value)
         }
     }
     ck_assert_int_eq(fl_model_state_step(&rig->fed, &rig->progress.committed.model,
-                                         rig->progress.totals.round + 1, &next.model, NULL),
+                                         rig->progress.totals.round + 1, &made, &next.model, NULL),
                      FL_OK);
     fl_progress_aggregated(&rig->progress, &next);
 }

@@ -215,6 +215,7 @@ static struct fl_fed_conf trial_fed_conf(struct trial *t, const struct fl_sim_cl
         .dir = fl_trial_state_dir(t->out),
         .name = server->main->federation[0] != '\0' ? server->main->federation
                                                     : fl_experiment_name(t->run->experiment),
+        .space = server->space,
         .net = server->net,
         .training = {.epochs = (uint32_t)training->epochs,
                      .steps = (uint32_t)training->steps,

@@ -210,6 +210,7 @@ struct fl_agg_job {
     const struct fl_options *extra_options;
     const struct fl_broadcast_ops *broadcast; /* NULL: float32 */
     const struct fl_options *broadcast_options;
+    uint32_t grid; /* fl_broadcast_grid() of the model and the round */
     /* [ops->n_state + fl_broadcast_keeps_rest() + extra->n_state], in this order */
     const float *const *state;
     float *const *state_new;

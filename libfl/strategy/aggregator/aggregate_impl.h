@@ -38,7 +38,6 @@ struct fl__agg_pass {
     double *sums;                  /* [n_sums][block] */
     const double **means;          /* [n_payloads]: of payload 1, 2, … */
     double *step;                  /* [block] */
-    uint32_t grid;                 /* fl_broadcast_grid() of the round */
     float *in;                     /* [n_clients][block] with distances, else [block] */
     double *distance_sq;           /* [n_clients] */
     struct fl__presence *presence; /* per entry of the current unit (aggregate_masked.h) */

@@ -185,10 +185,6 @@ int fl__agg_init(struct fl__agg_pass *p)
         p->n_weighted +
         (extra != NULL ? agg_count_names(fl_agg_part_takes(extra, job->extra_options)) : 0);
     p->n_state = fl__agg_states(job);
-    if (fl__agg_keeps_rest(job)) {
-        p->grid =
-            fl_broadcast_grid(job->broadcast, job->broadcast_options, job->layout, job->round);
-    }
     p->n_sums = p->n_payloads + (extra != NULL && extra->wants_scaled != NULL &&
                                  extra->wants_scaled(job->extra_options));
     p->block = job->block;

@@ -135,7 +135,7 @@ static void agg_move(const struct fl__agg_pass *p, size_t offset, size_t n)
                                                       .model = job->theta + offset,
                                                       .rest = job->state[rest] + offset,
                                                       .step = p->step,
-                                                      .grid = p->grid,
+                                                      .grid = job->grid,
                                                       .model_new = job->theta_new + offset,
                                                       .rest_new = job->state_new[rest] + offset});
 }

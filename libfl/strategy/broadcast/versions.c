@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "libfl/model/digest.h"
+#include "libfl/strategy/broadcast/hashed_moves.h"
 #include "libfl/strategy/broadcast/lattice.h"
-#include "libfl/strategy/broadcast/moves.h"
 #include "libfl/strategy/codec/codec_impl.h"
 
 /* Bytes of the number of moves of a unit that are not added up, and their largest number. */
@@ -34,8 +34,15 @@ struct fl_versions {
 
 /* --- units --- */
 
-/* Scratch for the moves of any unit. */
-static int32_t *versions_scratch(const struct fl_layout *layout)
+/* Of the lists of a unit that are about hashed numbers: reading each takes a pass over the unit. */
+#define HASHED_MAX 1024
+
+/* Scratch for the moves of any unit, and behind them twice as much for hashed numbers. */
+struct scratch {
+    int32_t *moves, *numbers, *decoded;
+};
+
+static int scratch_new(const struct fl_layout *layout, struct scratch *ret)
 {
     size_t most = 0;
     size_t l;
@@ -45,7 +52,13 @@ static int32_t *versions_scratch(const struct fl_layout *layout)
 
         most = n > most ? n : most;
     }
-    return malloc((most + 1) * sizeof(int32_t));
+    ret->moves = malloc(3 * (most + 1) * sizeof(int32_t));
+    if (ret->moves == NULL) {
+        return FL_ENOMEM;
+    }
+    ret->numbers = ret->moves + most + 1;
+    ret->decoded = ret->numbers + most + 1;
+    return FL_OK;
 }
 
 static bool versions_fits(float x)
@@ -105,12 +118,90 @@ static void step_moves(const struct fl_layout *layout, size_t l, const float *ol
 
 /* --- the moves of a unit, as several lists of which each is added up --- */
 
+/* The coded lists of a unit, of which some were read. */
+struct lists {
+    const uint8_t *data;
+    size_t len, at, left;
+    size_t unit, n; /* its index, and its trainable entries */
+    size_t hashed;  /* lists of hashed numbers that were read */
+};
+
+static int lists_open(struct lists *l, const struct fl_layout *layout, size_t unit,
+                      const uint8_t *data, size_t len, struct fl_err *err)
+{
+    if (len < LISTS_HEAD) {
+        return fl_err_set(err, FL_EFORMAT, "bytes are missing");
+    }
+    *l = (struct lists){.data = data,
+                        .len = len,
+                        .at = LISTS_HEAD,
+                        .left = data[0] | (size_t)data[1] << 8,
+                        .unit = unit,
+                        .n = fl_layout_unit(layout, unit)->n_trainable};
+    return FL_OK;
+}
+
+/* The head of the next list. */
+static int lists_peek(const struct lists *l, struct fl_hashed_head *ret, struct fl_err *err)
+{
+    return fl_hashed_peek(l->data + l->at, l->len - l->at, l->n, ret, err);
+}
+
+/* Add the next list, with this head, to sum[]: of hashed numbers where it is about them. */
+static int lists_add(struct lists *l, const struct fl_hashed_head *head, int32_t *decoded,
+                     int32_t *sum, struct fl_err *err)
+{
+    const uint8_t *data = l->data + l->at;
+    size_t len = l->len - l->at;
+    size_t used = 0;
+    int rv;
+
+    if (head->n > 0 && ++l->hashed > HASHED_MAX) {
+        return fl_err_set(err, FL_EFORMAT, "more than %d lists of hashed numbers", HASHED_MAX);
+    }
+    rv = head->n > 0 ? fl_hashed_decode(data, len, head, decoded, sum, &used, err)
+                     : fl_moves_decode(data, len, l->n, sum, &used, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    l->at += used;
+    l->left--;
+    return FL_OK;
+}
+
+/* Add all lists of a unit to the moves of its entries, scratch->moves. */
+static int lists_add_all(struct lists *l, const struct scratch *scratch, struct fl_err *err)
+{
+    (void)memset(scratch->moves, 0, l->n * sizeof(*scratch->moves));
+    while (l->left > 0) {
+        struct fl_hashed_head head;
+        int rv = lists_peek(l, &head, err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (head.n > 0) {
+            (void)memset(scratch->numbers, 0, head.n * sizeof(*scratch->numbers));
+        }
+        rv = lists_add(l, &head, scratch->decoded,
+                       head.n > 0 ? scratch->numbers : scratch->moves, err);
+        if (rv == FL_OK && head.n > 0) {
+            rv = fl_hashed_expand(&head, l->unit, l->n, scratch->numbers, scratch->moves, err);
+        }
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
+}
+
+/* What is added up until it is written as one list. */
 struct sum {
-    int32_t *moves; /* [n], in multiples of the grid */
+    const struct scratch *scratch; /* moves: [n], in multiples of the grid, or hashed numbers */
     size_t n;
-    uint32_t step;      /* all are multiples of it; 0: all are 0 */
-    struct fl_buf *out; /* of the unit; begins at `head` */
-    size_t head, lists;
+    struct fl_hashed_head of; /* n 0: moves, multiples of `step`, which is 0 when all are 0 */
+    struct fl_buf *out;       /* of the unit; begins at `head` */
+    size_t head, lists, hashed;
 };
 
 /* The unit begins; its number of lists follows in sum_end(). */
@@ -119,35 +210,40 @@ static int sum_begin(struct sum *s, size_t n)
     static const uint8_t none[LISTS_HEAD];
 
     s->n = n;
-    s->step = 0;
+    s->of = (struct fl_hashed_head){0};
     s->lists = 0;
+    s->hashed = 0;
     s->head = s->out->len;
-    (void)memset(s->moves, 0, n * sizeof(*s->moves));
+    (void)memset(s->scratch->moves, 0, n * sizeof(*s->scratch->moves));
     return fl_buf_add(s->out, none, sizeof(none));
 }
 
 /* Writes what was added up as a list, if it is not all 0. */
 static int sum_flush(struct sum *s)
 {
+    const struct fl_hashed_head of = s->of;
+    int32_t *moves = s->scratch->moves;
+    size_t n = of.n > 0 ? of.n : s->n;
     size_t i = 0;
     int rv;
 
-    s->step = 0;
-    while (i < s->n && s->moves[i] == 0) {
+    s->of = (struct fl_hashed_head){0};
+    while (i < n && moves[i] == 0) {
         i++;
     }
-    if (i == s->n) {
+    if (i == n) {
         return FL_OK;
     }
-    if (s->lists == LISTS_MAX) {
+    s->hashed += of.n > 0;
+    if (s->lists == LISTS_MAX || s->hashed > HASHED_MAX) {
         return FL_ELIMIT;
     }
-    rv = fl_moves_encode(s->moves, s->n, s->out);
+    rv = of.n > 0 ? fl_hashed_encode(&of, moves, s->out) : fl_moves_encode(moves, n, s->out);
     if (rv != FL_OK) {
         return rv;
     }
     s->lists++;
-    (void)memset(s->moves, 0, s->n * sizeof(*s->moves));
+    (void)memset(moves, 0, n * sizeof(*moves));
     return FL_OK;
 }
 
@@ -160,60 +256,51 @@ static int sum_end(struct sum *s)
     return rv;
 }
 
-/* The coded lists of a unit, of which some were read. */
-struct lists {
-    const uint8_t *data;
-    size_t len, at, left;
-};
-
-static int lists_open(struct lists *l, const uint8_t *data, size_t len, struct fl_err *err)
+/* Makes room for a list with another head, unless it can be added to what was added up. */
+static int sum_fit(struct sum *s, const struct fl_hashed_head *next)
 {
-    if (len < LISTS_HEAD) {
-        return fl_err_set(err, FL_EFORMAT, "bytes are missing");
-    }
-    *l = (struct lists){data, len, LISTS_HEAD, data[0] | (size_t)data[1] << 8};
-    return FL_OK;
-}
+    uint32_t shorter = next->step < s->of.step ? next->step : s->of.step;
+    uint32_t common = fl_moves_divisor(s->of.step, next->step);
+    int rv;
 
-static int lists_add(struct lists *l, size_t n, int32_t *sum, struct fl_err *err)
-{
-    size_t used = 0;
-    int rv = fl_moves_decode(l->data + l->at, l->len - l->at, n, sum, &used, err);
-
-    if (rv != FL_OK) {
-        return rv;
+    if (next->n == 0 && s->of.n == 0 && common * SHORTEST >= shorter) {
+        s->of.step = common;
+        return FL_OK;
     }
-    l->at += used;
-    l->left--;
-    return FL_OK;
+    if (memcmp(next, &s->of, sizeof(*next)) == 0) {
+        return FL_OK;
+    }
+    rv = sum_flush(s);
+    s->of = *next;
+    return rv;
 }
 
 /* Add all lists of a unit of a step, and go behind them. */
-static int sum_add(struct sum *s, const struct fl_step *step, size_t *at, struct fl_err *err)
+static int sum_add(struct sum *s, const struct fl_layout *layout, size_t unit,
+                   const struct fl_step *step, size_t *at, struct fl_err *err)
 {
-    struct lists l;
-    int rv = lists_open(&l, fl_blob_data(step->moves) + *at, fl_blob_len(step->moves) - *at, err);
+    struct lists l = {.left = 0};
+    int rv = lists_open(&l, layout, unit, fl_blob_data(step->moves) + *at,
+                        fl_blob_len(step->moves) - *at, err);
 
     if (rv != FL_OK) {
         return rv;
     }
     while (l.left > 0) {
-        uint32_t next = fl_moves_step(l.data + l.at, l.len - l.at);
-        uint32_t shorter = next < s->step ? next : s->step;
-        uint32_t common = fl_moves_divisor(s->step, next);
+        struct fl_hashed_head next;
 
-        if (common * SHORTEST < shorter) {
-            rv = sum_flush(s);
-            if (rv != FL_OK) {
-                return rv;
-            }
-            common = next;
-        }
-        rv = lists_add(&l, s->n, s->moves, err);
+        rv = lists_peek(&l, &next, err);
         if (rv != FL_OK) {
             return rv;
         }
-        s->step = common;
+        rv = sum_fit(s, &next);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = lists_add(&l, &next, s->scratch->decoded, s->scratch->moves, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     *at += l.at;
     return FL_OK;
@@ -225,13 +312,14 @@ int fl_step_make(const struct fl_layout *layout, const float *old, const float *
                  struct fl_step *ret, struct fl_err *err)
 {
     struct fl_buf coded;
-    struct sum s = {.moves = versions_scratch(layout), .out = &coded};
+    struct scratch scratch = {NULL};
+    struct sum s = {.scratch = &scratch, .out = &coded};
     size_t l;
-    int rv = FL_ENOMEM;
+    int rv = scratch_new(layout, &scratch);
 
     *ret = (struct fl_step){.round = 0};
     fl_buf_init(&coded, SIZE_MAX);
-    if (s.moves == NULL) {
+    if (rv != FL_OK) {
         goto done;
     }
     rv = fl_versions_check(layout, new, err);
@@ -243,7 +331,7 @@ int fl_step_make(const struct fl_layout *layout, const float *old, const float *
         if (rv != FL_OK) {
             goto done;
         }
-        step_moves(layout, l, old, new, s.moves);
+        step_moves(layout, l, old, new, scratch.moves);
         rv = sum_end(&s);
         if (rv != FL_OK) {
             goto done;
@@ -256,7 +344,7 @@ int fl_step_make(const struct fl_layout *layout, const float *old, const float *
     rv = fl_blob_from_buf(&coded, &ret->moves);
 done:
     fl_buf_done(&coded);
-    free(s.moves);
+    free(scratch.moves);
     return rv;
 }
 
@@ -270,34 +358,29 @@ int fl_step_check(const struct fl_layout *layout, const struct fl_step *step, st
 {
     const uint8_t *data = fl_blob_data(step->moves);
     size_t len = fl_blob_len(step->moves);
-    int32_t *moves = versions_scratch(layout);
+    struct scratch scratch = {NULL};
     size_t at = 0;
     size_t u;
-    int rv = FL_ENOMEM;
+    int rv = scratch_new(layout, &scratch);
 
-    if (moves == NULL) {
-        return rv;
-    }
-    for (u = 0; u < fl_layout_units(layout); u++) {
-        size_t n = fl_layout_unit(layout, u)->n_trainable;
-        struct lists l;
+    for (u = 0; rv == FL_OK && u < fl_layout_units(layout); u++) {
+        struct lists l = {.left = 0};
 
-        rv = lists_open(&l, data + at, len - at, err);
+        rv = lists_open(&l, layout, u, data + at, len - at, err);
         if (rv != FL_OK) {
             goto done;
         }
-        (void)memset(moves, 0, n * sizeof(*moves));
-        while (l.left > 0) {
-            rv = lists_add(&l, n, moves, err);
-            if (rv != FL_OK) {
-                goto done;
-            }
+        rv = lists_add_all(&l, &scratch, err);
+        if (rv != FL_OK) {
+            goto done;
         }
         at += l.at;
     }
-    rv = at == len ? FL_OK : fl_err_set(err, FL_EFORMAT, "bytes are left over");
+    if (rv == FL_OK && at != len) {
+        rv = fl_err_set(err, FL_EFORMAT, "bytes are left over");
+    }
 done:
-    free(moves);
+    free(scratch.moves);
     return rv;
 }
 
@@ -416,13 +499,14 @@ static size_t versions_find(const struct fl_versions *v, const uint8_t digest[FL
 static int versions_sum(const struct fl_versions *v, const struct fl_layout *layout, size_t from,
                         size_t end, const float *model, struct fl_buf *out)
 {
-    struct sum s = {.moves = versions_scratch(layout), .out = out};
+    struct scratch scratch = {NULL};
+    struct sum s = {.scratch = &scratch, .out = out};
     size_t *at = calloc(end - from + 1, sizeof(*at));
     size_t l;
     size_t i;
-    int rv = FL_ENOMEM;
+    int rv = at != NULL ? scratch_new(layout, &scratch) : FL_ENOMEM;
 
-    if (s.moves == NULL || at == NULL) {
+    if (rv != FL_OK) {
         goto done;
     }
     for (l = 0; l < fl_layout_units(layout); l++) {
@@ -433,7 +517,7 @@ static int versions_sum(const struct fl_versions *v, const struct fl_layout *lay
             goto done;
         }
         for (i = from; i < end; i++) {
-            rv = sum_add(&s, &v->steps[i]->step, &at[i - from], NULL);
+            rv = sum_add(&s, layout, l, &v->steps[i]->step, &at[i - from], NULL);
             if (rv != FL_OK) {
                 goto done;
             }
@@ -451,7 +535,7 @@ static int versions_sum(const struct fl_versions *v, const struct fl_layout *lay
     }
     rv = FL_OK;
 done:
-    free(s.moves);
+    free(scratch.moves);
     free(at);
     return rv;
 }
@@ -575,7 +659,7 @@ static int difference_apply_unit(const struct fl_layout *layout, size_t l, const
 struct difference {
     const uint8_t *data;
     size_t len, at;
-    int32_t *moves; /* scratch for those of a unit */
+    struct scratch scratch;
     float *model;
 };
 
@@ -584,33 +668,30 @@ static int difference_read_unit(struct difference *d, const struct fl_layout *la
 {
     const struct fl_unit *unit = fl_layout_unit(layout, l);
     struct lists lists = {.left = 0};
-    int rv = lists_open(&lists, d->data + d->at, d->len - d->at, err);
+    int rv = lists_open(&lists, layout, l, d->data + d->at, d->len - d->at, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    (void)memset(d->moves, 0, unit->n_trainable * sizeof(*d->moves));
-    while (lists.left > 0) {
-        rv = lists_add(&lists, unit->n_trainable, d->moves, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
+    rv = lists_add_all(&lists, &d->scratch, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     if (lists.len - lists.at < 4 * unit->n_buffers) {
         return fl_err_set(err, FL_EFORMAT, "bytes are missing");
     }
     d->at += lists.at + 4 * unit->n_buffers;
-    return difference_apply_unit(layout, l, d->moves, lists.data + lists.at, d->model, err);
+    return difference_apply_unit(layout, l, d->scratch.moves, lists.data + lists.at, d->model, err);
 }
 
 int fl_difference_apply(const struct fl_layout *layout, const uint8_t *data, size_t len,
                         float *model, struct fl_err *err)
 {
-    struct difference d = {data, len, 0, versions_scratch(layout), model};
+    struct difference d = {.data = data, .len = len, .model = model};
     size_t l;
-    int rv = FL_ENOMEM;
+    int rv = scratch_new(layout, &d.scratch);
 
-    if (d.moves == NULL) {
+    if (rv != FL_OK) {
         return rv;
     }
     for (l = 0; l < fl_layout_units(layout); l++) {
@@ -622,6 +703,6 @@ int fl_difference_apply(const struct fl_layout *layout, const uint8_t *data, siz
     }
     rv = d.at == len ? FL_OK : fl_err_set(err, FL_EFORMAT, "%zu bytes are left over", len - d.at);
 done:
-    free(d.moves);
+    free(d.scratch.moves);
     return rv;
 }

@@ -10,7 +10,7 @@
  * The difference between two models as bytes, for each unit:
  *
  *     2 bytes   number of lists of moves, little-endian
- *     the lists (moves.h); what they say about an entry is added up
+ *     the lists (moves.h, hashed_moves.h); what they say about an entry is added up
  *     4 s_l bytes: its other entries as binary32, little-endian
  *
  * An entry of the new model is that of the held one plus its moves times 2^-20, exactly. The steps
@@ -21,6 +21,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/model/layout.h"
+#include "libfl/strategy/space/space.h"
 
 /* The moves of one or more rounds, from one model to a later one. */
 struct fl_step {
@@ -43,6 +44,14 @@ FL_MUST_CHECK int fl_versions_digest(const struct fl_layout *layout, const float
  */
 FL_MUST_CHECK int fl_step_make(const struct fl_layout *layout, const float *old, const float *new,
                                struct fl_step *ret, struct fl_err *err);
+/*
+ * The step of `round` in a hashed space, and the model that it leads to: from the model `old` by the
+ * displacement `z` of its numbers, which are whole multiples of `grid` times 2^-20. Entries that are
+ * not trained are those in `z`. Without `from`. FL_ENUMERIC as above; FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_step_make_hashed(const struct fl_space *space, uint64_t round, uint32_t grid,
+                                      const float *z, const float *old, float *new,
+                                      struct fl_step *ret, struct fl_err *err);
 void fl_step_done(struct fl_step *step);
 /* Are these the bytes of a step for this layout? FL_EFORMAT, FL_ENOMEM. */
 FL_MUST_CHECK int fl_step_check(const struct fl_layout *layout, const struct fl_step *step,

@@ -207,6 +207,9 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .extra_options = f->extra_options,
         .broadcast = f->broadcast,
         .broadcast_options = f->broadcast_options,
+        .grid = f->broadcast != NULL
+                    ? fl_broadcast_grid(f->broadcast, f->broadcast_options, f->layout, f->round)
+                    : 0,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
         .personal_model = ops->mixes ? fed_personal_model : NULL,

@@ -270,6 +270,7 @@ TEST_EACH(with_another_broadcast_no_steps_are_kept_and_lattice_begins_anew, 2)
 TEST(a_model_that_leaves_the_range_is_no_step_and_names_tensor_and_ways_out)
 {
     struct fl_model_state next = {.theta = NULL};
+    struct fl_step made = {.round = 0};
     struct fl_err err = {0};
 
     begin(2);
@@ -277,7 +278,7 @@ TEST(a_model_that_leaves_the_range_is_no_step_and_names_tensor_and_ways_out)
     (void)memcpy(fl_blob_fill(next.theta), fl_blob_data(rig.progress.committed.model.theta),
                  fl_blob_len(next.theta));
     fl_blob_fill_floats(next.theta)[RIG_FC1 + 3] = -16.5f;
-    ck_assert_int_eq(fl_model_state_step(&rig.fed, &rig.progress.committed.model, 3, &next, &err),
+    ck_assert_int_eq(fl_model_state_step(&rig.fed, &rig.progress.committed.model, 3, &made, &next, &err),
                      FL_ENUMERIC);
     ck_assert_str_eq(err.msg, "an entry of 'fc2.weight' is -16.5: this broadcast has multiples of "
                               "2^-20 below 16, unlike 'float16' and 'float32'");

@@ -305,7 +305,7 @@ static int member_upload_to_file(const struct fl_federation *f, const char *name
             goto done;
         }
     }
-    rv = fl_spool_finish(spool, f->layout, f->norm_bound, FL_DURABLE_PROCESS, err);
+    rv = fl_spool_finish(spool, fl_federation_updates(f), f->norm_bound, FL_DURABLE_PROCESS, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -322,7 +322,7 @@ static int member_upload_to_memory(const struct fl_federation *f, const char *na
     const struct fl_round_key key = code->result->key;
     struct fl_upload *upload = NULL;
     int rv =
-        fl_upload_make(parts, code->n_parts, code->bytes, f->layout, f->norm_bound, &upload, err);
+        fl_upload_make(parts, code->n_parts, code->bytes, fl_federation_updates(f), f->norm_bound, &upload, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -343,7 +343,7 @@ int fl_member_upload(const struct fl_federation *f, const char *name, const stru
 {
     const struct fl_wire_push_header header = {.parts = code->parts, .n_parts = code->n_parts};
     struct fl_spool_part *parts = NULL;
-    int rv = fl_sent_parts(f->layout, f->strategy, &header, code->units, &parts, err);
+    int rv = fl_sent_parts(fl_federation_updates(f), f->strategy, &header, code->units, &parts, err);
 
     if (rv != FL_OK) {
         return rv;

@@ -183,6 +183,7 @@ static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
         goto done;
     }
     fed->federation = (struct fl_federation){.layout = fed->conf.coord.layout,
+                                             .space = fed->conf.space,
                                              .strategy = fed->conf.coord.strategy,
                                              .state_dir = fed->server_dir,
                                              .log = fed->conf.log,

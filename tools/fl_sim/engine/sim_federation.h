@@ -41,6 +41,7 @@ struct fl_fed_conf {
     const char *name; /* of the federation */
     /* Includes strategy and layout; evaluate_server needs `test`. */
     struct fl_coord_conf coord;
+    const struct fl_space *space; /* of updates; NULL: they have the layout of the model */
     struct fl_net_spec net;
     struct fl_wire_training training;
     size_t inputs, classes, summary_max; /* as fl_federation */

@@ -77,14 +77,14 @@ static int dry_train(struct fl_pool_job *job)
 static int dry_unit_bytes(const struct fl_setup *s, size_t l, const float *delta,
                           const uint8_t *keep, uint64_t *ret)
 {
-    const struct fl_unit *unit = fl_layout_unit(s->layout, l);
+    const struct fl_unit *unit = fl_layout_unit(fl_space_updates(s->space, s->layout), l);
     size_t n_sent = fl_solver_names(fl_solver_sends(s->solver, s->solver_options));
     struct fl_unit_update in = {.delta = delta + unit->offset, .keep = keep};
     struct fl_buf buf;
     int rv;
 
     fl_buf_init(&buf, SIZE_MAX / 2);
-    rv = fl_unit_encode(s->codec, s->codec_options, s->layout, l, &in, &buf);
+    rv = fl_unit_encode(s->codec, s->codec_options, fl_space_updates(s->space, s->layout), l, &in, &buf);
     *ret = buf.len + n_sent * unit->count * sizeof(float);
     fl_buf_done(&buf);
     return rv;
@@ -132,7 +132,7 @@ int fl__worker_pool_dry_sizes(struct fl_worker_pool *pool)
     if (delta == NULL || (masks && keep == NULL) || pool->unit_bytes == NULL) {
         goto done;
     }
-    dry_draw_delta(s->layout, delta);
+    dry_draw_delta(fl_space_updates(s->space, s->layout), delta);
     rv = masks ? dry_draw_mask(s, delta, keep) : FL_OK;
     if (rv != FL_OK) {
         goto done;

@@ -1,0 +1,292 @@
+/*
+ * space: full, hashed (docs/algorithms.md#hashed-spaces)
+ *
+ * The numbers of all units are divided by the square roots of their trainable entries d_l:
+ *
+ *     n_l = size sqrt(d_l) / sum_j sqrt(d_j), rounded down; at least 1; d_l when above d_l / 2
+ *
+ * Options: size, redraw, seed. State: none. Cost: a pass over the model per local step.
+ */
+#include "libfl/strategy/space/space.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/strategy/space/bucket.h"
+
+static const struct fl_opt_spec options[] = {
+    {FL_OPT(struct fl_space_options, INT, size), .def = "8000", .min = 1, .max = 8000000,
+     .help = "How many numbers are trained, in all units together."},
+    {FL_OPT(struct fl_space_options, INT, redraw), .def = "25", .min = 0, .max = 1e9,
+     .help = "After how many rounds entries are assigned to numbers anew; 0: never."},
+    {FL_OPT(struct fl_space_options, INT, seed), .def = "1", .min = 0, .max = 1e9,
+     .help = "Seed of the assignments."},
+    FL_OPT_END_OF(struct fl_space_options),
+};
+
+const struct fl_space_ops fl_space_full = {
+    .policy =
+        {
+            .name = "full",
+            .help = "all entries of the model",
+            .source = "FedAvg",
+            .options = fl_opt_none,
+        },
+};
+
+const struct fl_space_ops fl_space_hashed = {
+    .policy =
+        {
+            .name = "hashed",
+            .help = "few numbers, to which all entries are assigned by a hash that changes",
+            .source = "Chen et al. 2015 (hashing), Gressmann et al. 2020 (redrawing); ours",
+            .options = options,
+        },
+    .hashed = true,
+};
+
+/* --- layout of updates --- */
+
+/* IEEE 754 operations only: server and clients compute the same number. */
+static size_t space_numbers(const struct fl_layout *layout, size_t l, int64_t size)
+{
+    size_t d = fl_layout_unit(layout, l)->n_trainable;
+    double sum = 0;
+    double n;
+    size_t i;
+
+    for (i = 0; i < fl_layout_units(layout); i++) {
+        sum += sqrt((double)fl_layout_unit(layout, i)->n_trainable);
+    }
+    n = (double)size * sqrt((double)d) / sum;
+    return d == 0 ? 0 : n > (double)d / 2 ? d : n < 1 ? 1 : (size_t)n;
+}
+
+static int space_add_unit(struct fl_layout *updates, const struct fl_layout *layout, size_t l,
+                          size_t numbers, struct fl_err *err)
+{
+    const struct fl_unit *unit = fl_layout_unit(layout, l);
+    char name[FL_NAME_MAX];
+    size_t t;
+    int n = snprintf(name, sizeof(name), "%.*s.hashed", (int)sizeof(name) - 8, unit->name);
+    int rv;
+
+    FL_REQUIRE(n > 0 && n < (int)sizeof(name));
+    if (numbers > 0) {
+        rv = fl_layout_add(updates, unit->name, name, &numbers, 1, /* buffer= */ false, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    for (t = unit->first_tensor; t < unit->first_tensor + unit->n_tensors; t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        if (!fl_tensor_counts(tensor)) {
+            rv = fl_layout_add_like(updates, unit->name, tensor, err);
+            if (rv != FL_OK) {
+                return rv;
+            }
+        }
+    }
+    return FL_OK;
+}
+
+int fl_space_create(const struct fl_space_ops *ops, const struct fl_options *o,
+                    const struct fl_layout *layout, struct fl_space **ret, struct fl_err *err)
+{
+    struct fl_space *s;
+    size_t l;
+    int rv;
+
+    *ret = NULL;
+    if (!ops->hashed) {
+        return FL_OK;
+    }
+    s = calloc(1, sizeof(*s));
+    if (s == NULL) {
+        return FL_ENOMEM;
+    }
+    s->layout = layout;
+    s->options = *(const struct fl_space_options *)fl_options_values(o);
+    rv = fl_layout_create(&s->updates);
+    for (l = 0; rv == FL_OK && l < fl_layout_units(layout); l++) {
+        rv = space_add_unit(s->updates, layout, l, space_numbers(layout, l, s->options.size), err);
+    }
+    if (rv == FL_OK) {
+        rv = fl_layout_finish(s->updates, err);
+    }
+    if (rv == FL_OK && fl_layout_trainable(s->updates) > fl_layout_trainable(layout) / 2) {
+        rv = fl_err_set(err, FL_ECONF,
+                        "space 'hashed' of %lld numbers is not smaller than half the model's %zu "
+                        "trained parameters: choose a smaller 'size', or space 'full'",
+                        (long long)s->options.size, fl_layout_trainable(layout));
+    }
+    if (rv != FL_OK) {
+        fl_space_free(s);
+        return rv;
+    }
+    *ret = s;
+    return FL_OK;
+}
+
+void fl_space_free(struct fl_space *space)
+{
+    if (space != NULL) {
+        fl_layout_free(space->updates);
+        free(space);
+    }
+}
+
+/* --- draws --- */
+
+static uint64_t space_draw(const struct fl_space *space, uint64_t round)
+{
+    uint64_t redraw = (uint64_t)space->options.redraw;
+
+    return redraw > 0 && round > 0 ? (round - 1) / redraw : 0;
+}
+
+bool fl_space_redraws(const struct fl_space *space, uint64_t round)
+{
+    return round > 1 && space_draw(space, round) != space_draw(space, round - 1);
+}
+
+uint32_t fl_space_seed(const struct fl_space *space, uint64_t round)
+{
+    uint64_t seed = fl_rng_mix((uint64_t)space->options.seed + 1) + space_draw(space, round);
+
+    return (uint32_t)(fl_rng_mix(seed) >> 32);
+}
+
+double fl_space_scale(const struct fl_space *space, size_t l)
+{
+    double n = (double)fl_layout_unit(space->updates, l)->n_trainable;
+
+    return sqrt(n / (double)fl_layout_unit(space->layout, l)->n_trainable);
+}
+
+/* Entries and numbers of unit `l`; `others`: where those that are not trained go. */
+static void space_map_unit(const struct fl_space *space, size_t l, uint32_t seed,
+                           struct fl_space_map *map)
+{
+    const struct fl_unit *unit = fl_layout_unit(space->layout, l);
+    const struct fl_unit *to = fl_layout_unit(space->updates, l);
+    const struct fl_buckets buckets =
+        fl_buckets_of(seed, l, unit->n_trainable, (uint32_t)to->n_trainable);
+    size_t other = to->offset + to->n_trainable;
+    size_t trained = 0;
+    size_t t;
+    size_t i;
+
+    for (t = unit->first_tensor; t < unit->first_tensor + unit->n_tensors; t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(space->layout, t);
+        bool counts = fl_tensor_counts(tensor);
+
+        for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
+            bool negative = false;
+            size_t at = counts ? to->offset + fl_bucket(&buckets, trained++, &negative) : other++;
+
+            map->place[i] = negative ? -(int32_t)at - 1 : (int32_t)at + 1;
+            map->share[at] += 1;
+        }
+    }
+    for (i = 0; i < to->count; i++) {
+        map->scale[to->offset + i] =
+            i < to->n_trainable ? (float)fl_space_scale(space, l) : 1.0f;
+    }
+}
+
+int fl_space_map_make(const struct fl_space *space, uint64_t round, struct fl_space_map *ret)
+{
+    struct fl_space_map map = {.entries = fl_layout_count(space->layout),
+                               .numbers = fl_layout_count(space->updates)};
+    uint32_t seed = fl_space_seed(space, round);
+    size_t i;
+
+    map.place = malloc((map.entries + 1) * sizeof(*map.place));
+    map.scale = malloc((map.numbers + 1) * sizeof(*map.scale));
+    map.share = calloc(map.numbers + 1, sizeof(*map.share));
+    if (map.place == NULL || map.scale == NULL || map.share == NULL) {
+        fl_space_map_done(&map);
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < fl_layout_units(space->layout); i++) {
+        space_map_unit(space, i, seed, &map);
+    }
+    for (i = 0; i < map.numbers; i++) {
+        map.share[i] = map.share[i] > 0 ? 1 / map.share[i] : 0;
+    }
+    *ret = map;
+    return FL_OK;
+}
+
+void fl_space_map_done(struct fl_space_map *map)
+{
+    free(map->place);
+    free(map->scale);
+    free(map->share);
+    *map = (struct fl_space_map){.entries = 0};
+}
+
+void fl_space_fold(const struct fl_space_map *map, const float *x, float *z)
+{
+    size_t i;
+
+    (void)memset(z, 0, map->numbers * sizeof(*z));
+    for (i = 0; i < map->entries; i++) {
+        int32_t place = map->place[i];
+
+        if (place > 0) {
+            z[place - 1] += x[i];
+        } else {
+            z[-place - 1] -= x[i];
+        }
+    }
+    for (i = 0; i < map->numbers; i++) {
+        z[i] = z[i] * map->share[i] / map->scale[i];
+    }
+}
+
+void fl_space_unfold(const struct fl_space_map *map, const float *z, float *x)
+{
+    size_t i;
+
+    for (i = 0; i < map->entries; i++) {
+        int32_t place = map->place[i];
+        size_t at = (size_t)(place > 0 ? place : -place) - 1;
+        float value = z[at] * map->scale[at];
+
+        x[i] = place > 0 ? value : -value;
+    }
+}
+
+/* x, or -x when the lowest bit of `place` is 1: without a branch, which no processor could predict. */
+static inline float space_signed(float x, uint32_t place)
+{
+    uint32_t bits;
+
+    (void)memcpy(&bits, &x, sizeof(bits));
+    bits ^= place << 31;
+    (void)memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+void fl_space_project(const struct fl_space_steps *s, float *x)
+{
+    size_t i;
+
+    (void)memset(s->means, 0, (s->numbers + 1) * sizeof(*s->means));
+    for (i = 0; i < s->n; i++) { /* Index 0 collects those that stay. */
+        s->means[s->place[i] >> 1] += space_signed(x[i] - s->start[i], s->place[i]);
+    }
+    for (i = 0; i < s->numbers; i++) {
+        s->means[i + 1] *= s->share[i];
+    }
+    for (i = 0; i < s->n; i++) {
+        float mean = space_signed(s->means[s->place[i] >> 1], s->place[i]);
+
+        x[i] = s->place[i] != 0 ? s->start[i] + mean : x[i];
+    }
+}

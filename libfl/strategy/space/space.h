@@ -1,0 +1,100 @@
+#ifndef FL_STRATEGY_SPACE_H
+#define FL_STRATEGY_SPACE_H
+
+/*
+ * The space in which clients train (docs/algorithms.md#hashed-spaces): `full`, all entries of the model, or
+ * `hashed`, fewer numbers z with
+ *
+ *     model = model of the round + P z,   P[i][b] = c_l sign(i) where b is the bucket of entry i
+ *
+ * and c_l = sqrt(n_l / d_l) for a unit of d_l trainable entries and n_l numbers, so that z and P z
+ * have about the same norm. Updates, their coding, aggregation and divergences are about z. The
+ * model itself stays what it is: entries that clients hold, evaluate, save and export. A draw of P
+ * lasts for a number of rounds; the next one starts from the model that the last one led to, so that
+ * there is nothing to convert.
+ *
+ * Entries that are not trained, and units with as many numbers as entries, are their own bucket.
+ *
+ * Pure functions: no I/O, no globals.
+ */
+
+#include "libfl/strategy/policy.h"
+
+struct fl_space_ops {
+    struct fl_policy policy;
+    /* Fewer numbers than entries: the options are struct fl_space_options. */
+    bool hashed;
+};
+
+struct fl_space_options {
+    int64_t size;   /* numbers of all units */
+    int64_t redraw; /* rounds of a draw; 0: all */
+    int64_t seed;
+};
+
+extern const struct fl_space_ops fl_space_full;
+extern const struct fl_space_ops fl_space_hashed;
+
+/* The space of a model. Immutable. */
+struct fl_space {
+    const struct fl_layout *layout; /* of the model; borrowed */
+    /* The numbers: for each unit a tensor of n_l, then its entries that are not trained. */
+    struct fl_layout *updates;
+    struct fl_space_options options;
+};
+
+/*
+ * `*ret` NULL: updates have the entries of the model. Borrows `layout`. FL_ECONF: it has too few
+ * entries to be hashed; FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_space_create(const struct fl_space_ops *ops, const struct fl_options *options,
+                                  const struct fl_layout *layout, struct fl_space **ret,
+                                  struct fl_err *err);
+void fl_space_free(struct fl_space *space); /* NULL is allowed. */
+/* Layout of updates: that of the model without a space. */
+static inline const struct fl_layout *fl_space_updates(const struct fl_space *space,
+                                                       const struct fl_layout *layout)
+{
+    return space != NULL ? space->updates : layout;
+}
+/* c_l */
+double fl_space_scale(const struct fl_space *space, size_t l);
+/* Does another draw begin with this round? Not with the first one. */
+bool fl_space_redraws(const struct fl_space *space, uint64_t round);
+/* The seed of the draw of a round. */
+uint32_t fl_space_seed(const struct fl_space *space, uint64_t round);
+
+/* Where each entry of the model goes, for all rounds of a draw. Owned; fl_space_map_done(). */
+struct fl_space_map {
+    size_t entries, numbers; /* of the model and of an update */
+    /* [entries] 1 + the index of its number in an update, negated where its sign is -1 */
+    int32_t *place;
+    float *scale; /* [numbers] c_l, or 1 */
+    float *share; /* [numbers] 1 / how many entries it has; 0: none */
+};
+
+FL_MUST_CHECK int fl_space_map_make(const struct fl_space *space, uint64_t round,
+                                    struct fl_space_map *ret);
+void fl_space_map_done(struct fl_space_map *map);
+/* z[numbers] from a displacement x[entries]: the nearest one, P+ x. Of P z it is z. */
+void fl_space_fold(const struct fl_space_map *map, const float *x, float *z);
+/* x = P z */
+void fl_space_unfold(const struct fl_space_map *map, const float *z, float *x);
+
+/*
+ * Training in a space: after each step the displacement from the start is replaced by the nearest
+ * one of the space.
+ */
+struct fl_space_steps {
+    size_t n; /* parameters, in the network's own order */
+    /* [n] twice (1 + the index of its number), plus 1 where its sign is -1; 0: the entry stays. */
+    uint32_t *place;
+    const float *share;   /* of the map, which is borrowed */
+    float *start, *means; /* [n]; [numbers], scratch */
+    size_t numbers;
+};
+
+/* Replaces x[n] = start + d by start + P P+ d. */
+void fl_space_project(const struct fl_space_steps *steps, float *x);
+
+#endif

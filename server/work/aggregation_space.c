@@ -1,0 +1,90 @@
+#include "server/work/aggregation_space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/strategy/broadcast/versions.h"
+
+static float *space_floats(const struct fl_space_map *map)
+{
+    return calloc(map->numbers + 1, sizeof(float));
+}
+
+/* Numbers are 0 where the round starts; entries that are not trained have the model's values. */
+static void space_start(const struct fl_space_map *map, const struct fl_space *space,
+                        const float *theta, float *z)
+{
+    size_t l;
+    size_t i;
+
+    fl_space_fold(map, theta, z);
+    for (l = 0; l < fl_layout_units(space->updates); l++) {
+        const struct fl_unit *unit = fl_layout_unit(space->updates, l);
+
+        for (i = 0; i < unit->n_trainable; i++) {
+            z[unit->offset + i] = 0;
+        }
+    }
+}
+
+int fl__agg_space_begin(const struct fl_federation *f, const struct fl_model_state *model,
+                        uint64_t round, struct fl__agg_space *ret)
+{
+    bool fresh = fl_space_redraws(f->space, round);
+    struct fl__agg_space s = {.n_state = f->n_state};
+    size_t i;
+    int rv = fl_space_map_make(f->space, round, &s.map);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    s.z = space_floats(&s.map);
+    s.z_new = space_floats(&s.map);
+    rv = s.z != NULL && s.z_new != NULL ? FL_OK : FL_ENOMEM;
+    for (i = 0; rv == FL_OK && i < f->n_state; i++) {
+        s.state[i] = space_floats(&s.map);
+        s.state_new[i] = space_floats(&s.map);
+        if (s.state[i] == NULL || s.state_new[i] == NULL) {
+            rv = FL_ENOMEM;
+        } else if (!fresh) {
+            fl_space_fold(&s.map, fl_blob_floats(model->state[i]), s.state[i]);
+        }
+    }
+    if (rv != FL_OK) {
+        fl__agg_space_done(&s);
+        return rv;
+    }
+    space_start(&s.map, f->space, fl_blob_floats(model->theta), s.z);
+    *ret = s;
+    return FL_OK;
+}
+
+int fl__agg_space_finish(const struct fl__agg_space *s, const struct fl_federation *f,
+                         const struct fl_model_state *model, uint64_t round,
+                         struct fl_model_state *next, struct fl_step *ret, struct fl_err *err)
+{
+    const struct fl_strategy *strategy = f->strategy;
+    uint32_t grid = fl_broadcast_grid(strategy->broadcast,
+                                      strategy->options[FL_COMPONENT_BROADCAST], f->layout, round);
+    size_t i;
+
+    for (i = 0; i < s->n_state; i++) {
+        fl_space_unfold(&s->map, s->state_new[i], fl_blob_fill_floats(next->state[i]));
+    }
+    return fl_step_make_hashed(f->space, round, grid, s->z_new, fl_blob_floats(model->theta),
+                               fl_blob_fill_floats(next->theta), ret, err);
+}
+
+void fl__agg_space_done(struct fl__agg_space *s)
+{
+    size_t i;
+
+    for (i = 0; i < s->n_state; i++) {
+        free(s->state[i]);
+        free(s->state_new[i]);
+    }
+    free(s->z);
+    free(s->z_new);
+    fl_space_map_done(&s->map);
+    *s = (struct fl__agg_space){.n_state = 0};
+}
