@@ -1,7 +1,7 @@
 #include "libfl/strategy/broadcast/hashed_moves.h"
 
 #include "libfl/strategy/codec/codec_impl.h"
-#include "libfl/strategy/codec/dense.h"
+#include "libfl/strategy/codec/dense_code.h"
 #include "libfl/strategy/space/bucket.h"
 
 #define HASHED_MARK (UINT32_C(1) << 31)
