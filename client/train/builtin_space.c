@@ -64,8 +64,8 @@ int fl__builtin_space_begin(struct fl__builtin *b, const struct fl_train_task *t
     fl_net_import(b->net, internal, exported);
     for (i = 0; i < n; i++) {
         /* Below 2^24: exact. */
-        s.steps.place[i] = internal[i] < 0 ? (uint32_t)-internal[i] << 1 | 1
-                                           : (uint32_t)internal[i] << 1;
+        s.steps.place[i] =
+            internal[i] < 0 ? (uint32_t)-internal[i] << 1 | 1 : (uint32_t)internal[i] << 1;
     }
     (void)memcpy(s.steps.start, fl_net_params(b->net), n * sizeof(*s.steps.start));
     s.used = true;

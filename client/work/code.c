@@ -162,8 +162,11 @@ static int code_update_units(struct fl_code *code, float *residual)
     float *folded;
     int rv = code_fold(code);
 
-    if (rv != FL_OK || residual == NULL || code->setup->space == NULL) {
-        return rv == FL_OK ? code_units(code, residual) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (residual == NULL || code->setup->space == NULL) {
+        return code_units(code, residual);
     }
     folded = malloc((code->map.numbers + 1) * sizeof(*folded));
     if (folded == NULL) {

@@ -14,7 +14,7 @@ struct fl_code {
     struct fl_result *result;      /* a reference; made for `setup` */
     uint8_t *units;                /* upload mask [units]; owned */
     struct fl_space_map map;       /* with a hashed space, while it runs */
-    float *folded;                 /* the displacement in the layout of updates; NULL: the result's */
+    float *folded; /* the displacement in the layout of updates; NULL: the result's */
     struct fl_wire_part *parts;
     size_t n_parts;
     struct fl_blob *bytes;

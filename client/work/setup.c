@@ -56,8 +56,8 @@ static int setup_make_space(struct fl_setup *s, struct fl_err *err)
 {
     const struct fl_policy *policy = NULL;
     struct fl_options *options = NULL;
-    int rv = prepare_component(FL_COMPONENT_SPACE, &s->welcome.space, "full", &policy, &options,
-                               err);
+    int rv =
+        prepare_component(FL_COMPONENT_SPACE, &s->welcome.space, "full", &policy, &options, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -211,9 +211,8 @@ bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *b)
     return strcmp(a->federation, b->federation) == 0 && same_network(a, b) &&
            same_component(&a->solver, &b->solver) && same_component(&a->codec, &b->codec) &&
            same_component(&a->upload, &b->upload) && same_component(&a->personal, &b->personal) &&
-           same_component(&a->broadcast, &b->broadcast) &&
-           same_component(&a->space, &b->space) && a->model_seed == b->model_seed &&
-           a->wants_previous_dot == b->wants_previous_dot &&
+           same_component(&a->broadcast, &b->broadcast) && same_component(&a->space, &b->space) &&
+           a->model_seed == b->model_seed && a->wants_previous_dot == b->wants_previous_dot &&
            memcmp(a->generation, b->generation, sizeof(a->generation)) == 0 &&
            memcmp(a->state_generation, b->state_generation, sizeof(a->state_generation)) == 0 &&
            a->training.epochs == b->training.epochs && a->training.steps == b->training.steps &&

@@ -31,7 +31,8 @@ struct fl_rng {
     uint64_t s[4];
 };
 
-/* The output function of splitmix64 (Steele et al. 2014): every bit of x changes half of the bits. */
+/* The output function of splitmix64 (Steele et al. 2014): every bit of x changes half of the bits.
+ */
 static inline uint64_t fl_rng_mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

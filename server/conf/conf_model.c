@@ -218,11 +218,9 @@ static int make_space(struct fl_server_conf *conf, struct fl_err *err)
     int rv;
 
     fl_space_free(conf->space);
-    rv = fl_space_create(s->space, s->options[FL_COMPONENT_SPACE], conf->layout, &conf->space,
-                         &why);
-    return rv == FL_OK || rv == FL_ENOMEM
-               ? rv
-               : fl_conf_error(space, err, "%s", why.msg);
+    rv =
+        fl_space_create(s->space, s->options[FL_COMPONENT_SPACE], conf->layout, &conf->space, &why);
+    return rv == FL_OK || rv == FL_ENOMEM ? rv : fl_conf_error(space, err, "%s", why.msg);
 }
 
 int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
@@ -307,5 +305,8 @@ int fl_server_conf_go_on(struct fl_server_conf *conf, const struct fl_layout *be
     conf->layout = made;
     *ret = true;
     rv = mark_local(conf, err);
-    return rv == FL_OK ? make_space(conf, err) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return make_space(conf, err);
 }

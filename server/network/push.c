@@ -310,7 +310,8 @@ static void push_open_file(struct fl_push *p, const struct fl_wire_push_header *
     const struct fl_server_conf *conf = p->frontend->setup.conf;
     struct fl_spool_part *parts = NULL;
     struct fl_err err = {0};
-    int rv = fl_sent_parts(fl_space_updates(conf->space, conf->layout), conf->strategy, h, slot->units, &parts, &err);
+    int rv = fl_sent_parts(fl_space_updates(conf->space, conf->layout), conf->strategy, h,
+                           slot->units, &parts, &err);
 
     if (rv != FL_OK && rv != FL_ENOMEM) {
         push_judge(

@@ -179,8 +179,8 @@ static int spool_finish_work(struct job *job)
     if (w->spool == NULL) {
         return fl_err_set(&job->err, FL_ESTATE, "the spool file could not be opened");
     }
-    rv = fl_spool_finish(w->spool, fl_space_updates(conf->space, conf->layout), conf->round->norm_bound, conf->main->durability,
-                         &job->err);
+    rv = fl_spool_finish(w->spool, fl_space_updates(conf->space, conf->layout),
+                         conf->round->norm_bound, conf->main->durability, &job->err);
     if (rv != FL_OK) {
         return rv;
     }

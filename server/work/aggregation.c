@@ -253,11 +253,11 @@ static int aggregation_compute(struct pass *a)
         return rv;
     }
     rv = run_aggregation(a);
-    if (rv == FL_OK) {
-        rv = fl__agg_space_finish(&a->space, a->f, job->model, job->round, &job->next.model,
-                                  &a->step, a->err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    return fl__agg_space_finish(&a->space, a->f, job->model, job->round, &job->next.model, &a->step,
+                                a->err);
 }
 
 static int aggregation_make(struct pass *a)

@@ -40,23 +40,25 @@ int fl__agg_space_begin(const struct fl_federation *f, const struct fl_model_sta
     }
     s.z = space_floats(&s.map);
     s.z_new = space_floats(&s.map);
-    rv = s.z != NULL && s.z_new != NULL ? FL_OK : FL_ENOMEM;
-    for (i = 0; rv == FL_OK && i < f->n_state; i++) {
+    if (s.z == NULL || s.z_new == NULL) {
+        goto nomem;
+    }
+    for (i = 0; i < f->n_state; i++) {
         s.state[i] = space_floats(&s.map);
         s.state_new[i] = space_floats(&s.map);
         if (s.state[i] == NULL || s.state_new[i] == NULL) {
-            rv = FL_ENOMEM;
-        } else if (!fresh) {
+            goto nomem;
+        }
+        if (!fresh) {
             fl_space_fold(&s.map, fl_blob_floats(model->state[i]), s.state[i]);
         }
-    }
-    if (rv != FL_OK) {
-        fl__agg_space_done(&s);
-        return rv;
     }
     space_start(&s.map, f->space, fl_blob_floats(model->theta), s.z);
     *ret = s;
     return FL_OK;
+nomem:
+    fl__agg_space_done(&s);
+    return FL_ENOMEM;
 }
 
 int fl__agg_space_finish(const struct fl__agg_space *s, const struct fl_federation *f,
@@ -64,14 +66,16 @@ int fl__agg_space_finish(const struct fl__agg_space *s, const struct fl_federati
                          struct fl_model_state *next, struct fl_step *ret, struct fl_err *err)
 {
     const struct fl_strategy *strategy = f->strategy;
-    uint32_t grid = fl_broadcast_grid(strategy->broadcast,
-                                      strategy->options[FL_COMPONENT_BROADCAST], f->layout, round);
+    const struct fl_hashed_round hashed = {
+        f->space, round,
+        fl_broadcast_grid(strategy->broadcast, strategy->options[FL_COMPONENT_BROADCAST], f->layout,
+                          round)};
     size_t i;
 
     for (i = 0; i < s->n_state; i++) {
         fl_space_unfold(&s->map, s->state_new[i], fl_blob_fill_floats(next->state[i]));
     }
-    return fl_step_make_hashed(f->space, round, grid, s->z_new, fl_blob_floats(model->theta),
+    return fl_step_make_hashed(&hashed, s->z_new, fl_blob_floats(model->theta),
                                fl_blob_fill_floats(next->theta), ret, err);
 }
 

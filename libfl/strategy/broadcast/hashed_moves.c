@@ -40,7 +40,10 @@ int fl_hashed_encode(const struct fl_hashed_head *head, const int32_t *numbers, 
     fl__codec_put32(bytes + HASHED_SEED, head->seed);
     fl__codec_put32(bytes + HASHED_COUNT, head->n);
     rv = fl_buf_add(out, bytes, sizeof(bytes));
-    return rv == FL_OK ? fl_dense_encode(numbers, head->n, out) : rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_dense_encode(numbers, head->n, out);
 }
 
 int fl_hashed_decode(const uint8_t *data, size_t len, const struct fl_hashed_head *head,
@@ -48,8 +51,7 @@ int fl_hashed_decode(const uint8_t *data, size_t len, const struct fl_hashed_hea
 {
     size_t used = 0;
     size_t i;
-    int rv =
-        fl_dense_decode(data + HASHED_HEAD, len - HASHED_HEAD, head->n, scratch, &used, err);
+    int rv = fl_dense_decode(data + HASHED_HEAD, len - HASHED_HEAD, head->n, scratch, &used, err);
 
     if (rv != FL_OK) {
         return rv;

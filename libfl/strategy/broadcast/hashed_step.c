@@ -1,7 +1,8 @@
 /*
- * The step of a round in a hashed space (docs/algorithms.md#hashed-spaces): the aggregated displacement z,
- * whole steps of the broadcast's lattice, becomes moves of the model's entries by the multiples of
- * 2^-20 that clients add, too. So server and clients end at the same model bit for bit.
+ * The step of a round in a hashed space (docs/algorithms.md#hashed-spaces): the aggregated
+ * displacement z, whole steps of the broadcast's lattice, becomes moves of the model's entries by
+ * the multiples of 2^-20 that clients add, too. So server and clients end at the same model bit for
+ * bit.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ struct hashed_step {
     struct fl_buf coded;
 };
 
-/* By how many multiples of 2^-20 an entry moves when its number moves by one step of the lattice. */
+/* By how many multiples of 2^-20 an entry moves when its number moves by one step of the lattice.
+ */
 static uint32_t hashed_step_entry(const struct hashed_step *s, size_t l)
 {
     double m = rint(s->grid * fl_space_scale(s->space, l));
@@ -83,30 +85,33 @@ static int hashed_step_unit(struct hashed_step *s, size_t l, const float *z, con
     }
     (void)memset(s->moves, 0, entries * sizeof(*s->moves));
     rv = fl_buf_add(&s->coded, lists[any], sizeof(lists[any]));
-    if (rv == FL_OK && any) {
-        rv = fl_hashed_encode(&head, s->numbers, &s->coded);
-    }
-    if (rv == FL_OK && any) {
-        rv = fl_hashed_expand(&head, l, entries, s->numbers, s->moves, err);
-        rv = rv == FL_EFORMAT ? FL_ENUMERIC : rv;
-    }
     if (rv != FL_OK) {
         return rv;
+    }
+    if (any) {
+        rv = fl_hashed_encode(&head, s->numbers, &s->coded);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (fl_hashed_expand(&head, l, entries, s->numbers, s->moves, err) != FL_OK) {
+            return FL_ENUMERIC; /* Not malformed: too long a move. */
+        }
     }
     hashed_step_move(s, l, z + to->offset, old, new);
     return FL_OK;
 }
 
-int fl_step_make_hashed(const struct fl_space *space, uint64_t round, uint32_t grid,
-                        const float *z, const float *old, float *new, struct fl_step *ret,
-                        struct fl_err *err)
+int fl_step_make_hashed(const struct fl_hashed_round *round, const float *z, const float *old,
+                        float *new, struct fl_step *ret, struct fl_err *err)
 {
+    const struct fl_space *space = round->space;
     size_t n = fl_layout_trainable(space->layout) + 1;
-    struct hashed_step s = {.space = space, .seed = fl_space_seed(space, round), .grid = grid};
+    struct hashed_step s = {
+        .space = space, .seed = fl_space_seed(space, round->round), .grid = round->grid};
     size_t l;
     int rv = FL_ENOMEM;
 
-    *ret = (struct fl_step){.round = round};
+    *ret = (struct fl_step){.round = round->round};
     fl_buf_init(&s.coded, SIZE_MAX);
     s.numbers = malloc(n * sizeof(*s.numbers));
     s.moves = malloc(n * sizeof(*s.moves));

@@ -183,11 +183,14 @@ static int lists_add_all(struct lists *l, const struct scratch *scratch, struct 
         if (head.n > 0) {
             (void)memset(scratch->numbers, 0, head.n * sizeof(*scratch->numbers));
         }
-        rv = lists_add(l, &head, scratch->decoded,
-                       head.n > 0 ? scratch->numbers : scratch->moves, err);
-        if (rv == FL_OK && head.n > 0) {
-            rv = fl_hashed_expand(&head, l->unit, l->n, scratch->numbers, scratch->moves, err);
+        rv = lists_add(l, &head, scratch->decoded, head.n > 0 ? scratch->numbers : scratch->moves,
+                       err);
+        if (rv != FL_OK) {
+            return rv;
         }
+        rv = head.n > 0
+                 ? fl_hashed_expand(&head, l->unit, l->n, scratch->numbers, scratch->moves, err)
+                 : FL_OK;
         if (rv != FL_OK) {
             return rv;
         }
@@ -363,7 +366,10 @@ int fl_step_check(const struct fl_layout *layout, const struct fl_step *step, st
     size_t u;
     int rv = scratch_new(layout, &scratch);
 
-    for (u = 0; rv == FL_OK && u < fl_layout_units(layout); u++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (u = 0; u < fl_layout_units(layout); u++) {
         struct lists l = {.left = 0};
 
         rv = lists_open(&l, layout, u, data + at, len - at, err);
@@ -376,9 +382,7 @@ int fl_step_check(const struct fl_layout *layout, const struct fl_step *step, st
         }
         at += l.at;
     }
-    if (rv == FL_OK && at != len) {
-        rv = fl_err_set(err, FL_EFORMAT, "bytes are left over");
-    }
+    rv = at == len ? FL_OK : fl_err_set(err, FL_EFORMAT, "bytes are left over");
 done:
     free(scratch.moves);
     return rv;

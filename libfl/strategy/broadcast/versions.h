@@ -44,14 +44,20 @@ FL_MUST_CHECK int fl_versions_digest(const struct fl_layout *layout, const float
  */
 FL_MUST_CHECK int fl_step_make(const struct fl_layout *layout, const float *old, const float *new,
                                struct fl_step *ret, struct fl_err *err);
+/* A round in a hashed space. */
+struct fl_hashed_round {
+    const struct fl_space *space;
+    uint64_t round;
+    uint32_t grid; /* fl_broadcast_grid(), above 0 */
+};
 /*
- * The step of `round` in a hashed space, and the model that it leads to: from the model `old` by the
- * displacement `z` of its numbers, which are whole multiples of `grid` times 2^-20. Entries that are
- * not trained are those in `z`. Without `from`. FL_ENUMERIC as above; FL_ENOMEM.
+ * Its step, and the model `new` that it leads to: from the model `old` by the displacement `z` of
+ * the numbers, whole multiples of `grid` times 2^-20. Entries that are not trained are those in
+ * `z`. Without `from`. FL_ENUMERIC as above; FL_ENOMEM.
  */
-FL_MUST_CHECK int fl_step_make_hashed(const struct fl_space *space, uint64_t round, uint32_t grid,
-                                      const float *z, const float *old, float *new,
-                                      struct fl_step *ret, struct fl_err *err);
+FL_MUST_CHECK int fl_step_make_hashed(const struct fl_hashed_round *round, const float *z,
+                                      const float *old, float *new, struct fl_step *ret,
+                                      struct fl_err *err);
 void fl_step_done(struct fl_step *step);
 /* Are these the bytes of a step for this layout? FL_EFORMAT, FL_ENOMEM. */
 FL_MUST_CHECK int fl_step_check(const struct fl_layout *layout, const struct fl_step *step,

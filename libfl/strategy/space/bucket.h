@@ -2,9 +2,9 @@
 #define FL_STRATEGY_BUCKET_H
 
 /*
- * A signed hash of the trainable entries of a unit to fewer numbers (docs/algorithms.md#hashed-spaces):
- * entry i belongs to one of n numbers, its bucket, with a sign. All clients and the server compute
- * it from the seed of a draw, as do clients in other languages:
+ * A signed hash of the trainable entries of a unit to fewer numbers
+ * (docs/algorithms.md#hashed-spaces): entry i belongs to one of n numbers, its bucket, with a sign.
+ * All clients and the server compute it from the seed of a draw, as do clients in other languages:
  *
  *     key    = mix(seed + 2^32 (unit + 1))
  *     x      = mix(key + (i + 1) 0x9e3779b97f4a7c15)        64 bits, modulo 2^64

@@ -20,7 +20,7 @@ static const struct fl_opt_spec options[] = {
     {FL_OPT(struct fl_space_options, INT, size), .def = "8000", .min = 1, .max = 8000000,
      .help = "How many numbers are trained, in all units together."},
     {FL_OPT(struct fl_space_options, INT, redraw), .def = "25", .min = 0, .max = 1e9,
-     .help = "After how many rounds entries are assigned to numbers anew; 0: never."},
+     .help = "For how many rounds an assignment of entries to numbers is in use; 0: for all."},
     {FL_OPT(struct fl_space_options, INT, seed), .def = "1", .min = 0, .max = 1e9,
      .help = "Seed of the assignments."},
     FL_OPT_END_OF(struct fl_space_options),
@@ -111,24 +111,31 @@ int fl_space_create(const struct fl_space_ops *ops, const struct fl_options *o,
     s->layout = layout;
     s->options = *(const struct fl_space_options *)fl_options_values(o);
     rv = fl_layout_create(&s->updates);
-    for (l = 0; rv == FL_OK && l < fl_layout_units(layout); l++) {
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    for (l = 0; l < fl_layout_units(layout); l++) {
         rv = space_add_unit(s->updates, layout, l, space_numbers(layout, l, s->options.size), err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
-    if (rv == FL_OK) {
-        rv = fl_layout_finish(s->updates, err);
+    rv = fl_layout_finish(s->updates, err);
+    if (rv != FL_OK) {
+        goto fail;
     }
-    if (rv == FL_OK && fl_layout_trainable(s->updates) > fl_layout_trainable(layout) / 2) {
+    if (fl_layout_trainable(s->updates) > fl_layout_trainable(layout) / 2) {
         rv = fl_err_set(err, FL_ECONF,
                         "space 'hashed' of %lld numbers is not smaller than half the model's %zu "
                         "trained parameters: choose a smaller 'size', or space 'full'",
                         (long long)s->options.size, fl_layout_trainable(layout));
-    }
-    if (rv != FL_OK) {
-        fl_space_free(s);
-        return rv;
+        goto fail;
     }
     *ret = s;
     return FL_OK;
+fail:
+    fl_space_free(s);
+    return rv;
 }
 
 void fl_space_free(struct fl_space *space)
@@ -193,8 +200,7 @@ static void space_map_unit(const struct fl_space *space, size_t l, uint32_t seed
         }
     }
     for (i = 0; i < to->count; i++) {
-        map->scale[to->offset + i] =
-            i < to->n_trainable ? (float)fl_space_scale(space, l) : 1.0f;
+        map->scale[to->offset + i] = i < to->n_trainable ? (float)fl_space_scale(space, l) : 1.0f;
     }
 }
 
@@ -262,7 +268,8 @@ void fl_space_unfold(const struct fl_space_map *map, const float *z, float *x)
     }
 }
 
-/* x, or -x when the lowest bit of `place` is 1: without a branch, which no processor could predict. */
+/* x, or -x when the lowest bit of `place` is 1: without a branch, which no processor could predict.
+ */
 static inline float space_signed(float x, uint32_t place)
 {
     uint32_t bits;

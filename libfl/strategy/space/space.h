@@ -2,16 +2,16 @@
 #define FL_STRATEGY_SPACE_H
 
 /*
- * The space in which clients train (docs/algorithms.md#hashed-spaces): `full`, all entries of the model, or
- * `hashed`, fewer numbers z with
+ * The space in which clients train (docs/algorithms.md#hashed-spaces): `full`, all entries of the
+ * model, or `hashed`, fewer numbers z with
  *
  *     model = model of the round + P z,   P[i][b] = c_l sign(i) where b is the bucket of entry i
  *
  * and c_l = sqrt(n_l / d_l) for a unit of d_l trainable entries and n_l numbers, so that z and P z
  * have about the same norm. Updates, their coding, aggregation and divergences are about z. The
  * model itself stays what it is: entries that clients hold, evaluate, save and export. A draw of P
- * lasts for a number of rounds; the next one starts from the model that the last one led to, so that
- * there is nothing to convert.
+ * lasts for a number of rounds; the next one starts from the model that the last one led to, so
+ * that there is nothing to convert.
  *
  * Entries that are not trained, and units with as many numbers as entries, are their own bucket.
  *

@@ -73,8 +73,8 @@ TEST(an_update_is_its_numbers_and_their_norms_are_the_divergences)
         const struct fl_unit *unit = fl_layout_unit(updates, l);
 
         ck_assert_double_gt(result->divergence[l], 1e-3);
-        ck_assert_double_eq_tol(result->divergence[l],
-                                norm_of(z + unit->offset, unit->n_trainable), 1e-5);
+        ck_assert_double_eq_tol(result->divergence[l], norm_of(z + unit->offset, unit->n_trainable),
+                                1e-5);
     }
     free(z);
     fl_code_done(&code);

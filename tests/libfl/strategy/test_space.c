@@ -365,8 +365,9 @@ static void walk_init(struct walk *w)
         float *z = displacement(round);
 
         w->models[round] = floats(count);
-        ck_assert_msg(fl_step_make_hashed(space, round, GRID, z, w->models[round - 1],
-                                          w->models[round], &step, &err) == FL_OK,
+        ck_assert_msg(fl_step_make_hashed(&(struct fl_hashed_round){space, round, GRID}, z,
+                                          w->models[round - 1], w->models[round], &step,
+                                          &err) == FL_OK,
                       "%s", err.msg);
         ck_assert_int_eq(fl_step_check(layout, &step, &err), FL_OK);
         (void)memcpy(w->digests[round], step.to, FL_DIGEST_SIZE);
@@ -440,8 +441,8 @@ TEST(the_moves_of_one_draw_are_added_up_as_numbers)
     size_t four;
 
     walk_init(&w);
-    two = walk_reach(&w, 12);  /* rounds 13 and 14 */
-    four = walk_reach(&w, 8);  /* and the draw before, once more */
+    two = walk_reach(&w, 12); /* rounds 13 and 14 */
+    four = walk_reach(&w, 8); /* and the draw before, once more */
     one = fl_blob_len(fl_versions_step(w.versions, ROUNDS - 1)->moves);
     ck_assert_uint_lt(two, 160 + one * 3 / 2);
     ck_assert_uint_lt(four, 160 + one * 3);
@@ -479,9 +480,13 @@ TEST(a_step_out_of_the_range_of_the_lattice_is_refused)
     struct fl_err err = {0};
 
     z[3] = 1e6f;
-    ck_assert_int_eq(fl_step_make_hashed(space, 1, GRID, z, old, new, &step, &err), FL_ENUMERIC);
+    ck_assert_int_eq(
+        fl_step_make_hashed(&(struct fl_hashed_round){space, 1, GRID}, z, old, new, &step, &err),
+        FL_ENUMERIC);
     z[3] = NAN;
-    ck_assert_int_eq(fl_step_make_hashed(space, 1, GRID, z, old, new, &step, &err), FL_ENUMERIC);
+    ck_assert_int_eq(
+        fl_step_make_hashed(&(struct fl_hashed_round){space, 1, GRID}, z, old, new, &step, &err),
+        FL_ENUMERIC);
     free(z);
     free(old);
     free(new);

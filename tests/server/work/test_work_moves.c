@@ -278,8 +278,9 @@ TEST(a_model_that_leaves_the_range_is_no_step_and_names_tensor_and_ways_out)
     (void)memcpy(fl_blob_fill(next.theta), fl_blob_data(rig.progress.committed.model.theta),
                  fl_blob_len(next.theta));
     fl_blob_fill_floats(next.theta)[RIG_FC1 + 3] = -16.5f;
-    ck_assert_int_eq(fl_model_state_step(&rig.fed, &rig.progress.committed.model, 3, &made, &next, &err),
-                     FL_ENUMERIC);
+    ck_assert_int_eq(
+        fl_model_state_step(&rig.fed, &rig.progress.committed.model, 3, &made, &next, &err),
+        FL_ENUMERIC);
     ck_assert_str_eq(err.msg, "an entry of 'fc2.weight' is -16.5: this broadcast has multiples of "
                               "2^-20 below 16, unlike 'float16' and 'float32'");
     ck_assert_ptr_null(next.differences);

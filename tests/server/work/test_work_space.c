@@ -46,8 +46,8 @@ static void begin_versions(void)
 
     ck_assert_int_eq(fl_versions_digest(layout, fl_blob_floats(model.theta), digest), FL_OK);
     ck_assert_int_eq(fl_versions_create(digest, &versions), FL_OK);
-    ck_assert_int_eq(
-        fl_differences_create(layout, versions, model.theta, &model.differences), FL_OK);
+    ck_assert_int_eq(fl_differences_create(layout, versions, model.theta, &model.differences),
+                     FL_OK);
 }
 
 static void setup(void)
@@ -68,8 +68,8 @@ static void setup(void)
     option(FL_COMPONENT_SPACE, "size", "32");
     option(FL_COMPONENT_SPACE, "redraw", "3");
     ck_assert_int_eq(fl_strategy_check(strategy, NULL), FL_OK);
-    ck_assert_int_eq(fl_space_create(strategy->space, strategy->options[FL_COMPONENT_SPACE],
-                                     layout, &space, NULL),
+    ck_assert_int_eq(fl_space_create(strategy->space, strategy->options[FL_COMPONENT_SPACE], layout,
+                                     &space, NULL),
                      FL_OK);
     ck_assert_int_eq(fl_uploads_create(&uploads), FL_OK);
     fed = (struct fl_federation){

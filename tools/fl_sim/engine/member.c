@@ -321,8 +321,8 @@ static int member_upload_to_memory(const struct fl_federation *f, const char *na
 {
     const struct fl_round_key key = code->result->key;
     struct fl_upload *upload = NULL;
-    int rv =
-        fl_upload_make(parts, code->n_parts, code->bytes, fl_federation_updates(f), f->norm_bound, &upload, err);
+    int rv = fl_upload_make(parts, code->n_parts, code->bytes, fl_federation_updates(f),
+                            f->norm_bound, &upload, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -343,7 +343,8 @@ int fl_member_upload(const struct fl_federation *f, const char *name, const stru
 {
     const struct fl_wire_push_header header = {.parts = code->parts, .n_parts = code->n_parts};
     struct fl_spool_part *parts = NULL;
-    int rv = fl_sent_parts(fl_federation_updates(f), f->strategy, &header, code->units, &parts, err);
+    int rv =
+        fl_sent_parts(fl_federation_updates(f), f->strategy, &header, code->units, &parts, err);
 
     if (rv != FL_OK) {
         return rv;

@@ -84,7 +84,8 @@ static int dry_unit_bytes(const struct fl_setup *s, size_t l, const float *delta
     int rv;
 
     fl_buf_init(&buf, SIZE_MAX / 2);
-    rv = fl_unit_encode(s->codec, s->codec_options, fl_space_updates(s->space, s->layout), l, &in, &buf);
+    rv = fl_unit_encode(s->codec, s->codec_options, fl_space_updates(s->space, s->layout), l, &in,
+                        &buf);
     *ret = buf.len + n_sent * unit->count * sizeof(float);
     fl_buf_done(&buf);
     return rv;
