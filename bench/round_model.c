@@ -55,7 +55,8 @@ static int encode(const struct fl_layout *layout, const float *values,
     size_t l;
 
     for (l = 0; l < ROUND_UNITS; l++) {
-        int rv = codec->encode(options, layout, l, values + fl_layout_unit(layout, l)->offset, out);
+        int rv =
+            codec->encode(options, layout, l, values + fl_layout_unit(layout, l)->offset, 0, out);
 
         if (rv != FL_OK) {
             return rv;

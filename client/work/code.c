@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/rng.h"
 #include "libfl/strategy/codec/codec_masked.h"
 
 int fl_code_begin(struct fl_code *code, const struct fl_worker *worker, struct fl_result *result,
@@ -29,6 +30,7 @@ int fl_code_begin(struct fl_code *code, const struct fl_worker *worker, struct f
     *code = (struct fl_code){.setup = fl_setup_ref(worker->setup),
                              .keeps = worker->keeps,
                              .result = fl_result_ref(result),
+                             .seed = worker->seed,
                              .units = granted};
     return FL_OK;
 }
@@ -44,6 +46,18 @@ static int code_add_section(struct fl_code *code, const char *payload, size_t un
     return fl_str_copy(part->payload, sizeof(part->payload), payload);
 }
 
+/*
+ * From what a restart does not change: the same result is coded as the same bytes, by a daemon and
+ * in a simulation.
+ */
+static uint64_t code_unit_seed(const struct fl_code *code, size_t l)
+{
+    struct fl_rng rng;
+
+    fl_rng_key(&rng, code->seed, FL_RNG_CODEC, code->result->key.round, l);
+    return fl_rng_u64(&rng);
+}
+
 static int code_update(struct fl_code *code, size_t l, const uint8_t *keep, float *residual,
                        struct fl_buf *buf)
 {
@@ -53,6 +67,7 @@ static int code_update(struct fl_code *code, size_t l, const uint8_t *keep, floa
     size_t at = fl_layout_unit(layout, l)->offset;
     struct fl_unit_update in = {.delta = delta + at,
                                 .keep = keep,
+                                .seed = code_unit_seed(code, l),
                                 .residual = residual != NULL ? residual + at : NULL,
                                 .residual_new = residual != NULL ? residual + at : NULL};
     size_t before = buf->len;
@@ -78,7 +93,7 @@ static int code_sent(struct fl_code *code, size_t l, struct fl_buf *buf)
         size_t before = buf->len;
 
         rv = fl_codec_float32.encode(
-            NULL, layout, l, code->result->sent[i] + fl_layout_unit(layout, l)->offset, buf);
+            NULL, layout, l, code->result->sent[i] + fl_layout_unit(layout, l)->offset, 0, buf);
         if (rv != FL_OK) {
             return rv;
         }

@@ -12,9 +12,10 @@ struct fl_code {
     struct fl_setup *setup;        /* a reference */
     struct fl_client_state *keeps; /* borrowed, bound to the layout of `setup` */
     struct fl_result *result;      /* a reference; made for `setup` */
-    uint8_t *units;                /* upload mask [units]; owned */
-    struct fl_space_map map;       /* with a hashed space, while it runs */
-    float *folded; /* the displacement in the layout of updates; NULL: the result's */
+    uint64_t seed;           /* of the client: random rounding follows from it and the round */
+    uint8_t *units;          /* upload mask [units]; owned */
+    struct fl_space_map map; /* with a hashed space, while it runs */
+    float *folded;           /* the displacement in the layout of updates; NULL: the result's */
     struct fl_wire_part *parts;
     size_t n_parts;
     struct fl_blob *bytes;

@@ -24,7 +24,8 @@ enum fl_rng_purpose {
     FL_RNG_SOLVER,    /* draws of a client solver */
     FL_RNG_TEST,
     FL_RNG_AUGMENT, /* changes of training samples */
-    FL_RNG_WORLD    /* properties of simulated clients */
+    FL_RNG_WORLD,   /* properties of simulated clients */
+    FL_RNG_CODEC    /* rounding of updates */
 };
 
 struct fl_rng {

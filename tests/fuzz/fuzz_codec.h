@@ -121,7 +121,7 @@ static inline void fuzz_encode(const struct fl_codec_ops *ops, const struct fl_l
     (void)memcpy(x, data, size < sizeof(x) ? size : sizeof(x));
     fl_buf_init(&buf, 1u << 16);
     fuzz_expect(fl_options_create(ops->policy.options, &o) == FL_OK);
-    rv = ops->encode(o, layout, 0, x, &buf);
+    rv = ops->encode(o, layout, 0, x, 0, &buf);
     fuzz_expect(rv == FL_OK || (rv == FL_ENUMERIC && buf.len == 0));
     if (rv == FL_OK) {
         fuzz_expect(buf.len <= ops->max_size(layout, 0));

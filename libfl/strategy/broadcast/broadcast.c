@@ -110,7 +110,8 @@ int fl_broadcast_encode(const struct fl_broadcast_ops *ops, const struct fl_layo
     fl_buf_init(&coded, SIZE_MAX);
     for (l = 0; l < fl_layout_units(layout); l++) {
         fl_buf_clear(&coded);
-        rv = ops->codec->encode(NULL, layout, l, model + fl_layout_unit(layout, l)->offset, &coded);
+        rv = ops->codec->encode(NULL, layout, l, model + fl_layout_unit(layout, l)->offset, 0,
+                                &coded);
         if (rv != FL_OK) {
             break;
         }

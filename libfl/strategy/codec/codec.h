@@ -18,7 +18,8 @@ enum fl_codec_id {
     FL_CODEC_FLOAT16 = 2,
     FL_CODEC_BFLOAT16 = 3,
     FL_CODEC_INT8 = 4,
-    FL_CODEC_TERNARY = 5
+    FL_CODEC_TERNARY = 5,
+    FL_CODEC_STEPS = 6
 };
 
 /* Reads exactly `len` bytes at `offset` of the coded unit; FL_EFORMAT past its end. */
@@ -68,14 +69,18 @@ struct fl_codec_ops {
     enum fl_codec_id id;
     /* Decoding is not exact; the options begin with struct fl_codec_loss. */
     bool lossy;
-    /* Most entries are left out: the decoded values are not the client's whole update. */
+    /*
+     * Most entries are left out or rounded to 0: the decoded values are not the client's whole
+     * update.
+     */
     bool sparse;
     /*
-     * Append the coded unit `l`; `delta` points at the unit's first entry in exported order.
-     * FL_ENUMERIC for an entry that is not finite; on error `out` is unchanged.
+     * Append the coded unit `l`; `delta` points at the unit's first entry in exported order. Random
+     * rounding follows from `seed`, of which a client has another one for each round and unit.
+     * FL_ENUMERIC for an entry that is not finite or too large; on error `out` is unchanged.
      */
     int (*encode)(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                  const float *delta, struct fl_buf *out);
+                  const float *delta, uint64_t seed, struct fl_buf *out);
     /* Largest size of a coded unit in bytes: a limit before anything is read. */
     uint64_t (*max_size)(const struct fl_layout *layout, size_t l);
     /* Read and check the header. */
@@ -103,6 +108,7 @@ extern const struct fl_codec_ops fl_codec_float16;
 extern const struct fl_codec_ops fl_codec_bfloat16;
 extern const struct fl_codec_ops fl_codec_int8;
 extern const struct fl_codec_ops fl_codec_ternary;
+extern const struct fl_codec_ops fl_codec_steps;
 
 /* By wire number; NULL when unknown. */
 const struct fl_codec_ops *fl_codec_by_id(int id);

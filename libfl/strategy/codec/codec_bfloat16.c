@@ -33,17 +33,18 @@ static int bfloat16_to_float(uint16_t half, float *ret)
     return FL_OK;
 }
 
-static int bfloat16_encode_body(const struct fl_options *o, const float *x, size_t n,
+static int bfloat16_encode_body(const struct fl_options *o, const float *x, size_t n, uint64_t seed,
                                 struct fl_buf *out)
 {
     (void)o;
+    (void)seed;
     return fl__half_encode(x, n, bfloat16_from_bits, out);
 }
 
 static int bfloat16_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                           const float *delta, struct fl_buf *out)
+                           const float *delta, uint64_t seed, struct fl_buf *out)
 {
-    return fl__codec_encode(o, layout, l, delta, bfloat16_encode_body, out);
+    return fl__codec_encode(o, layout, l, delta, seed, bfloat16_encode_body, out);
 }
 
 static int bfloat16_read_body(struct fl_codec_decoder *d, float *out, size_t n)

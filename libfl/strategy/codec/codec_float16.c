@@ -69,17 +69,18 @@ float fl__float16_nearest(float x)
     return near;
 }
 
-static int float16_encode_body(const struct fl_options *o, const float *x, size_t n,
+static int float16_encode_body(const struct fl_options *o, const float *x, size_t n, uint64_t seed,
                                struct fl_buf *out)
 {
     (void)o;
+    (void)seed;
     return fl__half_encode(x, n, float16_from_bits, out);
 }
 
 static int float16_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                          const float *delta, struct fl_buf *out)
+                          const float *delta, uint64_t seed, struct fl_buf *out)
 {
-    return fl__codec_encode(o, layout, l, delta, float16_encode_body, out);
+    return fl__codec_encode(o, layout, l, delta, seed, float16_encode_body, out);
 }
 
 static int float16_read_body(struct fl_codec_decoder *d, float *out, size_t n)

@@ -14,13 +14,14 @@ static uint64_t float32_max_size(const struct fl_layout *layout, size_t l)
 }
 
 static int float32_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                          const float *delta, struct fl_buf *out)
+                          const float *delta, uint64_t seed, struct fl_buf *out)
 {
     size_t count = fl_layout_unit(layout, l)->count;
     size_t at = out->len;
     int rv;
 
     (void)o;
+    (void)seed;
     if (!fl_vec_finite(delta, count)) {
         return FL_ENUMERIC;
     }

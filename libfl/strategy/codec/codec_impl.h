@@ -53,12 +53,12 @@ void fl__decoder_init(struct fl_codec_decoder *d, const struct fl_codec_ops *ops
                       const struct fl_codec_reader *reader);
 
 /* Encode trainable entries: append to `out`. */
-typedef int (*fl__body_encode)(const struct fl_options *o, const float *x, size_t n,
+typedef int (*fl__body_encode)(const struct fl_options *o, const float *x, size_t n, uint64_t seed,
                                struct fl_buf *out);
 /* Encode a unit: the body by `body`, then the buffers. On error `out` is unchanged. */
 FL_MUST_CHECK int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout,
-                                   size_t l, const float *delta, fl__body_encode body,
-                                   struct fl_buf *out);
+                                   size_t l, const float *delta, uint64_t seed,
+                                   fl__body_encode body, struct fl_buf *out);
 
 /* Decode the next n trainable entries. */
 typedef int (*fl__body_read)(struct fl_codec_decoder *d, float *out, size_t n);
@@ -92,7 +92,7 @@ extern const struct fl_opt_spec fl__codec_loss_options[];
 
 /* The int8 coding, which ternary falls back to: 4 + n bytes from d->offset on. */
 FL_MUST_CHECK int fl__int8_encode(const struct fl_options *o, const float *x, size_t n,
-                                  struct fl_buf *out);
+                                  uint64_t seed, struct fl_buf *out);
 FL_MUST_CHECK int fl__int8_open(struct fl_codec_decoder *d);
 FL_MUST_CHECK int fl__int8_read(struct fl_codec_decoder *d, float *out, size_t n);
 void fl__int8_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,

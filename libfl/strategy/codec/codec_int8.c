@@ -37,13 +37,15 @@ static int int8_round(double x)
     return low;
 }
 
-int fl__int8_encode(const struct fl_options *o, const float *x, size_t n, struct fl_buf *out)
+int fl__int8_encode(const struct fl_options *o, const float *x, size_t n, uint64_t seed,
+                    struct fl_buf *out)
 {
     float m = 0;
     size_t i;
     int rv = fl_buf_reserve(out, n + 4);
 
     (void)o;
+    (void)seed;
     if (rv != FL_OK) {
         return rv;
     }
@@ -124,9 +126,9 @@ void fl__int8_bounds(const struct fl_codec_decoder *d, double norm, double *ret_
 }
 
 static int int8_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                       const float *delta, struct fl_buf *out)
+                       const float *delta, uint64_t seed, struct fl_buf *out)
 {
-    return fl__codec_encode(o, layout, l, delta, fl__int8_encode, out);
+    return fl__codec_encode(o, layout, l, delta, seed, fl__int8_encode, out);
 }
 
 static uint64_t int8_max_size(const struct fl_layout *layout, size_t l)

@@ -137,7 +137,7 @@ int fl__codec_add_buffers(const struct fl_layout *layout, size_t l, const float 
 }
 
 int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                     const float *delta, fl__body_encode body, struct fl_buf *out)
+                     const float *delta, uint64_t seed, fl__body_encode body, struct fl_buf *out)
 {
     struct trainable t;
     size_t before = out->len;
@@ -146,7 +146,7 @@ int fl__codec_encode(const struct fl_options *o, const struct fl_layout *layout,
     if (rv != FL_OK) {
         return rv;
     }
-    rv = body(o, t.x, t.n, out);
+    rv = body(o, t.x, t.n, seed, out);
     free(t.copy);
     if (rv != FL_OK) {
         goto fail;

@@ -79,7 +79,7 @@ static int encode_whole(const struct fl_codec_ops *ops, const struct fl_options 
                         struct fl_buf *out)
 {
     return in->residual_new != NULL ? fl_residual_encode(ops, o, layout, l, in, out)
-                                    : ops->encode(o, layout, l, in->delta, out);
+                                    : ops->encode(o, layout, l, in->delta, in->seed, out);
 }
 
 static int encode_kept(const struct fl_codec_ops *ops, const struct fl_options *o,
@@ -87,7 +87,7 @@ static int encode_kept(const struct fl_codec_ops *ops, const struct fl_options *
                        struct kept *k, struct fl_buf *out)
 {
     size_t bytes = fl_layout_unit(layout, l)->count * sizeof(float);
-    struct fl_unit_update part = {.delta = NULL};
+    struct fl_unit_update part = {.seed = in->seed};
     const struct fl_unit *unit = fl_layout_unit(layout, l);
     int rv = fl_layout_create(&k->layout);
     size_t i;

@@ -42,7 +42,7 @@ static void add_residual(float *input, const float *delta, const float *residual
 
 /*
  * Turn the codec's input into the residual: 0 in buffers, which are exact. The result is finite:
- * a codec keeps the sign or gives 0, so no difference is larger than both values.
+ * a codec keeps the sign or decodes to 0, so no difference is larger than both values.
  */
 static int take_decoded(struct fl_codec_decoder *d, float *input)
 {
@@ -86,7 +86,7 @@ int fl_residual_encode(const struct fl_codec_ops *ops, const struct fl_options *
         }
         at += count;
     }
-    rv = ops->encode(o, layout, l, in->residual_new, out);
+    rv = ops->encode(o, layout, l, in->residual_new, in->seed, out);
     if (rv != FL_OK) {
         return rv;
     }

@@ -26,6 +26,7 @@ struct fl_unit_update {
     const float *delta;
     const uint8_t *keep;   /* [fl_neurons()], one byte per neuron; NULL: no mask */
     const float *residual; /* NULL: none yet, all 0 */
+    uint64_t seed;         /* as of fl_codec_ops.encode() */
     float *residual_new;   /* as in fl_residual_encode(); NULL: the codec keeps none */
 };
 

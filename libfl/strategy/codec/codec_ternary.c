@@ -180,7 +180,7 @@ static void write_bits(const struct chosen *s, const float *x, size_t n, struct 
     }
 }
 
-static int ternary_encode_body(const struct fl_options *o, const float *x, size_t n,
+static int ternary_encode_body(const struct fl_options *o, const float *x, size_t n, uint64_t seed,
                                struct fl_buf *out)
 {
     const struct options *v = fl_options_values(o);
@@ -201,7 +201,7 @@ static int ternary_encode_body(const struct fl_options *o, const float *x, size_
     if (s.kept.count > 0 && (size >= HEAD_INT8 + n || s.kept.count > UINT32_MAX)) {
         head[0] = FL__TERNARY_INT8;
         out->len++;
-        return fl__int8_encode(o, x, n, out);
+        return fl__int8_encode(o, x, n, seed, out);
     }
     for (i = 0; i < size; i++) {
         head[i] = 0;
@@ -219,9 +219,9 @@ static int ternary_encode_body(const struct fl_options *o, const float *x, size_
 }
 
 static int ternary_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
-                          const float *delta, struct fl_buf *out)
+                          const float *delta, uint64_t seed, struct fl_buf *out)
 {
-    return fl__codec_encode(o, layout, l, delta, ternary_encode_body, out);
+    return fl__codec_encode(o, layout, l, delta, seed, ternary_encode_body, out);
 }
 
 static uint64_t ternary_max_size(const struct fl_layout *layout, size_t l)

@@ -202,12 +202,12 @@ int fl_dense_end(const struct fl_dense_decoder *d, struct fl_err *err)
     if (d->h == 0) {
         return FL_OK;
     }
+    /* The window has the last byte. */
+    if (d->unread == 0 && d->filled > 0 && d->window[d->filled - 1] == 0) {
+        return dense_bad(err, "a code ends with a zero");
+    }
     if (d->past < 3 || d->code >= FL__DENSE_TOP) {
         return dense_bad(err, "a code is not what its numbers make it");
-    }
-    /* The window still has the last byte. */
-    if (d->filled > 0 && d->window[d->filled - 1] == 0) {
-        return dense_bad(err, "a code ends with a zero");
     }
     if (fl__dense_sums_choose(&d->sums) != d->h) {
         return dense_bad(err, "initial probabilities are not those of the numbers");

@@ -213,6 +213,35 @@ TEST(each_unit_is_coded_with_its_own_part_of_the_kept_residual)
     rig_done(&r);
 }
 
+/* The same update of another round, or of a client with another seed, is rounded in another way. */
+TEST(random_rounding_follows_from_the_round_and_the_client)
+{
+    static const struct rig_server steps = {.codec = "steps step=0.0009765625"};
+    struct fl_task task = rig_task(2, 1);
+    struct fl_result *result;
+    struct fl_code code[4];
+    struct rig r;
+    size_t i;
+
+    client_rig_init(&r, &steps, false);
+    result = rig_train_plain(&r, &task);
+    code[0] = coded(&r, result, NULL);
+    code[1] = coded(&r, result, NULL);
+    ck_assert(same_bytes(&code[0], &code[1]));
+    result->key.round = 3;
+    code[2] = coded(&r, result, NULL);
+    ck_assert(!same_bytes(&code[0], &code[2]));
+    result->key.round = 2;
+    r.worker.seed++;
+    code[3] = coded(&r, result, NULL);
+    ck_assert(!same_bytes(&code[0], &code[3]));
+    for (i = 0; i < ARRAY_LEN(code); i++) {
+        fl_code_done(&code[i]);
+    }
+    fl_result_unref(result);
+    rig_done(&r);
+}
+
 TEST(a_push_that_is_made_again_has_the_same_bytes)
 {
     struct fl_task task = rig_task(1, 0);

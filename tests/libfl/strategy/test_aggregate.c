@@ -51,7 +51,7 @@ static void encode(struct fed *f)
             fl_buf_clear(&f->coded[k][l]);
             ck_assert_int_eq(
                 fl_codec_float32.encode(NULL, f->layout, l,
-                                        f->delta[k] + fl_layout_unit(f->layout, l)->offset,
+                                        f->delta[k] + fl_layout_unit(f->layout, l)->offset, 0,
                                         &f->coded[k][l]),
                 FL_OK);
             f->memory[k][l].data = f->coded[k][l].data;

@@ -125,7 +125,7 @@ static void encode(struct fed *f)
             fl_buf_clear(out);
             ck_assert_int_eq(f->codec[k]->encode(o, f->layout, l,
                                                  f->delta[k] + fl_layout_unit(f->layout, l)->offset,
-                                                 out),
+                                                 k, out),
                              FL_OK);
             f->memory[k][l] = (struct fl_codec_memory){.data = out->data, .len = out->len};
         }
@@ -192,7 +192,7 @@ TEST_EACH(coded_units_are_averaged_as_what_they_decode_to_bit_for_bit, 3)
 {
     static const size_t blocks[] = {0, 1, 97};
     static const struct fl_codec_ops *const mix[CLIENTS] = {&fl_codec_ternary, &fl_codec_int8,
-                                                            &fl_codec_float32, &fl_codec_ternary,
+                                                            &fl_codec_float32, &fl_codec_steps,
                                                             &fl_codec_float16, &fl_codec_bfloat16};
     double distance[CLIENTS];
     float *coded;

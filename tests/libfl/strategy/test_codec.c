@@ -33,7 +33,7 @@ static void unit_init(struct unit *u)
         u->x[i] = i < TRAINABLE ? (float)(i % 3) : 1e30f;
     }
     fl_buf_init(&u->coded, 1u << 20);
-    ck_assert_int_eq(fl_codec_float32.encode(NULL, u->layout, 0, u->x, &u->coded), FL_OK);
+    ck_assert_int_eq(fl_codec_float32.encode(NULL, u->layout, 0, u->x, 0, &u->coded), FL_OK);
     u->memory.data = u->coded.data;
     u->memory.len = u->coded.len;
     u->reader = fl_codec_memory_reader(&u->memory);
@@ -68,7 +68,7 @@ TEST_EACH(float32_comes_back_bit_for_bit_in_any_pieces, 4)
     u.x[1] = -0.0f;
     u.x[2] = 1e-45f;
     fl_buf_clear(&u.coded);
-    ck_assert_int_eq(fl_codec_float32.encode(NULL, u.layout, 0, u.x, &u.coded), FL_OK);
+    ck_assert_int_eq(fl_codec_float32.encode(NULL, u.layout, 0, u.x, 0, &u.coded), FL_OK);
     ck_assert_uint_eq(u.coded.len, 4 * COUNT);
     out = calloc(COUNT, sizeof(float));
     ck_assert_int_eq(fl_codec_open(&d, &fl_codec_float32, u.layout, 0, &u.reader), FL_OK);
@@ -151,12 +151,12 @@ TEST(a_diverged_update_is_not_encoded)
     unit_init(&u);
     fl_buf_init(&out, 1u << 20);
     u.x[COUNT - 1] = NAN;
-    ck_assert_int_eq(fl_codec_float32.encode(NULL, u.layout, 0, u.x, &out), FL_ENUMERIC);
+    ck_assert_int_eq(fl_codec_float32.encode(NULL, u.layout, 0, u.x, 0, &out), FL_ENUMERIC);
     ck_assert_uint_eq(out.len, 0);
     fl_buf_done(&out);
     fl_buf_init(&out, 100);
     u.x[COUNT - 1] = 0;
-    ck_assert_int_eq(fl_codec_float32.encode(NULL, u.layout, 0, u.x, &out), FL_ELIMIT);
+    ck_assert_int_eq(fl_codec_float32.encode(NULL, u.layout, 0, u.x, 0, &out), FL_ELIMIT);
     fl_buf_done(&out);
     unit_done(&u);
 }

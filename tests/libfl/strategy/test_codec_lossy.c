@@ -9,14 +9,14 @@
 
 /* float16, bfloat16 and int8, and the frame that all lossy codecs share. */
 
-static const struct fl_codec_ops *const lossy[] = {&fl_codec_float16, &fl_codec_bfloat16,
-                                                   &fl_codec_int8, &fl_codec_ternary};
+static const struct fl_codec_ops *const lossy[] = {
+    &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8, &fl_codec_ternary, &fl_codec_steps};
 
 static int encode(const struct fl_codec_ops *ops, const struct fl_layout *layout, const float *x,
                   struct fl_buf *out)
 {
     struct fl_options *o = options_of(&ops->policy, NULL);
-    int rv = ops->encode(o, layout, 0, x, out);
+    int rv = ops->encode(o, layout, 0, x, 0, out);
 
     fl_options_free(o);
     return rv;
@@ -281,7 +281,7 @@ static float *random_update(unsigned seed)
     return x;
 }
 
-TEST_EACH(buffers_come_back_bit_for_bit_and_entries_in_any_pieces, 4)
+TEST_EACH(buffers_come_back_bit_for_bit_and_entries_in_any_pieces, (int)ARRAY_LEN(lossy))
 {
     static const size_t pieces[] = {1, 3, 64, 2999, 3001, 4096, COUNT - 1};
     const struct fl_codec_ops *ops = lossy[_i];
@@ -314,7 +314,7 @@ TEST_EACH(buffers_come_back_bit_for_bit_and_entries_in_any_pieces, 4)
     fl_layout_free(layout);
 }
 
-TEST_EACH(where_buffers_stand_does_not_change_the_coding_of_the_rest, 4)
+TEST_EACH(where_buffers_stand_does_not_change_the_coding_of_the_rest, (int)ARRAY_LEN(lossy))
 {
     const struct fl_codec_ops *ops = lossy[_i];
     struct fl_layout *mixed = unit_layout(A, B, C, D);
@@ -337,7 +337,7 @@ TEST_EACH(where_buffers_stand_does_not_change_the_coding_of_the_rest, 4)
     fl_layout_free(plain);
 }
 
-TEST_EACH(a_unit_of_buffers_alone_is_coded, 4)
+TEST_EACH(a_unit_of_buffers_alone_is_coded, (int)ARRAY_LEN(lossy))
 {
     struct fl_layout *layout = unit_layout(0, 3, 0, 0);
     const float x[3] = {1, -2, 3};
@@ -352,7 +352,7 @@ TEST_EACH(a_unit_of_buffers_alone_is_coded, 4)
     fl_layout_free(layout);
 }
 
-TEST_EACH(a_diverged_update_is_not_encoded_and_leaves_no_bytes, 4)
+TEST_EACH(a_diverged_update_is_not_encoded_and_leaves_no_bytes, (int)ARRAY_LEN(lossy))
 {
     static const size_t at[] = {0, A - 1, A, A + B, COUNT - 1};
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -385,7 +385,7 @@ TEST_EACH(a_diverged_update_is_not_encoded_and_leaves_no_bytes, 4)
     fl_layout_free(layout);
 }
 
-TEST_EACH(a_non_finite_buffer_is_refused, 4)
+TEST_EACH(a_non_finite_buffer_is_refused, (int)ARRAY_LEN(lossy))
 {
     struct fl_layout *layout = unit_layout(30, 2, 30, 3);
     float x[65];
@@ -416,7 +416,7 @@ static int failing_read(void *ctx, uint64_t offset, void *out, size_t len)
     return f->good-- == 0 ? FL_EIO : strict_read(&f->memory, offset, out, len);
 }
 
-TEST_EACH(every_failing_read_is_passed_on, 4)
+TEST_EACH(every_failing_read_is_passed_on, (int)ARRAY_LEN(lossy))
 {
     const struct fl_codec_ops *ops = lossy[_i];
     struct fl_layout *layout = unit_layout(A, B, C, D);

@@ -3,9 +3,10 @@
 
 /* Units of which some neurons are sent, in every codec. */
 
-static const struct fl_codec_ops *const codecs[] = {
-    &fl_codec_float32, &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8, &fl_codec_ternary};
-#define N_CODECS 5
+static const struct fl_codec_ops *const codecs[] = {&fl_codec_float32,  &fl_codec_float16,
+                                                    &fl_codec_bfloat16, &fl_codec_int8,
+                                                    &fl_codec_ternary,  &fl_codec_steps};
+#define N_CODECS 6
 
 struct sample {
     struct fl_layout *layout;
@@ -99,7 +100,7 @@ TEST_EACH(kept_neurons_are_coded_as_a_unit_of_their_own_and_others_come_back_as_
     y = calloc(s.count, sizeof(float));
     fl_buf_init(&alone, 1u << 20);
     part = cut(&s, x);
-    ck_assert_int_eq(ops->encode(s.o, part, 0, x, &alone), FL_OK);
+    ck_assert_int_eq(ops->encode(s.o, part, 0, x, 0, &alone), FL_OK);
     ck_assert_int_eq(decode(ops, part, alone.data, alone.len, s.count, y), FL_OK);
     ck_assert_int_eq(encode(&s, ops), FL_OK);
     mask = fl_mask_bytes(s.layout, s.l);
@@ -152,7 +153,7 @@ TEST_EACH(a_full_mask_is_the_whole_unit_bit_for_bit, N_CODECS)
         sample_init(&s, ops, l);
         (void)memset(s.keep, 1, s.rows);
         fl_buf_init(&whole, 1u << 20);
-        ck_assert_int_eq(ops->encode(s.o, s.layout, l, s.x, &whole), FL_OK);
+        ck_assert_int_eq(ops->encode(s.o, s.layout, l, s.x, 0, &whole), FL_OK);
         ck_assert_int_eq(encode(&s, ops), FL_OK);
         ck_assert_uint_eq(s.coded.len, fl_mask_bytes(s.layout, l) + whole.len);
         ck_assert_mem_eq(s.coded.data + fl_mask_bytes(s.layout, l), whole.data, whole.len);

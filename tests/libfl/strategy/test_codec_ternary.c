@@ -10,7 +10,7 @@ static int encode(const struct fl_layout *layout, const char *share, const float
                   struct fl_buf *out)
 {
     struct fl_options *o = options_of(&fl_codec_ternary.policy, share, NULL);
-    int rv = fl_codec_ternary.encode(o, layout, 0, x, out);
+    int rv = fl_codec_ternary.encode(o, layout, 0, x, 0, out);
 
     fl_options_free(o);
     return rv;

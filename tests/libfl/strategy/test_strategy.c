@@ -447,6 +447,7 @@ TEST(codecs_come_by_name_and_number)
     ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_BFLOAT16), &fl_codec_bfloat16);
     ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_INT8), &fl_codec_int8);
     ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_TERNARY), &fl_codec_ternary);
+    ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_STEPS), &fl_codec_steps);
     ck_assert_ptr_null(fl_codec_by_id(0));
     ck_assert_ptr_null(fl_codec_by_id(-1));
     ck_assert_ptr_null(fl_codec_by_id(99));

@@ -1,13 +1,15 @@
+#include "libfl/strategy/codec/dense_code.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/masked_fixture.h"
 
 /* Every upload policy in every codec has the
    bytes of the formulas, which are written down here once more. */
 
-enum { CLIENTS = 4, N_CODECS = 5, N_UPLOADS = 6 };
+enum { CLIENTS = 4, N_CODECS = 6, N_UPLOADS = 6 };
 
-static const struct fl_codec_ops *const codecs[N_CODECS] = {
-    &fl_codec_float32, &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8, &fl_codec_ternary};
+static const struct fl_codec_ops *const codecs[N_CODECS] = {&fl_codec_float32,  &fl_codec_float16,
+                                                            &fl_codec_bfloat16, &fl_codec_int8,
+                                                            &fl_codec_ternary,  &fl_codec_steps};
 static const struct fl_upload_ops *const uploads[N_UPLOADS] = {
     &fl_upload_full, &fl_upload_none,         &fl_upload_ldf,
     &fl_upload_hdfl, &fl_upload_random_layer, &fl_upload_fedadp};
@@ -66,6 +68,29 @@ static uint64_t ternary_bytes(const float *x, size_t d, size_t s)
     return (least < 5 + d ? least : 5 + d) + 4 * s;
 }
 
+/* Rounded at random with the seed 0, to steps of 1/8. */
+static uint64_t steps_bytes(const float *x, size_t d, size_t s)
+{
+    int32_t *q = malloc((d + 1) * sizeof(*q));
+    struct fl_buf out;
+    struct fl_rng rng;
+    uint64_t bytes;
+    size_t i;
+
+    fl_rng_seed(&rng, 0);
+    fl_buf_init(&out, 1u << 22);
+    for (i = 0; i < d; i++) {
+        int32_t low = (int32_t)floor((double)x[i] * 8);
+
+        q[i] = low + (fl_rng_unit(&rng) < (double)x[i] * 8 - low);
+    }
+    ck_assert_int_eq(fl_dense_encode(q, d, &out), FL_OK);
+    bytes = 4 + out.len + 4 * s;
+    fl_buf_done(&out);
+    free(q);
+    return bytes;
+}
+
 /* `x`: the d trainable entries that are sent; with them go s buffers. */
 static uint64_t unit_bytes(const struct fl_codec_ops *ops, const float *x, size_t d, size_t s)
 {
@@ -77,6 +102,8 @@ static uint64_t unit_bytes(const struct fl_codec_ops *ops, const float *x, size_
         return 2 * d + 4 * s;
     case FL_CODEC_INT8:
         return 4 + d + 4 * s;
+    case FL_CODEC_STEPS:
+        return steps_bytes(x, d, s);
     default:
         return ternary_bytes(x, d, s);
     }
