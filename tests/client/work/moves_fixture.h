@@ -25,7 +25,7 @@ static struct fl_versions *versions;
 static struct rig r;
 static size_t bytes;
 
-static void begin(const struct rig_server *of)
+static inline void begin(const struct rig_server *of)
 {
     struct fl_net_spec spec;
     float *first;
@@ -39,25 +39,27 @@ static void begin(const struct rig_server *of)
     ck_assert_int_eq(fl_broadcast_place(r.setup->broadcast, r.setup->broadcast_options,
                                         r.setup->layout, first, NULL),
                      FL_OK);
-    moves_rig_init(&server, r.setup->layout, first, 3);
+    /* Where whole models are sent, any on the lattice will do. */
+    moves_rig_init(&server, r.setup->layout,
+                   fl_broadcast_sends_moves(r.setup->broadcast) ? first : NULL, 3);
     versions = moves_rig_versions(&server, 0, 2);
     free(first);
 }
 
-static void end(void)
+static inline void end(void)
 {
     fl_versions_unref(versions);
     moves_rig_done(&server);
     rig_done(&r);
 }
 
-static void hold(size_t k)
+static inline void hold(size_t k)
 {
     ck_assert_int_eq(fl_cache_save(r.dir, FL_CACHE_MODEL, server.models[k], bytes, NULL), FL_OK);
 }
 
 /* Is this model the one on the disk, undamaged? */
-static bool holds(size_t k)
+static inline bool holds(size_t k)
 {
     uint8_t *data = NULL;
     bool same = fl_cache_load(r.dir, FL_CACHE_MODEL, server.digests[k], bytes, &data) == FL_OK &&
@@ -67,7 +69,7 @@ static bool holds(size_t k)
     return same;
 }
 
-static struct fl_input listed_model(size_t k)
+static inline struct fl_input listed_model(size_t k)
 {
     struct fl_input in = {.name = "model", .bytes = bytes, .has_digest = true};
 
@@ -76,7 +78,7 @@ static struct fl_input listed_model(size_t k)
 }
 
 /* Settle, and choose the model of a task (attempts before it in `in`) or of an evaluation. */
-static void choose(size_t k, bool evaluation, struct fl_inputs *in)
+static inline void choose(size_t k, bool evaluation, struct fl_inputs *in)
 {
     struct fl_inputs listed = {.n = 1, .list = {listed_model(k)}};
     struct fl_task task = rig_task(k + 1, 0);
@@ -95,7 +97,7 @@ static void choose(size_t k, bool evaluation, struct fl_inputs *in)
 enum fetched { NOTHING, WHAT_CHANGED, WHOLE };
 
 /* The answer of a server whose newest model is `newest`. */
-static enum fetched fetch(size_t newest, struct fl_inputs *in)
+static inline enum fetched fetch(size_t newest, struct fl_inputs *in)
 {
     struct fl_blob *moves = NULL;
     struct fl_input *at = NULL;
@@ -132,13 +134,13 @@ static enum fetched fetch(size_t newest, struct fl_inputs *in)
     return in->list[0].has_held ? WHAT_CHANGED : WHOLE;
 }
 
-static int decode(struct fl_inputs *in)
+static inline int decode(struct fl_inputs *in)
 {
     return fl_input_decode(&in->list[0], r.setup, r.worker.state_dir, &r.log, &r.err);
 }
 
 /* What a whole task or evaluation downloads; it must end with model `k`, in memory and on disk. */
-static enum fetched receive(size_t k, bool evaluation)
+static inline enum fetched receive(size_t k, bool evaluation)
 {
     struct fl_inputs in = {.n = 0};
     enum fetched got;
