@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "client/work/settle_state.h"
+#include "client/work/transfer_end.h"
 #include "libfl/base/sm.h"
 
 enum download_state {
@@ -40,6 +41,7 @@ struct fl_download {
     struct fl_sm sm;
     struct fl_call *call; /* set from RUNNING until the call has ended; else NULL */
     struct fl_round_key key;
+    bool bad;                /* the server sent a chunk that the payload cannot have */
     bool evaluation;         /* the model of an evaluation, not the payloads of a task */
     double rate;             /* learning rate of the evaluation */
     struct fl_input payload; /* the model of the evaluation, as it was listed */
@@ -109,14 +111,10 @@ static void download_payload_done(struct fl_download *f)
     download_continue(f);
 }
 
-static void download_broke_off(struct fl_download *f, enum fl_grpc_status status,
-                               const char *message)
+static void download_broke_off(struct fl_download *f, enum fl_fault fault, const char *text)
 {
     const struct fl_jobs *jobs = f->owner->jobs;
-    bool lasting = status == FL_GRPC_NOT_FOUND || status == FL_GRPC_OUT_OF_RANGE;
     const struct fl_input *in = f->at;
-    const char *text =
-        message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
 
     if (!f->evaluation) {
         fl_log_peer(jobs->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
@@ -124,8 +122,49 @@ static void download_broke_off(struct fl_download *f, enum fl_grpc_status status
                     in->name, (unsigned long long)f->key.round, (unsigned long long)in->have,
                     (unsigned long long)in->bytes, text);
     }
-    fl_session_shell_failed(jobs->shell, download_activity(f), f->key,
-                            lasting ? FL_FAULT_LASTING : FL_FAULT_PASSING, text);
+    fl_session_shell_failed(jobs->shell, download_activity(f), f->key, fault, text);
+}
+
+static enum fl_transfer download_transfer(const struct fl_download *f, enum fl_grpc_status status)
+{
+    if (f->bad) {
+        return FL_TRANSFER_BAD;
+    }
+    switch (status) {
+    case FL_GRPC_OK:
+        return FL_TRANSFER_DONE;
+    case FL_GRPC_FAILED_PRECONDITION:
+        return FL_TRANSFER_NOT_HELD;
+    case FL_GRPC_OUT_OF_RANGE:
+        return FL_TRANSFER_PAST_END;
+    case FL_GRPC_NOT_FOUND:
+        return FL_TRANSFER_REMOVED;
+    default:
+        return FL_TRANSFER_BROKEN;
+    }
+}
+
+/* The call has ended: the next payload, the same one as a whole, or the end of this attempt. */
+static void download_transferred(struct fl_download *f, enum fl_grpc_status status,
+                                 const char *message)
+{
+    enum fl_fault fault = FL_FAULT_PASSING;
+    const char *why = NULL;
+
+    switch (fl_transfer_ended(f->at, download_transfer(f, status), &fault, &why)) {
+    case FL_TRANSFER_COMPLETE:
+        download_payload_done(f);
+        return;
+    case FL_TRANSFER_AGAIN:
+        download_continue(f);
+        return;
+    case FL_TRANSFER_FAILED:
+        if (why == NULL) {
+            why = message != NULL && message[0] != '\0' ? message : fl_grpc_status_name(status);
+        }
+        download_broke_off(f, fault, why);
+        return;
+    }
 }
 
 static bool download_on_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -145,6 +184,7 @@ done:
                     rv == FL_ENOMEM ? "out of memory for a chunk of the server, retrying: %s"
                                     : "bad chunk from the server: %s",
                     fl_err_text(&err, rv));
+        f->bad = rv == FL_EPROTO;
         fl_call_cancel(call);
     }
     return true;
@@ -162,17 +202,7 @@ static void download_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_sta
         return;
     }
     fl_sm_move(&f->sm, DOWNLOAD_ENDING);
-    if (status == FL_GRPC_OK) {
-        fl_input_end(f->at);
-    }
-    if (status == FL_GRPC_OK && fl_input_is_complete(f->at)) {
-        download_payload_done(f);
-    } else if (status == FL_GRPC_FAILED_PRECONDITION && f->at->has_held) {
-        fl_input_want_whole(f->at);
-        download_continue(f);
-    } else {
-        download_broke_off(f, status, message);
-    }
+    download_transferred(f, status, message);
     if (f->sm.state == DOWNLOAD_CANCELED) {
         download_free(f);
     } else if (f->sm.state == DOWNLOAD_ENDING) {
@@ -212,6 +242,7 @@ static int download_start_fetch(struct fl_download *f)
     if (rv != FL_OK) {
         goto done;
     }
+    f->bad = false;
     fl_call_set_bulk(f->call, FL_CALL_TAKES_BULK);
     fl_sm_move(&f->sm, DOWNLOAD_RUNNING);
     piece = (struct fl_piece){.data = buf.data, .len = buf.len};

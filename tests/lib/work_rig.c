@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/strategy/broadcast/versions.h"
 
 static void note(void *ctx, enum fl_log_level level, const char *component, const char *text)
 {
@@ -194,6 +195,36 @@ double work_rig_theta(const struct work_rig *rig)
 double work_rig_state(const struct work_rig *rig)
 {
     return (double)fl_blob_floats(rig->progress.committed.model.state[0])[0];
+}
+
+bool work_rig_reaches(const struct work_rig *rig, double value)
+{
+    struct fl_differences *d = rig->progress.committed.model.differences;
+    const float *newest = fl_blob_floats(rig->progress.committed.model.theta);
+    size_t n = fl_federation_floats(&rig->fed);
+    float *model = malloc(n * sizeof(*model));
+    struct fl_blob *bytes = NULL;
+    uint8_t digest[FL_DIGEST_SIZE];
+    size_t i;
+    int rv;
+
+    ck_assert_ptr_nonnull(model);
+    for (i = 0; i < n; i++) {
+        model[i] = (float)value;
+    }
+    ck_assert_int_eq(fl_versions_digest(rig->layout, model, digest), FL_OK);
+    rv = fl_differences_get(d, digest, &bytes);
+    if (rv == FL_OK) {
+        ck_assert_int_eq(
+            fl_difference_apply(rig->layout, fl_blob_data(bytes), fl_blob_len(bytes), model, NULL),
+            FL_OK);
+        ck_assert_mem_eq(model, newest, n * sizeof(*model));
+    } else {
+        ck_assert_int_eq(rv, FL_ENOENT);
+    }
+    fl_blob_unref(bytes);
+    free(model);
+    return rv == FL_OK;
 }
 
 bool work_rig_there(const char *name)

@@ -49,6 +49,11 @@ void work_rig_rounds(struct work_rig *rig, uint64_t from, uint64_t to);
 /* An entry of the model of the last committed round, and of the first vector beside it. */
 double work_rig_theta(const struct work_rig *rig);
 double work_rig_state(const struct work_rig *rig);
+/*
+ * Does a client that holds `value` in every entry get the committed model as what changed, bit for
+ * bit? False: it downloads the whole one.
+ */
+bool work_rig_reaches(const struct work_rig *rig, double value);
 /* Is there a file of that name in the folder? */
 bool work_rig_there(const char *name);
 

@@ -54,7 +54,7 @@ struct fed_plan {
     /* NULL: float32. Then models have entries below 4 instead of whole numbers. */
     const char *broadcast;
     bool halves;       /* lattice: the step is halved in round 3, and of one round back is known */
-    bool draws;        /* lattice: clients draw the first model */
+    bool draws;        /* lattice, ternary: clients draw the first model */
     bool loses_models; /* lattice: the held model of a client that starts may be missing or unknown
                         */
     bool rebuild;      /* the changes of the float controls are rebuilt, not sent */

@@ -208,7 +208,10 @@ void fed_set_broadcast(const struct fed_plan *plan, struct fl_strategy *strategy
     ck_assert_int_eq(fl_strategy_set(strategy, FL_COMPONENT_BROADCAST, plan->broadcast, NULL),
                      FL_OK);
     o = strategy->options[FL_COMPONENT_BROADCAST];
-    if (fl_broadcast_sends_moves(strategy->broadcast)) {
+    if (strcmp(plan->broadcast, "ternary") == 0) {
+        /* Lists of each unit are longer than a model of 32 bytes: downloads are whole ones. */
+        ck_assert_int_eq(fl_options_set(o, "share", "0.3", NULL), FL_OK);
+    } else if (fl_broadcast_sends_moves(strategy->broadcast)) {
         /* Few entries move: of all of them the whole model, 32 bytes, would be as short. */
         ck_assert_int_eq(fl_options_set(o, "step", "1", NULL), FL_OK);
         ck_assert_int_eq(fl_options_set(o, "threshold", "2", NULL), FL_OK);

@@ -283,7 +283,7 @@ bool fed_work_fetch(struct fed_client *c)
                                  .learning_rate = 0.1};
     const size_t size = sizeof(msg->model);
     uint8_t model[sizeof(msg->model)];
-    struct fl_member_payload payloads[4] = {
+    struct member_payload payloads[4] = {
         {"model", model, (size_t)fl_broadcast_bytes(broadcast, c->fed->setup->layout),
          fl_broadcast_sends_moves(broadcast)}};
     struct fl_err err = {0};
@@ -294,15 +294,14 @@ bool fed_work_fetch(struct fed_client *c)
                      FL_OK);
 
     if (!c->fed->plan.own) {
-        payloads[n++] = (struct fl_member_payload){"control", msg->control, size, false};
-        payloads[n++] = (struct fl_member_payload){"told", msg->told, size, false};
+        payloads[n++] = (struct member_payload){"control", msg->control, size, false};
+        payloads[n++] = (struct member_payload){"told", msg->told, size, false};
     }
     if (msg->has_personal_model) {
-        payloads[n++] =
-            (struct fl_member_payload){"personal_model", msg->personal_model, size, false};
+        payloads[n++] = (struct member_payload){"personal_model", msg->personal_model, size, false};
     }
     work(c);
-    rv = fl_member_fetch_changed(&c->member, &task, payloads, n, changed, c, &err);
+    rv = member_fetch(&c->member, &task, &(struct member_server){payloads, n, changed, c}, &err);
     return over(c, rv, &err, "cannot fetch");
 }
 

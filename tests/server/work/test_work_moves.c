@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libfl/strategy/broadcast/versions.h"
 #include "server/work/rollback.h"
 #include "tests/lib/suites.h"
 #include "tests/lib/work_rig.h"
@@ -42,35 +41,9 @@ static void begin(uint64_t rounds)
     work_rig_rounds(&rig, 1, rounds);
 }
 
-/* Does a client that holds `value` in every entry get the committed model, bit for bit? */
 static bool reaches(double value)
 {
-    struct fl_differences *d = rig.progress.committed.model.differences;
-    const float *newest = fl_blob_floats(rig.progress.committed.model.theta);
-    size_t n = fl_federation_floats(&rig.fed);
-    float *model = malloc(n * sizeof(*model));
-    struct fl_blob *bytes = NULL;
-    uint8_t digest[FL_DIGEST_SIZE];
-    size_t i;
-    int rv;
-
-    ck_assert_ptr_nonnull(model);
-    for (i = 0; i < n; i++) {
-        model[i] = (float)value;
-    }
-    ck_assert_int_eq(fl_versions_digest(rig.layout, model, digest), FL_OK);
-    rv = fl_differences_get(d, digest, &bytes);
-    if (rv == FL_OK) {
-        ck_assert_int_eq(
-            fl_difference_apply(rig.layout, fl_blob_data(bytes), fl_blob_len(bytes), model, NULL),
-            FL_OK);
-        ck_assert_mem_eq(model, newest, n * sizeof(*model));
-    } else {
-        ck_assert_int_eq(rv, FL_ENOENT);
-    }
-    fl_blob_unref(bytes);
-    free(model);
-    return rv == FL_OK;
+    return work_rig_reaches(&rig, value);
 }
 
 static bool has_step(unsigned round)

@@ -76,4 +76,19 @@ refused "one end more" "stop.accuracy ends 'algorithm=scaffold' earlier now" thr
 refused "fewer trials" "its trial with seed 3 is not in trials" three.yaml --set stop.rounds=5
 refused "fewer points" "its point 'algorithm=scaffold' has changed" two.yaml --set trials=3 --set stop.rounds=5
 refused "without training" "that run trained" three.yaml --set trials=3 --set stop.rounds=5 --no-training
+### A run of lean, whose downloads depend on the models that clients hold, is killed and continues
+experiment lean >lean.yaml
+lean=(lean.yaml --set trials=1 --set stop.rounds=300 --set server.strategy.broadcast.step=0.015625)
+begun() { [ "$(cat killed/*/seed-1/rounds.jsonl 2>/dev/null | wc -l)" -ge "$1" ]; }
+for n in 5 100; do
+  "$sim" run "${lean[@]}" --out killed --quiet >kill.log 2>&1 &
+  pid=$!
+  wait_for "$n rounds" begun "$n"
+  kill -KILL "$pid"
+  wait "$pid" 2>/dev/null
+  check "it was killed after $n rounds, before its end" test ! -e "$(echo killed/*/seed-1/)summary.json"
+done
+same_as_at_once "lean, killed twice" killed "${lean[@]}"
+check "clients downloaded what changed" awk -F, 'NR == 1 {for (i = 1; i <= NF; i++) if ($i ~ /^downlink_bytes/) c = i}
+  NR > 1 {sum += $c} END {exit !(c > 0 && sum > 0)}' killed/*/seed-1/rounds.csv
 finish

@@ -190,7 +190,7 @@ static void summary(struct world *w, const struct fl_member *a, const struct fl_
 /* --- a round --- */
 
 struct payloads {
-    struct fl_member_payload list[FL_WIRE_MAX_PAYLOADS];
+    struct member_payload list[FL_WIRE_MAX_PAYLOADS];
     float *blocks[FL_WIRE_MAX_PAYLOADS];
     size_t n;
 };
@@ -207,8 +207,7 @@ static void add_block(const struct world *w, struct payloads *b, const char *nam
         data[i] = w->server.theta[i] + 0.01f * (float)fl_rng_normal(&rng);
     }
     b->blocks[b->n] = data;
-    b->list[b->n++] =
-        (struct fl_member_payload){name, data, w->server.count * sizeof(*data), false};
+    b->list[b->n++] = (struct member_payload){name, data, w->server.count * sizeof(*data), false};
 }
 
 static void list_payloads(const struct world *w, uint64_t round, struct payloads *b)
@@ -224,7 +223,7 @@ static void list_payloads(const struct world *w, uint64_t round, struct payloads
     for (; name != NULL && *name != NULL; name++) {
         if (collection != NULL && strcmp(*name, collection) == 0) {
             b->list[b->n++] =
-                (struct fl_member_payload){*name, w->collection.data, w->collection.len, true};
+                (struct member_payload){*name, w->collection.data, w->collection.len, true};
         } else {
             add_block(w, b, *name, round);
         }
@@ -255,6 +254,22 @@ static void expect_unchanged(const struct world *w, uint64_t round, const struct
     payloads_done(&fresh);
 }
 
+/* Lent, as in fl-sim, or received, as by a daemon. */
+static int fetch(struct fl_member *m, const struct fl_task *task, const struct payloads *b,
+                 struct fl_err *err)
+{
+    struct fl_member_payload lent[FL_WIRE_MAX_PAYLOADS];
+    size_t i;
+
+    if (!m->begun) {
+        return member_fetch(m, task, &(struct member_server){.payloads = b->list, .n = b->n}, err);
+    }
+    for (i = 0; i < b->n; i++) {
+        lent[i] = (struct fl_member_payload){b->list[i].name, b->list[i].data, b->list[i].len};
+    }
+    return fl_member_fetch(m, task, lent, b->n, err);
+}
+
 static void take_part(struct world *w, struct fl_member *m, size_t k, uint64_t round,
                       struct fl_code *code)
 {
@@ -270,7 +285,7 @@ static void take_part(struct world *w, struct fl_member *m, size_t k, uint64_t r
     struct payloads b;
 
     list_payloads(w, round, &b);
-    ck_assert_msg(fl_member_fetch(m, &task, b.list, b.n, &w->err) == FL_OK, "%s", w->err.msg);
+    ck_assert_msg(fetch(m, &task, &b, &w->err) == FL_OK, "%s", w->err.msg);
     ck_assert_msg(fl_member_train(m, &w->err) == FL_OK, "%s", w->err.msg);
     expect_unchanged(w, round, &b);
     units[k % 2] = round % 2 == 0; /* every other time a part of the units */

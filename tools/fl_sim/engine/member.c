@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/model/digest.h"
 #include "server/work/payload_sizes.h"
 
 /* --- process --- */
@@ -58,27 +57,19 @@ void fl_member_close(struct fl_member *m)
 
 /* Lent payloads have no digest, so that they are neither read from nor written to the disk
    cache. */
-static int member_list_payloads(const struct fl_member_payload *payloads, size_t n, bool lend,
-                                struct fl_inputs *ret)
+static void member_list_payloads(const struct fl_member_payload *payloads, size_t n,
+                                 struct fl_inputs *ret)
 {
     struct fl_wire_payload wire[FL_WIRE_MAX_PAYLOADS] = {{0}};
     struct fl_wire_task task = {.payloads = wire, .n_payloads = n};
     size_t i;
-    int rv;
 
     FL_REQUIRE(n <= FL_WIRE_MAX_PAYLOADS);
     for (i = 0; i < n; i++) {
         wire[i].name = fl_wire_lend(payloads[i].name);
         wire[i].bytes = payloads[i].len;
-        wire[i].has_digest = payloads[i].has_digest && !lend;
-        rv = wire[i].has_digest ? fl_sha256(payloads[i].data, payloads[i].len, wire[i].digest)
-                                : FL_OK;
-        if (rv != FL_OK) {
-            return rv;
-        }
     }
     fl_inputs_list(ret, &task);
-    return FL_OK;
 }
 
 static int member_settle(struct fl_member *m, struct fl_inputs *listed, struct fl_err *err)
@@ -124,94 +115,23 @@ static void member_borrow_payloads(struct fl_inputs *inputs,
     }
 }
 
-struct member_source {
-    const struct fl_member_payload *payloads; /* [n] */
-    size_t n;
-    fl_member_changed_cb *changed; /* NULL: only whole payloads */
-    void *ctx;
-};
-
-static int member_receive_changed(const struct member_source *from, struct fl_input *in,
-                                  struct fl_err *err)
-{
-    struct fl_blob *bytes = from->changed != NULL ? from->changed(from->ctx, in->held) : NULL;
-    int rv;
-
-    if (bytes == NULL) {
-        fl_input_want_whole(in);
-        return FL_OK;
-    }
-    rv = fl_input_add(in, 0, fl_blob_data(bytes), fl_blob_len(bytes), err);
-    fl_blob_unref(bytes);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    fl_input_end(in);
-    return FL_OK;
-}
-
-/* Each payload is received as one chunk. */
-static int member_receive_payloads(struct fl_inputs *inputs, const struct member_source *from,
-                                   struct fl_err *err)
-{
-    struct fl_input *in = NULL;
-    const struct fl_member_payload *b;
-    int rv;
-
-    for (;;) {
-        rv = fl_inputs_next(inputs, &in);
-        if (rv != FL_OK || in == NULL) {
-            return rv;
-        }
-        if (in->has_held) {
-            rv = member_receive_changed(from, in, err);
-            if (rv != FL_OK) {
-                return rv;
-            }
-            continue;
-        }
-        b = member_find_payload(from->payloads, from->n, in->name);
-        rv = fl_input_add(in, 0, b->data, b->len, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = fl_input_check(in, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-}
-
 int fl_member_fetch(struct fl_member *m, const struct fl_task *task,
                     const struct fl_member_payload *payloads, size_t n, struct fl_err *err)
 {
-    return fl_member_fetch_changed(m, task, payloads, n, NULL, NULL, err);
-}
-
-int fl_member_fetch_changed(struct fl_member *m, const struct fl_task *task,
-                            const struct fl_member_payload *payloads, size_t n,
-                            fl_member_changed_cb *changed, void *ctx, struct fl_err *err)
-{
-    const struct member_source from = {payloads, n, changed, ctx};
     struct fl_inputs listed = {.n = 0};
-    int rv = member_list_payloads(payloads, n, m->begun, &listed);
+    int rv;
 
+    FL_REQUIRE(m->begun);
+    member_list_payloads(payloads, n, &listed);
     if (m->task.key.round != task->key.round || m->task.key.attempt != task->key.attempt) {
         fl_inputs_done(&m->inputs); /* Exclude the data summaries of other clients. */
     }
     m->task = *task;
-    if (rv != FL_OK) {
-        goto done;
-    }
     rv = member_settle(m, &listed, err);
     if (rv != FL_OK) {
         goto done;
     }
-    if (m->begun) {
-        member_borrow_payloads(&m->inputs, payloads, n);
-    } else {
-        rv = member_receive_payloads(&m->inputs, &from, err);
-    }
+    member_borrow_payloads(&m->inputs, payloads, n);
 done:
     fl_inputs_done(&listed);
     return rv;

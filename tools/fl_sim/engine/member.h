@@ -36,7 +36,6 @@ struct fl_member_payload {
     const char *name;
     const void *data;
     size_t len;
-    bool has_digest; /* listed with its SHA-256, so that it may be cached */
 };
 
 /* End the process; the folder is unchanged. A zeroed member is allowed. */
@@ -73,22 +72,12 @@ void fl_member_lend(struct fl_member *member, struct fl_trainer *trainer);
 
 /*
  * The steps before a training: commit or discard the pending result by task->counted, choose from
- * the listed payloads, and copy the missing ones. Errors of settle_state.h and inputs.h; it may be
- * called again to continue.
+ * the listed payloads, and lend them. Only after fl_member_begin(). Errors of settle_state.h and
+ * inputs.h; it may be called again to continue.
  */
 FL_MUST_CHECK int fl_member_fetch(struct fl_member *member, const struct fl_task *task,
                                   const struct fl_member_payload *payloads, size_t n,
                                   struct fl_err *err);
-/*
- * What changed since the model `held`, owned by the caller; NULL: that is not known, so that the
- * whole model is received.
- */
-typedef struct fl_blob *fl_member_changed_cb(void *ctx, const uint8_t held[FL_DIGEST_SIZE]);
-/* The same from a server that knows what changed since earlier models. */
-FL_MUST_CHECK int fl_member_fetch_changed(struct fl_member *member, const struct fl_task *task,
-                                          const struct fl_member_payload *payloads, size_t n,
-                                          fl_member_changed_cb *changed, void *ctx,
-                                          struct fl_err *err);
 /* Train for the fetched task; keeps the pending result. Errors of sim_training.h. */
 FL_MUST_CHECK int fl_member_train(struct fl_member *member, struct fl_err *err);
 /*

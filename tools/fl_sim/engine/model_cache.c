@@ -47,11 +47,7 @@ static void model_cache_put(void *ctx, const struct fl_payload *payload)
         f->code = FL_ENOMEM;
         return;
     }
-    *item = (struct fl_model_cache_item){.has_digest = payload->digest != NULL,
-                                         .bytes = fl_bytes_ref(&payload->bytes)};
-    if (payload->digest != NULL) {
-        (void)memcpy(item->digest, payload->digest, sizeof(item->digest));
-    }
+    *item = (struct fl_model_cache_item){.bytes = fl_bytes_ref(&payload->bytes)};
     if (fl_str_copy(item->name, sizeof(item->name), payload->name) != FL_OK ||
         (payload->client != NULL &&
          fl_str_copy(item->client, sizeof(item->client), payload->client) != FL_OK))

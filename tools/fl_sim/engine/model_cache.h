@@ -16,8 +16,6 @@
 struct fl_model_cache_item {
     char name[FL_NAME_MAX], client[FL_NAME_MAX]; /* client "": for all clients */
     struct fl_bytes bytes;                       /* owned */
-    bool has_digest;
-    uint8_t digest[FL_DIGEST_SIZE];
 };
 
 struct fl_model_cache {

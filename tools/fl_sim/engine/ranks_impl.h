@@ -46,8 +46,6 @@ struct fl__ranks_open {
 /* A payload; its bytes follow. */
 struct fl__ranks_item {
     char name[FL_NAME_MAX];
-    bool has_digest;
-    uint8_t digest[FL_DIGEST_SIZE];
     uint64_t len;
 };
 

@@ -105,8 +105,6 @@ void fl__ranks_put_item(struct fl_writer *w, const struct fl_model_cache_item *i
 
     (void)memset(&head, 0, sizeof(head));
     (void)memcpy(head.name, item->name, sizeof(head.name));
-    (void)memcpy(head.digest, item->digest, sizeof(head.digest));
-    head.has_digest = item->has_digest;
     head.len = fl_bytes_len(b);
     fl_writer_add(w, &head, sizeof(head));
     if (b->file != NULL) {
@@ -124,8 +122,7 @@ int fl__ranks_read_item(struct fl__ranks_rest *rest, struct fl_model_cache_item 
     if (rv != FL_OK) {
         return rv;
     }
-    *ret = (struct fl_model_cache_item){.has_digest = head.has_digest};
+    *ret = (struct fl_model_cache_item){.client = ""};
     (void)memcpy(ret->name, head.name, sizeof(ret->name));
-    (void)memcpy(ret->digest, head.digest, sizeof(ret->digest));
     return fl__ranks_read_blob(rest, head.len, &ret->bytes.blob);
 }

@@ -128,8 +128,7 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
                                              .data = b->file != NULL   ? read[i]
                                                      : b->blob != NULL ? fl_blob_data(b->blob)
                                                                        : NULL,
-                                             .len = len,
-                                             .has_digest = items[i]->has_digest};
+                                             .len = len};
     }
     return FL_OK;
 }
