@@ -37,10 +37,12 @@ static int strategy_check_personal(const struct fl_strategy *s, struct fl_err *e
                           s->selection->policy.name);
     }
     if (fl_broadcast_keeps_rest(s->broadcast)) {
-        return fl_err_set(err, FL_ECONF,
-                          "broadcast '%s' cannot be combined with personal 'own': clients train "
-                          "models of their own, and there is no model that all of them hold",
-                          s->broadcast->policy.name);
+        return fl_err_set(
+            err, FL_ECONF,
+            "broadcast '%s' cannot be combined with personal 'own': clients train "
+            "models of their own, and there is no model that all of them hold; choose "
+            "broadcast '%s'",
+            s->broadcast->policy.name, fl_broadcast_float32.policy.name);
     }
     if (s->codec->sparse || s->upload->mask != NULL) {
         return fl_err_set(err, FL_ECONF,

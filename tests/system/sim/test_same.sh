@@ -5,6 +5,8 @@
 # bit (same.py says what is looked at; docs/simulation.md what is not predicted).
 # All presets; under sanitizers those that hold every pair of policies, and with FL_SLOW_TESTS=no every policy: what a
 # preset adds to its policies, test_presets.sh runs through fl-sim in all builds.
+# Clients get what changed (broadcast: lattice) in all of them whose clients share a model, but for float16, ternary and
+# float32 in one or two each, which run a second time as NAME@lattice.
 #   test_same.sh [NAME…]     those presets only
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -16,13 +18,17 @@ rounds=4
 
 # --- what both run ---
 
+own=$("$build/tests/system/preset_parts" | awk '$8 == "own" {print $1}') # each client has a model of its own
 federation() { # preset, seed, upload deadline: lines of the server's configuration
-  local slots='fraction: {fraction: 0.75}' training='epochs: 1'
+  local slots='fraction: {fraction: 0.75}' training='epochs: 1' lattice=', broadcast: {policy: lattice, step: 0.015625, halve_at: 3}'
+  local form=${1#"${1%@lattice}"}
+  set -- "${1%@lattice}" "${@:2}"
   case "$1" in *adafl*|dyn_fedavg|lean) slots='fraction: {start: 0.75, end: 0.9, every: 2}' ;; esac
   case "$1" in *fedldf*|random_layer|hdfl|*mcsa*|*fedamp|pfedme|lean) slots+=', upload: {share: 0.5}' ;; esac
-  case "$1" in
+  case "$1$form" in
     fedprox|fedldf) slots+=', broadcast: float16' ;;
-    lean|scaffold|adafl|*+fedldf) slots+=', broadcast: {policy: lattice, step: 0.015625, halve_at: 3}' ;;
+    fedavg|stc) ;;
+    *) grep -qxF -e "$1" <<<"$own" || slots+=$lattice ;;
   esac
   case "$1" in # passes, steps that go on where the round before ended, momentum
     *igfl*|*mcsa*|pfedme|per_fedavg|fedldf+*) training='epochs: 0, steps: 15' ;;
@@ -132,7 +138,7 @@ run_daemons() {
   local try=0 what
   seed=1 deadline=1500
   while :; do
-    name=d-${1//+/-}-$((++try))
+    name=d-${1//[+@]/-}-$((++try))
     what=0
     daemons "$name" "$1" "$seed" "${deadline}ms" || what=$?
     [ $what = 0 ] || end_of "$name"
@@ -235,9 +241,9 @@ fi
 presets=("$@")
 if [ $# = 0 ]; then
   mapfile -t presets < <(case ${FL_SLOW_TESTS:-yes},${FL_SANITIZED:-no} in
-    no,*) covering_presets 1 ;;
+    no,*) covering_presets 1; echo fedprox@lattice ;; # prox: of the others only with models of their own
     *,yes) covering_presets 2 ;;
-    *) presets_of_help ;;
+    *) presets_of_help; printf '%s@lattice\n' fedavg fedprox fedldf stc ;;
   esac)
   echo "presets: ${presets[*]}"
   check "fl-serverd --help lists presets" test "${#presets[@]}" -ge 8

@@ -44,6 +44,10 @@ nonsense "upload 'none' never changes the server's model: it needs personal 'own
 nonsense "selection 'attention' cannot be combined with personal 'own'" \
   "selection: attention, personal: own, aggregate: heur_fedamp"
 nonsense "upload 'ldf' cannot be combined with aggregate 'mcsa'" "personal: own, aggregate: mcsa, upload: ldf"
+for form in float16 lattice ternary; do
+  nonsense "broadcast '$form' cannot be combined with personal 'own': clients train models of their own, and there is no \
+model that all of them hold; choose broadcast 'float32'" "personal: own, aggregate: mcsa, broadcast: $form"
+done
 nonsense "codec 'ternary' cannot be combined with personal 'own'" "personal: own, aggregate: mcsa, codec: ternary"
 nonsense "solver 'scaffold' corrects towards one global model" "solver: scaffold, personal: own, aggregate: mcsa"
 nonsense "solver 'igfl_c' corrects towards one global model" "solver: igfl_c, personal: own, aggregate: mcsa"

@@ -14,7 +14,7 @@ preset() { # name
   case "$1" in *mcsa*|*fedamp|pfedme|local_only|per_fedavg|*+ft) key=personal_accuracy ;; esac
   quick "$folder" --rounds 2 --clients 3 --algorithm "$1" >"$folder.txt" 2>&1
   equal "$1: quickstart.sh succeeds" 0 $?
-  check "$1: the last line is the result" grep -Eq "^result: rounds=2 .*$key=[01]\.[0-9]+ .*uplink_bytes=" "$folder.txt" ||
+  check "$1: the last line is the result" grep -Eq "^result: rounds=2 .*$key=[01]\.[0-9]+ .*uplink_bytes=[0-9]+ .*downlink_bytes=[1-9]" "$folder.txt" ||
     tail -n 5 "$folder.txt"
   rm -rf "$folder"
 }
