@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/rng.h"
 #include "libfl/strategy/codec/codec_masked.h"
 #include "tests/lib/client_kept.h"
 #include "tests/lib/client_spy.h"
@@ -213,11 +214,17 @@ TEST(each_unit_is_coded_with_its_own_part_of_the_kept_residual)
     rig_done(&r);
 }
 
-/* The same update of another round, or of a client with another seed, is rounded in another way. */
+/*
+ * Each layer has its own stream; the same update of another round, or of a client with another
+ * seed, is rounded in another way.
+ */
 TEST(random_rounding_follows_from_the_round_and_the_client)
 {
     static const struct rig_server steps = {.codec = "steps step=0.0009765625"};
     struct fl_task task = rig_task(2, 1);
+    struct fl_unit_update in = {0};
+    struct fl_buf want;
+    struct fl_rng rng;
     struct fl_result *result;
     struct fl_code code[4];
     struct rig r;
@@ -228,6 +235,18 @@ TEST(random_rounding_follows_from_the_round_and_the_client)
     code[0] = coded(&r, result, NULL);
     code[1] = coded(&r, result, NULL);
     ck_assert(same_bytes(&code[0], &code[1]));
+    fl_buf_init(&want, SIZE_MAX / 2);
+    for (i = 0; i < 2; i++) {
+        fl_rng_key(&rng, r.worker.seed, FL_RNG_CODEC, 2, i);
+        in.seed = fl_rng_u64(&rng);
+        in.delta = result->delta + fl_layout_unit(r.setup->layout, i)->offset;
+        ck_assert_int_eq(
+            fl_unit_encode(r.setup->codec, r.setup->codec_options, r.setup->layout, i, &in, &want),
+            FL_OK);
+    }
+    ck_assert_uint_eq(fl_blob_len(code[0].bytes), want.len);
+    ck_assert_mem_eq(fl_blob_data(code[0].bytes), want.data, want.len);
+    fl_buf_done(&want);
     result->key.round = 3;
     code[2] = coded(&r, result, NULL);
     ck_assert(!same_bytes(&code[0], &code[2]));

@@ -119,6 +119,38 @@ TEST(the_mean_over_many_seeds_is_the_update)
     fl_layout_free(layout);
 }
 
+/* With one entry the bounds are tight: it may have been rounded by almost a step. */
+TEST(the_norm_before_rounding_is_within_the_bounds_of_a_single_entry)
+{
+    struct fl_layout *layout = unit_layout(1, 0, 0, 0);
+    double low = 1;
+    double high = 0;
+    uint64_t seed;
+
+    for (seed = 0; seed < 400; seed++) {
+        float x = seed % 2 == 0 ? 0.9f * 0.125f : 0.1f * 0.125f;
+        struct fl_codec_memory memory;
+        struct fl_codec_reader reader;
+        struct fl_codec_size size;
+        struct fl_codec_decoder d;
+        struct fl_buf buf;
+
+        fl_buf_init(&buf, 100);
+        ck_assert_int_eq(encode(layout, NULL, &x, seed, &buf), FL_OK);
+        memory = (struct fl_codec_memory){.data = buf.data, .len = buf.len};
+        reader = fl_codec_memory_reader(&memory);
+        ck_assert_int_eq(fl_codec_open(&d, &fl_codec_steps, layout, 0, &reader), FL_OK);
+        ck_assert_int_eq(fl_codec_measure(&d, &size), FL_OK);
+        ck_assert_double_le(size.low, (double)x);
+        ck_assert_double_ge(size.high, (double)x);
+        low = fmin(low, size.norm_sq);
+        high = fmax(high, size.norm_sq);
+        fl_buf_done(&buf);
+    }
+    ck_assert(low < 1e-9 && high > 0.015); /* Both were decoded as 0 and as a step. */
+    fl_layout_free(layout);
+}
+
 TEST(the_same_seed_codes_the_same_bytes_and_another_one_others)
 {
     struct fl_layout *layout = unit_layout(N, 0, 0, 0);

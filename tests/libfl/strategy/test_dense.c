@@ -207,7 +207,7 @@ TEST(encoding_refuses_larger_magnitudes_and_a_full_buffer)
     int32_t values[2] = {0, FL_DENSE_MAX + 1};
     struct fl_buf buf;
 
-    fl_buf_init(&buf, 3);
+    fl_buf_init(&buf, 100);
     ck_assert_int_eq(fl_buf_add(&buf, "a", 1), FL_OK);
     ck_assert_int_eq(fl_dense_encode(values, 2, &buf), FL_ELIMIT);
     values[1] = -values[1];
@@ -215,6 +215,7 @@ TEST(encoding_refuses_larger_magnitudes_and_a_full_buffer)
     values[1] = INT32_MIN;
     ck_assert_int_eq(fl_dense_encode(values, 2, &buf), FL_ELIMIT);
     values[1] = 1;
+    buf.max = 3;
     ck_assert_int_eq(fl_dense_encode(values, 2, &buf), FL_ELIMIT);
     ck_assert_uint_eq(buf.len, 1);
     values[1] = 0;
