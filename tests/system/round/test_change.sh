@@ -103,7 +103,7 @@ change half "algorithm: fedavg" $'algorithm: fedavg\nstrategy: {broadcast: float
 change whole $'algorithm: fedavg\nstrategy: {broadcast: float16}' "algorithm: fedavg" \
   "strategy.broadcast 'float16' -> 'float32"
 
-### One folder and four broadcasts: clients keep the model that they hold, whatever the server makes of it
+### One folder, four broadcasts and two spaces: clients keep the model that they hold, whatever the server makes of it
 lattice() { # broadcast; further lines
   write_server moves "rounds: 0" "seed: 4" "model: {preset: dnn60}" "training: {epochs: 1, learning_rate: 0.02}" \
     "round: {start_clients: 3, min_responders: 3, lost_grace: 600s, retry: 100ms}" "strategy: {broadcast: $1}"
@@ -128,6 +128,11 @@ rounds_with float32
 equal "moves: and go with the broadcast" 0 "$(steps)"
 rounds_with "{policy: lattice, step: 0.0625, halve_at: 100000}"
 check "moves: and start again with it" test "$(steps)" -ge 4
+rounds_with "{policy: lattice, step: 0.0625, halve_at: 100000}, space: {policy: hashed, size: 100, redraw: 3}"
+check "moves: they continue in a hashed space" test "$(steps)" -ge 8
+rounds_with "{policy: lattice, step: 0.0625, halve_at: 100000}"
+check "moves: and behind it" test "$(steps)" -ge 12
+has_line "moves: the space is in the log" "$dir/moves.log" "strategy.space 'full' -> 'hashed size=100 redraw=3 seed=1'"
 has_line "moves: all of it is in the log" "$dir/moves.log" \
   "strategy.broadcast 'lattice step=0.125 threshold=0.6 halve_at=0 history=1000' -> 'float32'"
 for i in 0 1 2; do

@@ -6,7 +6,7 @@
 # All presets; under sanitizers those that hold every pair of policies, and with FL_SLOW_TESTS=no every policy: what a
 # preset adds to its policies, test_presets.sh runs through fl-sim in all builds.
 # Clients get what changed (broadcast: lattice) in all of them whose clients share a model, but for float16, ternary and
-# float32 in one or two each, which run a second time as NAME@lattice.
+# float32 in one or two each, which run a second time as NAME@lattice; NAME@hashed trains in a hashed space.
 #   test_same.sh [NAME…]     those presets only
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -21,11 +21,12 @@ rounds=4
 own=$("$build/tests/system/preset_parts" | awk '$8 == "own" {print $1}') # each client has a model of its own
 federation() { # preset, seed, upload deadline: lines of the server's configuration
   local slots='fraction: {fraction: 0.75}' training='epochs: 1' lattice=', broadcast: {policy: lattice, step: 0.015625, halve_at: 3}'
-  local form=${1#"${1%@lattice}"}
-  set -- "${1%@lattice}" "${@:2}"
+  local form=${1#"${1%@*}"}
+  set -- "${1%@*}" "${@:2}"
   case "$1" in *adafl*|dyn_fedavg|lean) slots='fraction: {start: 0.75, end: 0.9, every: 2}' ;; esac
   case "$1" in *fedldf*|random_layer|hdfl|*mcsa*|*fedamp|pfedme|lean) slots+=', upload: {share: 0.5}' ;; esac
   case "$1$form" in
+    *@hashed) slots+="$lattice, codec: {policy: steps, step: 0.03125}, space: {policy: hashed, size: 80, redraw: 2}" ;;
     fedprox|fedldf) slots+=', broadcast: float16' ;;
     fedavg|stc) ;;
     *) grep -qxF -e "$1" <<<"$own" || slots+=$lattice ;;
@@ -241,9 +242,10 @@ fi
 presets=("$@")
 if [ $# = 0 ]; then
   mapfile -t presets < <(case ${FL_SLOW_TESTS:-yes},${FL_SANITIZED:-no} in
-    no,*) covering_presets 1; echo fedprox@lattice ;; # prox: of the others only with models of their own
-    *,yes) covering_presets 2 ;;
-    *) presets_of_help; printf '%s@lattice\n' fedavg fedprox fedldf stc ;;
+    no,*) covering_presets 1; printf '%s\n' fedprox@lattice fedavgm@hashed ;; # prox: of the others only with models of their own
+    *,yes) covering_presets 2; echo fedldf@hashed ;;
+    *) presets_of_help; printf '%s@lattice\n' fedavg fedprox fedldf stc
+      printf '%s@hashed\n' fedavgm fedldf adafl fedprox ;;
   esac)
   echo "presets: ${presets[*]}"
   check "fl-serverd --help lists presets" test "${#presets[@]}" -ge 8
