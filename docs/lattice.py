@@ -59,11 +59,11 @@ class Reader:
         return moves
 
 
-def apply(units, held, difference):
+def apply(units, held, difference, reader=Reader):
     """The bytes of the new model. `units`: of each a list of (entries, trained), one for each tensor."""
     if len(held) != 4 * sum(n for unit in units for n, _ in unit):
         raise ValueError("the held model has another number of entries")
-    model, reader, at = floats(held), Reader(difference), 0
+    model, reader, at = floats(held), reader(difference), 0
     for unit in units:
         places = {True: [], False: []}  # where the model has the trained entries, and the others
         for n, trained in unit:

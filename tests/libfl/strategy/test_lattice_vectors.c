@@ -1,6 +1,7 @@
 /*
  * What changed since a model, by the test vectors that clients in other languages have:
- * docs/lattice.json, which tests/interop/vectors.py makes with an encoder of its own.
+ * docs/lattice.json and docs/hashed.json, which tests/interop/vectors.py and hashed_vectors.py make
+ * with encoders of their own.
  */
 #include <check.h>
 #include <jansson.h>
@@ -11,7 +12,9 @@
 #include "libfl/strategy/broadcast/versions.h"
 #include "tests/lib/suites.h"
 
-static json_t *vectors_of(const char *list)
+static const char *const files[] = {"lattice", "hashed"};
+
+static json_t *vectors_of(const char *name, const char *list)
 {
     char path[4096];
     json_error_t error;
@@ -19,7 +22,7 @@ static json_t *vectors_of(const char *list)
     json_t *rows;
 
     ck_assert_ptr_nonnull(getenv("FL_SRCDIR"));
-    (void)snprintf(path, sizeof(path), "%s/docs/lattice.json", getenv("FL_SRCDIR"));
+    (void)snprintf(path, sizeof(path), "%s/docs/%s.json", getenv("FL_SRCDIR"), name);
     file = json_load_file(path, 0, &error);
     ck_assert_msg(file != NULL, "%s:%d: %s", path, error.line, error.text);
     rows = json_incref(json_object_get(file, list));
@@ -108,9 +111,9 @@ static void vector_done(struct vector *v)
     free(v->data);
 }
 
-TEST(each_difference_gives_the_new_model_and_its_digest_bit_for_bit)
+TEST_EACH(each_difference_gives_the_new_model_and_its_digest_bit_for_bit, 2)
 {
-    json_t *rows = vectors_of("good");
+    json_t *rows = vectors_of(files[_i], "good");
     size_t i;
 
     for (i = 0; i < json_array_size(rows); i++) {
@@ -173,7 +176,7 @@ static void vector_encode(const struct vector *v, struct fl_buf *out)
 
 TEST(the_server_codes_moves_as_the_vectors_that_are_the_shortest)
 {
-    json_t *rows = vectors_of("good");
+    json_t *rows = vectors_of("lattice", "good");
     size_t n = 0;
     size_t i;
 
@@ -203,6 +206,9 @@ static const struct {
                {"a position is out of range", "a position is past the last entry"},
                {"a move is out of range", "a move is too long"},
                {"a bit after the last move is not 0", "a bit after the last move is not 0"},
+               {"the step or the count of hashed numbers is out of range",
+                "the step or the count of hashed numbers is out of range"},
+               {"more than 1024 lists of hashed numbers", "more than 1024 lists of hashed numbers"},
                {"bytes are missing", "bytes are missing"},
                {"bytes are left over", "bytes are left over"},
                {"an entry leaves the range", "an entry becomes"}};
@@ -220,9 +226,9 @@ static const char *message_of(const char *reason)
     return NULL;
 }
 
-TEST(each_refused_one_is_refused_for_its_reason)
+TEST_EACH(each_refused_one_is_refused_for_its_reason, 2)
 {
-    json_t *rows = vectors_of("refused");
+    json_t *rows = vectors_of(files[_i], "refused");
     size_t i;
 
     for (i = 0; i < json_array_size(rows); i++) {
@@ -239,9 +245,9 @@ TEST(each_refused_one_is_refused_for_its_reason)
     json_decref(rows);
 }
 
-TEST(no_shorter_difference_is_taken_and_none_with_a_byte_more)
+TEST_EACH(no_shorter_difference_is_taken_and_none_with_a_byte_more, 2)
 {
-    json_t *rows = vectors_of("good");
+    json_t *rows = vectors_of(files[_i], "good");
     size_t i;
     size_t n;
 
