@@ -3,9 +3,9 @@
 
 /*
  * Messages of fl.v1.Federation and the session of a client: a command of the server becomes an
- * event of the session, an effect and the results of work become messages to the server. fl-clientd
- * and fl-sim use the same functions, so a field of a message meets the session here and nowhere
- * else. Bytes are encoded by the caller.
+ * event of the session, an effect and the results of work become messages to the server.
+ * fl-clientd, fl-sim and tests/sim use the same functions, so a field of a message meets the
+ * session here and nowhere else. Bytes are encoded by the caller.
  *
  * Ownership: what is returned borrows from the arguments. Threading: pure functions.
  */

@@ -3,8 +3,9 @@
 
 /*
  * Messages of fl.v1.Federation and the coordinator: an event of a client becomes an event of the
- * core, an effect becomes a command to a client. fl-serverd and fl-sim use the same functions, so a
- * field of a message meets the core here and nowhere else. Bytes are encoded by the caller.
+ * core, an effect becomes a command to a client. fl-serverd, fl-sim and tests/sim use the same
+ * functions, so a field of a message meets the core here and nowhere else. Bytes are encoded by the
+ * caller.
  *
  * Ownership: what is returned borrows from the arguments. Threading: pure functions; `shell` is
  * only read.

@@ -22,16 +22,18 @@
 #include "client/shell/session_shell.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/rng.h"
-#include "server/shell/coord_shell.h"
+#include "server/shell/coord_messages.h"
 #include "server/store/recycled_files.h"
 #include "tests/lib/coord_check.h"
 #include "tests/lib/sim.h"
 #include "tools/fl_sim/engine/member.h"
 
-#define FED_UNITS  3
-#define FED_FLOATS 8 /* of the model: each unit is a weight and a bias, the last has two */
-#define FED_PATH   512
-#define FED_PARTS  (3 * FED_UNITS) /* of a push: the update and what the solver sends */
+#define FED_UNITS     3
+#define FED_FLOATS    8 /* of the model: each unit is a weight and a bias, the last has two */
+#define FED_PATH      512
+#define FED_PARTS     (3 * FED_UNITS) /* of a push: the update and what the solver sends */
+#define FED_EVALUATED 10              /* samples that a client evaluates with */
+#define FED_WIRE      1280            /* of a message without its payloads: one long text */
 /* What the server scales an update with, for SCAFFOLD's control. */
 #define FED_FACTOR  (1.0 / 65536)
 #define FED_HAND    0
@@ -99,50 +101,51 @@ struct fed_plan {
     bool dies_after;
 };
 
-enum fed_msg_type {
-    FED_HELLO = 1,
-    FED_REPORT,
-    FED_FAILED,
+/* What goes over a link: a message of fl.v1.Federation, encoded, or one of these. */
+enum fed_msg_kind {
+    FED_EVENT = 1, /* of a client */
+    FED_COMMAND,   /* of the server */
+    FED_WELCOME,   /* a Welcome: what it describes all clients know (fed_work_init()) */
     FED_PUSH,
-    FED_EVALUATION,
-    FED_HEARTBEAT,
-    FED_BYE, /* the client closes its connection */
-    FED_WELCOME,
-    FED_TASK,
-    FED_PLAN,
-    FED_ACCEPTED,
-    FED_REJECTED,
-    FED_DISMISSED,
-    FED_EVALUATE,
-    FED_DRAIN
+    FED_BYE /* the client closes its connection */
 };
 
-struct fed_msg {
-    enum fed_msg_type type;
-    uint32_t attempt;
-    uint64_t conn; /* of which connection, counted by the client */
-    uint64_t round;
-    uint64_t samples;
-    /* Task: its payloads. */
+/* Of a task, beside it: a simulated client fetches nothing. */
+struct fed_payloads {
     float model[FED_FLOATS];
     float control[FED_FLOATS], told[FED_FLOATS];
     bool has_personal_model;
     float personal_model[FED_FLOATS];
-    uint64_t counted_round; /* task */
-    uint32_t counted_attempt;
-    uint64_t epoch;
-    struct fl_round_key kept; /* report */
-    /* Push: as it is announced, and its bytes. */
+};
+
+/* An upload, as it is announced, and its bytes. */
+struct fed_push {
+    struct fl_round_key key;
+    uint8_t units[FED_UNITS];
     struct fl_wire_part parts[FED_PARTS];
     size_t n_parts;
     uint8_t bytes[3 * FED_FLOATS * sizeof(float)];
     size_t n_bytes;
-    uint64_t wait_ms;
-    double loss;
-    float divergence[FED_UNITS];
-    uint8_t units[FED_UNITS];
-    bool has_units;
     bool bad;
+};
+
+struct fed_msg {
+    enum fed_msg_kind kind;
+    uint64_t conn; /* of which connection, counted by the client */
+    uint8_t wire[FED_WIRE];
+    size_t n_wire;
+    union {
+        struct fed_payloads payloads;
+        struct fed_push push;
+    } u;
+};
+
+/* What a client stores of a task. */
+struct fed_task {
+    struct fl_task task;
+    bool has_plan;
+    uint8_t units[FED_UNITS];
+    struct fed_payloads payloads;
 };
 
 /* What a client put into the controls with the newest upload that is on the server's disk. */
@@ -227,14 +230,14 @@ struct fed_client {
     struct fl_rng rng;
     bool drained;
     /* The newest task. */
-    struct fed_msg task;
+    struct fed_task task;
     bool has_task;
     uint64_t training; /* generation of the training that runs, 0: none */
     uint64_t generation;
     struct fl_member member; /* a process, while it lives */
     bool durable;            /* what it holds was told to be on disk */
     uint64_t granting;       /* generation of the grant that is being written down, 0: none */
-    struct fed_msg push;     /* what then goes out */
+    struct fed_push push;    /* what then goes out */
     struct fed_writer writer;
     uint64_t conn; /* of its newest connection */
     bool linked;
@@ -288,6 +291,8 @@ FL_PRINTF(2, 3) void fed_fail(struct fed *fed, const char *fmt, ...);
 FL_PRINTF(2, 3) void fed_log(struct fed *fed, const char *fmt, ...);
 bool fed_chance(struct fed *fed, double rate);
 void fed_send(struct fed *fed, uint32_t from, uint32_t to, const struct fed_msg *msg);
+/* The encoded message of `wire`, which is freed. */
+void fed_set_wire(struct fed_msg *msg, struct fl_buf *wire);
 /* The server ends the connection of client `i`, which may come back at once. */
 void fed_hang_up(struct fed *fed, uint32_t i);
 /* The client of a name; FED_MAX: none. */
@@ -332,11 +337,19 @@ float fed_scaffold(float told, float update);
 
 bool fed_client_chance(struct fed_client *c, double rate);
 uint64_t fed_client_train_ms(struct fed_client *c);
-void fed_client_hello(struct fed_client *c);
-void fed_client_report(struct fed_client *c, uint64_t round, uint32_t attempt);
+/* A Hello lacks what describes the client, a Report is that of the held result; both are filled in.
+ */
+void fed_client_send(struct fed_client *c, struct fl_wire_event *event);
 /* `c->push`, now or never. */
 void fed_client_push(struct fed_client *c);
-void fed_client_send(struct fed_client *c, struct fed_msg *msg);
+void fed_client_bye(struct fed_client *c);
+/* The evaluation of a round, or none when it fails. */
+struct fl_wire_event fed_client_evaluation(uint64_t round, bool failed);
+/* The command in a message, which the caller owns. */
+struct fl_wire_command fed_client_command(const struct fed_msg *msg);
+/* Store a task. */
+void fed_client_take(struct fed_client *c, const struct fl_wire_task *task,
+                     const struct fed_payloads *payloads);
 
 /* --- what clients do with a task: false when it was not done, as the client died of it --- */
 
@@ -382,7 +395,7 @@ uint32_t fed_index(const struct fed *fed, uint32_t number);
    client whose control is in the sum. */
 void fed_model_size(struct fed *fed, const struct fl_effect *e);
 /* An upload of client `i` is on disk. */
-void fed_model_stored(struct fed *fed, uint32_t i, const struct fed_msg *push);
+void fed_model_stored(struct fed *fed, uint32_t i, const struct fed_push *push);
 /* `next` was made of exactly these parts; each must be on disk, and made of the right model. */
 void fed_model_aggregated(struct fed *fed, const struct fl_aggregation *a);
 /* Whom a commit counts has another personal model. */
@@ -404,7 +417,7 @@ uint64_t fed_disk_job(struct fed *fed, struct fl_coord_job *job);
 /* The same job back, which is not done. */
 struct fl_coord_job *fed_disk_take(struct fed *fed, uint64_t job);
 /* The upload of client `i`. */
-uint64_t fed_disk_upload(struct fed *fed, uint32_t i, const struct fed_msg *push);
+uint64_t fed_disk_upload(struct fed *fed, uint32_t i, const struct fed_push *push);
 /* Do it, and step what came of it unless the server died. */
 void fed_disk_run(struct fed *fed, uint64_t job);
 /* What is offered in a round, from now on. */

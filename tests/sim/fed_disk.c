@@ -79,7 +79,7 @@ int __wrap_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t 
 struct fed_job {
     struct fl_coord_job *of; /* the coordinator's; owned. NULL: an upload of client `from` */
     uint32_t from;
-    struct fed_msg push;
+    struct fed_push push;
     struct fl_norms norms;
     struct fl_event event; /* of an upload that is stored */
     struct fl_err err;
@@ -112,7 +112,7 @@ uint64_t fed_disk_job(struct fed *fed, struct fl_coord_job *job)
     return add_job(fed, &(struct fed_job){.of = job});
 }
 
-uint64_t fed_disk_upload(struct fed *fed, uint32_t i, const struct fed_msg *push)
+uint64_t fed_disk_upload(struct fed *fed, uint32_t i, const struct fed_push *push)
 {
     return add_job(fed, &(struct fed_job){.from = i, .push = *push});
 }
@@ -133,15 +133,15 @@ struct fl_coord_job *fed_disk_take(struct fed *fed, uint64_t number)
 static int write_upload(struct fed *fed, struct fed_job *job, const struct fl_spool_part *parts)
 {
     const struct fl_federation *f = &fed->server.federation;
-    const struct fed_msg *push = &job->push;
+    const struct fed_push *push = &job->push;
     struct fl_spool *spool = NULL;
     uint64_t at = 0;
     int rv;
 
     fed_tears(fed->plan.tears);
-    rv = fl_spool_open(&(struct fl_spool_opening){fed->server.dir, push->round, push->attempt,
-                                                  fed->clients[job->from].name, parts,
-                                                  push->n_parts, fed->server.recycled},
+    rv = fl_spool_open(&(struct fl_spool_opening){fed->server.dir, push->key.round,
+                                                  push->key.attempt, fed->clients[job->from].name,
+                                                  parts, push->n_parts, fed->server.recycled},
                        &spool, &at, &job->err);
     while (rv == FL_OK && at < push->n_bytes) {
         size_t left = push->n_bytes - (size_t)at;
@@ -164,7 +164,7 @@ static int write_upload(struct fed *fed, struct fed_job *job, const struct fl_sp
 static int upload(struct fed *fed, struct fed_job *job)
 {
     struct fed_server *s = &fed->server;
-    struct fed_msg *push = &job->push;
+    struct fed_push *push = &job->push;
     const struct fl_wire_push_header header = {
         .parts = push->parts, .n_parts = push->n_parts, .bytes = push->n_bytes};
     struct fl_spool_part *parts = NULL;
@@ -180,8 +180,8 @@ static int upload(struct fed *fed, struct fed_job *job)
         fed_model_stored(fed, job->from, push);
         job->event.type = FL_EV_UPLOAD_STORED;
         job->event.u.upload.client = s->number[job->from];
-        job->event.u.upload.round = push->round;
-        job->event.u.upload.attempt = push->attempt;
+        job->event.u.upload.round = push->key.round;
+        job->event.u.upload.attempt = push->key.attempt;
         job->event.u.upload.bytes = push->n_bytes;
         job->event.u.upload.norms = &job->norms;
     }

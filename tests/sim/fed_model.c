@@ -116,7 +116,7 @@ static void update_of(const struct fed *fed, uint32_t i, uint64_t round, uint32_
 }
 
 /* The bytes of a payload of an upload as they were announced; 0 where nothing is. */
-static void part_of(const struct fed_msg *push, const char *payload, float ret[FED_FLOATS])
+static void part_of(const struct fed_push *push, const char *payload, float ret[FED_FLOATS])
 {
     size_t at = 0;
     size_t i;
@@ -132,17 +132,17 @@ static void part_of(const struct fed_msg *push, const char *payload, float ret[F
     }
 }
 
-void fed_model_stored(struct fed *fed, uint32_t i, const struct fed_msg *push)
+void fed_model_stored(struct fed *fed, uint32_t i, const struct fed_push *push)
 {
     struct fed_upload *u = &fed->server.uploads[i];
     float update[FED_FLOATS];
     float want[FED_FLOATS];
     unsigned k;
 
-    *u = (struct fed_upload){.round = push->round, .attempt = push->attempt};
+    *u = (struct fed_upload){.round = push->key.round, .attempt = push->key.attempt};
     (void)memcpy(u->units, push->units, sizeof(u->units));
     part_of(push, "update", update);
-    update_of(fed, i, push->round, push->attempt, want);
+    update_of(fed, i, push->key.round, push->key.attempt, want);
     for (k = 0; k < FED_FLOATS; k++) {
         bool sent = u->units[fed_unit(k)] != 0;
 

@@ -1,5 +1,6 @@
 /* The server in a simulated federation: the operations of the coordinator's shell, as messages,
-   disk and timers of this world, with their faults; and events of messages. */
+   disk and timers of this world, with their faults. Messages are those of the wire, made and taken
+   by server/shell/coord_messages.h. */
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,8 +36,25 @@ static void answer(struct fed *fed, uint32_t client, struct fed_msg *msg)
     fed_send(fed, FED_SERVER, FED_CLIENT0 + client, msg);
 }
 
+/* `payloads`: of a task, else NULL. */
+static void answer_command(struct fed *fed, uint32_t client, const struct fl_wire_command *command,
+                           const struct fed_payloads *payloads)
+{
+    struct fed_msg msg = {.kind = FED_COMMAND};
+    struct fl_buf wire;
+
+    if (payloads != NULL) {
+        msg.u.payloads = *payloads;
+    }
+    fl_buf_init(&wire, sizeof(msg.wire));
+    ck_assert_int_eq(fl_wire_command_encode(command, &wire), FL_OK);
+    fed_set_wire(&msg, &wire);
+    answer(fed, client, &msg);
+}
+
 /* What the list of a task says that there is. */
-static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, struct fed_msg *msg)
+static void fill_payloads(struct fed *fed, const struct fl_effect *e, uint32_t i,
+                          struct fed_payloads *to)
 {
     const struct fed_server *s = &fed->server;
     struct fl_payload_name list[FL_PAYLOADS_MAX];
@@ -47,53 +65,38 @@ static void fill_task(struct fed *fed, const struct fl_effect *e, uint32_t i, st
         fed_fail(fed, "%s gets %s personalized model in its task", fed->clients[i].name,
                  e->personal_model ? "a" : "no");
     }
-    msg->counted_round = e->task.counted.round;
-    msg->counted_attempt = e->task.counted.attempt;
-    msg->epoch = e->size.epoch;
-    msg->has_personal_model =
+    to->has_personal_model =
         e->personal_model && fl_payloads_has_personal_model(&s->progress, fed->clients[i].name);
     while (n-- > 0) {
         const float *data = fed_disk_payload(fed, list[n].name, i);
-        float *to = list[n].kind == FL_PAYLOAD_IS_MODEL              ? msg->model
-                    : list[n].kind == FL_PAYLOAD_IS_PERSONAL_MODEL   ? msg->personal_model
-                    : list[n].state == fed_state(fed, "control_sum") ? msg->control
-                                                                     : msg->told;
+        float *floats = list[n].kind == FL_PAYLOAD_IS_MODEL              ? to->model
+                        : list[n].kind == FL_PAYLOAD_IS_PERSONAL_MODEL   ? to->personal_model
+                        : list[n].state == fed_state(fed, "control_sum") ? to->control
+                                                                         : to->told;
 
-        if (list[n].kind == FL_PAYLOAD_IS_PERSONAL_MODEL && !msg->has_personal_model) {
+        if (list[n].kind == FL_PAYLOAD_IS_PERSONAL_MODEL && !to->has_personal_model) {
             continue;
         }
         if (data == NULL) {
             fed_fail(fed, "'%s' is listed for %s and not collection", list[n].name,
                      fed->clients[i].name);
         } else {
-            (void)memcpy(to, data, sizeof(msg->model));
+            (void)memcpy(floats, data, sizeof(to->model));
         }
     }
 }
 
-static void send_message(struct fed *fed, const struct fl_effect *e, enum fed_msg_type type,
-                         const char *what)
+static void send_task(struct fed *fed, const struct fl_effect *e, uint32_t i,
+                      struct fl_wire_command *command)
 {
-    struct fed_msg msg = {.type = type, .round = e->round, .attempt = e->attempt};
-    uint32_t i = fed_index(fed, e->client);
+    struct fl_wire_payload list[FL_PAYLOADS_MAX];
+    struct fed_payloads payloads = {.has_personal_model = false};
 
-    fed_log(fed, "%s to %s %" PRIu64 ".%" PRIu32, what, i < FED_MAX ? fed->clients[i].name : "all",
-            e->round, e->attempt);
-    msg.wait_ms = e->task.deadline_ms;
-    msg.has_units = e->units != NULL;
-    if (msg.has_units) {
-        (void)memcpy(msg.units, e->units, FED_UNITS);
-    }
-    if (i < FED_MAX) {
-        if (type == FED_TASK) {
-            fill_task(fed, e, i, &msg);
-        }
-        answer(fed, i, &msg);
-        return;
-    }
-    for (i = 0; i < fed->plan.n_clients; i++) {
-        answer(fed, i, &msg);
-    }
+    fill_payloads(fed, e, i, &payloads);
+    command->u.task.payloads = list;
+    command->u.task.n_payloads =
+        fl_payloads_list(fed->server.work, fed->server.layout, payloads.has_personal_model, list);
+    answer_command(fed, i, command, &payloads);
 }
 
 /* A write that fails is reported a moment later, as a real one would be. */
@@ -199,18 +202,26 @@ static void check_promised(struct fed *fed)
 
 static void server_send(void *ctx, const struct fl_effect *e)
 {
-    static const struct {
-        enum fed_msg_type type;
-        const char *what;
-    } messages[FL_EFFECT_TYPES] = {[FL_EFF_TASK] = {FED_TASK, "TASK"},
-                                   [FL_EFF_PLAN] = {FED_PLAN, "PLAN"},
-                                   [FL_EFF_ACCEPTED] = {FED_ACCEPTED, "ACCEPTED"},
-                                   [FL_EFF_REJECTED] = {FED_REJECTED, "REJECTED"},
-                                   [FL_EFF_DISMISSED] = {FED_DISMISSED, "DISMISSED"},
-                                   [FL_EFF_EVALUATE_CLIENT] = {FED_EVALUATE, "EVALUATE"},
-                                   [FL_EFF_DRAIN_CLIENTS] = {FED_DRAIN, "DRAIN"}};
+    static const char *const names[FL_EFFECT_TYPES] = {
+        [FL_EFF_TASK] = "TASK",           [FL_EFF_PLAN] = "PLAN",
+        [FL_EFF_ACCEPTED] = "ACCEPTED",   [FL_EFF_REJECTED] = "REJECTED",
+        [FL_EFF_DISMISSED] = "DISMISSED", [FL_EFF_EVALUATE_CLIENT] = "EVALUATE",
+        [FL_EFF_DRAIN_CLIENTS] = "DRAIN"};
+    struct fed *fed = ctx;
+    struct fl_wire_command command = fl_coord_command_of(&fed->server.shell, e);
+    uint32_t i = fed_index(fed, e->client);
 
-    send_message(ctx, e, messages[e->type].type, messages[e->type].what);
+    fed_log(fed, "%s to %s %" PRIu64 ".%" PRIu32, names[e->type],
+            i < FED_MAX ? fed->clients[i].name : "all", e->round, e->attempt);
+    if (e->type == FL_EFF_TASK) {
+        send_task(fed, e, i, &command);
+    } else if (i < FED_MAX) {
+        answer_command(fed, i, &command, NULL);
+    } else {
+        for (i = 0; i < fed->plan.n_clients; i++) {
+            answer_command(fed, i, &command, NULL);
+        }
+    }
 }
 
 static void server_admit(void *ctx, const struct fl_effect *e)
@@ -480,34 +491,36 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
     }
 }
 
-static void pushed(struct fed *fed, uint32_t client, const struct fed_msg *msg)
+static void pushed(struct fed *fed, uint32_t client, const struct fed_push *push)
 {
     struct fed_server *s = &fed->server;
     struct fl_event ev = {.type = FL_EV_UPLOAD_INVALID};
     const uint8_t *units = NULL;
     uint32_t number = s->number[client];
-    int rv = fl_coord_may_push(s->coord, number, msg->round, msg->attempt, &units, NULL);
+    int rv = fl_coord_may_push(s->coord, number, push->key.round, push->key.attempt, &units, NULL);
 
     if (rv == FL_EEXIST) { /* As the real one: the reply says that it is accepted. */
-        struct fed_msg reply = {.type = FED_ACCEPTED, .round = msg->round, .attempt = msg->attempt};
+        struct fl_wire_command reply = {.type = FL_WIRE_ACCEPTED};
 
-        answer(fed, client, &reply);
+        reply.u.verdict.round = push->key.round;
+        reply.u.verdict.attempt = push->key.attempt;
+        answer_command(fed, client, &reply, NULL);
         return;
     }
-    if (rv != FL_OK || memcmp(units, msg->units, FED_UNITS) != 0) {
+    if (rv != FL_OK || memcmp(units, push->units, FED_UNITS) != 0) {
         fed_log(fed, "push of %s refused", fed->clients[client].name);
         return;
     }
-    if (msg->bad) {
+    if (push->bad) {
         ev.u.upload.client = number;
-        ev.u.upload.round = msg->round;
-        ev.u.upload.attempt = msg->attempt;
+        ev.u.upload.round = push->key.round;
+        ev.u.upload.attempt = push->key.attempt;
         ev.u.upload.reason = "not a finite number";
         fed_server_step(fed, &ev);
         return;
     }
     fl_sim_timer(fed->sim, FED_SERVER, fl_sim_now(fed->sim) + fed->plan.disk_ms,
-                 TAG_JOB | fed_disk_upload(fed, client, msg));
+                 TAG_JOB | fed_disk_upload(fed, client, push));
 }
 
 static void lost(struct fed *fed, uint32_t client)
@@ -521,12 +534,32 @@ static void lost(struct fed *fed, uint32_t client)
     }
 }
 
+static void take_event(struct fed *fed, uint32_t client, uint64_t conn,
+                       const struct fl_wire_event *event)
+{
+    struct fed_server *s = &fed->server;
+    struct fl_event ev;
+
+    if (event->type == FL_WIRE_HELLO) {
+        s->conn[client] = conn;
+        answer(fed, client, &(struct fed_msg){.kind = FED_WELCOME});
+        s->joining = client + 1;
+    }
+    if (fl_coord_event_of(event, s->number[client], &ev)) {
+        fed_server_step(fed, &ev);
+    } else {
+        answer_command(fed, client, &(struct fl_wire_command){.type = FL_WIRE_HEARTBEAT_COMMAND},
+                       NULL);
+    }
+}
+
 static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t from,
                        const void *data, size_t len)
 {
     struct fed *fed = ctx;
     uint32_t client = from - FED_CLIENT0;
-    struct fl_event ev = {.type = FL_EV_CLIENT_JOINED};
+    struct fl_wire_event event = {.type = FL_WIRE_FAILED};
+    struct fl_err err = {0};
     struct fed_msg msg;
 
     (void)sim;
@@ -536,63 +569,24 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     if (fed->server.writer.dead) {
         return;
     }
-    if (msg.type == FED_HELLO) {
-        struct fed_msg welcome = {.type = FED_WELCOME};
-
-        fed->server.conn[client] = msg.conn;
-        answer(fed, client, &welcome);
-        ev.u.joined.name = fed->clients[client].name;
-        ev.u.joined.agent = "sim";
-        ev.u.joined.samples = msg.samples;
-        ev.u.joined.evaluation_samples = 10;
-        fed->server.joining = client + 1;
-        fed_server_step(fed, &ev);
-        return;
+    if (msg.kind == FED_EVENT) {
+        ck_assert_msg(fl_wire_event_decode(msg.wire, msg.n_wire, &event, &err) == FL_OK, "%s",
+                      err.msg);
     }
-    if (fed->server.number[client] == UINT32_MAX || fed->server.conn[client] != msg.conn) {
-        return; /* Nothing counts before Hello, or of a connection before. */
+    if (event.type != FL_WIRE_HELLO &&
+        (fed->server.number[client] == UINT32_MAX || fed->server.conn[client] != msg.conn))
+    {
+        goto done; /* Nothing counts before Hello, or of a connection before. */
     }
-    if (msg.type == FED_BYE) {
-        lost(fed, client);
-        return;
-    }
-    if (msg.type == FED_HEARTBEAT) {
-        answer(fed, client, &msg);
-        return;
-    }
-    if (msg.type == FED_PUSH) {
-        pushed(fed, client, &msg);
-        return;
-    }
-    if (msg.type == FED_REPORT) {
-        ev.type = FL_EV_REPORT;
-        ev.u.report.client = fed->server.number[client];
-        ev.u.report.round = msg.round;
-        ev.u.report.attempt = msg.attempt;
-        ev.u.report.samples = msg.samples;
-        ev.u.report.train_loss = msg.loss;
-        ev.u.report.divergence = msg.divergence;
-        ev.u.report.n_divergence = FED_UNITS;
-        ev.u.report.has_kept = true;
-        ev.u.report.kept_round = msg.kept.round;
-        ev.u.report.kept_attempt = msg.kept.attempt;
-    } else if (msg.type == FED_FAILED) {
-        ev.type = FL_EV_CLIENT_FAILED;
-        ev.u.failed.client = fed->server.number[client];
-        ev.u.failed.round = msg.round;
-        ev.u.failed.attempt = msg.attempt;
-        ev.u.failed.reason = "no power";
-        /* By what is known here: a draw would change every other one. */
-        ev.u.failed.diverged = (msg.round + msg.attempt + client) % 2 == 0;
+    if (msg.kind == FED_EVENT) {
+        take_event(fed, client, msg.conn, &event);
+    } else if (msg.kind == FED_PUSH) {
+        pushed(fed, client, &msg.u.push);
     } else {
-        ev.type = FL_EV_EVAL_REPORT;
-        ev.u.eval.client = fed->server.number[client];
-        ev.u.eval.round = msg.round;
-        if (!msg.bad) {
-            ev.u.eval.result = (struct fl_eval_rec){.samples = 10, .correct = 5, .loss_sum = 10};
-        }
+        lost(fed, client);
     }
-    fed_server_step(fed, &ev);
+done:
+    fl_wire_event_done(&event);
 }
 
 static void on_link(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t peer, bool up)

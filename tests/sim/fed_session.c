@@ -34,13 +34,6 @@ static void timer_in(struct fed_client *c, uint64_t span_ms, uint64_t tag)
     fl_sim_timer(c->fed->sim, FED_CLIENT0 + c->index, fl_sim_now(c->fed->sim) + span_ms, tag);
 }
 
-static void say(struct fed_client *c, enum fed_msg_type type, struct fl_round_key key, bool bad)
-{
-    struct fed_msg msg = {.type = type, .round = key.round, .attempt = key.attempt, .bad = bad};
-
-    fed_client_send(c, &msg);
-}
-
 /* --- the operations of the shell: a client that died at a write does nothing more --- */
 
 static uint64_t session_now_ms(void *ctx)
@@ -113,7 +106,7 @@ static void session_cancel(void *ctx, enum fl_activity activity, const char *why
         return;
     }
     if (activity == FL_ACTIVITY_CONNECTION) {
-        say(c, FED_BYE, (struct fl_round_key){0}, false);
+        fed_client_bye(c);
         c->connected = false;
     } else if (activity == FL_ACTIVITY_TRAINING) {
         c->training = 0;
@@ -126,41 +119,28 @@ static void session_send(void *ctx, struct fl_wire_event *m)
 {
     struct fed_client *c = ctx;
 
-    if (c->writer.dead) {
-        return;
-    }
-    switch (m->type) {
-    case FL_WIRE_HELLO:
-        fed_client_hello(c);
-        break;
-    case FL_WIRE_HEARTBEAT_EVENT:
-        say(c, FED_HEARTBEAT, (struct fl_round_key){0}, false);
-        break;
-    case FL_WIRE_REPORT:
-        fed_client_report(c, m->u.report.round, m->u.report.attempt);
-        break;
-    case FL_WIRE_FAILED:
-        say(c, FED_FAILED, (struct fl_round_key){m->u.failed.round, m->u.failed.attempt}, false);
-        break;
-    case FL_WIRE_EVALUATION: /* without samples none was made */
-        say(c, FED_EVALUATION, (struct fl_round_key){.round = m->u.evaluation.round},
-            m->u.evaluation.result.samples == 0);
-        break;
-    case FL_WIRE_DATA_SUMMARY:
-        break;
+    if (!c->writer.dead) {
+        fed_client_send(c, m);
     }
 }
+
+/* A command and what comes with it. */
+struct received {
+    struct fl_wire_command command;
+    const struct fed_payloads *payloads;
+};
 
 static bool session_take(void *ctx, struct fl_session_event *command, void *message)
 {
     struct fed_client *c = ctx;
+    const struct received *received = message;
 
     if (command->type == FL_CEV_WELCOME) {
         command->u.welcome.heartbeat_ms = 500;
         command->u.welcome.model_fits = true;
         command->u.welcome.held_unfit = fl_worker_unfit(&c->member.worker, c->member.held.result);
     } else if (command->type == FL_CEV_TASK) {
-        c->task = *(const struct fed_msg *)message;
+        fed_client_take(c, &received->command.u.task, received->payloads);
     }
     return true;
 }
@@ -216,65 +196,11 @@ static const struct fl_session_ops session_ops = {.now_ms = session_now_ms,
 
 /* --- messages of the server --- */
 
-/* False: no command. */
-static bool event_of(const struct fed_msg *msg, struct fl_session_event *ret)
-{
-    const struct fl_round_key key = {msg->round, msg->attempt};
-    struct fl_session_event ev = {.type = FL_CEV_HEARTBEAT};
-
-    switch (msg->type) {
-    case FED_WELCOME:
-        ev.type = FL_CEV_WELCOME;
-        break;
-    case FED_TASK:
-        ev.type = FL_CEV_TASK;
-        ev.u.task.key = key;
-        ev.u.task.has_plan = msg->has_units;
-        ev.u.task.units = msg->units;
-        ev.u.task.n_units = FED_UNITS;
-        break;
-    case FED_PLAN:
-        ev.type = FL_CEV_PLAN;
-        ev.u.plan.key = key;
-        ev.u.plan.units = msg->units;
-        ev.u.plan.n_units = FED_UNITS;
-        break;
-    case FED_ACCEPTED:
-    case FED_DISMISSED:
-        ev.type = msg->type == FED_ACCEPTED ? FL_CEV_ACCEPTED : FL_CEV_DISMISSED;
-        ev.u.key = key;
-        break;
-    case FED_REJECTED:
-        ev.type = FL_CEV_REJECTED;
-        ev.u.failed.key = key;
-        ev.u.failed.reason = "rejected";
-        break;
-    case FED_EVALUATE:
-        ev.type = FL_CEV_EVALUATE;
-        ev.u.evaluate.round = msg->round;
-        break;
-    case FED_DRAIN:
-        ev.type = FL_CEV_DRAIN;
-        ev.u.drain.reconnect_after_ms = msg->wait_ms;
-        break;
-    case FED_HEARTBEAT:
-        break;
-    case FED_HELLO:
-    case FED_REPORT:
-    case FED_FAILED:
-    case FED_PUSH:
-    case FED_EVALUATION:
-    case FED_BYE:
-        return false;
-    }
-    *ret = ev;
-    return true;
-}
-
 static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t from,
                        const void *data, size_t len)
 {
     struct fed_client *c = self(ctx, node);
+    struct received received;
     struct fl_session_event ev;
     struct fed_msg msg;
 
@@ -282,9 +208,13 @@ static void on_message(void *ctx, struct fl_sim *sim, uint32_t node, uint32_t fr
     (void)from;
     ck_assert_uint_eq(len, sizeof(msg));
     (void)memcpy(&msg, data, sizeof(msg));
-    if (c->connected && msg.conn == c->conn && !c->writer.dead && event_of(&msg, &ev)) {
-        (void)fl_session_shell_command(c->shell, &ev, &msg);
+    if (!c->connected || msg.conn != c->conn || c->writer.dead) {
+        return;
     }
+    received = (struct received){fed_client_command(&msg), &msg.u.payloads};
+    ev = fl_session_event_of(&received.command);
+    (void)fl_session_shell_command(c->shell, &ev, &received);
+    fl_wire_command_done(&received.command);
 }
 
 /* The training run is over: a moment later the session hears of it. */
@@ -310,8 +240,7 @@ static void connected(struct fed_client *c)
 static void evaluated(struct fed_client *c, uint64_t round)
 {
     bool failed = fed_client_chance(c, c->fed->plan.failed_evaluation_rate);
-    const struct fl_evaluation_result found = {.received = {.samples = 1}};
-    const struct fl_wire_event made = fl_session_evaluation(round, &found);
+    const struct fl_wire_event made = fed_client_evaluation(round, false);
 
     fl_session_shell_evaluated(c->shell, round, failed ? FL_EIO : FL_OK, "no power", &made);
 }
@@ -336,8 +265,7 @@ static void on_timer(void *ctx, struct fl_sim *sim, uint32_t node, uint64_t tag)
         connected(c);
         break;
     case TAG_FETCHED:
-        key = (struct fl_round_key){c->task.round, c->task.attempt};
-        fl_session_shell_ended(c->shell, FL_ACTIVITY_FETCH, key, FL_OK, NULL);
+        fl_session_shell_ended(c->shell, FL_ACTIVITY_FETCH, c->task.task.key, FL_OK, NULL);
         break;
     case TAG_TRAINED:
         if (number == c->training) {

@@ -262,7 +262,7 @@ static struct fl_blob *changed(void *ctx, const uint8_t held[FL_DIGEST_SIZE])
     struct fl_blob *bytes = NULL;
     uint8_t listed[FL_DIGEST_SIZE];
 
-    ck_assert_int_eq(fl_versions_digest(s->layout, c->task.model, listed), FL_OK);
+    ck_assert_int_eq(fl_versions_digest(s->layout, c->task.payloads.model, listed), FL_OK);
     if (s->coord == NULL || d == NULL ||
         memcmp(listed, fl_differences_digest(d), sizeof(listed)) != 0 ||
         fl_differences_get(d, held, &bytes) != FL_OK)
@@ -276,13 +276,9 @@ static struct fl_blob *changed(void *ctx, const uint8_t held[FL_DIGEST_SIZE])
 bool fed_work_fetch(struct fed_client *c)
 {
     const struct fl_broadcast_ops *broadcast = c->fed->setup->broadcast;
-    const struct fed_msg *msg = &c->task;
-    const struct fl_task task = {.key = {msg->round, msg->attempt},
-                                 .counted = {msg->counted_round, msg->counted_attempt},
-                                 .epoch = msg->epoch,
-                                 .learning_rate = 0.1};
-    const size_t size = sizeof(msg->model);
-    uint8_t model[sizeof(msg->model)];
+    const struct fed_payloads *from = &c->task.payloads;
+    const size_t size = sizeof(from->model);
+    uint8_t model[sizeof(from->model)];
     struct member_payload payloads[4] = {
         {"model", model, (size_t)fl_broadcast_bytes(broadcast, c->fed->setup->layout),
          fl_broadcast_sends_moves(broadcast)}};
@@ -290,18 +286,20 @@ bool fed_work_fetch(struct fed_client *c)
     size_t n = 1;
     int rv;
 
-    ck_assert_int_eq(fl_broadcast_encode(broadcast, c->fed->setup->layout, msg->model, model),
+    ck_assert_int_eq(fl_broadcast_encode(broadcast, c->fed->setup->layout, from->model, model),
                      FL_OK);
 
     if (!c->fed->plan.own) {
-        payloads[n++] = (struct member_payload){"control", msg->control, size, false};
-        payloads[n++] = (struct member_payload){"told", msg->told, size, false};
+        payloads[n++] = (struct member_payload){"control", from->control, size, false};
+        payloads[n++] = (struct member_payload){"told", from->told, size, false};
     }
-    if (msg->has_personal_model) {
-        payloads[n++] = (struct member_payload){"personal_model", msg->personal_model, size, false};
+    if (from->has_personal_model) {
+        payloads[n++] =
+            (struct member_payload){"personal_model", from->personal_model, size, false};
     }
     work(c);
-    rv = member_fetch(&c->member, &task, &(struct member_server){payloads, n, changed, c}, &err);
+    rv = member_fetch(&c->member, &c->task.task, &(struct member_server){payloads, n, changed, c},
+                      &err);
     return over(c, rv, &err, "cannot fetch");
 }
 
@@ -323,18 +321,18 @@ void fed_work_drop(struct fed_client *c)
 }
 
 /* As a Push goes over the line. */
-static void fill_push(const struct fl_code *code, struct fed_msg *msg)
+static void fill_push(const struct fl_code *code, struct fed_push *push)
 {
     size_t n = fl_blob_len(code->bytes);
     size_t i;
 
-    ck_assert_uint_le(n, sizeof(msg->bytes));
+    ck_assert_uint_le(n, sizeof(push->bytes));
     ck_assert_uint_le(code->n_parts, FED_PARTS);
-    (void)memcpy(msg->bytes, fl_blob_data(code->bytes), n);
-    msg->n_bytes = n;
-    msg->n_parts = code->n_parts;
+    (void)memcpy(push->bytes, fl_blob_data(code->bytes), n);
+    push->n_bytes = n;
+    push->n_parts = code->n_parts;
     for (i = 0; i < code->n_parts; i++) {
-        msg->parts[i] = code->parts[i];
+        push->parts[i] = code->parts[i];
     }
 }
 
@@ -345,7 +343,7 @@ bool fed_work_code(struct fed_client *c, const uint8_t *units)
     struct fl_code code;
     int rv;
 
-    c->push = (struct fed_msg){.type = FED_PUSH, .round = key.round, .attempt = key.attempt};
+    c->push = (struct fed_push){.key = key};
     (void)memcpy(c->push.units, units, FED_UNITS);
     work(c);
     rv = fl_member_code(&c->member, units, &code, &err);

@@ -62,6 +62,13 @@ void fed_send(struct fed *fed, uint32_t from, uint32_t to, const struct fed_msg 
     fl_sim_send(fed->sim, from, to, msg, sizeof(*msg));
 }
 
+void fed_set_wire(struct fed_msg *msg, struct fl_buf *wire)
+{
+    (void)memcpy(msg->wire, wire->data, wire->len);
+    msg->n_wire = wire->len;
+    fl_buf_done(wire);
+}
+
 uint64_t fed_hash(uint64_t a, uint64_t b)
 {
     uint64_t both[2] = {a, b};
