@@ -18,7 +18,8 @@
 
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct fl_space_options, INT, size), .def = "8000", .min = 1, .max = 8000000,
-     .help = "How many numbers are trained, in all units together."},
+     .help = "How many numbers are trained, in all units together; at most a quarter of the "
+             "trained parameters."},
     {FL_OPT(struct fl_space_options, INT, redraw), .def = "25", .min = 0, .max = 1e9,
      .help = "For how many rounds an assignment of entries to numbers is in use; 0: for all."},
     {FL_OPT(struct fl_space_options, INT, seed), .def = "1", .min = 0, .max = 1e9,
@@ -97,6 +98,7 @@ int fl_space_create(const struct fl_space_ops *ops, const struct fl_options *o,
                     const struct fl_layout *layout, struct fl_space **ret, struct fl_err *err)
 {
     struct fl_space *s;
+    int64_t most;
     size_t l;
     int rv;
 
@@ -110,6 +112,8 @@ int fl_space_create(const struct fl_space_ops *ops, const struct fl_options *o,
     }
     s->layout = layout;
     s->options = *(const struct fl_space_options *)fl_options_values(o);
+    most = (int64_t)(fl_layout_trainable(layout) / 4);
+    s->options.size = s->options.size < most ? s->options.size : most;
     rv = fl_layout_create(&s->updates);
     if (rv != FL_OK) {
         goto fail;
@@ -122,13 +126,6 @@ int fl_space_create(const struct fl_space_ops *ops, const struct fl_options *o,
     }
     rv = fl_layout_finish(s->updates, err);
     if (rv != FL_OK) {
-        goto fail;
-    }
-    if (fl_layout_trainable(s->updates) > fl_layout_trainable(layout) / 2) {
-        rv = fl_err_set(err, FL_ECONF,
-                        "space 'hashed' of %lld numbers is not smaller than half the model's %zu "
-                        "trained parameters: choose a smaller 'size', or space 'full'",
-                        (long long)s->options.size, fl_layout_trainable(layout));
         goto fail;
     }
     *ret = s;

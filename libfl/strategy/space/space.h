@@ -44,8 +44,8 @@ struct fl_space {
 };
 
 /*
- * `*ret` NULL: updates have the entries of the model. Borrows `layout`. FL_ECONF: it has too few
- * entries to be hashed; FL_ENOMEM.
+ * `*ret` NULL: updates have the entries of the model. Borrows `layout`. FL_ENOMEM, and the errors
+ * of fl_layout_add().
  */
 FL_MUST_CHECK int fl_space_create(const struct fl_space_ops *ops, const struct fl_options *options,
                                   const struct fl_layout *layout, struct fl_space **ret,

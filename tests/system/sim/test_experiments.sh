@@ -56,7 +56,7 @@ assert len(recorded) == len(found), f"{len(recorded)} lines are recorded, found 
 def like(a, b, share, least):
     return a == b or (a != "" and b != "" and abs(float(a) - float(b)) <= max(share * float(a), least))
 for a, b in zip(recorded, found):
-    coded = any(name in a[1] for name in ("lean", "stc", "lattice"))
+    coded = a[0] == "hashed" or any(name in a[1] for name in ("lean", "stc", "lattice", "hashed"))
     ok = a[:4] == b[:4] and all(like(a[i], b[i], 0.01 * coded, 8 * coded) for i in (4, 5, 6)) and \
         (a == b or like(a[7], b[7], 0, 0.02))
     assert ok, f"recorded {a}, found {b}"
