@@ -21,7 +21,7 @@
 /* mlp200, in units. */
 #define UNITS 3
 static const size_t dims[UNITS][2] = {{200, 785}, {200, 201}, {10, 201}};
-#define STEP (11 * 8192 * FL_LATTICE_GRID)
+#define STEP (11 * 8192 * FL_GRID)
 
 static const struct fl_arg rows[] = {
     FL_ARG("clients", '\0', "N", 'n', "downloads (default 10000)"),

@@ -54,15 +54,14 @@ FL_MUST_CHECK int fl__builtin_set_data(struct fl_trainer *trainer, const struct 
 
 /* Of a task in a hashed space. */
 struct fl__builtin_space {
-    bool used; /* false: in a full one */
     struct fl_space_map map;
-    struct fl_space_steps steps;
+    struct fl_space_steps steps; /* refer to the map: not to be moved */
 };
 
-/* For the model that was loaded into the network. FL_ENOMEM. */
-FL_MUST_CHECK int fl__builtin_space_begin(struct fl__builtin *b, const struct fl_train_task *task,
-                                          struct fl__builtin_space *ret);
-void fl__builtin_space_done(struct fl__builtin_space *space);
+/* For the model that was loaded into the network. FL_ENOMEM: nothing to free. */
+FL_MUST_CHECK int fl__builtin_space_begin(struct fl_net *net, const struct fl_space *space,
+                                          uint64_t round, struct fl__builtin_space *ret);
+void fl__builtin_space_done(struct fl__builtin_space *space); /* All zero is allowed. */
 
 /* The steps of one task: their number, and the samples of each. */
 struct fl__walk {

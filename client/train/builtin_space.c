@@ -8,7 +8,7 @@
 
 #include "client/train/builtin_impl.h"
 
-/* Entries that are the only ones of their number stay as they are. */
+/* As floats, in the exported order. Entries that are the only ones of their number stay. */
 static void space_export_places(const struct fl_space_map *map, const struct fl_layout *layout,
                                 float *exported)
 {
@@ -19,60 +19,61 @@ static void space_export_places(const struct fl_space_map *map, const struct fl_
         const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
 
         for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
-            int32_t place = map->place[i];
-            bool shares = map->share[(place < 0 ? -place : place) - 1] < 1;
+            bool shared = map->share[(map->place[i] >> 1) - 1] < 1;
 
-            exported[i] = fl_tensor_counts(tensor) && shares ? (float)place : 0;
+            exported[i] = fl_tensor_counts(tensor) && shared ? (float)map->place[i] : 0;
         }
     }
 }
 
-int fl__builtin_space_begin(struct fl__builtin *b, const struct fl_train_task *task,
-                            struct fl__builtin_space *ret)
+/* In the network's order, which the network alone knows. */
+static int space_place(const struct fl_net *net, struct fl__builtin_space *s)
 {
-    const struct fl_layout *layout = fl_net_layout(b->net);
-    size_t n = fl_net_block(b->net);
-    struct fl__builtin_space s = {.steps = {.n = n}};
-    float *exported = NULL;
-    float *internal = NULL;
+    float *exported = malloc(s->map.entries * sizeof(*exported));
+    float *internal = malloc(s->steps.n * sizeof(*internal));
+    int rv = FL_ENOMEM;
     size_t i;
-    int rv = FL_OK;
 
-    *ret = s;
-    if (task->space == NULL) {
-        return FL_OK;
-    }
-    rv = fl_space_map_make(task->space, task->round, &s.map);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    s.steps.numbers = s.map.numbers;
-    s.steps.share = s.map.share;
-    s.steps.place = malloc(n * sizeof(*s.steps.place));
-    s.steps.start = malloc(n * sizeof(*s.steps.start));
-    s.steps.means = malloc((s.map.numbers + 1) * sizeof(*s.steps.means));
-    exported = malloc(s.map.entries * sizeof(*exported));
-    internal = malloc(n * sizeof(*internal));
-    if (s.steps.place == NULL || s.steps.start == NULL || s.steps.means == NULL ||
-        exported == NULL || internal == NULL)
-    {
-        fl__builtin_space_done(&s);
-        rv = FL_ENOMEM;
+    if (exported == NULL || internal == NULL) {
         goto done;
     }
-    space_export_places(&s.map, layout, exported);
-    fl_net_import(b->net, internal, exported);
-    for (i = 0; i < n; i++) {
-        /* Below 2^24: exact. */
-        s.steps.place[i] =
-            internal[i] < 0 ? (uint32_t)-internal[i] << 1 | 1 : (uint32_t)internal[i] << 1;
+    space_export_places(&s->map, fl_net_layout(net), exported);
+    fl_net_import(net, internal, exported);
+    for (i = 0; i < s->steps.n; i++) {
+        s->steps.place[i] = (uint32_t)internal[i]; /* Exact: FL_SPACE_MAX. */
     }
-    (void)memcpy(s.steps.start, fl_net_params(b->net), n * sizeof(*s.steps.start));
-    s.used = true;
-    *ret = s;
+    rv = FL_OK;
 done:
     free(exported);
     free(internal);
+    return rv;
+}
+
+int fl__builtin_space_begin(struct fl_net *net, const struct fl_space *space, uint64_t round,
+                            struct fl__builtin_space *s)
+{
+    size_t n = fl_net_block(net);
+    int rv = fl_space_map_make(space, round, &s->map);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    s->steps = (struct fl_space_steps){.map = &s->map, .n = n};
+    s->steps.place = malloc(n * sizeof(*s->steps.place));
+    s->steps.start = malloc(n * sizeof(*s->steps.start));
+    s->steps.means = malloc((s->map.numbers + 1) * sizeof(*s->steps.means));
+    if (s->steps.place == NULL || s->steps.start == NULL || s->steps.means == NULL) {
+        rv = FL_ENOMEM;
+        goto fail;
+    }
+    rv = space_place(net, s);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    (void)memcpy(s->steps.start, fl_net_params(net), n * sizeof(*s->steps.start));
+    return FL_OK;
+fail:
+    fl__builtin_space_done(s);
     return rv;
 }
 
@@ -82,5 +83,5 @@ void fl__builtin_space_done(struct fl__builtin_space *s)
     free(s->steps.start);
     free(s->steps.means);
     fl_space_map_done(&s->map);
-    *s = (struct fl__builtin_space){.used = false};
+    *s = (struct fl__builtin_space){.steps = {.n = 0}};
 }

@@ -294,7 +294,7 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
                        struct fl_train_result *ret, struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
-    struct fl__builtin_space space;
+    struct fl__builtin_space space = {.steps = {.n = 0}};
     struct fl__walk w;
     int rv;
 
@@ -312,11 +312,13 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
         ret->has_received = true;
     }
     w = fl__walk_passes(b, task, b->train, b->epochs, b->steps);
-    rv = fl__builtin_space_begin(b, task, &space);
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "training in a hashed space: %s", fl_strerror(rv));
+    if (task->space != NULL) {
+        rv = fl__builtin_space_begin(b->net, task->space, task->round, &space);
+        if (rv != FL_OK) {
+            return fl_err_set(err, rv, "training in a hashed space: %s", fl_strerror(rv));
+        }
+        w.space = &space.steps;
     }
-    w.space = space.used ? &space.steps : NULL;
     rv = builtin_solve(&w, ret, err);
     fl__builtin_space_done(&space);
     if (rv != FL_OK) {

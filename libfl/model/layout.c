@@ -370,6 +370,17 @@ size_t fl_layout_trainable(const struct fl_layout *layout)
     return layout->trainable;
 }
 
+size_t fl_layout_most_trainable(const struct fl_layout *layout)
+{
+    size_t most = 0;
+    size_t l;
+
+    for (l = 0; l < layout->n_units; l++) {
+        most = layout->units[l].n_trainable > most ? layout->units[l].n_trainable : most;
+    }
+    return most;
+}
+
 size_t fl_layout_local(const struct fl_layout *layout)
 {
     return layout->local;

@@ -94,6 +94,8 @@ const struct fl_tensor *fl_layout_find(const struct fl_layout *layout, const cha
 size_t fl_layout_count(const struct fl_layout *layout);
 /* Trainable floats, d: those of fl_tensor_counts(). */
 size_t fl_layout_trainable(const struct fl_layout *layout);
+/* Trainable floats of the unit that has most of them. */
+size_t fl_layout_most_trainable(const struct fl_layout *layout);
 /* Floats of local tensors. */
 size_t fl_layout_local(const struct fl_layout *layout);
 /*

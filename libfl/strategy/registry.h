@@ -14,6 +14,9 @@ FL_MUST_CHECK int fl__policy_find(enum fl_component component, const char *name,
 /* The policy of a component. */
 const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy,
                                             enum fl_component component);
+/* Check the options of a component by themselves: FL_ECONF with component and policy. */
+FL_MUST_CHECK int fl__strategy_check_options(const struct fl_strategy *strategy,
+                                             enum fl_component component, struct fl_err *err);
 /* "no WHAT KIND'name'; known: …" */
 int fl__unknown(struct fl_err *err, const char *what, const char *kind, const char *name,
                 const char *const *names, size_t n);

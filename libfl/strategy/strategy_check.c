@@ -161,21 +161,26 @@ static int strategy_check_payloads(const struct fl_strategy *s, struct fl_err *e
     return FL_OK;
 }
 
+int fl__strategy_check_options(const struct fl_strategy *strategy, enum fl_component component,
+                               struct fl_err *err)
+{
+    const struct fl_policy *policy = fl__strategy_policy(strategy, component);
+    int rv = policy->check != NULL ? policy->check(strategy->options[component], err) : FL_OK;
+
+    return rv == FL_OK
+               ? FL_OK
+               : fl_err_wrap(err, rv, "%s '%s'", fl_component_name(component), policy->name);
+}
+
 int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
 {
     size_t component;
     int rv;
 
     for (component = 0; component < FL_COMPONENT_COUNT; component++) {
-        const struct fl_policy *policy =
-            fl__strategy_policy(strategy, (enum fl_component)component);
-        rv = FL_OK;
-        if (policy->check != NULL) {
-            rv = policy->check(strategy->options[component], err);
-        }
+        rv = fl__strategy_check_options(strategy, (enum fl_component)component, err);
         if (rv != FL_OK) {
-            return fl_err_wrap(err, rv, "%s '%s'", fl_component_name((enum fl_component)component),
-                               policy->name);
+            return rv;
         }
     }
     if (strategy->upload->partial && fl_strategy_distance(strategy) == FL_DISTANCE_NEW) {

@@ -2,9 +2,43 @@
  * Reads `algorithm:` and `strategy:` of a configuration file into a strategy
  * (fl_strategy_load()).
  */
-#include "libfl/conf/yaml.h"
-#include "libfl/strategy/strategy.h"
 #include <string.h>
+
+#include "libfl/conf/yaml.h"
+#include "libfl/strategy/registry.h"
+
+static bool policy_has(const struct fl_policy *policy, const char *option)
+{
+    const struct fl_opt_spec *spec = policy->options;
+
+    while (spec->name != NULL && strcmp(spec->name, option) != 0) {
+        spec++;
+    }
+    return spec->name != NULL;
+}
+
+/* Options without a policy are those of the preset's: says which one has an option that it lacks.
+ */
+static int load_check_owner(const struct fl_conf_node *map, enum fl_component component,
+                            const struct fl_strategy *strategy, struct fl_err *err)
+{
+    const struct fl_policy *own = fl__strategy_policy(strategy, component);
+    const struct fl_policy *const *p;
+    size_t i;
+
+    for (i = 0; i < fl_conf_size(map); i++) {
+        const char *key = fl_conf_key(map, i);
+
+        for (p = fl_strategy_policies(component); !policy_has(own, key) && *p != NULL; p++) {
+            if (policy_has(*p, key)) {
+                return fl_conf_error(fl_conf_at(map, i), err,
+                                     "policy '%s' has no such option, '%s' has: add 'policy: %s'",
+                                     own->name, (*p)->name, (*p)->name);
+            }
+        }
+    }
+    return FL_OK;
+}
 
 static int load_component(const struct fl_conf_doc *doc, const struct fl_conf_node *node,
                           enum fl_component component, struct fl_strategy *strategy,
@@ -35,9 +69,17 @@ static int load_component(const struct fl_conf_doc *doc, const struct fl_conf_no
         }
     }
     if (fl_conf_kind(node) == FL_CONF_MAP) {
+        rv = name == NULL ? load_check_owner(node, component, strategy, err) : FL_OK;
+        if (rv != FL_OK) {
+            return rv;
+        }
         rv = fl_conf_apply(doc, node, NULL, others, strategy->options[component], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    return rv;
+    rv = fl__strategy_check_options(strategy, component, &why);
+    return rv == FL_OK ? FL_OK : fl_conf_error(node, err, "%s", why.msg);
 }
 
 int fl_strategy_load(const struct fl_conf_doc *doc, const struct fl_conf_node *algorithm,

@@ -35,14 +35,14 @@ void fl__lattice_place(const struct fl_options *o, float *model, size_t n)
     (void)o;
     for (i = 0; i < n; i++) {
         /* + 0.0 makes +0 of -0: clients add 0 to entries that do not move, which does the same. */
-        model[i] = (float)(rint((double)model[i] / FL_LATTICE_GRID) * FL_LATTICE_GRID + 0.0);
+        model[i] = (float)(rint((double)model[i] / FL_GRID) * FL_GRID + 0.0);
     }
 }
 
 static void lattice_move(const struct fl_options *o, const struct fl_broadcast_block *block)
 {
     const struct options *v = fl_options_values(o);
-    const double s = block->grid * FL_LATTICE_GRID;
+    const double s = block->grid * FL_GRID;
     const double h = v->threshold;
     size_t i;
 
@@ -76,7 +76,7 @@ static size_t lattice_fan_in(const struct fl_layout *layout)
  * halved. */
 static uint32_t lattice_auto(const struct fl_layout *layout)
 {
-    double m = 4 / sqrt(3 * (double)lattice_fan_in(layout)) / FL_LATTICE_GRID;
+    double m = 4 / sqrt(3 * (double)lattice_fan_in(layout)) / FL_GRID;
     int exponent;
     double mantissa = frexp(m, &exponent);
 
@@ -95,7 +95,7 @@ static uint32_t lattice_grid(const struct fl_options *o, const struct fl_layout 
         m = lattice_auto(layout);
     } else {
         FL_REQUIRE(fl_str_to_double(v->step, &step) == FL_OK); /* lattice_check() */
-        m = (uint32_t)(step / FL_LATTICE_GRID);
+        m = (uint32_t)(step / FL_GRID);
     }
     return v->halve_at > 0 && round >= (uint64_t)v->halve_at ? m / 2 : m;
 }
@@ -103,29 +103,18 @@ static uint32_t lattice_grid(const struct fl_options *o, const struct fl_layout 
 static int lattice_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
-    const double multiple = v->halve_at > 0 ? 2 : 1;
-    const double unit = multiple * FL_LATTICE_GRID;
+    const int multiple = v->halve_at > 0 ? 2 : 1;
     double step = 0;
 
     if (strcmp(v->step, "auto") == 0) {
         return FL_OK;
     }
-    if (fl_str_to_double(v->step, &step) != FL_OK || !(step >= unit && step <= 1)) {
+    if (fl_str_to_double(v->step, &step) != FL_OK || !(step >= multiple * FL_GRID && step <= 1)) {
         return fl_err_set(err, FL_ECONF,
                           "'step': expected 'auto' or a number from 2^-%d to 1, found '%s'",
                           v->halve_at > 0 ? 19 : 20, v->step);
     }
-    if (step / unit != floor(step / unit)) {
-        double near = rint(step / unit);
-
-        return fl_err_set(
-            err, FL_ECONF,
-            "'step': %s is not a multiple of 2^-%d%s; the nearest one is %.20g, and a "
-            "short one near it is %.10g",
-            v->step, v->halve_at > 0 ? 19 : 20, v->halve_at > 0 ? ", which 'halve_at' needs" : "",
-            near * unit, rint(step * 256) > 0 ? rint(step * 256) / 256 : near * unit);
-    }
-    return FL_OK;
+    return fl_grid_check(step, multiple, v->halve_at > 0 ? ", which 'halve_at' needs" : "", err);
 }
 
 /* The step of a round that has ended cannot change any more. */

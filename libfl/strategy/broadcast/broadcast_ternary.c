@@ -92,7 +92,7 @@ static int ternary_move_unit(const struct fl_options *o, const struct fl_layout 
     kept = fl__ternary_keep(packed, n, v->share);
     free(packed);
     /* A magnitude below half of the grid stays in the rest. */
-    mu = rint((double)kept.mu / FL_LATTICE_GRID) * FL_LATTICE_GRID;
+    mu = rint((double)kept.mu / FL_GRID) * FL_GRID;
     if (mu > 0) {
         ternary_move_kept(layout, l, &kept, mu, model, rest);
     }

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "libfl/strategy/broadcast/hashed_moves.h"
-#include "libfl/strategy/broadcast/lattice.h"
 #include "libfl/strategy/broadcast/versions.h"
+#include "libfl/strategy/grid.h"
 
 struct hashed_step {
     const struct fl_space *space;
@@ -36,7 +36,7 @@ static int hashed_step_round(const struct hashed_step *s, const float *z, size_t
 
     *ret_any = false;
     for (i = 0; i < n; i++) {
-        double q = rint((double)z[i] / (s->grid * FL_LATTICE_GRID));
+        double q = rint((double)z[i] / (s->grid * FL_GRID));
 
         if (!(fabs(q) <= FL_MOVE_MAX)) {
             return fl_err_set(err, FL_ENUMERIC, "a hashed number moved by %.9g", (double)z[i]);
@@ -63,7 +63,7 @@ static void hashed_step_move(const struct hashed_step *s, size_t l, const float 
 
         for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
             new[i] = fl_tensor_counts(tensor)
-                         ? (float)((double)old[i] + FL_LATTICE_GRID * s->moves[trained++])
+                         ? (float)((double)old[i] + FL_GRID * s->moves[trained++])
                          : *other++;
         }
     }
@@ -105,7 +105,7 @@ int fl_step_make_hashed(const struct fl_hashed_round *round, const float *z, con
                         float *new, struct fl_step *ret, struct fl_err *err)
 {
     const struct fl_space *space = round->space;
-    size_t n = fl_layout_trainable(space->layout) + 1;
+    size_t n = fl_layout_most_trainable(space->layout) + 1;
     struct hashed_step s = {
         .space = space, .seed = fl_space_seed(space, round->round), .grid = round->grid};
     size_t l;

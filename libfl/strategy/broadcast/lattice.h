@@ -10,8 +10,8 @@
  */
 
 #include "libfl/strategy/broadcast/broadcast.h"
+#include "libfl/strategy/grid.h"
 
-#define FL_LATTICE_GRID  9.5367431640625e-7 /* 2^-20 */
 #define FL_LATTICE_RANGE 16.0
 
 /* fl_broadcast_ops.place() of the broadcasts that send moves. */

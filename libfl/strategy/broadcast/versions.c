@@ -44,26 +44,20 @@ struct scratch {
 
 static int scratch_new(const struct fl_layout *layout, struct scratch *ret)
 {
-    size_t most = 0;
-    size_t l;
+    size_t n = fl_layout_most_trainable(layout) + 1;
 
-    for (l = 0; l < fl_layout_units(layout); l++) {
-        size_t n = fl_layout_unit(layout, l)->n_trainable;
-
-        most = n > most ? n : most;
-    }
-    ret->moves = malloc(3 * (most + 1) * sizeof(int32_t));
+    ret->moves = malloc(3 * n * sizeof(int32_t));
     if (ret->moves == NULL) {
         return FL_ENOMEM;
     }
-    ret->numbers = ret->moves + most + 1;
-    ret->decoded = ret->numbers + most + 1;
+    ret->numbers = ret->moves + n;
+    ret->decoded = ret->numbers + n;
     return FL_OK;
 }
 
 static bool versions_fits(float x)
 {
-    double q = (double)x / FL_LATTICE_GRID;
+    double q = (double)x / FL_GRID;
 
     return fabs((double)x) < FL_LATTICE_RANGE && q == floor(q);
 }
@@ -110,7 +104,7 @@ static void step_moves(const struct fl_layout *layout, size_t l, const float *ol
         size_t i;
 
         for (i = at; !buffer && i < at + count; i++) {
-            *moves++ = (int32_t)(((double)new[i] - (double)old[i]) / FL_LATTICE_GRID);
+            *moves++ = (int32_t)(((double)new[i] - (double)old[i]) / FL_GRID);
         }
         at += count;
     }
@@ -646,7 +640,7 @@ static int difference_apply_unit(const struct fl_layout *layout, size_t l, const
 
         for (i = 0; i < count; i++) {
             double x = buffer ? (double)fl__float_of(fl__codec_get32(buffers))
-                              : (double)at[i] + FL_LATTICE_GRID * *moves++;
+                              : (double)at[i] + FL_GRID * *moves++;
 
             buffers += buffer ? 4 : 0;
             if (!(fabs(x) < (buffer ? (double)INFINITY : FL_LATTICE_RANGE))) {

@@ -26,13 +26,13 @@
 #include "libfl/base/rng.h"
 #include "libfl/strategy/codec/codec_impl.h"
 #include "libfl/strategy/codec/dense_code.h"
+#include "libfl/strategy/grid.h"
 
 struct options {
     struct fl_codec_loss loss;
     double step;
 };
 
-#define STEPS_GRID  9.5367431640625e-7 /* 2^-20 */
 #define STEPS_MOST  (INT32_C(1) << 20) /* no magnitude reaches it; also the largest m */
 #define STEPS_HEAD  4
 #define STEPS_CHUNK 1024
@@ -50,12 +50,12 @@ static uint32_t steps_multiple(const struct fl_options *o)
 {
     const struct options *v = fl_options_values(o);
 
-    return (uint32_t)(v->step / STEPS_GRID);
+    return (uint32_t)(v->step / FL_GRID);
 }
 
 static int steps_round(const float *x, size_t n, uint32_t m, uint64_t seed, int32_t *q)
 {
-    const double step = m * STEPS_GRID;
+    const double step = m * FL_GRID;
     struct fl_rng rng;
     size_t i;
 
@@ -178,7 +178,7 @@ static int steps_read(struct fl_codec_decoder *d, float *out, size_t n)
             if (q[i] >= STEPS_MOST || q[i] <= -STEPS_MOST) {
                 return FL_EFORMAT;
             }
-            out[i] = (float)((double)q[i] * s.m * STEPS_GRID);
+            out[i] = (float)((double)q[i] * s.m * FL_GRID);
         }
         out += part;
         n -= part;
@@ -213,7 +213,7 @@ static void steps_bounds(const struct fl_codec_decoder *d, double norm, double *
     double off;
 
     steps_load(d, &s);
-    off = s.m * STEPS_GRID * sqrt((double)fl__coded_trainable(d));
+    off = s.m * FL_GRID * sqrt((double)fl__coded_trainable(d));
     *ret_low = norm - off;
     *ret_high = norm + off;
 }
@@ -221,18 +221,12 @@ static void steps_bounds(const struct fl_codec_decoder *d, double norm, double *
 static int steps_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
-    double multiple = v->step / STEPS_GRID;
 
-    if (multiple != floor(multiple)) {
-        return fl_err_set(err, FL_ECONF,
-                          "'step': %.17g is not a multiple of 2^-20; the nearest one is %.20g",
-                          v->step, rint(multiple) * STEPS_GRID);
-    }
-    return FL_OK;
+    return fl_grid_check(v->step, 1, "", err);
 }
 
 static const struct fl_opt_spec options[] = {
-    {FL_OPT(struct options, FLOAT, step), .def = "0.125", .min = STEPS_GRID, .max = 1,
+    {FL_OPT(struct options, FLOAT, step), .def = "0.125", .min = FL_GRID, .max = 1,
      .help = "Entries are rounded to multiples of it, at random so that the mean is exact; itself "
              "a multiple of 2^-20."},
     FL__CODEC_RESIDUAL_OPTIONS(struct options),

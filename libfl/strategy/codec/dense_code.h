@@ -1,5 +1,5 @@
-#ifndef FL_STRATEGY_DENSE_H
-#define FL_STRATEGY_DENSE_H
+#ifndef FL_STRATEGY_DENSE_CODE_H
+#define FL_STRATEGY_DENSE_CODE_H
 
 /*
  * Whole numbers as bytes without positions, close to their entropy where they are distributed like

@@ -1,5 +1,5 @@
-#ifndef FL_STRATEGY_DENSE_IMPL_H
-#define FL_STRATEGY_DENSE_IMPL_H
+#ifndef FL_STRATEGY_DENSE_CODE_IMPL_H
+#define FL_STRATEGY_DENSE_CODE_IMPL_H
 
 /* The probabilities of dense coding, which the encoder and the decoder share (dense_encode.c). */
 

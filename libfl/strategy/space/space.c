@@ -17,7 +17,7 @@
 #include "libfl/strategy/space/bucket.h"
 
 static const struct fl_opt_spec options[] = {
-    {FL_OPT(struct fl_space_options, INT, size), .def = "8000", .min = 1, .max = 8000000,
+    {FL_OPT(struct fl_space_options, INT, size), .def = "8000", .min = 1, .max = 4000000,
      .help = "How many numbers are trained, in all units together; at most a quarter of the "
              "trained parameters."},
     {FL_OPT(struct fl_space_options, INT, redraw), .def = "25", .min = 0, .max = 1e9,
@@ -128,6 +128,14 @@ int fl_space_create(const struct fl_space_ops *ops, const struct fl_options *o,
     if (rv != FL_OK) {
         goto fail;
     }
+    if (fl_layout_count(s->updates) > FL_SPACE_MAX) {
+        rv =
+            fl_err_set(err, FL_ECONF,
+                       "space 'hashed' has %zu numbers, with entries that are not trained, at most "
+                       "%zu are possible: choose a smaller 'size', or space 'full'",
+                       fl_layout_count(s->updates), FL_SPACE_MAX);
+        goto fail;
+    }
     *ret = s;
     return FL_OK;
 fail:
@@ -192,7 +200,7 @@ static void space_map_unit(const struct fl_space *space, size_t l, uint32_t seed
             bool negative = false;
             size_t at = counts ? to->offset + fl_bucket(&buckets, trained++, &negative) : other++;
 
-            map->place[i] = negative ? -(int32_t)at - 1 : (int32_t)at + 1;
+            map->place[i] = (uint32_t)(at + 1) << 1 | negative;
             map->share[at] += 1;
         }
     }
@@ -233,38 +241,6 @@ void fl_space_map_done(struct fl_space_map *map)
     *map = (struct fl_space_map){.entries = 0};
 }
 
-void fl_space_fold(const struct fl_space_map *map, const float *x, float *z)
-{
-    size_t i;
-
-    (void)memset(z, 0, map->numbers * sizeof(*z));
-    for (i = 0; i < map->entries; i++) {
-        int32_t place = map->place[i];
-
-        if (place > 0) {
-            z[place - 1] += x[i];
-        } else {
-            z[-place - 1] -= x[i];
-        }
-    }
-    for (i = 0; i < map->numbers; i++) {
-        z[i] = z[i] * map->share[i] / map->scale[i];
-    }
-}
-
-void fl_space_unfold(const struct fl_space_map *map, const float *z, float *x)
-{
-    size_t i;
-
-    for (i = 0; i < map->entries; i++) {
-        int32_t place = map->place[i];
-        size_t at = (size_t)(place > 0 ? place : -place) - 1;
-        float value = z[at] * map->scale[at];
-
-        x[i] = place > 0 ? value : -value;
-    }
-}
-
 /* x, or -x when the lowest bit of `place` is 1: without a branch, which no processor could predict.
  */
 static inline float space_signed(float x, uint32_t place)
@@ -277,16 +253,40 @@ static inline float space_signed(float x, uint32_t place)
     return x;
 }
 
+void fl_space_fold(const struct fl_space_map *map, const float *x, float *z)
+{
+    size_t i;
+
+    (void)memset(z, 0, map->numbers * sizeof(*z));
+    for (i = 0; i < map->entries; i++) {
+        z[(map->place[i] >> 1) - 1] += space_signed(x[i], map->place[i]);
+    }
+    for (i = 0; i < map->numbers; i++) {
+        z[i] = z[i] * map->share[i] / map->scale[i];
+    }
+}
+
+void fl_space_unfold(const struct fl_space_map *map, const float *z, float *x)
+{
+    size_t i;
+
+    for (i = 0; i < map->entries; i++) {
+        size_t at = (map->place[i] >> 1) - 1;
+
+        x[i] = space_signed(z[at] * map->scale[at], map->place[i]);
+    }
+}
+
 void fl_space_project(const struct fl_space_steps *s, float *x)
 {
     size_t i;
 
-    (void)memset(s->means, 0, (s->numbers + 1) * sizeof(*s->means));
+    (void)memset(s->means, 0, (s->map->numbers + 1) * sizeof(*s->means));
     for (i = 0; i < s->n; i++) { /* Index 0 collects those that stay. */
         s->means[s->place[i] >> 1] += space_signed(x[i] - s->start[i], s->place[i]);
     }
-    for (i = 0; i < s->numbers; i++) {
-        s->means[i + 1] *= s->share[i];
+    for (i = 0; i < s->map->numbers; i++) {
+        s->means[i + 1] *= s->map->share[i];
     }
     for (i = 0; i < s->n; i++) {
         float mean = space_signed(s->means[s->place[i] >> 1], s->place[i]);

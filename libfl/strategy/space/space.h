@@ -35,6 +35,9 @@ struct fl_space_options {
 extern const struct fl_space_ops fl_space_full;
 extern const struct fl_space_ops fl_space_hashed;
 
+/* Numbers of a space, with the entries that are not trained: places fit into a float. */
+#define FL_SPACE_MAX ((size_t)1 << 22)
+
 /* The space of a model. Immutable. */
 struct fl_space {
     const struct fl_layout *layout; /* of the model; borrowed */
@@ -67,8 +70,8 @@ uint32_t fl_space_seed(const struct fl_space *space, uint64_t round);
 /* Where each entry of the model goes, for all rounds of a draw. Owned; fl_space_map_done(). */
 struct fl_space_map {
     size_t entries, numbers; /* of the model and of an update */
-    /* [entries] 1 + the index of its number in an update, negated where its sign is -1 */
-    int32_t *place;
+    /* [entries] twice (1 + the index of its number in an update), plus 1 where its sign is -1 */
+    uint32_t *place;
     float *scale; /* [numbers] c_l, or 1 */
     float *share; /* [numbers] 1 / how many entries it has; 0: none */
 };
@@ -86,12 +89,11 @@ void fl_space_unfold(const struct fl_space_map *map, const float *z, float *x);
  * one of the space.
  */
 struct fl_space_steps {
-    size_t n; /* parameters, in the network's own order */
-    /* [n] twice (1 + the index of its number), plus 1 where its sign is -1; 0: the entry stays. */
-    uint32_t *place;
-    const float *share;   /* of the map, which is borrowed */
-    float *start, *means; /* [n]; [numbers], scratch */
-    size_t numbers;
+    const struct fl_space_map *map;
+    size_t n;        /* parameters, in the network's own order */
+    uint32_t *place; /* [n] as in the map; 0: the entry stays */
+    float *start;    /* [n] */
+    float *means;    /* [map->numbers + 1], scratch */
 };
 
 /* Replaces x[n] = start + d by start + P P+ d. */

@@ -1,10 +1,10 @@
 /* Models on a lattice: steps, moves as bytes, and what changed between any two models. */
 #include <math.h>
 
-#include "libfl/strategy/broadcast/lattice.h"
 #include "libfl/strategy/broadcast/moves.h"
 #include "libfl/strategy/broadcast/versions.h"
 #include "libfl/strategy/codec/bits.h"
+#include "libfl/strategy/grid.h"
 #include "libfl/strategy/strategy.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/aggregate_fixture.h"
@@ -593,7 +593,7 @@ TEST(the_entries_of_each_unit_that_are_farthest_away_move_by_one_magnitude)
         }
         ck_assert_uint_eq(moved, (u->n_trainable + 9) / 10);
         ck_assert_double_ge(least, most);
-        ck_assert(mu / FL_LATTICE_GRID == rint(mu / FL_LATTICE_GRID));
+        ck_assert(mu / FL_GRID == rint(mu / FL_GRID));
     }
     fed_done(&f);
 }

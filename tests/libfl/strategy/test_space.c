@@ -221,7 +221,7 @@ TEST(a_projected_step_stays_in_the_space_and_leaves_the_other_entries)
     float *before = floats(count);
     float *want = floats(count);
     float *z = floats(numbers);
-    struct fl_space_steps steps = {.n = count, .share = map.share, .numbers = numbers};
+    struct fl_space_steps steps = {.map = &map, .n = count};
     size_t i;
 
     steps.place = malloc(count * sizeof(*steps.place));
@@ -230,9 +230,7 @@ TEST(a_projected_step_stays_in_the_space_and_leaves_the_other_entries)
     for (i = 0; i < count; i++) {
         before[i] = x[i];
         want[i] = x[i] - start[i];
-        steps.place[i] = i >= 930 && i < 970 ? 0
-                         : map.place[i] < 0  ? (uint32_t)-map.place[i] << 1 | 1
-                                             : (uint32_t)map.place[i] << 1;
+        steps.place[i] = i >= 930 && i < 970 ? 0 : map.place[i];
     }
     fl_space_fold(&map, want, z);
     fl_space_unfold(&map, z, want);
@@ -288,6 +286,25 @@ TEST(a_space_has_at_most_a_quarter_of_the_trained_entries)
     ck_assert(fl_layout_equal(most->updates, more->updates));
     fl_space_free(most);
     fl_space_free(more);
+}
+
+/* Places of numbers fit into a float of the network. */
+TEST(more_numbers_than_a_space_can_have_are_refused_with_those_that_are_not_trained)
+{
+    struct fl_layout *own = layout;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_layout_create(&layout), FL_OK);
+    add("fc1", "fc1.weight", 1000, false);
+    add("fc1", "norm.running_mean", FL_SPACE_MAX, true);
+    ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
+    ck_assert_ptr_null(make_space("10", "4", "1", &err));
+    ck_assert_str_eq(err.msg,
+                     "space 'hashed' has 4194314 numbers, with entries that are not trained, "
+                     "at most 4194304 are possible: choose a smaller 'size', or space "
+                     "'full'");
+    fl_layout_free(layout);
+    layout = own;
 }
 
 TEST(a_full_space_is_none)
@@ -348,7 +365,7 @@ static float *displacement(uint64_t round)
     for (i = 0; i < numbers; i++) {
         double n = rint(fl_rng_normal(&rng));
 
-        z[i] = (float)(n * GRID * FL_LATTICE_GRID);
+        z[i] = (float)(n * GRID * FL_GRID);
     }
     return z;
 }

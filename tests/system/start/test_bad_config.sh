@@ -90,13 +90,17 @@ server "component" "${m}strategy: {uploads: ldf}\n" "6: key 'strategy': unknown 
 server "policy" "${m}strategy: {upload: lfd}\n" \
   "6: key 'strategy.upload': no upload policy 'lfd'; did you mean 'ldf'?"
 server "option of another policy" "${m}strategy: {upload: {share: 2}}\n" \
-  "6: key 'strategy.upload': unknown key 'share'"
+  "6: key 'strategy.upload.share': policy 'full' has no such option, 'ldf' has: add 'policy: ldf'"
+server "option of the policy that is not named" "${m}strategy:\n  broadcast: lattice\n  space: {size: 100}\n" \
+  "8: key 'strategy.space.size': policy 'full' has no such option, 'hashed' has: add 'policy: hashed'"
 server "option of a policy" "${m}algorithm: fedldf\nstrategy: {upload: {shar: 0.2}}\n" \
   "7: key 'strategy.upload': unknown key 'shar', did you mean 'share'?"
 server "option out of range" "${m}algorithm: fedldf\nstrategy: {upload: {share: 2}}\n" \
   "7: key 'strategy.upload.share': expected a number, 0 to 1, found '2'"
 server "options at odds" "${m}strategy: {fraction: {policy: stepped, start: 0.6, end: 0.5}}\n" \
-  "6: key 'strategy': fraction 'stepped': start (0.6) is above end (0.5)"
+  "6: key 'strategy.fraction': fraction 'stepped': start (0.6) is above end (0.5)"
+server "step off the grid" "${m}strategy:\n  broadcast: lattice\n  codec: {policy: steps, step: 0.1}\n" \
+  "8: key 'strategy.codec': codec 'steps': 'step': 0.1 is not a multiple of 2^-20; the nearest one is 0.1000003814697265625, and a short one near it is 0.1015625"
 server "network" 'model: {preset: mlp20}\n' \
   "5: key 'model.preset': no network preset 'mlp20', did you mean 'mlp200'?"
 server "no network" '' '1: expected one of preset, layers (with input) or file'
