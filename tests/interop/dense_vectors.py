@@ -3,16 +3,13 @@
 docs/dense.json holds them; `dense_vectors.py --write` writes it, from the cases below and the encoder here, which
 computes with one long number instead of carries. tests/libfl/strategy/test_dense_vectors.c reads the same file.
 """
-import json
-import os
 import random
 import struct
-import sys
-import unittest
 
 import dense
+import vector_file
 
-FILE = os.path.join(os.path.dirname(dense.__file__), "dense.json")
+PATH = vector_file.path_of(dense)
 MOST = 1 << 25
 
 # --- an encoder ------------------------------------------------------------------------------------
@@ -141,27 +138,21 @@ def refused():
 
 
 def text():
-    """The file: a vector a line, so that a change of one is a line of a diff."""
-    parts = [("good", [{"name": name, "values": values, "bytes": encoded(values).hex()} for name, values in good()]),
-             ("refused", [{"name": name, "n": n, "bytes": data.hex(), "reason": reason}
-                          for name, n, data, reason in refused()])]
-    about = "Whole numbers as bytes, docs/algorithms.md#whole-numbers-as-bytes. bytes: in hexadecimal; n: how many " \
-        "numbers a reader expects."
-    return "{\"about\": %s,\n%s}\n" % (json.dumps(about), ",\n".join("\"%s\": [\n%s\n]" % (
-        name, ",\n".join(json.dumps(row) for row in rows)) for name, rows in parts))
+    return vector_file.text(
+        "Whole numbers as bytes, docs/algorithms.md#whole-numbers-as-bytes. bytes: in hexadecimal; n: how many "
+        "numbers a reader expects.",
+        [{"name": name, "values": values, "bytes": encoded(values).hex()} for name, values in good()],
+        [{"name": name, "n": n, "bytes": data.hex(), "reason": reason} for name, n, data, reason in refused()])
 
 
 # --- the decoder of docs/ ---------------------------------------------------------------------------
 
 
-class Vectors(unittest.TestCase):
-    def setUp(self):
-        with open(FILE, encoding="utf-8") as f:
-            self.text = f.read()
-        self.vectors = json.loads(self.text)
+class Vectors(vector_file.Vectors):
+    path = PATH
 
-    def test_the_file_is_what_this_script_writes(self):
-        self.assertEqual(self.text, text(), "run tests/interop/dense_vectors.py --write")
+    def made(self):
+        return text()
 
     def test_each_good_one_gives_its_numbers_and_where_it_ends(self):
         for vector in self.vectors["good"]:
@@ -186,8 +177,4 @@ class Vectors(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--write"]:
-        with open(FILE, "w", encoding="utf-8") as out:
-            out.write(text())
-    else:
-        unittest.main()
+    vector_file.main(PATH, text())

@@ -5,17 +5,14 @@ dense_vectors.py, and the new model is computed from the documented hash, entry 
 tests/libfl/strategy/test_lattice_vectors.c reads the same file.
 """
 import hashlib
-import json
-import os
 import struct
-import sys
-import unittest
 
 import dense_vectors
 import hashed
+import vector_file
 import vectors
 
-FILE = os.path.join(os.path.dirname(hashed.__file__), "hashed.json")
+PATH = vector_file.path_of(hashed)
 GOLDEN, FULL = 0x9E3779B97F4A7C15, 1 << 64
 
 
@@ -117,34 +114,15 @@ def refused():
 
 
 def text():
-    about = ("What changed since a model in a hashed space, docs/algorithms.md#hashed-spaces; as lattice.json.")
-    lists = {"good": good(), "refused": refused()}
-    rows = ",\n".join('"%s": [\n%s\n]' % (name, ",\n".join(json.dumps(row) for row in rows))
-                      for name, rows in lists.items())
-    return '{\n"about": %s,\n%s\n}\n' % (json.dumps(about), rows)
+    return vector_file.text(
+        "What changed since a model in a hashed space, docs/algorithms.md#hashed-spaces; as lattice.json.", good(), refused())
 
 
-class Vectors(unittest.TestCase):
-    def setUp(self):
-        with open(FILE, encoding="utf-8") as f:
-            self.text = f.read()
-        self.file = json.loads(self.text)
+class HashedVectors(vectors.Vectors):
+    path, decoder = PATH, hashed
 
-    def apply(self, vector):
-        return hashed.apply(vector["units"], bytes.fromhex(vector["held"]), bytes.fromhex(vector["difference"]))
-
-    def test_the_file_is_what_this_script_writes(self):
-        self.assertEqual(self.text, text(), "run tests/interop/hashed_vectors.py --write")
-
-    def test_each_difference_gives_the_new_model_bit_for_bit(self):
-        for vector in self.file["good"]:
-            with self.subTest(vector["name"]):
-                self.assertEqual(self.apply(vector).hex(), vector["new"])
-
-    def test_each_refused_one_raises_its_reason(self):
-        for vector in self.file["refused"]:
-            with self.subTest(vector["name"]):
-                self.assertRaisesRegex(ValueError, vector["reason"], self.apply, vector)
+    def made(self):
+        return text()
 
     def test_the_seed_of_a_draw_changes_with_it(self):
         self.assertEqual(hashed.seed_of(1, 25, 25), hashed.seed_of(1, 0, 999))
@@ -152,8 +130,4 @@ class Vectors(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--write"]:
-        with open(FILE, "w", encoding="utf-8") as out:
-            out.write(text())
-    else:
-        unittest.main()
+    vector_file.main(PATH, text())

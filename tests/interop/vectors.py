@@ -4,17 +4,14 @@ docs/lattice.json holds them; `vectors.py --write` writes it, from the cases bel
 shares no code with the product's. tests/libfl/strategy/test_lattice_vectors.c reads the same file.
 """
 import hashlib
-import json
 import math
-import os
 import random
 import struct
-import sys
-import unittest
 
 import lattice
+import vector_file
 
-FILE = os.path.join(os.path.dirname(lattice.__file__), "lattice.json")
+PATH = vector_file.path_of(lattice)
 ONES = 255
 EDGE = 16 - 2.0 ** -20
 STEP = 11 << 13  # 11/128, that of 784 inputs
@@ -213,29 +210,24 @@ def refused_row(name, units, data, reason, held=None):
 
 
 def text():
-    """The file: a vector a line, so that a change of one is a line of a diff."""
-    parts = [("good", [v.row() for v in good()]), ("refused", [refused_row(*v) for v in refused()])]
-    about = "What changed since a model, docs/algorithms.md#moves-as-bytes. units: for each unit a list of " \
-        "[entries, trained]; held, difference, new: bytes in hexadecimal; shortest: a server writes these lists of moves so."
-    return "{\"about\": %s,\n%s}\n" % (json.dumps(about), ",\n".join("\"%s\": [\n%s\n]" % (
-        name, ",\n".join(json.dumps(row) for row in rows)) for name, rows in parts))
+    return vector_file.text(
+        "What changed since a model, docs/algorithms.md#moves-as-bytes. units: for each unit a list of "
+        "[entries, trained]; held, difference, new: bytes in hexadecimal; shortest: a server writes these lists of moves so.",
+        [v.row() for v in good()], [refused_row(*v) for v in refused()])
 
 
 # --- the decoder of docs/ ---------------------------------------------------------------------------
 
 
-class Vectors(unittest.TestCase):
-    def setUp(self):
-        with open(FILE, encoding="utf-8") as f:
-            self.text = f.read()
-        self.vectors = json.loads(self.text)
+class Vectors(vector_file.Vectors):
+    path, decoder = PATH, lattice
+
+    def made(self):
+        return text()
 
     def apply(self, vector, data=None):
-        return lattice.apply(vector["units"], bytes.fromhex(vector["held"]),
-                             bytes.fromhex(vector["difference"]) if data is None else data)
-
-    def test_the_file_is_what_this_script_writes(self):
-        self.assertEqual(self.text, text(), "run tests/interop/vectors.py --write")
+        return self.decoder.apply(vector["units"], bytes.fromhex(vector["held"]),
+                                  bytes.fromhex(vector["difference"]) if data is None else data)
 
     def test_each_difference_gives_the_new_model_bit_for_bit(self):
         for vector in self.vectors["good"]:
@@ -265,8 +257,4 @@ class Vectors(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--write"]:
-        with open(FILE, "w", encoding="utf-8") as out:
-            out.write(text())
-    else:
-        unittest.main()
+    vector_file.main(PATH, text())

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/lib/folder.h"
@@ -20,6 +21,7 @@
 #define POWER_PATH  512
 #define POWER_NAMES 128
 #define POWER_NODES 512
+#define POWER_LOST  78 /* the status of a process whose power was lost */
 
 struct power_name {
     char text[64];
@@ -270,7 +272,7 @@ static void write_disk(void)
     take_contents(beside);
 }
 
-_Noreturn void power_disk_lose(void)
+static _Noreturn void power_lose(void)
 {
     write_disk();
     _exit(POWER_LOST);
@@ -283,11 +285,23 @@ void power_disk_restore(void)
     power_disk_watch(watched);
 }
 
-void power_disk_lose_at(long n, enum power_loss how)
+bool power_disk_loses(long n, enum power_loss how, void (*run)(void))
 {
-    recording = true;
-    calls_left = n;
-    loss = how;
+    pid_t pid = fork();
+    int status = 0;
+
+    need(pid >= 0, "fork");
+    if (pid == 0) {
+        recording = true;
+        loss = how;
+        calls_left = n;
+        run();
+        _exit(0);
+    }
+    need(waitpid(pid, &status, 0) == pid, "waitpid");
+    need(WIFEXITED(status) && (WEXITSTATUS(status) == POWER_LOST || WEXITSTATUS(status) == 0),
+         "the process ended otherwise");
+    return WEXITSTATUS(status) == POWER_LOST;
 }
 
 /* --- in place of libc's --- */
@@ -301,7 +315,7 @@ static bool is_last(void)
 static void call(void)
 {
     if (is_last()) {
-        power_disk_lose();
+        power_lose();
     }
 }
 
@@ -311,7 +325,7 @@ static ssize_t write_at(int fd, const void *data, size_t len, off_t offset)
     ssize_t n = (ssize_t)syscall(SYS_pwrite64, fd, data, last ? len / 2 : len, offset);
 
     if (last) {
-        power_disk_lose();
+        power_lose();
     }
     return n;
 }

@@ -17,19 +17,15 @@ enum power_loss {
     POWER_LOSSES
 };
 
-#define POWER_LOST 78 /* the status of a process whose power was lost */
-
 /* All that `dir`, which is borrowed, has now is on the disk. */
 void power_disk_watch(const char *dir);
 /* Give the watched folder the contents that it had then, and watch it again. */
 void power_disk_restore(void);
 /*
- * Before the n-th call from now on (0: the first) that changes or syncs files, the folder gets the
- * contents that are on the disk after the loss, and the process ends with POWER_LOST. Of a write
- * that is lost the first half was made.
+ * Runs run() in a process of its own. Before the n-th of its calls (0: the first) that changes or
+ * syncs files, the folder gets the contents that are on the disk after the loss, and the process
+ * ends; of a write that is lost the first half was made. False: run() made fewer.
  */
-void power_disk_lose_at(long n, enum power_loss how);
-/* The same now. */
-_Noreturn void power_disk_lose(void);
+bool power_disk_loses(long n, enum power_loss how, void (*run)(void));
 
 #endif

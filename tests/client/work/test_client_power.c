@@ -4,9 +4,6 @@
  * result.
  */
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "tests/client/work/moves_fixture.h"
 #include "tests/lib/power_disk.h"
 #include "tests/lib/sanitized.h"
@@ -28,24 +25,11 @@ static struct fl_result *train(size_t k)
     return result;
 }
 
-static bool lose_at(long n, enum power_loss how)
+static void run_tasks(void)
 {
-    pid_t pid = fork();
-    int status = 0;
-
-    ck_assert_int_ge(pid, 0);
-    if (pid == 0) {
-        power_disk_lose_at(n, how);
-        rig_restart(&r);
-        fl_result_unref(train(1));
-        fl_result_unref(train(2));
-        power_disk_lose_at(-1, how);
-        _exit(0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert(WIFEXITED(status));
-    ck_assert(WEXITSTATUS(status) == POWER_LOST || WEXITSTATUS(status) == 0);
-    return WEXITSTATUS(status) == POWER_LOST;
+    rig_restart(&r);
+    fl_result_unref(train(1));
+    fl_result_unref(train(2));
 }
 
 /* Before the first task it holds no model, or the first one; with each kind of loss. */
@@ -68,7 +52,7 @@ TEST_EACH(a_power_loss_at_any_write_leaves_a_held_model_or_a_whole_download, 2 *
     for (n = 0; lost; n += (long)everyday_stride(1, 5)) {
         struct fl_result *again;
 
-        lost = lose_at(n, how);
+        lost = power_disk_loses(n, how, run_tasks);
         rig_restart(&r);
         n_got[receive(2, n % 2 == 1)]++;
         again = train(2);

@@ -3,34 +3,12 @@
  * docs/lattice.json and docs/hashed.json, which tests/interop/vectors.py and hashed_vectors.py make
  * with encoders of their own.
  */
-#include <check.h>
-#include <jansson.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "libfl/strategy/broadcast/moves.h"
 #include "libfl/strategy/broadcast/versions.h"
 #include "tests/lib/suites.h"
+#include "tests/libfl/strategy/vectors_fixture.h"
 
 static const char *const files[] = {"lattice", "hashed"};
-
-static json_t *vectors_of(const char *name, const char *list)
-{
-    char path[4096];
-    json_error_t error;
-    json_t *file;
-    json_t *rows;
-
-    ck_assert_ptr_nonnull(getenv("FL_SRCDIR"));
-    (void)snprintf(path, sizeof(path), "%s/docs/%s.json", getenv("FL_SRCDIR"), name);
-    file = json_load_file(path, 0, &error);
-    ck_assert_msg(file != NULL, "%s:%d: %s", path, error.line, error.text);
-    rows = json_incref(json_object_get(file, list));
-    ck_assert_msg(json_array_size(rows) >= 12, "%s: '%s' has %zu vectors", path, list,
-                  json_array_size(rows));
-    json_decref(file);
-    return rows;
-}
 
 /* A vector: its layout, the held model, and the difference. */
 struct vector {
@@ -40,31 +18,6 @@ struct vector {
     uint8_t *data;
     size_t len;
 };
-
-static const char *text_of(const json_t *row, const char *key)
-{
-    const char *text = json_string_value(json_object_get(row, key));
-
-    ck_assert_msg(text != NULL, "a vector without '%s'", key);
-    return text;
-}
-
-/* A byte more than the text has is allocated. */
-static uint8_t *bytes_of(const char *hex, size_t *ret_len)
-{
-    size_t n = strlen(hex) / 2;
-    uint8_t *out = calloc(1, n + 1);
-    size_t i;
-
-    ck_assert_ptr_nonnull(out);
-    for (i = 0; i < n; i++) {
-        char digits[3] = {hex[2 * i], hex[2 * i + 1], '\0'};
-
-        out[i] = (uint8_t)strtoul(digits, NULL, 16);
-    }
-    *ret_len = n;
-    return out;
-}
 
 static struct fl_layout *layout_of(const json_t *units)
 {
@@ -98,9 +51,9 @@ static struct vector vector_of(const json_t *row)
     size_t held;
 
     v.layout = layout_of(json_object_get(row, "units"));
-    v.model = (float *)(void *)bytes_of(text_of(row, "held"), &held);
+    v.model = (float *)(void *)bytes_of(row, "held", &held);
     ck_assert_msg(held == fl_layout_count(v.layout) * sizeof(float), "%s", v.name);
-    v.data = bytes_of(text_of(row, "difference"), &v.len);
+    v.data = bytes_of(row, "difference", &v.len);
     return v;
 }
 
@@ -122,8 +75,8 @@ TEST_EACH(each_difference_gives_the_new_model_and_its_digest_bit_for_bit, 2)
         struct fl_err err = {0};
         uint8_t found[FL_DIGEST_SIZE];
         size_t len;
-        uint8_t *model = bytes_of(text_of(row, "new"), &len);
-        uint8_t *digest = bytes_of(text_of(row, "sha256"), &len);
+        uint8_t *model = bytes_of(row, "new", &len);
+        uint8_t *digest = bytes_of(row, "sha256", &len);
         int rv = fl_difference_apply(v.layout, v.data, v.len, v.model, &err);
 
         ck_assert_msg(rv == FL_OK, "%s: %s", v.name, err.msg);

@@ -6,7 +6,6 @@
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/lib/power_disk.h"
@@ -83,25 +82,10 @@ static uint64_t check_disk(void)
     return last;
 }
 
-/* The power is lost at the n-th write, or after the last one: false. */
-static bool lose_at(long n, enum power_loss how)
+static void run_rounds(void)
 {
-    pid_t pid = fork();
-    int status = 0;
-
-    ck_assert_int_ge(pid, 0);
-    if (pid == 0) {
-        power_disk_lose_at(n, how);
-        work_rig_open(&rig, "fedavg");
-        work_rig_rounds(&rig, ROUNDS + 1, ROUNDS + 2);
-        power_disk_lose_at(-1, how);
-        work_rig_close(&rig);
-        _exit(0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert(WIFEXITED(status));
-    ck_assert(WEXITSTATUS(status) == POWER_LOST || WEXITSTATUS(status) == 0);
-    return WEXITSTATUS(status) == POWER_LOST;
+    work_rig_open(&rig, "fedavg");
+    work_rig_rounds(&rig, ROUNDS + 1, ROUNDS + 2);
 }
 
 TEST_CASE("power", setup, teardown);
@@ -118,7 +102,7 @@ TEST_EACH(a_power_loss_at_any_write_leaves_a_model_and_the_steps_to_it, POWER_LO
     for (n = 0; lost; n += (long)everyday_stride(3, 10)) {
         uint64_t last;
 
-        lost = lose_at(n, how);
+        lost = power_disk_loses(n, how, run_rounds);
         last = check_disk();
         newest = last > newest ? last : newest;
         power_disk_restore();
