@@ -261,7 +261,7 @@ awk -v wall="$(awk "BEGIN{print $ended - $started}")" -v s="$server_kb" -v c="$c
     if (own != "") printf "%-34s %s\n", "accuracy of the clients\047 own models", own
     printf "%-34s %d\n", "client trainings", units
     printf "%-34s %.2f MB\n", "uplink", up / 1e6
-    printf "%-34s %.2f MB (%.3g of it were sent)\n", "uplink of full uploads", full / 1e6, full ? up / full : 0
+    printf "%-34s %.2f MB (%.3g of that was sent)\n", "uplink of full uploads", full / 1e6, full ? up / full : 0
     printf "%-34s %.2f MB\n", "downlink", down / 1e6
     printf "%-34s %.1f s\n", "wall time", wall
     printf "\nresult: rounds=%d accuracy=%s%s uplink_bytes=%d uplink_bytes_full=%d downlink_bytes=%d wall_s=%.1f server_peak_rss_mb=%.0f client_peak_rss_mb=%.0f\n",
