@@ -7,6 +7,8 @@
  * FL_NET_MSG_ADMIN; the network loop sends the answer and frees the request.
  */
 
+#include <stdatomic.h>
+
 #include "libfl/wire/verbs.h"
 #include "libfl/wire/wire_admin.h"
 #include "server/admin/replies.h"
@@ -25,6 +27,7 @@ struct fl_admin_request {
     struct fl_call *call;       /* network front end only; NULL when the peer disconnected */
     struct fl_timer
         *timer;    /* network front end only, while `call` is set: checks for a disk stall */
+    size_t seen;   /* network front end only: `n_replies` when the timer last ran */
     bool asked;    /* network front end only: the request was posted to the coordinator */
     bool answered; /* network front end only */
     bool known;    /* network front end only: `who` is valid */
@@ -39,6 +42,7 @@ struct fl_admin_request {
     struct fl_wire_forgotten forgotten;
     size_t n_waits;            /* CLIENTS_FORGET: number of pending writes */
     struct fl_replies replies; /* the answer */
+    atomic_size_t n_replies;   /* messages of the answer so far; any thread */
     struct fl_blob *model;     /* EXPORT */
     uint64_t model_round;
     uint64_t offset; /* bytes of the export sent so far */

@@ -36,6 +36,9 @@ int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *messag
                           "fewer (flctl rounds --last N)",
                           FL_REPLIES_MAX >> 20);
     }
+    if (rv == FL_OK) {
+        atomic_fetch_add(&request->n_replies, 1);
+    }
     return rv;
 }
 
@@ -323,7 +326,7 @@ static void admin_on_end(struct fl_call *call, void *ctx)
 
 /*
  * A command that cannot be persisted now is still answered. The coordinator keeps it and executes
- * it when the disk answers. An export has no time limit.
+ * it when the disk answers. An export has no time limit, nor has a list while it gets longer.
  */
 static void on_answer_timer(void *arg)
 {
@@ -331,11 +334,13 @@ static void on_answer_timer(void *arg)
     const struct fl_admin_setup *setup = &r->admin->setup;
     char text[FL_ERR_BUF_SIZE + 128];
     char why[FL_ERR_BUF_SIZE];
+    size_t seen = r->seen;
 
     if (r->answered || r->verb == FL_VERB_EXPORT) {
         return;
     }
-    if (!setup->ops->stalled(setup->ctx, why, sizeof(why))) {
+    r->seen = atomic_load(&r->n_replies);
+    if (r->seen != seen || !setup->ops->stalled(setup->ctx, why, sizeof(why))) {
         fl_timer_start(r->timer, ANSWER_CHECK_MS);
         return;
     }

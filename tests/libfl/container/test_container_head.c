@@ -44,6 +44,7 @@ static int read_changed(const struct fl_container_kind *kind)
     ck_assert_int_ge(fd, 0);
     err = (struct fl_err){0};
     rv = fl_container_head_read(fd, sample_path, kind, &head, &err);
+    fl_container_head_done(&head);
     ck_assert_int_eq(fl_container_head_read(fd, sample_path, kind, &head, NULL), rv);
     (void)close(fd);
     fl_container_head_done(&head);
