@@ -36,10 +36,11 @@ int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *messag
                           "fewer (flctl rounds --last N)",
                           FL_REPLIES_MAX >> 20);
     }
-    if (rv == FL_OK) {
-        atomic_fetch_add(&request->n_replies, 1);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    atomic_fetch_add(&request->n_replies, 1);
+    return FL_OK;
 }
 
 /* The rest of the exported file, the header and then the model block, in messages of this size. */

@@ -6,7 +6,8 @@
  * so that q_i step is Delta_i in the mean and less than one step away from it.
  *
  *     4 bytes       m, 1 to 2^20, little-endian: step = m 2^-20
- *     at most       q_1 … q_d as whole numbers (dense_code.h), each below 2^20 in magnitude
+ *     4 bytes       c, up to d_l, little-endian: q_c is the last that is not 0
+ *     at most       q_1 … q_c as whole numbers (dense_code.h), each below 2^20 in magnitude
  *      1 + 4 d_l
  *     4 s_l bytes   buffers as binary32, little-endian
  *
@@ -24,33 +25,48 @@
 #include <string.h>
 
 #include "libfl/base/rng.h"
+#include "libfl/base/str.h"
+#include "libfl/num/vec.h"
 #include "libfl/strategy/codec/codec_impl.h"
 #include "libfl/strategy/codec/dense_code.h"
 #include "libfl/strategy/grid.h"
 
 struct options {
     struct fl_codec_loss loss;
-    double step;
+    const char *step;
 };
 
 #define STEPS_MOST  (INT32_C(1) << 20) /* no magnitude reaches it; also the largest m */
-#define STEPS_HEAD  4
+#define STEPS_HEAD  8
+#define STEPS_AUTO  3
 #define STEPS_CHUNK 1024
 
 /* In the state of the decoder. */
 struct steps_state {
     struct fl_dense_decoder dense;
     uint32_t m;
+    uint32_t coded; /* numbers that were not read yet; 0 follow them */
 };
 
 _Static_assert(sizeof(struct steps_state) <= sizeof(((struct fl_codec_decoder *)0)->state),
                "the state fits into a decoder");
 
-static uint32_t steps_multiple(const struct fl_options *o)
+/* `auto`: STEPS_AUTO times the quadratic mean of the entries up to the last that is not 0. */
+static uint32_t steps_multiple(const struct fl_options *o, const float *x, size_t n)
 {
     const struct options *v = fl_options_values(o);
+    double step = 0;
 
-    return (uint32_t)(v->step / FL_GRID);
+    if (strcmp(v->step, "auto") != 0) {
+        FL_REQUIRE(fl_str_to_double(v->step, &step) == FL_OK); /* steps_check() */
+    } else {
+        while (n > 0 && x[n - 1] == 0) {
+            n--;
+        }
+        step = n > 0 ? STEPS_AUTO * sqrt(fl_vec_dot(x, x, n) / (double)n) : 0;
+        step = step < FL_GRID ? FL_GRID : step < 1 ? step : 1;
+    }
+    return (uint32_t)(step / FL_GRID);
 }
 
 static int steps_round(const float *x, size_t n, uint32_t m, uint64_t seed, int32_t *q)
@@ -76,7 +92,7 @@ static int steps_round(const float *x, size_t n, uint32_t m, uint64_t seed, int3
 static int steps_encode_body(const struct fl_options *o, const float *x, size_t n, uint64_t seed,
                              struct fl_buf *out)
 {
-    uint32_t m = steps_multiple(o);
+    uint32_t m = steps_multiple(o, x, n);
     uint8_t head[STEPS_HEAD];
     int32_t *q = malloc((n + 1) * sizeof(*q));
     int rv;
@@ -88,7 +104,11 @@ static int steps_encode_body(const struct fl_options *o, const float *x, size_t 
     if (rv != FL_OK) {
         goto done;
     }
+    while (n > 0 && q[n - 1] == 0) {
+        n--;
+    }
     fl__codec_put32(head, m);
+    fl__codec_put32(head + 4, (uint32_t)n);
     rv = fl_buf_add(out, head, sizeof(head));
     if (rv != FL_OK) {
         goto done;
@@ -148,10 +168,11 @@ static int steps_open(struct fl_codec_decoder *d)
         return rv;
     }
     s.m = fl__codec_get32(head);
-    if (s.m == 0 || s.m > (uint32_t)STEPS_MOST) {
+    s.coded = fl__codec_get32(head + 4);
+    if (s.m == 0 || s.m > (uint32_t)STEPS_MOST || s.coded > fl__coded_trainable(d)) {
         return FL_EFORMAT;
     }
-    rv = fl_dense_start(&s.dense, &source, end - STEPS_HEAD, fl__coded_trainable(d), NULL);
+    rv = fl_dense_start(&s.dense, &source, end - STEPS_HEAD, s.coded, NULL);
     if (rv != FL_OK) {
         return rv;
     }
@@ -166,13 +187,19 @@ static int steps_read(struct fl_codec_decoder *d, float *out, size_t n)
     int32_t q[STEPS_CHUNK];
 
     steps_load(d, &s);
-    while (n > 0) {
+    while (n > 0 && s.coded > 0) {
         size_t part = n < STEPS_CHUNK ? n : STEPS_CHUNK;
         size_t i;
-        int rv = fl_dense_next(&s.dense, &source, q, part, NULL);
+        int rv;
 
+        part = part < s.coded ? part : s.coded;
+        rv = fl_dense_next(&s.dense, &source, q, part, NULL);
         if (rv != FL_OK) {
             return rv;
+        }
+        s.coded -= (uint32_t)part;
+        if (s.coded == 0 && q[part - 1] == 0) {
+            return FL_EFORMAT;
         }
         for (i = 0; i < part; i++) {
             if (q[i] >= STEPS_MOST || q[i] <= -STEPS_MOST) {
@@ -182,6 +209,9 @@ static int steps_read(struct fl_codec_decoder *d, float *out, size_t n)
         }
         out += part;
         n -= part;
+    }
+    if (n > 0) {
+        (void)memset(out, 0, n * sizeof(*out));
     }
     steps_store(d, &s);
     return FL_OK;
@@ -221,14 +251,24 @@ static void steps_bounds(const struct fl_codec_decoder *d, double norm, double *
 static int steps_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
+    double step = 0;
 
-    return fl_grid_check(v->step, 1, "", err);
+    if (strcmp(v->step, "auto") == 0) {
+        return FL_OK;
+    }
+    if (fl_str_to_double(v->step, &step) != FL_OK || !(step >= FL_GRID && step <= 1)) {
+        return fl_err_set(err, FL_ECONF,
+                          "'step': expected 'auto' or a number from 2^-20 to 1, found '%s'",
+                          v->step);
+    }
+    return fl_grid_check(step, 1, "", err);
 }
 
 static const struct fl_opt_spec options[] = {
-    {FL_OPT(struct options, FLOAT, step), .def = "0.125", .min = FL_GRID, .max = 1,
-     .help = "Entries are rounded to multiples of it, at random so that the mean is exact; itself "
-             "a multiple of 2^-20."},
+    {FL_OPT(struct options, STRING, step), .def = "0.125",
+     .help = "Entries are rounded to multiples of it, at random so that the mean is exact. A "
+             "multiple of 2^-20, or `auto`: in each layer three times the quadratic mean of the "
+             "entries."},
     FL__CODEC_RESIDUAL_OPTIONS(struct options),
     FL_OPT_END_OF(struct options),
 };

@@ -5,10 +5,12 @@
  *
  *     n_l = size sqrt(d_l) / sum_j sqrt(d_j), rounded down; at least 1; d_l when above d_l / 2
  *
- * Options: size, redraw, seed. State: none. Cost: a pass over the model per local step.
+ * Options: size, start, growth, redraw, seed. State: none. Cost: a pass over the model per local
+ * step.
  */
 #include "libfl/strategy/space/space.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +22,26 @@ static const struct fl_opt_spec options[] = {
     {FL_OPT(struct fl_space_options, INT, size), .def = "8000", .min = 1, .max = 4000000,
      .help = "How many numbers are trained, in all units together; at most a quarter of the "
              "trained parameters."},
+    {FL_OPT(struct fl_space_options, INT, start), .def = "0", .min = 0, .max = 4000000,
+     .help = "Numbers of the first assignment; 0: as many as `size`."},
+    {FL_OPT(struct fl_space_options, FLOAT, growth), .def = "1.25", .min = 1, .max = 16,
+     .help = "Each assignment has this many times the numbers of the one before, up to `size`."},
     {FL_OPT(struct fl_space_options, INT, redraw), .def = "25", .min = 0, .max = 1e9,
      .help = "For how many rounds an assignment of entries to numbers is in use; 0: for all."},
     {FL_OPT(struct fl_space_options, INT, seed), .def = "1", .min = 0, .max = 1e9,
      .help = "Seed of the assignments."},
     FL_OPT_END_OF(struct fl_space_options),
 };
+
+static int hashed_check(const struct fl_options *o, struct fl_err *err)
+{
+    const struct fl_space_options *v = fl_options_values(o);
+
+    return v->start <= v->size
+               ? FL_OK
+               : fl_err_set(err, FL_ECONF, "'start' %" PRId64 " is above 'size' %" PRId64, v->start,
+                            v->size);
+}
 
 const struct fl_space_ops fl_space_full = {
     .policy =
@@ -44,6 +60,7 @@ const struct fl_space_ops fl_space_hashed = {
             .help = "few numbers, to which all entries are assigned by a hash that changes",
             .source = "Chen et al. 2015 (hashing), Gressmann et al. 2020 (redrawing); ours",
             .options = options,
+            .check = hashed_check,
         },
     .hashed = true,
 };
@@ -172,21 +189,41 @@ uint32_t fl_space_seed(const struct fl_space *space, uint64_t round)
     return (uint32_t)(fl_rng_mix(seed) >> 32);
 }
 
+/* Multiplied one by one, so that server and clients round alike. */
+static int64_t space_size(const struct fl_space *space, uint64_t round)
+{
+    const struct fl_space_options *o = &space->options;
+    double size = (double)(o->start > 0 ? o->start : o->size);
+    uint64_t draw = space_draw(space, round);
+
+    for (; draw > 0 && o->growth > 1 && size < (double)o->size; draw--) {
+        size *= o->growth;
+    }
+    return size < (double)o->size ? (int64_t)size : o->size;
+}
+
+size_t fl_space_numbers(const struct fl_space *space, size_t l, uint64_t round)
+{
+    return space_numbers(space->layout, l, space_size(space, round));
+}
+
 double fl_space_scale(const struct fl_space *space, size_t l)
 {
-    double n = (double)fl_layout_unit(space->updates, l)->n_trainable;
+    double n = (double)fl_space_numbers(space, l, 1);
 
     return sqrt(n / (double)fl_layout_unit(space->layout, l)->n_trainable);
 }
 
 /* Entries and numbers of unit `l`; `others`: where those that are not trained go. */
-static void space_map_unit(const struct fl_space *space, size_t l, uint32_t seed,
+static void space_map_unit(const struct fl_space *space, size_t l, uint64_t round,
                            struct fl_space_map *map)
 {
     const struct fl_unit *unit = fl_layout_unit(space->layout, l);
     const struct fl_unit *to = fl_layout_unit(space->updates, l);
     const struct fl_buckets buckets =
-        fl_buckets_of(seed, l, unit->n_trainable, (uint32_t)to->n_trainable);
+        fl_buckets_of(fl_space_seed(space, round), l, unit->n_trainable,
+                      (uint32_t)fl_space_numbers(space, l, round));
+    float scale = (float)fl_space_scale(space, l);
     size_t other = to->offset + to->n_trainable;
     size_t trained = 0;
     size_t t;
@@ -205,7 +242,7 @@ static void space_map_unit(const struct fl_space *space, size_t l, uint32_t seed
         }
     }
     for (i = 0; i < to->count; i++) {
-        map->scale[to->offset + i] = i < to->n_trainable ? (float)fl_space_scale(space, l) : 1.0f;
+        map->scale[to->offset + i] = i < to->n_trainable ? scale : 1.0f;
     }
 }
 
@@ -213,7 +250,6 @@ int fl_space_map_make(const struct fl_space *space, uint64_t round, struct fl_sp
 {
     struct fl_space_map map = {.entries = fl_layout_count(space->layout),
                                .numbers = fl_layout_count(space->updates)};
-    uint32_t seed = fl_space_seed(space, round);
     size_t i;
 
     map.place = malloc((map.entries + 1) * sizeof(*map.place));
@@ -224,7 +260,7 @@ int fl_space_map_make(const struct fl_space *space, uint64_t round, struct fl_sp
         return FL_ENOMEM;
     }
     for (i = 0; i < fl_layout_units(space->layout); i++) {
-        space_map_unit(space, i, seed, &map);
+        space_map_unit(space, i, round, &map);
     }
     for (i = 0; i < map.numbers; i++) {
         map.share[i] = map.share[i] > 0 ? 1 / map.share[i] : 0;

@@ -27,7 +27,9 @@ struct fl_space_ops {
 };
 
 struct fl_space_options {
-    int64_t size;   /* numbers of all units */
+    int64_t size;   /* numbers of all units, at most */
+    int64_t start;  /* numbers of the first draw; 0: `size` */
+    double growth;  /* of the numbers from draw to draw */
     int64_t redraw; /* rounds of a draw; 0: all */
     int64_t seed;
 };
@@ -60,7 +62,9 @@ static inline const struct fl_layout *fl_space_updates(const struct fl_space *sp
 {
     return space != NULL ? space->updates : layout;
 }
-/* c_l */
+/* n_l of the draw of a round. */
+size_t fl_space_numbers(const struct fl_space *space, size_t l, uint64_t round);
+/* c_l, the same for all draws. */
 double fl_space_scale(const struct fl_space *space, size_t l);
 /* Does another draw begin with this round? Not with the first one. */
 bool fl_space_redraws(const struct fl_space *space, uint64_t round);

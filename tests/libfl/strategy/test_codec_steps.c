@@ -1,6 +1,7 @@
 #include <math.h>
 
 #include "libfl/base/rng.h"
+#include "libfl/strategy/codec/codec_impl.h"
 #include "libfl/strategy/codec/codec_masked.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/codec_fixture.h"
@@ -30,7 +31,7 @@ static void coded_and_decoded(const struct fl_layout *layout, const char *step, 
 }
 
 /* 3 entries, 1 buffer: step 1/8, the numbers as docs/dense.json has them. */
-static const uint8_t by_hand[] = {0, 0, 2, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x3f};
+static const uint8_t by_hand[] = {0, 0, 2, 0, 3, 0, 0, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x3f};
 
 TEST(steps_have_the_documented_bytes)
 {
@@ -205,7 +206,7 @@ TEST_EACH(the_seed_of_a_unit_reaches_the_codec, 2)
     fl_layout_free(layout);
 }
 
-TEST(a_unit_that_did_not_change_takes_6_bytes)
+TEST(a_unit_that_did_not_change_takes_9_bytes)
 {
     struct fl_layout *layout = unit_layout(N, 0, 0, 0);
     float *x = calloc(N, sizeof(*x));
@@ -213,9 +214,62 @@ TEST(a_unit_that_did_not_change_takes_6_bytes)
 
     fl_buf_init(&buf, 100);
     ck_assert_int_eq(encode(layout, NULL, x, 1, &buf), FL_OK);
-    ck_assert_uint_eq(buf.len, 6);
+    ck_assert_uint_eq(buf.len, 9);
     fl_buf_done(&buf);
     free(x);
+    fl_layout_free(layout);
+}
+
+TEST(an_automatic_step_is_three_times_the_quadratic_mean_up_to_the_last_entry_that_is_not_0)
+{
+    enum { ENTRIES = 4000 };
+    static const double wants[] = {0.375, 0x1p-20, 1};
+    static const float sizes[] = {0.125f, 1e-9f, 100};
+    struct fl_layout *layout = unit_layout(ENTRIES, 0, 0, 0);
+    float *x = calloc(ENTRIES, sizeof(*x));
+    size_t i;
+    size_t k;
+
+    for (k = 0; k < ARRAY_LEN(sizes); k++) {
+        struct fl_buf buf;
+
+        fl_buf_init(&buf, 1u << 20);
+        for (i = 0; i < ENTRIES / 2; i++) {
+            x[i] = i % 2 == 0 ? sizes[k] : -sizes[k];
+        }
+        ck_assert_int_eq(encode(layout, "step=auto", x, 1, &buf), FL_OK);
+        ck_assert_double_eq_tol(fl__codec_get32(buf.data) * 0x1p-20, wants[k], 1e-6);
+        fl_buf_done(&buf);
+    }
+    free(x);
+    fl_layout_free(layout);
+}
+
+TEST(zeros_at_the_end_of_a_unit_take_no_bytes)
+{
+    struct fl_layout *layout = unit_layout(N, 1, 0, 0);
+    struct fl_layout *one = unit_layout(N / 4, 1, 0, 0);
+    float *x = calloc(2 * (N + 1), sizeof(*x));
+    float *out = x + N + 1;
+    struct fl_buf buf[2];
+    size_t k;
+
+    draw(x, 1);
+    (void)memset(x + N / 4, 0, (N - N / 4 + 1) * sizeof(*x));
+    x[N / 4 - 1] = 1;
+    for (k = 0; k < 2; k++) {
+        fl_buf_init(&buf[k], 1u << 20);
+        ck_assert_int_eq(encode(k == 0 ? layout : one, NULL, x, 1, &buf[k]), FL_OK);
+    }
+    ck_assert_uint_eq(buf[0].len, buf[1].len);
+    ck_assert_mem_eq(buf[0].data, buf[1].data, buf[0].len);
+    ck_assert_int_eq(decode(&fl_codec_steps, layout, buf[0].data, buf[0].len, 777, out), FL_OK);
+    ck_assert_uint_eq(bits_of(out[N / 4 - 1]), bits_of(1));
+    ck_assert_mem_eq(out + N / 4, x + N / 4, (N - N / 4 + 1) * sizeof(*x));
+    fl_buf_done(&buf[0]);
+    fl_buf_done(&buf[1]);
+    free(x);
+    fl_layout_free(one);
     fl_layout_free(layout);
 }
 
@@ -242,9 +296,10 @@ TEST(entries_of_2_to_the_20_steps_are_not_encoded)
 static const struct {
     const char *step, *message;
 } steps[] = {
-    {"0", "'step': "},
-    {"-0.125", "'step': "},
-    {"1.5", "'step': "},
+    {"0", "'step': expected 'auto' or a number from 2^-20 to 1, found '0'"},
+    {"-0.125", "'step': expected 'auto' or a number from 2^-20 to 1, found '-0.125'"},
+    {"1.5", "'step': expected 'auto' or a number from 2^-20 to 1, found '1.5'"},
+    {"Auto", "'step': expected 'auto' or a number from 2^-20 to 1, found 'Auto'"},
     {"0.1", "'step': 0.1"},
     {"0.1", " is not a multiple of 2^-20; the nearest one is 0.10000038146"},
 };
@@ -259,30 +314,38 @@ TEST_EACH(a_step_that_is_no_multiple_of_2_to_the_minus_20_is_refused, (int)ARRAY
         rv = fl_codec_steps.policy.check(o, &err);
     }
     ck_assert_int_eq(rv, FL_ECONF);
-    ck_assert_msg(strstr(err.msg, _i < 3 ? "step" : steps[_i].message) != NULL, "%s", err.msg);
+    ck_assert_msg(strstr(err.msg, steps[_i].message) != NULL, "%s", err.msg);
     fl_options_free(o);
 }
 
-TEST_EACH(steps_refuse_what_they_never_write, 14)
+TEST_EACH(steps_refuse_what_they_never_write, 18)
 {
     static const struct {
         size_t len;
-        uint8_t bytes[24];
+        uint8_t bytes[28];
         int rv;
     } rows[] = {
-        {11, {0, 0, 2, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x3f}, FL_OK},
-        {21, {0, 0, 16, 0, 0, 0xff, 0xff, 0xf, 0, 1, 0, 0xf0, 0xff}, FL_OK},
-        {11, {0, 0, 0, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x3f}, FL_EFORMAT},    /* step 0 */
-        {11, {1, 0, 16, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x3f}, FL_EFORMAT},   /* above 1 */
-        {11, {0, 0, 2, 0, 0x9d, 2, 0x73, 0, 0, 0x80, 0x3f}, FL_EFORMAT},    /* a byte less */
-        {12, {0, 0, 2, 0, 0x9d, 1, 0x73, 0, 0, 0, 0x80, 0x3f}, FL_EFORMAT}, /* a byte more */
-        {11, {0, 0, 2, 0, 0x9e, 1, 0x73, 0, 0, 0x80, 0x3f}, FL_EFORMAT},    /* h */
-        {11, {0, 0, 2, 0, 0x9d, 1, 0x74, 0, 0, 0x80, 0x3f}, FL_EFORMAT},    /* the end */
-        {11, {0, 0, 2, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x7f}, FL_ENUMERIC},   /* buffer */
-        {21, {0, 0, 2, 0, 0, 0, 0, 0x10}, FL_EFORMAT},                      /* 2^20 */
-        {21, {0, 0, 2, 0, 0, 0, 0, 0xf0, 0xff}, FL_EFORMAT},                /* -2^20 */
-        {22, {0, 0, 2, 0, 0, 1}, FL_EFORMAT},
-        {7, {0, 0, 2, 0, 1, 0, 0}, FL_EFORMAT},
+        {15, {0, 0, 2, 0, 3, 0, 0, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x3f}, FL_OK},
+        {25, {0, 0, 16, 0, 3, 0, 0, 0, 0, 0xff, 0xff, 0xf, 0, 1, 0, 0xf0, 0xff, 1}, FL_OK},
+        {13, {0, 0, 2, 0, 0, 0, 0, 0, 0}, FL_OK}, /* all are 0 */
+        /* step 0, and above 1 */
+        {15, {0, 0, 0, 0, 3, 0, 0, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x3f}, FL_EFORMAT},
+        {15, {1, 0, 16, 0, 3, 0, 0, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x3f}, FL_EFORMAT},
+        /* more numbers than entries, fewer, and one that is 0 at the end */
+        {19, {0, 0, 2, 0, 4, 0, 0, 0, 0x9d, 1, 0x73}, FL_EFORMAT},
+        {15, {0, 0, 2, 0, 2, 0, 0, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x3f}, FL_EFORMAT},
+        {25, {0, 0, 16, 0, 3, 0, 0, 0, 0, 0xff, 0xff, 0xf, 0, 1, 0, 0xf0, 0xff}, FL_EFORMAT},
+        {14, {0, 0, 2, 0, 1, 0, 0, 0, 1, 0}, FL_EFORMAT},
+        /* a byte less and more, h, the end, a buffer */
+        {15, {0, 0, 2, 0, 3, 0, 0, 0, 0x9d, 2, 0x73, 0, 0, 0x80, 0x3f}, FL_EFORMAT},
+        {16, {0, 0, 2, 0, 3, 0, 0, 0, 0x9d, 1, 0x73, 0, 0, 0, 0x80, 0x3f}, FL_EFORMAT},
+        {15, {0, 0, 2, 0, 3, 0, 0, 0, 0x9e, 1, 0x73, 0, 0, 0x80, 0x3f}, FL_EFORMAT},
+        {15, {0, 0, 2, 0, 3, 0, 0, 0, 0x9d, 1, 0x74, 0, 0, 0x80, 0x3f}, FL_EFORMAT},
+        {15, {0, 0, 2, 0, 3, 0, 0, 0, 0x9d, 1, 0x73, 0, 0, 0x80, 0x7f}, FL_ENUMERIC},
+        /* 2^20 and -2^20 */
+        {25, {0, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 1}, FL_EFORMAT},
+        {25, {0, 0, 2, 0, 3, 0, 0, 0, 0, 0, 0, 0xf0, 0xff, 0, 0, 0, 0, 1}, FL_EFORMAT},
+        {11, {0, 0, 2, 0, 3, 0, 0, 0, 1, 0, 0}, FL_EFORMAT},
         {0, {0}, FL_EFORMAT},
     };
     struct fl_layout *layout = unit_layout(3, 1, 0, 0);

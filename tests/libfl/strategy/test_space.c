@@ -24,20 +24,27 @@ static void add(const char *unit, const char *tensor, size_t n, bool buffer)
     ck_assert_int_eq(fl_layout_add(layout, unit, tensor, &n, 1, buffer, NULL), FL_OK);
 }
 
-static struct fl_space *make_space(const char *size, const char *redraw, const char *seed,
-                                   struct fl_err *err)
+static struct fl_space *make_growing(const char *size, const char *start, const char *redraw,
+                                     const char *seed, struct fl_err *err)
 {
-    const struct fl_component_option o[] = {{"size", size}, {"redraw", redraw}, {"seed", seed}};
+    const struct fl_component_option o[] = {
+        {"size", size}, {"start", start}, {"growth", "1.5"}, {"redraw", redraw}, {"seed", seed}};
     const struct fl_policy *policy = NULL;
     struct fl_options *options = NULL;
     struct fl_space *ret = NULL;
 
     ck_assert_int_eq(
-        fl_component_by_name(FL_COMPONENT_SPACE, "hashed", o, 3, &policy, &options, err), FL_OK);
+        fl_component_by_name(FL_COMPONENT_SPACE, "hashed", o, 5, &policy, &options, err), FL_OK);
     ck_assert_int_eq(fl_space_create((const void *)policy, options, layout, &ret, err),
                      err->msg[0] == '\0' ? FL_OK : FL_ECONF);
     fl_options_free(options);
     return ret;
+}
+
+static struct fl_space *make_space(const char *size, const char *redraw, const char *seed,
+                                   struct fl_err *err)
+{
+    return make_growing(size, "0", redraw, seed, err);
 }
 
 static void setup(void)
@@ -273,6 +280,78 @@ TEST(a_draw_lasts_for_its_rounds_and_the_next_one_differs)
     ck_assert_uint_ne(fl_space_seed(space, 5), fl_space_seed(space, 1));
     ck_assert_uint_ne(fl_space_seed(other, 1), fl_space_seed(space, 1));
     fl_space_free(other);
+}
+
+/* 20, 30, 45 and then 60 numbers: those of spaces of that size, on the scale of the first draw. */
+TEST(each_draw_has_growth_times_the_numbers_of_the_one_before_up_to_size)
+{
+    static const char *const sizes[] = {"20", "30", "45", "60", "60"};
+    struct fl_err err = {0};
+    struct fl_space *growing = make_growing("60", "20", "4", "1", &err);
+    size_t k;
+    size_t l;
+
+    ck_assert(fl_layout_equal(growing->updates, space->updates));
+    for (k = 0; k < ARRAY_LEN(sizes); k++) {
+        struct fl_space *fixed = make_space(sizes[k], "4", "1", &err);
+
+        for (l = 0; l < fl_layout_units(layout); l++) {
+            size_t n = fl_layout_unit(fixed->updates, l)->n_trainable;
+
+            ck_assert_uint_eq(fl_space_numbers(growing, l, 4 * k + 1), n);
+            ck_assert_uint_eq(fl_space_numbers(growing, l, 4 * k + 4), n);
+            ck_assert_uint_eq(fl_space_numbers(space, l, 4 * k + 1),
+                              fl_layout_unit(space->updates, l)->n_trainable);
+            if (k == 0) {
+                ck_assert(fl_space_scale(growing, l) == fl_space_scale(fixed, l));
+            }
+        }
+        fl_space_free(fixed);
+    }
+    fl_space_free(growing);
+}
+
+TEST(numbers_that_a_draw_does_not_have_yet_stay_0)
+{
+    struct fl_err err = {0};
+    struct fl_space *growing = make_growing("60", "20", "4", "1", &err);
+    float *x = floats(count);
+    float *z = floats(numbers);
+    size_t l;
+    size_t i;
+
+    fl_space_map_done(&map);
+    ck_assert_int_eq(fl_space_map_make(growing, 5, &map), FL_OK);
+    for (i = 0; i < count; i++) {
+        x[i] = 1 + (float)(i % 7);
+    }
+    fl_space_fold(&map, x, z);
+    for (l = 0; l < fl_layout_units(layout); l++) {
+        const struct fl_unit *unit = fl_layout_unit(growing->updates, l);
+        size_t n = fl_space_numbers(growing, l, 5);
+
+        ck_assert(n < unit->n_trainable || l == 2);
+        for (i = n; i < unit->n_trainable; i++) {
+            ck_assert_uint_eq(z[unit->offset + i] == 0.0f, 1);
+        }
+        ck_assert(z[unit->offset] != 0.0f || z[unit->offset + 1] != 0.0f);
+    }
+    free(x);
+    free(z);
+    fl_space_free(growing);
+}
+
+TEST(more_numbers_in_the_first_draw_than_at_most_are_refused)
+{
+    const struct fl_component_option o[] = {{"size", "60"}, {"start", "61"}};
+    const struct fl_policy *policy = NULL;
+    struct fl_options *options = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(
+        fl_component_by_name(FL_COMPONENT_SPACE, "hashed", o, 2, &policy, &options, &err),
+        FL_ECONF);
+    ck_assert_msg(strstr(err.msg, "'start' 61 is above 'size' 60") != NULL, "%s", err.msg);
 }
 
 /* 1056 trained entries: 264 numbers. */

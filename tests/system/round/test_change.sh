@@ -132,7 +132,7 @@ rounds_with "{policy: lattice, step: 0.0625, halve_at: 100000}, space: {policy: 
 check "moves: they continue in a hashed space" test "$(steps)" -ge 8
 rounds_with "{policy: lattice, step: 0.0625, halve_at: 100000}"
 check "moves: and behind it" test "$(steps)" -ge 12
-has_line "moves: the space is in the log" "$dir/moves.log" "strategy.space 'full' -> 'hashed size=100 redraw=3 seed=1'"
+has_line "moves: the space is in the log" "$dir/moves.log" "strategy.space 'full' -> 'hashed size=100 start=0 growth=1.25 redraw=3 seed=1'"
 has_line "moves: all of it is in the log" "$dir/moves.log" \
   "strategy.broadcast 'lattice step=0.125 threshold=0.6 halve_at=0 history=1000' -> 'float32'"
 for i in 0 1 2; do

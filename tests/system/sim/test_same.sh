@@ -26,7 +26,7 @@ federation() { # preset, seed, upload deadline: lines of the server's configurat
   case "$1" in *adafl*|dyn_fedavg|lean) slots='fraction: {start: 0.75, end: 0.9, every: 2}' ;; esac
   case "$1" in *fedldf*|random_layer|hdfl|*mcsa*|*fedamp|pfedme|lean) slots+=', upload: {share: 0.5}' ;; esac
   case "$1$form" in
-    *@hashed) slots+="$lattice, codec: {policy: steps, step: 0.03125}, space: {policy: hashed, size: 80, redraw: 2}" ;;
+    *@hashed) slots+="$lattice, codec: {policy: steps, step: 0.03125}, space: {policy: hashed, size: 80, start: 40, redraw: 2}" ;;
     fedprox|fedldf) slots+=', broadcast: float16' ;;
     fedavg|stc) ;;
     *) grep -qxF -e "$1" <<<"$own" || slots+=$lattice ;;
