@@ -33,6 +33,8 @@ static const struct probe probes[] = {
      true},
     {"gradient", "{\"gradient\": {}}", "{\"gradient\": {}}", FL_PERSISTENT_GRADIENT, 0.1F, false},
     {"drift", "{\"drift\": {}}", "{\"drift\": {}}", FL_PERSISTENT_DRIFT, 0.01F, false},
+    {"space", "{\"space\": {\"numbers\": 1}}", "{\"space\": {\"numbers\": 1}}",
+     FL_PERSISTENT_PLACES, 2.0F, false},
     {"pfedme", NULL,
      "{\"pfedme\": {\"inner_steps\": 2, \"inner_learning_rate\": 0.01, \"lambda\": 15.0, "
      "\"personal\": \"theta\"}}",

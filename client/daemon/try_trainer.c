@@ -234,7 +234,8 @@ static bool try_model(struct fl__try *t)
 
     t->vectors = (fl_persistent_has_part(t->r, "pull") ? 1u << FL_PERSISTENT_ANCHOR : 0) |
                  (fl_persistent_has_part(t->r, "gradient") ? 1u << FL_PERSISTENT_GRADIENT : 0) |
-                 (fl_persistent_has_part(t->r, "drift") ? 1u << FL_PERSISTENT_DRIFT : 0);
+                 (fl_persistent_has_part(t->r, "drift") ? 1u << FL_PERSISTENT_DRIFT : 0) |
+                 (fl_persistent_has_part(t->r, "space") ? 1u << FL_PERSISTENT_PLACES : 0);
     rv = fl__try_describe(t, t->layout, NULL, &err);
     took = fl_clock_ms() - began;
     if (rv != FL_OK || !fl_persistent_runs(t->r)) {

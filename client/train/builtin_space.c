@@ -8,24 +8,6 @@
 
 #include "client/train/builtin_impl.h"
 
-/* As floats, in the exported order. Entries that are the only ones of their number stay. */
-static void space_export_places(const struct fl_space_map *map, const struct fl_layout *layout,
-                                float *exported)
-{
-    size_t t;
-    size_t i;
-
-    for (t = 0; t < fl_layout_tensors(layout); t++) {
-        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
-
-        for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
-            bool shared = map->share[(map->place[i] >> 1) - 1] < 1;
-
-            exported[i] = fl_tensor_counts(tensor) && shared ? (float)map->place[i] : 0;
-        }
-    }
-}
-
 /* In the network's order, which the network alone knows. */
 static int space_place(const struct fl_net *net, struct fl__builtin_space *s)
 {
@@ -37,7 +19,7 @@ static int space_place(const struct fl_net *net, struct fl__builtin_space *s)
     if (exported == NULL || internal == NULL) {
         goto done;
     }
-    space_export_places(&s->map, fl_net_layout(net), exported);
+    fl_space_places(&s->map, fl_net_layout(net), exported);
     fl_net_import(net, internal, exported);
     for (i = 0; i < s->steps.n; i++) {
         s->steps.place[i] = (uint32_t)internal[i]; /* Exact: FL_SPACE_MAX. */

@@ -14,6 +14,12 @@ void fl__parts_names(unsigned parts, const char *ret[FL__PARTS_MAX + 1]);
 /* The vectors that the parts need, a set of 1u << enum fl_persistent_vector. */
 unsigned fl__parts_vectors(unsigned parts);
 /*
+ * FL_CAPABILITY_SPACE, or 0: without a space (NULL), for a program that did not declare it, and for
+ * solvers whose steps are their own. The displacement is folded into the space at the end anyway.
+ */
+unsigned fl__parts_space(const struct fl_persistent *r, const struct fl_space *space,
+                         unsigned parts);
+/*
  * Checks that the program can do what this federation needs. FL_EUNIMPL names the capability that
  * it did not declare, or that a program per task cannot have.
  */

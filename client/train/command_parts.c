@@ -28,7 +28,18 @@ unsigned fl__parts_vectors(unsigned parts)
     vectors |= (parts & FL_CAPABILITY_PULL) != 0 ? 1u << FL_PERSISTENT_ANCHOR : 0;
     vectors |= (parts & FL_CAPABILITY_GRADIENT) != 0 ? 1u << FL_PERSISTENT_GRADIENT : 0;
     vectors |= (parts & FL_CAPABILITY_DRIFT) != 0 ? 1u << FL_PERSISTENT_DRIFT : 0;
+    vectors |= (parts & FL_CAPABILITY_SPACE) != 0 ? 1u << FL_PERSISTENT_PLACES : 0;
     return vectors;
+}
+
+unsigned fl__parts_space(const struct fl_persistent *r, const struct fl_space *space,
+                         unsigned parts)
+{
+    const unsigned own = FL_CAPABILITY_PFEDME | FL_CAPABILITY_PER_FEDAVG;
+
+    return space != NULL && (parts & own) == 0 && fl_persistent_has_part(r, "space")
+               ? FL_CAPABILITY_SPACE
+               : 0;
 }
 
 static int check_kind(const struct fl_persistent *r, const char *program,
@@ -167,6 +178,8 @@ char *fl__parts_text(const struct fl_solver_ops *solver, const struct fl_options
             part = json_pack("{s:f}", "mu", external->mu);
         } else if (bit == FL_CAPABILITY_GRADIENT || bit == FL_CAPABILITY_DRIFT) {
             part = json_object();
+        } else if (bit == FL_CAPABILITY_SPACE) {
+            part = json_pack("{s:I}", "numbers", (json_int_t)external->n_numbers);
         } else if (bit == FL_CAPABILITY_MIXUP) {
             json_t *mixup = options_of(o);
 

@@ -89,6 +89,7 @@ static int command_describe_model(struct command *c, const struct fl_train_model
     char *personal = NULL;
     int rv;
 
+    all |= fl__parts_space(c->r, m->space, all);
     fl__parts_names(all, parts);
     all |= c->adapts ? fl_external_parts(m->solver, m->solver_options, true) : 0;
     model.vectors = fl__parts_vectors(all);
@@ -215,7 +216,8 @@ static struct fl_persistent_task steps_task(const struct command *c,
     struct fl_persistent_task t = {.kind = FL_PERSISTENT_TRAIN,
                                    .given = {[FL_PERSISTENT_MODEL] = task->model,
                                              [FL_PERSISTENT_GRADIENT] = external->gradient,
-                                             [FL_PERSISTENT_DRIFT] = external->drift},
+                                             [FL_PERSISTENT_DRIFT] = external->drift,
+                                             [FL_PERSISTENT_PLACES] = external->places},
                                    .round = task->round,
                                    .attempt = task->attempt,
                                    .seed = task->seed & FL_FIELD_EXACT,
@@ -296,6 +298,32 @@ done:
     return fl__train_finish(c->layout, task, ret, err);
 }
 
+/* Where the entries go in the draw of the round, for a program that can train in the space. */
+static int command_space(const struct command *c, const struct fl_train_task *task,
+                         struct fl_external *external)
+{
+    struct fl_space_map map;
+    int rv;
+
+    external->parts |= fl__parts_space(c->r, task->space, external->parts);
+    if ((external->parts & FL_CAPABILITY_SPACE) == 0) {
+        return FL_OK;
+    }
+    rv = fl_space_map_make(task->space, task->round, &map);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    external->n_numbers = map.numbers;
+    external->places = malloc(map.entries * sizeof(*external->places));
+    if (external->places == NULL) {
+        fl_space_map_done(&map);
+        return FL_ENOMEM;
+    }
+    fl_space_places(&map, task->space->layout, external->places);
+    fl_space_map_done(&map);
+    return FL_OK;
+}
+
 static int command_run(struct fl_trainer *trainer, const struct fl_train_task *task,
                        struct fl_train_result *ret, struct fl_err *err)
 {
@@ -312,7 +340,12 @@ static int command_run(struct fl_trainer *trainer, const struct fl_train_task *t
     if (rv != FL_OK) {
         return rv;
     }
-    rv = command_train(c, task, &of, &external, ret, err);
+    rv = command_space(c, task, &external);
+    if (rv != FL_OK) {
+        (void)fl_err_set(err, rv, "training in a hashed space: %s", fl_strerror(rv));
+    } else {
+        rv = command_train(c, task, &of, &external, ret, err);
+    }
     fl_external_done(&external);
     return rv;
 }

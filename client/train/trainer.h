@@ -25,6 +25,7 @@ struct fl_train_model {
     double momentum, weight_decay;
     const struct fl_personal_ops *personal;
     const struct fl_options *personal_options; /* copied */
+    const struct fl_space *space;              /* of the tasks; NULL: none */
 };
 
 struct fl_train_task {
@@ -41,8 +42,8 @@ struct fl_train_task {
      */
     bool release;
     /*
-     * Updates are folded into this space. The built-in engine trains in it; a program trains all
-     * entries. NULL: none.
+     * Updates are folded into this space. The built-in engine trains in it, and so does a program
+     * that declared the part `space`; others train all entries. NULL: none.
      */
     const struct fl_space *space;
     bool evaluate_trained; /* fill `trained` of the result when there is test data */

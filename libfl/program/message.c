@@ -12,7 +12,8 @@ const char *const fl_persistent_kinds[] = {[FL_PERSISTENT_TRAIN] = "train",
 static const char *const vector_names[] = {[FL_PERSISTENT_MODEL] = "model",
                                            [FL_PERSISTENT_ANCHOR] = "anchor",
                                            [FL_PERSISTENT_GRADIENT] = "gradient",
-                                           [FL_PERSISTENT_DRIFT] = "drift"};
+                                           [FL_PERSISTENT_DRIFT] = "drift",
+                                           [FL_PERSISTENT_PLACES] = "places"};
 
 /* Serializes `json` on one line; takes it. */
 static char *message_text(json_t *json)

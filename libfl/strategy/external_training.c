@@ -11,7 +11,7 @@
 #include "libfl/strategy/solver/solver_impl.h"
 
 const char *const fl_capability_names[] = {"pull",       "gradient", "drift", "pfedme",
-                                           "per_fedavg", "mixup",    NULL};
+                                           "per_fedavg", "mixup",    "space", NULL};
 
 unsigned fl_external_parts(const struct fl_solver_ops *ops, const struct fl_options *o,
                            bool adapting)
@@ -50,6 +50,7 @@ void fl_external_done(struct fl_external *external)
 {
     free(external->gradient);
     free(external->drift);
+    free(external->places);
     *external = (struct fl_external){0};
 }
 

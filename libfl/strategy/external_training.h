@@ -21,6 +21,7 @@ enum fl_part {
     FL_CAPABILITY_PFEDME = 8,      /* the solver's own steps, by its options */
     FL_CAPABILITY_PER_FEDAVG = 16, /* likewise */
     FL_CAPABILITY_MIXUP = 32,      /* the same, with the data summaries of all clients */
+    FL_CAPABILITY_SPACE = 64,      /* after each step x - model becomes the nearest P z (space.h) */
 };
 /* Names of the capabilities: fl_capability_names[i] for bit 1 << i; NULL-terminated. */
 extern const char *const fl_capability_names[];
@@ -44,6 +45,8 @@ struct fl_external {
     double mu;            /* FL_CAPABILITY_PULL */
     float *gradient;      /* FL_CAPABILITY_GRADIENT; owned; 0 at buffers */
     float *drift;         /* FL_CAPABILITY_DRIFT; owned; 0 at buffers */
+    float *places;        /* FL_CAPABILITY_SPACE: fl_space_places(); owned */
+    size_t n_numbers;     /* of the space */
     /* FL_CAPABILITY_MIXUP: data summaries of all clients, one of the task's inputs; borrowed. */
     const struct fl_solver_bytes *mixup;
 };

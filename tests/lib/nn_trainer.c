@@ -26,8 +26,8 @@
 #include "tests/client/train/train_fixture.h"
 #include "tests/lib/nn_engine.h"
 
-enum slot { MODEL, ANCHOR, GRADIENT, DRIFT, SLOTS };
-static const char *const slot_names[] = {"model", "anchor", "gradient", "drift"};
+enum slot { MODEL, ANCHOR, GRADIENT, DRIFT, PLACES, SLOTS };
+static const char *const slot_names[] = {"model", "anchor", "gradient", "drift", "places"};
 
 static struct {
     int sock, weights, result;
@@ -44,7 +44,8 @@ static struct {
 /* The steps of one task; vectors in internal order, NULL: not this part. */
 static struct {
     float lr, momentum, decay, mu;
-    float *velocity, *anchor, *gradient, *drift, *g;
+    float *velocity, *anchor, *gradient, *drift, *places, *start, *g;
+    size_t numbers;
 } how;
 
 static void transfer(bool out, void *data, size_t len)
@@ -244,6 +245,9 @@ static void begin_steps(const json_t *m)
     how.anchor = internal(pull != NULL, is_given(m, "anchor") ? ANCHOR : MODEL);
     how.gradient = internal(json_object_get(parts, "gradient") != NULL, GRADIENT);
     how.drift = internal(json_object_get(parts, "drift") != NULL, DRIFT);
+    how.places = internal(json_object_get(parts, "space") != NULL, PLACES);
+    how.start = internal(how.places != NULL, MODEL);
+    how.numbers = whole(json_object_get(parts, "space"), "numbers");
     how.velocity = calloc(me.block, sizeof(float));
     how.g = calloc(me.block, sizeof(float));
 }
@@ -253,8 +257,35 @@ static void end_steps(void)
     free(how.anchor);
     free(how.gradient);
     free(how.drift);
+    free(how.places);
+    free(how.start);
     free(how.velocity);
     free(how.g);
+}
+
+/* The displacement becomes the mean, but for signs, within each number. */
+static void back_into_space(float *x)
+{
+    float *sums = calloc(how.numbers + 1, sizeof(*sums));
+    float *counts = calloc(how.numbers + 1, sizeof(*counts));
+    size_t i;
+
+    for (i = 0; i < me.block; i++) {
+        size_t place = (size_t)how.places[i];
+
+        sums[place / 2] += place % 2 == 0 ? x[i] - how.start[i] : how.start[i] - x[i];
+        counts[place / 2]++;
+    }
+    for (i = 0; i < me.block; i++) {
+        size_t place = (size_t)how.places[i];
+        float mean = sums[place / 2] * (1 / counts[place / 2]);
+
+        if (place > 0) {
+            x[i] = how.start[i] + (place % 2 == 0 ? mean : -mean);
+        }
+    }
+    free(sums);
+    free(counts);
 }
 
 /* In the order of the built-in trainer's epochs, so that the results can be compared. */
@@ -287,6 +318,9 @@ static double walk(const json_t *m, size_t batch, size_t n_steps)
         seen += k;
         if (how.drift != NULL) {
             fl_vec_axpy(fl_net_params(me.net), 1.0f / (float)n_steps, how.drift, me.block);
+        }
+        if (how.places != NULL) {
+            back_into_space(fl_net_params(me.net));
         }
     }
     free(order);
@@ -374,8 +408,8 @@ static json_t *ready(void)
     bool all = me.notes != NULL;
     json_t *can = all ? json_pack("[s, s, s, s]", "train", "evaluate", "adapt", "summary")
                       : json_pack("[s, s]", "train", "evaluate");
-    json_t *parts = all ? json_pack("[s, s, s, s, s, s]", "pull", "gradient", "drift", "pfedme",
-                                    "per_fedavg", "mixup")
+    json_t *parts = all ? json_pack("[s, s, s, s, s, s, s]", "pull", "gradient", "drift", "pfedme",
+                                    "per_fedavg", "mixup", "space")
                         : json_pack("[s, s, s]", "pull", "gradient", "drift");
 
     return json_pack("{s:s, s:i, s:o, s:o, s:i, s:i, s:s}", "type", "ready", "protocol", 1, "can",

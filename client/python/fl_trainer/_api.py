@@ -87,7 +87,7 @@ def run(
         How many there are here: the weight of this client's updates, and of its evaluations.
     parts
         What train() can do in each step beyond plain gradient descent. Unless given: what
-        task.optimizer() and task.watch() do by themselves (PyTorch and numpy: pull, gradient, drift,
+        task.optimizer() and task.watch() do by themselves (PyTorch and numpy: pull, gradient, drift, space,
         per_fedavg), and with `criterion` and `examples` more. Add "pfedme" when train() calls
         optimizer.step(closure); say () when it makes its steps without them.
     criterion

@@ -17,7 +17,7 @@ from typing import Any, Callable, ContextManager, Dict, List, NamedTuple, Option
 from ._memory import Block, Place, Shape, first_difference, shape_text
 
 #: What a training step may be asked for beyond plain gradient descent, and can be had here.
-STEP_PARTS = ("pull", "gradient", "drift", "per_fedavg")
+STEP_PARTS = ("pull", "gradient", "drift", "space", "per_fedavg")
 CLOSURE_PARTS = ("pfedme",)
 #: With task.loss() and samples to tell of.
 LOSS_PARTS = ("mixup",)

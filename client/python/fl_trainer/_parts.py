@@ -6,7 +6,7 @@ parameters, `g` gradients. Whoever calls this sees to it that nothing is recorde
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
 #: vectors(slot, i): the tensor of that slot which belongs to parameter i, or None.
 Vectors = Callable[[str, int], Any]
@@ -18,6 +18,56 @@ class PartError(Exception):
 
 def _clone(x: Any) -> Any:
     return x.clone() if hasattr(x, "clone") else x.copy()
+
+
+class Space:
+    """Few numbers, to which all parameters belong with a sign (docs/algorithms.md#hashed-spaces).
+
+    The slot `places` has twice the index of a parameter's number from 1 on, plus 1 where its sign is
+    -1; 0: the parameter is trained by itself.
+    """
+
+    def __init__(self, numbers: int, vectors: Vectors, xs: Sequence[Any]) -> None:
+        self.size = numbers + 1
+        self.own: List[Any] = []  # parameter, start, numbers, signs
+        for i, x in enumerate(xs):
+            start, places = vectors("model", i), vectors("places", i)
+            if places is not None:
+                places = places.long() if hasattr(places, "long") else places.astype("int64")
+                signs = 1 - 2 * (places & 1)
+                self.own.append((i, _clone(start), places >> 1, signs * (places > 0)))
+        counts = self._sums(signs * signs for _, _, _, signs in self.own)
+        self.share = 1.0 / (counts + (counts == 0))
+
+    def _sums(self, values: Iterable[Any]) -> Any:
+        """For each number the sum of the values of its parameters."""
+        total: Any = 0.0
+        for (_, _, numbers, _), value in zip(self.own, values):
+            if hasattr(value, "new_zeros"):
+                part = value.new_zeros(self.size, dtype=_float_of(value))
+                part.index_add_(0, numbers.reshape(-1), value.reshape(-1).to(part.dtype))
+                total = part if isinstance(total, float) else total + part.to(total.device)
+            else:
+                import numpy
+
+                total = total + numpy.bincount(numbers.ravel(), value.ravel(), self.size)
+        return total
+
+    def project(self, xs: Sequence[Any]) -> None:
+        """x <- start + the nearest displacement that is the same, but for signs, within each number."""
+        means = self.share * self._sums((xs[i] - start) * signs for i, start, _, signs in self.own)
+        for i, start, numbers, signs in self.own:
+            there = means.to(start.device) if hasattr(means, "to") else means
+            moved = start + (there[numbers] * signs)
+            x = xs[i]
+            x[...] = x * (signs == 0) + moved * (signs != 0)
+
+
+def _float_of(value: Any) -> Any:
+    """At least float32: sums of many half precision numbers would be lost."""
+    import torch
+
+    return value.dtype if value.dtype == torch.float64 else torch.float32
 
 
 class Step:
@@ -35,6 +85,8 @@ class Step:
         self.mu = float(do["pull"]["mu"]) if "pull" in do else 0.0
         self.gradient = "gradient" in do
         self.drift = "drift" in do
+        self.numbers = int(do["space"]["numbers"]) if "space" in do else 0
+        self._space: Optional[Space] = None
         self.made = 0
 
     @property
@@ -56,10 +108,16 @@ class Step:
                     g += self.mu * (x - anchor)
 
     def after(self, xs: Sequence[Any]) -> None:
-        """x <- x + drift / steps."""
+        """x <- x + drift / steps, and back into the space."""
         self.made += 1
-        if not self.drift:
-            return
+        if self.drift:
+            self._move(xs)
+        if self.numbers > 0:
+            if self._space is None:
+                self._space = Space(self.numbers, self.vectors, xs)
+            self._space.project(xs)
+
+    def _move(self, xs: Sequence[Any]) -> None:
         total = self.task.total_steps
         if not total:
             raise PartError(

@@ -242,7 +242,9 @@ class _Watch:
             block, name = self.task.slot(slot), self.names[i]
             p = self.params[i]
             self._vectors[key] = (
-                None if name is None else _view(block, name).to(p.device, p.dtype)
+                None
+                if name is None
+                else _view(block, name).to(p.device, torch.float32 if slot == "places" else p.dtype)
             )
         return self._vectors[key]
 

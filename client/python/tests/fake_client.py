@@ -6,6 +6,7 @@ The program runs in a thread of the test, or as a process of its own (`Process`)
 import json
 import mmap
 import os
+import random
 import socket
 import struct
 import subprocess
@@ -103,10 +104,28 @@ class Memory:
         return {"bytes": self.bytes, "slots": self.slots}
 
 
+def places_of(n, numbers, seed=5):
+    """A number and a sign for each of n parameters; each eleventh stays as it is."""
+    rng = random.Random(seed)
+    return [0.0 if i % 11 == 0 else float(2 * rng.randint(1, numbers) + rng.randint(0, 1)) for i in range(n)]
+
+
+def nearest(moved, places):
+    """The nearest displacement that is the same, but for signs, for all parameters of a number."""
+    members = {}
+    for x, place in zip(moved, places):
+        members.setdefault(int(place) // 2, []).append(-x if place % 2 else x)
+    means = {number: sum(of) / len(of) for number, of in members.items()}
+    return [
+        x if place == 0 else means[int(place) // 2] * (-1 if place % 2 else 1)
+        for x, place in zip(moved, places)
+    ]
+
+
 class Client:
     """Says and hears; the program is at `other`, a socket."""
 
-    SLOTS = ("model", "anchor", "gradient", "drift")
+    SLOTS = ("model", "anchor", "gradient", "drift", "places")
 
     def __init__(self, tensors, buffers=(), mixup=0):
         self.units, self.count = layout(tensors, buffers)

@@ -54,7 +54,7 @@ class Declared(Losses):
     def test_a_criterion_and_examples_declare_all(self):
         ready = self.client(evaluate=judge).ready
         self.assertEqual(["train", "evaluate", "adapt", "summary"], ready["can"])
-        self.assertEqual(["pull", "gradient", "drift", "per_fedavg", "pfedme", "mixup"], ready["parts"])
+        self.assertEqual(["pull", "gradient", "drift", "space", "per_fedavg", "pfedme", "mixup"], ready["parts"])
 
     def test_without_examples_nothing_is_told_of_the_data(self):
         ready = self.client(examples=None).ready

@@ -4,7 +4,7 @@ import tempfile
 import unittest
 
 import numpy
-from fake_client import Threaded
+from fake_client import Threaded, nearest, places_of
 
 import fl_trainer
 from fl_trainer import _memory, _models
@@ -58,20 +58,24 @@ class Numpy(unittest.TestCase):
     def test_parts_are_those_of_the_page(self):
         rng = numpy.random.default_rng(2)
         vectors = {k: rng.normal(size=COUNT).astype("f4") for k in ("anchor", "gradient", "drift")}
+        places = places_of(COUNT, 4)
         for do in (
             {},
             {"pull": {"mu": 0.3}},
             {"gradient": {}},
             {"drift": {}},
             {"pull": {"mu": 0.3}, "gradient": {}, "drift": {}},
+            {"space": {"numbers": 4}},
+            {"pull": {"mu": 0.3}, "gradient": {}, "drift": {}, "space": {"numbers": 7}},
         ):
             with self.subTest(do):
                 client = self.client(model_of())
                 client.weights.put("model", flat(model_of()))
                 for slot, numbers in vectors.items():
                     client.weights.put(slot, numbers)
+                client.weights.put("places", places)
                 task = client.task(
-                    given=["model", "anchor", "gradient", "drift"],
+                    given=["model", "anchor", "gradient", "drift", "places"],
                     do=do, momentum=0.9, weight_decay=0.02, epochs=2,
                 )
                 done = client.ask(task)
@@ -96,6 +100,10 @@ class Numpy(unittest.TestCase):
                         x[k] = x[k] - 0.1 * v[k]
                         if "drift" in do:
                             x[k] = x[k] + parts["drift"][k] / len(batches)
+                    if "space" in do:
+                        start = flat(model_of("f8"))
+                        there = start + numpy.array(nearest(flat(x) - start, places))
+                        x = {"w": there[:12].reshape(4, 3), "b": there[12:]}
                 self.close(x, client)
 
     def test_per_fedavg_of_an_odd_number_of_steps_uses_the_last_batch_twice(self):

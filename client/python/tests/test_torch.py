@@ -7,7 +7,7 @@ import unittest
 import warnings
 
 import torch
-from fake_client import Process, Threaded
+from fake_client import Process, Threaded, nearest, places_of
 from torch import nn
 
 import fl_trainer
@@ -382,6 +382,12 @@ class Reference:
                     x -= task["learning_rate"] * velocity[k]
                     if "drift" in do:
                         x += self.vectors["drift"][k] / len(batches)
+                if "space" in do:
+                    moved = torch.cat([(x - a).flatten() for x, a in zip(self.x, self.vectors["model"])])
+                    places = torch.cat([a.flatten() for a in self.vectors["places"]])
+                    there = self.split(nearest(moved.tolist(), places.tolist()))
+                    for x, a, d in zip(self.x, self.vectors["model"], there):
+                        x.copy_(a + d)
         return torch.cat([x.detach().flatten() for x in self.x])
 
 
@@ -401,16 +407,17 @@ class Parts(Torch):
             "anchor": torch.randn(n, generator=g).tolist(),
             "gradient": (0.1 * torch.randn(n, generator=g)).tolist(),
             "drift": (0.1 * torch.randn(n, generator=g)).tolist(),
+            "places": places_of(n, 6),
         }
 
     def both(self, do, train=descend, given=None, **fields):
         model = self.model()
         vectors = self.vectors(model)
         reference_of = copy.deepcopy(model)
-        client = self.client(model, train, parts=("pull", "gradient", "drift", "per_fedavg", "pfedme"))
+        client = self.client(model, train, parts=("pull", "gradient", "drift", "space", "per_fedavg", "pfedme"))
         for slot, numbers in vectors.items():
             client.weights.put(slot, numbers)
-        task = client.task(do=do, given=given or ["model", "anchor", "gradient", "drift"], **fields)
+        task = client.task(do=do, given=given or ["model", "anchor", "gradient", "drift", "places"], **fields)
         done = client.ask(task)
         self.assertEqual("done", done["type"], done)
         if given == ["model"]:
@@ -430,6 +437,8 @@ class Parts(Torch):
             {"gradient": {}},
             {"drift": {}},
             {"pull": {"mu": 0.3}, "gradient": {}, "drift": {}},
+            {"space": {"numbers": 6}},
+            {"pull": {"mu": 0.3}, "gradient": {}, "drift": {}, "space": {"numbers": 9}},
         ):
             for fields in ({}, {"momentum": 0.9, "weight_decay": 0.02, "epochs": 3}):
                 with self.subTest(do=do, fields=fields):

@@ -313,6 +313,22 @@ void fl_space_unfold(const struct fl_space_map *map, const float *z, float *x)
     }
 }
 
+void fl_space_places(const struct fl_space_map *map, const struct fl_layout *layout, float *ret)
+{
+    size_t t;
+    size_t i;
+
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+
+        for (i = tensor->offset; i < tensor->offset + tensor->count; i++) {
+            bool shared = map->share[(map->place[i] >> 1) - 1] < 1;
+
+            ret[i] = fl_tensor_counts(tensor) && shared ? (float)map->place[i] : 0;
+        }
+    }
+}
+
 void fl_space_project(const struct fl_space_steps *s, float *x)
 {
     size_t i;

@@ -89,6 +89,12 @@ void fl_space_fold(const struct fl_space_map *map, const float *x, float *z);
 void fl_space_unfold(const struct fl_space_map *map, const float *z, float *x);
 
 /*
+ * places[entries] as floats, which hold them exactly: 0 for entries that are not trained, and for
+ * those that are the only ones of their number, as they need no mean.
+ */
+void fl_space_places(const struct fl_space_map *map, const struct fl_layout *layout, float *ret);
+
+/*
  * Training in a space: after each step the displacement from the start is replaced by the nearest
  * one of the space.
  */

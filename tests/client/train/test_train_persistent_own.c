@@ -246,6 +246,77 @@ TEST_EACH(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit, N_R
     free(anchor);
 }
 
+static struct fl_space *space_of(const struct both *f)
+{
+    static const struct fl_component_option o[] = {{"size", "20"}, {"redraw", "2"}};
+    const struct fl_policy *policy = NULL;
+    struct fl_options *options = NULL;
+    struct fl_space *ret = NULL;
+
+    ck_assert_int_eq(
+        fl_component_by_name(FL_COMPONENT_SPACE, "hashed", o, 2, &policy, &options, NULL), FL_OK);
+    ck_assert_int_eq(
+        fl_space_create((const void *)policy, options, f->server.model.layout, &ret, NULL), FL_OK);
+    fl_options_free(options);
+    return ret;
+}
+
+/* Its draw is that of the round. */
+TEST_EACH(in_a_hashed_space_each_step_of_a_program_is_that_of_the_built_in_trainer, 3)
+{
+    static const struct row spaces[] = {
+        {&fl_solver_sgd,
+         {{NULL}},
+         "{\"space\": {\"numbers\": 19}}",
+         "[\"model\", \"places\"]",
+         0.3,
+         0.9,
+         0.01,
+         2,
+         0},
+        {&fl_solver_prox,
+         {{"mu", "0.3"}},
+         "{\"pull\": {\"mu\": 0.3}, \"space\": {\"numbers\": 19}}",
+         "[\"model\", \"anchor\", \"places\"]",
+         0.3,
+         0,
+         0,
+         1,
+         0},
+        {&fl_solver_per_fedavg,
+         {{"alpha", "0.05"}},
+         "{\"per_fedavg\": {\"variant\": \"fo\", \"alpha\": 0.05}}",
+         "[\"model\"]",
+         0.3,
+         0,
+         0,
+         1,
+         0},
+    };
+    const struct row *row = &spaces[_i];
+    struct fl_space *space;
+    struct fl_train_task task;
+    struct both f;
+    json_t *said;
+
+    describe(&f, row);
+    space = space_of(&f);
+    f.server.model.space = space;
+    both_prepare(&f);
+    task = task_of_row(&f, row, f.server.theta, NULL);
+    task.space = space;
+    both_train(&f, &task);
+    if (row->solver != &fl_solver_per_fedavg) { /* Its steps are its own. */
+        same_bits(&f);
+    }
+    said = last_heard(&f, "train");
+    heard(said, "do", row->asked);
+    heard(said, "given", row->given);
+    json_decref(said);
+    both_done(&f);
+    fl_space_free(space);
+}
+
 TEST(a_summary_is_the_same_and_mixes_only_what_others_collection)
 {
     struct fl_buf own = {0};
