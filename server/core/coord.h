@@ -28,6 +28,7 @@
 #include <math.h>
 
 #include "libfl/model/task.h"
+#include "libfl/strategy/broadcast/plateau.h"
 #include "libfl/strategy/strategy.h"
 #include "server/core/records.h"
 
@@ -204,6 +205,7 @@ struct fl_coord_resume {
     uint64_t used_round;
     uint32_t used_attempt;
     char pause[FL_PAUSE_SIZE]; /* as of the last PERSIST_PAUSE; "": none */
+    struct fl_plateau plateau; /* of all committed rounds */
 };
 
 /*
@@ -421,6 +423,7 @@ struct fl_effect {
     const struct fl_client_rec *clients;
     size_t n_clients;
     const struct fl_round_rec *record;
+    uint64_t plateau; /* AGGREGATE: fl_plateau.round of the committed rounds */
     bool want_distance;
     struct fl_round_size size; /* of the open round, in every effect about it */
     bool personal_model; /* TASK, with personal "own": the last commit made one for the client */

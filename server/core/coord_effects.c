@@ -148,6 +148,7 @@ void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind)
         e = fl__coord_emit(c, FL_EFF_AGGREGATE);
         e->parts = r->listed;
         e->n_parts = r->n_listed;
+        e->plateau = c->plateau.round;
         e->want_distance = fl_strategy_distance(c->conf.strategy) == FL_DISTANCE_NEW;
         break;
     case FL__WORK_EVALUATE:

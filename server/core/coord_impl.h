@@ -283,7 +283,8 @@ struct fl_coord {
     char stop_reason[FL__CLEAN_SIZE];
     char abort_reason[FL__CLEAN_SIZE];
     uint64_t committed;
-    uint32_t attempt; /* of the next selection */
+    struct fl_plateau plateau; /* of the committed rounds */
+    uint32_t attempt;          /* of the next selection */
     unsigned n_aborts;
     uint64_t used_round; /* as the resume */
     uint32_t used_attempt;

@@ -74,6 +74,7 @@
         " FROM (SELECT * FROM round ORDER BY round DESC LIMIT ?) ORDER BY round") \
     X(GET_ROUND, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) " FROM round WHERE round = ?") \
     X(EACH_ROUND, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) " FROM round ORDER BY round") \
+    X(EACH_LOSS, "SELECT round, train_loss FROM round ORDER BY round") \
     X(UNCOUNT, "UPDATE client SET counted_round = 0, counted_attempt = 0, counted_update = 0"\
         " WHERE counted_round > ?")                                                         \
     X(ABANDON_ROUNDS, "INSERT OR REPLACE INTO abandoned (" FL__ROUND_ROWS(FL_ROW_NAME) "generation)" \

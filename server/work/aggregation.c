@@ -185,6 +185,14 @@ static void draft_unit(void *ctx, size_t offset, size_t n)
 
 /* --- the pass --- */
 
+static uint32_t aggregation_grid(const struct pass *a)
+{
+    const struct fl_strategy *s = a->f->strategy;
+
+    return fl_broadcast_grid(s->broadcast, s->options[FL_COMPONENT_BROADCAST], a->f->layout,
+                             a->job->round, a->job->plateau);
+}
+
 static int run_aggregation(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
@@ -208,8 +216,7 @@ static int run_aggregation(struct pass *a)
         .extra_options = strategy->options[FL_COMPONENT_SOLVER],
         .broadcast = strategy->broadcast,
         .broadcast_options = strategy->options[FL_COMPONENT_BROADCAST],
-        .grid = fl_broadcast_grid(strategy->broadcast, strategy->options[FL_COMPONENT_BROADCAST],
-                                  f->layout, job->round),
+        .grid = aggregation_grid(a),
         .state = state,
         .state_new = state_new,
         .personal_model = strategy->aggregate->mixes ? take_personal_model : NULL,
@@ -243,6 +250,7 @@ static int run_aggregation(struct pass *a)
 static int aggregation_compute(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
+    const struct fl_hashed_round round = {a->f->space, job->round, aggregation_grid(a)};
     int rv;
 
     if (a->f->space == NULL) {
@@ -256,8 +264,7 @@ static int aggregation_compute(struct pass *a)
     if (rv != FL_OK) {
         return rv;
     }
-    return fl__agg_space_finish(&a->space, a->f, job->model, job->round, &job->next.model, &a->step,
-                                a->err);
+    return fl__agg_space_finish(&a->space, &round, job->model, &job->next.model, &a->step, a->err);
 }
 
 static int aggregation_make(struct pass *a)
@@ -363,6 +370,7 @@ struct fl_aggregation fl_aggregation_of(const struct fl_effect *effect,
                                    .attempt = effect->attempt,
                                    .members = effect->size.members,
                                    .learning_rate = learning_rate,
+                                   .plateau = effect->plateau,
                                    .parts = effect->parts,
                                    .clients = clients,
                                    .n_parts = effect->n_parts,

@@ -61,21 +61,16 @@ nomem:
     return FL_ENOMEM;
 }
 
-int fl__agg_space_finish(const struct fl__agg_space *s, const struct fl_federation *f,
-                         const struct fl_model_state *model, uint64_t round,
-                         struct fl_model_state *next, struct fl_step *ret, struct fl_err *err)
+int fl__agg_space_finish(const struct fl__agg_space *s, const struct fl_hashed_round *round,
+                         const struct fl_model_state *model, struct fl_model_state *next,
+                         struct fl_step *ret, struct fl_err *err)
 {
-    const struct fl_strategy *strategy = f->strategy;
-    const struct fl_hashed_round hashed = {
-        f->space, round,
-        fl_broadcast_grid(strategy->broadcast, strategy->options[FL_COMPONENT_BROADCAST], f->layout,
-                          round)};
     size_t i;
 
     for (i = 0; i < s->n_state; i++) {
         fl_space_unfold(&s->map, s->state_new[i], fl_blob_fill_floats(next->state[i]));
     }
-    return fl_step_make_hashed(&hashed, s->z_new, fl_blob_floats(model->theta),
+    return fl_step_make_hashed(round, s->z_new, fl_blob_floats(model->theta),
                                fl_blob_fill_floats(next->theta), ret, err);
 }
 

@@ -26,8 +26,8 @@ FL_MUST_CHECK int fl__agg_space_begin(const struct fl_federation *federation,
  * left the range of the lattice; FL_ENOMEM.
  */
 FL_MUST_CHECK int fl__agg_space_finish(const struct fl__agg_space *space,
-                                       const struct fl_federation *federation,
-                                       const struct fl_model_state *model, uint64_t round,
+                                       const struct fl_hashed_round *round,
+                                       const struct fl_model_state *model,
                                        struct fl_model_state *next, struct fl_step *ret,
                                        struct fl_err *err);
 void fl__agg_space_done(struct fl__agg_space *space);

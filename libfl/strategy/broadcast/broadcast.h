@@ -40,8 +40,12 @@ struct fl_broadcast_ops {
      * fl_broadcast_versions.
      */
     bool sends_moves;
-    /* For move(): the step of a round in multiples of 2^-20. NULL: it needs none. */
-    uint32_t (*grid)(const struct fl_options *o, const struct fl_layout *layout, uint64_t round);
+    /*
+     * For move(): the step of a round in multiples of 2^-20; `plateau`: the round up to which the
+     * training loss had stopped to fall (plateau.h), 0: it falls. NULL: it needs none.
+     */
+    uint32_t (*grid)(const struct fl_options *o, const struct fl_layout *layout, uint64_t round,
+                     uint64_t plateau);
     /*
      * After move() of all blocks of unit `l`: the moves that depend on the whole unit. `model` and
      * `rest` are those of the next round, from the unit's first entry on. Not called for units that
@@ -89,9 +93,10 @@ static inline bool fl_broadcast_sends_moves(const struct fl_broadcast_ops *ops)
 /* For move(); 0: it needs none. */
 static inline uint32_t fl_broadcast_grid(const struct fl_broadcast_ops *ops,
                                          const struct fl_options *options,
-                                         const struct fl_layout *layout, uint64_t round)
+                                         const struct fl_layout *layout, uint64_t round,
+                                         uint64_t plateau)
 {
-    return ops->grid != NULL ? ops->grid(options, layout, round) : 0;
+    return ops->grid != NULL ? ops->grid(options, layout, round, plateau) : 0;
 }
 
 /*

@@ -14,6 +14,7 @@
  * Options: step, threshold, halve_at, history. State: `rest`, one model-sized vector. Cost: 0.01 to
  * 0.1 bytes per entry of a download.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,8 +26,28 @@ struct options {
     struct fl_broadcast_versions versions;
     const char *step;
     double threshold;
-    int64_t halve_at;
+    const char *halve_at;
 };
+
+#define LATTICE_MOST_ROUNDS INT64_C(1000000000)
+
+static bool lattice_waits_for_plateau(const struct options *v)
+{
+    return strcmp(v->halve_at, "plateau") == 0;
+}
+
+/* The round of `halve_at`; 0: none is named. */
+static uint64_t lattice_halve_at(const struct options *v)
+{
+    int64_t round = 0;
+
+    return fl_str_to_i64(v->halve_at, &round) == FL_OK ? (uint64_t)round : 0;
+}
+
+static bool lattice_halves(const struct options *v)
+{
+    return lattice_waits_for_plateau(v) || lattice_halve_at(v) > 0;
+}
 
 void fl__lattice_place(const struct fl_options *o, float *model, size_t n)
 {
@@ -85,9 +106,11 @@ static uint32_t lattice_auto(const struct fl_layout *layout)
 }
 
 static uint32_t lattice_grid(const struct fl_options *o, const struct fl_layout *layout,
-                             uint64_t round)
+                             uint64_t round, uint64_t plateau)
 {
     const struct options *v = fl_options_values(o);
+    uint64_t first = lattice_waits_for_plateau(v) ? plateau + 1 : lattice_halve_at(v);
+    bool half = lattice_waits_for_plateau(v) ? plateau > 0 : first > 0;
     double step = 0;
     uint32_t m;
 
@@ -97,42 +120,50 @@ static uint32_t lattice_grid(const struct fl_options *o, const struct fl_layout 
         FL_REQUIRE(fl_str_to_double(v->step, &step) == FL_OK); /* lattice_check() */
         m = (uint32_t)(step / FL_GRID);
     }
-    return v->halve_at > 0 && round >= (uint64_t)v->halve_at ? m / 2 : m;
+    return half && round >= first ? m / 2 : m;
 }
 
 static int lattice_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct options *v = fl_options_values(o);
-    const int multiple = v->halve_at > 0 ? 2 : 1;
+    const int multiple = lattice_halves(v) ? 2 : 1;
     double step = 0;
+    int64_t round;
 
+    if (!lattice_waits_for_plateau(v) &&
+        (fl_str_to_i64(v->halve_at, &round) != FL_OK || round < 0 || round > LATTICE_MOST_ROUNDS))
+    {
+        return fl_err_set(err, FL_ECONF,
+                          "'halve_at': expected 'plateau' or a round from 0 to 1000000000, found "
+                          "'%s'",
+                          v->halve_at);
+    }
     if (strcmp(v->step, "auto") == 0) {
         return FL_OK;
     }
     if (fl_str_to_double(v->step, &step) != FL_OK || !(step >= multiple * FL_GRID && step <= 1)) {
         return fl_err_set(err, FL_ECONF,
                           "'step': expected 'auto' or a number from 2^-%d to 1, found '%s'",
-                          v->halve_at > 0 ? 19 : 20, v->step);
+                          multiple == 2 ? 19 : 20, v->step);
     }
-    return fl_grid_check(step, multiple, v->halve_at > 0 ? ", which 'halve_at' needs" : "", err);
+    return fl_grid_check(step, multiple, multiple == 2 ? ", which 'halve_at' needs" : "", err);
 }
 
 /* The step of a round that has ended cannot change any more. */
 static int lattice_check_change(const struct fl_options *o, const char *before, uint64_t committed,
                                 struct fl_err *err)
 {
-    const struct options *v = fl_options_values(o);
+    uint64_t round = lattice_halve_at(fl_options_values(o));
     char same[64];
 
-    (void)snprintf(same, sizeof(same), " halve_at=%lld ", (long long)v->halve_at);
-    if (v->halve_at == 0 || (uint64_t)v->halve_at > committed || strstr(before, same) != NULL) {
+    (void)snprintf(same, sizeof(same), " halve_at=%" PRIu64 " ", round);
+    if (round == 0 || round > committed || strstr(before, same) != NULL) {
         return FL_OK;
     }
-    return fl_err_set(
-        err, FL_ECONF,
-        "round %lld has ended, round %llu is committed; choose a later round, or half "
-        "the step",
-        (long long)v->halve_at, (unsigned long long)committed);
+    return fl_err_set(err, FL_ECONF,
+                      "round %" PRIu64 " has ended, round %" PRIu64
+                      " is committed; choose a later round, or half the step",
+                      round, committed);
 }
 
 static const struct fl_opt_spec options[] = {
@@ -141,8 +172,9 @@ static const struct fl_opt_spec options[] = {
              "'auto': four standard deviations of the first weights in the largest tensor."},
     {FL_OPT(struct options, FLOAT, threshold), .def = "0.6", .min = 0.5, .max = 2,
      .help = "An entry moves when it is this many steps away."},
-    {FL_OPT(struct options, INT, halve_at), .def = "0", .min = 0, .max = 1e9,
-     .help = "The round from which on the step is half as long; 0: never."},
+    {FL_OPT(struct options, STRING, halve_at), .def = "0",
+     .help = "The round from which on the step is half as long, or 'plateau': once the training "
+             "loss has not fallen for 20 rounds; 0: never."},
     FL__BROADCAST_HISTORY(struct options),
     FL_OPT_END_OF(struct options),
 };

@@ -154,8 +154,8 @@ TEST(a_move_or_a_sum_above_the_range_is_refused)
 
 /* --- the step --- */
 
-static uint32_t step_of(const char *step, const char *halve_at, const size_t *dims, size_t n_dims,
-                        uint64_t round)
+static uint32_t step_after(const char *step, const char *halve_at, const size_t *dims,
+                           size_t n_dims, uint64_t round, uint64_t plateau)
 {
     struct fl_options *o = options_of(&fl_broadcast_lattice.policy, step, halve_at, NULL);
     struct fl_layout *layout = NULL;
@@ -165,10 +165,16 @@ static uint32_t step_of(const char *step, const char *halve_at, const size_t *di
     fed_tensor(layout, "first", "first.bias", 7, false);
     ck_assert_int_eq(fl_layout_add(layout, "u", "u.w", dims, n_dims, false, NULL), FL_OK);
     ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
-    grid = fl_broadcast_grid(&fl_broadcast_lattice, o, layout, round);
+    grid = fl_broadcast_grid(&fl_broadcast_lattice, o, layout, round, plateau);
     fl_layout_free(layout);
     fl_options_free(o);
     return grid;
+}
+
+static uint32_t step_of(const char *step, const char *halve_at, const size_t *dims, size_t n_dims,
+                        uint64_t round)
+{
+    return step_after(step, halve_at, dims, n_dims, round, 3);
 }
 
 TEST(the_step_follows_the_first_weights_of_the_largest_tensor)
@@ -192,6 +198,16 @@ TEST(the_step_is_halved_from_its_round_on)
     ck_assert_uint_eq(step_of("step=0.25", "halve_at=9", dense, 2, 1000), 1 << 17);
 }
 
+TEST(the_step_is_halved_from_the_round_after_a_plateau_on)
+{
+    const size_t dense[] = {200, 784};
+
+    ck_assert_uint_eq(step_after("step=0.25", "halve_at=plateau", dense, 2, 90, 0), 1 << 18);
+    ck_assert_uint_eq(step_after("step=0.25", "halve_at=plateau", dense, 2, 90, 90), 1 << 18);
+    ck_assert_uint_eq(step_after("step=0.25", "halve_at=plateau", dense, 2, 91, 90), 1 << 17);
+    ck_assert_uint_eq(step_after("step=0.25", "halve_at=0", dense, 2, 91, 90), 1 << 18);
+}
+
 static const struct {
     const char *step, *halve_at, *text;
 } bad_steps[] = {
@@ -203,9 +219,12 @@ static const struct {
     {"large", "0", "found 'large'"},
     {"nan", "0", "found 'nan'"},
     {"9.5367431640625e-7", "3", "from 2^-19 to 1"},
-    {"0.00000286102294921875", "3", "which 'halve_at' needs"}};
+    {"0.00000286102294921875", "3", "which 'halve_at' needs"},
+    {"0.00000286102294921875", "plateau", "which 'halve_at' needs"},
+    {"0.25", "Plateau", "'halve_at': expected 'plateau' or a round from 0 to 1000000000, found"},
+    {"0.25", "-1", "or a round from 0 to 1000000000, found '-1'"}};
 
-TEST_EACH(a_step_off_the_grid_is_refused_with_one_that_is_on_it, 9)
+TEST_EACH(a_step_off_the_grid_is_refused_with_one_that_is_on_it, 12)
 {
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};

@@ -429,3 +429,33 @@ TEST_EACH(damaged_state_is_refused_with_what_is_wrong, ARRAY_LEN(damaged))
     ck_assert_ptr_null(c);
     script_free(s);
 }
+
+/* The losses of reports are 0.5 in each round (script_report()). */
+TEST(aggregation_is_told_of_a_plateau_before_and_after_a_restart)
+{
+    const struct fl_coord_resume nothing = {.committed = 0};
+    struct fl_coord_resume resume = {.committed = 0};
+    struct script *s = script_fedavg();
+    uint64_t round;
+
+    s->conf.rounds = 40;
+    script_create(s, &nothing);
+    script_start(s);
+    script_join(s, "a", 100);
+    for (round = 1; round <= 40; round++) {
+        script_respond(s, "a");
+        ck_assert_uint_eq(s->aggregate.round, round);
+        ck_assert_uint_eq(s->aggregate.plateau, round <= 30 ? 0 : 30);
+        fl_plateau_add(&resume.plateau, round, s->record.train_loss);
+    }
+    ck_assert_uint_eq(resume.plateau.round, 30);
+    s->conf.rounds = 41;
+    resume.committed = 40;
+    script_create(s, &resume);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_respond(s, "a");
+    ck_assert_uint_eq(s->aggregate.round, 41);
+    ck_assert_uint_eq(s->aggregate.plateau, 30);
+    script_free(s);
+}

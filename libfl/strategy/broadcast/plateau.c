@@ -1,0 +1,27 @@
+#include "libfl/strategy/broadcast/plateau.h"
+
+#include <math.h>
+#include <stddef.h>
+
+void fl_plateau_add(struct fl_plateau *p, uint64_t round, double loss)
+{
+    double mean = 0;
+    size_t i;
+
+    if (!isfinite(loss) || loss <= 0) { /* A round without a client has the loss 0. */
+        return;
+    }
+    p->losses[p->n++ % FL_PLATEAU_WINDOW] = loss;
+    if (p->n < FL_PLATEAU_WINDOW) {
+        return;
+    }
+    for (i = 0; i < FL_PLATEAU_WINDOW; i++) {
+        mean += p->losses[i] / FL_PLATEAU_WINDOW;
+    }
+    if (p->best_at == 0 || mean < p->best * (1 - FL_PLATEAU_GAIN)) {
+        p->best = mean;
+        p->best_at = p->n;
+    } else if (p->round == 0 && p->n - p->best_at >= FL_PLATEAU_PATIENCE) {
+        p->round = round;
+    }
+}
