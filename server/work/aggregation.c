@@ -188,9 +188,10 @@ static void draft_unit(void *ctx, size_t offset, size_t n)
 static uint32_t aggregation_grid(const struct pass *a)
 {
     const struct fl_strategy *s = a->f->strategy;
+    const struct fl_broadcast_round round = {a->f->layout, a->f->space, a->job->round,
+                                             a->job->plateau};
 
-    return fl_broadcast_grid(s->broadcast, s->options[FL_COMPONENT_BROADCAST], a->f->layout,
-                             a->job->round, a->job->plateau);
+    return fl_broadcast_grid(s->broadcast, s->options[FL_COMPONENT_BROADCAST], &round);
 }
 
 static int run_aggregation(struct pass *a)

@@ -14,6 +14,7 @@
  */
 
 #include "libfl/strategy/codec/codec.h"
+#include "libfl/strategy/space/space.h"
 
 /* A piece of trainable entries of the model. */
 struct fl_broadcast_block {
@@ -24,6 +25,14 @@ struct fl_broadcast_block {
     uint32_t grid;      /* of the round, fl_broadcast_grid() */
     float *model_new;   /* [n] written: B of the next round */
     float *rest_new;    /* [n] written: model + rest + step = model_new + rest_new, rounded */
+};
+
+/* What the step of a round depends on. */
+struct fl_broadcast_round {
+    const struct fl_layout *layout; /* of the model */
+    const struct fl_space *space;   /* NULL: full */
+    uint64_t round;
+    uint64_t plateau; /* the round up to which the training loss had stopped to fall; 0: it falls */
 };
 
 struct fl_broadcast_ops {
@@ -40,12 +49,8 @@ struct fl_broadcast_ops {
      * fl_broadcast_versions.
      */
     bool sends_moves;
-    /*
-     * For move(): the step of a round in multiples of 2^-20; `plateau`: the round up to which the
-     * training loss had stopped to fall (plateau.h), 0: it falls. NULL: it needs none.
-     */
-    uint32_t (*grid)(const struct fl_options *o, const struct fl_layout *layout, uint64_t round,
-                     uint64_t plateau);
+    /* For move(): the step of a round in multiples of 2^-20. NULL: it needs none. */
+    uint32_t (*grid)(const struct fl_options *o, const struct fl_broadcast_round *round);
     /*
      * After move() of all blocks of unit `l`: the moves that depend on the whole unit. `model` and
      * `rest` are those of the next round, from the unit's first entry on. Not called for units that
@@ -93,10 +98,9 @@ static inline bool fl_broadcast_sends_moves(const struct fl_broadcast_ops *ops)
 /* For move(); 0: it needs none. */
 static inline uint32_t fl_broadcast_grid(const struct fl_broadcast_ops *ops,
                                          const struct fl_options *options,
-                                         const struct fl_layout *layout, uint64_t round,
-                                         uint64_t plateau)
+                                         const struct fl_broadcast_round *round)
 {
-    return ops->grid != NULL ? ops->grid(options, layout, round, plateau) : 0;
+    return ops->grid != NULL ? ops->grid(options, round) : 0;
 }
 
 /*

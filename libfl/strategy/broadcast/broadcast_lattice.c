@@ -29,6 +29,7 @@ struct options {
     const char *halve_at;
 };
 
+#define LATTICE_HASHED      0.375
 #define LATTICE_MOST_ROUNDS INT64_C(1000000000)
 
 static bool lattice_waits_for_plateau(const struct options *v)
@@ -77,8 +78,7 @@ static void lattice_move(const struct fl_options *o, const struct fl_broadcast_b
     }
 }
 
-/* Entries of the largest trainable tensor that one of its outputs is computed from. */
-static size_t lattice_fan_in(const struct fl_layout *layout)
+static const struct fl_tensor *lattice_largest(const struct fl_layout *layout)
 {
     const struct fl_tensor *largest = NULL;
     size_t i;
@@ -90,37 +90,46 @@ static size_t lattice_fan_in(const struct fl_layout *layout)
             largest = t;
         }
     }
-    return largest == NULL || largest->n_dims < 2 ? 1 : largest->count / largest->dims[0];
+    return largest;
 }
 
-/* Rounded to 4 significant bits: whole steps of 2^-20, at least 16 of them so that they can be
- * halved. */
-static uint32_t lattice_auto(const struct fl_layout *layout)
+/*
+ * 4 / sqrt(3 f), f: entries that an output of the largest tensor is computed from. In a hashed
+ * space entries of that tensor move by LATTICE_HASHED of it. Rounded to 4 significant bits: whole
+ * steps of 2^-20, at least 16 of them so that they can be halved.
+ */
+static uint32_t lattice_auto(const struct fl_broadcast_round *round)
 {
-    double m = 4 / sqrt(3 * (double)lattice_fan_in(layout)) / FL_GRID;
+    const struct fl_tensor *t = lattice_largest(round->layout);
+    size_t fan_in = t == NULL || t->n_dims < 2 ? 1 : t->count / t->dims[0];
+    double m = 4 / sqrt(3 * (double)fan_in) / FL_GRID;
+    double mantissa;
     int exponent;
-    double mantissa = frexp(m, &exponent);
 
+    if (round->space != NULL && t != NULL) {
+        m *= LATTICE_HASHED / fl_space_scale(round->space, t->unit);
+    }
+    mantissa = frexp(m, &exponent);
     m = ldexp(rint(mantissa * 16), exponent - 4);
-    return m < 16 ? 16 : (uint32_t)m;
+    return m < 16 ? 16 : m * FL_GRID < 1 ? (uint32_t)m : (uint32_t)(1 / FL_GRID);
 }
 
-static uint32_t lattice_grid(const struct fl_options *o, const struct fl_layout *layout,
-                             uint64_t round, uint64_t plateau)
+static uint32_t lattice_grid(const struct fl_options *o, const struct fl_broadcast_round *round)
 {
     const struct options *v = fl_options_values(o);
-    uint64_t first = lattice_waits_for_plateau(v) ? plateau + 1 : lattice_halve_at(v);
-    bool half = lattice_waits_for_plateau(v) ? plateau > 0 : first > 0;
+    bool waits = lattice_waits_for_plateau(v);
+    uint64_t first = waits ? round->plateau + 1 : lattice_halve_at(v);
+    bool half = waits ? round->plateau > 0 : first > 0;
     double step = 0;
     uint32_t m;
 
     if (strcmp(v->step, "auto") == 0) {
-        m = lattice_auto(layout);
+        m = lattice_auto(round);
     } else {
         FL_REQUIRE(fl_str_to_double(v->step, &step) == FL_OK); /* lattice_check() */
         m = (uint32_t)(step / FL_GRID);
     }
-    return half && round >= first ? m / 2 : m;
+    return half && round->round >= first ? m / 2 : m;
 }
 
 static int lattice_check(const struct fl_options *o, struct fl_err *err)
@@ -169,7 +178,8 @@ static int lattice_check_change(const struct fl_options *o, const char *before, 
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, STRING, step), .def = "auto",
      .help = "By how much an entry of the model moves: a multiple of 2^-20, such as 0.078125, or "
-             "'auto': four standard deviations of the first weights in the largest tensor."},
+             "'auto': four standard deviations of the first weights in the largest tensor, or in a "
+             "hashed space what moves its entries by three eighths of that."},
     {FL_OPT(struct options, FLOAT, threshold), .def = "0.6", .min = 0.5, .max = 2,
      .help = "An entry moves when it is this many steps away."},
     {FL_OPT(struct options, STRING, halve_at), .def = "0",

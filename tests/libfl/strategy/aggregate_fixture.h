@@ -208,7 +208,8 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .broadcast = f->broadcast,
         .broadcast_options = f->broadcast_options,
         .grid = f->broadcast != NULL
-                    ? fl_broadcast_grid(f->broadcast, f->broadcast_options, f->layout, f->round, 0)
+                    ? fl_broadcast_grid(f->broadcast, f->broadcast_options,
+                                        &(struct fl_broadcast_round){f->layout, NULL, f->round, 0})
                     : 0,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,

@@ -165,7 +165,8 @@ static uint32_t step_after(const char *step, const char *halve_at, const size_t 
     fed_tensor(layout, "first", "first.bias", 7, false);
     ck_assert_int_eq(fl_layout_add(layout, "u", "u.w", dims, n_dims, false, NULL), FL_OK);
     ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
-    grid = fl_broadcast_grid(&fl_broadcast_lattice, o, layout, round, plateau);
+    grid = fl_broadcast_grid(&fl_broadcast_lattice, o,
+                             &(struct fl_broadcast_round){layout, NULL, round, plateau});
     fl_layout_free(layout);
     fl_options_free(o);
     return grid;
