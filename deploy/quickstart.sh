@@ -249,9 +249,11 @@ say "result"
 ctl export --output "$dir/model.safetensors"
 # Columns: round selected responders accuracy train_loss uplink full seconds
 table=$(ctl rounds)
-down=$(ctl rounds --json | grep -o '"downlink_bytes": *[0-9]*' | awk -F: '{sum += $2} END {printf "%d", sum}')
+bytes_of() { ctl rounds --json | grep -o "\"$1\": *[0-9]*" | awk -F: '{sum += $2} END {printf "%d", sum}'; }
+down=$(bytes_of downlink_bytes)
+wire=$(($(bytes_of wire_up_bytes) + $(bytes_of wire_down_bytes)))
 stop_all
-awk -v wall="$(awk "BEGIN{print $ended - $started}")" -v s="$server_kb" -v c="$client_kb" -v down="$down" '
+awk -v wall="$(awk "BEGIN{print $ended - $started}")" -v s="$server_kb" -v c="$client_kb" -v down="$down" -v wire="$wire" '
   $1 ~ /^[0-9]+$/ {
     n = $1; if ($4 != "-") acc = $4; up += $6; full += $7; units += $2
     if (match($0, /personal=[0-9.]+/)) own = substr($0, RSTART + 9, RLENGTH - 9)
@@ -263,8 +265,9 @@ awk -v wall="$(awk "BEGIN{print $ended - $started}")" -v s="$server_kb" -v c="$c
     printf "%-34s %.2f MB\n", "uplink", up / 1e6
     printf "%-34s %.2f MB (%.3g of that was sent)\n", "uplink of full uploads", full / 1e6, full ? up / full : 0
     printf "%-34s %.2f MB\n", "downlink", down / 1e6
+    printf "%-34s %.2f MB\n", "all bytes, with framing and TLS", wire / 1e6
     printf "%-34s %.1f s\n", "wall time", wall
-    printf "\nresult: rounds=%d accuracy=%s%s uplink_bytes=%d uplink_bytes_full=%d downlink_bytes=%d wall_s=%.1f server_peak_rss_mb=%.0f client_peak_rss_mb=%.0f\n",
-      n, acc, own != "" ? " personal_accuracy=" own : "", up, full, down, wall, s / 1024, c / 1024
+    printf "\nresult: rounds=%d accuracy=%s%s uplink_bytes=%d uplink_bytes_full=%d downlink_bytes=%d wire_bytes=%d wall_s=%.1f server_peak_rss_mb=%.0f client_peak_rss_mb=%.0f\n",
+      n, acc, own != "" ? " personal_accuracy=" own : "", up, full, down, wire, wall, s / 1024, c / 1024
   }' <<<"$table"
 done=yes

@@ -19,6 +19,8 @@
 
 #include "libfl/base/err.h"
 
+#define FL_DB_SCHEMA_TEXTS 2
+
 struct fl_db_kind {
     const char *what; /* for messages: "state database" */
     uint32_t id;   /* in the header of the file: distinguishes it from other programs' databases */
@@ -28,9 +30,9 @@ struct fl_db_kind {
     size_t n_statements;
     /*
      * The statements that create the tables of the current version. Tables with a column `sum
-     * INTEGER` have checksums (row_checksums.c).
+     * INTEGER` have checksums (row_checksums.c). The second text may be NULL.
      */
-    const char *schema;
+    const char *schema[FL_DB_SCHEMA_TEXTS];
     /*
      * Migrations of released databases: migration i leads from version i + 1 to i + 2, so the
      * current version is 1 + n_migrations. A release that changes `schema` appends one; a released

@@ -28,12 +28,12 @@ static int schema_execute(struct fl_db *db, const char *sql, struct fl_err *err)
 }
 
 /* `first` creates the tables of all databases. */
-static int apply_migration(struct fl_db *db, const char *sql, uint64_t version, bool first,
-                           struct fl_err *err)
+static int apply_migration(struct fl_db *db, const char *const sql[FL_DB_SCHEMA_TEXTS],
+                           uint64_t version, bool first, struct fl_err *err)
 {
     char create[160] = "";
     char note[160];
-    const char *const steps[] = {"BEGIN IMMEDIATE", create, sql, note};
+    const char *const steps[] = {"BEGIN IMMEDIATE", create, sql[0], sql[1], note};
     size_t i;
     int rv;
 
@@ -47,7 +47,7 @@ static int apply_migration(struct fl_db *db, const char *sql, uint64_t version, 
                    "INSERT INTO migration (version, applied_ms) VALUES (%" PRIu64 ", %" PRIu64 ")",
                    version, fl_clock_wall_ms());
     for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        rv = schema_execute(db, steps[i], err);
+        rv = steps[i] != NULL ? schema_execute(db, steps[i], err) : FL_OK;
         if (rv != FL_OK) {
             goto fail;
         }
@@ -119,7 +119,9 @@ int fl__db_schema_update(struct fl_db *db, struct fl_err *err)
         return apply_migration(db, db->kind->schema, newest_version(db), true, err);
     }
     for (; version < newest_version(db); version++) {
-        rv = apply_migration(db, db->kind->migrations[version - 1], version + 1, false, err);
+        const char *const sql[FL_DB_SCHEMA_TEXTS] = {db->kind->migrations[version - 1]};
+
+        rv = apply_migration(db, sql, version + 1, false, err);
         if (rv != FL_OK) {
             return rv;
         }

@@ -46,8 +46,12 @@
                  "requested, 8 for an inner product")                                              \
     /* Personal "own": only a personalized model, or the model before the first aggregation. */    \
     X(U64, downlink_bytes, downlink_bytes, TOTALS, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,     \
-      .meaning = "4 (d + s) per selected client and model-shaped payload, and data "               \
-                 "summaries once per client; repeated downloads are not counted")                  \
+      .meaning = "Downloads of selected clients: 4 (d + s) for each model-shaped payload, or, of "    \
+                 "what changed, what they fetched; data summaries once per client")                  \
+    X(U64, wire_up_bytes, wire_up_bytes, TOTALS, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,       \
+      .meaning = "All bytes from clients since the last round, with evaluations, control messages, framing, TLS; 0 in fl-sim")                \
+    X(U64, wire_down_bytes, wire_down_bytes, TOTALS, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,   \
+      .meaning = "All bytes to clients, likewise")                                                 \
     X(U64, started_ms, started_ms, OWN, .unit = FL_UNIT_MS, .over = FL_OVER_FIRST,                 \
       .meaning = "When its clients were selected, or a restarted server resumed it")               \
     X(U64, ended_ms, ended_ms, OWN, .unit = FL_UNIT_MS,                                            \

@@ -62,6 +62,7 @@ struct fl_grpc_listen {
      */
     uint32_t (*who)(void *ctx, const struct fl_identity *identity, const char **why);
     void *who_ctx;
+    struct fl_traffic *traffic; /* of its connections, outlives the server; NULL: not counted */
 };
 
 FL_MUST_CHECK int fl_grpc_server_create(const struct fl_grpc_server_setup *setup,

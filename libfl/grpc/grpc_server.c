@@ -433,6 +433,7 @@ int fl_grpc_server_listen(struct fl_grpc_server *server, const struct fl_grpc_li
         free(listener);
         return rv;
     }
+    fl_listener_count(listener->net, listen->traffic);
     listener->next = server->listeners;
     server->listeners = listener;
     if (ret_port != NULL) {

@@ -120,6 +120,9 @@ static void conn_on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf
     }
     if (nread > 0) {
         conn->turn_bytes += (size_t)nread;
+        if (conn->traffic != NULL) {
+            atomic_fetch_add_explicit(&conn->traffic->in, (size_t)nread, memory_order_relaxed);
+        }
         if (conn->sm.state == FL__CONN_OPEN) {
             conn->cbs->on_data(conn->ctx, (const uint8_t *)buf->base, (size_t)nread);
         }
@@ -276,6 +279,14 @@ static void on_shutdown(uv_shutdown_t *req, int status)
 
 static void send_output(struct fl_conn *conn);
 
+static void conn_sent(struct fl_conn *conn, size_t n)
+{
+    if (conn->traffic != NULL) {
+        atomic_fetch_add_explicit(&conn->traffic->out, n, memory_order_relaxed);
+    }
+    conn->cbs->sent(conn->ctx, n);
+}
+
 static void on_written(uv_write_t *req, int status)
 {
     struct fl_conn *conn = req->handle->data;
@@ -290,7 +301,7 @@ static void on_written(uv_write_t *req, int status)
         fl__conn_fail(conn, fl_uv_err(status), "%s: %s", conn->peer, uv_strerror(status));
         return;
     }
-    conn->cbs->sent(conn->ctx, n);
+    conn_sent(conn, n);
     if (is_open(conn)) {
         send_output(conn);
     }
@@ -357,7 +368,7 @@ static void send_output(struct fl_conn *conn)
         }
         full = (size_t)status < sum;
         written += (size_t)status;
-        conn->cbs->sent(conn->ctx, (size_t)status);
+        conn_sent(conn, (size_t)status);
         if (!is_open(conn)) {
             return;
         }

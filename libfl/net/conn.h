@@ -13,6 +13,8 @@
  * Threading: one loop. Callbacks never run inside the function that caused them.
  */
 
+#include <stdatomic.h>
+
 #include "libfl/net/loop.h"
 #include "libfl/net/stream.h"
 
@@ -24,6 +26,13 @@ FL_MUST_CHECK int fl_conn_connect(struct fl_loop *loop, const char *address, uin
                                   struct fl_stream **ret, struct fl_err *err);
 
 struct fl_listener;
+/*
+ * What went over the connections of a listener: all bytes of the sockets, with TLS and framing.
+ * Counted on the loop, read by any thread. Zero-initialized.
+ */
+struct fl_traffic {
+    atomic_uint_fast64_t in, out;
+};
 /*
  * A new connection: the callback starts it or closes it. When descriptors or memory run out, the
  * newest connections are closed and listening continues.
@@ -37,6 +46,8 @@ typedef void (*fl_accept_cb)(void *ctx, struct fl_stream *stream);
  */
 FL_MUST_CHECK int fl_listen(struct fl_loop *loop, const char *address, fl_accept_cb on_accept,
                             void *ctx, struct fl_listener **ret, struct fl_err *err);
+/* Count what its connections from now on read and write; `traffic` outlives them. */
+void fl_listener_count(struct fl_listener *listener, struct fl_traffic *traffic);
 /*
  * Checks whether fl_listen() could bind this address now: a TCP address is bound and released, a
  * socket file is only examined. No connection is accepted and no file is created. FL_EINUSE:

@@ -36,6 +36,7 @@ struct fl_listener {
     struct fl_loop *loop;
     fl_accept_cb on_accept;
     void *ctx;
+    struct fl_traffic *traffic; /* NULL: not counted */
     union stream u;
     union stream spare; /* Accepts connections for which there is no memory. */
     unsigned n_handles;
@@ -120,6 +121,7 @@ static void on_connection(uv_stream_t *stream, int status)
         return;
     }
     fl__conn_established(conn, listener->is_unix);
+    conn->traffic = listener->traffic;
     listener->on_accept(listener->ctx, &conn->stream);
 }
 
@@ -299,6 +301,11 @@ static int listener_start(struct fl_listener *listener, const struct fl_address 
         }
     }
     return FL_OK;
+}
+
+void fl_listener_count(struct fl_listener *listener, struct fl_traffic *traffic)
+{
+    listener->traffic = traffic;
 }
 
 int fl_listen(struct fl_loop *loop, const char *address, fl_accept_cb on_accept, void *ctx,

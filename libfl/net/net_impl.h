@@ -134,6 +134,7 @@ struct fl_conn {
     struct fl_stream stream; /* First. */
     uint32_t magic;
     struct fl_loop *loop;
+    struct fl_traffic *traffic;      /* NULL: not counted */
     const struct fl_stream_cbs *cbs; /* NULL: not started */
     void *ctx;
     struct fl_sm sm;

@@ -633,6 +633,7 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
     c->ticking = ev->type == FL_EV_TICK;
     c->now_ms += span;
     c->wall_ms = ev->wall_ms;
+    c->traffic = ev->traffic;
     coord_take_event(c, ev);
     if (c->stopping) {
         fl__coord_stopping(c);

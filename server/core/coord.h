@@ -181,6 +181,11 @@ static inline double fl_coord_learning_rate(const struct fl_coord_conf *conf, ui
 #define FL_CLIENT_NUMBERS (1u << 24)
 
 /* State to continue from after a restart. */
+/* Bytes from and to all clients since the start, with framing and TLS; 0: not measured. */
+struct fl_traffic_sums {
+    uint64_t up, down;
+};
+
 struct fl_coord_resume {
     uint64_t committed; /* last committed round, 0: none */
     /* Ordered by id; ids may have gaps, which are unused numbers. */
@@ -275,6 +280,7 @@ struct fl_event {
     enum fl_event_type type;
     uint64_t now_ms;  /* monotonic */
     uint64_t wall_ms; /* for records */
+    struct fl_traffic_sums traffic;
     union {
         struct {
             const char *name;

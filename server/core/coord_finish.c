@@ -356,6 +356,7 @@ void fl__coord_committed(struct fl_coord *c)
                    r->rec.n_responders, r->rec.n_selected,
                    fl__diverged_text(c, text, sizeof(text)));
     c->committed = r->round;
+    c->traffic_counted = r->traffic;
     fl_plateau_add(&c->plateau, r->round, r->rec.train_loss);
     c->attempt = fl__coord_first_attempt(c, c->committed + 1);
     c->n_aborts = 0;

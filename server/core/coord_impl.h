@@ -151,6 +151,7 @@ struct fl__figures {
 struct fl__round {
     uint64_t round; /* 0: none is open */
     uint32_t attempt;
+    struct fl_traffic_sums traffic; /* when its record was made */
     struct fl_round_size size;
     size_t n;
     struct fl_participant_rec *parts; /* in client order */
@@ -270,8 +271,10 @@ struct fl_coord {
     char reason[FL__TEXT_SIZE]; /* reason of the current transition */
     uint64_t now_ms;
     uint64_t wall_ms;
-    bool clocked; /* an event has set the time */
-    bool ticking; /* this step is a TICK */
+    struct fl_traffic_sums traffic;         /* now */
+    struct fl_traffic_sums traffic_counted; /* in the records of committed rounds */
+    bool clocked;                           /* an event has set the time */
+    bool ticking;                           /* this step is a TICK */
     bool started;
     bool draining;
     bool stopping;

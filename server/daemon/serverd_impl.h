@@ -19,6 +19,7 @@ struct fl_serverd {
     struct fl_log_out *log_out;        /* destination of `log`; NULL: not ours */
     struct fl_loop *net;
     struct fl_stall_watch disk; /* the worker threads, the state folder and authentication */
+    struct fl_traffic traffic;  /* of all clients */
     struct fl_frontend *frontend;
     struct fl_admin *admin;
     struct fl_runtime *runtime;

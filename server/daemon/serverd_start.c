@@ -107,6 +107,7 @@ static int open_runtime(struct fl_serverd *srv, int *ret_exit, struct fl_err *er
                                      .db = srv->disk.db,
                                      .work = srv->disk.work,
                                      .watch = &srv->disk,
+                                     .traffic = &srv->traffic,
                                      .send = serverd_send,
                                      .ctx = srv};
     bool no_model = false;
@@ -146,6 +147,7 @@ static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
                                             .net = srv->net,
                                             .io = srv->disk.io,
                                             .auth = srv->disk.auth,
+                                            .traffic = &srv->traffic,
                                             .ops = &frontend_ops,
                                             .ctx = srv};
     int rv = fl_frontend_create(&setup, &srv->frontend, err);

@@ -52,5 +52,5 @@ const struct fl_db_kind fl__identity_db = {
     .mode = 0600,
     .statements = statements,
     .n_statements = FL__IDENTITY_STATEMENT_COUNT,
-    .schema = schema,
+    .schema = {schema},
 };

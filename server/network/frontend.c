@@ -377,6 +377,7 @@ static int listen_list(struct fl_frontend *frontend, struct fl_grpc_server *serv
     }
     for (i = 0; i < list->n; i++) {
         listen.address = list->list[i];
+        listen.traffic = server == frontend->server ? frontend->setup.traffic : NULL;
         rv = listen_one(frontend, server, kind, &listen, err);
         if (rv != FL_OK) {
             return rv;

@@ -33,7 +33,8 @@ struct fl_frontend_setup {
     const struct fl_log *log;
     struct fl_loop *net;
     struct fl_worker_thread *io;
-    struct fl_auth *auth; /* NULL: no address uses TLS */
+    struct fl_auth *auth;       /* NULL: no address uses TLS */
+    struct fl_traffic *traffic; /* of all clients; outlives the front end */
     const struct fl_frontend_ops *ops;
     void *ctx;
 };

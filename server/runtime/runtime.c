@@ -151,6 +151,14 @@ static uint64_t runtime_wall_ms(void *ctx)
     return fl_clock_wall_ms();
 }
 
+static struct fl_traffic_sums runtime_traffic(void *ctx)
+{
+    const struct fl_runtime *runtime = ctx;
+    const struct fl_traffic *t = runtime->setup.traffic;
+
+    return (struct fl_traffic_sums){.up = atomic_load(&t->in), .down = atomic_load(&t->out)};
+}
+
 static void runtime_set_timer(void *ctx, uint64_t due_ms)
 {
     struct fl_runtime *runtime = ctx;
@@ -182,6 +190,7 @@ static void runtime_settled(void *ctx)
 static const struct fl_coord_ops runtime_ops = {
     .now_ms = runtime_now_ms,
     .wall_ms = runtime_wall_ms,
+    .traffic = runtime_traffic,
     .timer = runtime_set_timer,
     .submit = fl_runtime_submit,
     .unsubmitted = fl_runtime_unsubmitted,

@@ -9,6 +9,7 @@
  * it ended.
  */
 
+#include "libfl/net/conn.h"
 #include "server/conf/server_conf.h"
 #include "server/network/loop_messages.h"
 #include "server/runtime/stall.h"
@@ -22,7 +23,8 @@ struct fl_runtime_setup {
     uint64_t started_ms;
     struct fl_worker_thread *db, *work;
     const struct fl_stall_watch *watch;
-    struct fl_evaluator *evaluator; /* taken; NULL: the server does not evaluate */
+    struct fl_evaluator *evaluator;   /* taken; NULL: the server does not evaluate */
+    const struct fl_traffic *traffic; /* of all clients */
     void (*send)(void *ctx, struct fl_net_msg *down); /* to the network front end; takes `down` */
     void *ctx;
 };

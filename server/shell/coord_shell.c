@@ -62,6 +62,9 @@ void fl_coord_shell_step(struct fl_coord_shell *shell, struct fl_event *event)
     }
     event->now_ms = ops->now_ms(shell->ctx);
     event->wall_ms = ops->wall_ms(shell->ctx);
+    if (ops->traffic != NULL) {
+        event->traffic = ops->traffic(shell->ctx);
+    }
     if (fl_coord_step(shell->coord, event, &effects) != FL_OK) { /* FL_ENOMEM only. */
         ops->no_memory(shell->ctx);
     }

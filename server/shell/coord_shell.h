@@ -22,6 +22,8 @@ struct fl_coord_ops {
     /* Milliseconds of a monotonic clock and of the wall clock, for events. */
     uint64_t (*now_ms)(void *ctx);
     uint64_t (*wall_ms)(void *ctx);
+    /* Optional. What clients have sent and received over the network since the start. */
+    struct fl_traffic_sums (*traffic)(void *ctx);
     /* Call fl_coord_shell_step() with FL_EV_TICK at this time of now_ms(); UINT64_MAX: never. */
     void (*timer)(void *ctx, uint64_t due_ms);
     /* Takes the job, and passes it to fl_coord_shell_done() after this step. An error: not taken.

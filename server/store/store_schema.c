@@ -8,7 +8,7 @@
 #include "server/store/store_db.h"
 
 /* clang-format off */
-static const char schema[] =
+static const char schema[] = /* a compiler's limit of a text is 4095 */
     "CREATE TABLE federation ("
     " one INTEGER PRIMARY KEY CHECK (one = 1),"
     FL_ROW_CREATE(FL__FOLDER_ROWS)
@@ -30,7 +30,8 @@ static const char schema[] =
     " generation INTEGER NOT NULL,"
     " sum INTEGER,"
     " PRIMARY KEY (generation, round)"
-    ") STRICT;"
+    ") STRICT;";
+static const char schema_more[] =
     "CREATE TABLE open_round ("
     " one INTEGER PRIMARY KEY CHECK (one = 1),"
     FL__OPEN_ROWS(FL_ROW_DECLARE)
@@ -96,5 +97,5 @@ const struct fl_db_kind fl__store_db = {
     .mode = 0640,
     .statements = statements,
     .n_statements = FL__DB_STATEMENT_COUNT,
-    .schema = schema,
+    .schema = {schema, schema_more},
 };

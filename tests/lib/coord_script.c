@@ -287,6 +287,7 @@ static void step(struct script *s, struct fl_event *ev)
 
     ev->now_ms = s->now;
     ev->wall_ms = 1000000 + s->now + s->wall_ahead;
+    ev->traffic = s->traffic;
     coord_check_event(&s->check, ev);
     ck_assert_int_eq((s->take != NULL ? s->take : fl_coord_step)(s->coord, ev, &effects), FL_OK);
     numbers = calloc(effects.n + 1, sizeof(*numbers));

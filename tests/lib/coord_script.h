@@ -30,7 +30,8 @@ struct script {
     struct fl_layout *layout;
     struct fl_coord *coord;
     uint64_t now;
-    uint64_t wall_ahead; /* of the wall clock, which is at 1000000 at the start */
+    uint64_t wall_ahead;            /* of the wall clock, which is at 1000000 at the start */
+    struct fl_traffic_sums traffic; /* of all events */
     bool manual;
     bool quiet; /* no text is recorded */
     /* Called instead of fl_coord_step(); NULL: fl_coord_step(). */

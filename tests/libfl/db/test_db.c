@@ -32,7 +32,8 @@ static const struct fl_db_kind first = {
     .mode = 0600,
     .statements = first_statements,
     .n_statements = 2,
-    .schema = "CREATE TABLE thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum INTEGER) STRICT",
+    .schema =
+        {"CREATE TABLE thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum INTEGER) STRICT"},
 };
 
 static struct fl_db_kind second; /* as `first`, one release later */
@@ -50,8 +51,9 @@ static void setup(void)
     make_folder();
     second = first;
     second.statements = second_statements;
-    second.schema = "CREATE TABLE thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum INTEGER,"
-                    " weight INTEGER NOT NULL DEFAULT 3) STRICT";
+    second.schema[0] =
+        "CREATE TABLE thing (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum INTEGER,"
+        " weight INTEGER NOT NULL DEFAULT 3) STRICT";
     second.migrations = steps;
     second.n_migrations = 1;
 }

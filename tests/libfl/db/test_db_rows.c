@@ -81,7 +81,7 @@ static const struct fl_db_kind kind = {
     .mode = 0600,
     .statements = statements,
     .n_statements = sizeof(statements) / sizeof(statements[0]),
-    .schema = "CREATE TABLE thing (" FL_ROW_CREATE(THING_ROWS) ") STRICT"};
+    .schema = {"CREATE TABLE thing (" FL_ROW_CREATE(THING_ROWS) ") STRICT"}};
 
 static char dir[FOLDER_PATH];
 static char path[FOLDER_PATH + 16];

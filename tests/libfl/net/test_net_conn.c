@@ -192,6 +192,43 @@ TEST(a_flushed_close_sends_all_and_both_sides_end_orderly)
     free(bytes);
 }
 
+TEST(what_the_connections_of_a_listener_read_and_write_is_counted)
+{
+    struct world world = {.done = ends_both_closed, .small_buffers = 4096};
+    const size_t len = 300 * 1000;
+    struct fl_traffic traffic = {0};
+    uint8_t *bytes = ends_random_bytes(len);
+    uint64_t in;
+    uint64_t out;
+
+    ends_begin(&world, "127.0.0.1:0");
+    fl_listener_count(world.listener, &traffic);
+    world.end[CLIENT].out = bytes;
+    world.end[CLIENT].out_len = len;
+    world.end[CLIENT].close_in = "on_wake";
+    world.end[CLIENT].flush = true;
+    world.end[0].echo = true;
+    world.end[0].in = malloc(len);
+    world.end[0].in_cap = len;
+    world.end[CLIENT].in = malloc(len);
+    world.end[CLIENT].in_cap = len;
+    (void)ends_dial(&world, CLIENT, world.address, 5000);
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.end[0].in_len, len);
+    in = atomic_load(&traffic.in);
+    out = atomic_load(&traffic.out);
+    if (ends_filter == NULL) {
+        ck_assert_uint_eq(in, len);
+        ck_assert_uint_eq(out, world.end[0].sent);
+    } else { /* with its records */
+        ck_assert_uint_gt(in, len);
+        ck_assert_uint_lt(in, len + 5000);
+        ck_assert_uint_gt(out, world.end[0].sent);
+    }
+    ends_end(&world);
+    free(bytes);
+}
+
 static bool has_begun(struct world *world)
 {
     return world->end[0].in_len > 0;

@@ -434,3 +434,31 @@ TEST(own_models_go_down_as_personal_models_only)
     ck_assert_uint_eq(s->record.uplink_bytes_full, 3 * MODEL);
     script_free(s);
 }
+
+/* What an aborted attempt and the time between rounds took counts in the next round. */
+TEST(each_byte_of_the_network_is_in_the_record_of_one_round)
+{
+    struct script *s = script_fedavg();
+
+    script_begin(s, 2);
+    s->traffic = (struct fl_traffic_sums){1000, 5000};
+    script_respond(s, "a");
+    s->traffic = (struct fl_traffic_sums){1700, 5100};
+    script_respond(s, "b");
+    ck_assert_uint_eq(s->record.round, 1);
+    ck_assert_uint_eq(s->record.wire_up_bytes, 1700);
+    ck_assert_uint_eq(s->record.wire_down_bytes, 5100);
+    s->traffic = (struct fl_traffic_sums){1800, 9000};
+    script_respond(s, "a");
+    script_wish(s, FL_EV_ABORT_ROUND, "by hand");
+    script_run_to(s, s->now + 500);
+    s->traffic = (struct fl_traffic_sums){2000, 10000};
+    script_respond(s, "a");
+    s->traffic = (struct fl_traffic_sums){2100, 10000};
+    script_respond(s, "b");
+    ck_assert_uint_eq(s->record.round, 2);
+    ck_assert_uint_eq(s->record.attempt, 2);
+    ck_assert_uint_eq(s->record.wire_up_bytes, 400);
+    ck_assert_uint_eq(s->record.wire_down_bytes, 4900);
+    script_free(s);
+}

@@ -189,7 +189,7 @@ import json, sys
 with open(sys.argv[1]) as f:
     told = json.load(f)
 rows, parts = ([json.loads(line) for line in open(name)] for name in sys.argv[2:4])
-times = {"started_ms", "ended_ms"}
+times = {"started_ms", "ended_ms", "wire_up_bytes", "wire_down_bytes"}
 assert len(told) == len(rows) > 0, (len(told), len(rows))
 def shown(x):  # flctl prints ten digits; the database was compared in full
     return float(f"{x:.10g}") if isinstance(x, float) else x

@@ -44,7 +44,7 @@ c() { # name, exit code, text, arguments…
 c "nobody is here" 0 "clients     0 connected, 0 known" status
 c "status for people" 0 "federation  integ (fl " status
 c "status as JSON" 0 '"rounds_committed": 0' --json status
-has_keys status "accuracy algorithm clients_connected clients_known downlink_bytes effective_clients federation feedback_bytes loss personal_accuracy personal_clients personal_mean phase received_accuracy received_mean round rounds_committed rounds_total self_weight uplink_bytes uplink_bytes_full uptime_ms version why" "$(ctl srv status --json)"
+has_keys status "accuracy algorithm clients_connected clients_known downlink_bytes effective_clients federation feedback_bytes loss personal_accuracy personal_clients personal_mean phase received_accuracy received_mean round rounds_committed rounds_total self_weight uplink_bytes uplink_bytes_full uptime_ms version why wire_down_bytes wire_up_bytes" "$(ctl srv status --json)"
 equal "not evaluated is null" "None None" "$(ctl srv status --json | json '"%s %s" % (d["accuracy"], d["loss"])')"
 equal "nor is what only some algorithms measure" "[None, None, None, None, None, None]" \
   "$(ctl srv status --json | json '[d[k] for k in ("personal_accuracy", "personal_mean", "received_accuracy", "received_mean", "effective_clients", "self_weight")]')"
@@ -62,7 +62,7 @@ wait_for "three rounds" at_round srv 3
 for i in 0 1 2; do wait_end "c$i"; done
 c "rounds for people" 0 "     3        3          3" rounds
 equal "the newest two" "2 3" "$(ctl srv rounds --last 2 --json | json '" ".join(str(r["round"]) for r in d)')"
-has_keys rounds "accuracy attempt capped downlink_bytes effective_clients ended_ms feedback_bytes left_out loss norm_ratio personal_accuracy personal_clients personal_mean received_accuracy received_mean responders round selected self_weight started_ms train_loss uplink_bytes uplink_bytes_full" "$(ctl srv rounds --json)"
+has_keys rounds "accuracy attempt capped downlink_bytes effective_clients ended_ms feedback_bytes left_out loss norm_ratio personal_accuracy personal_clients personal_mean received_accuracy received_mean responders round selected self_weight started_ms train_loss uplink_bytes uplink_bytes_full wire_down_bytes wire_up_bytes" "$(ctl srv rounds --json)"
 equal "rounds: sound values" True "$(ctl srv rounds --json | json \
   'all(0 < r["accuracy"] <= 1 and r["loss"] > 0 and r["ended_ms"] >= r["started_ms"] > 1.6e12 for r in d)')"
 c "clients for people" 0 "c2 " clients
