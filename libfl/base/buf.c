@@ -182,6 +182,18 @@ void fl_blob_set_secret(struct fl_blob *blob)
     blob->secret = true;
 }
 
+/* Returns what it does not need; a copy of secret bytes would stay behind. */
+static void buf_shrink(struct fl_buf *buf)
+{
+    uint8_t *data =
+        buf->secret || buf->len == 0 || buf->len == buf->cap ? NULL : realloc(buf->data, buf->len);
+
+    if (data != NULL) {
+        buf->data = data;
+        buf->cap = buf->len;
+    }
+}
+
 int fl_blob_from_buf(struct fl_buf *buf, struct fl_blob **ret)
 {
     struct fl_blob *blob = calloc(1, sizeof(*blob));
@@ -189,6 +201,7 @@ int fl_blob_from_buf(struct fl_buf *buf, struct fl_blob **ret)
     if (blob == NULL) {
         return FL_ENOMEM;
     }
+    buf_shrink(buf);
     atomic_init(&blob->refs, 1);
     blob->own = buf->data;
     blob->data = buf->data;
@@ -236,4 +249,9 @@ uint8_t *fl_blob_fill(struct fl_blob *blob)
 size_t fl_blob_len(const struct fl_blob *blob)
 {
     return blob->len;
+}
+
+bool fl_blob_is_shared(const struct fl_blob *blob)
+{
+    return atomic_load(&blob->refs) > 1;
 }

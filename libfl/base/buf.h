@@ -56,7 +56,8 @@ FL_MUST_CHECK int fl_blob_wrap(const void *data, size_t len, fl_blob_free_cb rel
                                struct fl_blob **ret);
 /* Its own memory (fl_blob_create()) is wiped before it is freed; before the blob is shared. */
 void fl_blob_set_secret(struct fl_blob *blob);
-/* Takes the contents of `buf` (which is left empty); on error `buf` is unchanged. */
+/* Takes the contents of `buf` (which is left empty), no more memory than they need; on error `buf`
+ * is unchanged. */
 FL_MUST_CHECK int fl_blob_from_buf(struct fl_buf *buf, struct fl_blob **ret);
 struct fl_blob *fl_blob_ref(struct fl_blob *blob);
 void fl_blob_unref(struct fl_blob *blob); /* NULL is allowed. */
@@ -64,5 +65,7 @@ const uint8_t *fl_blob_data(const struct fl_blob *blob);
 /* Only before the blob is shared, and only for fl_blob_create(). */
 uint8_t *fl_blob_fill(struct fl_blob *blob);
 size_t fl_blob_len(const struct fl_blob *blob);
+/* Are there more references than the caller's? */
+bool fl_blob_is_shared(const struct fl_blob *blob);
 
 #endif

@@ -52,6 +52,29 @@ TEST(a_secret_buffer_keeps_what_is_in_it_when_it_grows)
     fl_buf_done(&buf);
 }
 
+TEST(a_blob_of_a_buffer_keeps_its_bytes_and_tells_whether_others_have_it)
+{
+    struct fl_buf buf;
+    struct fl_blob *blob = NULL;
+    struct fl_blob *empty = NULL;
+
+    fl_buf_init(&buf, 1000);
+    ck_assert_int_eq(fl_buf_add(&buf, "bytes", 5), FL_OK);
+    ck_assert_int_eq(fl_blob_from_buf(&buf, &blob), FL_OK);
+    ck_assert_uint_eq(buf.cap, 0);
+    ck_assert_uint_eq(fl_blob_len(blob), 5);
+    ck_assert_mem_eq(fl_blob_data(blob), "bytes", 5);
+    ck_assert(!fl_blob_is_shared(blob));
+    ck_assert_ptr_eq(fl_blob_ref(blob), blob);
+    ck_assert(fl_blob_is_shared(blob));
+    fl_blob_unref(blob);
+    ck_assert(!fl_blob_is_shared(blob));
+    fl_blob_unref(blob);
+    ck_assert_int_eq(fl_blob_from_buf(&buf, &empty), FL_OK);
+    ck_assert_uint_eq(fl_blob_len(empty), 0);
+    fl_blob_unref(empty);
+}
+
 TEST(every_error_code_has_its_own_text)
 {
 #define X(name, num, text)                     \
