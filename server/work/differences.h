@@ -4,16 +4,18 @@
 /*
  * Differences between the newest model and earlier ones, which clients download that hold those. A
  * difference is computed at the first request and cached while the newest model is served, so that
- * all clients that hold the same model share it. The cache is limited to the bytes of the model, or
- * FL_DIFFERENCES_LEAST if that is more: the least recently used difference is dropped first.
+ * all clients that hold the same model share it. Cache and scratch take at most
+ * fl_differences_budget(): what is dropped first is the least recently used difference that no
+ * other continues (fl_versions_divide()), so that the others are made of a few steps each. One that
+ * is being sent takes no room in the cache and stays shared.
  *
  * Threading: fl_differences_get() on one thread at a time, the rest from any.
  */
 
 #include "libfl/strategy/broadcast/versions.h"
 
-/* About 400 differences of the network 784-200-200-10 to models up to 300 rounds old. */
-#define FL_DIFFERENCES_LEAST ((size_t)8 << 20)
+/* Least budget, in bytes; for larger models twice the bytes of the model. */
+#define FL_DIFFERENCES_LEAST ((size_t)2000000)
 
 struct fl_differences;
 
@@ -37,5 +39,8 @@ uint64_t fl_differences_oldest(const struct fl_differences *d);
  */
 FL_MUST_CHECK int fl_differences_get(struct fl_differences *d, const uint8_t held[FL_DIGEST_SIZE],
                                      struct fl_blob **ret);
+/* The bytes that are kept, scratch included, beside those that are being sent; and their limit. */
+size_t fl_differences_kept(const struct fl_differences *d);
+size_t fl_differences_budget(const struct fl_differences *d);
 
 #endif

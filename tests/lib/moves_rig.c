@@ -65,8 +65,8 @@ bool moves_rig_reaches(const struct moves_rig *rig, const struct fl_versions *ve
 {
     struct fl_blob *bytes = NULL;
     float *model;
-    int rv = fl_versions_difference(versions, rig->layout, rig->models[newest], rig->digests[held],
-                                    &bytes);
+    int rv =
+        moves_difference(versions, rig->layout, rig->models[newest], rig->digests[held], &bytes);
 
     if (rv != FL_OK) {
         ck_assert_int_eq(rv, FL_ENOENT);
@@ -82,4 +82,74 @@ bool moves_rig_reaches(const struct moves_rig *rig, const struct fl_versions *ve
     free(model);
     fl_blob_unref(bytes);
     return true;
+}
+
+int moves_difference(const struct fl_versions *versions, const struct fl_layout *layout,
+                     const float *newest, const uint8_t held[FL_DIGEST_SIZE], struct fl_blob **ret)
+{
+    const uint8_t *divided = fl_versions_divide(versions, held);
+    struct fl_difference rest = {.bytes = NULL};
+    struct fl_difference made = {.bytes = NULL};
+    struct fl_merger *merger = NULL;
+    int rv;
+
+    ck_assert_int_eq(fl_merger_create(layout, &merger), FL_OK);
+    rv = divided != NULL ? fl_versions_difference(versions, merger, newest, divided, NULL, &rest)
+                         : FL_OK;
+    if (rv == FL_OK) {
+        rv = fl_versions_difference(versions, merger, newest, held, divided != NULL ? &rest : NULL,
+                                    &made);
+    }
+    if (rv == FL_OK) {
+        *ret = fl_blob_ref(made.bytes);
+    }
+    fl_difference_done(&made);
+    fl_difference_done(&rest);
+    fl_merger_free(merger);
+    return rv;
+}
+
+/* All entries are touched. */
+static struct fl_moves moves_of(size_t n)
+{
+    struct fl_moves m = {.n = n,
+                         .sums = calloc(n + 1, sizeof(*m.sums)),
+                         .touched = calloc(n / 64 + 1, sizeof(*m.touched))};
+    size_t i;
+
+    ck_assert(m.sums != NULL && m.touched != NULL);
+    for (i = 0; i < n; i++) {
+        m.touched[i / 64] |= UINT64_C(1) << i % 64;
+    }
+    return m;
+}
+
+static void moves_done(struct fl_moves *m)
+{
+    free(m->sums);
+    free(m->touched);
+}
+
+int moves_encode(const int32_t *moves, size_t n, struct fl_buf *out)
+{
+    struct fl_moves m = moves_of(n);
+    int rv;
+
+    (void)memcpy(m.sums, moves, n * sizeof(*moves));
+    rv = fl_moves_encode(&m, false, out);
+    moves_done(&m);
+    return rv;
+}
+
+int moves_decode(const uint8_t *data, size_t len, size_t n, int32_t *sum, size_t *ret_used,
+                 struct fl_err *err)
+{
+    struct fl_moves m = moves_of(n);
+    int rv;
+
+    (void)memcpy(m.sums, sum, n * sizeof(*sum));
+    rv = fl_moves_decode(data, len, &m, ret_used, err);
+    (void)memcpy(sum, m.sums, n * sizeof(*sum));
+    moves_done(&m);
+    return rv;
 }

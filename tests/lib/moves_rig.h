@@ -6,6 +6,7 @@
  * them (libfl/strategy/broadcast/versions.h). Every failure ends the test.
  */
 
+#include "libfl/strategy/broadcast/moves.h"
 #include "libfl/strategy/broadcast/versions.h"
 
 #define MOVES_RIG_MAX 32
@@ -31,5 +32,13 @@ struct fl_versions *moves_rig_versions(const struct moves_rig *rig, uint64_t fro
  */
 bool moves_rig_reaches(const struct moves_rig *rig, const struct fl_versions *versions,
                        uint64_t held, uint64_t newest);
+
+/* A difference as one who keeps none makes it; the errors of fl_versions_difference(). */
+int moves_difference(const struct fl_versions *versions, const struct fl_layout *layout,
+                     const float *newest, const uint8_t held[FL_DIGEST_SIZE], struct fl_blob **ret);
+/* fl_moves_encode() and fl_moves_decode() of plain lists. */
+int moves_encode(const int32_t *moves, size_t n, struct fl_buf *out);
+int moves_decode(const uint8_t *data, size_t len, size_t n, int32_t *sum, size_t *ret_used,
+                 struct fl_err *err);
 
 #endif

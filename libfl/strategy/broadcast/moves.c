@@ -14,6 +14,8 @@
 #define RICE_MAX    30
 /* Instead of a Rice parameter: all magnitudes are 1. */
 #define ALL_ONES 255u
+/* Bytes of the largest number that is coded: a gap (FL_LAYOUT_MAX_FLOATS). */
+#define SIZE_BYTES 5
 
 /* --- encoding --- */
 
@@ -34,152 +36,191 @@ uint32_t fl_moves_divisor(uint32_t a, uint32_t b)
     return b;
 }
 
-/* How many numbers are coded with one Rice parameter, and their sums without the low bits. */
+/*
+ * Sums over numbers v of v >> b for each b, of which the best Rice parameter follows. They follow
+ * from how many numbers have each bit, which are counted for eight bits at once: in a byte each, up
+ * to 255 numbers long.
+ */
 struct rice_sum {
     uint64_t count;
-    uint64_t quotients[RICE_MAX + 1];
+    uint64_t eights[SIZE_BYTES]; /* of bits 8 k + 7 to 8 k in the bytes from the lowest one on */
+    uint64_t bits[8 * SIZE_BYTES];
+    unsigned pending; /* numbers in `eights` that are not in `count` and `bits` yet */
 };
 
-static void rice_count(struct rice_sum *s, uint64_t value)
+static void rice_settle(struct rice_sum *s)
 {
-    unsigned b;
+    unsigned k;
 
-    s->count++;
-    for (b = 0; b <= RICE_MAX && value >> b > 0; b++) {
-        s->quotients[b] += value >> b;
+    for (k = 0; k < 8 * SIZE_BYTES; k++) {
+        s->bits[k] += s->eights[k / 8] >> 8 * (7 - k % 8) & 0xff;
+    }
+    (void)memset(s->eights, 0, sizeof(s->eights));
+    s->count += s->pending;
+    s->pending = 0;
+}
+
+static inline void rice_count(struct rice_sum *s, uint64_t value)
+{
+    uint64_t *at = s->eights;
+
+    do {
+        *at++ += (value & 0xff) * UINT64_C(0x8040201008040201) >> 7 & UINT64_C(0x0101010101010101);
+        value >>= 8;
+    } while (value > 0);
+    if (++s->pending == 255) {
+        rice_settle(s);
     }
 }
 
-static uint64_t rice_bits(const struct rice_sum *s, unsigned b)
+/* The parameter of the fewest bits, which are added to `*bits`. */
+static unsigned rice_best(struct rice_sum *s, uint64_t *bits)
 {
-    return s->quotients[b] + s->count * (1 + b);
-}
-
-static unsigned rice_best(const struct rice_sum *s)
-{
+    uint64_t quotients = 0;
+    uint64_t least = UINT64_MAX;
     unsigned best = 0;
     unsigned b;
 
-    for (b = 1; b <= RICE_MAX; b++) {
-        if (rice_bits(s, b) < rice_bits(s, best)) {
+    rice_settle(s);
+    for (b = 8 * SIZE_BYTES; b-- > 0;) {
+        quotients = 2 * quotients + s->bits[b];
+        if (b <= RICE_MAX && quotients + s->count * (1 + b) <= least) {
+            least = quotients + s->count * (1 + b);
             best = b;
         }
     }
+    *bits += least;
     return best;
 }
 
-static uint32_t move_size(int32_t move)
+/* Without a branch, as signs cannot be predicted. */
+static inline uint32_t move_size(int32_t move)
 {
-    return move < 0 ? (uint32_t)-move : (uint32_t)move;
+    uint32_t negative = -(uint32_t)(move < 0);
+
+    return ((uint32_t)move ^ negative) - negative;
 }
 
-/* An entry that moved: the gap before it and its move. */
-struct moved {
-    uint64_t gap;
-    int32_t move;
-};
-
-/* Sets the step and the count. */
-static int moves_measure(const int32_t *moves, size_t n, struct moves_plan *ret)
-{
-    size_t i;
-
-    *ret = (struct moves_plan){.count = 0};
-    for (i = 0; i < n; i++) {
-        if (moves[i] == 0) {
-            continue;
-        }
-        if (moves[i] > FL_MOVE_MAX || moves[i] < -FL_MOVE_MAX || ret->count == UINT32_MAX) {
-            return FL_ELIMIT;
-        }
-        ret->count++;
-        if (ret->step == 0 || move_size(moves[i]) % ret->step != 0) {
-            ret->step = fl_moves_divisor(ret->step, move_size(moves[i]));
-        }
-    }
-    FL_REQUIRE(ret->count > 0);
-    return FL_OK;
-}
-
-/* The entries that moved, their moves in steps. */
-static struct moved *moves_collect(const int32_t *moves, size_t n, const struct moves_plan *plan)
-{
-    struct moved *list = malloc(plan->count * sizeof(*list));
-    struct moved *at = list;
-    size_t next = 0;
-    size_t i;
-
-    for (i = 0; list != NULL && i < n; i++) {
-        if (moves[i] != 0) {
-            *at++ = (struct moved){i - next, moves[i] / (int32_t)plan->step};
-            next = i + 1;
-        }
-    }
-    return list;
-}
-
-static void moves_choose_rice(const struct moved *list, struct moves_plan *plan)
+/* Sets the step, the count and the Rice parameter of the gaps; `*ret_most`: the largest move. */
+static int moves_measure(struct fl_moves *m, struct moves_plan *ret, uint32_t *ret_most)
 {
     struct rice_sum gaps = {.count = 0};
-    struct rice_sum sizes = {.count = 0};
-    size_t i;
+    uint32_t step = 0;
+    uint64_t count = 0;
+    size_t next = 0;
+    size_t w;
 
-    for (i = 0; i < plan->count; i++) {
-        rice_count(&gaps, list[i].gap);
-        rice_count(&sizes, move_size(list[i].move) - 1);
-    }
-    plan->gap_rice = rice_best(&gaps);
-    plan->size_rice = sizes.quotients[0] == 0 ? ALL_ONES : rice_best(&sizes);
-    plan->bits = rice_bits(&gaps, plan->gap_rice) + plan->count +
-                 (plan->size_rice == ALL_ONES ? 0 : rice_bits(&sizes, plan->size_rice));
-}
+    *ret_most = 0;
+    for (w = 0; w <= m->n / 64; w++) {
+        uint64_t left = m->touched[w];
 
-static void moves_write(const struct moves_plan *plan, const struct moved *list, uint8_t *out)
-{
-    struct fl_bit_writer w = {.at = out};
-    size_t i;
+        for (; left != 0; left &= left - 1) {
+            size_t i = 64 * w + (size_t)__builtin_ctzll(left);
+            uint32_t size = move_size(m->sums[i]);
 
-    for (i = 0; i < plan->count; i++) {
-        fl_bits_put_rice(&w, list[i].gap, plan->gap_rice);
-        fl_bits_put(&w, list[i].move < 0);
-        if (plan->size_rice != ALL_ONES) {
-            fl_bits_put_rice(&w, move_size(list[i].move) - 1, plan->size_rice);
+            if (size == 0) { /* They cancelled. */
+                m->touched[w] ^= left & -left;
+                continue;
+            }
+            if (size != step && (step == 0 || size % step != 0)) {
+                step = fl_moves_divisor(step, size);
+            }
+            *ret_most = size > *ret_most ? size : *ret_most;
+            rice_count(&gaps, i - next);
+            next = i + 1;
+            count++;
         }
     }
+    *ret = (struct moves_plan){.step = step, .count = (uint32_t)count, .bits = count};
+    ret->gap_rice = rice_best(&gaps, &ret->bits);
+    return *ret_most > FL_MOVE_MAX || count > UINT32_MAX ? FL_ELIMIT : FL_OK;
 }
 
-int fl_moves_encode(const int32_t *moves, size_t n, struct fl_buf *out)
+/* How many steps a move is long, without a division. */
+static inline uint32_t move_steps(int32_t move, uint64_t inverse)
+{
+    return (uint32_t)(move_size(move) * inverse >> 32);
+}
+
+/* Of a size below 2^25 that is a multiple of `step`, the product with this exceeds it by < 1. */
+static uint64_t step_inverse(uint32_t step)
+{
+    return UINT64_C(0xffffffff) / step + 1;
+}
+
+static void moves_measure_sizes(const struct fl_moves *m, struct moves_plan *plan)
+{
+    uint64_t inverse = step_inverse(plan->step);
+    struct rice_sum sizes = {.count = 0};
+    size_t w;
+
+    for (w = 0; w <= m->n / 64; w++) {
+        uint64_t left = m->touched[w];
+
+        for (; left != 0; left &= left - 1) {
+            size_t i = 64 * w + (size_t)__builtin_ctzll(left);
+
+            rice_count(&sizes, move_steps(m->sums[i], inverse) - 1);
+        }
+    }
+    plan->size_rice = rice_best(&sizes, &plan->bits);
+}
+
+static void moves_write(const struct moves_plan *plan, struct fl_moves *m, bool back, uint8_t *out)
+{
+    uint64_t inverse = step_inverse(plan->step);
+    struct fl_bit_writer writer = {.at = out};
+    size_t next = 0;
+    size_t w;
+
+    for (w = 0; w <= m->n / 64; w++) {
+        uint64_t left = m->touched[w];
+
+        for (; left != 0; left &= left - 1) {
+            size_t i = 64 * w + (size_t)__builtin_ctzll(left);
+            int32_t move = m->sums[i];
+
+            fl_bits_put_rice(&writer, i - next, plan->gap_rice);
+            fl_bits_put(&writer, (move < 0) != back, 1);
+            if (plan->size_rice != ALL_ONES) {
+                fl_bits_put_rice(&writer, move_steps(move, inverse) - 1, plan->size_rice);
+            }
+            m->sums[i] = 0;
+            next = i + 1;
+        }
+        m->touched[w] = 0;
+    }
+    fl_bits_put_end(&writer);
+}
+
+int fl_moves_encode(struct fl_moves *moves, bool back, struct fl_buf *out)
 {
     struct moves_plan plan;
-    struct moved *list;
+    uint32_t most;
     uint8_t *head;
     size_t len;
-    int rv = moves_measure(moves, n, &plan);
+    int rv = moves_measure(moves, &plan, &most);
 
-    if (rv != FL_OK) {
+    if (rv != FL_OK || plan.count == 0) {
         return rv;
     }
-    list = moves_collect(moves, n, &plan);
-    if (list == NULL) {
-        return FL_ENOMEM;
+    plan.size_rice = ALL_ONES;
+    if (most != plan.step) {
+        moves_measure_sizes(moves, &plan);
     }
-    moves_choose_rice(list, &plan);
     len = MOVES_HEAD + (size_t)((plan.bits + 7) / 8);
     rv = fl_buf_reserve(out, len);
     if (rv != FL_OK) {
-        goto done;
+        return rv;
     }
     head = out->data + out->len;
     out->len += len;
-    (void)memset(head, 0, len);
     fl__codec_put32(head, plan.step);
     fl__codec_put32(head + MOVES_COUNT, plan.count);
     head[MOVES_RICE] = (uint8_t)plan.gap_rice;
     head[MOVES_RICE + 1] = (uint8_t)plan.size_rice;
-    moves_write(&plan, list, head + MOVES_HEAD);
-done:
-    free(list);
-    return rv;
+    moves_write(&plan, moves, back, head + MOVES_HEAD);
+    return FL_OK;
 }
 
 /* --- decoding --- */
@@ -191,28 +232,28 @@ static int moves_bad(struct fl_err *err, const char *what)
 
 /* The next entry that moved: `*at` is the position after the one before, and after this one then.
  */
-static int moves_next(struct fl_bit_reader *r, const uint8_t *head, size_t n, size_t *at,
-                      int64_t *ret_move, struct fl_err *err)
+static inline const char *moves_next(struct fl_bit_reader *r, unsigned gap_rice, unsigned size_rice,
+                                     size_t n, size_t *at, int64_t *ret_move)
 {
-    uint64_t gap;
+    uint64_t gap = 0;
     uint64_t size = 0;
-    unsigned negative;
+    unsigned negative = 0;
 
     /* Positions are below n, so that no longer quotient is read. */
-    if (fl_bits_rice(r, head[MOVES_RICE], n - *at, &gap) != FL_OK || gap >= n - *at) {
-        return moves_bad(err, "a position is past the last entry, or bytes are missing");
+    if (fl_bits_rice(r, gap_rice, n - *at, &gap) != FL_OK || gap >= n - *at) {
+        return "a position is past the last entry, or bytes are missing";
     }
     if (fl_bits_get(r, &negative) != FL_OK) {
-        return moves_bad(err, "bytes are missing");
+        return "bytes are missing";
     }
-    if (head[MOVES_RICE + 1] != ALL_ONES &&
-        (fl_bits_rice(r, head[MOVES_RICE + 1], FL_MOVE_MAX, &size) != FL_OK || size >= FL_MOVE_MAX))
+    if (size_rice != ALL_ONES &&
+        (fl_bits_rice(r, size_rice, FL_MOVE_MAX, &size) != FL_OK || size >= FL_MOVE_MAX))
     {
-        return moves_bad(err, "a move is too long, or bytes are missing");
+        return "a move is too long, or bytes are missing";
     }
     *at += (size_t)gap + 1;
-    *ret_move = negative ? -(int64_t)size - 1 : (int64_t)size + 1;
-    return FL_OK;
+    *ret_move = ((int64_t)size + 1) * (1 - 2 * (int64_t)negative);
+    return NULL;
 }
 
 uint32_t fl_moves_step(const uint8_t *data, size_t len)
@@ -220,42 +261,48 @@ uint32_t fl_moves_step(const uint8_t *data, size_t len)
     return len < 4 ? 0 : fl__codec_get32(data);
 }
 
-int fl_moves_decode(const uint8_t *data, size_t len, size_t n, int32_t *sum, size_t *ret_used,
+int fl_moves_decode(const uint8_t *data, size_t len, struct fl_moves *moves, size_t *ret_used,
                     struct fl_err *err)
 {
+    int32_t *sums = moves->sums;
+    uint64_t *touched = moves->touched;
+    size_t n = moves->n;
     uint32_t step = fl_moves_step(data, len);
     struct fl_bit_reader r;
     uint32_t count;
-    uint32_t k;
+    const char *bad = NULL;
+    unsigned gap_rice;
+    unsigned size_rice;
     size_t at = 0;
-    int64_t move = 0;
-    int rv;
 
     if (len < MOVES_HEAD) {
         return moves_bad(err, "bytes are missing");
     }
     count = fl__codec_get32(data + MOVES_COUNT);
+    gap_rice = data[MOVES_RICE];
+    size_rice = data[MOVES_RICE + 1];
     if (step == 0 || step > FL_MOVE_MAX) {
         return moves_bad(err, "the step is out of range");
     }
-    if (count == 0 || count > n || data[MOVES_RICE] > RICE_MAX ||
-        (data[MOVES_RICE + 1] > RICE_MAX && data[MOVES_RICE + 1] != ALL_ONES))
+    if (count == 0 || count > n || gap_rice > RICE_MAX ||
+        (size_rice > RICE_MAX && size_rice != ALL_ONES))
     {
         return moves_bad(err, "a count or a Rice parameter is out of range");
     }
     r = (struct fl_bit_reader){.at = data + MOVES_HEAD, .end = data + len};
-    for (k = 0; k < count; k++) {
-        int64_t total;
+    for (; count > 0; count--) {
+        int64_t total = 0;
 
-        rv = moves_next(&r, data, n, &at, &move, err);
-        if (rv != FL_OK) {
-            return rv;
+        bad = moves_next(&r, gap_rice, size_rice, n, &at, &total);
+        if (bad != NULL) {
+            return moves_bad(err, bad);
         }
-        total = sum[at - 1] + move * step;
+        total = sums[at - 1] + total * step;
         if (total > FL_MOVE_MAX || total < -FL_MOVE_MAX) {
             return moves_bad(err, "a move is too long");
         }
-        sum[at - 1] = (int32_t)total;
+        sums[at - 1] = (int32_t)total;
+        touched[(at - 1) / 64] |= UINT64_C(1) << (at - 1) % 64;
     }
     if (!fl_bits_end(&r)) {
         return moves_bad(err, "a bit after the last move is not 0");

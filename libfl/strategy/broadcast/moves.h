@@ -24,14 +24,24 @@
 /* Largest magnitude of a move and of a sum of moves: across the whole range of a lattice. */
 #define FL_MOVE_MAX (INT32_C(1) << 25)
 
-/* Append moves[n], of which one is not 0. FL_ENOMEM; FL_ELIMIT: one is above FL_MOVE_MAX. */
-FL_MUST_CHECK int fl_moves_encode(const int32_t *moves, size_t n, struct fl_buf *out);
+/* Sums of moves of the n entries of a unit, in multiples of 2^-20. */
+struct fl_moves {
+    size_t n;
+    int32_t *sums;     /* [n] */
+    uint64_t *touched; /* [n / 64 + 1]: entries without bit i % 64 of word i / 64 are 0 */
+};
+
 /*
- * Decode moves from the front of data[len], which a peer sent, and add them to sum[n]; `*ret_used`
- * bytes were read. FL_EFORMAT for bytes that no encoder writes or sums above FL_MOVE_MAX; `sum` is
+ * Append the moves, or with `back` those back, and set all of them to 0; nothing is appended when
+ * they are 0. FL_ENOMEM; FL_ELIMIT: one is above FL_MOVE_MAX. On error the moves are undefined.
+ */
+FL_MUST_CHECK int fl_moves_encode(struct fl_moves *moves, bool back, struct fl_buf *out);
+/*
+ * Decode moves from the front of data[len], which a peer sent, and add them; `*ret_used` bytes were
+ * read. FL_EFORMAT for bytes that no encoder writes or sums above FL_MOVE_MAX; the moves are
  * undefined then.
  */
-FL_MUST_CHECK int fl_moves_decode(const uint8_t *data, size_t len, size_t n, int32_t *sum,
+FL_MUST_CHECK int fl_moves_decode(const uint8_t *data, size_t len, struct fl_moves *moves,
                                   size_t *ret_used, struct fl_err *err);
 /* The step at the front of coded moves; 0: bytes are missing. */
 uint32_t fl_moves_step(const uint8_t *data, size_t len);

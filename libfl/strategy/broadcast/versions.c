@@ -1,3 +1,8 @@
+/*
+ * Models that clients may hold, the steps between them, and the differences that clients download
+ * and apply (docs/algorithms.md#lattice). Immutable objects and pure functions; what is kept of the
+ * differences is the caller's to decide (server/work/differences.c).
+ */
 #include "libfl/strategy/broadcast/versions.h"
 
 #include <math.h>
@@ -6,18 +11,9 @@
 #include <string.h>
 
 #include "libfl/model/digest.h"
-#include "libfl/strategy/broadcast/hashed_moves.h"
 #include "libfl/strategy/broadcast/lattice.h"
+#include "libfl/strategy/broadcast/lists.h"
 #include "libfl/strategy/codec/codec_impl.h"
-
-/* Bytes of the number of moves of a unit that are not added up, and their largest number. */
-#define LISTS_HEAD 2
-#define LISTS_MAX  65535
-/*
- * Moves with different steps are added up unless their common step is shorter than both by more
- * than this factor: then magnitudes would take more bits than positions.
- */
-#define SHORTEST 16
 
 /* Shared by all lists of versions that it is in. */
 struct shared_step {
@@ -32,28 +28,7 @@ struct fl_versions {
     struct shared_step *steps[]; /* [n], oldest first */
 };
 
-/* --- units --- */
-
-/* Of the lists of a unit that are about hashed numbers: reading each takes a pass over the unit. */
-#define HASHED_MAX 1024
-
-/* Scratch for the moves of any unit, and behind them twice as much for hashed numbers. */
-struct scratch {
-    int32_t *moves, *numbers, *decoded;
-};
-
-static int scratch_new(const struct fl_layout *layout, struct scratch *ret)
-{
-    size_t n = fl_layout_most_trainable(layout) + 1;
-
-    ret->moves = malloc(3 * n * sizeof(int32_t));
-    if (ret->moves == NULL) {
-        return FL_ENOMEM;
-    }
-    ret->numbers = ret->moves + n;
-    ret->decoded = ret->numbers + n;
-    return FL_OK;
-}
+/* --- models --- */
 
 static bool versions_fits(float x)
 {
@@ -91,10 +66,13 @@ int fl_versions_digest(const struct fl_layout *layout, const float *model,
     return fl_sha256(model, fl_layout_count(layout) * sizeof(*model), ret);
 }
 
+/* --- steps --- */
+
 /* The moves of a unit in multiples of the grid. */
 static void step_moves(const struct fl_layout *layout, size_t l, const float *old, const float *new,
-                       int32_t *moves)
+                       struct fl_moves *moves)
 {
+    size_t k = 0;
     size_t at = fl_layout_unit(layout, l)->offset;
     size_t tensor = 0;
     size_t count;
@@ -104,232 +82,40 @@ static void step_moves(const struct fl_layout *layout, size_t l, const float *ol
         size_t i;
 
         for (i = at; !buffer && i < at + count; i++) {
-            *moves++ = (int32_t)(((double)new[i] - (double)old[i]) / FL_GRID);
+            moves->sums[k] = (int32_t)(((double)new[i] - (double)old[i]) / FL_GRID);
+            moves->touched[k / 64] |= (uint64_t)(moves->sums[k] != 0) << k % 64;
+            k++;
         }
         at += count;
     }
 }
 
-/* --- the moves of a unit, as several lists of which each is added up --- */
-
-/* The coded lists of a unit, of which some were read. */
-struct lists {
-    const uint8_t *data;
-    size_t len, at, left;
-    size_t unit, n; /* its index, and its trainable entries */
-    size_t hashed;  /* lists of hashed numbers that were read */
-};
-
-static int lists_open(struct lists *l, const struct fl_layout *layout, size_t unit,
-                      const uint8_t *data, size_t len, struct fl_err *err)
-{
-    if (len < LISTS_HEAD) {
-        return fl_err_set(err, FL_EFORMAT, "bytes are missing");
-    }
-    *l = (struct lists){.data = data,
-                        .len = len,
-                        .at = LISTS_HEAD,
-                        .left = data[0] | (size_t)data[1] << 8,
-                        .unit = unit,
-                        .n = fl_layout_unit(layout, unit)->n_trainable};
-    return FL_OK;
-}
-
-/* The head of the next list. */
-static int lists_peek(const struct lists *l, struct fl_hashed_head *ret, struct fl_err *err)
-{
-    return fl_hashed_peek(l->data + l->at, l->len - l->at, l->n, ret, err);
-}
-
-/* Add the next list, with this head, to sum[]: of hashed numbers where it is about them. */
-static int lists_add(struct lists *l, const struct fl_hashed_head *head, int32_t *decoded,
-                     int32_t *sum, struct fl_err *err)
-{
-    const uint8_t *data = l->data + l->at;
-    size_t len = l->len - l->at;
-    size_t used = 0;
-    int rv;
-
-    if (head->n > 0 && ++l->hashed > HASHED_MAX) {
-        return fl_err_set(err, FL_EFORMAT, "more than %d lists of hashed numbers", HASHED_MAX);
-    }
-    rv = head->n > 0 ? fl_hashed_decode(data, len, head, decoded, sum, &used, err)
-                     : fl_moves_decode(data, len, l->n, sum, &used, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    l->at += used;
-    l->left--;
-    return FL_OK;
-}
-
-/* Add all lists of a unit to the moves of its entries, scratch->moves. */
-static int lists_add_all(struct lists *l, const struct scratch *scratch, struct fl_err *err)
-{
-    (void)memset(scratch->moves, 0, l->n * sizeof(*scratch->moves));
-    while (l->left > 0) {
-        struct fl_hashed_head head;
-        int rv = lists_peek(l, &head, err);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-        if (head.n > 0) {
-            (void)memset(scratch->numbers, 0, head.n * sizeof(*scratch->numbers));
-        }
-        rv = lists_add(l, &head, scratch->decoded, head.n > 0 ? scratch->numbers : scratch->moves,
-                       err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = head.n > 0
-                 ? fl_hashed_expand(&head, l->unit, l->n, scratch->numbers, scratch->moves, err)
-                 : FL_OK;
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
-/* What is added up until it is written as one list. */
-struct sum {
-    const struct scratch *scratch; /* moves: [n], in multiples of the grid, or hashed numbers */
-    size_t n;
-    struct fl_hashed_head of; /* n 0: moves, multiples of `step`, which is 0 when all are 0 */
-    struct fl_buf *out;       /* of the unit; begins at `head` */
-    size_t head, lists, hashed;
-};
-
-/* The unit begins; its number of lists follows in sum_end(). */
-static int sum_begin(struct sum *s, size_t n)
-{
-    static const uint8_t none[LISTS_HEAD];
-
-    s->n = n;
-    s->of = (struct fl_hashed_head){0};
-    s->lists = 0;
-    s->hashed = 0;
-    s->head = s->out->len;
-    (void)memset(s->scratch->moves, 0, n * sizeof(*s->scratch->moves));
-    return fl_buf_add(s->out, none, sizeof(none));
-}
-
-/* Writes what was added up as a list, if it is not all 0. */
-static int sum_flush(struct sum *s)
-{
-    const struct fl_hashed_head of = s->of;
-    int32_t *moves = s->scratch->moves;
-    size_t n = of.n > 0 ? of.n : s->n;
-    size_t i = 0;
-    int rv;
-
-    s->of = (struct fl_hashed_head){0};
-    while (i < n && moves[i] == 0) {
-        i++;
-    }
-    if (i == n) {
-        return FL_OK;
-    }
-    s->hashed += of.n > 0;
-    if (s->lists == LISTS_MAX || s->hashed > HASHED_MAX) {
-        return FL_ELIMIT;
-    }
-    rv = of.n > 0 ? fl_hashed_encode(&of, moves, s->out) : fl_moves_encode(moves, n, s->out);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    s->lists++;
-    (void)memset(moves, 0, n * sizeof(*moves));
-    return FL_OK;
-}
-
-static int sum_end(struct sum *s)
-{
-    int rv = sum_flush(s);
-
-    s->out->data[s->head] = (uint8_t)(s->lists & 0xff);
-    s->out->data[s->head + 1] = (uint8_t)(s->lists >> 8);
-    return rv;
-}
-
-/* Makes room for a list with another head, unless it can be added to what was added up. */
-static int sum_fit(struct sum *s, const struct fl_hashed_head *next)
-{
-    uint32_t shorter = next->step < s->of.step ? next->step : s->of.step;
-    uint32_t common = fl_moves_divisor(s->of.step, next->step);
-    int rv;
-
-    if (next->n == 0 && s->of.n == 0 && common * SHORTEST >= shorter) {
-        s->of.step = common;
-        return FL_OK;
-    }
-    if (memcmp(next, &s->of, sizeof(*next)) == 0) {
-        return FL_OK;
-    }
-    rv = sum_flush(s);
-    s->of = *next;
-    return rv;
-}
-
-/* Add all lists of a unit of a step, and go behind them. */
-static int sum_add(struct sum *s, const struct fl_layout *layout, size_t unit,
-                   const struct fl_step *step, size_t *at, struct fl_err *err)
-{
-    struct lists l = {.left = 0};
-    int rv = lists_open(&l, layout, unit, fl_blob_data(step->moves) + *at,
-                        fl_blob_len(step->moves) - *at, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    while (l.left > 0) {
-        struct fl_hashed_head next;
-
-        rv = lists_peek(&l, &next, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = sum_fit(s, &next);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = lists_add(&l, &next, s->scratch->decoded, s->scratch->moves, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    *at += l.at;
-    return FL_OK;
-}
-
-/* --- steps --- */
-
 int fl_step_make(const struct fl_layout *layout, const float *old, const float *new,
                  struct fl_step *ret, struct fl_err *err)
 {
     struct fl_buf coded;
-    struct scratch scratch = {NULL};
-    struct sum s = {.scratch = &scratch, .out = &coded};
+    struct fl__scratch scratch = {.n_moves = 0};
+    struct fl__sum s = {.scratch = &scratch, .out = &coded};
     size_t l;
-    int rv = scratch_new(layout, &scratch);
+    int rv = fl_versions_check(layout, new, err);
 
     *ret = (struct fl_step){.round = 0};
     fl_buf_init(&coded, SIZE_MAX);
     if (rv != FL_OK) {
         goto done;
     }
-    rv = fl_versions_check(layout, new, err);
-    if (rv != FL_OK) {
-        goto done;
-    }
     for (l = 0; l < fl_layout_units(layout); l++) {
-        rv = sum_begin(&s, fl_layout_unit(layout, l)->n_trainable);
+        rv = fl__sum_begin(&s);
         if (rv != FL_OK) {
             goto done;
         }
-        step_moves(layout, l, old, new, scratch.moves);
-        rv = sum_end(&s);
+        rv = fl__scratch_moves(&scratch, fl_layout_unit(layout, l)->n_trainable);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        step_moves(layout, l, old, new, &scratch.moves);
+        s.of.step = 1;
+        rv = fl__sum_end(&s);
         if (rv != FL_OK) {
             goto done;
         }
@@ -341,7 +127,7 @@ int fl_step_make(const struct fl_layout *layout, const float *old, const float *
     rv = fl_blob_from_buf(&coded, &ret->moves);
 done:
     fl_buf_done(&coded);
-    free(scratch.moves);
+    fl__scratch_done(&scratch);
     return rv;
 }
 
@@ -355,22 +141,19 @@ int fl_step_check(const struct fl_layout *layout, const struct fl_step *step, st
 {
     const uint8_t *data = fl_blob_data(step->moves);
     size_t len = fl_blob_len(step->moves);
-    struct scratch scratch = {NULL};
+    struct fl__scratch scratch = {.n_moves = 0};
     size_t at = 0;
     size_t u;
-    int rv = scratch_new(layout, &scratch);
+    int rv = FL_OK;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
     for (u = 0; u < fl_layout_units(layout); u++) {
-        struct lists l = {.left = 0};
+        struct fl__lists l = {.left = 0};
 
-        rv = lists_open(&l, layout, u, data + at, len - at, err);
+        rv = fl__lists_open(&l, layout, u, data + at, len - at, err);
         if (rv != FL_OK) {
             goto done;
         }
-        rv = lists_add_all(&l, &scratch, err);
+        rv = fl__lists_add_all(&l, &scratch, err);
         if (rv != FL_OK) {
             goto done;
         }
@@ -378,11 +161,11 @@ int fl_step_check(const struct fl_layout *layout, const struct fl_step *step, st
     }
     rv = at == len ? FL_OK : fl_err_set(err, FL_EFORMAT, "bytes are left over");
 done:
-    free(scratch.moves);
+    fl__scratch_done(&scratch);
     return rv;
 }
 
-/* --- lists --- */
+/* --- lists of versions --- */
 
 static struct fl_versions *versions_new(const uint8_t first[FL_DIGEST_SIZE], size_t n)
 {
@@ -488,52 +271,233 @@ static size_t versions_find(const struct fl_versions *v, const uint8_t digest[FL
     return memcmp(v->first, digest, FL_DIGEST_SIZE) == 0 ? 0 : SIZE_MAX;
 }
 
-/* --- sums of steps --- */
+/* --- where differences are divided --- */
+
+/* The head of the first list of a step; n 0: of moves. */
+static struct fl_hashed_head step_head(const struct fl_step *step)
+{
+    const uint8_t *data = fl_blob_data(step->moves);
+    size_t len = fl_blob_len(step->moves);
+    struct fl_hashed_head head = {0};
+
+    while (len > FL__LISTS_HEAD && data[0] == 0 && data[1] == 0) { /* A unit without moves. */
+        data += FL__LISTS_HEAD;
+        len -= FL__LISTS_HEAD;
+    }
+    if (len <= FL__LISTS_HEAD ||
+        fl_hashed_peek(data + FL__LISTS_HEAD, len - FL__LISTS_HEAD, SIZE_MAX, &head, NULL) != FL_OK)
+    {
+        return (struct fl_hashed_head){0};
+    }
+    return head;
+}
 
 /*
- * Codes the sum of the steps `from` to `end` - 1, unit by unit; `model` NULL: without the other
- * entries.
+ * May differences be divided at model `i`, when that is done each `span` rounds? Numbers of one
+ * draw are not: the sum of all is as short as a part.
  */
-static int versions_sum(const struct fl_versions *v, const struct fl_layout *layout, size_t from,
-                        size_t end, const float *model, struct fl_buf *out)
+static bool versions_divides(const struct fl_versions *v, size_t i, uint64_t span)
 {
-    struct scratch scratch = {NULL};
-    struct sum s = {.scratch = &scratch, .out = out};
-    size_t *at = calloc(end - from + 1, sizeof(*at));
-    size_t l;
-    size_t i;
-    int rv = at != NULL ? scratch_new(layout, &scratch) : FL_ENOMEM;
+    const struct fl_step *before = &v->steps[i - 1]->step;
+    const struct fl_step *after = &v->steps[i]->step;
+    struct fl_hashed_head a = step_head(before);
+    struct fl_hashed_head b = step_head(after);
 
+    if (a.n > 0 && b.n > 0) {
+        return a.seed != b.seed;
+    }
+    return (before->round + span - 1) / span != (after->round + span - 1) / span;
+}
+
+/* Where the difference from model `from` to the newest one is divided; `n` of steps: nowhere. */
+static size_t versions_division(const struct fl_versions *v, size_t from)
+{
+    uint64_t rounds = from < v->n ? v->steps[v->n - 1]->step.round - v->steps[from]->step.round : 0;
+    uint64_t span = 1;
+    bool back;
+    size_t i;
+
+    while (2 * span * FL_VERSIONS_PARTS <= rounds) {
+        span *= 2;
+    }
+    /* The first step may be the sum of many, of which the next ones take back a part. */
+    if (from == 0 || span == 1 || versions_divides(v, from, span)) {
+        return v->n;
+    }
+    /* Back to the begin of a draw all of its numbers would be sent twice. */
+    back = step_head(&v->steps[from - 1]->step).n == 0;
+    for (i = 1; from + i < v->n; i++) {
+        if (versions_divides(v, from + i, span)) {
+            return from + i;
+        }
+        if (back && i < from && versions_divides(v, from - i, span)) {
+            return from - i;
+        }
+    }
+    return v->n;
+}
+
+const uint8_t *fl_versions_divide(const struct fl_versions *versions,
+                                  const uint8_t held[FL_DIGEST_SIZE])
+{
+    size_t from = versions_find(versions, held);
+    size_t at = from != SIZE_MAX ? versions_division(versions, from) : versions->n;
+
+    return at < versions->n ? versions->steps[at]->step.from : NULL;
+}
+
+/* --- sums of steps --- */
+
+struct fl_merger {
+    const struct fl_layout *layout;
+    struct fl__scratch scratch;
+};
+
+int fl_merger_create(const struct fl_layout *layout, struct fl_merger **ret)
+{
+    struct fl_merger *m = calloc(1, sizeof(*m));
+
+    if (m == NULL) {
+        return FL_ENOMEM;
+    }
+    m->layout = layout;
+    *ret = m;
+    return FL_OK;
+}
+
+void fl_merger_free(struct fl_merger *m)
+{
+    if (m != NULL) {
+        fl__scratch_done(&m->scratch);
+        free(m);
+    }
+}
+
+size_t fl_merger_bytes(const struct fl_merger *m)
+{
+    return fl__scratch_bytes(&m->scratch);
+}
+
+void fl_difference_done(struct fl_difference *difference)
+{
+    fl_blob_unref(difference->bytes);
+    free(difference->units);
+    *difference = (struct fl_difference){.bytes = NULL};
+}
+
+/* The sum of the steps `from` to `end` - 1. */
+struct sum_of {
+    const struct fl_versions *versions;
+    size_t from, end;
+    bool back;                        /* it is subtracted */
+    const float *model;               /* of its other entries; NULL: without them */
+    const struct fl_difference *rest; /* follows; NULL: nothing */
+};
+
+/* at[end - from]: how far the bytes of each step were read. */
+static int sum_unit(const struct sum_of *of, const struct fl_layout *layout, size_t l,
+                    struct fl__sum *s, size_t *at)
+{
+    const struct fl_difference *rest = of->rest;
+    size_t i;
+    int rv = fl__sum_begin(s);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = of->from; i < of->end; i++) {
+        struct fl_blob *moves = of->versions->steps[i]->step.moves;
+        size_t *done = &at[i - of->from];
+        size_t used = 0;
+
+        rv = fl__sum_add(s, layout, l, fl_blob_data(moves) + *done, fl_blob_len(moves) - *done,
+                         &used);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        *done += used;
+    }
+    rv = fl__sum_end(s);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (rest != NULL) {
+        const struct fl_difference_unit *unit = &rest->units[l];
+
+        return fl__sum_follow(s, fl_blob_data(rest->bytes) + unit->at + FL__LISTS_HEAD,
+                              unit[1].at - unit->at - FL__LISTS_HEAD, unit->lists, unit->hashed);
+    }
+    return of->model == NULL
+               ? FL_OK
+               : fl__codec_add_buffers(layout, l, of->model + fl_layout_unit(layout, l)->offset,
+                                       s->out);
+}
+
+/* A sum is shorter than the model. */
+static size_t sum_most(const struct fl_layout *layout)
+{
+    return fl_layout_count(layout) * sizeof(float) - 1;
+}
+
+/* Its length before moves are added up, which is mostly not less. */
+static size_t sum_room(const struct sum_of *of, const struct fl_layout *layout)
+{
+    size_t most = sum_most(layout);
+    size_t room = of->rest != NULL ? fl_blob_len(of->rest->bytes)
+                  : of->model != NULL
+                      ? (fl_layout_count(layout) - fl_layout_trainable(layout)) * sizeof(float)
+                      : 0;
+    size_t i;
+
+    for (i = of->from; i < of->end && room < most; i++) {
+        room += fl_blob_len(of->versions->steps[i]->step.moves);
+    }
+    return room < most ? room : most;
+}
+
+/*
+ * The sum as a blob, and where its units are. FL_ELIMIT: it is as long as the model, or has more
+ * lists than can be counted.
+ */
+static int merger_sum(struct fl_merger *m, const struct sum_of *of, struct fl_difference *ret)
+{
+    size_t n = fl_layout_units(m->layout);
+    struct fl_buf out;
+    struct fl__sum s = {.scratch = &m->scratch, .back = of->back, .out = &out};
+    struct fl_difference sum = {.units = calloc(n + 1, sizeof(*sum.units))};
+    size_t *at = calloc(of->end - of->from + 1, sizeof(*at));
+    size_t l;
+    int rv = FL_ENOMEM;
+
+    fl_buf_init(&out, sum_room(of, m->layout));
+    if (at == NULL || sum.units == NULL) {
+        goto done;
+    }
+    rv = fl_buf_reserve(&out, out.max); /* No more than that, unlike memory that grows. */
     if (rv != FL_OK) {
         goto done;
     }
-    for (l = 0; l < fl_layout_units(layout); l++) {
-        const struct fl_unit *unit = fl_layout_unit(layout, l);
-
-        rv = sum_begin(&s, unit->n_trainable);
+    out.max = sum_most(m->layout);
+    for (l = 0; l < n; l++) {
+        sum.units[l].at = out.len;
+        rv = sum_unit(of, m->layout, l, &s, at);
         if (rv != FL_OK) {
+            fl__scratch_clear(&m->scratch); /* Sums that were not written. */
             goto done;
         }
-        for (i = from; i < end; i++) {
-            rv = sum_add(&s, layout, l, &v->steps[i]->step, &at[i - from], NULL);
-            if (rv != FL_OK) {
-                goto done;
-            }
-        }
-        rv = sum_end(&s);
-        if (rv != FL_OK) {
-            goto done;
-        }
-        if (model != NULL) {
-            rv = fl__codec_add_buffers(layout, l, model + unit->offset, out);
-            if (rv != FL_OK) {
-                goto done;
-            }
-        }
+        sum.units[l].lists = (uint32_t)s.lists;
+        sum.units[l].hashed = (uint32_t)s.hashed;
     }
-    rv = FL_OK;
+    sum.units[n].at = out.len;
+    rv = fl_blob_from_buf(&out, &sum.bytes);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    *ret = sum;
+    sum.units = NULL;
 done:
-    free(scratch.moves);
+    fl_buf_done(&out);
+    free(sum.units);
     free(at);
     return rv;
 }
@@ -559,31 +523,13 @@ size_t fl_versions_surplus(const struct fl_versions *versions, size_t keep, size
     return i < 2 ? 0 : i;
 }
 
-/*
- * The sum of the steps `from` to `end` - 1 as a blob; `model` as in versions_sum(). FL_ELIMIT: it
- * is as long as the model, or has more lists than can be counted.
- */
-static int versions_sum_blob(const struct fl_versions *v, const struct fl_layout *layout,
-                             size_t from, size_t end, const float *model, struct fl_blob **ret)
-{
-    struct fl_buf out;
-    int rv;
-
-    fl_buf_init(&out, fl_layout_count(layout) * sizeof(float) - 1);
-    rv = versions_sum(v, layout, from, end, model, &out);
-    if (rv != FL_OK) {
-        goto done;
-    }
-    rv = fl_blob_from_buf(&out, ret);
-done:
-    fl_buf_done(&out);
-    return rv;
-}
-
 int fl_versions_merge(const struct fl_versions *versions, const struct fl_layout *layout, size_t n,
                       struct fl_versions **ret)
 {
     const struct fl_step *last = &versions->steps[n - 1]->step;
+    const struct sum_of of = {.versions = versions, .end = n};
+    struct fl_merger merger = {.layout = layout};
+    struct fl_difference sum = {.bytes = NULL};
     struct fl_step merged = {.round = last->round};
     struct shared_step *shared = NULL;
     struct fl_versions *v;
@@ -593,7 +539,10 @@ int fl_versions_merge(const struct fl_versions *versions, const struct fl_layout
     FL_REQUIRE(n > 1 && n <= versions->n);
     (void)memcpy(merged.from, versions->first, sizeof(merged.from));
     (void)memcpy(merged.to, last->to, sizeof(merged.to));
-    rv = versions_sum_blob(versions, layout, 0, n, NULL, &merged.moves);
+    rv = merger_sum(&merger, &of, &sum);
+    fl__scratch_done(&merger.scratch);
+    free(sum.units);
+    merged.moves = sum.bytes;
     if (rv != FL_OK && rv != FL_ELIMIT) {
         return rv;
     }
@@ -614,14 +563,46 @@ int fl_versions_merge(const struct fl_versions *versions, const struct fl_layout
     return FL_OK;
 }
 
-int fl_versions_difference(const struct fl_versions *versions, const struct fl_layout *layout,
-                           const float *newest, const uint8_t held[FL_DIGEST_SIZE],
-                           struct fl_blob **ret)
+/* FL_ENOENT: the model is not known. */
+static int versions_sum_of(const struct fl_versions *v, const uint8_t held[FL_DIGEST_SIZE],
+                           const struct fl_difference *rest, struct sum_of *ret)
 {
-    size_t from = versions_find(versions, held);
+    size_t from = versions_find(v, held);
+    size_t end = from != SIZE_MAX && rest != NULL ? versions_division(v, from) : v->n;
 
-    return from != SIZE_MAX ? versions_sum_blob(versions, layout, from, versions->n, newest, ret)
-                            : FL_ENOENT;
+    *ret = (struct sum_of){.versions = v,
+                           .from = from < end ? from : end,
+                           .end = from < end ? end : from,
+                           .back = end < from,
+                           .rest = rest};
+    return from != SIZE_MAX ? FL_OK : FL_ENOENT;
+}
+
+size_t fl_versions_room(const struct fl_versions *versions, const struct fl_layout *layout,
+                        const float *newest, const uint8_t held[FL_DIGEST_SIZE],
+                        const struct fl_difference *rest)
+{
+    struct sum_of of;
+
+    if (versions_sum_of(versions, held, rest, &of) != FL_OK) {
+        return 0;
+    }
+    of.model = newest;
+    return sum_room(&of, layout) + (of.end - of.from) * sizeof(size_t);
+}
+
+int fl_versions_difference(const struct fl_versions *versions, struct fl_merger *merger,
+                           const float *newest, const uint8_t held[FL_DIGEST_SIZE],
+                           const struct fl_difference *rest, struct fl_difference *ret)
+{
+    struct sum_of of;
+    int rv = versions_sum_of(versions, held, rest, &of);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    of.model = newest;
+    return merger_sum(merger, &of, ret);
 }
 
 /* --- on the client --- */
@@ -657,7 +638,7 @@ static int difference_apply_unit(const struct fl_layout *layout, size_t l, const
 struct difference {
     const uint8_t *data;
     size_t len, at;
-    struct scratch scratch;
+    struct fl__scratch scratch;
     float *model;
 };
 
@@ -665,13 +646,13 @@ static int difference_read_unit(struct difference *d, const struct fl_layout *la
                                 struct fl_err *err)
 {
     const struct fl_unit *unit = fl_layout_unit(layout, l);
-    struct lists lists = {.left = 0};
-    int rv = lists_open(&lists, layout, l, d->data + d->at, d->len - d->at, err);
+    struct fl__lists lists = {.left = 0};
+    int rv = fl__lists_open(&lists, layout, l, d->data + d->at, d->len - d->at, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = lists_add_all(&lists, &d->scratch, err);
+    rv = fl__lists_add_all(&lists, &d->scratch, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -679,7 +660,8 @@ static int difference_read_unit(struct difference *d, const struct fl_layout *la
         return fl_err_set(err, FL_EFORMAT, "bytes are missing");
     }
     d->at += lists.at + 4 * unit->n_buffers;
-    return difference_apply_unit(layout, l, d->scratch.moves, lists.data + lists.at, d->model, err);
+    return difference_apply_unit(layout, l, d->scratch.moves.sums, lists.data + lists.at, d->model,
+                                 err);
 }
 
 int fl_difference_apply(const struct fl_layout *layout, const uint8_t *data, size_t len,
@@ -687,11 +669,8 @@ int fl_difference_apply(const struct fl_layout *layout, const uint8_t *data, siz
 {
     struct difference d = {.data = data, .len = len, .model = model};
     size_t l;
-    int rv = scratch_new(layout, &d.scratch);
+    int rv = FL_OK;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
     for (l = 0; l < fl_layout_units(layout); l++) {
         rv = difference_read_unit(&d, layout, l, err);
         if (rv != FL_OK) {
@@ -701,6 +680,6 @@ int fl_difference_apply(const struct fl_layout *layout, const uint8_t *data, siz
     }
     rv = d.at == len ? FL_OK : fl_err_set(err, FL_EFORMAT, "%zu bytes are left over", len - d.at);
 done:
-    free(d.scratch.moves);
+    fl__scratch_done(&d.scratch);
     return rv;
 }

@@ -14,9 +14,11 @@
  *     4 s_l bytes: its other entries as binary32, little-endian
  *
  * An entry of the new model is that of the held one plus its moves times 2^-20, exactly. The steps
- * of many rounds are one list, unless they have no common step (moves.h) that is worth it.
+ * of many rounds are one list, unless they have no common step (moves.h) that is worth it. Those of
+ * a divided difference (fl_versions_divide()) are two.
  *
- * Threading: both objects are immutable; references may be taken and released on any thread.
+ * Threading: steps and versions are immutable; references may be taken and released on any thread.
+ * A merger is used by one thread at a time.
  */
 
 #include "libfl/base/buf.h"
@@ -92,14 +94,55 @@ size_t fl_versions_steps(const struct fl_versions *versions);
 const struct fl_step *fl_versions_step(const struct fl_versions *versions, size_t i);
 const uint8_t *fl_versions_newest(const struct fl_versions *versions);
 
+/* --- differences --- */
+
+/* Scratch for differences, kept from one to the next: about 4 bytes for each entry of a unit. */
+struct fl_merger;
+
+/* Borrows the layout. FL_ENOMEM. */
+FL_MUST_CHECK int fl_merger_create(const struct fl_layout *layout, struct fl_merger **ret);
+void fl_merger_free(struct fl_merger *merger); /* NULL is allowed. */
+size_t fl_merger_bytes(const struct fl_merger *merger);
+
+struct fl_difference_unit {
+    size_t at; /* offset of its number of lists */
+    uint32_t lists, hashed;
+};
+
+struct fl_difference {
+    struct fl_blob *bytes;
+    struct fl_difference_unit *units; /* [units + 1]; `at` of the last one is the length */
+};
+
+void fl_difference_done(struct fl_difference *difference);
+
 /*
- * The difference of `newest`, the newest model, to the model `held`. FL_ENOENT: that one is not
- * known; FL_ELIMIT: the difference is as long as the model itself; FL_ENOMEM. Reads every step
- * since then.
+ * Differences over many rounds are divided: the sum of a few steps is followed by the difference of
+ * another model, so that this one is added up once for many held ones. It is the nearest after a
+ * round that is a multiple of a power of two, the largest one of which FL_VERSIONS_PARTS fit into
+ * the rounds since the held model; when it is the older one the steps in between are subtracted. In
+ * hashed spaces it is the next one with another draw. The difference of the first model is not
+ * divided: its step may be the sum of many.
+ */
+#define FL_VERSIONS_PARTS 24
+/* The model where the difference of `held` is divided; NULL: it is not, or is not known. */
+const uint8_t *fl_versions_divide(const struct fl_versions *versions,
+                                  const uint8_t held[FL_DIGEST_SIZE]);
+/*
+ * The difference of `newest`, the newest model, to the model `held`. `rest`: that of the model
+ * where it is divided, NULL when it is not. FL_ENOENT: the model is not known; FL_ELIMIT: the
+ * difference is as long as the model itself; FL_ENOMEM. Reads every step in between. The bytes do
+ * not depend on what was made before.
  */
 FL_MUST_CHECK int fl_versions_difference(const struct fl_versions *versions,
-                                         const struct fl_layout *layout, const float *newest,
-                                         const uint8_t held[FL_DIGEST_SIZE], struct fl_blob **ret);
+                                         struct fl_merger *merger, const float *newest,
+                                         const uint8_t held[FL_DIGEST_SIZE],
+                                         const struct fl_difference *rest,
+                                         struct fl_difference *ret);
+/* How many bytes that takes while it is made, from the lengths of what is added up. */
+size_t fl_versions_room(const struct fl_versions *versions, const struct fl_layout *layout,
+                        const float *newest, const uint8_t held[FL_DIGEST_SIZE],
+                        const struct fl_difference *rest);
 /*
  * Change the held `model` by a difference data[len] that a peer sent. FL_EFORMAT with the reason
  * for bytes that are none; `model` is undefined then. The digest of the result is the caller's to

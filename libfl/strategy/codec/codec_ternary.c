@@ -175,9 +175,10 @@ static void write_bits(const struct chosen *s, const float *x, size_t n, struct 
             continue;
         }
         fl_bits_put_rice(w, gap, s->rice);
-        fl_bits_put(w, fl__float_bits(x[i]) >> 31);
+        fl_bits_put(w, fl__float_bits(x[i]) >> 31, 1);
         gap = 0;
     }
+    fl_bits_put_end(w);
 }
 
 static int ternary_encode_body(const struct fl_options *o, const float *x, size_t n, uint64_t seed,

@@ -6,6 +6,7 @@
 
 #include "client/daemon/download.h"
 #include "tests/client/work/moves_fixture.h"
+#include "tests/lib/moves_rig.h"
 #include "tests/lib/suites.h"
 
 /* --- calls: one at a time --- */
@@ -324,9 +325,9 @@ static struct fl_blob *moves_since(size_t k)
 {
     struct fl_blob *moves = NULL;
 
-    ck_assert_int_eq(fl_versions_difference(versions, r.setup->layout, server.models[2],
-                                            server.digests[k], &moves),
-                     FL_OK);
+    ck_assert_int_eq(
+        moves_difference(versions, r.setup->layout, server.models[2], server.digests[k], &moves),
+        FL_OK);
     return moves;
 }
 

@@ -107,8 +107,7 @@ static inline enum fetched fetch(size_t newest, struct fl_inputs *in)
         return NOTHING;
     }
     if (at->has_held && newest == 2 &&
-        fl_versions_difference(versions, r.setup->layout, server.models[2], at->held, &moves) ==
-            FL_OK)
+        moves_difference(versions, r.setup->layout, server.models[2], at->held, &moves) == FL_OK)
     {
         ck_assert_int_eq(fl_input_add(at, at->have, fl_blob_data(moves) + at->have,
                                       fl_blob_len(moves) - (size_t)at->have, &r.err),

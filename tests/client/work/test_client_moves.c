@@ -239,8 +239,7 @@ TEST_EACH(a_broken_download_of_what_changed_goes_on_where_it_ended, 2)
     choose(2, false, &in);
     ck_assert_int_eq(fl_inputs_next(&in, &at), FL_OK);
     ck_assert_int_eq(
-        fl_versions_difference(versions, r.setup->layout, server.models[2], at->held, &moves),
-        FL_OK);
+        moves_difference(versions, r.setup->layout, server.models[2], at->held, &moves), FL_OK);
     ck_assert_int_eq(fl_input_add(at, 0, fl_blob_data(moves), 7, &r.err), FL_OK);
     fl_blob_unref(moves);
     choose(2, false, &in); /* The task is sent again. */

@@ -6,6 +6,7 @@
 #include "libfl/strategy/codec/bits.h"
 #include "libfl/strategy/grid.h"
 #include "libfl/strategy/strategy.h"
+#include "tests/lib/moves_rig.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/aggregate_fixture.h"
 
@@ -47,19 +48,19 @@ TEST_EACH(moves_come_back_from_their_bytes, 6)
     for (i = 0; i < MOVES; i++) {
         moves[i] *= densities[_i].step;
     }
-    ck_assert_int_eq(fl_moves_encode(moves, MOVES, &coded), FL_OK);
+    ck_assert_int_eq(moves_encode(moves, MOVES, &coded), FL_OK);
     ck_assert_uint_eq(fl_moves_step(coded.data, coded.len), (uint32_t)densities[_i].step);
     ck_assert_int_eq(fl_buf_add(&coded, "next", 4), FL_OK);
-    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, MOVES, sum, &used, &err), FL_OK);
+    ck_assert_int_eq(moves_decode(coded.data, coded.len, MOVES, sum, &used, &err), FL_OK);
     ck_assert_uint_eq(used, coded.len - 4);
     ck_assert_mem_eq(sum, moves, sizeof(moves));
-    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, MOVES, sum, &used, &err), FL_OK);
+    ck_assert_int_eq(moves_decode(coded.data, coded.len, MOVES, sum, &used, &err), FL_OK);
     for (i = 0; i < MOVES; i++) {
         ck_assert_int_eq(sum[i], 2 * moves[i]);
     }
     /* No shorter bytes are taken. */
     for (i = 0; i < used; i += 1 + used / 300) {
-        ck_assert_int_eq(fl_moves_decode(coded.data, i, MOVES, sum, &used, &err), FL_EFORMAT);
+        ck_assert_int_eq(moves_decode(coded.data, i, MOVES, sum, &used, &err), FL_EFORMAT);
     }
     fl_buf_done(&coded);
 }
@@ -74,6 +75,7 @@ TEST(a_quotient_that_fills_a_word_is_read)
 
     fl_bits_put_rice(&w, 63, 0);
     fl_bits_put_rice(&w, 5, 2);
+    fl_bits_put_end(&w);
     ck_assert_int_eq(fl_bits_rice(&r, 0, 100, &value), FL_OK);
     ck_assert_uint_eq(value, 63);
     ck_assert_int_eq(fl_bits_rice(&r, 2, 100, &value), FL_OK);
@@ -96,7 +98,7 @@ TEST(moves_take_no_more_bits_than_their_entropy_and_a_twentieth)
         p += (moves[i] != 0) / (double)MOVES;
     }
     entropy = -p * log2(p) - (1 - p) * log2(1 - p) + p; /* and a sign */
-    ck_assert_int_eq(fl_moves_encode(moves, MOVES, &coded), FL_OK);
+    ck_assert_int_eq(moves_encode(moves, MOVES, &coded), FL_OK);
     ck_assert_double_le(8.0 * (double)coded.len, 1.05 * entropy * MOVES + 80);
     fl_buf_done(&coded);
 }
@@ -130,7 +132,7 @@ TEST_EACH(bytes_that_no_encoder_writes_are_refused, 15)
     struct fl_err err = {0};
     size_t used = 0;
 
-    ck_assert_int_eq(fl_moves_decode(bad_moves[_i].bytes, bad_moves[_i].len, 3, sum, &used, &err),
+    ck_assert_int_eq(moves_decode(bad_moves[_i].bytes, bad_moves[_i].len, 3, sum, &used, &err),
                      FL_EFORMAT);
     ck_assert_msg(strstr(err.msg, bad_moves[_i].text) != NULL, "%s", err.msg);
 }
@@ -144,11 +146,11 @@ TEST(a_move_or_a_sum_above_the_range_is_refused)
     size_t used;
 
     fl_buf_init(&coded, 1u << 20);
-    ck_assert_int_eq(fl_moves_encode(moves, 2, &coded), FL_OK);
-    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, 2, sum, &used, &err), FL_OK);
-    ck_assert_int_eq(fl_moves_decode(coded.data, coded.len, 2, sum, &used, &err), FL_EFORMAT);
+    ck_assert_int_eq(moves_encode(moves, 2, &coded), FL_OK);
+    ck_assert_int_eq(moves_decode(coded.data, coded.len, 2, sum, &used, &err), FL_OK);
+    ck_assert_int_eq(moves_decode(coded.data, coded.len, 2, sum, &used, &err), FL_EFORMAT);
     moves[0]++;
-    ck_assert_int_eq(fl_moves_encode(moves, 2, &coded), FL_ELIMIT);
+    ck_assert_int_eq(moves_encode(moves, 2, &coded), FL_ELIMIT);
     fl_buf_done(&coded);
 }
 
@@ -319,8 +321,8 @@ TEST(entries_move_by_whole_steps_and_nothing_is_lost)
 
 struct walk {
     struct fl_versions *versions;
-    float *models[64];
-    uint8_t digests[64][FL_DIGEST_SIZE];
+    float *models[160];
+    uint8_t digests[160][FL_DIGEST_SIZE];
     size_t n;
 };
 
@@ -377,8 +379,8 @@ static size_t walk_catch_up(const struct walk *w, struct fed *f, size_t i)
     size_t len;
 
     (void)memcpy(model, w->models[i], f->count * sizeof(float));
-    ck_assert_int_eq(
-        fl_versions_difference(w->versions, f->layout, f->theta, w->digests[i], &bytes), FL_OK);
+    ck_assert_int_eq(moves_difference(w->versions, f->layout, f->theta, w->digests[i], &bytes),
+                     FL_OK);
     len = fl_blob_len(bytes);
     ck_assert_int_eq(fl_difference_apply(f->layout, fl_blob_data(bytes), len, model, &f->err),
                      FL_OK);
@@ -406,6 +408,36 @@ TEST_EACH(a_client_with_any_earlier_model_gets_the_newest_one_bit_for_bit, 2)
     fed_done(&f);
 }
 
+/*
+ * 148 rounds: the difference of a model of 48 rounds ago or longer is divided at a round that is a
+ * multiple of 2, of 96 at one of 4. Of each side of them, and of model 0 none.
+ */
+TEST(a_difference_over_many_rounds_is_divided_at_the_nearest_round_that_many_share)
+{
+    static const struct {
+        size_t held, at; /* 0: nowhere */
+    } cases[] = {{0, 0},   {1, 4},  {2, 4},   {3, 4},  {4, 0},    {5, 4},   {6, 8},
+                 {51, 52}, {52, 0}, {53, 54}, {98, 0}, {99, 100}, {100, 0}, {147, 0}};
+    struct fed f;
+    struct walk w;
+    size_t i;
+
+    lattice_init(&f, "0");
+    walk_rounds(&w, &f, 148);
+    for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        const uint8_t *at = fl_versions_divide(w.versions, w.digests[cases[i].held]);
+
+        ck_assert_msg((at != NULL) == (cases[i].at > 0) &&
+                          (at == NULL || memcmp(at, w.digests[cases[i].at], FL_DIGEST_SIZE) == 0),
+                      "%zu", cases[i].held);
+    }
+    for (i = 0; i <= 148; i++) {
+        (void)walk_catch_up(&w, &f, i);
+    }
+    walk_done(&w);
+    fed_done(&f);
+}
+
 TEST(merged_steps_lead_to_the_same_model_from_the_first_one)
 {
     struct fed f;
@@ -428,9 +460,8 @@ TEST(merged_steps_lead_to_the_same_model_from_the_first_one)
         if (i == 0 || i >= 20) {
             (void)walk_catch_up(&w, &f, i);
         } else {
-            ck_assert_int_eq(
-                fl_versions_difference(w.versions, f.layout, f.theta, w.digests[i], &bytes),
-                FL_ENOENT);
+            ck_assert_int_eq(moves_difference(w.versions, f.layout, f.theta, w.digests[i], &bytes),
+                             FL_ENOENT);
         }
     }
     walk_done(&w);
@@ -496,8 +527,7 @@ TEST(an_unknown_model_and_a_difference_as_long_as_the_model_are_not_served)
 
     lattice_init(&f, "0");
     walk_rounds(&w, &f, 3);
-    ck_assert_int_eq(fl_versions_difference(w.versions, f.layout, f.theta, unknown, &bytes),
-                     FL_ENOENT);
+    ck_assert_int_eq(moves_difference(w.versions, f.layout, f.theta, unknown, &bytes), FL_ENOENT);
     walk_done(&w);
     /* One entry has 4 bytes. */
     ck_assert_int_eq(fl_layout_create(&tiny), FL_OK);
@@ -506,7 +536,7 @@ TEST(an_unknown_model_and_a_difference_as_long_as_the_model_are_not_served)
     ck_assert_int_eq(fl_versions_create(unknown, &w.versions), FL_OK);
     ck_assert_int_eq(fl_step_make(tiny, &values[0], &values[1], &step, &f.err), FL_OK);
     ck_assert_int_eq(fl_versions_add(w.versions, &step, &one), FL_OK);
-    ck_assert_int_eq(fl_versions_difference(one, tiny, &values[1], unknown, &bytes), FL_ELIMIT);
+    ck_assert_int_eq(moves_difference(one, tiny, &values[1], unknown, &bytes), FL_ELIMIT);
     fl_versions_unref(one);
     fl_layout_free(tiny);
     walk_done(&w);
@@ -540,8 +570,7 @@ TEST(a_changed_byte_never_gives_the_model_of_the_digest)
 
     lattice_init(&f, "0");
     walk_rounds(&w, &f, 8);
-    ck_assert_int_eq(fl_versions_difference(w.versions, f.layout, f.theta, w.digests[2], &bytes),
-                     FL_OK);
+    ck_assert_int_eq(moves_difference(w.versions, f.layout, f.theta, w.digests[2], &bytes), FL_OK);
     len = fl_blob_len(bytes);
     data = calloc(1, len + 1);
     model = fed_floats(f.count);
@@ -635,7 +664,7 @@ TEST(a_merged_step_as_long_as_the_model_is_dropped)
     for (i = 36; i <= 40; i++) {
         (void)walk_catch_up(&w, &f, i);
     }
-    ck_assert_int_eq(fl_versions_difference(w.versions, f.layout, f.theta, w.digests[0], &bytes),
+    ck_assert_int_eq(moves_difference(w.versions, f.layout, f.theta, w.digests[0], &bytes),
                      FL_ENOENT);
     walk_done(&w);
     fed_done(&f);

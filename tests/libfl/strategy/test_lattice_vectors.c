@@ -3,8 +3,8 @@
  * docs/lattice.json and docs/hashed.json, which tests/interop/vectors.py and hashed_vectors.py make
  * with encoders of their own.
  */
-#include "libfl/strategy/broadcast/moves.h"
 #include "libfl/strategy/broadcast/versions.h"
+#include "tests/lib/moves_rig.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/vectors_fixture.h"
 
@@ -105,8 +105,8 @@ static size_t unit_encode(const uint8_t *data, size_t len, size_t n, struct fl_b
         size_t used = 0;
 
         ck_assert_ptr_nonnull(moves);
-        ck_assert_int_eq(fl_moves_decode(data + at, len - at, n, moves, &used, &err), FL_OK);
-        ck_assert_int_eq(fl_moves_encode(moves, n, out), FL_OK);
+        ck_assert_int_eq(moves_decode(data + at, len - at, n, moves, &used, &err), FL_OK);
+        ck_assert_int_eq(moves_encode(moves, n, out), FL_OK);
         at += used;
         free(moves);
     }
@@ -209,12 +209,12 @@ TEST_EACH(no_shorter_difference_is_taken_and_none_with_a_byte_more, 2)
 
         for (n = 0; n <= v.len + 1; n++) {
             /* Of its own memory: a read past its end is one. */
-            uint8_t *data = malloc(n + (n == 0));
+            uint8_t *data = calloc(1, n + (n == 0));
             float *model = malloc(fl_layout_count(v.layout) * sizeof(*model));
             struct fl_err err = {0};
 
             ck_assert(data != NULL && model != NULL);
-            (void)memcpy(data, v.data, n);
+            (void)memcpy(data, v.data, n < v.len ? n : v.len);
             (void)memcpy(model, v.model, fl_layout_count(v.layout) * sizeof(*model));
             ck_assert_msg((fl_difference_apply(v.layout, data, n, model, &err) == FL_OK) ==
                               (n == v.len),

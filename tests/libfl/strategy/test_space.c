@@ -9,6 +9,7 @@
 #include "libfl/strategy/broadcast/versions.h"
 #include "libfl/strategy/space/bucket.h"
 #include "libfl/strategy/strategy.h"
+#include "tests/lib/moves_rig.h"
 #include "tests/lib/suites.h"
 
 enum { SIZE = 60, REDRAW = 4, GRID = 40000 };
@@ -463,12 +464,13 @@ TEST_EACH(components_that_need_all_entries_are_refused_with_the_reason, 5)
 
 /* --- steps --- */
 
-enum { ROUNDS = 14 };
+enum { ROUNDS = 14, MANY = 120 };
 
 struct walk {
-    float *models[ROUNDS + 1];
-    uint8_t digests[ROUNDS + 1][FL_DIGEST_SIZE];
+    float *models[MANY + 1];
+    uint8_t digests[MANY + 1][FL_DIGEST_SIZE];
     struct fl_versions *versions;
+    size_t rounds;
 };
 
 /* A displacement of whole steps, half of them 0. */
@@ -487,15 +489,17 @@ static float *displacement(uint64_t round)
     return z;
 }
 
-static void walk_init(struct walk *w)
+static void walk_rounds(struct walk *w, size_t rounds)
 {
     uint64_t round;
+
+    w->rounds = rounds;
 
     w->models[0] = drawn(count, 77, 0.1);
     fl__lattice_place(NULL, w->models[0], count);
     ck_assert_int_eq(fl_versions_digest(layout, w->models[0], w->digests[0]), FL_OK);
     ck_assert_int_eq(fl_versions_create(w->digests[0], &w->versions), FL_OK);
-    for (round = 1; round <= ROUNDS; round++) {
+    for (round = 1; round <= rounds; round++) {
         struct fl_versions *longer = NULL;
         struct fl_step step;
         struct fl_err err = {0};
@@ -515,12 +519,17 @@ static void walk_init(struct walk *w)
     }
 }
 
+static void walk_init(struct walk *w)
+{
+    walk_rounds(w, ROUNDS);
+}
+
 static void walk_done(struct walk *w)
 {
     size_t i;
 
     fl_versions_unref(w->versions);
-    for (i = 0; i <= ROUNDS; i++) {
+    for (i = 0; i <= w->rounds; i++) {
         free(w->models[i]);
     }
 }
@@ -535,12 +544,11 @@ static size_t walk_reach(const struct walk *w, size_t held)
 
     (void)memcpy(model, w->models[held], count * sizeof(float));
     ck_assert_int_eq(
-        fl_versions_difference(w->versions, layout, w->models[ROUNDS], w->digests[held], &d),
-        FL_OK);
+        moves_difference(w->versions, layout, w->models[w->rounds], w->digests[held], &d), FL_OK);
     len = fl_blob_len(d);
     ck_assert_msg(fl_difference_apply(layout, fl_blob_data(d), len, model, &err) == FL_OK, "%s",
                   err.msg);
-    ck_assert_mem_eq(model, w->models[ROUNDS], count * sizeof(float));
+    ck_assert_mem_eq(model, w->models[w->rounds], count * sizeof(float));
     fl_blob_unref(d);
     free(model);
     return len;
@@ -565,6 +573,25 @@ TEST_EACH(a_client_with_any_earlier_model_gets_the_newest_bit_for_bit_across_dra
     }
     if (_i == 1) {
         (void)walk_reach(&w, 0);
+    }
+    walk_done(&w);
+}
+
+/* Four rounds have a draw: rounds 1 to 4, 5 to 8 and so on. No list is longer for it. */
+TEST(a_difference_over_many_rounds_is_divided_between_draws_only)
+{
+    struct walk w;
+    size_t held;
+
+    walk_rounds(&w, MANY);
+    for (held = 0; held <= MANY; held++) {
+        const uint8_t *at = fl_versions_divide(w.versions, w.digests[held]);
+
+        if (held == 0 || held % 4 == 0 || held + 48 > MANY - 1) {
+            ck_assert_ptr_null(at);
+        } else {
+            ck_assert_mem_eq(at, w.digests[(held + 3) / 4 * 4], FL_DIGEST_SIZE);
+        }
     }
     walk_done(&w);
 }
@@ -649,8 +676,8 @@ TEST_EACH(hashed_moves_out_of_range_are_refused, 2)
     float *model = floats(count);
 
     walk_init(&w);
-    ck_assert_int_eq(
-        fl_versions_difference(w.versions, layout, w.models[ROUNDS], w.digests[13], &d), FL_OK);
+    ck_assert_int_eq(moves_difference(w.versions, layout, w.models[ROUNDS], w.digests[13], &d),
+                     FL_OK);
     bytes = malloc(fl_blob_len(d));
     (void)memcpy(bytes, fl_blob_data(d), fl_blob_len(d));
     bytes[2 + malformed[_i].at] = malformed[_i].byte;
