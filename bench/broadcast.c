@@ -1,18 +1,20 @@
 /*
  * What clients cost that hold different models, with a broadcast that sends what changed: the
- * server's own code (server/work/differences.c) adds up the moves since each of these models and
- * keeps the result while the newest one is served. Against it the least that downloads of whole
- * models cost: each byte copied once.
+ * server's own code (server/work/differences.c) adds up the moves since each of these models, keeps
+ * what its budget allows while the newest one is served, and passes the result through TLS. Against
+ * it the least that downloads of whole models cost: all of their bytes through TLS. Neither has the
+ * kernel's part. In random order, as if each download had ended before the next one begins.
  */
 #include <inttypes.h>
-#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "bench/counted.h"
 #include "bench/line.h"
+#include "bench/sealed.h"
 #include "libfl/base/rng.h"
 #include "libfl/base/str.h"
 #include "libfl/strategy/broadcast/lattice.h"
@@ -32,16 +34,16 @@ static const struct fl_arg rows[] = {
 static const char prints[] =
     "Prints a line:\n"
     "  broadcast: clients=… versions=… model_bytes=… log_bytes=… mean_bytes=… differences_cpu_s=… "
-    "whole_cpu_s=… ratio=… memory_mb=…\n"
+    "whole_cpu_s=… ratio=… memory_mb=… budget_mb=…\n"
     "log_bytes are the moves of all rounds, as they are kept in memory and on disk; mean_bytes is "
-    "the mean "
-    "download.\n"
-    "differences_cpu_s is the processor time of all downloads, of what changed; whole_cpu_s that "
-    "of copying "
-    "as many whole\n"
-    "models once, ratio the first to the second. memory_mb is the most memory beyond the log and "
-    "the "
-    "model.\n";
+    "the mean download.\n"
+    "differences_cpu_s is the processor time of all downloads of what changed, making them and "
+    "TLS; "
+    "whole_cpu_s that of as\n"
+    "many whole models through TLS, ratio the first to the second. memory_mb is the peak of all "
+    "allocations of the server's code\n"
+    "for the downloads, beyond the log and the model: cached differences, scratch and the one that "
+    "is sent. budget_mb is its limit.\n";
 
 static void check(int rv, const char *what)
 {
@@ -57,13 +59,6 @@ static double cpu_s(void)
 
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static size_t allocated(void)
-{
-    struct mallinfo2 info = mallinfo2();
-
-    return info.uordblks + info.hblkhd;
 }
 
 static struct fl_layout *layout_new(void)
@@ -138,69 +133,82 @@ static struct fl_versions *rounds_of(const struct fl_layout *layout, float *mode
     return versions;
 }
 
-static double whole_cpu_s(const float *model, size_t bytes, uint64_t clients)
-{
-    uint8_t *copy = malloc(bytes);
-    double from;
-    uint64_t i;
-    volatile uint8_t seen = 0;
+/* --- downloads --- */
 
-    check(copy != NULL ? FL_OK : FL_ENOMEM, "a model");
-    from = cpu_s();
+struct cost {
+    double cpu_s;
+    uint64_t bytes;
+    size_t memory;
+};
+
+static double whole_cpu_s(struct sealed *sealed, const struct fl_blob *model, uint64_t clients)
+{
+    double from = cpu_s();
+    uint64_t i;
+
     for (i = 0; i < clients; i++) {
-        (void)memcpy(copy, model, bytes);
-        seen = (uint8_t)(seen + copy[i % bytes]);
+        sealed_write(sealed, fl_blob_data(model), fl_blob_len(model));
     }
-    from = cpu_s() - from;
-    free(copy);
-    return from;
+    return cpu_s() - from;
+}
+
+static struct cost differences_cost(struct sealed *sealed, struct fl_differences *d,
+                                    const struct fl_blob *model, uint64_t clients,
+                                    uint8_t (*digests)[FL_DIGEST_SIZE], uint64_t n_versions)
+{
+    struct cost cost = {.bytes = 0};
+    double from = cpu_s();
+    struct fl_rng rng;
+    uint64_t i;
+
+    fl_rng_seed(&rng, 2);
+    counted_peak = counted;
+    cost.memory = counted;
+    for (i = 0; i < clients; i++) {
+        struct fl_blob *difference = NULL;
+        int rv = fl_differences_get(d, digests[fl_rng_below(&rng, n_versions)], &difference);
+        const struct fl_blob *sent = difference != NULL ? difference : model;
+
+        check(rv == FL_ENOENT ? FL_OK : rv, "a difference");
+        sealed_write(sealed, fl_blob_data(sent), fl_blob_len(sent));
+        cost.bytes += fl_blob_len(sent);
+        fl_blob_unref(difference);
+    }
+    cost.cpu_s = cpu_s() - from;
+    cost.memory = counted_peak - cost.memory;
+    return cost;
 }
 
 static void measure(uint64_t clients, uint64_t n_versions)
 {
+    struct sealed *sealed = sealed_open();
     struct fl_layout *layout = layout_new();
     size_t bytes = fl_layout_count(layout) * sizeof(float);
     uint8_t(*digests)[FL_DIGEST_SIZE] = calloc(n_versions, sizeof(*digests));
     struct fl_differences *d = NULL;
     struct fl_blob *model = NULL;
     struct fl_versions *versions;
-    struct fl_rng rng;
+    struct cost cost;
     size_t log = 0;
-    size_t scratch = dims[0][0] * dims[0][1] * sizeof(int32_t);
-    size_t before;
-    size_t most;
-    uint64_t sent = 0;
-    double spent;
     double whole;
-    uint64_t i;
 
     check(digests != NULL ? fl_blob_create(bytes, &model) : FL_ENOMEM, "a model");
     (void)memset(fl_blob_fill(model), 0, bytes);
     versions = rounds_of(layout, (float *)(void *)fl_blob_fill(model), n_versions, digests, &log);
-    before = allocated();
     check(fl_differences_create(layout, versions, model, &d), "differences");
-    fl_rng_seed(&rng, 2);
-    spent = cpu_s();
-    for (i = 0; i < clients; i++) {
-        struct fl_blob *difference = NULL;
-        int rv = fl_differences_get(d, digests[fl_rng_below(&rng, n_versions)], &difference);
-
-        check(rv == FL_ENOENT ? FL_OK : rv, "a difference");
-        sent += difference != NULL ? fl_blob_len(difference) : bytes;
-        fl_blob_unref(difference);
-    }
-    spent = cpu_s() - spent;
-    most = allocated() - before + scratch;
-    whole = whole_cpu_s((const float *)(const void *)fl_blob_data(model), bytes, clients);
+    cost = differences_cost(sealed, d, model, clients, digests, n_versions);
+    whole = whole_cpu_s(sealed, model, clients);
     (void)printf("broadcast: clients=%" PRIu64 " versions=%" PRIu64
                  " model_bytes=%zu log_bytes=%zu mean_bytes=%.0f differences_cpu_s=%.3f "
-                 "whole_cpu_s=%.3f ratio=%.2f memory_mb=%.2f\n",
-                 clients, n_versions, bytes, log, (double)sent / (double)clients, spent, whole,
-                 spent / whole, (double)most / 1e6);
+                 "whole_cpu_s=%.3f ratio=%.2f memory_mb=%.2f budget_mb=%.2f\n",
+                 clients, n_versions, bytes, log, (double)cost.bytes / (double)clients, cost.cpu_s,
+                 whole, cost.cpu_s / whole, (double)cost.memory / 1e6,
+                 (double)fl_differences_budget(d) / 1e6);
     fl_differences_unref(d);
     fl_blob_unref(model);
     free(digests);
     fl_layout_free(layout);
+    sealed_close(sealed);
 }
 
 int main(int argc, char **argv)

@@ -134,8 +134,8 @@ $out"
 }
 only 'uv\.h' 'libfl/net/|tests/' libuv
 only 'nghttp2/' 'libfl/h2/|tests/' nghttp2
-only 'openssl/' 'libfl/pki/|libfl/tls/|libfl/model/digest|tests/' OpenSSL
-only 'openssl/ssl' 'libfl/tls/|tests/' libssl
+only 'openssl/' 'libfl/pki/|libfl/tls/|libfl/model/digest|bench/sealed|tests/' OpenSSL
+only 'openssl/ssl' 'libfl/tls/|bench/sealed|tests/' libssl
 only 'sqlite3\.h' 'libfl/db/|tests/' SQLite
 only 'cblas\.h|openblas' 'libfl/num/blas\.h' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml
