@@ -7,11 +7,12 @@
  *
  *     model = model of the round + P z,   P[i][b] = c_l sign(i) where b is the bucket of entry i
  *
- * and c_l = sqrt(n_l / d_l) for a unit of d_l trainable entries and n_l numbers, so that z and P z
- * have about the same norm. Updates, their coding, aggregation and divergences are about z. The
- * model itself stays what it is: entries that clients hold, evaluate, save and export. A draw of P
- * lasts for a number of rounds; the next one starts from the model that the last one led to, so
- * that there is nothing to convert.
+ * and c_l = sqrt(n_l / d_l) for a unit of d_l trainable entries and n_l numbers in the first draw,
+ * where z and P z have about the same norm. Later draws may have more numbers, up to those of an
+ * update; the numbers that a draw does not have yet are 0. Updates, their coding, aggregation and
+ * divergences are about z. The model itself stays what it is: entries that clients hold, evaluate,
+ * save and export. A draw of P lasts for a number of rounds; the next one starts from the model
+ * that the last one led to, so that there is nothing to convert.
  *
  * Entries that are not trained, and units with as many numbers as entries, are their own bucket.
  *
