@@ -140,8 +140,8 @@ static void trial_open(struct trial *x, const char *name, const char *mode, uint
     x->t.plain = x->block;
     x->t.other = x->block + x->server.count;
     x->t.vector = x->t.other + x->server.count;
-    x->t.vectors =
-        1u << FL_PERSISTENT_ANCHOR | 1u << FL_PERSISTENT_GRADIENT | 1u << FL_PERSISTENT_DRIFT;
+    x->t.vectors = 1u << FL_PERSISTENT_ANCHOR | 1u << FL_PERSISTENT_GRADIENT |
+                   1u << FL_PERSISTENT_DRIFT | 1u << FL_PERSISTENT_PLACES;
     x->t.repeatable = true;
     atomic_init(&x->t.cancel, false);
     conf.start_limit_ms = LONG;
@@ -194,6 +194,7 @@ TEST(parts_that_are_done_are_found_to_be)
     trial_says(&x, "ok        part pfedme: carried out; its effect was not checked\n");
     trial_says(&x, "ok        part per_fedavg: carried out");
     trial_says(&x, "not tried part mixup: it needs data summaries of other clients");
+    trial_says(&x, "ok        part space: zeros change nothing, and other values change");
     ck_assert_uint_eq(x.t.report.n[FL_TRY_FAILED], 0);
     trial_done(&x);
 }
@@ -406,7 +407,7 @@ TEST(a_good_program_is_good_with_all_that_it_declares)
     ck_assert_msg(code == FL_EXIT_OK, "%s", x.text);
     trial_says(&x,
                "declares train, evaluate, adapt, summary; parts: pull, gradient, drift, pfedme, "
-               "per_fedavg, mixup\n");
+               "per_fedavg, mixup, space\n");
     trial_says(&x, "ok        model: layers=2 tensors=4 parameters=259 accepted");
     trial_says(&x, "ok        train: steps=7 samples=103 loss=");
     trial_says(&x, "ok        repeatable: the same task with the same seed made the same model");

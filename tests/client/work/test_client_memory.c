@@ -199,6 +199,7 @@ TEST_EACH(a_push_without_memory_is_an_error_and_the_next_one_works, SERVERS)
     struct fl_code code;
     struct fl_inputs in;
     struct rig r;
+    unsigned spared = 0;
     size_t n = 1;
     size_t i;
 
@@ -214,7 +215,9 @@ TEST_EACH(a_push_without_memory_is_an_error_and_the_next_one_works, SERVERS)
         rv = fl_code_run(&code, NULL);
         counted = failmalloc_stop();
         n = i > 0 ? n : counted;
-        ck_assert_msg(rv == (i > 0 ? FL_ENOMEM : FL_OK), "allocation %zu of %zu: %d", i, n, rv);
+        /* Making the coded bytes' memory smaller may fail. */
+        ck_assert_msg(rv == (i > 0 ? FL_ENOMEM : FL_OK) || (rv == FL_OK && ++spared == 1),
+                      "allocation %zu of %zu: %d", i, n, rv);
         fl_code_done(&code);
     }
     rig_grant(&r, result);
