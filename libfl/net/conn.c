@@ -228,6 +228,13 @@ void fl__conn_handle_gone(struct fl_conn *conn)
     free(conn);
 }
 
+static void count_sent(const struct fl_conn *conn, size_t n)
+{
+    if (conn->traffic != NULL) {
+        atomic_fetch_add_explicit(&conn->traffic->out, n, memory_order_relaxed);
+    }
+}
+
 static void conn_begin_close(struct fl_conn *conn, int code)
 {
     fl_sm_move(&conn->sm, FL__CONN_CLOSING);
@@ -237,6 +244,10 @@ static void conn_begin_close(struct fl_conn *conn, int code)
     if (conn->dial != NULL) {
         fl__resolve_cancel(conn->dial->resolve);
         conn->dial->resolve = NULL;
+    }
+    if (conn->writing > 0) { /* Closing drops what the socket has not taken. */
+        count_sent(conn, conn->writing - uv_stream_get_write_queue_size(&conn->u.stream));
+        conn->writing = 0;
     }
     if (conn->stream_live) {
         conn->stream_live = false;
@@ -281,9 +292,7 @@ static void send_output(struct fl_conn *conn);
 
 static void conn_sent(struct fl_conn *conn, size_t n)
 {
-    if (conn->traffic != NULL) {
-        atomic_fetch_add_explicit(&conn->traffic->out, n, memory_order_relaxed);
-    }
+    count_sent(conn, n);
     conn->cbs->sent(conn->ctx, n);
 }
 

@@ -28,6 +28,9 @@ FL_MUST_CHECK int fl_conn_connect(struct fl_loop *loop, const char *address, uin
 struct fl_listener;
 /*
  * What went over the connections of a listener: all bytes of the sockets, with TLS and framing.
+ * `out` grows when the kernel has taken the bytes; a write to a full socket counts when all of it
+ * was taken, or, as far as it was taken, when the connection closes. Only of a write that fails (a
+ * reset by the peer) the part that was taken is not known and not counted: at most 64 KiB.
  * Counted on the loop, read by any thread. Zero-initialized.
  */
 struct fl_traffic {

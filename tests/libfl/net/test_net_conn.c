@@ -192,6 +192,36 @@ TEST(a_flushed_close_sends_all_and_both_sides_end_orderly)
     free(bytes);
 }
 
+/* The other side counts for itself. */
+TEST(both_sides_of_a_connection_count_the_same)
+{
+    struct world world = {.done = ends_both_closed};
+    struct fl_traffic at_server = {0};
+    struct fl_traffic at_client = {0};
+    const size_t len = 300000;
+    uint8_t *bytes = ends_random_bytes(len);
+    struct end *client;
+
+    ends_begin(&world, "127.0.0.1:0");
+    fl_listener_count(world.listener, &at_server);
+    world.end[0].in = malloc(len);
+    world.end[0].in_cap = len;
+    world.end[0].out = (const uint8_t *)"hello";
+    world.end[0].out_len = 5;
+    client = ends_dial(&world, CLIENT, world.address, 5000);
+    client->socket->traffic = &at_client;
+    client->out = bytes;
+    client->out_len = len;
+    client->close_in = "on_data";
+    client->flush = true;
+    fl_loop_run(world.loop);
+    ck_assert_uint_eq(world.end[0].in_len, len);
+    ck_assert_uint_eq(atomic_load(&at_server.in), atomic_load(&at_client.out));
+    ck_assert_uint_eq(atomic_load(&at_server.out), atomic_load(&at_client.in));
+    ends_end(&world);
+    free(bytes);
+}
+
 TEST(what_the_connections_of_a_listener_read_and_write_is_counted)
 {
     struct world world = {.done = ends_both_closed, .small_buffers = 4096};
@@ -491,6 +521,57 @@ TEST(a_paused_connection_gets_nothing_until_it_goes_on)
 }
 
 TEST_CASE("plain", NULL, NULL);
+
+/* Reads until the peer's end, and returns the number of bytes. */
+static uint64_t read_to_end(int fd)
+{
+    static char into[65536];
+    uint64_t sum = 0;
+    ssize_t n;
+
+    while ((n = read(fd, into, sizeof(into))) > 0) {
+        sum += (uint64_t)n;
+    }
+    ck_assert_int_eq(n, 0);
+    return sum;
+}
+
+/* Closed while the socket is full: of the run that waits, the part that the kernel took counts. */
+TEST_EACH(what_a_closed_connection_had_sent_is_counted, 40)
+{
+    struct world world = {.small_buffers = 20000};
+    struct fl_traffic traffic = {0};
+    uint64_t got = 0;
+    unsigned turn;
+    char into[3001];
+    int fd;
+
+    ends_begin(&world, "127.0.0.1:0");
+    fl_listener_count(world.listener, &traffic);
+    fd = ends_raw_client(&world);
+    while (world.accepted == 0) {
+        (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+    }
+    world.end[0].endless = true;
+    fl_stream_wake(world.end[0].stream);
+    while (world.end[0].socket->writing == 0) {
+        (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+    }
+    for (turn = 0; turn < 10 * (unsigned)_i; turn++) {
+        ssize_t n = recv(fd, into, sizeof(into), MSG_DONTWAIT);
+
+        got += n > 0 ? (uint64_t)n : 0;
+        (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+    }
+    fl_stream_close(world.end[0].stream);
+    while (world.end[0].closed == 0) {
+        (void)uv_run(&world.loop->uv, UV_RUN_NOWAIT);
+    }
+    ck_assert_uint_eq(got + read_to_end(fd), atomic_load(&traffic.out));
+    ck_assert_uint_eq(atomic_load(&traffic.in), 0);
+    (void)close(fd);
+    ends_end(&world);
+}
 
 TEST(an_idle_connection_costs_less_than_two_kib)
 {
