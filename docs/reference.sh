@@ -56,6 +56,12 @@ TEXT
 An unknown figure is `null`. d is the number of trainable parameters of the model, s that of its batch-norm
 statistics ([algorithms.md](algorithms.md)).
 
+`uplink_bytes` and `downlink_bytes` are payloads. `wire_up_bytes` and `wire_down_bytes` are all bytes that the server read
+from and wrote to the connections at the addresses of `listen` and `listen_insecure`: with control messages, joining, HTTP/2
+and TLS, without the headers of TCP and IP and without the addresses for operators. A round has the bytes since the record
+before it, those of aborted attempts included, so their sum is what the connections carried until the last record. A server
+that starts counts from 0: what was carried between the last record before and the start is in no round.
+
 TEXT
   "$build/flctl" --reference | sed 's/^## /### /'
   ;;
