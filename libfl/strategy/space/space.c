@@ -25,7 +25,9 @@ static const struct fl_opt_spec options[] = {
     {FL_OPT(struct fl_space_options, INT, start), .def = "0", .min = 0, .max = 4000000,
      .help = "Numbers of the first assignment; 0: as many as `size`."},
     {FL_OPT(struct fl_space_options, FLOAT, growth), .def = "1.25", .min = 1, .max = 16,
-     .help = "Each assignment has this many times the numbers of the one before, up to `size`."},
+     .help =
+         "Each assignment has this many times the numbers of the one before, up to `size`: 1, or "
+         "1.01 and more."},
     {FL_OPT(struct fl_space_options, INT, redraw), .def = "25", .min = 0, .max = 1e9,
      .help = "For how many rounds an assignment of entries to numbers is in use; 0: for all."},
     {FL_OPT(struct fl_space_options, INT, seed), .def = "1", .min = 0, .max = 1e9,
@@ -33,14 +35,22 @@ static const struct fl_opt_spec options[] = {
     FL_OPT_END_OF(struct fl_space_options),
 };
 
+#define LEAST_GROWTH 1.01
+
 static int hashed_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct fl_space_options *v = fl_options_values(o);
 
-    return v->start <= v->size
-               ? FL_OK
-               : fl_err_set(err, FL_ECONF, "'start' %" PRId64 " is above 'size' %" PRId64, v->start,
-                            v->size);
+    if (v->start > v->size) {
+        return fl_err_set(err, FL_ECONF, "'start' %" PRId64 " is above 'size' %" PRId64, v->start,
+                          v->size);
+    }
+    /* So that the numbers of any draw are computed in some thousand multiplications. */
+    if (v->growth > 1 && v->growth < LEAST_GROWTH) {
+        return fl_err_set(err, FL_ECONF, "'growth': expected 1, or %g to 16, found %.12g",
+                          LEAST_GROWTH, v->growth);
+    }
+    return FL_OK;
 }
 
 const struct fl_space_ops fl_space_full = {

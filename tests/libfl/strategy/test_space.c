@@ -380,9 +380,19 @@ TEST(the_step_of_the_lattice_moves_entries_by_the_same_in_all_spaces)
     fl_layout_free(wide);
 }
 
-TEST(more_numbers_in_the_first_draw_than_at_most_are_refused)
+static const struct {
+    const char *name, *value, *message;
+} bad_draws[] = {
+    {"start", "61", "'start' 61 is above 'size' 60"},
+    {"growth", "1.0000000001", "'growth': expected 1, or 1.01 to 16, found 1.0000000001"},
+    {"growth", "0.5", "0.5"},
+};
+
+/* A server whose numbers grow by next to nothing would keep its clients computing. */
+TEST_EACH(draws_that_begin_with_too_many_numbers_or_grow_too_slowly_are_refused, 3)
 {
-    const struct fl_component_option o[] = {{"size", "60"}, {"start", "61"}};
+    const struct fl_component_option o[] = {{"size", "60"},
+                                            {bad_draws[_i].name, bad_draws[_i].value}};
     const struct fl_policy *policy = NULL;
     struct fl_options *options = NULL;
     struct fl_err err = {0};
@@ -390,7 +400,17 @@ TEST(more_numbers_in_the_first_draw_than_at_most_are_refused)
     ck_assert_int_eq(
         fl_component_by_name(FL_COMPONENT_SPACE, "hashed", o, 2, &policy, &options, &err),
         FL_ECONF);
-    ck_assert_msg(strstr(err.msg, "'start' 61 is above 'size' 60") != NULL, "%s", err.msg);
+    ck_assert_msg(strstr(err.msg, bad_draws[_i].message) != NULL, "%s", err.msg);
+}
+
+TEST(the_numbers_of_the_last_round_there_is_are_those_of_size)
+{
+    struct fl_err err = {0};
+    struct fl_space *growing = make_growing("60", "20", "1", "1", &err);
+
+    ck_assert_uint_eq(fl_space_numbers(growing, 0, UINT64_MAX),
+                      fl_layout_unit(growing->updates, 0)->n_trainable);
+    fl_space_free(growing);
 }
 
 /* 1056 trained entries: 264 numbers. */
