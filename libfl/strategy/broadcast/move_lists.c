@@ -2,7 +2,7 @@
  * The lists of moves of one unit (docs/algorithms.md#moves-as-bytes): reading those of a peer, and
  * adding up those of many rounds into as few as possible. Pure; the caller gives scratch.
  */
-#include "libfl/strategy/broadcast/lists.h"
+#include "libfl/strategy/broadcast/move_lists.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-#ifndef FL_STRATEGY_LISTS_H
-#define FL_STRATEGY_LISTS_H
+#ifndef FL_STRATEGY_MOVE_LISTS_H
+#define FL_STRATEGY_MOVE_LISTS_H
 
 /*
  * The lists of moves of one unit in a difference (versions.h): reading them, and adding up those of

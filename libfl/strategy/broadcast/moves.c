@@ -101,35 +101,50 @@ static inline uint32_t move_size(int32_t move)
     return ((uint32_t)move ^ negative) - negative;
 }
 
+/* A walk over the entries that are marked as touched; all zero at first. */
+struct touched_walk {
+    size_t words;  /* read so far */
+    uint64_t left; /* of the last one */
+};
+
+static inline bool touched_next(const struct fl_moves *m, struct touched_walk *walk, size_t *ret)
+{
+    while (walk->left == 0) {
+        if (walk->words > m->n / 64) {
+            return false;
+        }
+        walk->left = m->touched[walk->words++];
+    }
+    *ret = 64 * (walk->words - 1) + (size_t)__builtin_ctzll(walk->left);
+    walk->left &= walk->left - 1;
+    return true;
+}
+
 /* Sets the step, the count and the Rice parameter of the gaps; `*ret_most`: the largest move. */
 static int moves_measure(struct fl_moves *m, struct moves_plan *ret, uint32_t *ret_most)
 {
     struct rice_sum gaps = {.count = 0};
+    struct touched_walk walk = {.words = 0};
     uint32_t step = 0;
     uint64_t count = 0;
     size_t next = 0;
-    size_t w;
+    size_t i;
 
     *ret_most = 0;
-    for (w = 0; w <= m->n / 64; w++) {
-        uint64_t left = m->touched[w];
+    while (touched_next(m, &walk, &i)) {
+        uint32_t size = move_size(m->sums[i]);
 
-        for (; left != 0; left &= left - 1) {
-            size_t i = 64 * w + (size_t)__builtin_ctzll(left);
-            uint32_t size = move_size(m->sums[i]);
-
-            if (size == 0) { /* They cancelled. */
-                m->touched[w] ^= left & -left;
-                continue;
-            }
-            if (size != step && (step == 0 || size % step != 0)) {
-                step = fl_moves_divisor(step, size);
-            }
-            *ret_most = size > *ret_most ? size : *ret_most;
-            rice_count(&gaps, i - next);
-            next = i + 1;
-            count++;
+        if (size == 0) { /* They cancelled. */
+            m->touched[i / 64] ^= UINT64_C(1) << i % 64;
+            continue;
         }
+        if (size != step && (step == 0 || size % step != 0)) {
+            step = fl_moves_divisor(step, size);
+        }
+        *ret_most = size > *ret_most ? size : *ret_most;
+        rice_count(&gaps, i - next);
+        next = i + 1;
+        count++;
     }
     *ret = (struct moves_plan){.step = step, .count = (uint32_t)count, .bits = count};
     ret->gap_rice = rice_best(&gaps, &ret->bits);
@@ -152,16 +167,11 @@ static void moves_measure_sizes(const struct fl_moves *m, struct moves_plan *pla
 {
     uint64_t inverse = step_inverse(plan->step);
     struct rice_sum sizes = {.count = 0};
-    size_t w;
+    struct touched_walk walk = {.words = 0};
+    size_t i;
 
-    for (w = 0; w <= m->n / 64; w++) {
-        uint64_t left = m->touched[w];
-
-        for (; left != 0; left &= left - 1) {
-            size_t i = 64 * w + (size_t)__builtin_ctzll(left);
-
-            rice_count(&sizes, move_steps(m->sums[i], inverse) - 1);
-        }
+    while (touched_next(m, &walk, &i)) {
+        rice_count(&sizes, move_steps(m->sums[i], inverse) - 1);
     }
     plan->size_rice = rice_best(&sizes, &plan->bits);
 }
@@ -170,26 +180,22 @@ static void moves_write(const struct moves_plan *plan, struct fl_moves *m, bool 
 {
     uint64_t inverse = step_inverse(plan->step);
     struct fl_bit_writer writer = {.at = out};
+    struct touched_walk walk = {.words = 0};
     size_t next = 0;
-    size_t w;
+    size_t i;
 
-    for (w = 0; w <= m->n / 64; w++) {
-        uint64_t left = m->touched[w];
+    while (touched_next(m, &walk, &i)) {
+        int32_t move = m->sums[i];
 
-        for (; left != 0; left &= left - 1) {
-            size_t i = 64 * w + (size_t)__builtin_ctzll(left);
-            int32_t move = m->sums[i];
-
-            fl_bits_put_rice(&writer, i - next, plan->gap_rice);
-            fl_bits_put(&writer, (move < 0) != back, 1);
-            if (plan->size_rice != ALL_ONES) {
-                fl_bits_put_rice(&writer, move_steps(move, inverse) - 1, plan->size_rice);
-            }
-            m->sums[i] = 0;
-            next = i + 1;
+        fl_bits_put_rice(&writer, i - next, plan->gap_rice);
+        fl_bits_put(&writer, (move < 0) != back, 1);
+        if (plan->size_rice != ALL_ONES) {
+            fl_bits_put_rice(&writer, move_steps(move, inverse) - 1, plan->size_rice);
         }
-        m->touched[w] = 0;
+        m->sums[i] = 0;
+        next = i + 1;
     }
+    (void)memset(m->touched, 0, (m->n / 64 + 1) * sizeof(*m->touched));
     fl_bits_put_end(&writer);
 }
 

@@ -12,7 +12,7 @@
 
 #include "libfl/model/digest.h"
 #include "libfl/strategy/broadcast/lattice.h"
-#include "libfl/strategy/broadcast/lists.h"
+#include "libfl/strategy/broadcast/move_lists.h"
 #include "libfl/strategy/codec/codec_impl.h"
 
 /* Shared by all lists of versions that it is in. */
