@@ -265,7 +265,7 @@ awk -v wall="$(awk "BEGIN{print $ended - $started}")" -v s="$server_kb" -v c="$c
     printf "%-34s %.2f MB\n", "uplink", up / 1e6
     printf "%-34s %.2f MB (%.3g of that was sent)\n", "uplink of full uploads", full / 1e6, full ? up / full : 0
     printf "%-34s %.2f MB\n", "downlink", down / 1e6
-    printf "%-34s %.2f MB\n", "all bytes, with framing and TLS", wire / 1e6
+    printf "%-34s %.2f MB\n", "all bytes, with framing", wire / 1e6
     printf "%-34s %.1f s\n", "wall time", wall
     printf "\nresult: rounds=%d accuracy=%s%s uplink_bytes=%d uplink_bytes_full=%d downlink_bytes=%d wire_bytes=%d wall_s=%.1f server_peak_rss_mb=%.0f client_peak_rss_mb=%.0f\n",
       n, acc, own != "" ? " personal_accuracy=" own : "", up, full, down, wire, wall, s / 1024, c / 1024

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints a page from the tables of the programs: docs/reference.sh BUILD_FOLDER PAGE > docs/PAGE.md.
+# Prints a page from the tables of the programs: docs/reference.sh BUILD_FOLDER PAGE.
 # A test compares the committed pages with what this prints.
 set -euo pipefail
 build=$1

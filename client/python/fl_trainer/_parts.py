@@ -1,7 +1,7 @@
 """What a step does beyond gradient descent (docs/trainers.md#parts).
 
-Written with operators that numpy arrays and PyTorch tensors share, all of them in place: `x` are
-parameters, `g` gradients. Whoever calls this sees to it that nothing is recorded for a backward pass.
+Written with operators that numpy arrays and PyTorch tensors share (but for the sums of Space), in
+place: `x` are parameters, `g` gradients. Whoever calls this sees to it that nothing is recorded for a backward pass.
 """
 
 from __future__ import annotations

@@ -216,6 +216,15 @@ static void same_bits(const struct both *f)
     same_evaluation(&f->a.trained, &f->b.trained);
 }
 
+static void heard_task(const struct both *f, const struct row *row)
+{
+    json_t *said = last_heard(f, "train");
+
+    heard(said, "do", row->asked);
+    heard(said, "given", row->given);
+    json_decref(said);
+}
+
 TEST_EACH(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit, N_ROWS)
 {
     const struct row *row = &rows[_i];
@@ -224,7 +233,6 @@ TEST_EACH(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit, N_R
     struct fl_train_task task;
     struct both f;
     float *anchor;
-    json_t *said;
 
     describe(&f, row);
     anchor = calloc(f.server.count, sizeof(*anchor));
@@ -237,10 +245,7 @@ TEST_EACH(steps_that_a_solver_makes_in_its_own_way_are_the_same_bit_for_bit, N_R
     task = task_of_row(&f, row, anchor, &input);
     both_train(&f, &task);
     same_bits(&f);
-    said = last_heard(&f, "train");
-    heard(said, "do", row->asked);
-    heard(said, "given", row->given);
-    json_decref(said);
+    heard_task(&f, row);
     both_done(&f);
     fl_buf_done(&means);
     free(anchor);
@@ -297,7 +302,6 @@ TEST_EACH(in_a_hashed_space_each_step_of_a_program_is_that_of_the_built_in_train
     struct fl_space *space;
     struct fl_train_task task;
     struct both f;
-    json_t *said;
 
     describe(&f, row);
     space = space_of(&f);
@@ -309,10 +313,7 @@ TEST_EACH(in_a_hashed_space_each_step_of_a_program_is_that_of_the_built_in_train
     if (row->solver != &fl_solver_per_fedavg) { /* Its steps are its own. */
         same_bits(&f);
     }
-    said = last_heard(&f, "train");
-    heard(said, "do", row->asked);
-    heard(said, "given", row->given);
-    json_decref(said);
+    heard_task(&f, row);
     both_done(&f);
     fl_space_free(space);
 }

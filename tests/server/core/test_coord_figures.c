@@ -435,6 +435,13 @@ TEST(own_models_go_down_as_personal_models_only)
     script_free(s);
 }
 
+static void traffic_of(const struct script *s, uint64_t round, uint64_t up, uint64_t down)
+{
+    ck_assert_uint_eq(s->record.round, round);
+    ck_assert_uint_eq(s->record.wire_up_bytes, up);
+    ck_assert_uint_eq(s->record.wire_down_bytes, down);
+}
+
 /* What an aborted attempt and the time between rounds took counts in the next round. */
 TEST(each_byte_of_the_network_is_in_the_record_of_one_round)
 {
@@ -445,20 +452,15 @@ TEST(each_byte_of_the_network_is_in_the_record_of_one_round)
     script_respond(s, "a");
     s->traffic = (struct fl_traffic_sums){1700, 5100};
     script_respond(s, "b");
-    ck_assert_uint_eq(s->record.round, 1);
-    ck_assert_uint_eq(s->record.wire_up_bytes, 1700);
-    ck_assert_uint_eq(s->record.wire_down_bytes, 5100);
+    traffic_of(s, 1, 1700, 5100);
     s->traffic = (struct fl_traffic_sums){1800, 9000};
     script_respond(s, "a");
     script_wish(s, FL_EV_ABORT_ROUND, "by hand");
     script_run_to(s, s->now + 500);
-    s->traffic = (struct fl_traffic_sums){2000, 10000};
     script_respond(s, "a");
     s->traffic = (struct fl_traffic_sums){2100, 10000};
     script_respond(s, "b");
-    ck_assert_uint_eq(s->record.round, 2);
+    traffic_of(s, 2, 400, 4900);
     ck_assert_uint_eq(s->record.attempt, 2);
-    ck_assert_uint_eq(s->record.wire_up_bytes, 400);
-    ck_assert_uint_eq(s->record.wire_down_bytes, 4900);
     script_free(s);
 }

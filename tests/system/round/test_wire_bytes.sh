@@ -9,18 +9,14 @@ synthetic "$dir/data" 1 --seed 3
 model=$((4 * (60 * 200 + 200 + 200 * 10 + 10)))
 extra=20000 # bytes of a round beside its payload, at most; joining and two handshakes take less than 10000
 
-port=$("$python" -c 'import socket
-s = socket.socket()
-s.bind(("127.0.0.1", 0))
-print(s.getsockname()[1])')
 configure() { # rounds
-  write_server srv "listen: [\"127.0.0.1:$port\"]" "identity: {hosts: [127.0.0.1]}" "rounds: $1" "when_finished: stay" \
+  write_server srv "listen: [\"127.0.0.1:0\"]" "identity: {hosts: [127.0.0.1]}" "rounds: $1" "when_finished: stay" \
     'model: {input: [60], layers: ["dense 200", "relu", "dense 10"]}' "heartbeat: 1h" \
     "round: {start_clients: 1, min_responders: 1, retry: 20ms}"
   sed -i '/^insecure:/d' "$dir/srv.yaml"
 }
 start_proxy() { # name, bytes: where it holds; sets $through
-  "$python" "$srcdir/tests/system/counting_proxy.py" "$port" "$2" >"$dir/$1.out" 2>"$dir/$1.log" &
+  "$python" "$srcdir/tests/system/counting_proxy.py" "${address##*:}" "$2" >"$dir/$1.out" 2>"$dir/$1.log" &
   pid_of[$1]=$!
   wait_for "the proxy $1" grep -q '^listening ' "$dir/$1.out"
   through=$(sed -n 's/^listening //p' "$dir/$1.out")
