@@ -125,6 +125,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=20, help="default 20, at most those of the trial")
     parser.add_argument("--build", default=".", help="folder with the programs (default: the current one)")
     options = parser.parse_args()
+    if not os.path.exists(os.path.join(options.point, "experiment.yaml")):
+        sys.exit(f"daemons.py: {options.point} is no point of a run: it has no experiment.yaml; expected a folder such as "
+                 "NAME.results/1-LABEL, which fl-sim run makes")
     with open(os.path.join(options.point, "experiment.yaml"), encoding="utf-8") as file:
         text = file.read()
     seeds = sorted(int(name[5:]) for name in os.listdir(options.point) if name.startswith("seed-"))
