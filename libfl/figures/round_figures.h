@@ -92,7 +92,15 @@
                  "(round.norm_cap); unknown: fewer than 3 updates")                                \
     X(U32, n_left_out, left_out, OWN, .key = "left_out", .unit = FL_UNIT_COUNT,                    \
       .over = FL_OVER_SUM, .shown = FL_SHOWN_LOG, .label = "left_out",                             \
-      .meaning = "Accepted updates that were left out because of their norm (round.norm_cap)")
+      .meaning = "Accepted updates that were left out because of their norm (round.norm_cap)")       \
+    X(U32, n_robust_out, robust_out, OWN, .key = "robust_out", .unit = FL_UNIT_COUNT,              \
+      .over = FL_OVER_SUM, .shown = FL_SHOWN_LOG, .label = "robust_out",                           \
+      .meaning = "Updates of which the robust rule used less than 5 % of an equal share, or "      \
+                 "would have with report")                                                         \
+    X(F64, robust_used, robust_used, OWN, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,            \
+      .lead = FL_ROUND_robust_used,                                                                \
+      .meaning = "Share of the updates that the robust rule used, mean over the updates; "         \
+                 "unknown: no rule")
 /* clang-format on */
 
 struct fl_round_rec {

@@ -38,6 +38,7 @@ bool fl_strategy_component_is_update(enum fl_component component)
     case FL_COMPONENT_PERSONAL:
     case FL_COMPONENT_BROADCAST:
     case FL_COMPONENT_SPACE:
+    case FL_COMPONENT_ROBUST:
         return true;
     case FL_COMPONENT_SELECTION: /* It decides which clients train, not what an update is. */
     case FL_COMPONENT_FRACTION:

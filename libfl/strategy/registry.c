@@ -70,6 +70,21 @@ static const struct fl_policy *const spaces[] = {
     NULL,
 };
 
+static const struct fl_policy *const robusts[] = {
+    &fl_robust_none.policy,
+    &fl_robust_median.policy,
+    &fl_robust_trimmed_mean.policy,
+    &fl_robust_meamed.policy,
+    &fl_robust_krum.policy,
+    &fl_robust_multi_krum.policy,
+    &fl_robust_mda.policy,
+    &fl_robust_geometric_median.policy,
+    &fl_robust_centered_clipping.policy,
+    &fl_robust_clipping.policy,
+    &fl_robust_dnc.policy,
+    NULL,
+};
+
 static const struct {
     const char *name;
     const struct fl_policy *const *policies;
@@ -83,6 +98,7 @@ static const struct {
     [FL_COMPONENT_PERSONAL] = {"personal", personals},
     [FL_COMPONENT_BROADCAST] = {"broadcast", broadcasts},
     [FL_COMPONENT_SPACE] = {"space", spaces},
+    [FL_COMPONENT_ROBUST] = {"robust", robusts},
 };
 
 _Static_assert(offsetof(struct fl_selection_ops, policy) == 0, "policy comes first");
@@ -94,6 +110,7 @@ _Static_assert(offsetof(struct fl_aggregate_ops, policy) == 0, "policy comes fir
 _Static_assert(offsetof(struct fl_personal_ops, policy) == 0, "policy comes first");
 _Static_assert(offsetof(struct fl_broadcast_ops, policy) == 0, "policy comes first");
 _Static_assert(offsetof(struct fl_space_ops, policy) == 0, "policy comes first");
+_Static_assert(offsetof(struct fl_robust_ops, policy) == 0, "policy comes first");
 
 const char *fl_component_name(enum fl_component component)
 {

@@ -33,6 +33,8 @@ const struct fl_policy *fl__strategy_policy(const struct fl_strategy *strategy,
         return &strategy->broadcast->policy;
     case FL_COMPONENT_SPACE:
         return &strategy->space->policy;
+    case FL_COMPONENT_ROBUST:
+        return &strategy->robust->policy;
     case FL_COMPONENT_COUNT:
         break;
     }
@@ -83,6 +85,9 @@ int fl_strategy_set(struct fl_strategy *strategy, enum fl_component component, c
         break;
     case FL_COMPONENT_SPACE:
         strategy->space = ops;
+        break;
+    case FL_COMPONENT_ROBUST:
+        strategy->robust = ops;
         break;
     case FL_COMPONENT_COUNT:
         break;
@@ -138,6 +143,7 @@ int fl_strategy_create(const char *preset, struct fl_strategy **ret, struct fl_e
         {.component = FL_COMPONENT_PERSONAL, .policy = "none"},
         {.component = FL_COMPONENT_BROADCAST, .policy = "float32"},
         {.component = FL_COMPONENT_SPACE, .policy = "full"},
+        {.component = FL_COMPONENT_ROBUST, .policy = "none"},
         {.policy = NULL},
     };
     struct fl__preset own;
@@ -205,7 +211,8 @@ bool fl_strategy_needs_previous_dot(const struct fl_strategy *strategy)
 
 size_t fl_strategy_own_states(const struct fl_strategy *strategy)
 {
-    return strategy->aggregate->n_state + fl_broadcast_keeps_rest(strategy->broadcast);
+    return strategy->aggregate->n_state + fl_robust_centred(strategy->robust) +
+           fl_broadcast_keeps_rest(strategy->broadcast);
 }
 
 size_t fl_strategy_states(const struct fl_strategy *strategy)
@@ -219,9 +226,15 @@ const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i)
     size_t own = fl_strategy_own_states(strategy);
 
     FL_REQUIRE(i < fl_strategy_states(strategy));
-    return i < strategy->aggregate->n_state ? strategy->aggregate->state_names[i]
-           : i < own                        ? FL_BROADCAST_REST
-                                            : strategy->solver->server->state_names[i - own];
+    if (i >= own) {
+        return strategy->solver->server->state_names[i - own];
+    }
+    if (i < strategy->aggregate->n_state) {
+        return strategy->aggregate->state_names[i];
+    }
+    return i == strategy->aggregate->n_state && fl_robust_centred(strategy->robust)
+               ? FL_ROBUST_CENTRE
+               : FL_BROADCAST_REST;
 }
 
 /*

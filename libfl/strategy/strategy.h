@@ -11,6 +11,7 @@
 #include "libfl/strategy/aggregator/aggregate.h"
 #include "libfl/strategy/broadcast/broadcast.h"
 #include "libfl/strategy/personalization/personal.h"
+#include "libfl/strategy/robust/robust.h"
 #include "libfl/strategy/selection/selection.h"
 #include "libfl/strategy/solver/solver.h"
 #include "libfl/strategy/space/space.h"
@@ -27,6 +28,7 @@ struct fl_strategy {
     const struct fl_personal_ops *personal;
     const struct fl_broadcast_ops *broadcast;
     const struct fl_space_ops *space;
+    const struct fl_robust_ops *robust;
     struct fl_options *options[FL_COMPONENT_COUNT]; /* owned */
 };
 
@@ -81,8 +83,8 @@ bool fl_strategy_needs_previous_dot(const struct fl_strategy *strategy);
  */
 bool fl_strategy_sums_kept(const struct fl_strategy *strategy);
 /*
- * Number of state vectors that the server keeps beside the model: the aggregator's, the
- * broadcast's, then the solver's.
+ * Number of state vectors that the server keeps beside the model: the aggregator's, the centre of
+ * a robust rule, the broadcast's, then the solver's.
  */
 size_t fl_strategy_states(const struct fl_strategy *strategy);
 /* How many of them, the first ones, are not the solver's. */

@@ -134,6 +134,54 @@ static int strategy_check_space(const struct fl_strategy *s, struct fl_err *err)
     return FL_OK;
 }
 
+/* What a robust rule goes together with (docs/algorithms.md#robust-aggregation). */
+static int strategy_check_robust(const struct fl_strategy *s, struct fl_err *err)
+{
+    const char *rule = s->robust->policy.name;
+    size_t needs = fl_robust_needs(s->robust, s->options[FL_COMPONENT_ROBUST]);
+
+    if (!fl_robust_on(s->robust)) {
+        return FL_OK;
+    }
+    if (s->aggregate->scope != NULL || s->aggregate->takes != NULL || s->personal->own) {
+        return fl_err_set(err, FL_ECONF,
+                          "robust '%s' replaces the weighted mean, which aggregate '%s' does not "
+                          "take: choose aggregate 'mean', 'momentum' or 'fedadam'",
+                          rule, s->aggregate->policy.name);
+    }
+    if (s->solver->server != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "solver '%s' sends a vector beside the update, over which robust '%s' "
+                          "has no power: choose solver 'sgd' or 'prox'",
+                          s->solver->policy.name, rule);
+    }
+    if (s->upload->mask != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "upload '%s' sends parts of units, but robust '%s' compares whole units: "
+                          "choose upload 'full' or 'ldf'",
+                          s->upload->policy.name, rule);
+    }
+    if (s->upload->partial && !fl_robust_reports(s->robust, s->options[FL_COMPONENT_ROBUST]) &&
+        s->upload->senders(s->options[FL_COMPONENT_UPLOAD]) < needs)
+    {
+        return fl_err_set(err, FL_ECONF,
+                          "robust '%s' with these options needs %zu senders of every layer: set "
+                          "option n of upload '%s' to %zu or more, it is %zu%s",
+                          rule, needs, s->upload->policy.name, needs,
+                          s->upload->senders(s->options[FL_COMPONENT_UPLOAD]),
+                          s->upload->senders(s->options[FL_COMPONENT_UPLOAD]) == 0
+                              ? " (a share of the selected clients)"
+                              : "");
+    }
+    if (s->space->hashed && s->robust->centred) {
+        return fl_err_set(err, FL_ECONF,
+                          "robust '%s' keeps its last result, which has other numbers after a "
+                          "redraw of space '%s'",
+                          rule, s->space->policy.name);
+    }
+    return FL_OK;
+}
+
 /* Payloads that the server or the clients need must be sent by the other side. */
 static int strategy_check_payloads(const struct fl_strategy *s, struct fl_err *err)
 {
@@ -222,6 +270,10 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
                           strategy->codec->policy.name);
     }
     rv = strategy_check_space(strategy, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = strategy_check_robust(strategy, err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -91,6 +91,24 @@ static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* A robust rule needs senders, so a round must not end with fewer. */
+static int conf_check_robust(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_strategy *s = conf->strategy;
+    const struct fl_options *o = s->options[FL_COMPONENT_ROBUST];
+    size_t needs = fl_robust_needs(s->robust, o);
+
+    if (needs <= 1 || fl_robust_reports(s->robust, o) ||
+        (conf->round->min_responders_given && (uint64_t)conf->round->min_responders >= needs))
+    {
+        return FL_OK;
+    }
+    return fl_conf_error(fl_conf_field(conf->file, &conf->round->min_responders), err,
+                         "robust '%s' with these options needs %zu senders of every layer: set "
+                         "round.min_responders to %zu or more, so that no round ends with fewer",
+                         s->robust->policy.name, needs, needs);
+}
+
 /* A learning rate of 0 is for simulations that compare: a federation with it never learns. */
 static int check_steps(const struct fl_server_conf *conf, struct fl_err *err)
 {
@@ -129,11 +147,9 @@ static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_
     static const struct {
         int (*check)(const struct fl_server_conf *conf, struct fl_err *err);
         bool daemon; /* not for simulations */
-    } checks[] = {{check_training, false},
-                  {conf_check_evaluation, false},
-                  {conf_check_clients, true},
-                  {check_steps, true},
-                  {check_rate, false}};
+    } checks[] = {{check_training, false},    {conf_check_evaluation, false},
+                  {conf_check_clients, true}, {check_steps, true},
+                  {check_rate, false},        {conf_check_robust, false}};
     size_t i;
     int rv = fl_findings_keep(all, conf_check_name(conf, daemon, err), err);
 

@@ -342,6 +342,8 @@ struct fl_event {
             uint64_t seq;
             const double *distance; /* [n_responders of the effect], NULL when not asked */
             double effective, self_weight;
+            double robust_used; /* as fl_agg_info */
+            uint32_t robust_out;
             uint64_t collection_bytes; /* size of the payload `collection`; 0: none */
         } aggregated;
         struct {

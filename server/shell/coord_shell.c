@@ -2,7 +2,9 @@
    coordinator's thread; no clock, thread or loop, and no decision about rounds. */
 #include "server/shell/coord_shell.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "server/core/decision_log.h"
 #include "server/work/norms.h"
@@ -108,6 +110,36 @@ static void shell_log_norms(struct fl_coord_shell *shell, uint64_t round, double
     }
 }
 
+/* Names and figures of the updates that a robust rule left out, or would have. */
+static void shell_log_robust(struct fl_coord_shell *shell, const struct fl_aggregation *a)
+{
+    char text[512] = "";
+    size_t len = 0;
+    size_t shown = 0;
+    size_t i;
+
+    if (a->info.robust_out == 0) {
+        return;
+    }
+    for (i = 0; i < a->n_parts; i++) {
+        char one[FL_NAME_MAX + 16];
+        int n = snprintf(one, sizeof(one), "%s%s (%.2f)", shown > 0 ? ", " : "", a->clients[i].name,
+                         a->used[i]);
+
+        if (a->used[i] >= FL_AGG_LEFT_OUT || n < 0 || len + (size_t)n + 1 > sizeof(text)) {
+            continue;
+        }
+        (void)memcpy(text + len, one, (size_t)n + 1);
+        len += (size_t)n;
+        shown++;
+    }
+    fl_log(shell->log, FL_LOG_INFO, "round",
+           "round %llu: of %zu of %zu updates the robust rule uses less than %g of an equal share: "
+           "%s%s",
+           (unsigned long long)a->round, a->info.robust_out, a->n_parts, FL_AGG_LEFT_OUT, text,
+           shown < a->info.robust_out ? ", …" : "");
+}
+
 static void shell_log_aggregation(struct fl_coord_shell *shell, const struct fl_coord_job *job)
 {
     const struct fl_agg_info *info = &job->aggregation.info;
@@ -118,6 +150,7 @@ static void shell_log_aggregation(struct fl_coord_shell *shell, const struct fl_
                (unsigned long long)job->e.round, info->effective, job->e.n_parts,
                info->self_weight);
     }
+    shell_log_robust(shell, &job->aggregation);
     shell_log_norms(shell, job->e.round, job->aggregation.norms_apart);
 }
 

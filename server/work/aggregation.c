@@ -218,6 +218,10 @@ static int run_aggregation(struct pass *a)
         .broadcast = strategy->broadcast,
         .broadcast_options = strategy->options[FL_COMPONENT_BROADCAST],
         .grid = aggregation_grid(a),
+        .robust = strategy->robust,
+        .robust_options = strategy->options[FL_COMPONENT_ROBUST],
+        .seed = f->seed,
+        .used = job->used,
         .state = state,
         .state_new = state_new,
         .personal_model = strategy->aggregate->mixes ? take_personal_model : NULL,
@@ -280,7 +284,8 @@ static int aggregation_make(struct pass *a)
         return rv;
     }
     job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
-    if (job->distance == NULL) {
+    job->used = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->used));
+    if (job->distance == NULL || job->used == NULL) {
         return FL_ENOMEM;
     }
     a->spool_payload[0] = 0;
@@ -389,6 +394,8 @@ struct fl_event fl_aggregation_take(struct fl_aggregation *aggregation,
     event.u.aggregated.distance = aggregation->want_distance ? aggregation->distance : NULL;
     event.u.aggregated.effective = aggregation->info.effective;
     event.u.aggregated.self_weight = aggregation->info.self_weight;
+    event.u.aggregated.robust_used = aggregation->info.robust_used;
+    event.u.aggregated.robust_out = (uint32_t)aggregation->info.robust_out;
     event.u.aggregated.collection_bytes =
         progress->collection.file != NULL ? fl_file_size(progress->collection.file) : 0;
     return event;
@@ -398,5 +405,7 @@ void fl_aggregation_done(struct fl_aggregation *aggregation)
 {
     fl_outcome_done(&aggregation->next);
     free(aggregation->distance);
+    free(aggregation->used);
     aggregation->distance = NULL;
+    aggregation->used = NULL;
 }

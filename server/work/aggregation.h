@@ -24,6 +24,7 @@ struct fl_aggregation {
     /* Out; owned, fl_aggregation_done(). */
     struct fl_outcome next;
     double *distance; /* [n_parts] from each update to the next model */
+    double *used;     /* [n_parts] of each update by a robust rule (fl_agg_job.used) */
     struct fl_agg_info info;
     double norms_apart;  /* norms.h; 0: not measured in this round */
     uint32_t bad_client; /* on error: the client at fault, or FL_NO_CLIENT */

@@ -31,6 +31,7 @@ struct fl_federation {
     const char *state_dir;
     const struct fl_log *log; /* may be NULL */
     double momentum;          /* momentum of the clients' optimizer */
+    uint64_t seed;            /* master seed, which clients do not know */
     struct fl_retention retention;
     size_t summary_max;     /* bytes of a data summary */
     double summary_range;   /* fl_summaries_rule.range */

@@ -436,7 +436,9 @@ static struct fl_round_rec round_rec(void)
                                  .self_weight = 0.75,
                                  .n_capped = 6,
                                  .norm_ratio = 3.5,
-                                 .n_left_out = 2};
+                                 .n_left_out = 2,
+                                 .n_robust_out = 3,
+                                 .robust_used = 0.75};
 }
 
 static int status(struct fl_buf *out)

@@ -11,6 +11,7 @@
 
 #include "libfl/strategy/broadcast/broadcast.h"
 #include "libfl/strategy/policy.h"
+#include "libfl/strategy/robust/robust.h"
 
 /*
  * How updates are weighted in their mean. AUTO: as the solver's server part requires
@@ -174,6 +175,9 @@ struct fl_agg_client {
 typedef int (*fl_agg_personal_model_cb)(void *ctx, size_t client, size_t offset,
                                         const float *values, size_t n);
 
+/* Of a robust rule, less than this of an equal share: the update was left out. */
+#define FL_AGG_LEFT_OUT 0.05
+
 /* How concentrated the attention was, for logs; 0 without attention. */
 struct fl_agg_info {
     /*
@@ -182,6 +186,9 @@ struct fl_agg_info {
      */
     double effective;
     double self_weight; /* mean of q[i][i] likewise; mixes only */
+    /* Of a robust rule: mean of fl_agg_job.used, and how many updates were left out; 0: no rule. */
+    double robust_used;
+    size_t robust_out;
 };
 
 /*
@@ -210,8 +217,20 @@ struct fl_agg_job {
     const struct fl_options *extra_options;
     const struct fl_broadcast_ops *broadcast; /* NULL: float32 */
     const struct fl_options *broadcast_options;
-    uint32_t grid; /* fl_broadcast_grid() of the model and the round */
-    /* [ops->n_state + fl_broadcast_keeps_rest() + extra->n_state], in this order */
+    uint32_t grid;                      /* fl_broadcast_grid() of the model and the round */
+    const struct fl_robust_ops *robust; /* NULL: none */
+    const struct fl_options *robust_options;
+    uint64_t seed; /* of random buckets; clients must not know it */
+    /*
+     * [n_clients] written with a robust rule, or NULL: how much of each update it used, from 0
+     * (left out) to 1 (as much as an equal share, or more): the weight, or the share of the
+     * entries; mean over the layers sent.
+     */
+    double *used;
+    /*
+     * [ops->n_state + fl_robust_centred() + fl_broadcast_keeps_rest() + extra->n_state], in this
+     * order
+     */
     const float *const *state;
     float *const *state_new;
     /*
@@ -232,9 +251,9 @@ struct fl_agg_job {
 };
 
 /*
- * Runs the aggregation pass. Scratch memory: about n_clients * block * 4 bytes with distances or
- * attention, else one block; at most some MiB. Attention takes n_clients^2 doubles twice more
- * (TENSOR: once for each tensor of a unit, and once).
+ * Runs the aggregation pass. Scratch memory: about n_clients * block * 4 bytes with distances,
+ * attention or a robust rule, else one block; at most some MiB. Attention takes n_clients^2 doubles
+ * twice more (TENSOR: once for each tensor of a unit, and once).
  *
  * FL_EFORMAT / FL_ENUMERIC / FL_EIO from a decoder, FL_ENUMERIC for a weight that is not above 0
  * or another value that is not finite, FL_EFORMAT for a unit that is missing for a distance:

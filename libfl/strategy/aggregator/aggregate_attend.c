@@ -100,8 +100,48 @@ int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n)
     return FL_OK;
 }
 
+/* Inner products with the centre, of a block from entry `offset` of the model on. */
+static void gram_add_centre(const struct fl__agg_pass *p, const float *centre, size_t offset,
+                            size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    double *row = a->gram + p->n_senders * a->rows;
+    size_t i;
+
+    for (i = 0; i < p->n_senders; i++) {
+        row[i] += fl_vec_dot(a->in + i * a->block, centre + offset, n);
+    }
+    row[p->n_senders] += fl_vec_dot(centre + offset, centre + offset, n);
+}
+
+/* The pairs of a block, in attention.in, from entry `offset` of the model on. */
+static void gram_add_block(const struct fl__agg_pass *p, size_t offset, size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    const float *centre = fl__agg_robust_centre(p);
+    bool norms = !p->robust.on || (p->robust.wants & (FL_ROBUST_NORMS | FL_ROBUST_PRODUCTS)) != 0;
+    bool products = !p->robust.on || (p->robust.wants & FL_ROBUST_PRODUCTS) != 0;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < p->n_senders; i++) {
+        const float *x = a->in + i * a->block;
+
+        for (j = products ? 0 : i; norms && j <= i; j++) {
+            a->gram[i * a->rows + j] += fl_vec_dot(x, a->in + j * a->block, n);
+        }
+        for (j = 0; (p->robust.wants & FL_ROBUST_DISTANCES) != 0 && j < i; j++) {
+            a->distance_sq[i * p->n_senders + j] += fl_vec_distance_sq(x, a->in + j * a->block, n);
+        }
+    }
+    if (centre != NULL) {
+        gram_add_centre(p, centre, offset, n);
+    }
+}
+
 static int gram_add_tensor(const struct fl__agg_pass *p, size_t l, const struct fl_tensor *tensor)
 {
+    size_t offset = tensor->offset;
     size_t left = tensor->count;
 
     while (left > 0) {
@@ -112,25 +152,34 @@ static int gram_add_tensor(const struct fl__agg_pass *p, size_t l, const struct 
             return rv;
         }
         if (fl_tensor_counts(tensor)) {
-            const struct fl__agg_attention *a = &p->attention;
-            size_t i;
-            size_t j;
-
-            for (i = 0; i < p->n_senders; i++) {
-                for (j = 0; j <= i; j++) {
-                    a->gram[i * p->n_senders + j] +=
-                        fl_vec_dot(a->in + i * a->block, a->in + j * a->block, n);
-                }
-            }
+            gram_add_block(p, offset, n);
         }
+        offset += n;
         left -= n;
     }
     return FL_OK;
 }
 
-static void gram_clear(const struct fl__agg_pass *p)
+static void gram_clear(struct fl__agg_pass *p)
 {
-    (void)memset(p->attention.gram, 0, p->n_senders * p->n_senders * sizeof(double));
+    struct fl__agg_attention *a = &p->attention;
+
+    a->rows = p->n_senders + (p->robust.on ? 1 : 0);
+    (void)memset(a->gram, 0, a->rows * a->rows * sizeof(double));
+    (void)memset(a->distance_sq, 0, p->n_senders * p->n_senders * sizeof(double));
+}
+
+/* Copy the lower triangle of x[n][n] to the upper one. */
+static void gram_mirror(double *x, size_t n)
+{
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < i; j++) {
+            x[j * n + i] = x[i * n + j];
+        }
+    }
 }
 
 /* exp(entropy) of a row of weights. */
@@ -146,7 +195,7 @@ static double attend_effective_n(const double *w, size_t n)
 }
 
 /* Call the policy for a component whose Gram matrix is complete. */
-static void attend_component(struct fl__agg_pass *p, size_t entries, double *out)
+static int attend_component(struct fl__agg_pass *p, size_t entries, double *out)
 {
     struct fl__agg_attention *a = &p->attention;
     const struct fl_agg_job *job = p->job;
@@ -158,31 +207,26 @@ static void attend_component(struct fl__agg_pass *p, size_t entries, double *out
         .samples = a->samples,
         .previous_dot = a->previous_dot,
     };
+    size_t rows = job->ops->mixes ? in.n : 1;
+    double share = (double)entries / (double)rows;
     size_t i;
-    size_t j;
-    struct fl__agg_attention *attention;
-    size_t n;
-    size_t rows;
-    double share;
-    size_t k;
 
+    gram_mirror(a->gram, a->rows);
+    gram_mirror(a->distance_sq, in.n);
+    if (p->robust.on) {
+        return fl__agg_robust_component(p, entries);
+    }
     for (i = 0; i < in.n; i++) {
         a->samples[i] = job->clients[p->senders[i]].weight;
         a->previous_dot[i] = job->clients[p->senders[i]].previous_dot;
-        for (j = 0; j < i; j++) {
-            a->gram[j * in.n + i] = a->gram[i * in.n + j];
-        }
     }
     job->ops->attend(job->options, &in, out);
-    attention = &p->attention;
-    n = p->n_senders;
-    rows = p->job->ops->mixes ? n : 1;
-    share = (double)entries / (double)rows;
-    for (k = 0; k < rows; k++) {
-        attention->effective += share * attend_effective_n(out + k * n, n);
-        attention->self_weight += p->job->ops->mixes ? share * out[k * n + k] : 0;
+    for (i = 0; i < rows; i++) {
+        a->effective += share * attend_effective_n(out + i * in.n, in.n);
+        a->self_weight += job->ops->mixes ? share * out[i * in.n + i] : 0;
     }
-    attention->entries += (double)entries;
+    a->entries += (double)entries;
+    return FL_OK;
 }
 
 /* A component without a trainable entry keeps the weights by samples. */
@@ -190,7 +234,7 @@ static void attend_take_weights(const struct fl__agg_pass *p, size_t entries)
 {
     size_t s;
 
-    for (s = 0; entries > 0 && !p->job->ops->mixes && s < p->n_senders; s++) {
+    for (s = 0; entries > 0 && !p->robust.on && !p->job->ops->mixes && s < p->n_senders; s++) {
         p->weights[p->senders[s]] = p->attention.out[s];
     }
 }
@@ -201,7 +245,7 @@ static int attend_model(struct fl__agg_pass *p)
     size_t l;
     size_t t;
 
-    if (!fl__agg_weigh(p, 0) || fl_layout_trainable(layout) == 0) {
+    if (!fl__agg_weigh(p, 0) || fl__agg_robust_lacks(p) || fl_layout_trainable(layout) == 0) {
         return FL_OK;
     }
     gram_clear(p);
@@ -223,8 +267,7 @@ static int attend_model(struct fl__agg_pass *p)
             return rv;
         }
     }
-    attend_component(p, fl_layout_trainable(layout), p->attention.out);
-    return FL_OK;
+    return attend_component(p, fl_layout_trainable(layout), p->attention.out);
 }
 
 int fl__agg_attend_unit(struct fl__agg_pass *p, size_t l)
@@ -258,7 +301,10 @@ int fl__agg_attend_unit(struct fl__agg_pass *p, size_t l)
             return rv;
         }
         if (a->scope == FL_SCOPE_TENSOR && fl_tensor_counts(tensor)) {
-            attend_component(p, tensor->count, a->out + t * a->stride);
+            rv = attend_component(p, tensor->count, a->out + t * a->stride);
+            if (rv != FL_OK) {
+                return rv;
+            }
             gram_clear(p);
         }
     }
@@ -267,7 +313,10 @@ int fl__agg_attend_unit(struct fl__agg_pass *p, size_t l)
         return rv;
     }
     if (a->scope == FL_SCOPE_UNIT) {
-        attend_component(p, unit->n_trainable, a->out);
+        rv = attend_component(p, unit->n_trainable, a->out);
+        if (rv != FL_OK) {
+            return rv;
+        }
         attend_take_weights(p, unit->n_trainable);
     }
     return FL_OK;
@@ -294,6 +343,9 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
     size_t block;
 
     a->scope = job->ops->scope != NULL ? job->ops->scope(job->options) : FL_SCOPE_NONE;
+    if (p->robust.wants != 0) {
+        a->scope = FL_SCOPE_MODEL;
+    }
     if (a->scope == FL_SCOPE_NONE) {
         return FL_OK;
     }
@@ -306,12 +358,13 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
     a->block = block < BLOCK_MIN ? BLOCK_MIN : block;
     a->stride = n * n;
     a->in = calloc(n, a->block * sizeof(*a->in));
-    a->gram = calloc(n, n * sizeof(*a->gram));
+    a->gram = calloc(n + 1, (n + 1) * sizeof(*a->gram));
+    a->distance_sq = calloc(n, n * sizeof(*a->distance_sq));
     a->samples = calloc(n, sizeof(*a->samples));
     a->previous_dot = calloc(n, sizeof(*a->previous_dot));
     a->out = calloc(n * attend_components(job->layout, a->scope), n * sizeof(*a->out));
-    if (a->in == NULL || a->gram == NULL || a->samples == NULL || a->previous_dot == NULL ||
-        a->out == NULL)
+    if (a->in == NULL || a->gram == NULL || a->distance_sq == NULL || a->samples == NULL ||
+        a->previous_dot == NULL || a->out == NULL)
     {
         return fl_err_set(p->err, FL_ENOMEM, "attention between %zu updates: out of memory", n);
     }
@@ -322,6 +375,7 @@ void fl__agg_attend_done(struct fl__agg_pass *p)
 {
     free(p->attention.in);
     free(p->attention.gram);
+    free(p->attention.distance_sq);
     free(p->attention.samples);
     free(p->attention.previous_dot);
     free(p->attention.out);

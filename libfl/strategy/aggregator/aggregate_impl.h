@@ -15,13 +15,28 @@ struct fl__agg_attention {
         scope;
     size_t block;
     float *in;                     /* [n_clients][block] */
-    double *gram;                  /* [n_clients][n_clients] */
+    size_t rows;                   /* of `gram`: senders, and the centre with a robust rule */
+    double *gram;                  /* [rows][rows] inner products */
+    double *distance_sq;           /* [senders][senders], for a robust rule that wants them */
     double *samples;               /* [n_clients] */
     double *previous_dot;          /* [n_clients] */
     double *out;                   /* of each component: weights, or q with `mixes` */
     size_t stride;                 /* doubles of a component in `out` */
     double entries;                /* trainable, of all components so far */
     double effective, self_weight; /* sums over them of the values of fl_agg_info */
+};
+
+/* A robust rule (aggregate_robust.c). */
+struct fl__agg_robust {
+    bool on, by_entries, report;
+    unsigned wants;                     /* enum fl_robust_wants */
+    struct fl_robust_mixtures mixtures; /* of the current component */
+    double *means;                      /* [n_clients] weights of the plain mean */
+    double *weights;        /* [n_clients + 1] of the rule, of the component's senders */
+    double *tile;           /* fl_robust_scratch() */
+    double *out;            /* [block], with `report` */
+    double *columns;        /* [n_clients] */
+    double *used, *entries; /* [n_clients]: used, and sent */
 };
 
 struct fl__agg_pass {
@@ -42,6 +57,7 @@ struct fl__agg_pass {
     double *distance_sq;           /* [n_clients] */
     struct fl__presence *presence; /* per entry of the current unit (aggregate_masked.h) */
     struct fl__agg_attention attention;
+    struct fl__agg_robust robust;
     size_t *ret_client;
     struct fl_err *err;
 };
@@ -92,6 +108,25 @@ void fl__agg_attend_done(struct fl__agg_pass *p);
 FL_MUST_CHECK int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n);
 /* Personalized models of a unit that was sent, and its theta (aggregate_mix.c). */
 FL_MUST_CHECK int fl__agg_mix_unit(struct fl__agg_pass *p, size_t l);
+
+/*
+ * A robust rule (aggregate_robust.c). Weights of a rule by weights take the place of those of the
+ * mean, the values of a rule by entries that of their sum.
+ */
+FL_MUST_CHECK int fl__agg_robust_init(struct fl__agg_pass *p);
+void fl__agg_robust_done(struct fl__agg_pass *p);
+/* Too few senders of the current unit for the rule: it stays as it is. */
+bool fl__agg_robust_lacks(const struct fl__agg_pass *p);
+/* The last result, of the model; NULL: 0. */
+const float *fl__agg_robust_centre(const struct fl__agg_pass *p);
+/* Mixtures and weights of a component, whose distances are complete or not needed. */
+FL_MUST_CHECK int fl__agg_robust_component(struct fl__agg_pass *p, size_t entries);
+/* For each unit, when the weights of its mean are known. */
+FL_MUST_CHECK int fl__agg_robust_unit(struct fl__agg_pass *p, size_t l);
+/* The sum of a block, p->sums, from the updates in p->in or from their weighted sum. */
+void fl__agg_robust_block(struct fl__agg_pass *p, size_t offset, size_t n, bool buffer);
+/* What was used of each update, for the job. */
+void fl__agg_robust_report(const struct fl__agg_pass *p);
 
 /* In place: exp(x[i]) / sum exp(x); no overflow, always finite, sum 1. */
 void fl__softmax(double *x, size_t n);

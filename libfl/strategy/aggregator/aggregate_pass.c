@@ -42,7 +42,7 @@ int fl__agg_not_finite(const struct fl__agg_pass *p, size_t l, const char *what)
 
 size_t fl__agg_own_states(const struct fl_agg_job *job)
 {
-    return job->ops->n_state + fl__agg_keeps_rest(job);
+    return job->ops->n_state + fl_robust_centred(job->robust) + fl__agg_keeps_rest(job);
 }
 
 size_t fl__agg_states(const struct fl_agg_job *job)
@@ -110,7 +110,7 @@ int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
              * fl_strategy_check() refuses these combinations; an upload of an older configuration
              * is rejected here instead of being decoded wrongly.
              */
-            if (job->want_distance || job->ops->scope != NULL ||
+            if (job->want_distance || job->ops->scope != NULL || fl_robust_on(job->robust) ||
                 (job->extra != NULL && !job->extra->takes_masks))
             {
                 return agg_client_error(p, k, l, FL_EFORMAT);
@@ -177,7 +177,7 @@ int fl__agg_init(struct fl__agg_pass *p)
 {
     const struct fl_agg_job *job = p->job;
     const struct fl_agg_part *extra = job->extra;
-    size_t n_blocks = job->want_distance ? job->n_clients : 1;
+    size_t n_blocks = job->want_distance || p->robust.by_entries ? job->n_clients : 1;
     size_t b;
 
     p->n_weighted = 1 + agg_count_names(job->ops->takes);
@@ -212,12 +212,13 @@ int fl__agg_init(struct fl__agg_pass *p)
     for (b = 1; b < p->n_payloads; b++) {
         p->means[b - 1] = p->sums + b * p->block;
     }
-    return FL_OK;
+    return fl__agg_robust_init(p);
 }
 
 void fl__agg_done(struct fl__agg_pass *p)
 {
     fl__agg_attend_done(p);
+    fl__agg_robust_done(p);
     free(p->decoders);
     free(p->weights);
     free(p->senders);
@@ -278,6 +279,7 @@ int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_er
     FL_REQUIRE(!job->ops->mixes ||
                (fl__agg_states(job) == 0 && job->extra == NULL && !job->want_distance));
     FL_REQUIRE(job->extra == NULL || job->members > 0);
+    FL_REQUIRE(!fl_robust_on(job->robust) || (job->ops->scope == NULL && job->extra == NULL));
     for (k = 0; k < job->n_clients; k++) {
         int rv = agg_check_client(job, k, err);
 

@@ -28,11 +28,14 @@ static double *scaled_sum(const struct fl__agg_pass *p)
     return p->n_sums > p->n_payloads ? payload_sum(p, p->n_payloads) : NULL;
 }
 
-/* Read the values of the update themselves, for distances, masks or the scaled sum. */
-static int read_values(const struct fl__agg_pass *p, size_t k, size_t l, size_t n)
+/* Read the values of the update of sender s themselves, for distances, masks, a robust rule by
+   entries or the scaled sum. */
+static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t n)
 {
     const struct fl_agg_job *job = p->job;
-    float *in = job->want_distance ? p->in + k * p->block : p->in;
+    size_t k = p->senders[s];
+    /* With distances all clients are senders. */
+    float *in = job->want_distance || p->robust.by_entries ? p->in + s * p->block : p->in;
     int rv = fl__agg_read(p, k, 0, l, in, n);
 
     if (rv != FL_OK) {
@@ -61,12 +64,13 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
         fl__presence_clear(p->presence, n);
     }
     for (s = 0; s < p->n_senders; s++) {
-        bool values = p->job->want_distance || p->presence->on || scaled_sum(p) != NULL;
+        bool values = p->job->want_distance || p->presence->on || p->robust.by_entries ||
+                      scaled_sum(p) != NULL;
         size_t k = p->senders[s];
 
         for (b = p->n_payloads; b-- > 0;) {
             double w = b < p->n_weighted ? p->weights[k] : 1;
-            int rv = b == 0 && values ? read_values(p, k, l, n)
+            int rv = b == 0 && values ? read_values(p, s, l, n)
                                       : fl__agg_add(p, k, b, l, w, payload_sum(p, b), n);
 
             if (rv != FL_OK) {
@@ -124,7 +128,7 @@ static void agg_server_step(const struct fl__agg_pass *p, size_t offset, size_t 
 static void agg_move(const struct fl__agg_pass *p, size_t offset, size_t n)
 {
     const struct fl_agg_job *job = p->job;
-    const size_t rest = job->ops->n_state;
+    const size_t rest = fl__agg_own_states(job) - 1;
 
     if (!fl__agg_keeps_rest(job)) {
         fl_acc_step(job->theta_new + offset, job->theta + offset, p->step, n);
@@ -162,8 +166,7 @@ static void agg_freeze_absent(const struct fl__agg_pass *p, size_t offset, size_
     }
 }
 
-static int agg_run_block(const struct fl__agg_pass *p, size_t l, size_t offset, size_t n,
-                         bool buffer)
+static int agg_run_block(struct fl__agg_pass *p, size_t l, size_t offset, size_t n, bool buffer)
 {
     const struct fl_agg_job *job = p->job;
     int rv = sum_block(p, l, n);
@@ -176,6 +179,11 @@ static int agg_run_block(const struct fl__agg_pass *p, size_t l, size_t offset, 
     }
     if (buffer) {
         fl__agg_keep(job, offset, n);
+    }
+    if (p->robust.on) {
+        fl__agg_robust_block(p, offset, n, buffer);
+    }
+    if (buffer) {
         fl_acc_step(job->theta_new + offset, job->theta + offset, p->sums, n);
     } else {
         agg_server_step(p, offset, n);
@@ -195,7 +203,7 @@ static int agg_run_block(const struct fl__agg_pass *p, size_t l, size_t offset, 
     return finite ? FL_OK : fl__agg_not_finite(p, l, "the new model");
 }
 
-static int agg_step_unit(const struct fl__agg_pass *p, size_t l)
+static int agg_step_unit(struct fl__agg_pass *p, size_t l)
 {
     size_t offset = fl_layout_unit(p->job->layout, l)->offset;
     size_t tensor = 0;
@@ -250,11 +258,15 @@ static int agg_run_unit(struct fl__agg_pass *p, size_t l)
     const struct fl_unit *unit = fl_layout_unit(p->job->layout, l);
     int rv;
 
-    if (!fl__agg_weigh(p, l)) {
+    if (!fl__agg_weigh(p, l) || fl__agg_robust_lacks(p)) {
         agg_freeze_range(p->job, unit->offset, unit->count);
         return FL_OK;
     }
     rv = fl__agg_attend_unit(p, l);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__agg_robust_unit(p, l);
     if (rv != FL_OK) {
         return rv;
     }
@@ -290,6 +302,7 @@ static int agg_make_unit(struct fl__agg_pass *p, size_t l)
 int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
 {
     struct fl__agg_pass p = {.job = job, .ret_client = ret_client, .err = err};
+    bool robust = fl_robust_on(job->robust);
     size_t k;
     size_t l;
     int rv;
@@ -305,6 +318,10 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
         agg_freeze_range(job, 0, fl_layout_count(job->layout));
         return FL_OK;
     }
+    p.robust.on = robust;
+    p.robust.by_entries = robust && job->robust->weigh == NULL;
+    p.robust.wants = fl_robust_wants(job->robust, job->robust_options);
+    p.robust.report = fl_robust_reports(job->robust, job->robust_options);
     rv = fl__agg_init(&p);
     if (rv != FL_OK) {
         goto done;
@@ -322,6 +339,7 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
     for (k = 0; job->want_distance && k < job->n_clients; k++) {
         job->distance[k] = sqrt(p.distance_sq[k]);
     }
+    fl__agg_robust_report(&p);
     if (job->info != NULL) {
         const struct fl__agg_attention *a = &p.attention;
 

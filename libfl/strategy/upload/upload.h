@@ -27,6 +27,9 @@ struct fl_upload_ops {
      */
     int (*plan)(const struct fl_options *o, const struct fl_upload_input *in, struct fl_rng *rng,
                 uint8_t *grant);
+    /* With `partial`: how many clients upload each unit, if enough respond; 0: a share of the
+       selected ones. */
+    size_t (*senders)(const struct fl_options *o);
     /* No client ever uploads (local training): a round without updates is complete. */
     bool never;
     /*

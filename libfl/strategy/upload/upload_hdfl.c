@@ -45,6 +45,7 @@ const struct fl_upload_ops fl_upload_hdfl = {
             .options = fl__upload_share_options,
         },
     .partial = true,
+    .senders = fl__upload_senders,
     .whole = true,
     .plan = upload_hdfl_plan,
 };

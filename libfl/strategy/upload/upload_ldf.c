@@ -35,6 +35,13 @@ size_t fl__upload_count(const struct fl_options *o, const struct fl_upload_input
     return n < in->n_clients ? n : in->n_clients;
 }
 
+size_t fl__upload_senders(const struct fl_options *o)
+{
+    const struct fl__upload_share *v = fl_options_values(o);
+
+    return (size_t)v->n;
+}
+
 static int ldf_compare_rank(const void *a, const void *b)
 {
     const struct ranked *x = a;
@@ -105,5 +112,6 @@ const struct fl_upload_ops fl_upload_ldf = {
         },
     .needs_feedback = true,
     .partial = true,
+    .senders = fl__upload_senders,
     .plan = upload_ldf_plan,
 };

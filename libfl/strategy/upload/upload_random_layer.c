@@ -47,5 +47,6 @@ const struct fl_upload_ops fl_upload_random_layer = {
             .options = fl__upload_share_options,
         },
     .partial = true,
+    .senders = fl__upload_senders,
     .plan = upload_random_layer_plan,
 };

@@ -40,6 +40,10 @@ struct fed {
     struct fl_options *extra_options;
     const struct fl_broadcast_ops *broadcast;
     struct fl_options *broadcast_options; /* NULL: those of a broadcast without any */
+    const struct fl_robust_ops *robust;
+    struct fl_options *robust_options;
+    uint64_t seed;
+    double used[FED_CLIENTS];
     double distance[FED_CLIENTS];
     struct fl_agg_info info;
     size_t opened;
@@ -123,6 +127,7 @@ static inline void fed_done(struct fed *f)
     free(f->theta_new);
     fl_options_free(f->extra_options);
     fl_options_free(f->broadcast_options);
+    fl_options_free(f->robust_options);
     fl_layout_free(f->layout);
 }
 
@@ -211,6 +216,10 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
                     ? fl_broadcast_grid(f->broadcast, f->broadcast_options,
                                         &(struct fl_broadcast_round){f->layout, NULL, f->round, 0})
                     : 0,
+        .robust = f->robust,
+        .robust_options = f->robust_options,
+        .seed = f->seed,
+        .used = f->used,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
         .personal_model = ops->mixes ? fed_personal_model : NULL,

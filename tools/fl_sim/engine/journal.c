@@ -24,7 +24,7 @@ enum record_kind {
 };
 
 static const struct fl_container_kind journal_kind = {
-    .name = "journal", .version = 2, .flags = FL_CONTAINER_RECORDS};
+    .name = "journal", .version = 3, .flags = FL_CONTAINER_RECORDS};
 
 /* The result of a job; fl_job_answer_encode() follows. */
 struct job_record {
@@ -35,7 +35,8 @@ struct job_record {
 /* The result of an aggregation; the distances follow. */
 struct aggregated_record {
     uint64_t n_distance, collection_bytes;
-    double effective, self_weight;
+    double effective, self_weight, robust_used;
+    uint64_t robust_out;
 };
 
 /* The size of a download that depends on the model that the client held. */
@@ -189,6 +190,8 @@ int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, doubl
     }
     ret->u.aggregated.effective = r.effective;
     ret->u.aggregated.self_weight = r.self_weight;
+    ret->u.aggregated.robust_used = r.robust_used;
+    ret->u.aggregated.robust_out = (uint32_t)r.robust_out;
     ret->u.aggregated.collection_bytes = r.collection_bytes;
     *ret_distance = distance;
     return rv;
@@ -302,7 +305,9 @@ int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event
     struct aggregated_record r = {.n_distance = distance != NULL ? n_distance : 0,
                                   .collection_bytes = event->u.aggregated.collection_bytes,
                                   .effective = event->u.aggregated.effective,
-                                  .self_weight = event->u.aggregated.self_weight};
+                                  .self_weight = event->u.aggregated.self_weight,
+                                  .robust_used = event->u.aggregated.robust_used,
+                                  .robust_out = event->u.aggregated.robust_out};
 
     return journal_put(j, RECORD_AGGREGATED, &r, sizeof(r), distance,
                        (size_t)r.n_distance * sizeof(*distance));

@@ -188,6 +188,7 @@ static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
                                              .state_dir = fed->server_dir,
                                              .log = fed->conf.log,
                                              .momentum = fed->conf.training.momentum,
+                                             .seed = fed->conf.coord.seed,
                                              .retention = fed->conf.retention,
                                              .summary_max = fed->conf.summary_max,
                                              .summary_range = fed->conf.summary_range,

@@ -1,0 +1,189 @@
+/*
+ * A robust rule in the aggregation pass (docs/algorithms.md#robust-aggregation). The distances
+ * between updates come from the pass of attention (aggregate_attend.c); the rules are in
+ * libfl/strategy/robust. With complete uploads a rule decides about whole updates, else about each
+ * unit, among those who sent it. A unit with fewer senders than the rule needs keeps its value.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/aggregator/aggregate_impl.h"
+
+int fl__agg_robust_init(struct fl__agg_pass *p)
+{
+    struct fl__agg_robust *r = &p->robust;
+    size_t n = p->job->n_clients;
+
+    if (!r->on) {
+        return FL_OK;
+    }
+    r->means = calloc(n, sizeof(*r->means));
+    r->weights = calloc(n + 1, sizeof(*r->weights));
+    r->tile = calloc(fl_robust_scratch(n), sizeof(*r->tile));
+    r->out = calloc(p->block, sizeof(*r->out));
+    r->columns = calloc(n, sizeof(*r->columns));
+    r->used = calloc(n, sizeof(*r->used));
+    r->entries = calloc(n, sizeof(*r->entries));
+    if (r->means == NULL || r->weights == NULL || r->tile == NULL || r->out == NULL ||
+        r->columns == NULL || r->used == NULL || r->entries == NULL)
+    {
+        return fl_err_set(p->err, FL_ENOMEM, "robust aggregation of %zu updates: out of memory", n);
+    }
+    return FL_OK;
+}
+
+void fl__agg_robust_done(struct fl__agg_pass *p)
+{
+    struct fl__agg_robust *r = &p->robust;
+
+    fl_robust_mixtures_done(&r->mixtures);
+    free(r->means);
+    free(r->weights);
+    free(r->tile);
+    free(r->out);
+    free(r->columns);
+    free(r->used);
+    free(r->entries);
+}
+
+bool fl__agg_robust_lacks(const struct fl__agg_pass *p)
+{
+    return p->robust.on && !p->robust.report &&
+           p->n_senders < fl_robust_needs(p->job->robust, p->job->robust_options);
+}
+
+const float *fl__agg_robust_centre(const struct fl__agg_pass *p)
+{
+    return fl_robust_centred(p->job->robust) ? p->job->state[p->job->ops->n_state] : NULL;
+}
+
+/* What a rule by weights used of the updates of a component. */
+static void robust_count_weights(struct fl__agg_pass *p, size_t entries)
+{
+    struct fl__agg_robust *r = &p->robust;
+    size_t s;
+
+    for (s = 0; s < p->n_senders; s++) {
+        double full = p->job->robust->by_samples ? r->means[s] : 1 / (double)p->n_senders;
+        double used = r->weights[s] / full;
+
+        r->used[p->senders[s]] += (used < 1 ? used : 1) * (double)entries;
+        r->entries[p->senders[s]] += (double)entries;
+    }
+}
+
+static int robust_error(const struct fl__agg_pass *p, int code)
+{
+    return fl_err_set(p->err, code, "robust '%s' of %zu updates: %s", p->job->robust->policy.name,
+                      p->n_senders, fl_strerror(code));
+}
+
+int fl__agg_robust_component(struct fl__agg_pass *p, size_t entries)
+{
+    const struct fl_agg_job *job = p->job;
+    struct fl__agg_robust *r = &p->robust;
+    const struct fl_robust_updates in = {
+        .n = p->n_senders,
+        .distance_sq = (r->wants & FL_ROBUST_DISTANCES) != 0 ? p->attention.distance_sq : NULL,
+        .gram = (r->wants & ~(unsigned)FL_ROBUST_DISTANCES) != 0 ? p->attention.gram : NULL,
+        .weights = r->means};
+    struct fl_rng rng;
+    size_t s;
+    int rv;
+
+    for (s = 0; s < p->n_senders; s++) {
+        r->means[s] = p->weights[p->senders[s]];
+    }
+    fl_rng_key(&rng, job->seed, FL_RNG_BUCKETS, job->round, 0);
+    fl_robust_mixtures_done(&r->mixtures);
+    rv = fl_robust_mix_updates(job->robust_options, &in, &rng, &r->mixtures);
+    if (rv != FL_OK) {
+        return robust_error(p, rv);
+    }
+    if (r->by_entries) {
+        return FL_OK;
+    }
+    rv = fl_robust_weigh(job->robust, job->robust_options, &in, &r->mixtures, r->weights);
+    if (rv != FL_OK) {
+        return robust_error(p, rv);
+    }
+    robust_count_weights(p, entries);
+    return FL_OK;
+}
+
+int fl__agg_robust_unit(struct fl__agg_pass *p, size_t l)
+{
+    const struct fl_agg_job *job = p->job;
+    struct fl__agg_robust *r = &p->robust;
+    size_t s;
+
+    if (!r->on) {
+        return FL_OK;
+    }
+    if (r->wants == 0) {
+        return fl__agg_robust_component(p, 0);
+    }
+    if (p->attention.scope == FL_SCOPE_UNIT && fl_layout_unit(job->layout, l)->n_trainable == 0) {
+        /* It has buffers only, and so no distances: they are taken without mixing and weights. */
+        fl_robust_mixtures_done(&r->mixtures);
+        r->mixtures.m = p->n_senders;
+        return FL_OK;
+    }
+    for (s = 0; !r->by_entries && !r->report && s < p->n_senders; s++) {
+        p->weights[p->senders[s]] = r->weights[s];
+    }
+    return FL_OK;
+}
+
+void fl__agg_robust_block(struct fl__agg_pass *p, size_t offset, size_t n, bool buffer)
+{
+    const struct fl_agg_job *job = p->job;
+    struct fl__agg_robust *r = &p->robust;
+    size_t i;
+
+    if (r->by_entries) {
+        (void)memset(r->columns, 0, p->n_senders * sizeof(*r->columns));
+        fl_robust_combine(job->robust, job->robust_options, &r->mixtures,
+                          &(struct fl_robust_values){.rows = p->in,
+                                                     .n_rows = p->n_senders,
+                                                     .stride = p->block,
+                                                     .n = n,
+                                                     .scratch = r->tile,
+                                                     .out = r->report ? r->out : p->sums,
+                                                     .used = r->columns});
+        for (i = 0; !buffer && i < p->n_senders; i++) {
+            r->used[p->senders[i]] += r->columns[i];
+            r->entries[p->senders[i]] += (double)n;
+        }
+    }
+    if (!fl_robust_centred(job->robust) || buffer) {
+        return;
+    }
+    if (!r->report) {
+        fl_acc_add(p->sums, r->weights[p->n_senders], fl__agg_robust_centre(p) + offset, n);
+    }
+    for (i = 0; i < n; i++) {
+        job->state_new[job->ops->n_state][offset + i] = (float)p->sums[i];
+    }
+}
+
+void fl__agg_robust_report(const struct fl__agg_pass *p)
+{
+    const struct fl__agg_robust *r = &p->robust;
+    const struct fl_agg_job *job = p->job;
+    size_t k;
+
+    for (k = 0; r->on && k < job->n_clients; k++) {
+        double used = r->entries[k] > 0 ? r->used[k] / r->entries[k] : 0;
+
+        used = used < 1 ? used : 1; /* A neighbour of many counts for more than one. */
+        if (job->used != NULL) {
+            job->used[k] = used;
+        }
+        if (job->info != NULL) {
+            job->info->robust_used += used / (double)job->n_clients;
+            job->info->robust_out += (size_t)(used < FL_AGG_LEFT_OUT);
+        }
+    }
+}

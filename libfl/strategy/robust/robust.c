@@ -1,0 +1,419 @@
+/*
+ * What all robust rules share (docs/algorithms.md#robust-aggregation): the options, mixing before a
+ * rule, and the two ways in which a rule is applied.
+ *
+ *     bucketing   means of `bucket` updates of a random permutation, the last of the rest
+ *                 (Karimireddy, He, Jaggi 2022, Algorithm 1)
+ *     nnm         for each update the mean of the n - f nearest ones, itself included
+ *                 (Allouah et al. 2023, Algorithm 1)
+ *
+ * Mixtures are affine combinations, so the distances between them follow from those between the
+ * updates, and the weights of mixtures are weights of updates: nothing is mixed but the values of
+ * rules by entries.
+ */
+#include "libfl/strategy/robust/robust.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/num/vec.h"
+#include "libfl/strategy/robust/robust_impl.h"
+
+const char *const fl__robust_mixes[] = {
+    [FL_MIX_NONE] = "none", [FL_MIX_BUCKETING] = "bucketing", [FL_MIX_NNM] = "nnm", NULL};
+
+const struct fl_robust_ops fl_robust_none = {
+    .policy = {.name = "none",
+               .help = "the mean: every client is trusted",
+               .source = "FedAvg",
+               .options = fl_opt_none},
+};
+
+bool fl_robust_on(const struct fl_robust_ops *ops)
+{
+    return ops != NULL && ops->needs != NULL;
+}
+
+bool fl_robust_centred(const struct fl_robust_ops *ops)
+{
+    return ops != NULL && ops->centred;
+}
+
+bool fl_robust_reports(const struct fl_robust_ops *ops, const struct fl_options *o)
+{
+    return fl_robust_on(ops) && fl__robust_common(o)->report;
+}
+
+unsigned fl_robust_wants(const struct fl_robust_ops *ops, const struct fl_options *o)
+{
+    unsigned wants;
+
+    if (!fl_robust_on(ops)) {
+        return 0;
+    }
+    wants = ops->wants;
+    switch (fl__robust_common(o)->mix) {
+    case FL_MIX_NNM:
+        wants |= FL_ROBUST_DISTANCES;
+        break;
+    case FL_MIX_BUCKETING:
+    case FL_MIX_NONE:
+        break;
+    }
+    /* The norm of a mixture follows from inner products. */
+    return (wants & FL_ROBUST_NORMS) != 0 && fl__robust_common(o)->mix != FL_MIX_NONE
+               ? wants | FL_ROBUST_PRODUCTS
+               : wants;
+}
+
+size_t fl__robust_majority(const struct fl_options *o)
+{
+    return 2 * fl__robust_f(o) + 1;
+}
+
+size_t fl__robust_bound_f(const struct fl_options *o, size_t n)
+{
+    size_t most = (n - 1) / 2;
+
+    return fl__robust_f(o) < most ? fl__robust_f(o) : most;
+}
+
+size_t fl_robust_needs(const struct fl_robust_ops *ops, const struct fl_options *o)
+{
+    const struct fl_robust_common *common;
+    size_t needs;
+
+    if (!fl_robust_on(ops)) {
+        return 1;
+    }
+    common = fl__robust_common(o);
+    needs = ops->needs(o);
+    /* The last bucket may hold one update only. */
+    return common->mix == FL_MIX_BUCKETING ? (needs - 1) * (size_t)common->bucket + 1 : needs;
+}
+
+double fl__robust_point_sq(const struct fl_robust_updates *in, const double *a)
+{
+    double sum = 0;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i <= in->n; i++) {
+        for (j = 0; j <= in->n; j++) {
+            sum += a[i] * a[j] * fl__robust_product(in, i, j);
+        }
+    }
+    return sum;
+}
+
+double fl__robust_from_point(const struct fl_robust_updates *in, const double *a, double point_sq,
+                             size_t i)
+{
+    double sum = fl__robust_product(in, i, i) + point_sq;
+    size_t j;
+
+    for (j = 0; j <= in->n; j++) {
+        sum -= 2 * a[j] * fl__robust_product(in, i, j);
+    }
+    return sum > 0 ? sum : 0;
+}
+
+static int ranked_compare(const void *a, const void *b)
+{
+    const struct fl__robust_ranked *x = a;
+    const struct fl__robust_ranked *y = b;
+
+    if (x->value != y->value) {
+        return x->value > y->value ? 1 : -1;
+    }
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+void fl__robust_rank(struct fl__robust_ranked *list, size_t n)
+{
+    qsort(list, n, sizeof(*list), ranked_compare);
+}
+
+/* --- mixing --- */
+
+static int mix_buckets(const struct fl_robust_common *common, size_t n, struct fl_rng *rng,
+                       struct fl_robust_mixtures *ret)
+{
+    size_t bucket = (size_t)common->bucket;
+    uint32_t *order = calloc(n, sizeof(*order));
+    size_t i;
+
+    ret->m = (n + bucket - 1) / bucket;
+    ret->mix = calloc(ret->m, n * sizeof(*ret->mix));
+    if (order == NULL || ret->mix == NULL) {
+        free(order);
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < n; i++) {
+        order[i] = (uint32_t)i;
+    }
+    fl_rng_shuffle(rng, order, n);
+    for (i = 0; i < n; i++) {
+        size_t a = i / bucket;
+        size_t last = n - a * bucket;
+
+        ret->mix[a * n + order[i]] = 1 / (double)(last < bucket ? last : bucket);
+    }
+    free(order);
+    return FL_OK;
+}
+
+static int mix_neighbours(const struct fl_options *o, const struct fl_robust_updates *in,
+                          struct fl_robust_mixtures *ret)
+{
+    size_t n = in->n;
+    size_t k = n - fl__robust_bound_f(o, n);
+    struct fl__robust_ranked *list = calloc(n, sizeof(*list));
+    size_t i;
+    size_t j;
+
+    ret->m = n;
+    ret->mix = calloc(n, n * sizeof(*ret->mix));
+    if (list == NULL || ret->mix == NULL) {
+        free(list);
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < n; j++) {
+            /* The update itself is the first, also among equal ones. */
+            list[j] = (struct fl__robust_ranked){j == i ? -1 : fl__robust_distance_sq(in, i, j), j};
+        }
+        fl__robust_rank(list, n);
+        for (j = 0; j < k; j++) {
+            ret->mix[i * n + list[j].at] = 1 / (double)k;
+        }
+    }
+    free(list);
+    return FL_OK;
+}
+
+int fl_robust_mix_updates(const struct fl_options *o, const struct fl_robust_updates *in,
+                          struct fl_rng *rng, struct fl_robust_mixtures *ret)
+{
+    const struct fl_robust_common *common = fl__robust_common(o);
+
+    FL_REQUIRE(in->n > 0);
+    *ret = (struct fl_robust_mixtures){.m = in->n};
+    switch (common->mix) {
+    case FL_MIX_BUCKETING:
+        return mix_buckets(common, in->n, rng, ret);
+    case FL_MIX_NNM:
+        return mix_neighbours(o, in, ret);
+    case FL_MIX_NONE:
+        break;
+    }
+    return FL_OK;
+}
+
+void fl_robust_mixtures_done(struct fl_robust_mixtures *mixtures)
+{
+    free(mixtures->mix);
+    mixtures->mix = NULL;
+}
+
+/* --- rules by weights --- */
+
+/* Squared distance of mixtures a and b: -1/2 sum_ij c_i c_j D_ij with c = mix_a - mix_b, of sum 0.
+ */
+static double mixture_distance_sq(const struct fl_robust_updates *in,
+                                  const struct fl_robust_mixtures *x, size_t a, size_t b)
+{
+    const double *first = x->mix + a * in->n;
+    const double *second = x->mix + b * in->n;
+    double sum = 0;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < in->n; i++) {
+        for (j = 0; j < i; j++) {
+            sum -=
+                (first[i] - second[i]) * (first[j] - second[j]) * fl__robust_distance_sq(in, i, j);
+        }
+    }
+    return sum > 0 ? sum : 0;
+}
+
+/* Inner product of mixtures a and b; of the centre with b = m. */
+static double mixture_product(const struct fl_robust_updates *in,
+                              const struct fl_robust_mixtures *x, size_t a, size_t b)
+{
+    double sum = 0;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < in->n; i++) {
+        double w = x->mix[a * in->n + i];
+
+        if (b == x->m) {
+            sum += w * fl__robust_product(in, i, in->n);
+        }
+        for (j = 0; b < x->m && w > 0 && j < in->n; j++) {
+            sum += w * x->mix[b * in->n + j] * fl__robust_product(in, i, j);
+        }
+    }
+    return sum;
+}
+
+/* Distances [m][m] and inner products [m + 1][m + 1] of the mixtures, as far as they are there. */
+static void mixtures_compare(const struct fl_robust_updates *in, const struct fl_robust_mixtures *x,
+                             double *distance_sq, double *gram)
+{
+    size_t m = x->m;
+    size_t a;
+    size_t b;
+
+    for (a = 0; a < m; a++) {
+        for (b = a + 1; in->distance_sq != NULL && b < m; b++) {
+            distance_sq[a * m + b] = mixture_distance_sq(in, x, a, b);
+            distance_sq[b * m + a] = distance_sq[a * m + b];
+        }
+        for (b = a; in->gram != NULL && b <= m; b++) {
+            gram[a * (m + 1) + b] = mixture_product(in, x, a, b);
+            gram[b * (m + 1) + a] = gram[a * (m + 1) + b];
+        }
+    }
+    if (in->gram != NULL) {
+        gram[m * (m + 1) + m] = fl__robust_product(in, in->n, in->n);
+    }
+}
+
+static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_options *o,
+                          const struct fl_robust_updates *in, const struct fl_robust_mixtures *x,
+                          double *out)
+{
+    size_t m = x->m;
+    double *memory = calloc(m * m + (m + 1) * (m + 1) + 2 * (m + 1), sizeof(*memory));
+    double *gram = memory + m * m;
+    double *equal = gram + (m + 1) * (m + 1);
+    double *w = equal + m + 1;
+    struct fl_robust_updates mixed = {
+        .n = m, .distance_sq = memory, .gram = gram, .weights = equal};
+    size_t a;
+    size_t b;
+    int rv;
+
+    if (memory == NULL) {
+        return FL_ENOMEM;
+    }
+    for (a = 0; a < m; a++) {
+        equal[a] = 1 / (double)m;
+    }
+    mixtures_compare(in, x, memory, gram);
+    rv = ops->weigh(o, &mixed, w);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    for (b = 0; b < in->n; b++) {
+        out[b] = 0;
+        for (a = 0; a < m; a++) {
+            out[b] += w[a] * x->mix[a * in->n + b];
+        }
+    }
+    out[in->n] = w[m];
+done:
+    free(memory);
+    return rv;
+}
+
+int fl_robust_weigh(const struct fl_robust_ops *ops, const struct fl_options *o,
+                    const struct fl_robust_updates *in, const struct fl_robust_mixtures *mixtures,
+                    double *out)
+{
+    return mixtures->mix == NULL ? ops->weigh(o, in, out)
+                                 : weigh_mixtures(ops, o, in, mixtures, out);
+}
+
+/* --- rules by entries --- */
+
+size_t fl_robust_scratch(size_t m)
+{
+    return (2 * m + 2) * FL_ROBUST_TILE;
+}
+
+/* Row a of a tile: values of update a, or of mixture a, from column `from` on. */
+static void tile_fill(const struct fl_robust_mixtures *x, const struct fl_robust_values *v,
+                      size_t from, size_t n, double *tile)
+{
+    size_t a;
+    size_t i;
+
+    (void)memset(tile, 0, x->m * FL_ROBUST_TILE * sizeof(*tile));
+    for (a = 0; a < x->m; a++) {
+        double *row = tile + a * FL_ROBUST_TILE;
+
+        for (i = x->mix == NULL ? a : 0; i < v->n_rows; i++) {
+            double w = x->mix == NULL ? 1 : x->mix[a * v->n_rows + i];
+
+            if (w > 0) {
+                fl_acc_add(row, w, v->rows + i * v->stride + from, n);
+            }
+            if (x->mix == NULL) {
+                break;
+            }
+        }
+    }
+}
+
+/* How many of the columns of row a were used; rows as before they were sorted. */
+static double tile_used(const struct fl_robust_tile *t, const double *row)
+{
+    size_t used = 0;
+    size_t c;
+
+    for (c = 0; c < t->n; c++) {
+        used += (size_t)(row[c] >= t->low[c] && row[c] <= t->high[c]);
+    }
+    return (double)used;
+}
+
+static void tile_count(const struct fl_robust_mixtures *x, const struct fl_robust_values *v,
+                       const struct fl_robust_tile *t, const double *tile)
+{
+    size_t a;
+    size_t i;
+
+    for (a = 0; a < x->m; a++) {
+        double share = tile_used(t, tile + a * FL_ROBUST_TILE);
+
+        if (x->mix == NULL) {
+            v->used[a] += share;
+            continue;
+        }
+        for (i = 0; i < v->n_rows; i++) {
+            v->used[i] += share * x->mix[a * v->n_rows + i];
+        }
+    }
+}
+
+void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options *o,
+                       const struct fl_robust_mixtures *mixtures,
+                       const struct fl_robust_values *values)
+{
+    size_t m = mixtures->m;
+    double *tile = values->scratch;
+    double *sorted = tile + m * FL_ROBUST_TILE;
+    double *low = sorted + m * FL_ROBUST_TILE;
+    size_t from;
+
+    for (from = 0; from < values->n; from += FL_ROBUST_TILE) {
+        size_t left = values->n - from;
+        struct fl_robust_tile t = {.n_rows = m,
+                                   .n = left < FL_ROBUST_TILE ? left : FL_ROBUST_TILE,
+                                   .rows = sorted,
+                                   .out = values->out + from,
+                                   .low = low,
+                                   .high = low + FL_ROBUST_TILE};
+
+        tile_fill(mixtures, values, from, t.n, tile);
+        (void)memcpy(sorted, tile, m * FL_ROBUST_TILE * sizeof(*tile));
+        fl_acc_sort(sorted, m, FL_ROBUST_TILE);
+        ops->combine(o, &t);
+        tile_count(mixtures, values, &t, tile);
+    }
+}

@@ -1,0 +1,151 @@
+#ifndef FL_STRATEGY_ROBUST_H
+#define FL_STRATEGY_ROBUST_H
+
+/*
+ * What replaces the weighted mean of the updates where some clients may be hostile
+ * (docs/algorithms.md#robust-aggregation). A rule either weighs whole updates, by the distances
+ * between them, or computes each entry from the values of all clients. Before it the updates may be
+ * mixed: means of buckets, or of nearest neighbours. Names and defaults are those of ByzFL where it
+ * has the rule.
+ *
+ * Clients stand in client order, so results do not depend on the order of arrival, bit for bit.
+ * Of equal values the client that stands first is taken.
+ *
+ * Pure functions: no I/O, no globals.
+ */
+
+#include "libfl/strategy/policy.h"
+
+enum fl_robust_mix { FL_MIX_NONE, FL_MIX_BUCKETING, FL_MIX_NNM };
+
+/* First member of the options of all policies but `none`. */
+struct fl_robust_common {
+    int64_t f; /* hostile clients among the senders of a layer that the rule is to withstand */
+    enum fl_robust_mix mix;
+    int64_t bucket; /* updates in the mean of a bucket */
+    bool report;    /* compute what the rule would do, and take the weighted mean */
+};
+
+/* The updates of the senders of a component (model or unit), or their mixtures. */
+struct fl_robust_updates {
+    size_t n;
+    const double *distance_sq; /* [n][n] squared distances; NULL: not FL_ROBUST_DISTANCES */
+    /*
+     * [n + 1][n + 1] inner products; row and column n: with the centre, the last result of a rule
+     * with `centred`, else 0. With FL_ROBUST_NORMS alone only the diagonal is set.
+     */
+    const double *gram;
+    const double *weights; /* [n] of the plain mean, sum 1 */
+};
+
+/*
+ * What rules read of the updates. Distances of their own, since the difference of inner products
+ * loses that of near updates; and inner products, since a difference of distances loses a point
+ * that is near others when another one is far away.
+ */
+enum fl_robust_wants {
+    FL_ROBUST_NORMS = 1u << 0,
+    FL_ROBUST_PRODUCTS = 1u << 1, /* and norms */
+    FL_ROBUST_DISTANCES = 1u << 2
+};
+
+/* Columns of a tile of values that a rule by entries gets. */
+#define FL_ROBUST_TILE 64
+
+/* A tile of values, entry by entry: rows[i * FL_ROBUST_TILE + c] in rising order of i. */
+struct fl_robust_tile {
+    size_t n_rows;
+    size_t n; /* columns in use */
+    const double *rows;
+    double *out;        /* [n] written */
+    double *low, *high; /* [n] written: the values between them, both included, were used */
+};
+
+struct fl_robust_ops {
+    struct fl_policy policy;
+    /* How many senders of a layer the rule needs at least, without mixing. NULL: `none`. */
+    size_t (*needs)(const struct fl_options *o);
+    /* The centre is the last result, a state vector that the server keeps. */
+    bool centred;
+    /* The weights begin with those of the plain mean; false: with equal ones. */
+    bool by_samples;
+    unsigned wants; /* of weigh(): enum fl_robust_wants */
+    /*
+     * Write the weights w[0] … w[n - 1] of the updates and w[n] of the centre: the result is their
+     * weighted sum. FL_ENOMEM. NULL: a rule by entries.
+     */
+    int (*weigh)(const struct fl_options *o, const struct fl_robust_updates *in, double *w);
+    /* Compute entries from the sorted values of all clients. NULL: a rule by weights, or `none`. */
+    void (*combine)(const struct fl_options *o, const struct fl_robust_tile *tile);
+};
+
+/* Name of the state vector of the centre. */
+#define FL_ROBUST_CENTRE "centre"
+
+extern const struct fl_robust_ops fl_robust_none;
+extern const struct fl_robust_ops fl_robust_median;
+extern const struct fl_robust_ops fl_robust_trimmed_mean;
+extern const struct fl_robust_ops fl_robust_meamed;
+extern const struct fl_robust_ops fl_robust_krum;
+extern const struct fl_robust_ops fl_robust_multi_krum;
+extern const struct fl_robust_ops fl_robust_mda;
+extern const struct fl_robust_ops fl_robust_geometric_median;
+extern const struct fl_robust_ops fl_robust_centered_clipping;
+extern const struct fl_robust_ops fl_robust_clipping;
+extern const struct fl_robust_ops fl_robust_dnc;
+
+/* Is there a rule? NULL and `none`: no. */
+bool fl_robust_on(const struct fl_robust_ops *ops);
+bool fl_robust_centred(const struct fl_robust_ops *ops);
+bool fl_robust_reports(const struct fl_robust_ops *ops, const struct fl_options *o);
+/* What the rule and what is before it read: enum fl_robust_wants; 0 without a rule. */
+unsigned fl_robust_wants(const struct fl_robust_ops *ops, const struct fl_options *o);
+/* How many senders of a layer rule and mixing need at least; 1 without a rule. */
+size_t fl_robust_needs(const struct fl_robust_ops *ops, const struct fl_options *o);
+
+/*
+ * Updates that a rule sees, from the n sent ones: mixtures [m][n], rows with sum 1. `mix` NULL: the
+ * updates themselves, m = n. Owned: fl_robust_mixtures_done().
+ */
+struct fl_robust_mixtures {
+    size_t m;
+    double *mix;
+};
+
+/*
+ * `rng` determines the permutation of bucketing; clients must not know its seed. FL_ENOMEM: call
+ * fl_robust_mixtures_done() all the same.
+ */
+FL_MUST_CHECK int fl_robust_mix_updates(const struct fl_options *o,
+                                        const struct fl_robust_updates *in, struct fl_rng *rng,
+                                        struct fl_robust_mixtures *ret);
+void fl_robust_mixtures_done(struct fl_robust_mixtures *mixtures);
+
+/*
+ * The weights out[n + 1] of the n updates and of the centre with a rule by weights, through the
+ * mixtures. FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_robust_weigh(const struct fl_robust_ops *ops, const struct fl_options *o,
+                                  const struct fl_robust_updates *in,
+                                  const struct fl_robust_mixtures *mixtures, double *out);
+
+/* The updates of a block, for a rule by entries. */
+struct fl_robust_values {
+    const float *rows; /* [n_rows][stride] */
+    size_t n_rows, stride, n;
+    double *scratch; /* [fl_robust_scratch()] */
+    double *out;     /* [n] written */
+    /*
+     * [n_rows] increased: of updates themselves by the number of columns in which the value was
+     * used, with mixtures by the shares of the update in mixtures that were.
+     */
+    double *used;
+};
+
+/* A rule by entries. */
+void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options *o,
+                       const struct fl_robust_mixtures *mixtures,
+                       const struct fl_robust_values *values);
+size_t fl_robust_scratch(size_t m);
+
+#endif

@@ -1,0 +1,212 @@
+"""The robust rules in numpy, written from the papers, and compared with those of the aggregation on random cases.
+
+    robust_reference.py PROGRAM CASES
+
+PROGRAM is robust_cases. Cases have ties, duplicates, zeros, huge and denormal values.
+"""
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+
+
+def squared(x, y):
+    with np.errstate(over="ignore"):
+        return float(np.sum((x - y) ** 2))
+
+
+def distances(x):
+    return np.array([[squared(a, b) for b in x] for a in x])
+
+
+def first(values, k):
+    """Places of the k smallest; of equal ones the lower place."""
+    return sorted(range(len(values)), key=lambda i: (values[i], i))[:k]
+
+
+def median(x, **_):
+    return np.median(x, axis=0)
+
+
+def trimmed_mean(x, f, **_):
+    return np.sort(x, axis=0)[f:len(x) - f].mean(axis=0)
+
+
+def meamed(x, f, **_):
+    middle = np.median(x, axis=0)
+    out = []
+    for c in range(x.shape[1]):
+        near = sorted(x[:, c], key=lambda v, c=c: (abs(v - middle[c]), v))
+        out.append(np.mean(near[:len(x) - f]))
+    return np.array(out)
+
+
+def krum_order(x, f):
+    sums = []
+    for i, row in enumerate(distances(x)):
+        others = np.sort(np.delete(row, i))
+        sums.append(others[:len(x) - f - 1].sum())
+    return first(sums, len(x))
+
+
+def krum(x, f, **_):
+    return x[krum_order(x, f)[0]]
+
+
+def multi_krum(x, f, **_):
+    return x[sorted(krum_order(x, f)[:len(x) - f])].mean(axis=0)
+
+
+def mda(x, f, **_):
+    between = distances(x)
+    best, chosen = np.inf, None
+    for members in itertools.combinations(range(len(x)), len(x) - f):
+        diameter = max((between[i][j] for i, j in itertools.combinations(members, 2)), default=0)
+        if diameter < best:
+            best, chosen = diameter, members
+    return x[list(chosen)].mean(axis=0)
+
+
+def geometric_median(x, nu=0.1, iterations=3, **_):
+    z = np.zeros(x.shape[1])
+    for _ in range(int(iterations)):
+        pull = 1 / np.maximum(nu, np.sqrt([squared(a, z) for a in x]))
+        z = (pull[:, None] * x).sum(axis=0) / pull.sum()
+    return z
+
+
+def centered_clipping(x, centre, tau=0, iterations=1, **_):
+    v = centre
+    for _ in range(int(iterations)):
+        length = np.sqrt([squared(a, v) for a in x])
+        limit = tau or np.median(length)
+        factor = np.array([min(1, limit / a) if a > 0 else 1 for a in length])
+        v = v + ((x - v) * factor[:, None]).mean(axis=0)
+    return v
+
+
+def clipping(x, f, weights, threshold="median", c=2.0, **_):
+    norm = np.sqrt((x ** 2).sum(axis=1))
+    n = len(x)
+    limit = {"median": c * np.median(norm), "static": c,
+             "arc": np.sort(norm)[n - int((2 * f / n) * (n - f)) - 1]}[threshold]
+    factor = np.array([min(1, limit / a) if a > 0 else 1 for a in norm])
+    return ((weights * factor)[:, None] * x).sum(axis=0)
+
+
+def dnc(x, f, c=1.0, **_):
+    y = x - x.mean(axis=0)
+    direction = np.linalg.svd(y, full_matrices=False)[2][0]
+    kept = first((y @ direction) ** 2, max(1, len(x) - int(np.rint(c * f))))
+    return x[sorted(kept)].mean(axis=0)
+
+
+def nnm(x, f):
+    out = []
+    for i, row in enumerate(distances(x)):
+        row[i] = -1
+        out.append(x[first(row, len(x) - f)].mean(axis=0))
+    return np.array(out)
+
+
+RULES = {rule.__name__: rule for rule in (median, trimmed_mean, meamed, krum, multi_krum, mda, geometric_median,
+                                          centered_clipping, clipping, dnc)}
+NEEDS = {"krum": 3, "multi_krum": 3}
+
+
+def values(rng, n, d, kind):
+    x = rng.standard_normal((n, d))
+    if kind == "ties":
+        x = rng.integers(-2, 3, (n, d)).astype(float)
+    elif kind == "zeros":
+        x *= rng.random((n, d)) < 0.3
+        x[rng.integers(n)] = 0
+    elif kind == "duplicates":
+        x[rng.integers(n)] = x[rng.integers(n)]
+        x[rng.integers(n)] = x[rng.integers(n)]
+    elif kind == "huge":
+        x[rng.integers(n)] *= 1e30
+    elif kind == "denormal":
+        x *= 1e-40
+    elif kind == "near":
+        x = rng.standard_normal(d) * (1 + 1e-3 * x)
+    return x.astype(np.float32).astype(float)
+
+
+def options_of(rng, rule, f):
+    options = {"f": f}
+    if rule == "geometric_median":
+        options |= {"nu": float(rng.choice([0.1, 1e-3])), "iterations": int(rng.integers(1, 6))}
+    if rule == "centered_clipping":
+        options |= {"tau": float(rng.choice([0, 0.5, 100])), "iterations": int(rng.integers(1, 4))}
+    if rule == "clipping":
+        options |= {"threshold": str(rng.choice(["median", "static", "arc"])), "c": float(rng.choice([0.5, 2]))}
+    return options
+
+
+def draw(rng):
+    rule = str(rng.choice(list(RULES)))
+    mix = str(rng.choice(["none", "none", "bucketing", "nnm"]))
+    f = int(rng.integers(0, 3))
+    n = int(rng.integers(2 * f + NEEDS.get(rule, 1), 2 * f + 8)) * (2 if mix == "bucketing" else 1)
+    kind = str(rng.choice(["normal", "ties", "zeros", "duplicates", "huge", "denormal", "near"]))
+    # With equal distances a sum of distances depends on the order of the terms, so which of two is smaller does not say
+    # anything about rules through mixtures; and the direction of dnc is not unique.
+    if (mix != "none" or rule == "dnc") and kind in ("ties", "zeros", "duplicates"):
+        kind = "normal"
+    # Of two neighbourhoods with the same members, mixtures are equal, and which of them is dropped is left to rounding; so is
+    # the second update that dnc leaves out when one is 10^30 times as long as all others.
+    if rule in ("meamed", "dnc") and mix == "nnm":
+        mix = "none"
+    if rule == "dnc" and kind == "huge":
+        kind = "normal"
+    x = values(rng, n, int(rng.integers(1, 150)) + (n if rule == "dnc" else 0), kind)
+    return rule, mix, f, x, options_of(rng, rule, f), kind
+
+
+def main():
+    program, cases = sys.argv[1], int(sys.argv[2])
+    rng = np.random.default_rng(17)
+    drawn = []
+    text = []
+    for _ in range(cases):
+        rule, mix, f, x, options, kind = draw(rng)
+        weights = rng.integers(1, 100, len(x)).astype(float)
+        centre = rng.standard_normal(x.shape[1]).astype(np.float32).astype(float) if rule == "centered_clipping" else 0 * x[0]
+        written = ",".join(f"{key}={value!r}".replace("'", "") for key, value in (options | {"mix": mix}).items())
+        text.append(f"{rule} {written} {len(x)} {x.shape[1]}")
+        text += [" ".join([repr(float(w))] + [float(v).hex() for v in row]) for w, row in zip(weights, x)]
+        text.append(" ".join(float(v).hex() for v in centre))
+        drawn.append((rule, mix, f, x, options, kind, weights / weights.sum(), centre))
+    answers = subprocess.run([program], input="\n".join(text) + "\n", check=True, capture_output=True, text=True).stdout
+    bad = 0
+    for (rule, mix, f, x, options, kind, weights, centre), line in zip(drawn, answers.splitlines(), strict=True):
+        answer = [float(word) for word in line.split()]
+        n, d = x.shape
+        seen = x
+        if mix == "bucketing":
+            buckets = np.array(answer[1:n + 1])
+            sizes = sorted(np.bincount(buckets.astype(int), minlength=int(answer[0])))
+            assert sizes == [2] * (n // 2), (n, sizes)
+            seen = np.array([x[buckets == a].mean(axis=0) for a in range(int(answer[0]))])
+            answer = answer[n + 1:]
+        elif mix == "nnm":
+            seen = nnm(x, f)
+        if mix != "none":
+            weights = np.full(len(seen), 1 / len(seen))
+        expected = RULES[rule](seen, **(options | {"weights": weights, "centre": centre}))
+        scale = np.abs(x).max(axis=0) if kind != "huge" or n == 1 else np.sort(np.abs(x), axis=0)[-2]
+        scale = np.maximum(scale, np.abs(centre))
+        error = np.max(np.abs(np.array(answer[:d]) - expected) / np.where(np.maximum(scale, np.abs(expected)) > 0,
+                                                                          np.maximum(scale, np.abs(expected)), 1))
+        if not error <= 1e-10 or not all(0 <= used <= 1 + 1e-12 for used in answer[d:]):
+            bad += 1
+            if bad < 20:
+                print(f"{rule} mix {mix} {options} n {n} d {d} {kind}: differs by {error:.3g}; used {answer[d:]}")
+    print(f"{cases} cases, {bad} differ")
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
