@@ -71,8 +71,3 @@ double fl_acc_distance_sq(const double *acc, const float *x, size_t n)
 {
     return vec_kernels()->acc_distance_sq(acc, x, n);
 }
-
-void fl_acc_sort(double *rows, size_t m, size_t n)
-{
-    vec_kernels()->acc_sort(rows, m, n);
-}

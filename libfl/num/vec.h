@@ -43,7 +43,5 @@ void fl_acc_step(float *out, const float *x, const double *acc, size_t n);
 void fl_acc_scale(double *acc, double a, size_t n);
 /* sum (acc[i] - x[i])^2 */
 double fl_acc_distance_sq(const double *acc, const float *x, size_t n);
-/* Sort each of the n columns of rows[m][n] in rising order. No value may be NaN. */
-void fl_acc_sort(double *rows, size_t m, size_t n);
 
 #endif

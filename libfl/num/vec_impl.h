@@ -167,58 +167,11 @@ static double acc_distance_sq(const double *acc, const float *x, size_t n)
     return lanes_total(s);
 }
 
-/* Rows a and b, entry by entry: the smaller ones to a. */
-static void acc_order(double *restrict a, double *restrict b, size_t n)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        double x = a[i];
-        double y = b[i];
-
-        a[i] = y < x ? y : x;
-        b[i] = y < x ? x : y;
-    }
-}
-
-/* Batcher's odd-even merge sort (Knuth, TAOCP 3, 5.2.2, Algorithm M), of all columns at once. */
-static void acc_sort(double *rows, size_t m, size_t n)
-{
-    size_t top = 1;
-    size_t p;
-
-    while (2 * top < m) {
-        top *= 2;
-    }
-    for (p = m > 1 ? top : 0; p > 0; p /= 2) {
-        size_t q = top;
-        size_t r = 0;
-        size_t d = p;
-
-        for (;;) {
-            size_t i;
-
-            for (i = 0; i + d < m; i++) {
-                if ((i & p) == r) {
-                    acc_order(rows + i * n, rows + (i + d) * n, n);
-                }
-            }
-            if (q == p) {
-                break;
-            }
-            d = q - p;
-            q /= 2;
-            r = p;
-        }
-    }
-}
-
 #define FL__VEC_ROW                                                                               \
     {                                                                                             \
         .axpy = vec_kern_axpy, .scale = vec_kern_scale, .sub = vec_kern_sub, .dot = vec_kern_dot, \
         .distance_sq = distance_sq, .finite = all_finite, .acc_add = acc_add,                     \
         .acc_step = acc_step, .acc_scale = acc_scale, .acc_distance_sq = acc_distance_sq,         \
-        .acc_sort = acc_sort,                                                                     \
     }
 
 #endif

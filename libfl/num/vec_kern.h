@@ -18,7 +18,6 @@ struct fl__vec_kern {
     void (*acc_step)(float *out, const float *x, const double *acc, size_t n);
     void (*acc_scale)(double *acc, double a, size_t n);
     double (*acc_distance_sq)(const double *acc, const float *x, size_t n);
-    void (*acc_sort)(double *rows, size_t m, size_t n);
 };
 
 extern const struct fl__vec_kern fl__vec_plain;

@@ -5,10 +5,10 @@
  * step the model (aggregate_run.c) or compute personalized models (aggregate_mix.c). Runs on the
  * caller's thread.
  *
- * The dot products have the fixed order of libfl/num/vec.h; the block size depends on the number
+ * The inner products have the fixed order of libfl/num/rows.h; the block size depends on the number
  * of clients alone and blocks are summed in rising order. The weights are therefore the same for
- * any order of arrival. A BLAS matrix product is not faster at 20 clients, and its bits depend
- * on the BLAS.
+ * any order of arrival. A BLAS matrix product in float would lose the distance of near updates, and
+ * its bits depend on the BLAS.
  *
  * Cost: each coded unit is decoded a second time, and n (n + 1) / 2 products per entry. Memory:
  * n^2 doubles twice, with scope TENSOR once for each tensor of a unit and once more.
@@ -17,10 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/num/vec.h"
+#include "libfl/num/rows.h"
 #include "libfl/strategy/aggregator/aggregate_impl.h"
 
-#define BLOCK_MAX 4096u
+/* 50 clients fit into a core's own cache as doubles. */
+#define BLOCK_MAX 512u
 #define BLOCK_MIN 64u
 
 /* Far inside the range of doubles, so that differences stay finite. */
@@ -100,18 +101,17 @@ int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n)
     return FL_OK;
 }
 
-/* Inner products with the centre, of a block from entry `offset` of the model on. */
-static void gram_add_centre(const struct fl__agg_pass *p, const float *centre, size_t offset,
-                            size_t n)
+/* A row of attention.wide, with zeros up to a multiple of FL_ROWS_STEP. */
+static void gram_widen(double *row, const float *x, size_t n, size_t columns)
 {
-    const struct fl__agg_attention *a = &p->attention;
-    double *row = a->gram + p->n_senders * a->rows;
-    size_t i;
+    size_t c;
 
-    for (i = 0; i < p->n_senders; i++) {
-        row[i] += fl_vec_dot(a->in + i * a->block, centre + offset, n);
+    for (c = 0; c < n; c++) {
+        row[c] = (double)x[c];
     }
-    row[p->n_senders] += fl_vec_dot(centre + offset, centre + offset, n);
+    for (; c < columns; c++) {
+        row[c] = 0;
+    }
 }
 
 /* The pairs of a block, in attention.in, from entry `offset` of the model on. */
@@ -119,24 +119,23 @@ static void gram_add_block(const struct fl__agg_pass *p, size_t offset, size_t n
 {
     const struct fl__agg_attention *a = &p->attention;
     const float *centre = fl__agg_robust_centre(p);
-    bool norms = !p->robust.on || (p->robust.wants & (FL_ROBUST_NORMS | FL_ROBUST_PRODUCTS)) != 0;
-    bool products = !p->robust.on || (p->robust.wants & FL_ROBUST_PRODUCTS) != 0;
+    size_t columns = (n + FL_ROWS_STEP - 1) / FL_ROWS_STEP * FL_ROWS_STEP;
+    size_t rows = p->n_senders + (centre != NULL ? 1 : 0);
     size_t i;
-    size_t j;
 
-    for (i = 0; i < p->n_senders; i++) {
-        const float *x = a->in + i * a->block;
+    if (p->robust.wants == FL_ROBUST_NORMS) {
+        for (i = 0; i < p->n_senders; i++) {
+            const float *x = a->in + i * a->block;
 
-        for (j = products ? 0 : i; norms && j <= i; j++) {
-            a->gram[i * a->rows + j] += fl_vec_dot(x, a->in + j * a->block, n);
+            a->gram[i * a->rows + i] += fl_vec_dot(x, x, n);
         }
-        for (j = 0; (p->robust.wants & FL_ROBUST_DISTANCES) != 0 && j < i; j++) {
-            a->distance_sq[i * p->n_senders + j] += fl_vec_distance_sq(x, a->in + j * a->block, n);
-        }
+        return;
     }
-    if (centre != NULL) {
-        gram_add_centre(p, centre, offset, n);
+    for (i = 0; i < rows; i++) {
+        gram_widen(a->wide + i * columns, i < p->n_senders ? a->in + i * a->block : centre + offset,
+                   n, columns);
     }
+    fl_rows_gram(a->gram, a->rows, a->wide, rows, columns);
 }
 
 static int gram_add_tensor(const struct fl__agg_pass *p, size_t l, const struct fl_tensor *tensor)
@@ -166,7 +165,6 @@ static void gram_clear(struct fl__agg_pass *p)
 
     a->rows = p->n_senders + (p->robust.on ? 1 : 0);
     (void)memset(a->gram, 0, a->rows * a->rows * sizeof(double));
-    (void)memset(a->distance_sq, 0, p->n_senders * p->n_senders * sizeof(double));
 }
 
 /* Copy the lower triangle of x[n][n] to the upper one. */
@@ -212,7 +210,6 @@ static int attend_component(struct fl__agg_pass *p, size_t entries, double *out)
     size_t i;
 
     gram_mirror(a->gram, a->rows);
-    gram_mirror(a->distance_sq, in.n);
     if (p->robust.on) {
         return fl__agg_robust_component(p, entries);
     }
@@ -359,11 +356,11 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
     a->stride = n * n;
     a->in = calloc(n, a->block * sizeof(*a->in));
     a->gram = calloc(n + 1, (n + 1) * sizeof(*a->gram));
-    a->distance_sq = calloc(n, n * sizeof(*a->distance_sq));
+    a->wide = calloc(n + 1, (a->block + FL_ROWS_STEP) * sizeof(*a->wide));
     a->samples = calloc(n, sizeof(*a->samples));
     a->previous_dot = calloc(n, sizeof(*a->previous_dot));
     a->out = calloc(n * attend_components(job->layout, a->scope), n * sizeof(*a->out));
-    if (a->in == NULL || a->gram == NULL || a->distance_sq == NULL || a->samples == NULL ||
+    if (a->in == NULL || a->gram == NULL || a->wide == NULL || a->samples == NULL ||
         a->previous_dot == NULL || a->out == NULL)
     {
         return fl_err_set(p->err, FL_ENOMEM, "attention between %zu updates: out of memory", n);
@@ -375,7 +372,7 @@ void fl__agg_attend_done(struct fl__agg_pass *p)
 {
     free(p->attention.in);
     free(p->attention.gram);
-    free(p->attention.distance_sq);
+    free(p->attention.wide);
     free(p->attention.samples);
     free(p->attention.previous_dot);
     free(p->attention.out);

@@ -15,9 +15,9 @@ struct fl__agg_attention {
         scope;
     size_t block;
     float *in;                     /* [n_clients][block] */
+    double *wide;                  /* [n_clients + 1][block]: the same, and the centre */
     size_t rows;                   /* of `gram`: senders, and the centre with a robust rule */
     double *gram;                  /* [rows][rows] inner products */
-    double *distance_sq;           /* [senders][senders], for a robust rule that wants them */
     double *samples;               /* [n_clients] */
     double *previous_dot;          /* [n_clients] */
     double *out;                   /* of each component: weights, or q with `mixes` */

@@ -84,10 +84,7 @@ int fl__agg_robust_component(struct fl__agg_pass *p, size_t entries)
     const struct fl_agg_job *job = p->job;
     struct fl__agg_robust *r = &p->robust;
     const struct fl_robust_updates in = {
-        .n = p->n_senders,
-        .distance_sq = (r->wants & FL_ROBUST_DISTANCES) != 0 ? p->attention.distance_sq : NULL,
-        .gram = (r->wants & ~(unsigned)FL_ROBUST_DISTANCES) != 0 ? p->attention.gram : NULL,
-        .weights = r->means};
+        .n = p->n_senders, .gram = p->attention.gram, .weights = r->means};
     struct fl_rng rng;
     size_t s;
     int rv;

@@ -7,9 +7,8 @@
  *     nnm         for each update the mean of the n - f nearest ones, itself included
  *                 (Allouah et al. 2023, Algorithm 1)
  *
- * Mixtures are affine combinations, so the distances between them follow from those between the
- * updates, and the weights of mixtures are weights of updates: nothing is mixed but the values of
- * rules by entries.
+ * The inner products of mixtures follow from those of the updates, and the weights of mixtures are
+ * weights of updates: nothing is mixed but the values of rules by entries.
  */
 #include "libfl/strategy/robust/robust.h"
 
@@ -17,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/num/vec.h"
+#include "libfl/num/rows.h"
 #include "libfl/strategy/robust/robust_impl.h"
 
 const char *const fl__robust_mixes[] = {
@@ -47,24 +46,18 @@ bool fl_robust_reports(const struct fl_robust_ops *ops, const struct fl_options 
 
 unsigned fl_robust_wants(const struct fl_robust_ops *ops, const struct fl_options *o)
 {
-    unsigned wants;
-
     if (!fl_robust_on(ops)) {
         return 0;
     }
-    wants = ops->wants;
     switch (fl__robust_common(o)->mix) {
     case FL_MIX_NNM:
-        wants |= FL_ROBUST_DISTANCES;
-        break;
-    case FL_MIX_BUCKETING:
+        return ops->wants | FL_ROBUST_PRODUCTS;
+    case FL_MIX_BUCKETING: /* The norm of a mixture follows from inner products. */
+        return ops->wants != 0 ? ops->wants | FL_ROBUST_PRODUCTS : 0;
     case FL_MIX_NONE:
         break;
     }
-    /* The norm of a mixture follows from inner products. */
-    return (wants & FL_ROBUST_NORMS) != 0 && fl__robust_common(o)->mix != FL_MIX_NONE
-               ? wants | FL_ROBUST_PRODUCTS
-               : wants;
+    return ops->wants;
 }
 
 size_t fl__robust_majority(const struct fl_options *o)
@@ -219,26 +212,6 @@ void fl_robust_mixtures_done(struct fl_robust_mixtures *mixtures)
 
 /* --- rules by weights --- */
 
-/* Squared distance of mixtures a and b: -1/2 sum_ij c_i c_j D_ij with c = mix_a - mix_b, of sum 0.
- */
-static double mixture_distance_sq(const struct fl_robust_updates *in,
-                                  const struct fl_robust_mixtures *x, size_t a, size_t b)
-{
-    const double *first = x->mix + a * in->n;
-    const double *second = x->mix + b * in->n;
-    double sum = 0;
-    size_t i;
-    size_t j;
-
-    for (i = 0; i < in->n; i++) {
-        for (j = 0; j < i; j++) {
-            sum -=
-                (first[i] - second[i]) * (first[j] - second[j]) * fl__robust_distance_sq(in, i, j);
-        }
-    }
-    return sum > 0 ? sum : 0;
-}
-
 /* Inner product of mixtures a and b; of the centre with b = m. */
 static double mixture_product(const struct fl_robust_updates *in,
                               const struct fl_robust_mixtures *x, size_t a, size_t b)
@@ -260,51 +233,30 @@ static double mixture_product(const struct fl_robust_updates *in,
     return sum;
 }
 
-/* Distances [m][m] and inner products [m + 1][m + 1] of the mixtures, as far as they are there. */
-static void mixtures_compare(const struct fl_robust_updates *in, const struct fl_robust_mixtures *x,
-                             double *distance_sq, double *gram)
-{
-    size_t m = x->m;
-    size_t a;
-    size_t b;
-
-    for (a = 0; a < m; a++) {
-        for (b = a + 1; in->distance_sq != NULL && b < m; b++) {
-            distance_sq[a * m + b] = mixture_distance_sq(in, x, a, b);
-            distance_sq[b * m + a] = distance_sq[a * m + b];
-        }
-        for (b = a; in->gram != NULL && b <= m; b++) {
-            gram[a * (m + 1) + b] = mixture_product(in, x, a, b);
-            gram[b * (m + 1) + a] = gram[a * (m + 1) + b];
-        }
-    }
-    if (in->gram != NULL) {
-        gram[m * (m + 1) + m] = fl__robust_product(in, in->n, in->n);
-    }
-}
-
 static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_options *o,
                           const struct fl_robust_updates *in, const struct fl_robust_mixtures *x,
                           double *out)
 {
     size_t m = x->m;
-    double *memory = calloc(m * m + (m + 1) * (m + 1) + 2 * (m + 1), sizeof(*memory));
-    double *gram = memory + m * m;
+    double *gram = calloc((m + 1) * (m + 1) + 2 * (m + 1), sizeof(*gram));
     double *equal = gram + (m + 1) * (m + 1);
     double *w = equal + m + 1;
-    struct fl_robust_updates mixed = {
-        .n = m, .distance_sq = memory, .gram = gram, .weights = equal};
+    struct fl_robust_updates mixed = {.n = m, .gram = gram, .weights = equal};
     size_t a;
     size_t b;
     int rv;
 
-    if (memory == NULL) {
+    if (gram == NULL) {
         return FL_ENOMEM;
     }
     for (a = 0; a < m; a++) {
         equal[a] = 1 / (double)m;
+        for (b = a; b <= m; b++) {
+            gram[a * (m + 1) + b] = mixture_product(in, x, a, b);
+            gram[b * (m + 1) + a] = gram[a * (m + 1) + b];
+        }
     }
-    mixtures_compare(in, x, memory, gram);
+    gram[m * (m + 1) + m] = fl__robust_product(in, in->n, in->n);
     rv = ops->weigh(o, &mixed, w);
     if (rv != FL_OK) {
         goto done;
@@ -317,7 +269,7 @@ static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_optio
     }
     out[in->n] = w[m];
 done:
-    free(memory);
+    free(gram);
     return rv;
 }
 
@@ -333,61 +285,90 @@ int fl_robust_weigh(const struct fl_robust_ops *ops, const struct fl_options *o,
 
 size_t fl_robust_scratch(size_t m)
 {
-    return (2 * m + 2) * FL_ROBUST_TILE;
+    return (2 * m + 3) * FL_ROBUST_TILE;
 }
 
-/* Row a of a tile: values of update a, or of mixture a, from column `from` on. */
-static void tile_fill(const struct fl_robust_mixtures *x, const struct fl_robust_values *v,
-                      size_t from, size_t n, double *tile)
+/* Updates themselves: sorted as floats, which is twice as fast. `floats` has the place of the tile.
+ */
+static void tile_sort_updates(const struct fl_robust_values *v, size_t from, size_t n,
+                              float *floats, double *sorted)
+{
+    size_t i;
+
+    (void)memset(floats, 0, v->n_rows * FL_ROBUST_TILE * sizeof(*floats));
+    for (i = 0; i < v->n_rows; i++) {
+        (void)memcpy(floats + i * FL_ROBUST_TILE, v->rows + i * v->stride + from,
+                     n * sizeof(*floats));
+    }
+    fl_rows_sort(floats, v->n_rows);
+    for (i = 0; i < v->n_rows * FL_ROBUST_TILE; i++) {
+        sorted[i] = (double)floats[i];
+    }
+}
+
+/* Mixtures, in `tile` and sorted. */
+static void tile_sort_mixtures(const struct fl_robust_mixtures *x, const struct fl_robust_values *v,
+                               size_t from, size_t n, double *tile, double *sorted)
 {
     size_t a;
     size_t i;
 
     (void)memset(tile, 0, x->m * FL_ROBUST_TILE * sizeof(*tile));
     for (a = 0; a < x->m; a++) {
-        double *row = tile + a * FL_ROBUST_TILE;
-
-        for (i = x->mix == NULL ? a : 0; i < v->n_rows; i++) {
-            double w = x->mix == NULL ? 1 : x->mix[a * v->n_rows + i];
+        for (i = 0; i < v->n_rows; i++) {
+            double w = x->mix[a * v->n_rows + i];
 
             if (w > 0) {
-                fl_acc_add(row, w, v->rows + i * v->stride + from, n);
-            }
-            if (x->mix == NULL) {
-                break;
+                fl_acc_add(tile + a * FL_ROBUST_TILE, w, v->rows + i * v->stride + from, n);
             }
         }
     }
+    (void)memcpy(sorted, tile, x->m * FL_ROBUST_TILE * sizeof(*tile));
+    fl_rows_sort_wide(sorted, x->m);
 }
 
-/* How many of the columns of row a were used; rows as before they were sorted. */
-static double tile_used(const struct fl_robust_tile *t, const double *row)
+/* How many of n values were used. */
+static double tile_used(const struct fl_robust_tile *t, const double *row, size_t n)
 {
     size_t used = 0;
     size_t c;
 
-    for (c = 0; c < t->n; c++) {
-        used += (size_t)(row[c] >= t->low[c] && row[c] <= t->high[c]);
+    for (c = 0; c < n; c++) {
+        used += (size_t)((row[c] >= t->low[c]) & (row[c] <= t->high[c]));
     }
     return (double)used;
 }
 
-static void tile_count(const struct fl_robust_mixtures *x, const struct fl_robust_values *v,
-                       const struct fl_robust_tile *t, const double *tile)
+static void tile_count_mixtures(const struct fl_robust_mixtures *x,
+                                const struct fl_robust_values *v, const struct fl_robust_tile *t,
+                                const double *tile, size_t n)
 {
     size_t a;
     size_t i;
 
     for (a = 0; a < x->m; a++) {
-        double share = tile_used(t, tile + a * FL_ROBUST_TILE);
+        double share = tile_used(t, tile + a * FL_ROBUST_TILE, n);
 
-        if (x->mix == NULL) {
-            v->used[a] += share;
-            continue;
-        }
         for (i = 0; i < v->n_rows; i++) {
             v->used[i] += share * x->mix[a * v->n_rows + i];
         }
+    }
+}
+
+static void tile_count_updates(const struct fl_robust_values *v, const struct fl_robust_tile *t,
+                               size_t from, size_t n)
+{
+    size_t i;
+    size_t c;
+
+    for (i = 0; i < v->n_rows; i++) {
+        const float *row = v->rows + i * v->stride + from;
+        size_t used = 0;
+
+        for (c = 0; c < n; c++) {
+            used += (size_t)(((double)row[c] >= t->low[c]) & ((double)row[c] <= t->high[c]));
+        }
+        v->used[i] += (double)used;
     }
 }
 
@@ -398,22 +379,27 @@ void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options 
     size_t m = mixtures->m;
     double *tile = values->scratch;
     double *sorted = tile + m * FL_ROBUST_TILE;
-    double *low = sorted + m * FL_ROBUST_TILE;
+    double *out = sorted + m * FL_ROBUST_TILE;
     size_t from;
 
     for (from = 0; from < values->n; from += FL_ROBUST_TILE) {
         size_t left = values->n - from;
+        size_t n = left < FL_ROBUST_TILE ? left : FL_ROBUST_TILE;
         struct fl_robust_tile t = {.n_rows = m,
-                                   .n = left < FL_ROBUST_TILE ? left : FL_ROBUST_TILE,
                                    .rows = sorted,
-                                   .out = values->out + from,
-                                   .low = low,
-                                   .high = low + FL_ROBUST_TILE};
+                                   .out = out,
+                                   .low = out + FL_ROBUST_TILE,
+                                   .high = out + 2 * FL_ROBUST_TILE};
 
-        tile_fill(mixtures, values, from, t.n, tile);
-        (void)memcpy(sorted, tile, m * FL_ROBUST_TILE * sizeof(*tile));
-        fl_acc_sort(sorted, m, FL_ROBUST_TILE);
-        ops->combine(o, &t);
-        tile_count(mixtures, values, &t, tile);
+        if (mixtures->mix != NULL) {
+            tile_sort_mixtures(mixtures, values, from, n, tile, sorted);
+            ops->combine(o, &t);
+            tile_count_mixtures(mixtures, values, &t, tile, n);
+        } else {
+            tile_sort_updates(values, from, n, (void *)tile, sorted);
+            ops->combine(o, &t);
+            tile_count_updates(values, &t, from, n);
+        }
+        (void)memcpy(values->out + from, out, n * sizeof(*out));
     }
 }

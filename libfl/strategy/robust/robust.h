@@ -14,6 +14,7 @@
  * Pure functions: no I/O, no globals.
  */
 
+#include "libfl/num/rows.h"
 #include "libfl/strategy/policy.h"
 
 enum fl_robust_mix { FL_MIX_NONE, FL_MIX_BUCKETING, FL_MIX_NNM };
@@ -29,7 +30,6 @@ struct fl_robust_common {
 /* The updates of the senders of a component (model or unit), or their mixtures. */
 struct fl_robust_updates {
     size_t n;
-    const double *distance_sq; /* [n][n] squared distances; NULL: not FL_ROBUST_DISTANCES */
     /*
      * [n + 1][n + 1] inner products; row and column n: with the centre, the last result of a rule
      * with `centred`, else 0. With FL_ROBUST_NORMS alone only the diagonal is set.
@@ -38,27 +38,22 @@ struct fl_robust_updates {
     const double *weights; /* [n] of the plain mean, sum 1 */
 };
 
-/*
- * What rules read of the updates. Distances of their own, since the difference of inner products
- * loses that of near updates; and inner products, since a difference of distances loses a point
- * that is near others when another one is far away.
- */
+/* What rules read of the updates. */
 enum fl_robust_wants {
     FL_ROBUST_NORMS = 1u << 0,
-    FL_ROBUST_PRODUCTS = 1u << 1, /* and norms */
-    FL_ROBUST_DISTANCES = 1u << 2
+    FL_ROBUST_PRODUCTS = 1u << 1 /* and norms */
 };
 
 /* Columns of a tile of values that a rule by entries gets. */
-#define FL_ROBUST_TILE 64
+#define FL_ROBUST_TILE FL_ROWS_COLUMNS
 
-/* A tile of values, entry by entry: rows[i * FL_ROBUST_TILE + c] in rising order of i. */
+/* A tile of values, entry by entry: rows[i * FL_ROBUST_TILE + c] in rising order of i. Rules
+   compute all columns, those beyond n too. */
 struct fl_robust_tile {
     size_t n_rows;
-    size_t n; /* columns in use */
     const double *rows;
-    double *out;        /* [n] written */
-    double *low, *high; /* [n] written: the values between them, both included, were used */
+    double *out;        /* [FL_ROBUST_TILE] written */
+    double *low, *high; /* likewise: the values between them, both included, were used */
 };
 
 struct fl_robust_ops {

@@ -136,6 +136,6 @@ const struct fl_robust_ops fl_robust_dnc = {
                .source = "Shejwalkar and Houmansadr 2021",
                .options = options},
     .needs = fl__robust_majority,
-    .wants = FL_ROBUST_DISTANCES,
+    .wants = FL_ROBUST_PRODUCTS,
     .weigh = dnc_weigh,
 };

@@ -33,14 +33,17 @@ size_t fl__robust_majority(const struct fl_options *o);
 /* min(f, those with which n - f are more than half); n > 0. */
 size_t fl__robust_bound_f(const struct fl_options *o, size_t n);
 
-static inline double fl__robust_distance_sq(const struct fl_robust_updates *in, size_t i, size_t j)
-{
-    return in->distance_sq[i * in->n + j];
-}
 /* Inner product of two of them; n: the centre. */
 static inline double fl__robust_product(const struct fl_robust_updates *in, size_t i, size_t j)
 {
     return in->gram[i * (in->n + 1) + j];
+}
+static inline double fl__robust_distance_sq(const struct fl_robust_updates *in, size_t i, size_t j)
+{
+    double d = fl__robust_product(in, i, i) + fl__robust_product(in, j, j) -
+               2 * fl__robust_product(in, i, j);
+
+    return d > 0 ? d : 0;
 }
 /* Squared norm of the point sum_j a_j x_j, a[n + 1] (a[n]: of the centre). */
 double fl__robust_point_sq(const struct fl_robust_updates *in, const double *a);

@@ -228,7 +228,7 @@ const struct fl_robust_ops fl_robust_krum = {
                .source = "Blanchard et al. 2017",
                .options = options},
     .needs = krum_needs,
-    .wants = FL_ROBUST_DISTANCES,
+    .wants = FL_ROBUST_PRODUCTS,
     .weigh = krum_weigh,
 };
 
@@ -238,7 +238,7 @@ const struct fl_robust_ops fl_robust_multi_krum = {
                .source = "Blanchard et al. 2017",
                .options = options},
     .needs = krum_needs,
-    .wants = FL_ROBUST_DISTANCES,
+    .wants = FL_ROBUST_PRODUCTS,
     .weigh = multi_krum_weigh,
 };
 
@@ -249,6 +249,6 @@ const struct fl_robust_ops fl_robust_mda = {
                .options = options,
                .check = mda_check},
     .needs = fl__robust_majority,
-    .wants = FL_ROBUST_DISTANCES,
+    .wants = FL_ROBUST_PRODUCTS,
     .weigh = mda_weigh,
 };

@@ -9,6 +9,8 @@
  *
  * Weights by samples have no effect. Cost: the values of an entry are sorted, O(n log^2 n).
  */
+#include <string.h>
+
 #include "libfl/strategy/robust/robust_impl.h"
 
 struct options {
@@ -20,64 +22,84 @@ static const struct fl_opt_spec options[] = {
     FL_OPT_END_OF(struct options),
 };
 
-static double tile_at(const struct fl_robust_tile *t, size_t row, size_t c)
+static const double *tile_row(const struct fl_robust_tile *t, size_t row)
 {
-    return t->rows[row * FL_ROBUST_TILE + c];
+    return t->rows + row * FL_ROBUST_TILE;
 }
 
 /* The mean of rows from … to - 1, and that these were used. */
-static void tile_mean(const struct fl_robust_tile *t, size_t from, size_t to, size_t c)
+static void tile_mean(const struct fl_robust_tile *t, size_t from, size_t to)
 {
-    double sum = 0;
     size_t i;
+    size_t c;
 
+    (void)memset(t->out, 0, FL_ROBUST_TILE * sizeof(*t->out));
     for (i = from; i < to; i++) {
-        sum += tile_at(t, i, c);
+        const double *row = tile_row(t, i);
+
+        for (c = 0; c < FL_ROBUST_TILE; c++) {
+            t->out[c] += row[c];
+        }
     }
-    t->out[c] = sum / (double)(to - from);
-    t->low[c] = tile_at(t, from, c);
-    t->high[c] = tile_at(t, to - 1, c);
+    for (c = 0; c < FL_ROBUST_TILE; c++) {
+        t->out[c] /= (double)(to - from);
+    }
+    (void)memcpy(t->low, tile_row(t, from), FL_ROBUST_TILE * sizeof(*t->low));
+    (void)memcpy(t->high, tile_row(t, to - 1), FL_ROBUST_TILE * sizeof(*t->high));
 }
 
 static void median_combine(const struct fl_options *o, const struct fl_robust_tile *t)
 {
-    size_t c;
-
     (void)o;
-    for (c = 0; c < t->n; c++) {
-        tile_mean(t, (t->n_rows - 1) / 2, t->n_rows / 2 + 1, c);
-    }
+    tile_mean(t, (t->n_rows - 1) / 2, t->n_rows / 2 + 1);
 }
 
 static void trimmed_combine(const struct fl_options *o, const struct fl_robust_tile *t)
 {
     size_t f = fl__robust_bound_f(o, t->n_rows);
-    size_t c;
 
-    for (c = 0; c < t->n; c++) {
-        tile_mean(t, f, t->n_rows - f, c);
+    tile_mean(t, f, t->n_rows - f);
+}
+
+/* The first of the n - f rows whose values in column c are nearest to the median. */
+static size_t meamed_first(const struct fl_robust_tile *t, size_t f, size_t c)
+{
+    double median = (tile_row(t, (t->n_rows - 1) / 2)[c] + tile_row(t, t->n_rows / 2)[c]) / 2;
+    size_t from = 0;
+    size_t to = t->n_rows;
+
+    /* The f farthest ones are at the ends of the sorted values. */
+    while (to - from > t->n_rows - f) {
+        if (median - tile_row(t, from)[c] > tile_row(t, to - 1)[c] - median) {
+            from++;
+        } else {
+            to--;
+        }
     }
+    return from;
 }
 
 static void meamed_combine(const struct fl_options *o, const struct fl_robust_tile *t)
 {
     size_t f = fl__robust_bound_f(o, t->n_rows);
+    size_t n = t->n_rows - f;
+    size_t first[FL_ROBUST_TILE];
+    size_t i;
     size_t c;
 
-    for (c = 0; c < t->n; c++) {
-        double median = (tile_at(t, (t->n_rows - 1) / 2, c) + tile_at(t, t->n_rows / 2, c)) / 2;
-        size_t from = 0;
-        size_t to = t->n_rows;
-
-        /* The f farthest ones are at the ends of the sorted values. */
-        while (to - from > t->n_rows - f) {
-            if (median - tile_at(t, from, c) > tile_at(t, to - 1, c) - median) {
-                from++;
-            } else {
-                to--;
-            }
+    for (c = 0; c < FL_ROBUST_TILE; c++) {
+        first[c] = meamed_first(t, f, c);
+        t->low[c] = tile_row(t, first[c])[c];
+        t->high[c] = tile_row(t, first[c] + n - 1)[c];
+        t->out[c] = 0;
+    }
+    for (i = 0; i < n; i++) {
+        for (c = 0; c < FL_ROBUST_TILE; c++) {
+            t->out[c] += tile_row(t, first[c] + i)[c];
         }
-        tile_mean(t, from, to, c);
+    }
+    for (c = 0; c < FL_ROBUST_TILE; c++) {
+        t->out[c] /= (double)n;
     }
 }
 

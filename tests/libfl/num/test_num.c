@@ -207,45 +207,6 @@ TEST_EACH(sums_have_the_promised_order_bit_for_bit, ARRAY_LEN(lengths))
     free_floats(y, n);
 }
 
-static int double_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-TEST_EACH(columns_of_any_number_of_rows_are_sorted, 70)
-{
-    enum { COLUMNS = 9 };
-    size_t m = (size_t)_i;
-    double *rows = calloc(m + 1, COLUMNS * sizeof(*rows));
-    double *expected = calloc(COLUMNS, (m + 1) * sizeof(*expected));
-    struct fl_rng rng;
-    size_t i;
-    size_t c;
-
-    ck_assert_ptr_nonnull(rows);
-    ck_assert_ptr_nonnull(expected);
-    fl_rng_key(&rng, 5, FL_RNG_TEST, 1, m);
-    for (c = 0; c < COLUMNS; c++) {
-        for (i = 0; i < m; i++) {
-            /* Ties in the first columns. */
-            rows[i * COLUMNS + c] = c < 3 ? (double)fl_rng_below(&rng, 4) : fl_rng_normal(&rng);
-            expected[c * m + i] = rows[i * COLUMNS + c];
-        }
-        qsort(expected + c * m, m, sizeof(double), double_compare);
-    }
-    fl_acc_sort(rows, m, COLUMNS);
-    for (c = 0; c < COLUMNS; c++) {
-        for (i = 0; i < m; i++) {
-            ck_assert(rows[i * COLUMNS + c] == expected[c * m + i]);
-        }
-    }
-    free(rows);
-    free(expected);
-}
-
 TEST_EACH(elementwise_kernels_do_what_their_line_says, ARRAY_LEN(lengths))
 {
     size_t n = lengths[_i];
@@ -379,9 +340,6 @@ TEST_EACH(every_instruction_set_gives_the_same_bits, ARRAY_LEN(lengths))
     }
     a->acc_scale(acc[0], 1.7, n);
     b->acc_scale(acc[1], 1.7, n);
-    ck_assert_mem_eq(acc[0], acc[1], n * sizeof(double));
-    a->acc_sort(acc[0], n, 1);
-    b->acc_sort(acc[1], n, 1);
     ck_assert_mem_eq(acc[0], acc[1], n * sizeof(double));
     ck_assert(a->dot(x, y, n) == b->dot(x, y, n));
     ck_assert(a->distance_sq(x, y, n) == b->distance_sq(x, y, n));

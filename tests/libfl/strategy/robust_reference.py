@@ -155,9 +155,9 @@ def draw(rng):
     # anything about rules through mixtures; and the direction of dnc is not unique.
     if (mix != "none" or rule == "dnc") and kind in ("ties", "zeros", "duplicates"):
         kind = "normal"
-    # Of two neighbourhoods with the same members, mixtures are equal, and which of them is dropped is left to rounding; so is
-    # the second update that dnc leaves out when one is 10^30 times as long as all others.
-    if rule in ("meamed", "dnc") and mix == "nnm":
+    # Neighbourhoods with the same members have equal mixtures, and which of them a rule chooses is left to rounding; so is the
+    # second update that dnc leaves out when one is 10^30 times as long as all others.
+    if rule in ("meamed", "dnc", "krum", "multi_krum", "mda") and mix == "nnm":
         mix = "none"
     if rule == "dnc" and kind == "huge":
         kind = "normal"
