@@ -93,6 +93,9 @@
     X(U32, n_left_out, left_out, OWN, .key = "left_out", .unit = FL_UNIT_COUNT,                    \
       .over = FL_OVER_SUM, .shown = FL_SHOWN_LOG, .label = "left_out",                             \
       .meaning = "Accepted updates that were left out because of their norm (round.norm_cap)")       \
+    X(U32, n_clipped, clipped, OWN, .key = "clipped", .unit = FL_UNIT_COUNT, .over = FL_OVER_SUM,  \
+      .shown = FL_SHOWN_LOG, .label = "clipped",                                                   \
+      .meaning = "Updates that were shortened to round.norm_clip times the median norm")           \
     X(U32, n_robust_out, robust_out, OWN, .key = "robust_out", .unit = FL_UNIT_COUNT,              \
       .over = FL_OVER_SUM, .shown = FL_SHOWN_LOG, .label = "robust_out",                           \
       .meaning = "Updates of which the robust rule used less than 5 % of an equal share, or "      \

@@ -344,6 +344,7 @@ struct fl_event {
             double effective, self_weight;
             double robust_used; /* as fl_agg_info */
             uint32_t robust_out;
+            uint32_t clipped;          /* updates that were shortened (round.norm_clip) */
             uint64_t collection_bytes; /* size of the payload `collection`; 0: none */
         } aggregated;
         struct {

@@ -153,6 +153,7 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     r->rec.effective = finite_or_zero(ev->u.aggregated.effective);
     r->rec.self_weight = finite_or_zero(ev->u.aggregated.self_weight);
     r->rec.robust_used = finite_or_zero(ev->u.aggregated.robust_used);
+    r->rec.n_clipped = ev->u.aggregated.clipped;
     r->rec.n_robust_out = ev->u.aggregated.robust_out;
     r->collection_bytes = ev->u.aggregated.collection_bytes;
     r->n_asked = due ? ask_clients(c) : 0;

@@ -110,34 +110,51 @@ static void shell_log_norms(struct fl_coord_shell *shell, uint64_t round, double
     }
 }
 
-/* Names and figures of the updates that a robust rule left out, or would have. */
-static void shell_log_robust(struct fl_coord_shell *shell, const struct fl_aggregation *a)
+/* "a (0.25), b (0.01), …": names of participants with a figure below `below`. */
+static void shell_names(const struct fl_aggregation *a, const double *figure, double below,
+                        char *out, size_t size)
 {
-    char text[512] = "";
+    const char *more = ", …";
     size_t len = 0;
-    size_t shown = 0;
     size_t i;
 
-    if (a->info.robust_out == 0) {
-        return;
-    }
+    out[0] = '\0';
     for (i = 0; i < a->n_parts; i++) {
         char one[FL_NAME_MAX + 16];
-        int n = snprintf(one, sizeof(one), "%s%s (%.2f)", shown > 0 ? ", " : "", a->clients[i].name,
-                         a->used[i]);
+        int n = snprintf(one, sizeof(one), "%s%s (%.2f)", len > 0 ? ", " : "", a->clients[i].name,
+                         figure[i]);
 
-        if (a->used[i] >= FL_AGG_LEFT_OUT || n < 0 || len + (size_t)n + 1 > sizeof(text)) {
+        if (figure[i] >= below || n < 0) {
             continue;
         }
-        (void)memcpy(text + len, one, (size_t)n + 1);
+        if (len + (size_t)n + strlen(more) + 1 > size) {
+            (void)memcpy(out + len, more, strlen(more) + 1);
+            return;
+        }
+        (void)memcpy(out + len, one, (size_t)n + 1);
         len += (size_t)n;
-        shown++;
     }
-    fl_log(shell->log, FL_LOG_INFO, "round",
-           "round %llu: of %zu of %zu updates the robust rule uses less than %g of an equal share: "
-           "%s%s",
-           (unsigned long long)a->round, a->info.robust_out, a->n_parts, FL_AGG_LEFT_OUT, text,
-           shown < a->info.robust_out ? ", …" : "");
+}
+
+/* Whose updates were shortened, or left out by a robust rule, or would have been. */
+static void shell_log_bounds(struct fl_coord_shell *shell, const struct fl_aggregation *a)
+{
+    char names[512];
+
+    if (a->n_clipped > 0) {
+        shell_names(a, a->clip, 1, names, sizeof(names));
+        fl_log(shell->log, FL_LOG_INFO, "round",
+               "round %llu: %zu of %zu updates shortened, with their factor (round.norm_clip): %s",
+               (unsigned long long)a->round, a->n_clipped, a->n_parts, names);
+    }
+    if (a->info.robust_out > 0) {
+        shell_names(a, a->used, FL_AGG_LEFT_OUT, names, sizeof(names));
+        fl_log(shell->log, FL_LOG_INFO, "round",
+               "round %llu: of %zu of %zu updates the robust rule uses less than %g of an equal "
+               "share: %s",
+               (unsigned long long)a->round, a->info.robust_out, a->n_parts, FL_AGG_LEFT_OUT,
+               names);
+    }
 }
 
 static void shell_log_aggregation(struct fl_coord_shell *shell, const struct fl_coord_job *job)
@@ -150,7 +167,7 @@ static void shell_log_aggregation(struct fl_coord_shell *shell, const struct fl_
                (unsigned long long)job->e.round, info->effective, job->e.n_parts,
                info->self_weight);
     }
-    shell_log_robust(shell, &job->aggregation);
+    shell_log_bounds(shell, &job->aggregation);
     shell_log_norms(shell, job->e.round, job->aggregation.norms_apart);
 }
 

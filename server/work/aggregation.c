@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "server/work/aggregation_space.h"
+#include "server/work/clip.h"
 #include "server/work/norms.h"
 #include "server/work/payload_sizes.h"
 
@@ -91,6 +92,7 @@ static int open_readers(struct pass *a)
         c->weight = (double)part->samples;
         c->units = fl_spool_reader_units(a->readers[i]);
         c->previous_dot = part->previous_dot;
+        c->clip = job->clip[i];
         if (s->solver->factor != NULL) {
             c->factor = s->solver->factor(s->options[FL_COMPONENT_SOLVER], job->learning_rate,
                                           f->momentum, part->steps);
@@ -285,9 +287,18 @@ static int aggregation_make(struct pass *a)
     }
     job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
     job->used = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->used));
-    if (job->distance == NULL || job->used == NULL) {
+    job->clip = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->clip));
+    if (job->distance == NULL || job->used == NULL || job->clip == NULL) {
         return FL_ENOMEM;
     }
+    /*
+     * What is uploaded for personalized models are models, not displacements; a robust rule bounds
+     * by itself; and clients' controls that are rebuilt from updates need these as they are.
+     */
+    job->n_clipped = fl_clip_factors(
+        job->parts, job->n_parts,
+        mixes || fl_robust_on(s->robust) || fl_strategy_scales_updates(s) ? 0 : a->f->norm_clip,
+        job->clip);
     a->spool_payload[0] = 0;
     a->n_payloads = 1;
     map_takes(a, s->aggregate->takes);
@@ -394,6 +405,7 @@ struct fl_event fl_aggregation_take(struct fl_aggregation *aggregation,
     event.u.aggregated.distance = aggregation->want_distance ? aggregation->distance : NULL;
     event.u.aggregated.effective = aggregation->info.effective;
     event.u.aggregated.self_weight = aggregation->info.self_weight;
+    event.u.aggregated.clipped = (uint32_t)aggregation->n_clipped;
     event.u.aggregated.robust_used = aggregation->info.robust_used;
     event.u.aggregated.robust_out = (uint32_t)aggregation->info.robust_out;
     event.u.aggregated.collection_bytes =
@@ -406,6 +418,8 @@ void fl_aggregation_done(struct fl_aggregation *aggregation)
     fl_outcome_done(&aggregation->next);
     free(aggregation->distance);
     free(aggregation->used);
+    free(aggregation->clip);
     aggregation->distance = NULL;
     aggregation->used = NULL;
+    aggregation->clip = NULL;
 }

@@ -24,6 +24,8 @@ struct fl_aggregation {
     /* Out; owned, fl_aggregation_done(). */
     struct fl_outcome next;
     double *distance; /* [n_parts] from each update to the next model */
+    double *clip;     /* [n_parts] factor of each update, fl_clip_factors() */
+    size_t n_clipped; /* of them below 1 */
     double *used;     /* [n_parts] of each update by a robust rule (fl_agg_job.used) */
     struct fl_agg_info info;
     double norms_apart;  /* norms.h; 0: not measured in this round */

@@ -37,6 +37,7 @@ struct fl_federation {
     double summary_range;   /* fl_summaries_rule.range */
     size_t inputs, classes; /* of the network; 0: not known */
     double norm_bound;      /* of an upload; 0: none */
+    double norm_clip;       /* fl_clip_factors() */
     size_t n_state;         /* vectors that the strategy keeps beside the model */
     const char *state_names[FL_AGG_MAX_STATE];
     /* Set when the folder is opened. */

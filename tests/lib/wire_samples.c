@@ -437,6 +437,7 @@ static struct fl_round_rec round_rec(void)
                                  .n_capped = 6,
                                  .norm_ratio = 3.5,
                                  .n_left_out = 2,
+                                 .n_clipped = 4,
                                  .n_robust_out = 3,
                                  .robust_used = 0.75};
 }

@@ -227,6 +227,7 @@ static struct fl_fed_conf trial_fed_conf(struct trial *t, const struct fl_sim_cl
         .summary_max = (size_t)server->limits->summary,
         .summary_range = server->limits->summary_range,
         .norm_bound = server->round->norm_bound,
+        .norm_clip = server->round->norm_clip,
         .retention = trial_retention(t),
         .settings = &t->settings,
         .sim_clients = sim_clients,

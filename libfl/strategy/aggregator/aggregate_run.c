@@ -30,7 +30,7 @@ static double *scaled_sum(const struct fl__agg_pass *p)
 
 /* Read the values of the update of sender s themselves, for distances, masks, a robust rule by
    entries or the scaled sum. */
-static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t n)
+static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t n, double clip)
 {
     const struct fl_agg_job *job = p->job;
     size_t k = p->senders[s];
@@ -40,6 +40,9 @@ static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t 
 
     if (rv != FL_OK) {
         return rv;
+    }
+    if (clip < 1) {
+        fl_vec_scale(in, (float)clip, in, n);
     }
     if (p->presence->on) {
         fl__presence_add(p->presence, p->sums, p->weights[k], in, n);
@@ -52,7 +55,12 @@ static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t 
     return FL_OK;
 }
 
-static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
+static double agg_clip(const struct fl_agg_client *client)
+{
+    return client->clip > 0 ? client->clip : 1;
+}
+
+static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n, bool buffer)
 {
     size_t b;
     size_t s;
@@ -67,10 +75,11 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n)
         bool values = p->job->want_distance || p->presence->on || p->robust.by_entries ||
                       scaled_sum(p) != NULL;
         size_t k = p->senders[s];
+        double clip = buffer ? 1 : agg_clip(&p->job->clients[k]);
 
         for (b = p->n_payloads; b-- > 0;) {
-            double w = b < p->n_weighted ? p->weights[k] : 1;
-            int rv = b == 0 && values ? read_values(p, s, l, n)
+            double w = (b < p->n_weighted ? p->weights[k] : 1) * (b == 0 ? clip : 1);
+            int rv = b == 0 && values ? read_values(p, s, l, n, clip)
                                       : fl__agg_add(p, k, b, l, w, payload_sum(p, b), n);
 
             if (rv != FL_OK) {
@@ -169,7 +178,7 @@ static void agg_freeze_absent(const struct fl__agg_pass *p, size_t offset, size_
 static int agg_run_block(struct fl__agg_pass *p, size_t l, size_t offset, size_t n, bool buffer)
 {
     const struct fl_agg_job *job = p->job;
-    int rv = sum_block(p, l, n);
+    int rv = sum_block(p, l, n, buffer);
     size_t k;
     bool finite;
     size_t s;

@@ -227,6 +227,27 @@ TEST(the_centre_is_the_last_result)
     free(model);
 }
 
+/* round.norm_clip: a factor of one client's trainable entries, whatever path reads them. */
+TEST_EACH(a_clipped_update_counts_as_one_that_was_sent_shorter, 2)
+{
+    float *clipped;
+    float *shorter;
+    size_t i;
+
+    fed.robust = NULL;
+    fed.distances = _i == 1;
+    fed.clients[3].clip = 0.25;
+    clipped = aggregated();
+    fed.clients[3].clip = 0;
+    for (i = 0; i < fed.count; i++) {
+        fed.sent[3][0][i] *= fed_is_buffer(&fed, i) ? 1.0f : 0.25f;
+    }
+    shorter = aggregated();
+    ck_assert_mem_eq(clipped, shorter, fed.count * sizeof(float));
+    free(clipped);
+    free(shorter);
+}
+
 TEST(a_mask_is_refused_where_whole_units_are_compared)
 {
     struct fl_strategy *s = NULL;

@@ -36,7 +36,7 @@ struct job_record {
 struct aggregated_record {
     uint64_t n_distance, collection_bytes;
     double effective, self_weight, robust_used;
-    uint64_t robust_out;
+    uint64_t robust_out, clipped;
 };
 
 /* The size of a download that depends on the model that the client held. */
@@ -191,6 +191,7 @@ int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, doubl
     ret->u.aggregated.effective = r.effective;
     ret->u.aggregated.self_weight = r.self_weight;
     ret->u.aggregated.robust_used = r.robust_used;
+    ret->u.aggregated.clipped = (uint32_t)r.clipped;
     ret->u.aggregated.robust_out = (uint32_t)r.robust_out;
     ret->u.aggregated.collection_bytes = r.collection_bytes;
     *ret_distance = distance;
@@ -307,7 +308,8 @@ int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event
                                   .effective = event->u.aggregated.effective,
                                   .self_weight = event->u.aggregated.self_weight,
                                   .robust_used = event->u.aggregated.robust_used,
-                                  .robust_out = event->u.aggregated.robust_out};
+                                  .robust_out = event->u.aggregated.robust_out,
+                                  .clipped = event->u.aggregated.clipped};
 
     return journal_put(j, RECORD_AGGREGATED, &r, sizeof(r), distance,
                        (size_t)r.n_distance * sizeof(*distance));

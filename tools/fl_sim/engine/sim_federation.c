@@ -195,6 +195,7 @@ static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
                                              .inputs = fed->conf.inputs,
                                              .classes = fed->conf.classes,
                                              .norm_bound = fed->conf.norm_bound,
+                                             .norm_clip = fed->conf.norm_clip,
                                              .uploads = fed->uploads};
     rv = fl_fs_mkdirs(fed->server_dir, err);
     if (rv != FL_OK) {
