@@ -103,13 +103,14 @@ for f in $files; do
             say "$f: a federation in one process has no daemon and no network: $inc" ;;
         esac
         case "$room:$inc" in
-          engine:tools/fl_sim/engine/*|engine:tools/fl_sim/world/*|engine:tools/fl_sim/results/result_columns.h|world:tools/fl_sim/world/*) ;;
-          experiment:tools/fl_sim/experiment/*|experiment:tools/fl_sim/world/*|experiment:tools/fl_sim/data/sim_data.h|data:tools/fl_sim/data/*|results:tools/fl_sim/results/*) ;;
-          engine:tools/*|world:tools/*|experiment:tools/*|data:tools/*|results:tools/*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
+          attack:tools/fl_sim/attack/*|engine:tools/fl_sim/attack/*|engine:tools/fl_sim/engine/*|engine:tools/fl_sim/world/*|engine:tools/fl_sim/results/result_columns.h|world:tools/fl_sim/world/*) ;;
+          experiment:tools/fl_sim/attack/attack.h|experiment:tools/fl_sim/experiment/*|experiment:tools/fl_sim/world/*|experiment:tools/fl_sim/data/sim_data.h|data:tools/fl_sim/data/*|results:tools/fl_sim/results/*) ;;
+          attack:tools/*|engine:tools/*|world:tools/*|experiment:tools/*|data:tools/*|results:tools/*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
+          attack:libfl/base/*|attack:libfl/num/*) ;;
           world:libfl/base/*|world:libfl/conf/*|world:libfl/sim/*) ;;
           results:libfl/base/*|results:libfl/figures/*|results:libfl/json/*) ;;
           data:libfl/base/*|data:libfl/conf/*|data:libfl/container/*|data:libfl/data/*|data:libfl/json/*|data:libfl/model/*|data:client/train/*) ;;
-          world:*|data:*|results:*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
+          attack:*|world:*|data:*|results:*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
           experiment:server/conf/*|experiment:client/conf/*) ;;
           experiment:server/*|experiment:client/*|engine:*/conf/conf*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
         esac
@@ -146,7 +147,7 @@ only 'systemd/' 'libfl/net/' libsystemd
 
 # 4 Pure rooms: no clock, no I/O, no threads, no globals that change.
 # But for loading a library, and the lock around one that has such globals itself; jobs in server/shell call server/work.
-pure=$(printf '%s\n' $files | grep -E '^(server/core|server/shell|client/core|client/shell|libfl/figures|libfl/strategy|libfl/nn|libfl/num)/' |
+pure=$(printf '%s\n' $files | grep -E '^(server/core|server/shell|client/core|client/shell|libfl/figures|libfl/strategy|libfl/nn|libfl/num|tools/fl_sim/attack)/' |
   grep -vxE 'libfl/num/(blas|gemm)\.c')
 out=$(grep -nE '^#include <(time\.h|sys/(socket|stat|time|file)\.h|pthread\.h|uv\.h|unistd\.h|fcntl\.h|threads\.h)>' $pure /dev/null | head -5)
 [ -n "$out" ] && say "a pure room includes a clock, I/O or threads:

@@ -26,7 +26,8 @@ enum fl_rng_purpose {
     FL_RNG_AUGMENT, /* changes of training samples */
     FL_RNG_WORLD,   /* properties of simulated clients */
     FL_RNG_CODEC,   /* rounding of updates */
-    FL_RNG_BUCKETS  /* permutation before a robust rule */
+    FL_RNG_BUCKETS, /* permutation before a robust rule */
+    FL_RNG_ATTACK   /* simulated attackers */
 };
 
 struct fl_rng {

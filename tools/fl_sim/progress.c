@@ -13,6 +13,7 @@
 
 struct progress {
     pthread_mutex_t lock;
+    bool quiet;
     bool shown; /* stderr is a terminal */
     bool line;  /* the line is displayed */
     size_t trials, done;
@@ -29,6 +30,7 @@ int progress_new(size_t trials, bool quiet, struct progress **ret)
         return FL_ENOMEM;
     }
     (void)pthread_mutex_init(&p->lock, NULL);
+    p->quiet = quiet;
     p->shown = !quiet && isatty(STDERR_FILENO) != 0;
     p->trials = trials;
     p->begun_ms = fl_clock_ms();
@@ -48,6 +50,17 @@ void progress_clear(struct progress *p)
 {
     (void)pthread_mutex_lock(&p->lock);
     progress_clear_locked(p);
+    (void)pthread_mutex_unlock(&p->lock);
+}
+
+void progress_note(struct progress *p, const char *text)
+{
+    if (p->quiet) {
+        return;
+    }
+    (void)pthread_mutex_lock(&p->lock);
+    progress_clear_locked(p);
+    (void)fprintf(stderr, "fl-sim run: %s\n", text);
     (void)pthread_mutex_unlock(&p->lock);
 }
 

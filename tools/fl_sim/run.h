@@ -49,6 +49,8 @@ struct setting {
     struct fl_sim_data_conf *data_conf;
     const struct fl_sim_data *data;
     struct fl_world *world; /* NULL: no network delays */
+    bool *attackers;        /* [clients]; owned; NULL: the point has no such section */
+    size_t n_attackers;
 };
 FL_MUST_CHECK int setting_open(const struct run *run, size_t point, size_t trial,
                                struct setting *ret, struct fl_err *err);
@@ -96,5 +98,7 @@ void progress_round(struct progress *progress, const struct progress_at *at);
 void progress_trial(struct progress *progress);
 /* Clears the line, so that other output can be printed. */
 void progress_clear(struct progress *progress);
+/* Prints a line unless the run is quiet. */
+void progress_note(struct progress *progress, const char *text);
 
 #endif

@@ -13,6 +13,9 @@
 #include "tools/fl_sim/engine/sim_federation.h"
 #include "tools/fl_sim/run.h"
 
+/* Room for the names of attackers in a line; one more name and their number fit behind it. */
+#define NOTE_NAMES 800
+
 /* --- its clients --- */
 
 struct trial {
@@ -43,6 +46,9 @@ static void trial_client(void *ctx, size_t client, struct fl_sim_client *ret)
     *ret = (struct fl_sim_client){.name = fl_sim_data_name(t->setting.data, client)};
     ret->seed = fl_worker_seed(ret->name, (uint64_t)conf->main->seed);
     ret->least_group = (uint64_t)conf->main->least_group;
+    if (t->setting.attackers != NULL && t->setting.attackers[client]) {
+        ret->attack = &t->setting.point->attackers.attack;
+    }
     fl_sim_data_counts(t->setting.data, client, conf->data->validation, &ret->samples,
                        &ret->evaluation_samples);
 }
@@ -116,6 +122,7 @@ static void trial_on_participant(void *ctx, const struct fl_fed_part *p)
         row.accuracy = (double)p->received.correct / (double)p->received.samples;
     }
     row.name = p->name;
+    row.attacker = t->setting.attackers != NULL && t->setting.attackers[p->client];
     row.fate = trial_client_fate(p);
     if (p->units != NULL) {
         for (l = 0; l < p->n_units; l++) {
@@ -177,6 +184,33 @@ static bool trial_on_committed(void *ctx, const struct fl_round_rec *record,
 }
 
 /* --- the run --- */
+
+/* Names the attackers, as many as fit into a line. */
+static void trial_note_attackers(const struct trial *t)
+{
+    const struct setting *s = &t->setting;
+    size_t n = fl_sim_data_clients(s->data);
+    size_t left = s->n_attackers;
+    char text[1024];
+    size_t used;
+    size_t i;
+
+    used = (size_t)snprintf(text, NOTE_NAMES,
+                            "'%.200s', seed %llu: %zu of %zu clients attack (%s):", t->label,
+                            (unsigned long long)t->seed, s->n_attackers, n,
+                            fl_attack_names[s->point->attackers.attack.kind]);
+    for (i = 0; i < n && left > 0 && used < NOTE_NAMES; i++) {
+        if (s->attackers[i]) {
+            used += (size_t)snprintf(text + used, sizeof(text) - used, " %s",
+                                     fl_sim_data_name(s->data, i));
+            left--;
+        }
+    }
+    if (left > 0) {
+        (void)snprintf(text + used, sizeof(text) - used, " and %zu more", left);
+    }
+    progress_note(t->run->progress, text);
+}
 
 /* Clients that are up at the start. */
 static uint32_t trial_count_up(const struct setting *s)
@@ -352,6 +386,9 @@ int trial_run(const struct run *run, size_t point, size_t trial, const struct fl
         rv = setting_open(run, point, trial, &t.setting, err);
         if (rv != FL_OK) {
             goto done;
+        }
+        if (t.setting.n_attackers > 0) {
+            trial_note_attackers(&t);
         }
         rv = trial_run_opened(&t, err);
         setting_close(&t.setting);

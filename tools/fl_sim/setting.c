@@ -8,6 +8,26 @@
 #include "tools/fl_sim/engine/sim_federation.h"
 #include "tools/fl_sim/run.h"
 
+/* The same clients in all points of a trial that have as many attackers. */
+static int setting_choose_attackers(struct setting *s, struct fl_err *err)
+{
+    const struct fl_experiment_attackers *a = &s->point->attackers;
+    size_t n = fl_sim_data_clients(s->data);
+
+    if (a->node == NULL) {
+        return FL_OK;
+    }
+    s->n_attackers = a->share >= 0 ? fl_attack_count(a->share, n) : a->clients;
+    if (s->n_attackers > n) {
+        return fl_conf_error(fl_conf_get(a->node, "clients"), err,
+                             "expected at most %zu, the number of clients in the data, found %zu",
+                             n, s->n_attackers);
+    }
+    s->attackers = calloc(n + 1, sizeof(*s->attackers));
+    return s->attackers != NULL ? fl_attack_choose(a->attack.seed, n, s->n_attackers, s->attackers)
+                                : FL_ENOMEM;
+}
+
 int setting_open(const struct run *run, size_t point, size_t trial, struct setting *ret,
                  struct fl_err *err)
 {
@@ -36,7 +56,11 @@ int setting_open(const struct run *run, size_t point, size_t trial, struct setti
                                          .horizon_us = ret->point->stop.time_ms * 1000};
 
         rv = fl_world_load(&ask, &ret->world, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
+    rv = setting_choose_attackers(ret, err);
 done:
     if (rv != FL_OK) {
         setting_close(ret);
@@ -50,6 +74,7 @@ void setting_close(struct setting *s)
     fl_sim_data_put(s->data);
     fl_sim_data_conf_free(s->data_conf);
     fl_experiment_close(s->point);
+    free(s->attackers);
     *s = (struct setting){.point = NULL};
 }
 

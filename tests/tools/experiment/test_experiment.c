@@ -143,6 +143,28 @@ static const struct {
     {HEAD "sweep:\n- {label: '', server.rounds: 3}\n", "x.yaml:6: key 'sweep[0].label': expected"},
     {HEAD "sweep:\n- fedavg\n", "x.yaml:6: key 'sweep[0]': expected a point such as"},
     {HEAD "trials: 60000\nsweep:\n  server.rounds: [1, 2]\n", "more than 100000 runs"},
+    /* Attackers. */
+    {HEAD "attackers:\n  share: 1.2\n  attack: sign_flip\n",
+     "x.yaml:6: key 'attackers.share': expected a share of the clients from 0 to 1, such as 20% "
+     "or"},
+    {HEAD "attackers: {share: 101%, attack: sign_flip}\n", "x.yaml:5: key 'attackers.share': exp"},
+    {HEAD "attackers: {share: -1, attack: sign_flip}\n", "x.yaml:5: key 'attackers.share': exp"},
+    {HEAD "attackers: {share: 1%%, attack: sign_flip}\n", "x.yaml:5: key 'attackers.share': exp"},
+    {HEAD "attackers: {clients: -1, attack: sign_flip}\n",
+     "x.yaml:5: key 'attackers.clients': exp"},
+    {HEAD "attackers: {attack: sign_flip}\n",
+     "x.yaml:5: key 'attackers': expected either 'share' or 'clients'"},
+    {HEAD "attackers: {share: 1%, clients: 1, attack: sign_flip}\n",
+     "x.yaml:5: key 'attackers': expected either 'share' or 'clients'"},
+    {HEAD "attackers: {share: 20%}\n", "x.yaml:5: key 'attackers': the required key 'attack' is"},
+    {HEAD "attackers:\n  share: 20%\n  attack: sign_flp\n", "did you mean 'sign_flip'?"},
+    {HEAD "attackers: {share: 20%, attack: sign_flip, scael: 3}\n",
+     "x.yaml:5: key 'attackers': unknown key 'scael', did you mean 'scale'?"},
+    {HEAD "sweep:\n- {label: x, attackers: {share: 1, attack: sclaing}}\n",
+     "x.yaml:6: key 'attackers.attack': expected one of sign_flip, "},
+    {"server:\n  model: {preset: mlr60}\n  algorithm: fedmcsa\n  rounds: 5\ndata: {}\n"
+     "attackers: {share: 1, attack: sign_flip}\n",
+     "x.yaml:6: key 'attackers.attack': 'sign_flip' changes updates, and the clients of this"},
     {HEAD "sweep:\n  server.rounds: [1]\n  server.rounds: [2]\n",
      "x.yaml:7: key 'sweep.server.rounds'"
      ": given twice"},
@@ -426,6 +448,39 @@ TEST(keys_in_labels_are_as_long_as_they_have_to_be)
 
     ck_assert_str_eq(fl_experiment_label(e, 7),
                      "train_deadline=2m evaluation.every=2 checkpoints.every=3");
+    fl_experiment_free(e);
+}
+
+TEST(attackers_of_a_point_replace_those_of_the_file_and_an_attack_has_its_own_default)
+{
+    struct fl_experiment *e =
+        load(HEAD "attackers: {share: 20%, attack: sign_flip}\ntrials: {seed: 7}\n"
+                  "sweep:\n- {}\n- {attackers.share: 0.4}\n"
+                  "- {label: scaled, attackers: {clients: 3, attack: scaling}}\n"
+                  "- {attackers.scale: 5}\n");
+    static const struct {
+        double share;
+        size_t clients;
+        enum fl_attack_kind kind;
+        double scale;
+    } expected[] = {{0.2, 0, FL_ATTACK_KIND_SIGN_FLIP, 1},
+                    {0.4, 0, FL_ATTACK_KIND_SIGN_FLIP, 1},
+                    {-1, 3, FL_ATTACK_KIND_SCALING, 10},
+                    {0.2, 0, FL_ATTACK_KIND_SIGN_FLIP, 5}};
+    size_t i;
+
+    ck_assert_uint_eq(fl_experiment_points(e), ARRAY_LEN(expected));
+    ck_assert_str_eq(fl_experiment_label(e, 2), "scaled");
+    for (i = 0; i < ARRAY_LEN(expected); i++) {
+        struct fl_experiment_point *p = open_point(e, i, 0);
+
+        ck_assert_double_eq(p->attackers.share, expected[i].share);
+        ck_assert_uint_eq(p->attackers.clients, expected[i].clients);
+        ck_assert_int_eq((int)p->attackers.attack.kind, (int)expected[i].kind);
+        ck_assert_double_eq(p->attackers.attack.scale, expected[i].scale);
+        ck_assert_uint_eq(p->attackers.attack.seed, 7);
+        fl_experiment_close(p);
+    }
     fl_experiment_free(e);
 }
 

@@ -33,7 +33,9 @@ struct run {
     const struct fl_world *world;
     unsigned late;
     const struct fl_ranks *ranks; /* NULL: this process alone */
-    uint64_t figures;             /* of all rounds, as they were told last */
+    struct fl_attack attack;      /* of the first `attackers` clients */
+    size_t attackers;
+    uint64_t figures; /* of all rounds, as they were told last */
 };
 
 static void on_part(void *ctx, const struct fl_fed_part *part)
@@ -41,7 +43,7 @@ static void on_part(void *ctx, const struct fl_fed_part *part)
     struct run *r = ctx;
 
     if (part->state == FL_PARTICIPANT_ACCEPTED || part->state == FL_PARTICIPANT_EMPTY) {
-        ck_assert_uint_eq(part->samples, N_SAMPLES);
+        ck_assert(part->samples == N_SAMPLES || r->attackers > 0);
         r->reported++;
     }
 }
@@ -71,7 +73,8 @@ static void sim_client(void *ctx, size_t client, struct fl_sim_client *ret)
     *ret = (struct fl_sim_client){.name = r->names[client],
                                   .samples = N_SAMPLES,
                                   .evaluation_samples = N_SAMPLES,
-                                  .seed = 7 + client};
+                                  .seed = 7 + client,
+                                  .attack = client < r->attackers ? &r->attack : NULL};
 }
 
 static int data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct fl_err *err)
@@ -385,6 +388,95 @@ TEST_EACH(processes_that_share_the_clients_work_come_to_the_same_bits, count_pre
         run_done(&r);
         ck_assert_mem_eq(whole, spread, sizeof(whole));
     }
+}
+
+/* --- attackers --- */
+
+static int count_attacks(void)
+{
+    int n = 0;
+
+    while (fl_attack_names[n] != NULL) {
+        n++;
+    }
+    return n;
+}
+
+/* An algorithm that the attack can change: of two uploads of a layer samples are the weights. */
+static const char *attacked_algorithm(int kind)
+{
+    return kind == FL_ATTACK_KIND_INFLATED_DIVERGENCE ? "fedldf" : "fedavg";
+}
+
+/* A federation with one attacker. */
+static void attacked(struct run *r, int kind, bool journal)
+{
+    run_init(r, attacked_algorithm(kind));
+    r->attackers = 1;
+    r->attack = (struct fl_attack){.kind = (enum fl_attack_kind)kind, .scale = 2, .seed = 5};
+    if (journal) {
+        (void)snprintf(r->journal, sizeof(r->journal), "%s/journal", r->dir);
+    }
+}
+
+TEST_EACH(an_attack_changes_the_model_alike_for_any_threads_processes_and_restarts, count_attacks())
+{
+    float honest[N_FLOATS];
+    float whole[N_FLOATS];
+    float again[N_FLOATS];
+    uint64_t figures;
+    struct post post;
+    struct run r;
+    unsigned n;
+
+    run_init(&r, attacked_algorithm(_i));
+    go(&r, 4);
+    model_of(&r, 4, honest);
+    run_done(&r);
+    attacked(&r, _i, /* journal= */ false);
+    go(&r, 4);
+    figures = r.figures;
+    model_of(&r, 4, whole);
+    run_done(&r);
+    ck_assert_mem_ne(honest, whole, sizeof(whole));
+    attacked(&r, _i, /* journal= */ true);
+    r.threads = 3;
+    go(&r, 1);
+    go(&r, 4);
+    model_of(&r, 4, again);
+    ck_assert_uint_eq(r.figures, figures);
+    run_done(&r);
+    ck_assert_mem_eq(whole, again, sizeof(whole));
+    for (n = 2; n <= TEAM_MAX; n++) {
+        attacked(&r, _i, /* journal= */ true);
+        post_begin(&post, n, &r.sim_clients);
+        r.ranks = &post.processes[0].ranks;
+        go(&r, 2);
+        go(&r, 4);
+        post_end(&post);
+        model_of(&r, 4, again);
+        ck_assert_uint_eq(r.figures, figures);
+        run_done(&r);
+        ck_assert_mem_eq(whole, again, sizeof(whole));
+    }
+}
+
+TEST(an_attack_without_attackers_is_the_honest_federation)
+{
+    float honest[N_FLOATS];
+    float none[N_FLOATS];
+    struct run r;
+
+    run_init(&r, "fedavg");
+    go(&r, 4);
+    model_of(&r, 4, honest);
+    run_done(&r);
+    attacked(&r, FL_ATTACK_KIND_SIGN_FLIP, /* journal= */ false);
+    r.attackers = 0;
+    go(&r, 4);
+    model_of(&r, 4, none);
+    run_done(&r);
+    ck_assert_mem_eq(honest, none, sizeof(none));
 }
 
 static void trained_as_the_world_says(void *ctx, const struct fl_fed_part *part)

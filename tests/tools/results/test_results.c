@@ -230,6 +230,24 @@ TEST(a_time_that_did_not_come_is_null)
     ck_assert(json_is_null(json_object_get(object, "accuracy")));
     ck_assert_str_eq(json_string_value(json_object_get(object, "state")), "late");
     ck_assert_str_eq(json_string_value(json_object_get(object, "asked")), "0110");
+    ck_assert_ptr_null(json_object_get(object, "attacker"));
+    json_decref(object);
+    fl_buf_done(&line);
+}
+
+TEST(only_the_row_of_an_attacker_says_that_it_is_one)
+{
+    struct fl_sim_client_round client;
+    struct fl_buf line;
+    json_t *object;
+
+    fl_sim_client_init(&client);
+    client.name = "edge-1";
+    client.attacker = true;
+    fl_buf_init(&line, 4096);
+    ck_assert_int_eq(fl_row_client_json(&line, &client), FL_OK);
+    object = json_loadb((const char *)line.data, line.len, 0, NULL);
+    ck_assert(json_is_true(json_object_get(object, "attacker")));
     json_decref(object);
     fl_buf_done(&line);
 }

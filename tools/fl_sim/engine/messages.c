@@ -118,7 +118,9 @@ void fl__message_describe(const struct fl_fed *fed, uint32_t client, struct fl_w
 
     fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, client, &sim_client);
     hello->client = fl_wire_lend(sim_client.name);
-    hello->samples = sim_client.samples;
+    hello->samples = sim_client.attack != NULL
+                         ? fl_attack_claimed_samples(sim_client.attack, sim_client.samples)
+                         : sim_client.samples;
     hello->evaluation_samples = sim_client.evaluation_samples;
     hello->agent = fl_wire_lend("fl-sim");
 }

@@ -9,12 +9,15 @@
  */
 
 #include "libfl/data/dataset.h"
+#include "tools/fl_sim/attack/attack.h"
 
 struct fl_sim_client {
     const char *name; /* fl_name_valid(); lives as long as struct fl_sim_clients */
     uint64_t samples, evaluation_samples;
     uint64_t seed;        /* as fl_worker.seed */
     uint64_t least_group; /* as fl_worker_terms */
+    /* What it does as an attacker; lives as long as its name. NULL: it is honest. */
+    const struct fl_attack *attack;
 };
 
 /* Data for training and evaluation; `of` is private to the owner. */

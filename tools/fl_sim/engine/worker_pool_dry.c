@@ -12,6 +12,7 @@
 #include "libfl/strategy/codec/codec.h"
 #include "libfl/strategy/codec/codec_masked.h"
 #include "libfl/strategy/codec/codec_residual.h"
+#include "tools/fl_sim/engine/attacker.h"
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
 /* Any number other than 0: it takes 8 bytes in a message. */
@@ -68,6 +69,7 @@ static int dry_train(struct fl_pool_job *job)
     for (l = 0; l < n; l++) {
         a->divergence[l] = (float)(0.5 + fl_rng_unit(&rng));
     }
+    fl_attacker_claim(sim_client.attack, a);
     return FL_OK;
 }
 

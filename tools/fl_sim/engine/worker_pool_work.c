@@ -6,6 +6,7 @@
 
 #include "client/shell/session_messages.h"
 #include "client/work/data_summary.h"
+#include "tools/fl_sim/engine/attacker.h"
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
 /* --- members --- */
@@ -133,7 +134,8 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
     return FL_OK;
 }
 
-static int work_take_result(const struct fl_result *r, struct fl_job_answer *a)
+static int work_take_result(const struct fl_result *r, const struct fl_attack *attack,
+                            struct fl_job_answer *a)
 {
     struct fl_wire_event event = fl_session_report(r);
 
@@ -142,25 +144,40 @@ static int work_take_result(const struct fl_result *r, struct fl_job_answer *a)
         return FL_ENOMEM;
     }
     (void)memcpy(event.u.report.divergence, r->divergence, r->n_units * sizeof(*r->divergence));
+    fl_attacker_claim(attack, &event.u.report);
     a->event = event;
     return FL_OK;
 }
 
+/* An attacker trains through a trainer that changes the update. */
+static int work_run_training(struct fl_member *m, const struct fl_sim_client *sim_client,
+                             struct fl_err *err)
+{
+    struct fl_trainer *own = m->worker.trainer;
+    struct fl_attacker attacker;
+    int rv;
+
+    if (sim_client->attack == NULL) {
+        return fl_member_train(m, err);
+    }
+    fl_attacker_init(&attacker, own, sim_client->attack, m->worker.setup->layout, sim_client->name);
+    fl_member_lend(m, &attacker.trainer);
+    rv = fl_member_train(m, err);
+    fl_member_lend(m, own);
+    return rv;
+}
+
 /* Payloads are lent to the member until its training has ended. */
-static int work_fetch_and_train(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
+static int work_fetch_and_train(struct fl_pool_job *job, const struct fl_sim_client *sim_client,
+                                struct fl_member *m, struct fl_err *err)
 {
     const struct fl_model_cache_item *items[FL_PAYLOADS_MAX];
     struct fl_member_payload list[FL_PAYLOADS_MAX];
     uint8_t *read[FL_PAYLOADS_MAX] = {NULL};
-    struct fl_sim_client sim_client;
-    size_t n;
+    size_t n = fl_model_cache_list(job->model_cache, sim_client->name, items);
     size_t i;
-    int rv;
+    int rv = work_read_payloads(items, n, list, read, err);
 
-    job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
-                                            &sim_client);
-    n = fl_model_cache_list(job->model_cache, sim_client.name, items);
-    rv = work_read_payloads(items, n, list, read, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -168,7 +185,7 @@ static int work_fetch_and_train(struct fl_pool_job *job, struct fl_member *m, st
     if (rv != FL_OK) {
         goto done;
     }
-    rv = fl_member_train(m, err);
+    rv = work_run_training(m, sim_client, err);
 done:
     for (i = 0; i < n; i++) {
         free(read[i]);
@@ -178,15 +195,18 @@ done:
 
 static int work_train(struct fl_pool_job *job, struct fl_member *m, struct fl_err *err)
 {
+    struct fl_sim_client sim_client;
     int rv;
 
+    job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
+                                            &sim_client);
     if (!fl_pending_result_is(&m->held, job->task.key)) {
-        rv = work_fetch_and_train(job, m, err);
+        rv = work_fetch_and_train(job, &sim_client, m, err);
         if (rv != FL_OK) {
             return rv;
         }
     }
-    return work_take_result(m->held.result, &job->answer);
+    return work_take_result(m->held.result, sim_client.attack, &job->answer);
 }
 
 /* --- other jobs --- */

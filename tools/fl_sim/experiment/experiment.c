@@ -19,8 +19,8 @@
 
 static int experiment_check_root(const struct fl_experiment *e, struct fl_err *err)
 {
-    static const char *const known[] = {"name", "server", "client", "data", "world",
-                                        "stop", "trials", "sweep",  NULL};
+    static const char *const known[] = {"name",  "server", "client", "data",  "attackers",
+                                        "world", "stop",   "trials", "sweep", NULL};
     static const char *const required[] = {"server", "data"};
     const struct fl_conf_node *root = fl_conf_root(e->doc);
     size_t i;
@@ -140,7 +140,8 @@ done:
 static int experiment_canonical(const struct fl_experiment *e, const struct fl_conf_doc *from,
                                 bool named, struct fl_buf *out)
 {
-    static const char *const keys[] = {"server", "client", "data", "world", "stop", "sweep"};
+    static const char *const keys[] = {"server", "client", "data", "attackers",
+                                       "world",  "stop",   "sweep"};
     struct fl_conf_doc *doc = NULL;
     char name[FL_NAME_MAX + sizeof("name=\"\"")];
     size_t i;

@@ -20,6 +20,7 @@
 #include "client/conf/client_conf.h"
 #include "libfl/base/buf.h"
 #include "server/conf/server_conf.h"
+#include "tools/fl_sim/attack/attack.h"
 
 /* Maximum number of runs of one experiment, points times trials. */
 #define FL_EXPERIMENT_RUNS 100000
@@ -38,6 +39,14 @@ struct fl_experiment_stop {
     uint64_t time_ms; /* simulated */
 };
 
+/* Clients that attack the federation. */
+struct fl_experiment_attackers {
+    const struct fl_conf_node *node; /* NULL: there are none */
+    double share;                    /* of the clients; negative: `clients` of them */
+    size_t clients;
+    struct fl_attack attack; /* with the seed of the trial */
+};
+
 /* One point with the seed of one trial. */
 struct fl_experiment_point {
     struct fl_conf_doc *doc;       /* owns the nodes, and the texts of the configurations */
@@ -46,6 +55,7 @@ struct fl_experiment_point {
     const struct fl_conf_node *data;
     const struct fl_conf_node *world; /* NULL: not given, no network delays */
     struct fl_experiment_stop stop;
+    struct fl_experiment_attackers attackers;
 };
 
 /*

@@ -55,6 +55,12 @@ FL_MUST_CHECK int fl__label_points(struct fl_experiment *e, struct fl_err *err);
 /* Fails when two different points have the same label. */
 FL_MUST_CHECK int fl__label_check(struct fl_experiment *e, struct fl_err *err);
 
+/* --- attackers.c --- */
+
+extern const struct fl_opt_spec fl__attackers_specs[];
+/* The section of the point; its server was read. */
+FL_MUST_CHECK int fl__attackers_read(struct fl_experiment_point *p, struct fl_err *err);
+
 /* --- point.c --- */
 
 extern const struct fl_opt_spec fl__stop_specs[];

@@ -16,7 +16,8 @@ static const char *const sections =
     "command` and `data.path` are refused |\n"
     "| `data` | section | required |  | The clients' data |\n"
     "| `world` | name or section |  |  | Network and device model; not set: no delays "
-    "between server and clients |\n";
+    "between server and clients |\n"
+    "| `attackers` | section |  |  | Clients that attack the federation; not set: none |\n";
 
 static const char *const sweep =
     "| `sweep` | section or list |  |  | The compared settings: keys with lists of values (all "
@@ -28,6 +29,7 @@ int fl_experiment_reference(struct fl_buf *out)
     struct fl_writer w = {.out = out};
 
     fl_writer_printf(&w, "%s", sections);
+    fl_writer_note(&w, fl_conf_reference(fl__attackers_specs, "attackers", out));
     fl_writer_note(&w, fl_conf_reference(fl__stop_specs, "stop", out));
     fl_writer_note(&w, fl_conf_reference(fl__trials_specs, "trials", out));
     fl_writer_printf(&w, "%s", sweep);

@@ -163,8 +163,8 @@ int fl_experiment_open(const struct fl_experiment *e, size_t point, size_t trial
                        struct fl_experiment_point **ret, struct fl_err *err)
 {
     static int (*const steps[])(struct fl_experiment_point *, struct fl_err *) = {
-        point_read_stop, point_read_server, point_check_stop, point_check_evaluation,
-        point_read_client};
+        point_read_stop,        point_read_server, point_check_stop,
+        point_check_evaluation, point_read_client, fl__attackers_read};
     struct fl_err inner;
     struct fl_experiment_point *p = calloc(1, sizeof(*p));
     char seed[64];

@@ -40,7 +40,7 @@ static bool sweep_is_daemon_key(const char *path)
            fl_client_conf_is_daemons(path + sizeof(client) - 1);
 }
 
-static const char *const swept[] = {"server", "client", "data", "world", "stop"};
+static const char *const swept[] = {"server", "client", "data", "attackers", "world", "stop"};
 static const char *const fixed[] = {"name", "trials", "sweep"};
 
 /* Is `path` a key that may differ between points? `node`: its location, for messages. */
@@ -59,7 +59,7 @@ static int sweep_check_key(const char *path, const struct fl_conf_node *node, st
     if (i == sizeof(swept) / sizeof(swept[0])) {
         return fl_conf_error(node, err,
                              "unknown key '%.80s': keys are written in full, below server, client, "
-                             "data, world or stop, such as server.algorithm",
+                             "data, attackers, world or stop, such as server.algorithm",
                              path);
     }
     if (strcmp(path, "server.seed") == 0) {

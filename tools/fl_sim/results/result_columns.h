@@ -171,6 +171,7 @@ struct fl_sim_client_round {
     enum fl_sim_fate fate;
     const char *name;  /* borrowed */
     const char *asked; /* "0110": its upload mask; borrowed; NULL: no plan */
+    bool attacker;
 };
 
 /* Indices of the rows in fl_sim_client_rows. */

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Attackers of fl-sim: the same files for any number of threads and after a kill, without attackers those of a run
+# without the section; an attack under the plain mean costs accuracy; names and rows say who attacks.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+fl_sim=$build/fl-sim
+pid=''
+trap 'kill -KILL $pid 2>/dev/null; end_all' EXIT
+cd "$dir" || exit 99
+
+cat >attacked.yaml <<END
+server:
+  algorithm: fedavg
+  model: {input: [64], layers: [dense 32, relu, dense 10]}
+  training: {epochs: 1, batch_size: 10, learning_rate: 0.1}
+data: {set: $srcdir/deploy/data/optdigits, method: iid, clients: 20, seed: 3}
+stop: {rounds: 20}
+sweep:
+- {label: none, attackers: {share: 0, attack: sign_flip}}
+- {label: flipped, attackers: {share: 40%, attack: sign_flip}}
+- {label: noise, attackers: {clients: 3, attack: gaussian}}
+- {label: claims, server.algorithm: fedldf, attackers: {clients: 3, attack: inflated_divergence}}
+- {label: samples, attackers: {clients: 3, attack: false_samples}}
+END
+grep -v attackers attacked.yaml | sed '/^sweep/d' >honest.yaml
+files_of() { (cd "$1" && find . \( -name 'rounds.*' -o -name clients.jsonl -o -name summary.json -o -name results.csv \) -print0 | sort -z | xargs -0 sha256sum); }
+trial() { echo "$1"/*"$2"/seed-1; }
+last() { "$python" -c 'import json, sys; print(json.loads(open(sys.argv[1]).readlines()[-1])["accuracy"])' "$(trial "$1" "$2")/rounds.jsonl"; }
+
+# --- threads, and no attackers ---
+"$fl_sim" run attacked.yaml --clients --jobs 1 --out one >out.txt 2>names.txt
+equal "it runs" 0 "$?"
+check "with eight threads" "$fl_sim" run attacked.yaml --quiet --clients --jobs 8 --out eight
+equal "eight threads change nothing" "$(files_of one)" "$(files_of eight)"
+check "without the section" "$fl_sim" run honest.yaml --quiet --clients --out honest
+for file in rounds.jsonl rounds.csv clients.jsonl; do
+  check "no attackers, the same $file" cmp "$(trial one none)/$file" "$(trial honest base)/$file"
+done
+
+# --- who attacks ---
+equal "one line for each trial with attackers" 4 "$(grep -c "seed 1: [38] of 20 clients attack" names.txt)"
+names=$(sed -n "s/.*'flipped'.*(sign_flip): //p" names.txt | tr ' ' '\n' | sort)
+rows=$(grep '"attacker":true' "$(trial one flipped)/clients.jsonl" | sed 's/.*"name":"\([^"]*\)".*/\1/' | sort -u)
+equal "eight are named" 8 "$(printf '%s\n' "$names" | wc -l)"
+equal "those that are named attack" "$names" "$rows"
+equal "of a few the same as of many" 3 \
+  "$(comm -12 <(printf '%s\n' "$names") <(sed -n "s/.*'noise'.*(gaussian): //p" names.txt | tr ' ' '\n' | sort) | wc -l)"
+
+# --- what it does ---
+check "sign_flip of 40 % under the mean costs 20 % of accuracy" "$python" -c 'import sys; sys.exit(not float(sys.argv[1]) > float(sys.argv[2]) + 0.2)' \
+  "$(last one none)" "$(last one flipped)"
+check "false divergences are rejected" grep -q '"state":"rejected".*"attacker":true' "$(trial one claims)/clients.jsonl"
+check "others are not" test -z "$(grep '"state":"rejected"' "$(trial one claims)/clients.jsonl" | grep -v '"attacker":true')"
+check "samples are claimed" grep -q '"samples":7[0-9]0,.*"attacker":true' "$(trial one samples)/clients.jsonl"
+check "claims need no training" "$fl_sim" run attacked.yaml --quiet --clients --no-training --out dry
+check "samples are claimed without training" grep -q '"samples":7[0-9]0,.*"attacker":true' "$(trial dry samples)/clients.jsonl"
+
+# --- a kill ---
+"$fl_sim" run attacked.yaml --quiet --clients --jobs 1 --out killed >kill.log 2>&1 &
+pid=$!
+wait_for "a round of an attack" test -s killed/2-flipped/seed-1/rounds.jsonl
+kill -KILL "$pid" 2>/dev/null
+wait "$pid" 2>/dev/null
+check "it continues" "$fl_sim" run attacked.yaml --quiet --clients --jobs 2 --out killed
+equal "after a kill the files are the same" "$(files_of one)" "$(files_of killed)"
+
+# --- more attackers than clients ---
+"$fl_sim" run attacked.yaml --quiet --out refused --set "sweep=[{attackers: {clients: 21, attack: sign_flip}}]" >out.txt 2>refused.err
+equal "more attackers than clients: exit code" 1 "$?"
+has_line "more attackers than clients" refused.err "key 'attackers.clients': expected at most 20, the number of clients in the data, found 21"
+finish
