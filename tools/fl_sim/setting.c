@@ -99,6 +99,11 @@ int setting_memory(const struct setting *s, unsigned threads, uint64_t *ret, str
     memory = fl_net_memory(net);
     fl_net_free(net);
     round = round < clients ? round : clients;
+    if (s->n_attackers > 0 &&
+        (fl_attack_effects(s->point->attackers.attack.kind) & FL_ATTACK_COLLUDES) != 0)
+    {
+        sent += 1; /* Attackers have a copy of each honest update. */
+    }
     /* Per client of a round: its update and the copy that is sent; the server's vectors; an engine
        for each thread. */
     *ret =

@@ -20,6 +20,7 @@ sweep:
 - {label: flipped, attackers: {share: 40%, attack: sign_flip}}
 - {label: noise, attackers: {clients: 3, attack: gaussian}}
 - {label: claims, server.algorithm: fedldf, attackers: {clients: 3, attack: inflated_divergence}}
+- {label: collusion, server.algorithm: fedldf, attackers: {clients: 6, attack: min_max}}
 - {label: samples, attackers: {clients: 3, attack: false_samples}}
 END
 grep -v attackers attacked.yaml | sed '/^sweep/d' >honest.yaml
@@ -38,7 +39,7 @@ for file in rounds.jsonl rounds.csv clients.jsonl; do
 done
 
 # --- who attacks ---
-equal "one line for each trial with attackers" 4 "$(grep -c "seed 1: [38] of 20 clients attack" names.txt)"
+equal "one line for each trial with attackers" 5 "$(grep -c "seed 1: [368] of 20 clients attack" names.txt)"
 names=$(sed -n "s/.*'flipped'.*(sign_flip): //p" names.txt | tr ' ' '\n' | sort)
 rows=$(grep '"attacker":true' "$(trial one flipped)/clients.jsonl" | sed 's/.*"name":"\([^"]*\)".*/\1/' | sort -u)
 equal "eight are named" 8 "$(printf '%s\n' "$names" | wc -l)"

@@ -2,6 +2,7 @@
  * Federations in one process: every preset runs through both cores and both work rooms, on files.
  */
 #include <check.h>
+#include <math.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -35,6 +36,7 @@ struct run {
     const struct fl_ranks *ranks; /* NULL: this process alone */
     struct fl_attack attack;      /* of the first `attackers` clients */
     size_t attackers;
+    struct ends *ends;
     uint64_t figures; /* of all rounds, as they were told last */
 };
 
@@ -413,7 +415,8 @@ static void attacked(struct run *r, int kind, bool journal)
 {
     run_init(r, attacked_algorithm(kind));
     r->attackers = 1;
-    r->attack = (struct fl_attack){.kind = (enum fl_attack_kind)kind, .scale = 2, .seed = 5};
+    r->attack = (struct fl_attack){
+        .kind = (enum fl_attack_kind)kind, .scale = 2, .z = 1.5, .epsilon = 0.5, .seed = 5};
     if (journal) {
         (void)snprintf(r->journal, sizeof(r->journal), "%s/journal", r->dir);
     }
@@ -459,6 +462,90 @@ TEST_EACH(an_attack_changes_the_model_alike_for_any_threads_processes_and_restar
         run_done(&r);
         ck_assert_mem_eq(whole, again, sizeof(whole));
     }
+}
+
+/* (3 mean - 3 mean) / 4 = 0: only the updates of all honest clients of the round do that. */
+TEST(inner_product_manipulation_of_one_in_four_by_epsilon_3_cancels_the_honest_updates)
+{
+    float first[N_FLOATS];
+    float second[N_FLOATS];
+    double moved[2] = {0, 0};
+    int ipm;
+    size_t i;
+
+    for (ipm = 0; ipm < 2; ipm++) {
+        struct run r;
+
+        attacked(&r, FL_ATTACK_KIND_IPM, /* journal= */ false);
+        r.attackers = (size_t)ipm;
+        r.attack.epsilon = 3;
+        go(&r, 1);
+        model_of(&r, 1, first);
+        go(&r, 2);
+        model_of(&r, 2, second);
+        run_done(&r);
+        for (i = 0; i < N_FLOATS; i++) {
+            moved[ipm] = fmax(moved[ipm], fabs((double)second[i] - (double)first[i]));
+        }
+    }
+    ck_assert_double_gt(moved[0], 1e-3);
+    ck_assert_double_lt(moved[1], 1e-6);
+}
+
+/* Ends of the trainings of a round; the attacker comes first. */
+struct ends {
+    uint64_t round, attacker, honest;
+    unsigned checked;
+};
+
+static void note_end(void *ctx, const struct fl_fed_part *part)
+{
+    struct ends *e = ((struct run *)ctx)->ends;
+
+    if (e->round != part->round) {
+        *e = (struct ends){.round = part->round, .checked = e->checked};
+    }
+    ck_assert_uint_ne(part->trained_us, 0);
+    if (part->client == 0) {
+        e->attacker = part->trained_us;
+    } else {
+        e->honest = part->trained_us > e->honest ? part->trained_us : e->honest;
+    }
+    if (part->client == N_CLIENTS - 1) {
+        ck_assert_uint_ge(e->attacker, e->honest);
+        e->checked++;
+    }
+}
+
+TEST(an_attacker_that_knows_the_honest_updates_reports_after_the_last_honest_training)
+{
+    static const char text[] = "{train: {fixed: 800ms, jitter: 0.7}}";
+    struct ends ends = {.round = 0};
+    struct fl_conf_doc *doc = NULL;
+    struct fl_world *world = NULL;
+    struct fl_fed_conf conf;
+    struct fl_fed *fed = NULL;
+    struct fl_err err = {0};
+    enum fl_fed_end end;
+    struct run r;
+
+    attacked(&r, FL_ATTACK_KIND_ALIE, /* journal= */ false);
+    ck_assert_int_eq(fl_conf_parse("world", text, strlen(text), &doc, &err), FL_OK);
+    ck_assert_msg(
+        fl_world_load(&(struct fl_world_ask){.node = fl_conf_root(doc), .seed = 1, .n = 4}, &world,
+                      &err) == FL_OK,
+        "%s", err.msg);
+    r.ends = &ends;
+    conf = conf_of(&r, 10);
+    conf.world = world;
+    conf.watch.part = note_end;
+    ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_fed_run(fed, &end, &err) == FL_OK, "%s", err.msg);
+    fl_fed_free(fed);
+    ck_assert_uint_eq(ends.checked, 10);
+    fl_world_free(world);
+    fl_conf_free(doc);
+    run_done(&r);
 }
 
 TEST(an_attack_without_attackers_is_the_honest_federation)

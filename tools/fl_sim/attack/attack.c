@@ -1,4 +1,5 @@
-/* The list of attacks, who is an attacker, altered updates and false claims (attack.h). */
+/* The list of attacks, who is an attacker, altered updates and false claims (attack.h). Updates
+   made from those of honest clients are in collusion.c. */
 #include "tools/fl_sim/attack/attack.h"
 
 #include <math.h>
@@ -20,6 +21,9 @@ const char *const fl_attack_names[] = {
     FL_ATTACK_MAP(X)
 #undef X
         NULL};
+
+const char *const fl_attack_perturbation_names[] = {"inverse_std", "inverse_unit", "inverse_sign",
+                                                    NULL};
 
 unsigned fl_attack_effects(enum fl_attack_kind kind)
 {

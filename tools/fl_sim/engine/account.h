@@ -20,7 +20,8 @@ struct fl_fed_part {
     bool committed;                  /* the attempt was committed */
     /* it disconnected during the attempt, or reported that it cannot continue */
     bool dropped, failed;
-    bool stopped; /* enough other clients had delivered (over-selection) */
+    bool training_ended; /* well or not */
+    bool stopped;        /* enough other clients had delivered (over-selection) */
     uint64_t samples, steps;
     double train_loss;
     const uint8_t *units; /* [n_units] upload mask; NULL: there was no upload plan */

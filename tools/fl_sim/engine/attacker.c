@@ -38,6 +38,19 @@ static void attacker_unpack(const struct fl_layout *layout, const float *packed,
     }
 }
 
+int fl_attacker_share(const struct fl_layout *layout, const float *delta, struct fl_blob **ret)
+{
+    struct fl_blob *blob = NULL;
+    int rv = fl_blob_create(fl_layout_trainable(layout) * sizeof(*delta), &blob);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    attacker_pack(layout, delta, (float *)(void *)fl_blob_fill(blob));
+    *ret = blob;
+    return FL_OK;
+}
+
 /* Of fl_train_result, from the changed update. */
 static void attacker_measure(const struct fl_layout *layout, const float *packed, float *divergence)
 {
@@ -67,6 +80,9 @@ static int attacker_change(const struct fl_attacker *a, const struct fl_train_ta
     attacker_pack(a->layout, result->delta, packed);
     fl_rng_key(&rng, a->attack->seed, FL_RNG_ATTACK, task->round, a->client);
     fl_attack_alter(a->attack, &rng, packed, n);
+    if (a->malicious != NULL) {
+        (void)memcpy(packed, a->malicious, n * sizeof(*packed));
+    }
     attacker_measure(a->layout, packed, result->divergence);
     if (!fl_vec_finite(packed, n) || !fl_vec_finite(result->divergence, fl_layout_units(a->layout)))
     {
@@ -83,9 +99,10 @@ static int attacker_run(struct fl_trainer *trainer, const struct fl_train_task *
                         struct fl_train_result *ret, struct fl_err *err)
 {
     const struct fl_attacker *a = (const struct fl_attacker *)(const void *)trainer;
+    const unsigned changes = FL_ATTACK_ALTERS | FL_ATTACK_COLLUDES;
     int rv = fl_trainer_run(a->inner, task, ret, err);
 
-    if (rv != FL_OK || (fl_attack_effects(a->attack->kind) & FL_ATTACK_ALTERS) == 0) {
+    if (rv != FL_OK || (fl_attack_effects(a->attack->kind) & changes) == 0) {
         return rv;
     }
     return attacker_change(a, task, ret, err);

@@ -20,12 +20,17 @@ struct fl_attacker {
     const struct fl_attack *attack;
     const struct fl_layout *layout;
     uint64_t client; /* key of its random streams */
+    /* [trainable entries] FL_ATTACK_COLLUDES: the update in place of its own; NULL: its own. */
+    const float *malicious;
 };
 
 /* Borrows all arguments; nothing to free. `name`: of the client. */
 void fl_attacker_init(struct fl_attacker *attacker, struct fl_trainer *inner,
                       const struct fl_attack *attack, const struct fl_layout *layout,
                       const char *name);
+/* The trainable entries of an honest update, for attackers that collude; a reference. FL_ENOMEM. */
+FL_MUST_CHECK int fl_attacker_share(const struct fl_layout *layout, const float *delta,
+                                    struct fl_blob **ret);
 /* Replace figures of its report by claims; `attack` NULL: the client is honest. */
 void fl_attacker_claim(const struct fl_attack *attack, struct fl_wire_report *report);
 

@@ -15,6 +15,7 @@ enum fl__ranks_kind {
     FL__RANKS_OPEN = 1,    /* a pool; its folder and the Welcome follow */
     FL__RANKS_MODEL_CACHE, /* for the next trainings: payloads for all clients */
     FL__RANKS_MODEL,       /* for the next evaluations */
+    FL__RANKS_MALICIOUS,   /* for the next trainings of attackers: the update that they send */
     FL__RANKS_BEGIN,       /* a job */
     FL__RANKS_CANCEL,
     FL__RANKS_DROP,
@@ -33,6 +34,7 @@ struct fl__ranks_head {
 struct fl__ranks_begin {
     uint32_t job;
     bool has_own;
+    bool shares, has_malicious; /* as fl_pool_collusion */
     struct fl_task task;
     double rate;
     uint64_t n_units; /* 0: all */
@@ -49,7 +51,8 @@ struct fl__ranks_item {
     uint64_t len;
 };
 
-/* ANSWER; the answer of the job, the data summary, sections and bytes of an upload follow. */
+/* ANSWER; the answer of the job, the data summary, sections and bytes of an upload follow. The
+   upload of a training is the shared update of an honest client. */
 struct fl__ranks_answer {
     uint64_t n_answer, n_summary, n_parts, n_upload;
 };

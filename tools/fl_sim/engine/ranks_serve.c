@@ -25,7 +25,7 @@ struct serving {
     char *dir;
     struct fl_setup *setup;
     struct fl_model_cache *model_cache;
-    struct fl_blob *model;
+    struct fl_blob *model, *malicious;
     struct serve_job *first, **end;
     bool over;
 };
@@ -46,11 +46,13 @@ static void serve_close_pool(struct serving *s)
     fl_setup_unref(s->setup);
     fl_model_cache_unref(s->model_cache);
     fl_blob_unref(s->model);
+    fl_blob_unref(s->malicious);
     free(s->dir);
     s->pool = NULL;
     s->setup = NULL;
     s->model_cache = NULL;
     s->model = NULL;
+    s->malicious = NULL;
     s->dir = NULL;
 }
 
@@ -118,16 +120,17 @@ done:
     return rv;
 }
 
-static int serve_set_model(struct serving *s, struct fl__ranks_rest *rest)
+/* Replaces `*at`. */
+static int serve_set_blob(struct fl_blob **at, struct fl__ranks_rest *rest)
 {
-    struct fl_blob *model = NULL;
-    int rv = fl__ranks_read_blob(rest, rest->left, &model);
+    struct fl_blob *blob = NULL;
+    int rv = fl__ranks_read_blob(rest, rest->left, &blob);
 
     if (rv != FL_OK) {
         return rv;
     }
-    fl_blob_unref(s->model);
-    s->model = model;
+    fl_blob_unref(*at);
+    *at = blob;
     return FL_OK;
 }
 
@@ -139,6 +142,8 @@ static int serve_start_training(struct serving *s, uint32_t client,
 {
     struct fl_model_cache_item own = {.name = ""};
     struct fl_model_cache *model_cache = NULL;
+    const struct fl_pool_collusion collusion = {begin->shares,
+                                                begin->has_malicious ? s->malicious : NULL};
     struct fl_sim_client sim_client;
     int rv;
 
@@ -146,7 +151,7 @@ static int serve_start_training(struct serving *s, uint32_t client,
         return FL_EFORMAT;
     }
     if (!begin->has_own) {
-        *ret = fl_worker_pool_train(s->pool, client, &begin->task, s->model_cache);
+        *ret = fl_worker_pool_train(s->pool, client, &begin->task, s->model_cache, &collusion);
         return FL_OK;
     }
     s->sim_clients->sim_client(s->sim_clients->ctx, client, &sim_client);
@@ -162,7 +167,7 @@ static int serve_start_training(struct serving *s, uint32_t client,
     if (rv != FL_OK) {
         goto done;
     }
-    *ret = fl_worker_pool_train(s->pool, client, &begin->task, model_cache);
+    *ret = fl_worker_pool_train(s->pool, client, &begin->task, model_cache, &collusion);
 done:
     fl_bytes_done(&own.bytes);
     fl_model_cache_unref(model_cache);
@@ -264,6 +269,8 @@ static int serve_send_answer(struct serving *s, const struct serve_job *p,
 {
     const struct fl__ranks_head head = {FL__RANKS_ANSWER, p->job->client, p->id, {0}};
     const struct fl_buf *summary = fl_job_bytes(p->job);
+    const struct fl_blob *upload =
+        p->job->kind == FL_JOB_TRAIN ? fl_job_update(p->job) : p->job->upload;
     struct fl__ranks_answer answer;
     struct fl_buf encoded;
     struct fl_buf message;
@@ -275,7 +282,7 @@ static int serve_send_answer(struct serving *s, const struct serve_job *p,
     answer.n_answer = encoded.len;
     answer.n_summary = summary->len;
     answer.n_parts = p->job->n_parts;
-    answer.n_upload = p->job->upload != NULL ? fl_blob_len(p->job->upload) : 0;
+    answer.n_upload = upload != NULL ? fl_blob_len(upload) : 0;
     fl_writer_add(&w, &answer, sizeof(answer));
     fl_writer_add(&w, encoded.data, encoded.len);
     fl_buf_done(&encoded);
@@ -284,7 +291,7 @@ static int serve_send_answer(struct serving *s, const struct serve_job *p,
         fl_writer_add(&w, p->job->parts, p->job->n_parts * sizeof(*p->job->parts));
     }
     if (answer.n_upload > 0) {
-        fl_writer_add(&w, fl_blob_data(p->job->upload), (size_t)answer.n_upload);
+        fl_writer_add(&w, fl_blob_data(upload), (size_t)answer.n_upload);
     }
     return fl__ranks_send(s->ranks, 0, &w, err);
 }
@@ -318,7 +325,9 @@ static int serve_receive(struct serving *s, const struct fl_buf *message, struct
     case FL__RANKS_MODEL_CACHE:
         return serve_set_model_cache(s, &rest);
     case FL__RANKS_MODEL:
-        return serve_set_model(s, &rest);
+        return serve_set_blob(&s->model, &rest);
+    case FL__RANKS_MALICIOUS:
+        return serve_set_blob(&s->malicious, &rest);
     case FL__RANKS_BEGIN:
         return serve_begin_job(s, &head, &rest);
     case FL__RANKS_CANCEL:

@@ -425,6 +425,7 @@ void fl_fed_free(struct fl_fed *fed)
     fl_model_cache_unref(fed->model_cache);
     fl_worker_pool_free(fed->pool);
     fl_sim_account_done(&fed->account);
+    fl__collusion_end(fed);
     fl_buf_done(&fed->scratch);
     fl_journal_close(fed->journal);
     fl_net_free(fed->net);

@@ -96,6 +96,8 @@ struct fl__active {
     struct fl__transfer down, up;
     struct fl_round_key training_key;
     struct fl_pool_job *training; /* NULL: none, or from the journal */
+    bool waits;                   /* its training has ended, but not those that it needs */
+    bool submitted;               /* its arithmetic has begun, or is replayed */
     bool lacks_memory;            /* the training does not fit into the memory of its machine */
     /* of the last started activity; events with an older stamp are ignored */
     uint32_t stamp;
@@ -141,6 +143,17 @@ struct fl__fed_answer {
     struct fl_event event;
 };
 
+/* What attackers know of the honest clients of an attempt (sim_collusion.c). */
+struct fl__collusion {
+    struct fl_round_key key;        /* of the attempt */
+    const struct fl_attack *attack; /* NULL: none of its participants colludes */
+    size_t n_attackers;
+    struct fl__shared_update *shared; /* [n_shared] honest updates */
+    size_t n_shared, cap_shared;
+    bool ready;                /* all honest trainings have ended */
+    struct fl_blob *malicious; /* ready: what attackers send; NULL: their own update */
+};
+
 struct fl_fed {
     struct fl_fed_conf conf;
     char server_dir[512], clients_dir[512];
@@ -168,6 +181,7 @@ struct fl_fed {
     struct fl__fed_answer *queue; /* [n_queue], pending from `first` on */
     size_t first, n_queue, cap_queue;
     struct fl_sim_account account;
+    struct fl__collusion collusion;
     uint64_t collection_bytes;     /* of the payload with all data summaries */
     uint64_t dry_collection_bytes; /* dry: of the data summaries before the first selection */
     bool summaries_fixed;          /* the first selection has happened */
@@ -278,6 +292,24 @@ void fl__train_cancel(struct fl__active *a);
 /* AT_TRAINED, AT_HAVE_MODEL, AT_EVALUATED. */
 void fl__train_happens(struct fl_fed *fed, struct fl__active *a, enum fl__fed_kind kind,
                        uint32_t stamp);
+
+/* Start the training of a task whose time runs; unless it is replayed. */
+void fl__train_submit(struct fl_fed *fed, struct fl__active *a);
+
+/* --- sim_collusion.c --- */
+
+/* Does the training of this client wait for honest ones of its attempt? */
+bool fl__collusion_waits(struct fl_fed *fed, uint32_t client, struct fl_round_key key);
+/* What its training shares or sends; borrowed. */
+struct fl_pool_collusion fl__collusion_part(struct fl_fed *fed, uint32_t client,
+                                            struct fl_round_key key);
+/* A training has ended, with the update that it shared; NULL: none. */
+void fl__collusion_trained(struct fl_fed *fed, uint32_t client, struct fl_round_key key,
+                           struct fl_blob *update);
+/* A client disconnected, so attackers no longer wait for it. */
+void fl__collusion_dropped(struct fl_fed *fed);
+/* The attempt has ended. */
+void fl__collusion_end(struct fl_fed *fed);
 
 /* --- transfer.c --- */
 

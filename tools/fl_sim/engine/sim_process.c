@@ -80,6 +80,7 @@ void fl__process_kill(struct fl_fed *fed, uint32_t client)
     if (c->active != NULL) {
         process_end(fed, c->active);
     }
+    fl__collusion_dropped(fed);
 }
 
 void fl__fed_drop(struct fl_fed *fed, uint32_t client, uint64_t down_us)

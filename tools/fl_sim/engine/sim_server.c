@@ -287,6 +287,7 @@ static void server_close_round(void *ctx, const struct fl_effect *e)
 
     (void)e;
     fl_uploads_clean(fed->uploads, 0, 0);
+    fl__collusion_end(fed);
     fl_model_cache_unref(fed->model_cache);
     fed->model_cache = NULL;
     if (fed->account.n_parts > 0) {

@@ -30,22 +30,35 @@ static bool training_fits_memory(const struct fl_fed *fed, uint32_t client)
     return link.memory == 0 || link.memory >= fed->training_bytes;
 }
 
+void fl__train_submit(struct fl_fed *fed, struct fl__active *a)
+{
+    const struct fl_pool_collusion collusion = fl__collusion_part(fed, a->client, a->training_key);
+
+    a->submitted = true;
+    if (fl__fed_replays(fed)) {
+        return;
+    }
+    a->training = fl_worker_pool_train(fed->pool, a->client, &a->task, a->model_cache, &collusion);
+    if (a->training == NULL) {
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "a training");
+    }
+}
+
 void fl__train_begin(struct fl_fed *fed, struct fl__active *a, struct fl_round_key key)
 {
     fl_pool_job_free(a->training);
     a->training = NULL;
     a->training_key = key;
+    a->awaits_training = 0;
+    a->waits = a->submitted = false;
     a->lacks_memory = !training_fits_memory(fed, a->client);
     if (a->lacks_memory) { /* Reported as soon as the training starts. */
         a->awaits_training = ++a->stamp;
         fl__fed_at(fed, fed->now_us, FL__AT_TRAINED, a->client, a->stamp, NULL);
         return;
     }
-    if (!fl__fed_replays(fed)) {
-        a->training = fl_worker_pool_train(fed->pool, a->client, &a->task, a->model_cache);
-        if (a->training == NULL) {
-            fl__fed_fail(fed, FL_ENOMEM, NULL, "a training");
-        }
+    if (!fl__collusion_waits(fed, a->client, key)) {
+        fl__train_submit(fed, a);
     }
     a->awaits_training = ++a->stamp;
     fl__fed_at(fed, fed->now_us + training_us(fed, a), FL__AT_TRAINED, a->client, a->stamp, NULL);
@@ -63,18 +76,35 @@ static void training_trained(struct fl_fed *fed, struct fl__active *a)
 {
     struct fl_round_key key = a->training_key;
     struct fl_fed_part *part = fl_sim_account_part(&fed->account, a->client);
+    struct fl_blob *update = NULL;
     struct fl_job_answer answer;
 
     if (a->lacks_memory) {
         fl__train_cancel(a);
+        fl__collusion_trained(fed, a->client, key, NULL);
         fl_session_shell_ended(a->shell, FL_ACTIVITY_TRAINING, key, FL_ENOMEM,
                                "the training does not fit into its memory");
+        return;
+    }
+    a->waits = fl__collusion_waits(fed, a->client, key);
+    if (a->waits) {
+        return;
+    }
+    if (!a->submitted) { /* The attempt ended while it waited, and its dismissal is on the way. */
+        fl__train_cancel(a);
+        fl_session_shell_ended(a->shell, FL_ACTIVITY_TRAINING, key, FL_ECANCELED,
+                               "the attempt has ended");
         return;
     }
     if (fl__fed_take(fed, a->training, FL_JOB_TRAIN, a->client, key, &answer) != FL_OK) {
         return;
     }
+    if (a->training != NULL && fl_job_update(a->training) != NULL) {
+        update = fl_blob_ref(fl_job_update(a->training));
+    }
     fl__train_cancel(a);
+    fl__collusion_trained(fed, a->client, key, update);
+    fl_blob_unref(update);
     if (part != NULL && part->round == key.round && part->attempt == key.attempt) {
         part->trained_us = fed->now_us;
     }

@@ -73,7 +73,8 @@ struct fl_pool_job *fl_worker_pool_summary(struct fl_worker_pool *pool, uint32_t
 
 struct fl_pool_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client,
                                          const struct fl_task *task,
-                                         struct fl_model_cache *model_cache)
+                                         struct fl_model_cache *model_cache,
+                                         const struct fl_pool_collusion *collusion)
 {
     struct fl_pool_job *job = pool_begin(pool, FL_JOB_TRAIN, client);
 
@@ -82,6 +83,10 @@ struct fl_pool_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t c
     }
     job->task = *task;
     job->model_cache = fl_model_cache_ref(model_cache);
+    job->collusion = *collusion;
+    if (collusion->malicious != NULL) {
+        (void)fl_blob_ref(collusion->malicious);
+    }
     return pool_submit(job);
 }
 
@@ -159,6 +164,11 @@ const struct fl_buf *fl_job_bytes(const struct fl_pool_job *job)
     return &job->bytes;
 }
 
+struct fl_blob *fl_job_update(const struct fl_pool_job *job)
+{
+    return job->update;
+}
+
 /* The job was cancelled. */
 static void pool_stop_job(struct fl_pool_job *job)
 {
@@ -192,6 +202,8 @@ void fl_pool_job_free(struct fl_pool_job *job)
     fl_buf_done(&job->bytes);
     fl_job_answer_done(&job->answer);
     fl_blob_unref(job->upload);
+    fl_blob_unref(job->update);
+    fl_blob_unref(job->collusion.malicious);
     free(job->parts);
     free(job->units);
     free(job);

@@ -43,6 +43,12 @@ FL_MUST_CHECK int fl_job_answer_decode(const uint8_t *data, size_t len, struct f
 struct fl_pool_job;
 struct fl_worker_pool;
 
+/* Of a training in a round with attackers that collude. */
+struct fl_pool_collusion {
+    bool shares;               /* an honest client, whose update the attackers need */
+    struct fl_blob *malicious; /* what an attacker sends; NULL: its own update */
+};
+
 struct fl_worker_pool_conf {
     unsigned threads;             /* 0 and 1: run jobs on the caller's thread */
     const struct fl_ranks *ranks; /* this process is the leader; NULL: it does all of the work */
@@ -63,11 +69,12 @@ FL_MUST_CHECK int fl_worker_pool_create(const struct fl_worker_pool_conf *conf,
                                         struct fl_worker_pool **ret, struct fl_err *err);
 void fl_worker_pool_free(struct fl_worker_pool *pool); /* NULL is allowed; cancels running jobs. */
 
-/* Start a job; NULL: out of memory. Takes a reference to `model_cache`. */
+/* Start a job; NULL: out of memory. Takes references to `model_cache` and `malicious`. */
 struct fl_pool_job *fl_worker_pool_summary(struct fl_worker_pool *pool, uint32_t client);
 struct fl_pool_job *fl_worker_pool_train(struct fl_worker_pool *pool, uint32_t client,
                                          const struct fl_task *task,
-                                         struct fl_model_cache *model_cache);
+                                         struct fl_model_cache *model_cache,
+                                         const struct fl_pool_collusion *collusion);
 /* `units` [units of the layout], copied; NULL: all. */
 struct fl_pool_job *fl_worker_pool_code(struct fl_worker_pool *pool, uint32_t client,
                                         struct fl_round_key key, const uint8_t *units);
@@ -79,6 +86,8 @@ struct fl_pool_job *fl_worker_pool_evaluate(struct fl_worker_pool *pool, uint32_
    fl_job_bytes(). */
 void fl_job_take(struct fl_pool_job *job, struct fl_job_answer *ret);
 const struct fl_buf *fl_job_bytes(const struct fl_pool_job *job);
+/* The trainable entries of an honest update, when the job ended well; NULL: it shares none. */
+struct fl_blob *fl_job_update(const struct fl_pool_job *job);
 /* NULL is allowed. A job whose answer was not taken is cancelled. */
 void fl_pool_job_free(struct fl_pool_job *job);
 /* Discard the client's pending result of `key`. */

@@ -22,6 +22,8 @@ struct fl_pool_job {
     uint32_t client;
     struct fl_task task;
     struct fl_model_cache *model_cache; /* TRAIN: a reference */
+    struct fl_pool_collusion collusion; /* TRAIN: `malicious` is a reference */
+    struct fl_blob *update;             /* TRAIN: of an honest client that shares it; owned */
     uint8_t *units;                     /* CODE: owned; NULL: all */
     struct fl_blob *model;              /* EVALUATE: a reference */
     double rate;

@@ -17,8 +17,8 @@ struct fl__worker_pool_ranks {
     uint64_t last_id;
     struct fl_list unanswered;          /* jobs */
     struct fl_model_cache *model_cache; /* contents of `common`; a reference, as the next */
-    struct fl_blob *model;
-    struct shared_message common, evaluated;
+    struct fl_blob *model, *malicious;
+    struct shared_message common, evaluated, collusion;
 };
 
 /* --- sending --- */
@@ -97,6 +97,31 @@ static int ranks_send_model(struct fl__worker_pool_ranks *t, const struct fl_poo
     return ranks_send_shared(t, &t->evaluated, job->process, err);
 }
 
+static int ranks_send_malicious(struct fl__worker_pool_ranks *t, const struct fl_pool_job *job,
+                                struct fl_err *err)
+{
+    const struct fl__ranks_head head = {.kind = FL__RANKS_MALICIOUS};
+    struct fl_blob *malicious = job->collusion.malicious;
+    struct fl_buf message;
+    struct fl_writer w;
+    int rv;
+
+    if (malicious == NULL) {
+        return FL_OK;
+    }
+    if (t->malicious != malicious) {
+        w = fl__ranks_start_message(&message, &head);
+        fl_writer_add(&w, fl_blob_data(malicious), fl_blob_len(malicious));
+        rv = ranks_replace_shared(t, &t->collusion, &w);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        fl_blob_unref(t->malicious);
+        t->malicious = fl_blob_ref(malicious);
+    }
+    return ranks_send_shared(t, &t->collusion, job->process, err);
+}
+
 /* The payload that only this client may fetch; NULL: none. */
 static const struct fl_model_cache_item *ranks_own_item(const struct fl_pool_job *job)
 {
@@ -125,6 +150,8 @@ static int ranks_send_begin(const struct fl__worker_pool_ranks *t, const struct 
     (void)memset(&begin, 0, sizeof(begin));
     begin.job = (uint32_t)job->kind;
     begin.has_own = own != NULL;
+    begin.shares = job->collusion.shares;
+    begin.has_malicious = job->collusion.malicious != NULL;
     begin.task = job->task;
     begin.rate = job->rate;
     begin.n_units = job->units != NULL ? fl_layout_units(job->pool->conf.setup->layout) : 0;
@@ -244,6 +271,9 @@ static int ranks_take_answer(struct fl_pool_job *job, struct fl__ranks_rest *res
     if (rv != FL_OK) {
         return rv;
     }
+    if (job->kind == FL_JOB_TRAIN && head_answer.n_upload > 0) {
+        return fl__ranks_read_blob(rest, head_answer.n_upload, &job->update);
+    }
     return job->kind == FL_JOB_CODE && job->answer.code == FL_OK
                ? ranks_take_upload(job, rest, &head_answer, err)
                : FL_OK;
@@ -294,6 +324,10 @@ static int ranks_send_job(struct fl__worker_pool_ranks *t, const struct fl_pool_
              : job->kind == FL_JOB_EVALUATE ? ranks_send_model(t, job, err)
                                             : FL_OK;
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = ranks_send_malicious(t, job, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -400,7 +434,10 @@ int fl__ranks_open(struct fl_worker_pool *pool, struct fl_err *err)
     t->of = pool->conf.ranks;
     t->common.at = calloc(t->of->n, sizeof(*t->common.at));
     t->evaluated.at = calloc(t->of->n, sizeof(*t->evaluated.at));
-    return t->common.at != NULL && t->evaluated.at != NULL ? ranks_send_open(pool, err) : FL_ENOMEM;
+    t->collusion.at = calloc(t->of->n, sizeof(*t->collusion.at));
+    return t->common.at != NULL && t->evaluated.at != NULL && t->collusion.at != NULL
+               ? ranks_send_open(pool, err)
+               : FL_ENOMEM;
 }
 
 void fl__ranks_close(struct fl_worker_pool *pool)
@@ -417,10 +454,13 @@ void fl__ranks_close(struct fl_worker_pool *pool)
     }
     fl_model_cache_unref(t->model_cache);
     fl_blob_unref(t->model);
+    fl_blob_unref(t->malicious);
     fl_blob_unref(t->common.message);
     fl_blob_unref(t->evaluated.message);
+    fl_blob_unref(t->collusion.message);
     free(t->common.at);
     free(t->evaluated.at);
+    free(t->collusion.at);
     free(t);
     pool->ranks = NULL;
 }

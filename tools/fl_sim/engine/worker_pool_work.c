@@ -150,8 +150,8 @@ static int work_take_result(const struct fl_result *r, const struct fl_attack *a
 }
 
 /* An attacker trains through a trainer that changes the update. */
-static int work_run_training(struct fl_member *m, const struct fl_sim_client *sim_client,
-                             struct fl_err *err)
+static int work_run_training(const struct fl_pool_job *job, struct fl_member *m,
+                             const struct fl_sim_client *sim_client, struct fl_err *err)
 {
     struct fl_trainer *own = m->worker.trainer;
     struct fl_attacker attacker;
@@ -161,6 +161,9 @@ static int work_run_training(struct fl_member *m, const struct fl_sim_client *si
         return fl_member_train(m, err);
     }
     fl_attacker_init(&attacker, own, sim_client->attack, m->worker.setup->layout, sim_client->name);
+    if (job->collusion.malicious != NULL) {
+        attacker.malicious = (const float *)(const void *)fl_blob_data(job->collusion.malicious);
+    }
     fl_member_lend(m, &attacker.trainer);
     rv = fl_member_train(m, err);
     fl_member_lend(m, own);
@@ -185,7 +188,7 @@ static int work_fetch_and_train(struct fl_pool_job *job, const struct fl_sim_cli
     if (rv != FL_OK) {
         goto done;
     }
-    rv = work_run_training(m, sim_client, err);
+    rv = work_run_training(job, m, sim_client, err);
 done:
     for (i = 0; i < n; i++) {
         free(read[i]);
@@ -202,6 +205,12 @@ static int work_train(struct fl_pool_job *job, struct fl_member *m, struct fl_er
                                             &sim_client);
     if (!fl_pending_result_is(&m->held, job->task.key)) {
         rv = work_fetch_and_train(job, &sim_client, m, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (job->collusion.shares) {
+        rv = fl_attacker_share(m->worker.setup->layout, m->held.result->delta, &job->update);
         if (rv != FL_OK) {
             return rv;
         }

@@ -1,6 +1,7 @@
 /* Reads the section `attackers` of a point: how many clients are attackers, and what they do. Pure
    functions on a document, any thread. */
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +11,9 @@ struct attackers {
     const char *share;
     int64_t clients;
     enum fl_attack_kind attack;
-    double scale;
-    bool share_given, clients_given, scale_given;
+    double scale, z, epsilon;
+    enum fl_attack_perturbation perturbation;
+    bool share_given, clients_given, scale_given, z_given, epsilon_given, perturbation_given;
 };
 
 const struct fl_opt_spec fl__attackers_specs[] = {
@@ -23,6 +25,13 @@ const struct fl_opt_spec fl__attackers_specs[] = {
      .flags = FL_OPT_REQUIRED, .help = "What they do"},
     {FL_OPT(struct attackers, FLOAT, scale), FL_OPT_GIVEN(struct attackers, scale), .min = 0,
      .max = 1e9, .help = "Of attacks that scale; the default depends on the attack"},
+    {FL_OPT(struct attackers, FLOAT, z), FL_OPT_GIVEN(struct attackers, z), .min = -1e6, .max = 1e6,
+     .help = "Of `alie`: deviations from the mean; not set: by the paper's formula"},
+    {FL_OPT(struct attackers, FLOAT, epsilon), FL_OPT_GIVEN(struct attackers, epsilon),
+     .def = "0.1", .min = 0, .max = 1e6, .help = "Of `ipm`"},
+    {FL_OPT(struct attackers, ENUM, perturbation), FL_OPT_GIVEN(struct attackers, perturbation),
+     .def = "inverse_std", .choices = fl_attack_perturbation_names,
+     .help = "Direction of `min_max` and `min_sum`"},
     FL_OPT_END_OF(struct attackers)};
 
 /* "20%" or "0.2". */
@@ -66,7 +75,10 @@ static int attackers_check_options(const struct attackers *a, const struct fl_co
         bool given;
         unsigned option;
         const char *key;
-    } options[] = {{a->scale_given, FL_ATTACK_SCALE, "scale"}};
+    } options[] = {{a->scale_given, FL_ATTACK_SCALE, "scale"},
+                   {a->z_given, FL_ATTACK_Z, "z"},
+                   {a->epsilon_given, FL_ATTACK_EPSILON, "epsilon"},
+                   {a->perturbation_given, FL_ATTACK_PERTURBATION, "perturbation"}};
     size_t i;
 
     for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
@@ -82,7 +94,7 @@ static int attackers_check_options(const struct attackers *a, const struct fl_co
 static int attackers_check_algorithm(const struct fl_experiment_point *p, enum fl_attack_kind kind,
                                      const struct fl_conf_node *node, struct fl_err *err)
 {
-    const unsigned updates = FL_ATTACK_ALTERS;
+    const unsigned updates = FL_ATTACK_ALTERS | FL_ATTACK_COLLUDES;
 
     if ((fl_attack_effects(kind) & updates) != 0 && p->server->strategy->personal->own) {
         return fl_conf_error(fl_conf_get(node, "attack"), err,
@@ -127,6 +139,9 @@ int fl__attackers_read(struct fl_experiment_point *p, struct fl_err *err)
     p->attackers.attack =
         (struct fl_attack){.kind = a->attack,
                            .scale = a->scale_given ? a->scale : fl_attack_default_scale(a->attack),
+                           .z = a->z_given ? a->z : (double)NAN,
+                           .epsilon = a->epsilon,
+                           .perturbation = a->perturbation,
                            .seed = (uint64_t)p->server->main->seed};
 done:
     fl_options_free(options);
