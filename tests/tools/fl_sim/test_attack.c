@@ -56,12 +56,13 @@ TEST(more_attackers_with_one_seed_contain_fewer_and_another_seed_has_others)
 
 /* --- a client's own update --- */
 
-TEST(sign_flip_is_minus_scale_and_scaling_scale_times_the_update)
+TEST(sign_flip_is_minus_scale_and_scaling_and_backdoor_are_scale_times_the_update)
 {
-    const enum fl_attack_kind kinds[] = {FL_ATTACK_KIND_SIGN_FLIP, FL_ATTACK_KIND_SCALING};
+    const enum fl_attack_kind kinds[] = {FL_ATTACK_KIND_SIGN_FLIP, FL_ATTACK_KIND_SCALING,
+                                         FL_ATTACK_KIND_BACKDOOR};
     size_t k;
 
-    for (k = 0; k < 2; k++) {
+    for (k = 0; k < 3; k++) {
         const struct fl_attack attack = {.kind = kinds[k], .scale = 3};
         const float sign = kinds[k] == FL_ATTACK_KIND_SIGN_FLIP ? -1.0f : 1.0f;
         float update[3] = {1, -2, 0.5f};
@@ -127,7 +128,7 @@ TEST(an_attack_on_the_claims_leaves_the_update_and_an_attack_on_the_update_the_c
 
 TEST(z_of_alie_is_that_of_the_papers_formula)
 {
-    /* Section 4 of the paper: n = 50, m = 24: s = 2, (50 - 24 - 2) / 26 = 0.923, z = 1.43. */
+    /* n = 50, m = 24: s = 2, (50 - 24 - 2) / 26 = 0.923, z = 1.43. */
     NEAR(fl_attack_alie_z(50, 24), 1.4260769, 1e-6);
     /* n = 20, m = 8: s = 3, 9 / 12 = 0.75, the upper quartile. */
     NEAR(fl_attack_alie_z(20, 8), 0.6744898, 1e-6);

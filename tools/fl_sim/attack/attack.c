@@ -91,6 +91,7 @@ void fl_attack_alter(const struct fl_attack *a, struct fl_rng *rng, float *updat
         fl_vec_scale(update, (float)-a->scale, update, n);
         break;
     case FL_ATTACK_KIND_SCALING:
+    case FL_ATTACK_KIND_BACKDOOR: /* Model replacement (Bagdasaryan et al. 2020, eq. 3). */
         fl_vec_scale(update, (float)a->scale, update, n);
         break;
     case FL_ATTACK_KIND_GAUSSIAN:

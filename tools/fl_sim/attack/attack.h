@@ -22,6 +22,8 @@
     X(SIGN_FLIP, sign_flip, FL_ATTACK_ALTERS, FL_ATTACK_SCALE, 1)                                  \
     X(SCALING, scaling, FL_ATTACK_ALTERS, FL_ATTACK_SCALE, 10)                                     \
     X(GAUSSIAN, gaussian, FL_ATTACK_ALTERS, FL_ATTACK_SCALE, 1)                                    \
+    X(LABEL_FLIP, label_flip, FL_ATTACK_POISONS, 0, 0)                                             \
+    X(BACKDOOR, backdoor, FL_ATTACK_POISONS | FL_ATTACK_ALTERS, FL_ATTACK_SCALE, 10)               \
     X(ALIE, alie, FL_ATTACK_COLLUDES, FL_ATTACK_Z, 0)                                              \
     X(IPM, ipm, FL_ATTACK_COLLUDES, FL_ATTACK_EPSILON, 0)                                          \
     X(MIN_MAX, min_max, FL_ATTACK_COLLUDES, FL_ATTACK_PERTURBATION, 0)                             \
@@ -41,7 +43,8 @@ enum fl_attack_kind {
 enum fl_attack_effect {
     FL_ATTACK_ALTERS = 1u << 0,   /* changes its own update */
     FL_ATTACK_COLLUDES = 1u << 1, /* replaces its update by one made from the honest ones */
-    FL_ATTACK_CLAIMS = 1u << 2    /* sends false figures beside an honest update */
+    FL_ATTACK_POISONS = 1u << 2,  /* trains on other samples */
+    FL_ATTACK_CLAIMS = 1u << 3    /* sends false figures beside an honest update */
 };
 
 /* Which options an attack uses. */

@@ -78,7 +78,7 @@ static void collusion_alie(const struct fl_attack *a, const struct fl_attack_vie
     }
 }
 
-/* -epsilon * mean (Xie, Koyejo, Gupta 2020, section 4). */
+/* -epsilon * mean (Xie, Koyejo, Gupta 2020). */
 static void collusion_ipm(const struct fl_attack *a, const struct fl_attack_view *v, float *ret)
 {
     size_t i;
@@ -88,7 +88,7 @@ static void collusion_ipm(const struct fl_attack *a, const struct fl_attack_view
     }
 }
 
-/* --- Min-Max and Min-Sum (Shejwalkar and Houmansadr 2021, eqs. 8 and 9) --- */
+/* --- Min-Max and Min-Sum (Shejwalkar and Houmansadr 2021) --- */
 
 /* The mean and the perturbation p of the honest updates, [n] each. */
 struct push {
@@ -173,7 +173,7 @@ static void collusion_bounds(const struct fl_attack_view *v, double *ret_max, do
     }
 }
 
-/* The papers search gamma by halving steps; here it is the exact root of a quadratic equation. */
+/* The paper searches gamma by halving steps; here it is the exact root of a quadratic equation. */
 static double collusion_gamma(const struct fl_attack *a, const struct fl_attack_view *v,
                               const struct push *m)
 {
@@ -221,7 +221,7 @@ done:
     return rv;
 }
 
-/* --- Mimic (Karimireddy, He, Jaggi 2022, section 3) --- */
+/* --- Mimic (Karimireddy, He, Jaggi 2022) --- */
 
 /* Inner products of the centred honest updates, [n_honest][n_honest]. */
 static void collusion_centred_products(const struct fl_attack_view *v, double *g, double *means)

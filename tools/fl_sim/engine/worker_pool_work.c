@@ -7,6 +7,7 @@
 #include "client/shell/session_messages.h"
 #include "client/work/data_summary.h"
 #include "tools/fl_sim/engine/attacker.h"
+#include "tools/fl_sim/engine/poison.h"
 #include "tools/fl_sim/engine/worker_pool_impl.h"
 
 /* --- members --- */
@@ -331,6 +332,32 @@ done:
     return rv;
 }
 
+/* Attackers train on poisoned data; everything else that they do uses their own. */
+static int work_run_poisoned(struct fl_pool_job *job, const struct fl_sim_client_data *data,
+                             struct fl_err *err)
+{
+    struct fl_sim_client_data changed = *data;
+    struct fl_dataset *poisoned = NULL;
+    struct fl_sim_client sim_client;
+    int rv;
+
+    job->pool->conf.sim_clients->sim_client(job->pool->conf.sim_clients->ctx, job->client,
+                                            &sim_client);
+    if (sim_client.attack == NULL || job->kind != FL_JOB_TRAIN) {
+        return work_run_with_data(job, data, err);
+    }
+    rv = fl_poison_make(sim_client.attack, data->train, &poisoned, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (poisoned != NULL) {
+        changed.train = poisoned;
+    }
+    rv = work_run_with_data(job, &changed, err);
+    fl_dataset_free(poisoned);
+    return rv;
+}
+
 static void work_run_job(struct fl_pool_job *job)
 {
     const struct fl_sim_clients *sim_clients = job->pool->conf.sim_clients;
@@ -342,7 +369,7 @@ static void work_run_job(struct fl_pool_job *job)
     if (rv != FL_OK) {
         goto done;
     }
-    rv = work_run_with_data(job, &data, &err);
+    rv = work_run_poisoned(job, &data, &err);
     if (!coding) {
         sim_clients->release(sim_clients->ctx, &data);
     }
