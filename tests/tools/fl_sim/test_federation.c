@@ -410,11 +410,11 @@ static const char *attacked_algorithm(int kind)
     return kind == FL_ATTACK_KIND_INFLATED_DIVERGENCE ? "fedldf" : "fedavg";
 }
 
-/* A federation with one attacker. */
+/* A federation with two attackers, which other processes than the leader have, too. */
 static void attacked(struct run *r, int kind, bool journal)
 {
     run_init(r, attacked_algorithm(kind));
-    r->attackers = 1;
+    r->attackers = 2;
     r->attack = (struct fl_attack){
         .kind = (enum fl_attack_kind)kind, .scale = 2, .z = 1.5, .epsilon = 0.5, .seed = 5};
     if (journal) {
@@ -462,6 +462,24 @@ TEST_EACH(an_attack_changes_the_model_alike_for_any_threads_processes_and_restar
         run_done(&r);
         ck_assert_mem_eq(whole, again, sizeof(whole));
     }
+}
+
+/* The claim in Hello: that of a report counts from the next round on. */
+TEST(false_samples_weigh_more_from_the_first_round_on)
+{
+    float model[2][N_FLOATS];
+    size_t attackers;
+
+    for (attackers = 0; attackers < 2; attackers++) {
+        struct run r;
+
+        attacked(&r, FL_ATTACK_KIND_FALSE_SAMPLES, /* journal= */ false);
+        r.attackers = attackers;
+        go(&r, 1);
+        model_of(&r, 1, model[attackers]);
+        run_done(&r);
+    }
+    ck_assert_mem_ne(model[0], model[1], sizeof(model[0]));
 }
 
 /* (3 mean - 3 mean) / 4 = 0: only the updates of all honest clients of the round do that. */
@@ -517,12 +535,25 @@ static void note_end(void *ctx, const struct fl_fed_part *part)
     }
 }
 
-TEST(an_attacker_that_knows_the_honest_updates_reports_after_the_last_honest_training)
+static struct fl_world *make_world(const char *text)
 {
-    static const char text[] = "{train: {fixed: 800ms, jitter: 0.7}}";
-    struct ends ends = {.round = 0};
     struct fl_conf_doc *doc = NULL;
     struct fl_world *world = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_conf_parse("world", text, strlen(text), &doc, &err), FL_OK);
+    ck_assert_msg(
+        fl_world_load(&(struct fl_world_ask){.node = fl_conf_root(doc), .seed = 1, .n = N_CLIENTS},
+                      &world, &err) == FL_OK,
+        "%s", err.msg);
+    fl_conf_free(doc);
+    return world;
+}
+
+TEST(an_attacker_that_knows_the_honest_updates_reports_after_the_last_honest_training)
+{
+    struct ends ends = {.round = 0};
+    struct fl_world *world = make_world("{train: {fixed: 800ms, jitter: 0.7}}");
     struct fl_fed_conf conf;
     struct fl_fed *fed = NULL;
     struct fl_err err = {0};
@@ -530,11 +561,7 @@ TEST(an_attacker_that_knows_the_honest_updates_reports_after_the_last_honest_tra
     struct run r;
 
     attacked(&r, FL_ATTACK_KIND_ALIE, /* journal= */ false);
-    ck_assert_int_eq(fl_conf_parse("world", text, strlen(text), &doc, &err), FL_OK);
-    ck_assert_msg(
-        fl_world_load(&(struct fl_world_ask){.node = fl_conf_root(doc), .seed = 1, .n = 4}, &world,
-                      &err) == FL_OK,
-        "%s", err.msg);
+    r.attackers = 1;
     r.ends = &ends;
     conf = conf_of(&r, 10);
     conf.world = world;
@@ -544,8 +571,80 @@ TEST(an_attacker_that_knows_the_honest_updates_reports_after_the_last_honest_tra
     fl_fed_free(fed);
     ck_assert_uint_eq(ends.checked, 10);
     fl_world_free(world);
-    fl_conf_free(doc);
     run_done(&r);
+}
+
+/* Counts attackers that waited until the round had ended, and honest clients that attackers did not
+   wait for. The attackers of an attempt come first. */
+static void note_waiting(void *ctx, const struct fl_fed_part *part)
+{
+    struct run *r = ctx;
+    bool trained = part->trained_us != 0;
+
+    if (part->client < r->attackers) {
+        r->late += !trained && !part->dropped && part->state == FL_PARTICIPANT_LOST;
+        if (part->state == FL_PARTICIPANT_ACCEPTED) {
+            *r->ends = (struct ends){
+                .round = part->round, .attacker = part->attempt, .checked = r->ends->checked};
+        }
+    } else if (r->ends->round == part->round && r->ends->attacker == part->attempt) {
+        r->ends->checked += !trained && part->dropped;
+    }
+}
+
+/* Until `rounds`; a round waits `train_ms` for reports. */
+static void go_in_world(struct run *r, uint64_t rounds, uint64_t train_ms)
+{
+    struct fl_fed_conf conf = conf_of(r, rounds);
+    struct fl_fed *fed = NULL;
+    struct fl_err err = {0};
+    enum fl_fed_end end;
+
+    conf.world = r->world;
+    conf.coord.start_clients = 1;
+    conf.coord.min_clients = 1;
+    conf.coord.train_ms = train_ms;
+    conf.watch.part = note_waiting;
+    ck_assert_msg(fl_fed_create(&conf, &fed, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_fed_run(fed, &end, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(end == FL_FED_DONE, "%s", fl_fed_why(fed));
+    fl_fed_free(fed);
+}
+
+TEST_EACH(attackers_wait_for_late_clients_not_for_lost_ones_with_the_same_bits_after_a_restart, 2)
+{
+    static const char *const texts[] = {
+        "{latency: 900ms, train: {fixed: 800ms, jitter: 0.7}}",
+        "{latency: 10ms, train: {fixed: 2s, jitter: 0.1}, availability: {every: 9s, "
+        "from: {uniform: [0s, 9s]}, up_for: 6s}}"};
+    static const uint64_t train_ms[] = {6200, 20000};
+    struct fl_world *world = make_world(texts[_i]);
+    float whole[N_FLOATS];
+    float again[N_FLOATS];
+    uint64_t figures = 0;
+    struct ends ends = {.round = 0};
+    int restarted;
+
+    for (restarted = 0; restarted < 2; restarted++) {
+        struct run r;
+
+        attacked(&r, FL_ATTACK_KIND_ALIE, /* journal= */ true);
+        r.world = world;
+        r.ends = &ends;
+        if (restarted != 0) {
+            r.threads = 3;
+            go_in_world(&r, 3, train_ms[_i]);
+            go_in_world(&r, 19, train_ms[_i]);
+        }
+        go_in_world(&r, 20, train_ms[_i]);
+        model_of(&r, 20, restarted != 0 ? again : whole);
+        ck_assert(restarted == 0 || r.figures == figures);
+        figures = r.figures;
+        ck_assert_uint_gt(_i == 0 ? r.late : ends.checked, 0);
+        run_done(&r);
+    }
+    ck_assert_mem_eq(whole, again, sizeof(whole));
+    fl_world_free(world);
 }
 
 TEST(an_attack_without_attackers_is_the_honest_federation)
