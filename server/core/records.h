@@ -28,12 +28,35 @@
     X(BOOL, forgotten, "forgotten; the record stays for its part in the open round")
 /* clang-format on */
 
+/* What counts towards the quarantine of a client (docs/security.md#quarantine). */
+enum fl_offence_kind {
+    FL_OFFENCE_CLAIM = 1, /* its upload cannot have the divergence of its report */
+    FL_OFFENCE_NORM,      /* its update was left out by round.norm_cap */
+    FL_OFFENCE_UPDATE     /* its update cannot be decoded, or is not finite, or too large */
+};
+
+/* One in an attempt at most. Stored as it lies. */
+struct fl_offence {
+    uint64_t round;
+    uint32_t attempt;
+    uint32_t kind; /* enum fl_offence_kind; 0: none */
+};
+
+/* The newest offences are stored, of each client. */
+#define FL_OFFENCES_MAX 8
+/* Size of the reason of a quarantine; longer texts keep their beginning and end. */
+#define FL_QUARANTINE_SIZE 400
+
 struct fl_client_rec {
     uint32_t id;
     char name[FL_NAME_MAX];
     char agent[FL_NAME_MAX];
     FL_CLIENT_FIGURES(FL_FIGURE_MEMBER)
     FL_CLIENT_STATE(FL_FIGURE_MEMBER)
+    struct fl_offence offences[FL_OFFENCES_MAX]; /* since its last release; oldest first */
+    char quarantine[FL_QUARANTINE_SIZE];         /* why it is quarantined; "": it is not */
+    uint64_t quarantined_ms;                     /* since when, by the wall clock, for people */
+    uint64_t quarantined_up_ms;                  /* the same, on the clock of seen_up_ms */
 };
 
 /* The figures of a record, for reports. */

@@ -47,25 +47,40 @@ static int put_parts(struct fl_store *store, const struct fl_participant_rec *pa
     return FL_OK;
 }
 
-static int put_clients(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
-                       struct fl_err *err)
+static struct fl__client_row client_row(const struct fl_client_rec *rec)
+{
+    struct fl__client_row row = {.rec = *rec};
+    size_t n = 0;
+
+    while (n < FL_OFFENCES_MAX && rec->offences[n].kind != 0) {
+        n++;
+    }
+    row.offences_len = n * sizeof(rec->offences[0]);
+    (void)memcpy(row.offences, rec->offences, row.offences_len);
+    return row;
+}
+
+/* `which`: the statement for a client that has a record; one without gets one. */
+static int put_clients(struct fl_store *store, enum fl__db_statement which,
+                       const struct fl_client_rec *clients, size_t n, struct fl_err *err)
 {
     size_t i;
 
     for (i = 0; i < n; i++) {
-        const struct fl_client_rec *c = &clients[i];
+        const struct fl__client_row row = client_row(&clients[i]);
         int rv;
 
-        if (c->id >= FL_CLIENT_NUMBERS) {
-            return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32, c->name, c->id);
+        if (row.rec.id >= FL_CLIENT_NUMBERS) {
+            return fl_err_set(err, FL_EINVAL, "client '%s' has number %" PRIu32, row.rec.name,
+                              row.rec.id);
         }
         /* A known client is updated without its name, which would rewrite an index page too. */
-        rv = fl__client_put(&store->db, FL__DB_SET_CLIENT, c, err);
+        rv = fl__client_put(&store->db, which, &row, err);
         if (rv != FL_OK) {
             return rv;
         }
         if (fl_db_changes(&store->db) == 0) {
-            rv = fl__client_put(&store->db, FL__DB_PUT_CLIENT, c, err);
+            rv = fl__client_put(&store->db, FL__DB_PUT_CLIENT, &row, err);
             if (rv != FL_OK) {
                 return rv;
             }
@@ -119,7 +134,19 @@ int fl_store_put_clients(struct fl_store *store, const struct fl_client_rec *cli
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_db_end(&store->db, put_clients(store, clients, n, err), err);
+    return fl_db_end(&store->db, put_clients(store, FL__DB_SET_CLIENT, clients, n, err), err);
+}
+
+int fl_store_put_quarantine(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
+                            struct fl_err *err)
+{
+    /* The operator gets a confirmation, so the change must survive a power failure. */
+    int rv = fl_db_begin_durable(&store->db, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_db_end(&store->db, put_clients(store, FL__DB_SET_QUARANTINE, clients, n, err), err);
 }
 
 int fl_store_put_epoch(struct fl_store *store, uint64_t epoch, struct fl_err *err)
@@ -202,7 +229,7 @@ int fl_store_put_selection(struct fl_store *store, const struct fl_selection *se
     if (rv != FL_OK) {
         goto done;
     }
-    rv = put_clients(store, selection->clients, selection->n_clients, err);
+    rv = put_clients(store, FL__DB_SET_CLIENT, selection->clients, selection->n_clients, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -286,7 +313,7 @@ int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
     if (rv != FL_OK) {
         goto done;
     }
-    rv = put_clients(store, clients, n_clients, err);
+    rv = put_clients(store, FL__DB_SET_CLIENT, clients, n_clients, err);
     if (rv != FL_OK) {
         goto done;
     }

@@ -116,6 +116,11 @@ FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store,
  * marked. Durable. FL_ESTATE: a client to be removed is in the open round. */
 FL_MUST_CHECK int fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients,
                                   size_t n, struct fl_err *err);
+/* Update the offences and the quarantine of these clients, and nothing else of their records; a
+ * client without a record gets one. Durable. */
+FL_MUST_CHECK int fl_store_put_quarantine(struct fl_store *store,
+                                          const struct fl_client_rec *clients, size_t n,
+                                          struct fl_err *err);
 /* Store the epoch of the sum over client states that a solver keeps on the server, for the next
  * round (fl_coord_resume); 0: unchanged. Durable before any decision that depends on it. */
 FL_MUST_CHECK int fl_store_put_epoch(struct fl_store *store, uint64_t epoch, struct fl_err *err);

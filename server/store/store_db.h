@@ -43,6 +43,8 @@
     /* not keep a copy of the page for each. */                                              \
     X(SET_CLIENT, "UPDATE OR ROLLBACK client SET " FL_ROW_SET(FL__CLIENT_FIGURES) \
         " WHERE id = :id AND name = :name") \
+    X(SET_QUARANTINE, "UPDATE client SET " FL_ROW_SET(FL__QUARANTINE_ROWS) \
+        " WHERE id = :id AND name = :name") \
     X(GET_CLIENTS, "SELECT " FL_ROW_SELECT(FL__CLIENT_ROWS) " FROM client ORDER BY id") \
     X(PUT_ERROR, "INSERT OR REPLACE INTO client_error " FL_ROW_VALUES(FL__CLIENT_ERROR_ROWS)) \
     X(DROP_ERROR, "DELETE FROM client_error WHERE name = ?")                                \

@@ -17,6 +17,32 @@ static int load_no_memory(struct fl_err *err)
     return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
 }
 
+static int load_client(struct fl_store *store, struct fl_query *q, struct fl_client_rec *ret,
+                       struct fl_err *err)
+{
+    struct fl__client_row row;
+    size_t i;
+    int rv = fl__client_next(q, &row, err);
+
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? db_damaged(store, "clients are missing", err) : rv;
+    }
+    if (!fl_name_valid(row.rec.name)) {
+        return db_damaged(store, "a client has a bad name", err);
+    }
+    if (row.offences_len % sizeof(ret->offences[0]) != 0) {
+        return db_damaged(store, "the offences of a client are cut", err);
+    }
+    *ret = row.rec;
+    (void)memcpy(ret->offences, row.offences, row.offences_len);
+    for (i = 0; i * sizeof(ret->offences[0]) < row.offences_len; i++) {
+        if (ret->offences[i].kind < FL_OFFENCE_CLAIM || ret->offences[i].kind > FL_OFFENCE_UPDATE) {
+            return db_damaged(store, "an offence of a client is of no known kind", err);
+        }
+    }
+    return FL_OK;
+}
+
 static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_CLIENTS);
@@ -33,19 +59,11 @@ static int load_clients(struct fl_store *store, struct fl_coord_resume *r, struc
     }
     r->clients = clients;
     while (r->n_clients < n) {
-        struct fl_client_rec *c = &clients[r->n_clients++];
-
-        rv = fl__client_next(&q, c, err);
-        if (rv == FL_ENOENT) {
-            rv = db_damaged(store, "clients are missing", err);
-        }
+        rv = load_client(store, &q, &clients[r->n_clients], err);
         if (rv != FL_OK) {
             goto done;
         }
-        if (!fl_name_valid(c->name)) {
-            rv = db_damaged(store, "a client has a bad name", err);
-            goto done;
-        }
+        r->n_clients++;
     }
 done:
     fl_query_reset(&q);

@@ -22,6 +22,11 @@
 #define FL__FIGURE_FL_ROW_ASSIGN(kind, member, ...)    FL_ROW_ASSIGN(kind, member, member)
 #define FL__FIGURE_FL_ROW_DECLARE(kind, member, ...)   FL_ROW_DECLARE(kind, member, member)
 #define FL__FIGURE_FL_ROW_MEMBER(kind, member, ...)    FL_ROW_MEMBER(kind, member, member)
+#define FL__OF_REC_FL_ROW_NAME(kind, member, ...)      FL_ROW_NAME(kind, member, member)
+#define FL__OF_REC_FL_ROW_PARAM(kind, member, ...)     FL_ROW_PARAM(kind, member, member)
+#define FL__OF_REC_FL_ROW_ASSIGN(kind, member, ...)    FL_ROW_ASSIGN(kind, member, member)
+#define FL__OF_REC_FL_ROW_DECLARE(kind, member, ...)   FL_ROW_DECLARE(kind, member, member)
+#define FL__OF_REC_FL_ROW_MEMBER(kind, member, ...)    FL_ROW_MEMBER(kind, member, rec.member)
 #define FL__ABANDONED_FL_ROW_NAME(kind, member, ...)   FL_ROW_NAME(kind, member, member)
 #define FL__ABANDONED_FL_ROW_MEMBER(kind, member, ...) FL_ROW_MEMBER(kind, member, round.member)
 
@@ -70,18 +75,30 @@ FL_ROW_TYPE(fl__folder, struct fl__folder)
 
 /* --- client --- */
 
-/* `id` may have gaps, and is reused after a record is removed. */
-#define FL__CLIENT_KEY(X)                        \
-    X(U32, id, id, .max = FL_CLIENT_NUMBERS - 1) \
-    X(CHARS, name, name)
+struct fl__client_row {
+    struct fl_client_rec rec;
+    uint8_t offences[sizeof(((struct fl_client_rec *)0)->offences)]; /* those that are set */
+    size_t offences_len;
+};
 
-#define FL__CLIENT_FIGURES(X) \
-    X(CHARS, agent, agent)    \
-    FL_CLIENT_FIGURES(FL__FIGURE_##X) FL_CLIENT_STATE(FL__FIGURE_##X)
+/* `id` may have gaps, and is reused after a record is removed. */
+#define FL__CLIENT_KEY(X)                            \
+    X(U32, id, rec.id, .max = FL_CLIENT_NUMBERS - 1) \
+    X(CHARS, name, rec.name)
+
+#define FL__QUARANTINE_ROWS(X)                 \
+    X(OPTIONAL_SHORT, offences, offences)      \
+    X(CHARS, quarantine, rec.quarantine)       \
+    X(U64, quarantined_ms, rec.quarantined_ms) \
+    X(U64, quarantined_up_ms, rec.quarantined_up_ms)
+
+#define FL__CLIENT_FIGURES(X)  \
+    X(CHARS, agent, rec.agent) \
+    FL_CLIENT_FIGURES(FL__OF_REC_##X) FL_CLIENT_STATE(FL__OF_REC_##X) FL__QUARANTINE_ROWS(X)
 
 #define FL__CLIENT_ROWS(X) FL__CLIENT_KEY(X) FL__CLIENT_FIGURES(X)
 
-FL_ROW_TYPE(fl__client, struct fl_client_rec)
+FL_ROW_TYPE(fl__client, struct fl__client_row)
 
 /* --- round, and the rounds that a rollback abandoned (store_rollback.h) --- */
 

@@ -74,7 +74,7 @@ static const char schema_more[] =
 /* clang-format on */
 
 FL_ROW_TABLE(fl__folder, struct fl__folder, "federation", FL__FOLDER_ROWS)
-FL_ROW_TABLE(fl__client, struct fl_client_rec, "client", FL__CLIENT_ROWS)
+FL_ROW_TABLE(fl__client, struct fl__client_row, "client", FL__CLIENT_ROWS)
 FL_ROW_TABLE(fl__round, struct fl_round_rec, "round", FL__ROUND_ROWS)
 FL_ROW_TABLE(fl__abandoned, struct fl_abandoned_round, "abandoned", FL__ABANDONED_ROWS)
 FL_ROW_TABLE(fl__open_round, struct fl__open_round, "open_round", FL__OPEN_READ)

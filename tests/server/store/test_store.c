@@ -513,6 +513,79 @@ TEST(a_forgotten_client_leaves_a_number_for_another)
     fl_store_close(s);
 }
 
+/* Of client 1, which has a record, and of 9, which has none. */
+static void quarantine_two(struct fl_store *s)
+{
+    struct fl_client_rec c[2] = {client(1), client(9)};
+    struct fl_err err = {0};
+    size_t i;
+
+    for (i = 0; i < 2; i++) {
+        c[i].offences[0] = (struct fl_offence){4, 1, FL_OFFENCE_CLAIM};
+        c[i].offences[1] = (struct fl_offence){UINT64_MAX, UINT32_MAX, FL_OFFENCE_UPDATE};
+        (void)snprintf(c[i].quarantine, sizeof(c[i].quarantine), "reason %zu", i);
+        c[i].quarantined_ms = 5000;
+        c[i].quarantined_up_ms = 300;
+    }
+    c[0].samples = 12345; /* Not written: its record has its own. */
+    c[0].counted_round = 77;
+    ck_assert_msg(fl_store_put_quarantine(s, c, 2, &err) == FL_OK, "%s", err.msg);
+}
+
+TEST(a_quarantine_comes_back_after_a_restart_and_leaves_the_rest_of_the_record)
+{
+    struct fl_store *s = store_open();
+    struct fl_client_rec released = client(1);
+    const struct fl_client_rec *got;
+    struct fl_coord_resume r;
+    struct fl_err err = {0};
+    unsigned i;
+
+    put_clients(s);
+    quarantine_two(s);
+    s = reopen(s);
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_OK);
+    ck_assert_uint_eq(r.n_clients, N_CLIENTS + 1);
+    for (i = 0; i < 2; i++) {
+        got = &r.clients[i == 0 ? 1 : N_CLIENTS];
+        ck_assert_str_eq(got->quarantine, i == 0 ? "reason 0" : "reason 1");
+        ck_assert_uint_eq(got->quarantined_ms, 5000);
+        ck_assert_uint_eq(got->quarantined_up_ms, 300);
+        ck_assert_uint_eq(got->offences[0].round, 4);
+        ck_assert_uint_eq(got->offences[0].kind, FL_OFFENCE_CLAIM);
+        ck_assert_uint_eq(got->offences[1].round, UINT64_MAX);
+        ck_assert_uint_eq(got->offences[1].attempt, UINT32_MAX);
+        ck_assert_uint_eq(got->offences[2].kind, 0);
+    }
+    ck_assert_uint_eq(r.clients[1].samples, client(1).samples);
+    ck_assert_uint_eq(r.clients[1].counted_round, client(1).counted_round);
+    ck_assert_str_eq(r.clients[2].quarantine, "");
+    fl_store_resume_done(&r);
+    ck_assert_int_eq(fl_store_put_quarantine(s, &released, 1, &err), FL_OK);
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_OK);
+    ck_assert_str_eq(r.clients[1].quarantine, "");
+    ck_assert_uint_eq(r.clients[1].offences[0].kind, 0);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+
+TEST_EACH(offences_that_cannot_be_are_damage, 2)
+{
+    static const char *const sql[] = {"UPDATE client SET offences = x'00' WHERE id = 1",
+                                      "UPDATE client SET offences = zeroblob(16) WHERE id = 1"};
+    struct fl_store *s = store_open();
+    struct fl_coord_resume r;
+    struct fl_err err = {0};
+
+    put_clients(s);
+    fl_store_close(s);
+    rig_sql(sql[_i]);
+    s = store_open();
+    ck_assert_int_eq(fl_store_load(s, &r, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "offence"));
+    fl_store_close(s);
+}
+
 TEST(a_selection_brings_new_clients_and_how_many_there_are)
 {
     struct fl_store *s = store_open();

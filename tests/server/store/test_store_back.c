@@ -59,6 +59,31 @@ TEST(rounds_that_come_again_are_behind_what_began_anew_before_them)
     fl_store_close(store);
 }
 
+/* Rounds that are abandoned do not undo what their clients did. */
+TEST(a_rollback_leaves_quarantines_and_offences_as_they_are)
+{
+    const struct fl_rewind back = {.reason = "a test"};
+    struct fl_client_rec c = {
+        .id = 0, .name = "a", .quarantine = "3 offences", .quarantined_ms = 5};
+    struct fl_store *store;
+    struct fl_coord_resume r;
+
+    c.offences[0] = (struct fl_offence){3, 1, FL_OFFENCE_NORM};
+    left_by("fedavg");
+    store = open_store();
+    commit(store, 2, 1);
+    commit(store, 3, 1);
+    ck_assert_int_eq(fl_store_put_quarantine(store, &c, 1, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_rewind(store, 1, &back, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_load(store, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.committed, 1);
+    ck_assert_str_eq(r.clients[0].quarantine, "3 offences");
+    ck_assert_uint_eq(r.clients[0].quarantined_ms, 5);
+    ck_assert_uint_eq(r.clients[0].offences[0].round, 3);
+    fl_store_resume_done(&r);
+    fl_store_close(store);
+}
+
 static void save_model(struct fl_store *store, uint64_t round)
 {
     static const float theta[4096];

@@ -291,6 +291,33 @@ TEST(a_restored_folder_has_another_line_whatever_the_other_one_comes_to)
     free(saved.data);
 }
 
+TEST(a_restored_folder_has_the_quarantines_of_its_backup)
+{
+    struct fl_client_rec c = {.id = 0, .name = "a", .quarantine = "3 offences"};
+    struct fl_store *store;
+    struct fl_coord_resume resume;
+    struct fl_restored r;
+
+    left_by("fedavg");
+    store = open_store();
+    ck_assert_int_eq(fl_store_put_quarantine(store, &c, 1, NULL), FL_OK);
+    fl_store_close(store);
+    save_folder();
+    store = open_store();
+    c.quarantine[0] = '\0';
+    ck_assert_int_eq(fl_store_put_quarantine(store, &c, 1, NULL), FL_OK);
+    fl_store_close(store);
+    restore_folder();
+    note();
+    store = open_store();
+    carry_out(store, false, &r);
+    ck_assert_int_eq(fl_store_load(store, &resume, NULL), FL_OK);
+    ck_assert_str_eq(resume.clients[0].quarantine, "3 offences");
+    fl_store_resume_done(&resume);
+    fl_store_close(store);
+    free(saved.data);
+}
+
 TEST(the_open_attempt_of_a_restored_folder_goes_on_with_what_was_accepted)
 {
     struct fl_store *store;
