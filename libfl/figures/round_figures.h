@@ -103,7 +103,11 @@
     X(F64, robust_used, robust_used, OWN, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,            \
       .lead = FL_ROUND_robust_used,                                                                \
       .meaning = "Share of the updates that the robust rule used, mean over the updates; "         \
-                 "unknown: no rule")
+                 "unknown: no rule")  \
+    X(U32, n_quarantined, quarantined, OWN, .key = "quarantined", .unit = FL_UNIT_COUNT,           \
+      .shown = FL_SHOWN_LOG, .label = "quarantined",                                               \
+      .meaning = "Clients that were quarantined at the end of the round "                          \
+                 "(round.quarantine_after)")
 /* clang-format on */
 
 struct fl_round_rec {

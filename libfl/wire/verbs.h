@@ -41,6 +41,11 @@
     X(CLIENTS_FORGET, "clients forget", ForgetClients, ACTS, "forget", COORDINATOR, forget,        \
       forget, forgotten,                                                                           \
       "NAME, or --unseen-for SPAN: delete clients; one that reconnects is new")                    \
+    X(CLIENTS_QUARANTINE, "clients quarantine", QuarantineClient, ACTS, "quarantine", CORE,        \
+      QUARANTINE, client_control, controlled,                                                      \
+      "NAME: do not select this client until it is released (--reason TEXT)")                      \
+    X(CLIENTS_RELEASE, "clients release", ReleaseClient, ACTS, "release", CORE, END_QUARANTINE,    \
+      client_control, controlled, "NAME: end the quarantine of this client")                       \
     X(PAUSE, "pause", Pause, ACTS, "pause", CORE, PAUSE, control, controlled,                      \
       "start no round after the open one until resume, also after a restart (--reason TEXT)")      \
     X(RESUME, "resume", Resume, ACTS, "resume", CORE, RESUME, control, controlled,                 \

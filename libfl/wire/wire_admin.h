@@ -56,6 +56,8 @@ FL_WIRE_STRUCT(round)
     X(TEXT, last_error, last_error) /* "": none */                                                 \
     X(U64, last_error_ms, last_error_ms)                                                           \
     X(U64, takeovers, takeovers)                                                                   \
+    X(TEXT, quarantine, quarantine) /* "": it is not quarantined */                                \
+    X(U64, quarantined_ms, quarantined_ms)                                                         \
     X(PAIRS, labels, labels)
 FL_WIRE_STRUCT(client)
 
@@ -117,6 +119,12 @@ FL_WIRE_STRUCT(summary)
     X(REASON, reason, reason) /* "": none */
 FL_WIRE_STRUCT(control)
 
+/* ClientControlRequest: such verbs about one client. */
+#define FL_WIRE_ROWS_client_control(X)                                                             \
+    X(NAME, client, client)                                                                        \
+    X(REASON, reason, reason) /* "": none */
+FL_WIRE_STRUCT(client_control)
+
 #define FL_WIRE_ROWS_controlled(X)                                                                 \
     X(TEXT, phase, phase)                                                                          \
     X(TEXT, text, text)                                                                            \
@@ -137,6 +145,7 @@ FL_WIRE_CODEC(forget)
 FL_WIRE_CODEC(forgotten)
 FL_WIRE_OWNER(summary)
 FL_WIRE_OWNER(control)
+FL_WIRE_OWNER(client_control)
 FL_WIRE_OWNER(controlled)
 FL_MUST_CHECK int fl_wire_export_encode(const struct fl_wire_export_chunk *chunk,
                                         struct fl_buf *out);

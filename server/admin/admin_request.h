@@ -32,11 +32,12 @@ struct fl_admin_request {
     bool answered; /* network front end only */
     bool known;    /* network front end only: `who` is valid */
     struct fl_identity who;
-    struct fl_wire_list_rounds list;       /* ROUNDS */
-    uint64_t round;                        /* EXPORT, PIN, UNPIN, ROLLBACK */
-    bool force;                            /* ROLLBACK */
-    struct fl_wire_control control;        /* verbs on CORE */
-    struct fl_admin_request *next_command; /* next in the queue; coordinator only */
+    struct fl_wire_list_rounds list;              /* ROUNDS */
+    uint64_t round;                               /* EXPORT, PIN, UNPIN, ROLLBACK */
+    bool force;                                   /* ROLLBACK */
+    struct fl_wire_control control;               /* verbs on CORE */
+    struct fl_wire_client_control client_control; /* those about one client */
+    struct fl_admin_request *next_command;        /* next in the queue; coordinator only */
     struct fl_wire_forget forget;
     char drop[FL_NAME_MAX]; /* SUMMARIES_DROP: the client's name */
     struct fl_wire_forgotten forgotten;

@@ -23,6 +23,7 @@ static void admin_request_free(struct fl_admin_request *r)
     fl_buf_done(&r->header);
     fl_blob_unref(r->model);
     fl_wire_control_done(&r->control);
+    fl_wire_client_control_done(&r->client_control);
     free(r);
 }
 
@@ -148,6 +149,22 @@ static void admin_object_control(const struct fl_admin_request *r, char *out, si
 static const struct admin_request_kind admin_request_control = {admin_decode_control,
                                                                 admin_object_control};
 
+static int admin_decode_client_control(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    return fl_wire_client_control_decode(data, len, &r->client_control, &r->err);
+}
+
+static void admin_object_client_control(const struct fl_admin_request *r, char *out, size_t size)
+{
+    const char *reason = r->client_control.reason != NULL ? r->client_control.reason : "";
+
+    (void)snprintf(out, size, "%s%s%s", r->client_control.client, reason[0] != '\0' ? ": " : "",
+                   reason);
+}
+
+static const struct admin_request_kind admin_request_client_control = {admin_decode_client_control,
+                                                                       admin_object_client_control};
+
 static int admin_decode_forget(struct fl_admin_request *r, const uint8_t *data, size_t len)
 {
     return fl_wire_forget_decode(data, len, &r->forget, &r->err);
@@ -249,7 +266,7 @@ void fl_admin_answered(struct fl_admin_request *r)
 {
     const struct fl_verb_row *verb = &fl_verbs[r->verb];
     const struct admin_request_kind *kind = admin_request_kinds[r->verb];
-    char object[FL_WIRE_MAX_REASON + 64] = "";
+    char object[FL_WIRE_MAX_REASON + FL_NAME_MAX + 64] = "";
 
     if (verb->audit == NULL) {
         admin_answer(r);

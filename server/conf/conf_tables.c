@@ -155,6 +155,19 @@ const struct fl_opt_spec fl_server_round_specs[] = {
      .help =
          "Leave out updates whose norm is more than this many times the median norm of the round, "
          "with at least 3 updates (docs/algorithms.md#the-norm-of-an-update); 0: no limit"},
+    {FL_OPT(struct fl_server_round, INT, quarantine_after), .def = "3", .min = 0,
+     .max = FL_OFFENCES_MAX,
+     .help = "A client with this many offences in the last quarantine_window rounds is "
+             "quarantined: it is not selected until it is released. An offence is an upload that "
+             "contradicts its report, is not valid, or is left out by norm_cap, once in an attempt "
+             "(docs/security.md#quarantine); 0: no client is, except by flctl clients quarantine"},
+    {FL_OPT(struct fl_server_round, INT, quarantine_window), .def = "20", .min = 1, .max = 1e9,
+     .help = "Rounds in which offences count, the open one included"},
+    {FL_OPT(struct fl_server_round, DURATION, quarantine_time), .def = "24h", .min = 0,
+     .max = 3.2e11,
+     .help = "How long a quarantine lasts, unless flctl clients release ends it. Time while the "
+             "server is down does not count, and setting the clock of the machine releases no "
+             "client. 0: only flctl clients release ends it"},
     {FL_OPT(struct fl_server_round, DURATION, train_deadline), .def = "1h", .min = 100,
      .max = 6.048e8, .help = "Deadline from the task to the report of a client"},
     {FL_OPT(struct fl_server_round, FLOAT, straggler_factor), .def = "10", .min = 0, .max = 1e6,

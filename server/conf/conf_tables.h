@@ -44,6 +44,8 @@ struct fl_server_training {
 
 struct fl_server_round {
     int64_t population, start_clients, min_clients, min_responders;
+    int64_t quarantine_after, quarantine_window;
+    uint64_t quarantine_time_ms;
     bool min_responders_given;
     double over_selection, straggler_factor, norm_bound, weight_cap, norm_cap, norm_clip;
     enum { FL_OVER_STOP, FL_OVER_GRACE } over_selected;

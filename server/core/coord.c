@@ -56,6 +56,7 @@ static int resume_client(struct fl_coord *c, const struct fl_client_rec *from, s
         rec->counted_attempt = 0;
         rec->counted_update = false;
     }
+    fl__quarantine_resume_client(rec, committed);
     live->recorded = true;
     live->accepted_round = rec->counted_round; /* The client may have missed its ACCEPTED. */
     live->accepted_attempt = rec->counted_attempt;
@@ -120,7 +121,7 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
     /* The clock continues from where it stopped: time while the server was down does not count. */
     c->up_ms = n > 0 && seen[n - 1].seen_ms > resume->up_ms ? seen[n - 1].seen_ms : resume->up_ms;
     free(seen);
-    return FL_OK;
+    return fl__quarantine_resume(c, resume);
 }
 
 /* Restore one participant; what was not persisted restarts where its client does. */
@@ -142,6 +143,7 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_participan
         part->units = r->units + i * n;
         (void)memcpy(part->units, from->units, n);
     }
+    fl__quarantine_resume_part(c, part);
     if (fl__participant_waiting(c, i) && c->clients.recs[part->client].forgotten) {
         part->state = FL_PARTICIPANT_LOST; /* A forgotten client cannot answer. */
     } else if (fl__participant_waiting(c, i)) {
@@ -275,7 +277,7 @@ int fl_coord_create(const struct fl_coord_conf *conf, const struct fl_coord_resu
     c->attempt = 1;
     c->clients.epoch = 1;
     c->clients.most_samples = (double)INFINITY;
-    c->clients.first_dirty = c->clients.first_deletion = FL__NONE;
+    c->clients.first_dirty = c->clients.first_deletion = c->clients.unwritten.first = FL__NONE;
     fl__coord_sm_init(c);
     fl__coord_round_done(c);
     if (resume != NULL) {
@@ -322,6 +324,8 @@ static void coord_persisted(struct fl_coord *c, uint64_t seq)
             fl__coord_update_persisted(c, p.client, seq);
         } else if (p.kind == FL__PENDING_PAUSE) {
             fl__coord_pause_persisted(c);
+        } else if (p.kind == FL__PENDING_QUARANTINE) {
+            fl__quarantine_persisted(c);
         } else {
             fl__coord_deletion_done(c);
         }
@@ -350,6 +354,8 @@ static void work_failed(struct fl_coord *c, const struct fl_event *ev)
             fl__coord_update_failed(c, p.client, seq, reason);
         } else if (p.kind == FL__PENDING_PAUSE) {
             fl__coord_pause_failed(c, reason);
+        } else if (p.kind == FL__PENDING_QUARANTINE) {
+            fl__quarantine_failed(c, reason);
         } else {
             fl__coord_deletion_failed(c, reason);
         }
@@ -561,6 +567,11 @@ static void coord_take_result(struct fl_coord *c, const struct fl_event *ev)
         fl__coord_##rule(c, ev->u.reason); \
         break;
 
+#define COORD_TAKE_CLIENT_COMMAND(event, rule)                             \
+    case FL_EV_##event:                                                    \
+        fl__coord_##rule(c, ev->u.of_client.name, ev->u.of_client.reason); \
+        break;
+
 /* No default: the compiler reports a missing event. */
 static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
 {
@@ -606,6 +617,7 @@ static void coord_take_event(struct fl_coord *c, const struct fl_event *ev)
         coord_take_result(c, ev);
         break;
         FL_COORD_COMMANDS(COORD_TAKE_COMMAND)
+        FL_COORD_CLIENT_COMMANDS(COORD_TAKE_CLIENT_COMMAND)
     case FL_EV_STOP:
         fl__coord_stop(c, ev->u.reason);
         break;
@@ -642,9 +654,11 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
             fl__coord_work(c, c->work.kind);
         }
         fl__coord_age(c);
+        fl__quarantine_age(c);
         fl__coord_delete_queued(c);
         fl__coord_write_pause(c);
         coord_advance(c);
+        fl__quarantine_write(c); /* After the decisions of this step. */
     }
     *ret = (struct fl_effects){.list = c->effects, .n = c->n_effects};
     return FL_OK;

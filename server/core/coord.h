@@ -51,6 +51,8 @@
  *                                                    rejected; ACCEPTED is not taken back
  *   an update is far larger than the median one      left out once all are in (norm_cap), counted
  *                                                    as rejected; ACCEPTED is not taken back
+ *   a client is rejected or left out for what it     quarantined: not selected until it is
+ *   uploaded, several times in the last rounds       released (quarantine_after)
  *   the new model is not finite                      attempt aborted, PAUSED with the reason;
  *                                                    RESUME starts attempt + 1 of the round
  *   a client's training diverged                     LOST, as failed; a client whose update is not
@@ -145,6 +147,14 @@ struct fl_coord_conf {
      * limit.
      */
     double norm_cap;
+    /*
+     * A client with this many offences in the last quarantine_window rounds is quarantined: not
+     * selected until an operator releases it, or until quarantine_ms of the clock of seen_up_ms
+     * have passed (0: only an operator does). At most FL_OFFENCES_MAX; 0: no client is, except by
+     * an operator (docs/security.md#quarantine).
+     */
+    uint32_t quarantine_after;
+    uint64_t quarantine_window, quarantine_ms;
     uint64_t train_ms;    /* deadline from task to report */
     uint64_t upload_ms;   /* deadline from plan to accepted upload */
     uint64_t evaluate_ms; /* deadline of client evaluation */
@@ -227,6 +237,16 @@ struct fl_coord_resume {
     X(DRAIN, drain)          \
     X(NEW_EPOCH, new_epoch)  \
     X(ABORT_ROUND, abort_round)
+/*
+ * Operator commands about one client: the same with u.of_client. ANSWER: durable; FL_ENOENT: no
+ * such client is known.
+ *
+ * QUARANTINE: as if by its offences; what it sent for the open round does not count, as after
+ * EXCLUDE. END_QUARANTINE: it can be selected again, and its offences count from zero.
+ */
+#define FL_COORD_CLIENT_COMMANDS(X)  \
+    X(QUARANTINE, quarantine_client) \
+    X(END_QUARANTINE, end_quarantine)
 #define FL__COORD_COMMAND_EVENT(event, rule) FL_EV_##event,
 
 enum fl_event_type {
@@ -267,7 +287,7 @@ enum fl_event_type {
     FL_EV_EVALUATED,   /* u.evaluated: server evaluation done */
     FL_EV_COMMITTED,   /* u.seq */
     FL_EV_WORK_FAILED, /* u.failed_work: aggregate, evaluate, persist or commit failed */
-    FL_COORD_COMMANDS(FL__COORD_COMMAND_EVENT)
+    FL_COORD_COMMANDS(FL__COORD_COMMAND_EVENT) FL_COORD_CLIENT_COMMANDS(FL__COORD_COMMAND_EVENT)
     /*
      * u.reason, sent to the clients: the process ends. What clients send no longer counts; they
      * send it again to the next process. STOPPED as soon as nothing is being written; the open
@@ -339,6 +359,10 @@ struct fl_event {
         uint64_t seq;
         const char *reason;
         struct {
+            const char *name;
+            const char *reason; /* may be NULL */
+        } of_client;
+        struct {
             uint64_t seq;
             const double *distance; /* [n_responders of the effect], NULL when not asked */
             double effective, self_weight;
@@ -399,6 +423,9 @@ enum fl_effect_type {
     /* seq; one participant that was accepted (EMPTY: its upload mask is empty), or is REJECTED
        after all */
     FL_EFF_PERSIST_UPDATE,
+    /* seq; clients: write their offences and quarantine, and nothing else of them; of a client
+       without a record on disk the whole record. */
+    FL_EFF_PERSIST_QUARANTINE,
     FL_EFF_PERSIST_PAUSE, /* seq; text: why the federation is paused; NULL: it is not paused */
     FL_EFF_AGGREGATE,     /* seq; the accepted participants in client order, maybe none */
     FL_EFF_EVALUATE,      /* seq; the server evaluates the new model */
@@ -411,8 +438,8 @@ enum fl_effect_type {
     FL_EFF_TRACE,    /* one readable line, part of the tested behaviour */
     FL_EFF_FINISHED, /* all rounds done: STOPPED */
     FL_EFF_STOPPED,  /* STOPPED for DRAIN or STOP: nothing is being written, the process may exit */
-    /* To an operator command: text says what follows. code FL_ESTATE: why it was refused;
-       FL_EIO: it was carried out, but is not durable. */
+    /* To an operator command: text says what follows. code FL_ESTATE, FL_ENOENT: why it was
+       refused; FL_EIO: it was carried out, but is not durable. */
     FL_EFF_ANSWER
 };
 

@@ -91,7 +91,7 @@ bool fl__clients_used(const struct fl__clients *t, uint32_t client)
     return client < t->n && t->live[client].used;
 }
 
-static void clients_list_add(struct fl__clients *t, struct fl__list *list, uint32_t client)
+void fl__list_add(struct fl__clients *t, struct fl__list *list, uint32_t client)
 {
     struct fl__client *live = &t->live[client];
 
@@ -138,7 +138,7 @@ uint32_t fl__clients_add(struct fl__clients *t, const char *name, uint32_t id)
     FL_REQUIRE(id < t->cap);
     for (; t->n <= id; t->n++) { /* Numbers in a gap are free. */
         t->live[t->n] = (struct fl__client){.part = FL__NONE};
-        clients_list_add(t, &t->free, (uint32_t)t->n);
+        fl__list_add(t, &t->free, (uint32_t)t->n);
     }
     fl__list_remove(t, id);
     t->recs[id] = (struct fl_client_rec){.id = id};
@@ -153,16 +153,22 @@ void fl__clients_recycle(struct fl__clients *t, uint32_t client)
     struct fl__client *live = &t->live[client];
 
     if (live->used && live->removed && live->released && !live->recorded &&
-        live->part == FL__NONE && !live->dirty)
+        live->part == FL__NONE && !live->dirty && !live->unwritten)
     {
         live->used = false;
-        clients_list_add(t, &t->free, client);
+        fl__list_add(t, &t->free, client);
     }
 }
 
-static bool is_alive(const struct fl__clients *t, uint32_t client)
+bool fl__clients_quarantined(const struct fl__clients *t, uint32_t client)
 {
-    return t->live[client].connected && t->recs[client].samples > 0;
+    return t->recs[client].quarantine[0] != '\0';
+}
+
+bool fl__clients_alive(const struct fl__clients *t, uint32_t client)
+{
+    return t->live[client].connected && t->recs[client].samples > 0 &&
+           !fl__clients_quarantined(t, client);
 }
 
 static bool took_part(const struct fl_client_rec *rec)
@@ -173,6 +179,7 @@ static bool took_part(const struct fl_client_rec *rec)
 static bool is_member(const struct fl__clients *t, uint32_t client)
 {
     return !t->live[client].removed && t->recs[client].samples > 0 &&
+           !fl__clients_quarantined(t, client) &&
            (t->live[client].connected || took_part(&t->recs[client]));
 }
 
@@ -187,19 +194,20 @@ static bool client_is_summed(const struct fl__clients *t, uint32_t client)
 /* A client counted in this epoch is in the server's sum, with or without data. */
 static bool is_counted(const struct fl__clients *t, uint32_t client)
 {
-    return !t->live[client].removed && (is_alive(t, client) || client_is_summed(t, client));
+    return !t->live[client].removed &&
+           (fl__clients_alive(t, client) || client_is_summed(t, client));
 }
 
 void fl__clients_uncount(struct fl__clients *t, uint32_t client)
 {
-    t->n_alive -= is_alive(t, client);
+    t->n_alive -= fl__clients_alive(t, client);
     t->n_members -= is_member(t, client);
     t->n_counted -= is_counted(t, client);
 }
 
 void fl__clients_count(struct fl__clients *t, uint32_t client)
 {
-    t->n_alive += is_alive(t, client);
+    t->n_alive += fl__clients_alive(t, client);
     t->n_members += is_member(t, client);
     t->n_counted += is_counted(t, client);
 }
@@ -232,8 +240,11 @@ void fl__clients_disconnected(struct fl_coord *c, uint32_t client)
 {
     struct fl__clients *t = &c->clients;
 
+    if (fl__clients_quarantined(t, client)) {
+        return; /* Staying away would end the quarantine otherwise. */
+    }
     fl__list_remove(t, client);
-    clients_list_add(t, took_part(&t->recs[client]) ? &t->disconnected : &t->never_counted, client);
+    fl__list_add(t, took_part(&t->recs[client]) ? &t->disconnected : &t->never_counted, client);
 }
 
 void fl__clients_relist(struct fl_coord *c, uint32_t client)

@@ -149,6 +149,7 @@ void fl__coord_count_round(struct fl_coord *c)
     }
     rec->uplink_bytes_full = c->full_bytes * rec->n_responders;
     rec->train_loss = samples > 0.0 ? loss / samples : 0.0;
+    rec->n_quarantined = (uint32_t)c->clients.quarantined.n;
     rec->ended_ms = c->wall_ms;
     r->traffic = c->traffic;
     rec->wire_up_bytes = r->traffic.up - c->traffic_counted.up;

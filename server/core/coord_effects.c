@@ -14,8 +14,9 @@ int fl__coord_reserve(struct fl_coord *c)
     /* Effects concern connected clients and participants. */
     size_t n_clients = c->clients.connected.n + c->round.n + 1;
     size_t n_effects = FL__EFFECTS_BASE + FL__EFFECTS_PER_CLIENT * n_clients;
-    /* At most one write of each update at a time, one deletion, and one of the pause. */
-    size_t n_pending = 2 * n_clients + 3;
+    /* At most one write of each update at a time, one deletion, one of the pause, and one of
+       quarantines. */
+    size_t n_pending = 2 * n_clients + 4;
     int rv;
 
     if (n_effects > c->cap_effects) {

@@ -101,7 +101,7 @@ static size_t ask_clients(struct fl_coord *c)
     while (ask && (client = fl_order_next(&c->clients.connected, &at)) != FL__NONE) {
         struct fl__client *live = &c->clients.live[client];
 
-        if (live->evaluates) {
+        if (live->evaluates && !fl__clients_quarantined(&c->clients, client)) {
             live->asked = true;
             live->answer = (uint32_t)n;
             c->clients.answers[n++] = (struct fl__answer){.result = {0}};
@@ -224,6 +224,9 @@ static void drop_update(struct fl_coord *c, uint32_t client, bool server_fault, 
                      : "left out",
         fl__coord_clean(clean, sizeof(clean), reason));
     fl__coord_client_error(c, client, fl__coord_text(c, "update left out: %s", clean));
+    if (!server_fault) {
+        fl__coord_offence(c, i, FL_OFFENCE_UPDATE, clean);
+    }
     if (fl__coord_too_few(c) || fl__coord_no_update(c)) {
         fl__coord_abort_few(c, "too few usable updates");
         return;

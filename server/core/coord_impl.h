@@ -29,6 +29,8 @@
 #define FL__AGE_STEP 64
 /* Records that one write deletes. */
 #define FL__DELETE 128
+/* Clients whose quarantine one write updates. */
+#define FL__QUARANTINE_STEP 32
 /* Records beside those of the round that one commit updates. */
 #define FL__DIRTY_STEP 64
 /* Back-off doubles up to so many times its first value. */
@@ -61,9 +63,11 @@ struct fl__client {
     bool evaluates;          /* it announced test samples: it can be asked for an evaluation */
     uint64_t accepted_round; /* newest accepted update since the process began */
     uint32_t accepted_attempt;
-    struct fl__list *list; /* the list it is in: `disconnected`, `never_counted`, `free`, or NULL */
+    bool unwritten; /* in `unwritten`: its quarantine on disk is older than what is known */
+    /* the list it is in: `disconnected`, `never_counted`, `quarantined`, `free`, or NULL */
+    struct fl__list *list;
     uint32_t previous, next;
-    uint32_t next_dirty, next_deletion;
+    uint32_t next_dirty, next_deletion, next_unwritten;
 };
 
 /* A client's evaluation of a round's new model; 0 samples: none, or not yet. */
@@ -77,6 +81,16 @@ struct fl__list {
     size_t n;
 };
 
+/* Writing of quarantines: a queue of clients, and the batch that PERSIST_QUARANTINE points to. */
+struct fl__quarantine_writes {
+    uint32_t first, last;
+    uint64_t retry_ms; /* a write failed: when to try again */
+    bool running;
+    struct fl_client_rec batch[FL__QUARANTINE_STEP];
+    bool fresh[FL__QUARANTINE_STEP]; /* had no record on disk before */
+    size_t n;
+};
+
 struct fl__clients {
     struct fl_client_rec *recs;
     struct fl__client *live;
@@ -87,16 +101,20 @@ struct fl__clients {
     /* Disconnected clients with a record, longest disconnected first. */
     struct fl__list disconnected;
     struct fl__list never_counted; /* the same, but never counted in a committed round */
+    /* Connected or not, quarantined for the longest time first: none of them is forgotten by age.
+     */
+    struct fl__list quarantined;
+    struct fl__quarantine_writes unwritten;
     struct fl__list free;
     uint32_t first_dirty, last_dirty;
     /* deletion queue: removed, and the record is still on disk */
     uint32_t first_deletion, last_deletion;
-    size_t n_alive;       /* connected and with samples */
-    size_t n_members;     /* alive, or known from a committed round and with samples */
-    size_t n_counted;     /* alive, or counted in a round of the epoch */
-    uint64_t epoch;       /* of the next round's size */
-    uint64_t deletion_ms; /* a write failed: when to try again */
-    bool deleting;        /* a deletion is being written */
+    size_t n_alive;   /* connected, with samples, and not quarantined */
+    size_t n_members; /* alive, or known from a committed round, with samples, not quarantined */
+    size_t n_counted; /* alive, or counted in a round of the epoch */
+    uint64_t epoch;   /* of the next round's size */
+    uint64_t deletion_ms;                       /* a write failed: when to try again */
+    bool deleting;                              /* a deletion is being written */
     struct fl_client_rec deletions[FL__DELETE]; /* the batch that FORGET_CLIENTS points to */
     size_t n_deletions;
     struct fl_score_sums sums; /* over all that have a score */
@@ -223,7 +241,12 @@ struct fl__work {
     char reason[FL_NAME_MAX];
 };
 
-enum fl__pending_kind { FL__PENDING_FORGET, FL__PENDING_UPDATE, FL__PENDING_PAUSE };
+enum fl__pending_kind {
+    FL__PENDING_FORGET,
+    FL__PENDING_UPDATE,
+    FL__PENDING_PAUSE,
+    FL__PENDING_QUARANTINE
+};
 
 struct fl__pending {
     uint64_t seq;
@@ -242,8 +265,9 @@ struct fl__pause {
 
 enum fl__command_kind {
     FL__COMMAND_NONE,
-    FL__COMMAND_DURABLE, /* answered when the pause is durable */
-    FL__COMMAND_CLOSED   /* answered when the end of the open attempt is durable */
+    FL__COMMAND_DURABLE,   /* answered when the pause is durable */
+    FL__COMMAND_CLOSED,    /* answered when the end of the open attempt is durable */
+    FL__COMMAND_QUARANTINE /* answered when all quarantines are durable */
 };
 
 /* The operator command that is not answered yet. */
@@ -370,7 +394,11 @@ void fl__clients_count(struct fl__clients *clients, uint32_t client);
 /* Free the number if nothing uses it. */
 void fl__clients_recycle(struct fl__clients *clients, uint32_t client);
 
+void fl__list_add(struct fl__clients *clients, struct fl__list *list, uint32_t client);
 void fl__list_remove(struct fl__clients *clients, uint32_t client);
+bool fl__clients_quarantined(const struct fl__clients *clients, uint32_t client);
+/* It can be selected: connected, with samples, and not quarantined. */
+bool fl__clients_alive(const struct fl__clients *clients, uint32_t client);
 /* It disconnected: append it to the list that it belongs to. */
 void fl__clients_disconnected(struct fl_coord *c, uint32_t client);
 /* It was counted while disconnected: move it to the right list. */
@@ -427,6 +455,13 @@ void fl__coord_deletion_failed(struct fl_coord *c, const char *reason);
     void fl__coord_##rule(struct fl_coord *c, const char *reason);
 FL_COORD_COMMANDS(FL__COORD_COMMAND_RULE)
 #undef FL__COORD_COMMAND_RULE
+/* Answer the command that was given. */
+FL_PRINTF(3, 4) void fl__command_answer(struct fl_coord *c, int code, const char *fmt, ...);
+/* Answer it with this text once `what` is durable. */
+FL_PRINTF(3, 4)
+void fl__command_await(struct fl_coord *c, enum fl__command_kind what, const char *fmt, ...);
+/* That is durable, or could not be written (`trouble`). */
+void fl__command_awaited(struct fl_coord *c, enum fl__command_kind what, const char *trouble);
 /* A pause by the coordinator itself. */
 FL_PRINTF(2, 3) void fl__coord_pause_for(struct fl_coord *c, const char *fmt, ...);
 /* Persist the pause if it changed. */
@@ -590,6 +625,32 @@ void fl__claim_take(struct fl_coord *c, size_t i, const struct fl_norms *norms);
 void fl__claim_repeated(struct fl_coord *c, size_t i, const struct fl_event *ev);
 /* Why its report and upload contradict each other; NULL: they do not, or one is missing. */
 const char *fl__claim_bad(struct fl_coord *c, size_t i);
+
+/* --- coord_quarantine.c: clients that are not selected for what they did --- */
+
+/* The rules of FL_COORD_CLIENT_COMMANDS. */
+#define FL__COORD_CLIENT_RULE(event, rule) \
+    void fl__coord_##rule(struct fl_coord *c, const char *name, const char *reason);
+FL_COORD_CLIENT_COMMANDS(FL__COORD_CLIENT_RULE)
+#undef FL__COORD_CLIENT_RULE
+/* Participant `i`, which is rejected, did this; `found`: what was claimed and what was found. */
+void fl__coord_offence(struct fl_coord *c, size_t i, enum fl_offence_kind kind, const char *found);
+/* Release the clients whose quarantine has lasted for quarantine_ms. */
+void fl__quarantine_age(struct fl_coord *c);
+/* When the next one is; FL__NEVER: none. */
+uint64_t fl__quarantine_due(const struct fl_coord *c);
+/* Persist the quarantines that changed. */
+void fl__quarantine_write(struct fl_coord *c);
+bool fl__quarantine_durable(const struct fl_coord *c);
+void fl__quarantine_persisted(struct fl_coord *c);
+void fl__quarantine_failed(struct fl_coord *c, const char *reason);
+/* After a restart: check and take the record's offences, and list who is quarantined. */
+void fl__quarantine_resume_client(struct fl_client_rec *rec, uint64_t committed);
+FL_MUST_CHECK int fl__quarantine_resume(struct fl_coord *c, const struct fl_coord_resume *resume);
+/* A participant of the round that is resumed: what a quarantined client sent does not count. */
+void fl__quarantine_resume_part(struct fl_coord *c, struct fl_participant_rec *part);
+/* "; 2 clients are quarantined …", or nothing. */
+void fl__quarantine_why(const struct fl_coord *c, char *out, size_t size);
 
 /* --- coord_backfill.c --- */
 

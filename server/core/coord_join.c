@@ -41,7 +41,9 @@ static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *e
     if (!live->connected) {
         live->connected = true;
         fl_order_insert(&c->clients.connected, c->clients.recs, id);
-        fl__list_remove(&c->clients, id);
+        if (!fl__clients_quarantined(&c->clients, id)) {
+            fl__list_remove(&c->clients, id);
+        }
     }
     if (rec->samples != samples) {
         if (rec->samples != 0 && samples != 0) {
@@ -87,7 +89,9 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
     fl__coord_trace(
         c, "client '%s' %s, %" PRIu64 " samples%s", name, known ? "is back" : "is new",
         ev->u.joined.samples,
-        c->clients.live[id].withheld > 0 ? "; not selected until its data summary arrives" : "");
+        fl__clients_quarantined(&c->clients, id) ? "; not selected while it is quarantined"
+        : c->clients.live[id].withheld > 0       ? "; not selected until its data summary arrives"
+                                                 : "");
     if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 &&
         c->clients.recs[id].samples > 0 && !c->clients.live[id].evaluates)
     {

@@ -66,7 +66,8 @@ void fl__coord_lost(struct fl_coord *c, uint32_t client)
     fl__clients_seen(c, client);
     leave_disconnect(c, client);
     fl__coord_trace(c, "client '%s' disconnected", fl__coord_name(c, client));
-    if (!live->recorded) { /* Never selected: its name is not kept. */
+    if (!live->recorded && !fl__clients_quarantined(&c->clients, client)) {
+        /* Never selected: its name is not kept. */
         fl__coord_drop(c, client, "");
         return;
     }

@@ -8,6 +8,7 @@
  */
 #include <float.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "server/core/coord_impl.h"
@@ -107,6 +108,24 @@ static struct fl__deviant norm_worst(const struct fl_coord *c, size_t least)
     return most;
 }
 
+static void norm_leave_out(struct fl_coord *c, size_t i, const struct fl__deviant *d)
+{
+    char found[FL__CLEAN_SIZE];
+
+    /* The client was sent ACCEPTED, which is not taken back: it has discarded the result. */
+    fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
+    c->round.n_unusable++;
+    /* With the same model, seeds and rates it would send the same update. */
+    c->round.n_diverged++;
+    fl__coord_client_error(
+        c, d->client,
+        "update left out: its norm is far above the median of the round (round.norm_cap)");
+    fl__coord_persist_update(c, i);
+    (void)snprintf(found, sizeof(found), "%s with RMS norm %.6g, median %.6g, %g times it allowed",
+                   kinds[d->kind], d->norm, d->median, c->conf.norm_cap);
+    fl__coord_offence(c, i, FL_OFFENCE_NORM, found);
+}
+
 void fl__coord_cap_norms(struct fl_coord *c)
 {
     struct fl__names names = {.used = 0};
@@ -120,20 +139,11 @@ void fl__coord_cap_norms(struct fl_coord *c)
     norm_medians(c, LEAST, middle); /* Computed before the first is left out. */
     for (i = 0; i < c->round.n; i++) {
         const struct fl_participant_rec *part = &c->round.parts[i];
+        struct fl__deviant d = norm_deviation(part, middle);
 
-        if (part->state == FL_PARTICIPANT_ACCEPTED &&
-            norm_deviation(part, middle).ratio > c->conf.norm_cap) {
+        if (part->state == FL_PARTICIPANT_ACCEPTED && d.ratio > c->conf.norm_cap) {
             fl__names_add(&names, fl__coord_name(c, part->client));
-            /* The client was sent ACCEPTED, which is not taken back: it has discarded the result.
-             */
-            fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
-            c->round.n_unusable++;
-            /* With the same model, seeds and rates it would send the same update. */
-            c->round.n_diverged++;
-            fl__coord_client_error(
-                c, part->client,
-                "update left out: its norm is far above the median of the round (round.norm_cap)");
-            fl__coord_persist_update(c, i);
+            norm_leave_out(c, i, &d);
         }
     }
     if (names.total > 0) {

@@ -23,8 +23,7 @@ static bool federation_is_ending(const struct fl_coord *c)
     return c->sm.state == FL_PHASE_DRAINING || c->sm.state == FL_PHASE_STOPPED;
 }
 
-FL_PRINTF(3, 4)
-static void command_answer(struct fl_coord *c, int code, const char *fmt, ...)
+void fl__command_answer(struct fl_coord *c, int code, const char *fmt, ...)
 {
     struct fl_effect *e = fl__coord_emit(c, FL_EFF_ANSWER);
     va_list ap;
@@ -36,9 +35,7 @@ static void command_answer(struct fl_coord *c, int code, const char *fmt, ...)
     c->command.awaited = FL__COMMAND_NONE;
 }
 
-/* Answer the command with this text once `what` is durable. */
-FL_PRINTF(3, 4)
-static void command_await(struct fl_coord *c, enum fl__command_kind what, const char *fmt, ...)
+void fl__command_await(struct fl_coord *c, enum fl__command_kind what, const char *fmt, ...)
 {
     va_list ap;
 
@@ -48,8 +45,7 @@ static void command_await(struct fl_coord *c, enum fl__command_kind what, const 
     c->command.awaited = what;
 }
 
-/* It is durable, or could not be written (`trouble`). */
-static void answer_awaited(struct fl_coord *c, enum fl__command_kind what, const char *trouble)
+void fl__command_awaited(struct fl_coord *c, enum fl__command_kind what, const char *trouble)
 {
     char clean[FL__CLEAN_SIZE];
 
@@ -57,13 +53,14 @@ static void answer_awaited(struct fl_coord *c, enum fl__command_kind what, const
         return;
     }
     if (trouble == NULL) {
-        command_answer(c, FL_OK, "%s", c->command.text);
+        fl__command_answer(c, FL_OK, "%s", c->command.text);
         return;
     }
-    command_answer(c, FL_EIO,
-                   "done, but not yet durable: %s; free some space, the write is retried. A crash "
-                   "before that loses the change",
-                   fl__coord_clean(clean, sizeof(clean), trouble));
+    fl__command_answer(
+        c, FL_EIO,
+        "done, but not yet durable: %s; free some space, the write is retried. A crash "
+        "before that loses the change",
+        fl__coord_clean(clean, sizeof(clean), trouble));
 }
 
 /* --- the record of a pause --- */
@@ -93,7 +90,7 @@ void fl__coord_pause_persisted(struct fl_coord *c)
 {
     c->pause.seq = 0;
     if (!c->pause.dirty) {
-        answer_awaited(c, FL__COMMAND_DURABLE, NULL);
+        fl__command_awaited(c, FL__COMMAND_DURABLE, NULL);
     }
 }
 
@@ -108,7 +105,7 @@ void fl__coord_pause_failed(struct fl_coord *c, const char *reason)
     fl__coord_trace(
         c, "the %s of the federation could not be written: %s, retrying in %" PRIu64 " ms",
         c->pause.on ? "pause" : "resumption", fl__coord_clean(clean, sizeof(clean), reason), span);
-    answer_awaited(c, FL__COMMAND_DURABLE, reason);
+    fl__command_awaited(c, FL__COMMAND_DURABLE, reason);
 }
 
 static void set_pause(struct fl_coord *c, bool on)
@@ -135,22 +132,23 @@ static void await_pause(struct fl_coord *c, const char *already)
     const char *reason = c->pause.reason;
 
     if (federation_is_ending(c) && c->finished) {
-        command_await(c, FL__COMMAND_DURABLE,
-                      "%sall %" PRIu64
-                      " rounds are done; a server that is started with more rounds is paused: %s",
-                      already, c->committed, reason);
+        fl__command_await(
+            c, FL__COMMAND_DURABLE,
+            "%sall %" PRIu64
+            " rounds are done; a server that is started with more rounds is paused: %s",
+            already, c->committed, reason);
     } else if (c->draining) {
-        command_await(c, FL__COMMAND_DURABLE,
-                      "%sthe server stops%s%s, and is paused after its restart: %s", already,
-                      round_is_open(c) ? " when the open round is finished" : "", "", reason);
+        fl__command_await(c, FL__COMMAND_DURABLE,
+                          "%sthe server stops%s%s, and is paused after its restart: %s", already,
+                          round_is_open(c) ? " when the open round is finished" : "", "", reason);
     } else if (round_is_open(c)) {
-        command_await(c, FL__COMMAND_DURABLE,
-                      "%sround %" PRIu64 " is finished first, then the federation pauses: %s",
-                      already, c->round.round, reason);
+        fl__command_await(c, FL__COMMAND_DURABLE,
+                          "%sround %" PRIu64 " is finished first, then the federation pauses: %s",
+                          already, c->round.round, reason);
     } else {
-        command_await(c, FL__COMMAND_DURABLE,
-                      "%sthe federation is paused before round %" PRIu64 ": %s", already,
-                      c->committed + 1, reason);
+        fl__command_await(c, FL__COMMAND_DURABLE,
+                          "%sthe federation is paused before round %" PRIu64 ": %s", already,
+                          c->committed + 1, reason);
     }
 }
 
@@ -168,7 +166,7 @@ void fl__coord_pause(struct fl_coord *c, const char *reason)
     }
     await_pause(c, already ? "already so: " : "");
     if (fl__coord_pause_is_durable(c)) {
-        answer_awaited(c, FL__COMMAND_DURABLE, NULL);
+        fl__command_awaited(c, FL__COMMAND_DURABLE, NULL);
     }
 }
 
@@ -176,17 +174,19 @@ void fl__coord_resume(struct fl_coord *c, const char *reason)
 {
     (void)reason;
     if (!c->pause.on) {
-        command_await(c, FL__COMMAND_DURABLE, "nothing to resume: the federation is not paused");
+        fl__command_await(c, FL__COMMAND_DURABLE,
+                          "nothing to resume: the federation is not paused");
     } else if (c->draining || federation_is_ending(c)) {
-        command_await(c, FL__COMMAND_DURABLE,
-                      "resumed: the server is not paused after its restart");
+        fl__command_await(c, FL__COMMAND_DURABLE,
+                          "resumed: the server is not paused after its restart");
     } else if (round_is_open(c)) {
-        command_await(c, FL__COMMAND_DURABLE,
-                      "resumed: round %" PRIu64 " continues, and the next one follows it",
-                      c->round.round);
+        fl__command_await(c, FL__COMMAND_DURABLE,
+                          "resumed: round %" PRIu64 " continues, and the next one follows it",
+                          c->round.round);
     } else {
-        command_await(c, FL__COMMAND_DURABLE,
-                      "resumed: the federation continues with round %" PRIu64, c->committed + 1);
+        fl__command_await(c, FL__COMMAND_DURABLE,
+                          "resumed: the federation continues with round %" PRIu64,
+                          c->committed + 1);
     }
     if (c->pause.on) {
         set_pause(c, false);
@@ -196,7 +196,7 @@ void fl__coord_resume(struct fl_coord *c, const char *reason)
         fl__coord_move(c, FL_PHASE_IDLE, "resumed");
     }
     if (fl__coord_pause_is_durable(c)) {
-        answer_awaited(c, FL__COMMAND_DURABLE, NULL);
+        fl__command_awaited(c, FL__COMMAND_DURABLE, NULL);
     }
 }
 
@@ -205,16 +205,16 @@ void fl__coord_new_epoch(struct fl_coord *c, const char *reason)
 {
     (void)reason;
     if (!fl_strategy_sums_kept(c->conf.strategy)) {
-        command_answer(c, FL_ESTATE, "solver '%s' has no controls: there is nothing to reset",
-                       c->conf.strategy->solver->policy.name);
+        fl__command_answer(c, FL_ESTATE, "solver '%s' has no controls: there is nothing to reset",
+                           c->conf.strategy->solver->policy.name);
         return;
     }
     fl__coord_begin_epoch(c, "the operator reset the controls");
     c->pause.dirty = true;
-    command_await(c, FL__COMMAND_DURABLE,
-                  "controls restart at zero with round %" PRIu64
-                  ", on the server and on all clients",
-                  c->clients.epoch);
+    fl__command_await(c, FL__COMMAND_DURABLE,
+                      "controls restart at zero with round %" PRIu64
+                      ", on the server and on all clients",
+                      c->clients.epoch);
 }
 
 void fl__coord_abort_round(struct fl_coord *c, const char *reason)
@@ -223,11 +223,11 @@ void fl__coord_abort_round(struct fl_coord *c, const char *reason)
     char clean[FL__CLEAN_SIZE];
 
     if (!c->started || !round_is_open(c)) {
-        command_answer(c, FL_ESTATE, "nothing to abort: no round is open");
+        fl__command_answer(c, FL_ESTATE, "nothing to abort: no round is open");
         return;
     }
     if (c->sm.state == FL_PHASE_EVALUATING || c->sm.state == FL_PHASE_COMMITTING) {
-        command_answer(
+        fl__command_answer(
             c, FL_ESTATE,
             "too late to abort: the model of round %" PRIu64
             " is aggregated (%s) and will be committed; 'flctl rollback' can undo the round",
@@ -237,17 +237,17 @@ void fl__coord_abort_round(struct fl_coord *c, const char *reason)
     c->aborting = true;
     (void)snprintf(c->abort_command, sizeof(c->abort_command), "by the operator%s%s",
                    given ? ": " : "", given ? fl__coord_clean(clean, sizeof(clean), reason) : "");
-    command_await(c, FL__COMMAND_CLOSED, "round %" PRIu64 " attempt %" PRIu32 " is aborted; %s",
-                  c->round.round, c->round.attempt,
-                  c->draining   ? "the server stops"
-                  : c->pause.on ? "the federation pauses"
-                                : "the next attempt follows");
+    fl__command_await(c, FL__COMMAND_CLOSED, "round %" PRIu64 " attempt %" PRIu32 " is aborted; %s",
+                      c->round.round, c->round.attempt,
+                      c->draining   ? "the server stops"
+                      : c->pause.on ? "the federation pauses"
+                                    : "the next attempt follows");
 }
 
 void fl__coord_abort_closed(struct fl_coord *c, const char *trouble)
 {
     c->aborting = false;
-    answer_awaited(c, FL__COMMAND_CLOSED, trouble);
+    fl__command_awaited(c, FL__COMMAND_CLOSED, trouble);
 }
 
 /* --- the end --- */
@@ -279,10 +279,10 @@ void fl__coord_drain(struct fl_coord *c, const char *reason)
         fl__coord_trace(c, "draining: no new round starts");
     }
     if (round_is_open(c)) {
-        command_answer(c, FL_OK, "%sround %" PRIu64 " is finished first, then the server stops",
-                       already, c->round.round);
+        fl__command_answer(c, FL_OK, "%sround %" PRIu64 " is finished first, then the server stops",
+                           already, c->round.round);
     } else {
-        command_answer(c, FL_OK, "%sthe server stops", already);
+        fl__command_answer(c, FL_OK, "%sthe server stops", already);
     }
     if (c->sm.state == FL_PHASE_STOPPED) { /* All rounds are done, and the server stayed up. */
         (void)fl__coord_emit(c, FL_EFF_STOPPED);
@@ -291,7 +291,8 @@ void fl__coord_drain(struct fl_coord *c, const char *reason)
 
 bool fl__coord_draining(struct fl_coord *c)
 {
-    if (c->n_pending > 0 || c->clients.first_deletion != FL__NONE || !fl__coord_pause_is_durable(c))
+    if (c->n_pending > 0 || c->clients.first_deletion != FL__NONE ||
+        !fl__coord_pause_is_durable(c) || !fl__quarantine_durable(c))
     {
         return false;
     }

@@ -1,5 +1,5 @@
 /* Records that are being written while the phase goes on: deletions of clients, accepted
-   updates, the pause. */
+   updates, quarantines, the pause. */
 #include <string.h>
 
 #include "server/core/coord_impl.h"

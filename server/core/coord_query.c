@@ -31,6 +31,7 @@ uint64_t fl_coord_deadline(const struct fl_coord *c)
     if (c->pause.dirty && c->pause.seq == 0) {
         at = query_earlier_ms(at, future_ms(c, c->pause.retry_ms));
     }
+    at = query_earlier_ms(at, future_ms(c, fl__quarantine_due(c)));
     switch ((enum fl_phase)c->sm.state) {
     case FL_PHASE_IDLE:
         if (c->started && !r->closing && c->clients.n_alive >= fl__coord_need(c)) {

@@ -115,6 +115,15 @@ static void check_kept(struct fl_coord *c, uint32_t client, const struct fl_even
                           fl__coord_name(c, client));
 }
 
+/* What it uploaded is false or cannot be used: this counts towards its quarantine. A report that is
+   invalid by itself does not: nothing was taken of it. */
+static void report_reject_false(struct fl_coord *c, size_t i, enum fl_offence_kind kind,
+                                const char *reason)
+{
+    fl__participant_reject(c, i, reason);
+    fl__coord_offence(c, i, kind, reason);
+}
+
 static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
 {
     struct fl__round *r = &c->round;
@@ -150,7 +159,7 @@ static void take_report(struct fl_coord *c, size_t i, const struct fl_event *ev)
     }
     bad = fl__claim_bad(c, i);
     if (bad != NULL) {
-        fl__participant_reject(c, i, bad);
+        report_reject_false(c, i, FL_OFFENCE_CLAIM, bad);
     } else if (r->live[i].stored) {
         fl__coord_persist_update(c, i);
     }
@@ -275,7 +284,7 @@ void fl__coord_upload_stored(struct fl_coord *c, const struct fl_event *ev)
     }
     bad = fl__claim_bad(c, i);
     if (bad != NULL) {
-        fl__participant_reject(c, i, bad);
+        report_reject_false(c, i, FL_OFFENCE_CLAIM, bad);
     } else if (c->round.parts[i].state != FL_PARTICIPANT_SELECTED) {
         fl__coord_persist_update(c, i);
     }
@@ -295,7 +304,8 @@ void fl__coord_upload_invalid(struct fl_coord *c, const struct fl_event *ev)
         c->round.not_finite =
             c->round.not_finite == FL__NONE ? ev->u.upload.client : c->round.not_finite;
     }
-    fl__participant_reject(c, i, ev->u.upload.reason != NULL ? ev->u.upload.reason : "bad upload");
+    report_reject_false(c, i, FL_OFFENCE_UPDATE,
+                        ev->u.upload.reason != NULL ? ev->u.upload.reason : "bad upload");
 }
 
 /*

@@ -27,8 +27,10 @@ void fl__coord_selected(struct fl_coord *c)
     fl__coord_move(c, FL_PHASE_TRAINING, "%zu clients have %" PRIu64 " ms", c->round.n,
                    c->conf.train_ms);
     (void)fl__coord_emit(c, FL_EFF_ROUND_OPEN);
-    for (i = 0; i < c->round.n; i++) {
-        if (c->clients.live[c->round.parts[i].client].connected) {
+    for (i = 0; i < c->round.n; i++) { /* Some may be excluded meanwhile. */
+        if (c->round.parts[i].state == FL_PARTICIPANT_SELECTED &&
+            c->clients.live[c->round.parts[i].client].connected)
+        {
             fl__coord_task(c, i);
         }
     }

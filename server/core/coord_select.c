@@ -70,7 +70,7 @@ static void set_most_samples(struct fl_coord *c)
 
     t->most_samples = (double)INFINITY;
     while ((client = fl_order_next(&t->connected, &at)) != FL__NONE) {
-        if (t->recs[client].samples > 0) {
+        if (fl__clients_alive(t, client)) {
             t->samples[n++] = (double)t->recs[client].samples;
         }
     }
@@ -202,9 +202,9 @@ static bool select_draw(struct fl_coord *c, size_t want, size_t ask)
 
     set_most_samples(c);
     fl__coord_ensure_scores(c);
-    /* The candidates: connected clients with samples, in client order. */
+    /* The candidates, in client order. */
     while ((client = fl_order_next(&t->connected, &at)) != FL__NONE) {
-        if (t->recs[client].samples > 0) {
+        if (fl__clients_alive(t, client)) {
             t->index[in.n] = client;
             t->scores[in.n] = t->recs[client].score;
             t->samples[in.n++] = fl__coord_weight(c, client);

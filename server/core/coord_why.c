@@ -70,8 +70,9 @@ static void why_idle(const struct fl_coord *c, uint64_t now_ms, char *out, size_
     } else if (c->clients.n_alive < fl__coord_need(c)) {
         missing_clients(c, m);
         (void)snprintf(out, size,
-                       "round %" PRIu64 " is IDLE: %zu of %" PRIu32 " clients are connected%s%s",
+                       "round %" PRIu64 " is IDLE: %zu of %" PRIu32 " clients are connected%s%s%s",
                        round, c->clients.n_alive, fl__coord_need(c),
+                       c->clients.quarantined.n > 0 ? " and not quarantined" : "",
                        m->n > 0 ? ", disconnected: " : "", fl__names_text(&m->text));
     } else if (now_ms < c->settle_ms && c->not_before_ms <= now_ms) {
         missing_clients(c, m);
@@ -265,6 +266,7 @@ static void why_add_notes(const struct fl_coord *c, char *out, size_t size)
         evaluate += c->clients.live[client].evaluates;
         waiting += c->clients.live[client].withheld > 0;
     }
+    fl__quarantine_why(c, out, size);
     if (waiting > 0) {
         (void)snprintf(note, sizeof(note),
                        "; %zu connected clients have not sent their data summary yet (solver '%s' "

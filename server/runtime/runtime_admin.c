@@ -89,12 +89,16 @@ static void admin_add_client(struct fl_runtime *runtime, struct fl_admin_request
     struct fl_wire_client w = {
         .name = fl_wire_lend(c->name),
         .agent = fl_wire_lend(c->agent),
-        .state = fl_wire_lend(part != NULL ? fl_part_state_name(part->state) : "idle"),
+        .state = fl_wire_lend(c->quarantine[0] != '\0' ? "quarantined"
+                              : part != NULL           ? fl_part_state_name(part->state)
+                                                       : "idle"),
         .connected = fl_coord_connected(runtime->coord, number),
         .figures = fl_client_rec_figures(c),
         .last_error = fl_wire_lend(error != NULL ? error->text : ""),
         .last_error_ms = error != NULL ? error->at_ms : 0,
         .takeovers = fl_takeovers_of(&runtime->takeovers, number),
+        .quarantine = fl_wire_lend(c->quarantine),
+        .quarantined_ms = c->quarantined_ms,
     };
 
     w.figures.score = fl_coord_score(runtime->coord, number);
@@ -113,7 +117,8 @@ static void add_error(struct fl_admin_request *request, const struct fl_client_e
                                .state = fl_wire_lend("gone"),
                                .figures = {.last_seen_ms = error->at_ms},
                                .last_error = fl_wire_lend(error->text),
-                               .last_error_ms = error->at_ms};
+                               .last_error_ms = error->at_ms,
+                               .quarantine = fl_wire_lend("")};
 
     FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
 }

@@ -15,16 +15,36 @@
 
 static const enum fl_event_type command_events[FL_VERB_N] = {FL_VERBS(COMMAND_EVENT_OF)};
 
+#define COMMAND_ABOUT_CLIENT(event, rule) \
+    case FL_EV_##event:                   \
+        return true;
+
+static bool command_is_about_client(enum fl_event_type type)
+{
+    switch (type) {
+        FL_COORD_CLIENT_COMMANDS(COMMAND_ABOUT_CLIENT)
+    default:
+        return false;
+    }
+}
+
 static void command_post_next(void *arg)
 {
     struct fl_runtime *runtime = arg;
+    const struct fl_admin_request *first = runtime->commands.first;
     struct fl_event event = {0};
 
-    if (runtime->commands.first != NULL) {
-        event.type = command_events[runtime->commands.first->verb];
-        event.u.reason = runtime->commands.first->control.reason;
-        fl_coord_shell_step(&runtime->shell, &event);
+    if (first == NULL) {
+        return;
     }
+    event.type = command_events[first->verb];
+    if (command_is_about_client(event.type)) {
+        event.u.of_client.name = first->client_control.client;
+        event.u.of_client.reason = first->client_control.reason;
+    } else {
+        event.u.reason = first->control.reason;
+    }
+    fl_coord_shell_step(&runtime->shell, &event);
 }
 
 void fl_runtime_on_command(struct fl_runtime *runtime, struct fl_admin_request *request)

@@ -36,6 +36,7 @@ static void shell_execute(struct fl_coord_shell *shell, const struct fl_effect *
 {
     switch (e->type) {
     case FL_EFF_FORGET_CLIENTS:
+    case FL_EFF_PERSIST_QUARANTINE:
     case FL_EFF_PERSIST_PAUSE:
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:

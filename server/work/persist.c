@@ -20,6 +20,8 @@ int fl_persist_run(const struct fl_federation *federation, const struct fl_effec
             }
         }
         return fl_store_forget(store, e->clients, e->n_clients, err);
+    case FL_EFF_PERSIST_QUARANTINE:
+        return fl_store_put_quarantine(store, e->clients, e->n_clients, err);
     case FL_EFF_PERSIST_PAUSE:
         return fl_store_put_pause(store, e->text, err);
     case FL_EFF_PERSIST_SELECTION:

@@ -111,6 +111,29 @@ static void put_clients(struct disk *d, const struct work *w)
     }
 }
 
+/* Members of PERSIST_QUARANTINE; a client without a record gets one. */
+static void put_quarantines(struct disk *d, struct work *w)
+{
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < w->n_clients; i++) {
+        struct fl_client_rec *c = &w->clients[i];
+
+        for (k = 0; k < d->resume.n_clients && d->clients[k].id != c->id; k++) {
+        }
+        if (k < d->resume.n_clients) {
+            struct fl_client_rec on_disk = d->clients[k];
+
+            (void)memcpy(on_disk.offences, c->offences, sizeof(c->offences));
+            (void)memcpy(on_disk.quarantine, c->quarantine, sizeof(c->quarantine));
+            on_disk.quarantined_up_ms = c->quarantined_up_ms;
+            *c = on_disk;
+        }
+    }
+    put_clients(d, w);
+}
+
 static void drop_clients(struct disk *d, const struct work *w)
 {
     size_t i;
@@ -138,10 +161,11 @@ static void drop_clients(struct disk *d, const struct work *w)
 /* As a name that has another number: the real one refuses. */
 static bool refused(const struct disk *d, const struct work *w)
 {
+    bool inserts = w->type == FL_EFF_PERSIST_SELECTION || w->type == FL_EFF_PERSIST_QUARANTINE;
     size_t i;
     size_t k;
 
-    for (i = 0; w->type == FL_EFF_PERSIST_SELECTION && i < w->n_clients; i++) {
+    for (i = 0; inserts && i < w->n_clients; i++) {
         for (k = 0; k < d->resume.n_clients; k++) {
             if (d->clients[k].id != w->clients[i].id &&
                 strcmp(d->clients[k].name, w->clients[i].name) == 0) {
@@ -152,7 +176,7 @@ static bool refused(const struct disk *d, const struct work *w)
     return false;
 }
 
-static void write_disk(struct disk *d, const struct work *w)
+static void write_disk(struct disk *d, struct work *w)
 {
     struct fl_coord_resume *r = &d->resume;
 
@@ -162,6 +186,8 @@ static void write_disk(struct disk *d, const struct work *w)
     if (w->type == FL_EFF_FORGET_CLIENTS) {
         r->epoch = w->epoch;
         drop_clients(d, w);
+    } else if (w->type == FL_EFF_PERSIST_QUARANTINE) {
+        put_quarantines(d, w);
     } else {
         put_clients(d, w);
     }
@@ -529,6 +555,14 @@ static void event(struct world *w, uint8_t what, uint8_t arg)
             ev.u.excluded.reason = "fuzz";
             ev.u.excluded.leaves = (arg & 8) != 0;
             step(w, &ev);
+        } else if (arg > 64) {
+            const struct fl_client_rec *rec = fl_coord_client(w->coord, arg & 7);
+
+            ev.type = (arg & 8) != 0 ? FL_EV_QUARANTINE : FL_EV_END_QUARANTINE;
+            ev.u.of_client.name = rec != NULL ? rec->name : "fuzz";
+            if (w->check.wish == 0) {
+                step(w, &ev);
+            }
         } else {
             ev.type = FL_EV_FORGET;
             ev.u.client = arg & 7;
@@ -627,6 +661,9 @@ static void configure(struct world *w, uint8_t bits)
         .learning_rate = 0.1,
         .learning_rate_decay = 1.0,
         .backfill = (bits & 64) != 0,
+        .quarantine_after = (bits & 3) != 3 ? 2 : 0,
+        .quarantine_window = 20,
+        .quarantine_ms = 300,
         .strategy = w->strategy,
         .layout = w->layout,
     };

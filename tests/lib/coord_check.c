@@ -202,6 +202,21 @@ static void take_part(struct coord_check *c, const struct fl_participant_rec *pa
     }
 }
 
+/* The record that withdraws its update may have failed, when that of its quarantine did not. */
+static void take_quarantined(struct coord_check *c, const struct fl_coord_resume *resume,
+                             const struct fl_participant_rec *part)
+{
+    const struct check_fact bad = {FACT_BAD, resume->open_round, resume->open_attempt, part->client,
+                                   0};
+    size_t i;
+
+    for (i = 0; i < resume->n_clients; i++) {
+        if (resume->clients[i].id == part->client && resume->clients[i].quarantine[0] != '\0') {
+            (void)add(c, &bad);
+        }
+    }
+}
+
 void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *resume)
 {
     size_t i;
@@ -228,6 +243,7 @@ void coord_check_resume(struct coord_check *c, const struct fl_coord_resume *res
     }
     for (i = 0; i < resume->n_parts; i++) {
         take_part(c, &resume->parts[i], resume->open_round, resume->open_attempt);
+        take_quarantined(c, resume, &resume->parts[i]);
     }
     /* Requested records may have become durable without an answer. */
     if (c->lives++ > 0 && c->wish == 0 && !c->pause_failed &&
@@ -314,7 +330,7 @@ void coord_check_event(struct coord_check *c, const struct fl_event *ev)
     if (ev->type == FL_EV_PAUSE || ev->type == FL_EV_RESUME) {
         c->pause_wanted = ev->type == FL_EV_PAUSE;
     }
-    if (ev->type >= FL_EV_PAUSE && ev->type <= FL_EV_ABORT_ROUND) {
+    if (ev->type >= FL_EV_PAUSE && ev->type <= FL_EV_END_QUARANTINE) {
         c->wish = ev->type;
     }
     if (ev->type == FL_EV_RELEASED && ev->u.client < COORD_CHECK_NUMBERS) {
@@ -512,6 +528,16 @@ static void check_begin(struct coord_check *c, const struct fl_effect *e)
     c->begun_attempt = e->attempt;
 }
 
+static void check_quarantined(struct coord_check *c, const struct fl_coord *coord,
+                              const struct fl_effect *e)
+{
+    const struct fl_client_rec *rec = fl_coord_part_client(coord, e->client);
+
+    if (rec == NULL || rec->quarantine[0] != '\0') {
+        fail(c, "%" PRIu32 " is quarantined and gets work", e->client);
+    }
+}
+
 static void check_effect(struct coord_check *c, const struct fl_coord *coord,
                          const struct fl_effect *e)
 {
@@ -519,6 +545,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
 
     switch (e->type) {
     case FL_EFF_TASK:
+        check_quarantined(c, coord, e);
         if (!has(c, FACT_SELECTED, e->round, e->attempt, e->client)) {
             fail(c, "TASK to %" PRIu32 " before its selection is durable", e->client);
         }
@@ -527,6 +554,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         }
         break;
     case FL_EFF_PLAN:
+        check_quarantined(c, coord, e);
         if (!has(c, FACT_PLANNED, e->round, e->attempt, e->client)) {
             fail(c, "PLAN to %" PRIu32 " before it is durable", e->client);
         }
@@ -567,6 +595,7 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
         break;
     case FL_EFF_FORGET_CLIENTS:
     case FL_EFF_PERSIST_PLAN:
+    case FL_EFF_PERSIST_QUARANTINE:
     case FL_EFF_EVALUATE:
         note_work(c, e);
         break;
@@ -582,8 +611,10 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
             fail(c, "number %" PRIu32 " is given out before it is released", e->client);
         }
         break;
-    case FL_EFF_FORGOTTEN: /* Its number is free from now on, if it was released. */
     case FL_EFF_EVALUATE_CLIENT:
+        check_quarantined(c, coord, e);
+        break;
+    case FL_EFF_FORGOTTEN: /* Its number is free from now on, if it was released. */
     case FL_EFF_DRAIN_CLIENTS:
     case FL_EFF_ROUND_OPEN:
     case FL_EFF_ROUND_CLOSED:
@@ -603,10 +634,9 @@ static void check_effect(struct coord_check *c, const struct fl_coord *coord,
 }
 
 /* Before the effects: an aggregation that follows at once must not include it. */
-static void check_excluded(struct coord_check *c, const struct fl_coord *coord,
-                           const struct fl_event *ev)
+static void check_excluded(struct coord_check *c, const struct fl_coord *coord, uint32_t client)
 {
-    struct check_fact bad = {.what = FACT_BAD, .client = ev->u.excluded.client};
+    struct check_fact bad = {.what = FACT_BAD, .client = client};
     const struct fl_participant_rec *part = fl_coord_part(coord, bad.client);
 
     if (part != NULL && part->state == FL_PARTICIPANT_REJECTED) {
@@ -623,7 +653,9 @@ void coord_check_effects(struct coord_check *c, const struct fl_coord *coord,
     size_t i;
 
     if (ev->type == FL_EV_EXCLUDE) {
-        check_excluded(c, coord, ev);
+        check_excluded(c, coord, ev->u.excluded.client);
+    } else if (ev->type == FL_EV_QUARANTINE) {
+        check_excluded(c, coord, fl_coord_find(coord, ev->u.of_client.name));
     }
     for (i = 0; i < effects->n; i++) {
         check_spoken(c, &effects->list[i]);

@@ -20,6 +20,7 @@
  * frees it
  *   - after a pause no round starts before a resume, also after a restart; once the pause is
  * answered, or a coordinator that paused itself is PAUSED, it is durable; so is its end
+ *   - a quarantined client gets no work
  *   - a server that is STOPPED starts and decides nothing
  *   - work numbers increase; a due TICK has an effect
  */

@@ -173,9 +173,28 @@ static void put_forgotten(struct script *s, const struct fl_effect *e)
     }
 }
 
+static void put_quarantine(struct script *s, const struct fl_effect *e)
+{
+    size_t i;
+    size_t n;
+
+    put(s, "persist");
+    for (i = 0; i < e->n_clients; i++) {
+        const struct fl_client_rec *rec = &e->clients[i];
+
+        for (n = 0; n < FL_OFFENCES_MAX && rec->offences[n].kind != 0; n++) {
+        }
+        put(s, " %s:%zu%s", rec->name, n, rec->quarantine[0] != '\0' ? ":quarantined" : "");
+        if (rec->id < SCRIPT_CLIENTS) {
+            s->quarantines[rec->id] = *rec;
+        }
+    }
+}
+
 static void put_answer(struct script *s, const struct fl_effect *e)
 {
-    const char *how = e->code == FL_OK ? "" : e->code == FL_ESTATE ? " (no)" : " (but)";
+    bool refused = e->code == FL_ESTATE || e->code == FL_ENOENT;
+    const char *how = e->code == FL_OK ? "" : refused ? " (no)" : " (but)";
 
     put(s, "answer%s: %s", how, e->text);
 }
@@ -238,6 +257,9 @@ static void put_effect(struct script *s, const struct fl_effect *e)
         break;
     case FL_EFF_STOPPED:
         put(s, "STOPPED");
+        break;
+    case FL_EFF_PERSIST_QUARANTINE:
+        put_quarantine(s, e);
         break;
     case FL_EFF_PERSIST_PAUSE:
         put(s, "persist %s%s", e->text != NULL ? "pause: " : "no pause",
@@ -396,6 +418,14 @@ void script_simple(struct script *s, enum fl_event_type type)
 void script_wish(struct script *s, enum fl_event_type type, const char *reason)
 {
     struct fl_event ev = {.type = type, .u.reason = reason};
+
+    script_step(s, &ev);
+}
+
+void script_of_client(struct script *s, enum fl_event_type type, const char *name,
+                      const char *reason)
+{
+    struct fl_event ev = {.type = type, .u.of_client = {name, reason}};
 
     script_step(s, &ev);
 }

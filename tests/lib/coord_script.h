@@ -42,12 +42,14 @@ struct script {
     double accuracy, loss;
     struct fl_round_rec record;                   /* of the last COMMIT */
     struct fl_client_rec clients[SCRIPT_CLIENTS]; /* by number, of the last COMMIT that had it */
-    size_t n_written;                             /* records in the last COMMIT */
-    size_t n_selected_records;                    /* and in the last PERSIST_SELECTION */
-    char warning[512];                            /* the last TRACE that is one */
-    char error[512];                              /* the last CLIENT_ERROR: "name: text" */
-    struct fl_effect task;                        /* the last TASK */
-    struct fl_effect aggregate;                   /* the last AGGREGATE, without its participants */
+    /* The same of the last PERSIST_QUARANTINE, unless `quiet`: only its offences and quarantine. */
+    struct fl_client_rec quarantines[SCRIPT_CLIENTS];
+    size_t n_written;           /* records in the last COMMIT */
+    size_t n_selected_records;  /* and in the last PERSIST_SELECTION */
+    char warning[512];          /* the last TRACE that is one */
+    char error[512];            /* the last CLIENT_ERROR: "name: text" */
+    struct fl_effect task;      /* the last TASK */
+    struct fl_effect aggregate; /* the last AGGREGATE, without its participants */
     uint64_t collection_bytes;
     double effective, self_weight;
     struct coord_check check;
@@ -95,6 +97,9 @@ void script_diverged(struct script *s, const char *name, const char *reason);
 void script_simple(struct script *s, enum fl_event_type type);
 /* PAUSE or ABORT_ROUND, with a reason. */
 void script_wish(struct script *s, enum fl_event_type type, const char *reason);
+/* QUARANTINE or END_QUARANTINE of a client; reason: or NULL. */
+void script_of_client(struct script *s, enum fl_event_type type, const char *name,
+                      const char *reason);
 /* Let time pass, with a TICK at every deadline. */
 void script_run_to(struct script *s, uint64_t now);
 /* Answer the oldest work item, or fail it. */

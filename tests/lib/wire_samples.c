@@ -536,6 +536,8 @@ static int client_info(struct fl_buf *out)
                                              .last_loss = (double)NAN},
                                  .last_error = text_reason,
                                  .last_error_ms = 6,
+                                 .quarantine = text_reason,
+                                 .quarantined_ms = 7,
                                  .labels = labels,
                                  .n_labels = 2};
 
@@ -673,6 +675,19 @@ static int recode_forgotten(const void *data, size_t len, struct fl_buf *out, st
     return rv != FL_OK ? rv : fl_wire_forgotten_encode(&r, out);
 }
 
+#define RECODE_OWNER(name)                                                                         \
+    static int recode_##name(const void *data, size_t len, struct fl_buf *out, struct fl_err *err) \
+    {                                                                                              \
+        struct fl_wire_##name msg;                                                                 \
+        int rv = fl_wire_##name##_decode(data, len, &msg, err);                                    \
+                                                                                                   \
+        if (rv == FL_OK) {                                                                         \
+            rv = fl_wire_##name##_encode(&msg, out);                                               \
+            fl_wire_##name##_done(&msg);                                                           \
+        }                                                                                          \
+        return rv;                                                                                 \
+    }
+
 static int control(struct fl_buf *out)
 {
     const struct fl_wire_control c = {.reason = text_reason};
@@ -680,17 +695,16 @@ static int control(struct fl_buf *out)
     return fl_wire_control_encode(&c, out);
 }
 
-static int recode_control(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
-{
-    struct fl_wire_control c;
-    int rv = fl_wire_control_decode(data, len, &c, err);
+RECODE_OWNER(control)
 
-    if (rv == FL_OK) {
-        rv = fl_wire_control_encode(&c, out);
-        fl_wire_control_done(&c);
-    }
-    return rv;
+static int client_control(struct fl_buf *out)
+{
+    const struct fl_wire_client_control c = {.client = text_client, .reason = text_reason};
+
+    return fl_wire_client_control_encode(&c, out);
 }
+
+RECODE_OWNER(client_control)
 
 static int controlled(struct fl_buf *out)
 {
@@ -700,17 +714,7 @@ static int controlled(struct fl_buf *out)
     return fl_wire_controlled_encode(&r, out);
 }
 
-static int recode_controlled(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
-{
-    struct fl_wire_controlled r;
-    int rv = fl_wire_controlled_decode(data, len, &r, err);
-
-    if (rv == FL_OK) {
-        rv = fl_wire_controlled_encode(&r, out);
-        fl_wire_controlled_done(&r);
-    }
-    return rv;
-}
+RECODE_OWNER(controlled)
 
 static int rollback(struct fl_buf *out)
 {
@@ -784,6 +788,7 @@ const struct wire_sample wire_samples[] = {
     {"admin_forgotten", forgotten, recode_forgotten},
     {"admin_rollback", rollback, recode_rollback},
     {"admin_control", control, recode_control},
+    {"admin_client_control", client_control, recode_client_control},
     {"admin_controlled", controlled, recode_controlled},
 #define X(name) {"identity_" #name, wire_sample_##name##_, wire_recode_##name##_},
     WIRE_IDENTITY_SAMPLES(X)

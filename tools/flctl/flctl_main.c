@@ -59,7 +59,8 @@ static const struct fl_arg options[] = {
     FL_ARG("last", 'l', "N", 'l', "rounds, audit: only the newest N"),
     FL_ARG("abandoned", 'a', NULL, 'a', "rounds: the abandoned ones, when and by what"),
     FL_ARG("reason", 'm', "TEXT", 'm',
-           "pause, abort-round, revoke, evict, disable: the reason, for the log and the audit; at "
+           "pause, abort-round, clients quarantine, revoke, evict, disable: the reason, for the "
+           "log and the audit; at "
            "most 300 bytes"),
     FL_ARG("force", 'f', NULL, 'f',
            "rollback: even if clients and server have state between rounds; revoke, disable: "

@@ -273,15 +273,18 @@ static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t l
             o, "last_error", c.last_error[0] != '\0' ? json_string(c.last_error) : json_null());
         (void)json_object_set_new(o, "last_error_ms", fl_json_whole(c.last_error_ms));
         (void)json_object_set_new(o, "takeovers", fl_json_whole(c.takeovers));
+        (void)json_object_set_new(
+            o, "quarantine", c.quarantine[0] != '\0' ? json_string(c.quarantine) : json_null());
+        (void)json_object_set_new(o, "quarantined_ms", fl_json_whole(c.quarantined_ms));
         (void)json_object_set_new(o, "labels", fl_ctl_labels_json(c.labels, c.n_labels));
         (void)json_array_append_new(out->array, o);
     } else {
         if (out->n == 0) {
-            (void)printf("%-20s %-5s %-9s %s  %s\n", "name", "here", "state",
+            (void)printf("%-20s %-5s %-11s %s  %s\n", "name", "here", "state",
                          fl_figures_columns(&fl_client_rows, NULL, line, sizeof(line)),
                          "last seen");
         }
-        (void)printf("%-20s %-5s %-9s %s  %s\n", fl_str_clean(c.name), c.connected ? "yes" : "no",
+        (void)printf("%-20s %-5s %-11s %s  %s\n", fl_str_clean(c.name), c.connected ? "yes" : "no",
                      fl_str_clean(c.state),
                      fl_figures_columns(&fl_client_rows, &c.figures, line, sizeof(line)),
                      fl_ctl_when(seen, sizeof(seen), c.figures.last_seen_ms));
@@ -289,6 +292,11 @@ static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t l
         if (c.takeovers > 0) {
             (void)printf("  %llu sessions were taken over by a newer one of the same name\n",
                          (unsigned long long)c.takeovers);
+        }
+        if (c.quarantine[0] != '\0') {
+            (void)printf("  quarantined since %s: %s\n",
+                         fl_ctl_when(seen, sizeof(seen), c.quarantined_ms),
+                         fl_str_clean(c.quarantine));
         }
         if (c.last_error[0] != '\0') {
             (void)printf("  last error %s: %s\n", fl_ctl_when(seen, sizeof(seen), c.last_error_ms),

@@ -81,6 +81,16 @@ static int requests_fill_control(struct fl_ctl_args *args, struct fl_buf *reques
 
 const struct fl_ctl_request fl_ctl_request_control = {NULL, requests_fill_control};
 
+static int requests_fill_client_control(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    const struct fl_wire_client_control control = {fl_wire_lend(args->name), args->reason};
+
+    return fl_ctl_encoded(args, fl_wire_client_control_encode(&control, request));
+}
+
+const struct fl_ctl_request fl_ctl_request_client_control = {requests_client_arg,
+                                                             requests_fill_client_control};
+
 static int requests_fill_export(struct fl_ctl_args *args, struct fl_buf *request)
 {
     return fl_ctl_encoded(args, fl_wire_export_request_encode(args->round, request));

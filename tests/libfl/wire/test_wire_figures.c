@@ -47,7 +47,7 @@ static void every_number_is_listed(const ProtobufCMessageDescriptor *type, const
 TEST(every_number_of_the_messages_has_its_row)
 {
     static const char *const of_round[] = {"generation", "abandoned_ms", NULL};
-    static const char *const of_client[] = {"last_error_ms", "takeovers", NULL};
+    static const char *const of_client[] = {"last_error_ms", "takeovers", "quarantined_ms", NULL};
     static const char *const of_status[] = {"round",
                                             "rounds_committed",
                                             "rounds_total",

@@ -62,6 +62,7 @@ static const struct message {
     MESSAGE(forget_clients_reply, FL_WIRE_ROWS_forgotten),
     MESSAGE(summary_info, FL_WIRE_ROWS_summary),
     MESSAGE(control_request, FL_WIRE_ROWS_control),
+    MESSAGE(client_control_request, FL_WIRE_ROWS_client_control),
     MESSAGE(control_reply, FL_WIRE_ROWS_controlled),
     MESSAGE(labels, FL_WIRE_ROWS_labels),
     MESSAGE(join_request, FL_WIRE_ROWS_join),

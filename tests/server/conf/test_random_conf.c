@@ -452,6 +452,7 @@ static void take_effect(struct rig *r, const struct fl_effect *e)
     case FL_EFF_FORGOTTEN:
         break;
     case FL_EFF_FORGET_CLIENTS:
+    case FL_EFF_PERSIST_QUARANTINE:
     case FL_EFF_PERSIST_PAUSE:
     case FL_EFF_PERSIST_SELECTION:
     case FL_EFF_PERSIST_PLAN:

@@ -36,7 +36,8 @@ static const struct odd odds[] = {
     {FL_EV_RESUME, 0, 0, 0},          {FL_EV_CLIENT_HEARD, 77, 0, 0},
     {FL_EV_FORGET, 77, 0, 0},         {FL_EV_RELEASED, 77, 0, 0},
     {FL_EV_RELEASED, 0, 0, 0},        {FL_EV_EXCLUDE, 77, 0, 0},
-    {FL_EV_NEW_EPOCH, 0, 0, 0},
+    {FL_EV_NEW_EPOCH, 0, 0, 0},       {FL_EV_QUARANTINE, 0, 0, 0},
+    {FL_EV_END_QUARANTINE, 0, 0, 0},
 };
 
 static void odd_event(const struct odd *odd, struct fl_event *ev)
@@ -90,6 +91,10 @@ static void odd_event(const struct odd *odd, struct fl_event *ev)
     case FL_EV_WORK_FAILED:
         ev->u.failed_work.seq = odd->client;
         ev->u.failed_work.client = UINT32_MAX;
+        break;
+    case FL_EV_QUARANTINE:
+    case FL_EV_END_QUARANTINE:
+        ev->u.of_client.name = "odd";
         break;
     case FL_EV_START:
     case FL_EV_TICK:
