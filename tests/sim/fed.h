@@ -70,6 +70,8 @@ struct fed_plan {
     bool over_grace;
     bool backfill;
     double norm_cap;
+    uint32_t quarantine_after; /* offences in 10 rounds; 0: never */
+    uint64_t quarantine_ms;
     bool evaluate;
     bool real_sessions; /* fl_session instead of the scripted client */
     bool stay;          /* which stays when all rounds are done */
@@ -260,8 +262,9 @@ struct fed {
     bool forgotten[FED_MAX]; /* once or more: what it keeps may be of a life before */
     bool promised[FED_MAX];  /* FORGOTTEN was answered, and it has not come back since */
     unsigned n_promised;
-    unsigned n_wishes;  /* that were answered with yes */
-    unsigned n_changed; /* downloads of what changed since the model that a client held */
+    unsigned n_wishes;      /* that were answered with yes */
+    unsigned n_changed;     /* downloads of what changed since the model that a client held */
+    unsigned n_quarantined; /* records of quarantined clients that were written */
     struct coord_check check;
     struct fl_buf log;
     char broken[256];

@@ -39,6 +39,17 @@ int __wrap_fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t 
 int __real_fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err);
 int __wrap_fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err);
 
+int __real_fl_store_put_quarantine(struct fl_store *store, const struct fl_client_rec *clients,
+                                   size_t n, struct fl_err *err);
+int __wrap_fl_store_put_quarantine(struct fl_store *store, const struct fl_client_rec *clients,
+                                   size_t n, struct fl_err *err);
+
+int __wrap_fl_store_put_quarantine(struct fl_store *store, const struct fl_client_rec *clients,
+                                   size_t n, struct fl_err *err)
+{
+    return fed_write() ? __real_fl_store_put_quarantine(store, clients, n, err) : FL_EIO;
+}
+
 int __wrap_fl_store_put_pause(struct fl_store *store, const char *reason, struct fl_err *err)
 {
     return fed_write() ? __real_fl_store_put_pause(store, reason, err) : FL_EIO;
@@ -214,6 +225,9 @@ static void note_job(struct fed *fed, const struct fl_coord_job *job)
         if (!job->clients[i].forgotten) { /* A marked one has its record yet. */
             fed_model_forget(fed, fed_named(fed, job->clients[i].name));
         }
+    }
+    for (i = 0; job->e.type == FL_EFF_PERSIST_QUARANTINE && i < job->e.n_clients; i++) {
+        fed->n_quarantined += job->clients[i].quarantine[0] != '\0';
     }
     if (job->e.type == FL_EFF_AGGREGATE && !fed->server.writer.dead) {
         fed_model_aggregated(fed, &job->aggregation);

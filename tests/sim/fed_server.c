@@ -663,6 +663,9 @@ void fed_server_init(struct fed *fed)
         .learning_rate_decay = 1.0,
         .backfill = plan->backfill,
         .norm_cap = plan->norm_cap,
+        .quarantine_after = plan->quarantine_after,
+        .quarantine_window = 10,
+        .quarantine_ms = plan->quarantine_ms,
         .strategy = s->strategy,
         .layout = s->layout,
     };

@@ -1,7 +1,7 @@
 /*
  * What clients report of their layers against what they upload, in whole federations. Honest ones
  * are never off, whatever the preset and the codec; one that claims the largest divergences is in
- * no layer.
+ * no layer, and quarantined.
  *
  * FL_CLAIM_ROUNDS=30 tests/sim/test_claims prints how large the ratio of both became.
  */
@@ -44,6 +44,8 @@ struct run {
     struct fl_dataset *train[N_CLIENTS], *test;
     char names[N_CLIENTS][16];
     unsigned rejected, accepted_of_first, rounds;
+    unsigned of_first;      /* rounds that the first client was selected for */
+    uint32_t n_quarantined; /* at the end of the last round */
     uint64_t committed;
 };
 
@@ -96,6 +98,7 @@ static void on_part(void *ctx, const struct fl_fed_part *part)
     struct run *r = ctx;
 
     r->rejected += part->state == FL_PARTICIPANT_REJECTED;
+    r->of_first += strcmp(part->name, "c0") == 0;
     r->accepted_of_first += part->state == FL_PARTICIPANT_ACCEPTED && strcmp(part->name, "c0") == 0;
 }
 
@@ -105,6 +108,7 @@ static bool on_commit(void *ctx, const struct fl_round_rec *record, const struct
 
     (void)sim;
     r->committed = record->round;
+    r->n_quarantined = record->n_quarantined;
     return true;
 }
 
@@ -182,7 +186,9 @@ static void go(struct run *r)
         .coord = {.seed = 3,
                   .rounds = r->rounds,
                   .start_clients = N_CLIENTS,
-                  .min_clients = N_CLIENTS,
+                  .min_clients = N_CLIENTS - 1,
+                  .quarantine_after = seen.hostile ? 3 : 1,
+                  .quarantine_window = 20,
                   .min_responders = 1,
                   .over_selection = 1,
                   .train_ms = 100000,
@@ -229,6 +235,7 @@ TEST_EACH(honest_clients_are_never_off, (N_ALGORITHMS * N_CODECS))
     go(&r);
     ck_assert_uint_gt(seen.compared, 0);
     ck_assert_uint_eq(r.rejected, 0);
+    ck_assert_uint_eq(r.n_quarantined, 0);
     ck_assert_double_le(seen.room, 1);
     if (getenv("FL_CLAIM_ROUNDS") != NULL) {
         (void)printf("%-20s %-9s %6u layers: reported / uploaded %.4f to %.4f, of the bound %.4f\n",
@@ -239,8 +246,9 @@ TEST_EACH(honest_clients_are_never_off, (N_ALGORITHMS * N_CODECS))
 
 TEST_CASE("hostile", NULL, NULL);
 
-/* The others finish all rounds, and the layers that it takes are asked of them. */
-TEST_EACH(a_client_that_claims_the_largest_divergences_is_in_no_layer, N_CODECS)
+/* The others finish all rounds, and the layers that it takes are asked of them. After three rounds
+   in which it was selected it is not selected again. */
+TEST_EACH(a_client_that_claims_the_largest_divergences_is_in_no_layer_and_quarantined, N_CODECS)
 {
     struct run r;
 
@@ -249,7 +257,9 @@ TEST_EACH(a_client_that_claims_the_largest_divergences_is_in_no_layer, N_CODECS)
     run_init(&r, "fedldf", codecs[_i]);
     go(&r);
     ck_assert_double_gt(seen.most, 1e30);
-    ck_assert_uint_gt(r.rejected, 0);
+    ck_assert_uint_eq(r.rejected, 3);
+    ck_assert_uint_eq(r.of_first, 3);
+    ck_assert_uint_eq(r.n_quarantined, 1);
     ck_assert_uint_eq(r.accepted_of_first, 0);
     run_done(&r);
 }

@@ -157,6 +157,8 @@ static struct fed_plan trouble(uint64_t seed, bool real_sessions)
     if (fl_rng_below(&rng, 5) == 0) {
         plan.broadcast = "ternary";
     }
+    plan.quarantine_after = 1 + (uint32_t)fl_rng_below(&rng, 2);
+    plan.quarantine_ms = 500;
     return plan;
 }
 
@@ -190,13 +192,35 @@ static struct fed_plan joining_trouble(uint64_t seed, bool real_sessions)
 
 /* Downloads of what changed since a held model, of all federations of a test. */
 static unsigned n_changed;
+/* And quarantines. */
+static unsigned n_quarantined;
+
+/* Neither crashes nor a slow disk nor failed training make an offence of an honest client. */
+static void check_honest(struct fed *fed)
+{
+    const struct fed_plan *plan = &fed->plan;
+    struct fl_coord_resume resume;
+    size_t i;
+
+    if (plan->bad_upload_rate > 0 || plan->norm_cap > 0 || plan->failed_aggregate_rate > 0) {
+        return;
+    }
+    resume = fed_disk_read(fed);
+    for (i = 0; i < resume.n_clients; i++) {
+        ck_assert_uint_eq(resume.clients[i].offences[0].kind, 0);
+        ck_assert_str_eq(resume.clients[i].quarantine, "");
+    }
+    fl_store_resume_done(&resume);
+}
 
 static void run_plan(const struct fed_plan *plan)
 {
     struct fed *fed = fed_new(plan);
 
     fed_finish(fed);
+    check_honest(fed);
     n_changed += fed->n_changed;
+    n_quarantined += fed->n_quarantined;
     fed_free(fed);
 }
 
@@ -282,6 +306,7 @@ TEST_EACH(whatever_breaks_the_rules_hold_and_it_ends, count_seeds())
         run_trouble(seed, true);
     }
     ck_assert_uint_gt(n_changed, 0);
+    ck_assert_uint_gt(n_quarantined, 0);
 }
 
 TEST_EACH(whatever_breaks_a_pause_lasts_until_it_is_resumed, count_seeds())

@@ -625,6 +625,23 @@ TEST(a_quarantine_that_cannot_be_written_is_in_force_and_written_again)
     script_free(s);
 }
 
+/* Of a client that was never selected there is no record yet, and its name would be dropped. */
+TEST(a_client_that_disconnects_before_its_quarantine_is_written_stays_known)
+{
+    struct script *s = three();
+
+    script_join(s, "d", 100);
+    s->manual = true;
+    script_of_client(s, FL_EV_QUARANTINE, "d", NULL);
+    script_fail(s, FL_EIO, "disk full", UINT32_MAX);
+    script_lost(s, "d");
+    ck_assert_ptr_nonnull(rec_of(s, "d"));
+    script_forget(s);
+    script_run_to(s, 50);
+    ck_assert(logged(s, "persist d:0:quarantined\n"));
+    script_free(s);
+}
+
 /* Of a client that was never selected there is no record yet. */
 TEST(a_quarantined_client_is_known_while_it_is_away_however_long)
 {
