@@ -602,6 +602,11 @@ static void finish(struct world *w)
         join(w, (uint8_t)(0x18 + i));
     }
     answer_all(w);
+    /* The answer to a command may wait for the retry of a write that failed. */
+    for (i = 0; i < 3 && w->check.wish != 0; i++) {
+        tick(w);
+        answer_all(w);
+    }
     require(w->check.wish == 0, "a wish has no answer");
     simple(w, FL_EV_RESUME);
     for (i = 0; i < 200 && fl_coord_phase(w->coord) != FL_PHASE_STOPPED; i++) {
