@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Every header of the product compiles alone, with the flags of this build: it includes what it uses. The code that
-# libfl/num compiles once per instruction set (its *_impl.h but those of rows and shapes) has no meaning of its own;
+# libfl/num compiles once per instruction set (its *_impl.h but those of tables and shapes) has no meaning of its own;
 # fl-sim's MPI is optional.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -12,7 +12,7 @@ print:
 	@echo $(CC) $(DEFS) $(DEFAULT_INCLUDES) $(INCLUDES) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS)
 MK
 )
-templates='tools/fl_sim/mpi/|libfl/num/(dense|first|lanes|panel|pixel|pool|softmax|vec|wino[a-z_]*)_impl\.h$'
+templates='tools/fl_sim/mpi/|libfl/num/(dense|first|lanes|panel|pixel|pool|rows|softmax|vec|wino[a-z_]*)_impl\.h$'
 headers=$(cd "$srcdir" && find server client libfl tools -name '*.h' | sort | grep -vE "$templates")
 compiles() { # header
   (cd "$build" && echo "#include \"$1\"" | "${compile[@]}" -I"$srcdir" -fsyntax-only -Werror -x c -) 2>"$dir/errors"
