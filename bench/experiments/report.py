@@ -32,6 +32,10 @@ VIEWS = {
                ("mean10:", "best,bytes@0.9,bytes@0.93,bytes@0.95", ["--mean-of", "10"])],
     "hashed-confirm": [("", "trials,bytes,rounds@0.9,bytes@0.9,rounds@0.95,bytes@0.95", []),
                        ("mean10:", "best,bytes@0.9,bytes@0.95", ["--mean-of", "10"])],
+    "unequal-sizes": [("", "trials,bytes,rounds@0.9,uplink@0.9,bytes@0.9", []), ("mean10:", "best", ["--mean-of", "10"])],
+    "other-data": [("", "trials,uplink,bytes", []), ("mean50:", "best", ["--mean-of", "50"])],
+    "one-attacker": [("", "trials,accuracy", [])],
+    "attacks": [("", "trials,accuracy", [])],
     "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
 }
 
@@ -187,7 +191,34 @@ def confirmed():
                      "best mean of ten", "MB of 300 rounds"], rows)
 
 
-TABLES = {"fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions,
+def unequal():
+    rows = [[row["point"], amount(row, "rounds@0.9"), megabytes(row, "uplink@0.9"), megabytes(row, "bytes@0.9"),
+             amount(row, "mean10:best", 0.01, 2), megabytes(row, "bytes")]
+            for row in kept("unequal-sizes")[1]]
+    return markdown(["", "rounds to 90 %", "MB up", "MB up and down", "best mean of ten", "MB in all"], rows)
+
+
+def other():
+    rows = [[row["point"], amount(row, "mean50:best", 0.01, 2), megabytes(row, "uplink"), megabytes(row, "bytes")]
+            for row in kept("other-data")[1]]
+    return markdown(["", "best mean of 50 rounds", "MB up", "MB up and down"], rows)
+
+
+def attacked(name):
+    """Accuracy by rule and attack; the worst over the attacks at the end."""
+    cells, attacks = {}, []
+    for row in kept(name)[1]:
+        attack, rule = row["point"].split(" / ")
+        cells.setdefault(rule, {})[attack] = float(row["accuracy"]) * 100 if row["accuracy"] else 0.0
+        if attack not in attacks:
+            attacks.append(attack)
+    rows = [[rule] + [f"{found[attack]:.1f}" for attack in attacks] + [f"**{min(found[a] for a in attacks):.1f}**"]
+            for rule, found in cells.items()]
+    return markdown([""] + attacks + ["worst"], rows)
+
+
+TABLES = {"unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
+          "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions,
           "hashed": hashed, "hashed-confirm": confirmed}
 
 

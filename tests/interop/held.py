@@ -137,7 +137,7 @@ def rounds(folder, data, name, norm, broadcast):
                       "strategy: {broadcast: {policy: %s}}\n" % broadcast +
                       "model: {norm: %s, input: [60], layers: [dense 20, bn, relu, dense 10]}\n" % norm +
                       "training: {epochs: 1, batch_size: 50, learning_rate: 0.05}\n"
-                      "round: {start_clients: 3, population: 3, weight_cap: 0, norm_cap: 0}\n"
+                      "round: {start_clients: 3, population: 3, weight_cap: 0, norm_clip: 0, norm_cap: 0}\n"
                       "evaluation: {every: 1, clients: yes}\n")
     clients = [h.clientd(folder, "held-%s-%d" % (name, i), server.address, d) for i, d in enumerate(data)]
     with server.channel() as channel:
