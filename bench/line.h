@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/args.h"
+#include "libfl/base/sorted.h"
 
 /* Ends the program with its options and `prints`, what it prints: for --help on stdout and with 0,
  * else with 2. */
@@ -31,18 +32,10 @@ static inline int bench_next(struct fl_args *line, const char *prints)
     return opt;
 }
 
-static inline int bench_by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Of `n` values, above 0, which are put into order. */
 static inline double bench_median(double *values, size_t n)
 {
-    qsort(values, n, sizeof(*values), bench_by_value);
+    fl_sort(values, n);
     return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 

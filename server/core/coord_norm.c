@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "libfl/base/sorted.h"
+
 #include "server/core/coord_impl.h"
 
 /* With fewer updates no one can be called an outlier. */
@@ -37,14 +39,6 @@ static bool participant_has_norm(const struct fl_participant_rec *part, size_t k
     return part->rms[kind] > 0.0 && (part->state == FL_PARTICIPANT_ACCEPTED || is_left_out(part));
 }
 
-static int norm_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static double ratio_of(double norm, double middle)
 {
     return norm / middle < DBL_MAX ? norm / middle : DBL_MAX;
@@ -67,8 +61,7 @@ static void norm_medians(const struct fl_coord *c, size_t least, double out[FL_N
                 norms[n++] = r->parts[i].rms[kind];
             }
         }
-        qsort(norms, n, sizeof(*norms), norm_compare);
-        out[kind] = n >= least ? norms[(n - 1) / 2] : 0.0;
+        out[kind] = n >= least ? fl_lower_median(norms, n) : 0.0;
     }
 }
 

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/sorted.h"
+
 #include "server/core/coord_impl.h"
 
 size_t fl__coord_population(const struct fl_coord *c)
@@ -43,14 +45,6 @@ uint32_t fl__coord_need(const struct fl_coord *c)
 
 /* --- weight of a client --- */
 
-static int compare_samples(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 double fl__coord_weight(const struct fl_coord *c, uint32_t client)
 {
     double samples = (double)c->clients.recs[client].samples;
@@ -77,8 +71,7 @@ static void set_most_samples(struct fl_coord *c)
     if (n == 0 || !(c->conf.weight_cap > 0.0)) {
         return;
     }
-    qsort(t->samples, n, sizeof(*t->samples), compare_samples);
-    most = floor(c->conf.weight_cap * t->samples[(n - 1) / 2]);
+    most = floor(c->conf.weight_cap * fl_lower_median(t->samples, n));
     t->most_samples = most > 1.0 ? most : 1.0;
 }
 

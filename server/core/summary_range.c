@@ -3,13 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int summary_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
+#include "libfl/base/sorted.h"
 
 /* An index of `value` in `sorted`. */
 static size_t sorted_position(const double *sorted, size_t n, double value)
@@ -53,7 +47,7 @@ int fl_summary_bounds(const double *largest, size_t n, double factor, double *re
     for (i = 0; i < n; i++) {
         sorted[i] = largest[i];
     }
-    qsort(sorted, n, sizeof(*sorted), summary_compare);
+    fl_sort(sorted, n);
     for (i = 0; i < n; i++) {
         double middle =
             n >= 3 ? summary_median(sorted, n, sorted_position(sorted, n, largest[i])) : 0.0;

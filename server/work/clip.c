@@ -1,17 +1,9 @@
 #include "server/work/clip.h"
 
-#include <stdlib.h>
+#include "libfl/base/sorted.h"
 
 /* With fewer updates no one can be called too long. */
 #define CLIP_LEAST 3
-
-static int clip_compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 size_t fl_clip_factors(const struct fl_participant_rec *parts, size_t n, double clip,
                        double *factors)
@@ -27,8 +19,7 @@ size_t fl_clip_factors(const struct fl_participant_rec *parts, size_t n, double 
         }
     }
     if (clip > 0 && n_norms >= CLIP_LEAST) {
-        qsort(factors, n_norms, sizeof(*factors), clip_compare);
-        limit = clip * factors[(n_norms - 1) / 2];
+        limit = clip * fl_lower_median(factors, n_norms);
     }
     for (i = 0; i < n; i++) {
         bool over = limit > 0 && parts[i].rms[0] > limit;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/sorted.h"
 #include "libfl/base/str.h"
 #include "libfl/sim/flow.h"
 #include "tools/fl_sim/experiment/experiment.h"
@@ -282,14 +283,6 @@ static void world_measure_clients(const struct fl_world *world, double *columns)
     }
 }
 
-static int world_by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* `values` are sorted. */
 static void world_print_row(const struct shown *s, const double *values, uint64_t n)
 {
@@ -346,7 +339,7 @@ static int world_transfer_all(const struct fl_world *world, bool upload, uint64_
     }
 done:
     fl_flows_free(flows);
-    qsort(ends, (size_t)n, sizeof(*ends), world_by_value);
+    fl_sort(ends, (size_t)n);
     return rv;
 }
 
@@ -401,7 +394,7 @@ static int world_show(const struct options *o, struct fl_err *err)
                  "       max\n",
                  n, (int)(17 - snprintf(NULL, 0, "%" PRIu64, n)), "");
     for (k = 0; k < N_SHOWN; k++) {
-        qsort(columns + k * n, (size_t)n, sizeof(*columns), world_by_value);
+        fl_sort(columns + k * n, (size_t)n);
         world_print_row(&shown[k], columns + k * n, n);
     }
     free(columns);

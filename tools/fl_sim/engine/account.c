@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/sorted.h"
+
 void fl_sim_account_begin(struct fl_sim_account *a, uint64_t now_us)
 {
     fl_sim_round_init(&a->sim);
@@ -202,14 +204,6 @@ static void account_close_phase(struct fl_sim_account *a, uint64_t now_us)
 
 /* --- evaluations of clients --- */
 
-static int account_by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static double account_mean(const double *x, size_t n)
 {
     double sum = 0;
@@ -232,8 +226,8 @@ static void account_spread(struct fl_sim_account *a)
     if (n == 0) {
         return;
     }
-    qsort(a->shares, n, sizeof(*a->shares), account_by_value);
-    qsort(a->losses, n, sizeof(*a->losses), account_by_value);
+    fl_sort(a->shares, n);
+    fl_sort(a->losses, n);
     sim->client_accuracy_mean = account_mean(a->shares, n);
     for (i = 0; i < n; i++) {
         double d = a->shares[i] - sim->client_accuracy_mean;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/sorted.h"
 #include "tools/fl_sim/results/stats.h"
 
 /* Maximum number of points: more than a picture has columns. */
@@ -94,14 +95,6 @@ static double line_at(struct line *line, double x)
            (line->y[line->at + 1] - line->y[line->at]) * ((x - from) / (to - from));
 }
 
-static int curve_by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The x values of all points of all lines, in the range that all lines cover; thinned out, with
    both ends. */
 static int curve_make_grid(const struct line *lines, size_t n, bool finished, struct fl_curve *c)
@@ -131,7 +124,7 @@ static int curve_make_grid(const struct line *lines, size_t n, bool finished, st
             }
         }
     }
-    qsort(c->x, c->n, sizeof(*c->x), curve_by_value);
+    fl_sort(c->x, c->n);
     for (i = 0; i < c->n; i++) {
         if (kept == 0 || c->x[i] > c->x[kept - 1]) {
             c->x[kept++] = c->x[i];
