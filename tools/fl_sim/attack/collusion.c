@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libfl/num/principal.h"
 #include "libfl/num/vec.h"
 #include "tools/fl_sim/attack/attack.h"
 
@@ -223,81 +224,31 @@ done:
 
 /* --- Mimic (Karimireddy, He, Jaggi 2022) --- */
 
-/* Inner products of the centred honest updates, [n_honest][n_honest]. */
-static void collusion_centred_products(const struct fl_attack_view *v, double *g, double *means)
-{
-    size_t n = v->n_honest;
-    double mean = 0;
-    size_t i;
-    size_t k;
-
-    for (i = 0; i < n; i++) {
-        for (k = 0; k <= i; k++) {
-            g[i * n + k] = g[k * n + i] = fl_vec_dot(v->honest[i], v->honest[k], v->n);
-        }
-    }
-    for (i = 0; i < n; i++) {
-        means[i] = 0;
-        for (k = 0; k < n; k++) {
-            means[i] += g[i * n + k] / (double)n;
-        }
-        mean += means[i] / (double)n;
-    }
-    for (i = 0; i < n * n; i++) {
-        g[i] += mean - means[i / n] - means[i % n];
-    }
-}
-
-/* Power iteration from `u`; `next` is work memory. The entries of the eigenvector are the
-   projections of the clients on the direction of the largest variance. */
-static void collusion_principal(const double *g, size_t n, double *u, double *next)
-{
-    size_t i;
-    size_t k;
-    int step;
-
-    for (step = 0; step < 100; step++) {
-        double norm = 0;
-
-        for (i = 0; i < n; i++) {
-            next[i] = 0;
-            for (k = 0; k < n; k++) {
-                next[i] += g[i * n + k] * u[k];
-            }
-            norm += next[i] * next[i];
-        }
-        norm = sqrt(norm);
-        for (i = 0; i < n && norm > 0; i++) {
-            u[i] = next[i] / norm;
-        }
-    }
-}
-
 static int collusion_mimic(const struct fl_attack_view *v, float *ret)
 {
     size_t n = v->n_honest;
-    double *g = malloc((n * n + 2 * n) * sizeof(*g));
-    double *u = g != NULL ? g + n * n : NULL;
-    size_t first = 0;
+    double *gram = malloc((n * n + 2 * n) * sizeof(*gram));
+    double *projection;
     size_t best = 0;
     size_t i;
+    size_t k;
 
-    if (g == NULL) {
+    if (gram == NULL) {
         return FL_ENOMEM;
     }
-    collusion_centred_products(v, g, u);
-    for (i = 1; i < n; i++) {
-        first = g[i * n + i] > g[first * n + first] ? i : first;
-    }
+    projection = gram + n * n;
     for (i = 0; i < n; i++) {
-        u[i] = g[first * n + i];
+        for (k = 0; k <= i; k++) {
+            gram[i * n + k] = gram[k * n + i] = fl_vec_dot(v->honest[i], v->honest[k], v->n);
+        }
     }
-    collusion_principal(g, n, u, u + n);
+    fl_principal_centre(gram, n, projection);
+    fl_principal(gram, n, projection, projection + n);
     for (i = 1; i < n; i++) {
-        best = fabs(u[i]) > fabs(u[best]) ? i : best;
+        best = fabs(projection[i]) > fabs(projection[best]) ? i : best;
     }
     fl_vec_scale(ret, 1, v->honest[best], v->n);
-    free(g);
+    free(gram);
     return FL_OK;
 }
 
