@@ -538,6 +538,18 @@ void script_stored(struct script *s, const char *name)
     script_step(s, &ev);
 }
 
+void script_stored_with(struct script *s, const char *name, const struct fl_norms *norms)
+{
+    struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
+
+    ev.u.upload.client = script_id(s, name);
+    ev.u.upload.round = fl_coord_round(s->coord);
+    ev.u.upload.attempt = fl_coord_attempt(s->coord);
+    ev.u.upload.bytes = 56;
+    ev.u.upload.norms = norms;
+    script_step(s, &ev);
+}
+
 void script_invalid(struct script *s, const char *name, const char *reason)
 {
     struct fl_event ev = {.type = FL_EV_UPLOAD_INVALID};

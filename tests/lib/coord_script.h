@@ -86,6 +86,8 @@ void script_report_of(struct script *s, const char *name, uint64_t round, uint32
                       uint64_t samples, double loss, const float *d, size_t n);
 /* The client's update is durable; its size follows from the upload mask. */
 void script_stored(struct script *s, const char *name);
+/* The same with what the server found in it. */
+void script_stored_with(struct script *s, const char *name, const struct fl_norms *norms);
 void script_invalid(struct script *s, const char *name, const char *reason);
 /* The server cannot store it (local fault). */
 void script_unstored(struct script *s, const char *name, int code, const char *reason);

@@ -37,18 +37,12 @@ static void stored(struct script *s, const char *name, const float norm[SCRIPT_U
 {
     struct fl_unit_norm unit[SCRIPT_UNITS];
     struct fl_norms norms = {.rms = {1}, .unit = unit};
-    struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
     size_t l;
 
     for (l = 0; l < SCRIPT_UNITS; l++) {
         unit[l] = (struct fl_unit_norm){norm[l], norm[l] * .9f, norm[l] * 1.1f};
     }
-    ev.u.upload.client = script_id(s, name);
-    ev.u.upload.round = fl_coord_round(s->coord);
-    ev.u.upload.attempt = fl_coord_attempt(s->coord);
-    ev.u.upload.bytes = 56;
-    ev.u.upload.norms = &norms;
-    script_step(s, &ev);
+    script_stored_with(s, name, &norms);
 }
 
 /* All have reported; `a` what it likes. */

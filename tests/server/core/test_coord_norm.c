@@ -33,15 +33,9 @@ static void stored(struct script *s, const char *name, size_t kind, double norm)
 {
     struct fl_unit_norm unit[SCRIPT_UNITS] = {{1, 0, INFINITY}, {2, 0, INFINITY}, {3, 0, INFINITY}};
     struct fl_norms norms = {.rms = {1, 1, 1, 1, 1}, .unit = unit};
-    struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
 
     norms.rms[kind] = norm;
-    ev.u.upload.client = script_id(s, name);
-    ev.u.upload.round = fl_coord_round(s->coord);
-    ev.u.upload.attempt = fl_coord_attempt(s->coord);
-    ev.u.upload.bytes = 56;
-    ev.u.upload.norms = &norms;
-    script_step(s, &ev);
+    script_stored_with(s, name, &norms);
 }
 
 static void sent(struct script *s, const char *name, double norm)

@@ -178,14 +178,8 @@ static void stored_with(struct script *s, const char *name, double rms, float no
                                               {norm, norm * .9f, norm * 1.1f},
                                               {norm, norm * .9f, norm * 1.1f}};
     struct fl_norms norms = {.rms = {rms}, .unit = unit};
-    struct fl_event ev = {.type = FL_EV_UPLOAD_STORED};
 
-    ev.u.upload.client = script_id(s, name);
-    ev.u.upload.round = fl_coord_round(s->coord);
-    ev.u.upload.attempt = fl_coord_attempt(s->coord);
-    ev.u.upload.bytes = 56;
-    ev.u.upload.norms = &norms;
-    script_step(s, &ev);
+    script_stored_with(s, name, &norms);
 }
 
 TEST(a_false_claim_is_an_offence_that_says_what_was_claimed_and_found)
@@ -333,7 +327,7 @@ TEST(an_operator_releases_a_client_and_its_offences_count_from_zero)
     script_free(s);
 }
 
-TEST(a_quarantine_ends_after_its_time_whatever_the_wall_clock_says)
+TEST(a_quarantine_ends_after_its_time_independent_of_the_wall_clock)
 {
     struct script *s = three();
     unsigned i;
