@@ -150,7 +150,7 @@ const struct fl_opt_spec fl_server_round_specs[] = {
          "bound"},
     {FL_OPT(struct fl_server_round, FLOAT, norm_clip), .def = "4", .min = 0, .max = 1e30,
      .help = "Shorten updates to this many times the median norm of the round, with at least 3 "
-             "updates (docs/algorithms.md#the-norm-of-an-update); 0: no limit"},
+             "updates (docs/algorithms.md#an-update-that-is-longer-than-others); 0: no limit"},
     {FL_OPT(struct fl_server_round, FLOAT, norm_cap), .def = "100", .min = 0, .max = 1e30,
      .help =
          "Leave out updates whose norm is more than this many times the median norm of the round, "

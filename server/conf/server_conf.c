@@ -91,6 +91,12 @@ static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* Of the component in the file: a rule comes from there, as no preset has one. */
+static const struct fl_conf_node *conf_robust_node(const struct fl_server_conf *conf)
+{
+    return fl_conf_get(fl_conf_get(fl_conf_file_map(conf->file), "strategy"), "robust");
+}
+
 /* A robust rule needs senders, so a round must not end with fewer. */
 static int conf_check_robust(const struct fl_server_conf *conf, struct fl_err *err)
 {
@@ -103,10 +109,25 @@ static int conf_check_robust(const struct fl_server_conf *conf, struct fl_err *e
     {
         return FL_OK;
     }
-    return fl_conf_error(fl_conf_field(conf->file, &conf->round->min_responders), err,
+    return fl_conf_error(conf_robust_node(conf), err,
                          "robust '%s' with these options needs %zu senders of every layer: set "
                          "round.min_responders to %zu or more, so that no round ends with fewer",
                          s->robust->policy.name, needs, needs);
+}
+
+/* The buckets follow from the seed, which clients must not know. */
+static int conf_check_buckets(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_strategy *s = conf->strategy;
+
+    if (!fl_robust_draws(s->robust, s->options[FL_COMPONENT_ROBUST]) || conf->main->seed != 1) {
+        return FL_OK;
+    }
+    return fl_conf_error(
+        conf_robust_node(conf), err,
+        "robust mix 'bucketing' draws its buckets from the seed, and a client that "
+        "knows it can choose its bucket: set 'seed' to a large random number, not "
+        "to its default, 1");
 }
 
 /* A learning rate of 0 is for simulations that compare: a federation with it never learns. */
@@ -149,7 +170,8 @@ static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_
         bool daemon; /* not for simulations */
     } checks[] = {{check_training, false},    {conf_check_evaluation, false},
                   {conf_check_clients, true}, {check_steps, true},
-                  {check_rate, false},        {conf_check_robust, false}};
+                  {check_rate, false},        {conf_check_robust, false},
+                  {conf_check_buckets, true}};
     size_t i;
     int rv = fl_findings_keep(all, conf_check_name(conf, daemon, err), err);
 

@@ -1,7 +1,8 @@
 #ifndef FL_SERVER_WORK_CLIP_H
 #define FL_SERVER_WORK_CLIP_H
 
-/* Bounds the length of one client's update (docs/algorithms.md#the-norm-of-an-update). */
+/* Bounds the length of one client's update
+ * (docs/algorithms.md#an-update-that-is-longer-than-others). */
 
 #include "server/core/records.h"
 

@@ -280,11 +280,11 @@ static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t l
         (void)json_array_append_new(out->array, o);
     } else {
         if (out->n == 0) {
-            (void)printf("%-20s %-5s %-11s %s  %s\n", "name", "here", "state",
+            (void)printf("%-20s %-9s %-11s %s  %s\n", "name", "connected", "state",
                          fl_figures_columns(&fl_client_rows, NULL, line, sizeof(line)),
                          "last seen");
         }
-        (void)printf("%-20s %-5s %-11s %s  %s\n", fl_str_clean(c.name), c.connected ? "yes" : "no",
+        (void)printf("%-20s %-9s %-11s %s  %s\n", fl_str_clean(c.name), c.connected ? "yes" : "no",
                      fl_str_clean(c.state),
                      fl_figures_columns(&fl_client_rows, &c.figures, line, sizeof(line)),
                      fl_ctl_when(seen, sizeof(seen), c.figures.last_seen_ms));

@@ -12,7 +12,6 @@
  */
 #include "libfl/strategy/robust/robust.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +41,11 @@ bool fl_robust_centred(const struct fl_robust_ops *ops)
 bool fl_robust_reports(const struct fl_robust_ops *ops, const struct fl_options *o)
 {
     return fl_robust_on(ops) && fl__robust_common(o)->report;
+}
+
+bool fl_robust_draws(const struct fl_robust_ops *ops, const struct fl_options *o)
+{
+    return fl_robust_on(ops) && fl__robust_common(o)->mix == FL_MIX_BUCKETING;
 }
 
 unsigned fl_robust_wants(const struct fl_robust_ops *ops, const struct fl_options *o)

@@ -47,8 +47,7 @@ enum fl_robust_wants {
 /* Columns of a tile of values that a rule by entries gets. */
 #define FL_ROBUST_TILE FL_ROWS_COLUMNS
 
-/* A tile of values, entry by entry: rows[i * FL_ROBUST_TILE + c] in rising order of i. Rules
-   compute all columns, those beyond n too. */
+/* A tile of values: rows[i * FL_ROBUST_TILE + c] for each entry c in rising order of i. */
 struct fl_robust_tile {
     size_t n_rows;
     const double *rows;
@@ -93,6 +92,8 @@ extern const struct fl_robust_ops fl_robust_dnc;
 bool fl_robust_on(const struct fl_robust_ops *ops);
 bool fl_robust_centred(const struct fl_robust_ops *ops);
 bool fl_robust_reports(const struct fl_robust_ops *ops, const struct fl_options *o);
+/* Does it draw random numbers, which clients must not know? */
+bool fl_robust_draws(const struct fl_robust_ops *ops, const struct fl_options *o);
 /* What the rule and what is before it read: enum fl_robust_wants; 0 without a rule. */
 unsigned fl_robust_wants(const struct fl_robust_ops *ops, const struct fl_options *o);
 /* How many senders of a layer rule and mixing need at least; 1 without a rule. */

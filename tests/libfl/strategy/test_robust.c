@@ -82,7 +82,8 @@ TEST_EACH(a_rule_gives_the_same_bits_for_any_block_size, RULES *MIXES)
     free(pieces);
 }
 
-/* Without the deviant the others stay what they are, whatever the rule. */
+/* Client 2 sends the largest floats; every rule keeps each entry near those of the other clients.
+ */
 TEST_EACH(one_client_with_the_largest_floats_cannot_move_the_model_beyond_the_others, RULES)
 {
     float *model;

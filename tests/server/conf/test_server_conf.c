@@ -57,6 +57,53 @@ TEST_EACH(a_value_of_evaluation_command_that_cannot_be_is_told_with_what_was_exp
     refused_says(head, &rows[_i], path, &err);
 }
 
+static const char robust_head[] = "federation: f\n"
+                                  "state_dir: /tmp/x\n"
+                                  "listen: [\"unix:/tmp/x.sock\"]\n"
+                                  "model: {preset: mlp200}\n"
+                                  "algorithm: fedavg\n";
+
+static const struct refused robust_rows[] = {
+    {"strategy: {robust: {policy: krum, f: 2}}",
+     "some.yaml:6: key 'strategy.robust': robust 'krum' with these options needs 7 senders of "
+     "every layer: "
+     "set round.min_responders to 7 or more, so that no round ends with fewer"},
+    {"round: {min_responders: 4}\nstrategy: {robust: {policy: median, f: 2}}",
+     "some.yaml:7: key 'strategy.robust': robust 'median' with these options needs 5 senders of "
+     "every layer"},
+    {"round: {min_responders: 5}\nstrategy: {robust: {policy: median, f: 1, mix: bucketing}}",
+     "some.yaml:7: key 'strategy.robust': robust mix 'bucketing' draws its buckets from the seed"},
+};
+
+TEST_EACH(a_robust_rule_that_cannot_hold_is_refused_with_the_count_and_the_way_out, 3)
+{
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    refused_write(robust_head, robust_rows[_i].line, path);
+    ck_assert_int_eq(fl_server_conf_load(path, NULL, &conf, &err), FL_ECONF);
+    ck_assert_msg(strstr(err.msg, robust_rows[_i].says) != NULL, "%s", err.msg);
+}
+
+static const char *const robust_allowed[] = {
+    "round: {min_responders: 7}\nstrategy: {robust: {policy: krum, f: 2}}",
+    "strategy: {robust: {policy: krum, f: 2, report: yes}}",
+    "seed: 7351\nround: {min_responders: 5}\n"
+    "strategy: {robust: {policy: median, f: 1, mix: bucketing}}",
+};
+
+TEST_EACH(a_robust_rule_with_enough_responders_or_that_only_reports_is_read, 3)
+{
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    refused_write(robust_head, robust_allowed[_i], path);
+    ck_assert_msg(fl_server_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
+    fl_server_conf_free(conf);
+}
+
 TEST(what_may_be_said_of_the_program_is_read)
 {
     char path[FOLDER_PATH + 32];

@@ -1,4 +1,5 @@
-/* round.norm_clip (docs/algorithms.md#the-norm-of-an-update): factors of updates by their norms. */
+/* round.norm_clip (docs/algorithms.md#an-update-that-is-longer-than-others): factors of updates by
+ * their norms. */
 #include <check.h>
 #include <math.h>
 

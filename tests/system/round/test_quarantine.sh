@@ -44,7 +44,7 @@ equal "its state" quarantined "$(of_bad state)"
 ctl q clients >"$dir/clients"
 has_line "the list of clients says why" "$dir/clients" "$reason"
 
-### It survives a kill, and ends when an operator says so
+### It survives a kill, and ends by the operator's command
 kill_hard q
 start_server q
 wait_for "both clients" connected q 2
