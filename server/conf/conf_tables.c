@@ -100,10 +100,11 @@ const struct fl_opt_spec fl_server_model_specs[] = {
     FL_OPT_END_OF(struct fl_server_model)};
 
 const struct fl_opt_spec fl_server_training_specs[] = {
-    {FL_OPT(struct fl_server_training, INT, epochs), .flags = FL_OPT_BASIC, .def = "1", .min = 0,
+    {FL_OPT(struct fl_server_training, INT, epochs),
+     FL_OPT_GIVEN(struct fl_server_training, epochs), .flags = FL_OPT_BASIC, .def = "1", .min = 0,
      .max = 10000, .help = "Passes over the local data per round; 0: use steps"},
     {FL_OPT(struct fl_server_training, INT, steps), .def = "0", .min = 0, .max = 1e9,
-     .help = "Mini-batch steps per round when epochs is 0"},
+     .help = "Mini-batch steps per round, with epochs: 0"},
     {FL_OPT(struct fl_server_training, INT, batch_size), .flags = FL_OPT_BASIC, .def = "10",
      .min = 1, .max = 65536, .help = "Samples per mini-batch"},
     {FL_OPT(struct fl_server_training, FLOAT, learning_rate),

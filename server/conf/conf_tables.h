@@ -39,6 +39,7 @@ struct fl_server_model {
 
 struct fl_server_training {
     int64_t epochs, steps, batch_size;
+    bool epochs_given;
     double learning_rate, learning_rate_decay, momentum, weight_decay;
 };
 

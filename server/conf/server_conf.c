@@ -48,6 +48,13 @@ static int check_training(const struct fl_server_conf *conf, struct fl_err *err)
         return fl_conf_error(fl_conf_field(conf->file, &conf->training->epochs), err,
                              "expected epochs or steps above 0, found 0 for both");
     }
+    if (conf->training->epochs > 0 && conf->training->steps > 0) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->training->steps), err,
+                             "expected epochs or steps, found %lld steps and %lld epochs%s: set "
+                             "epochs: 0 to train in steps",
+                             (long long)conf->training->steps, (long long)conf->training->epochs,
+                             conf->training->epochs_given ? "" : " (the default)");
+    }
     if (conf->evaluation->data[0] != '\0' && conf->net.n_layers == 0 &&
         conf->evaluation->command.n == 0)
     {

@@ -75,6 +75,8 @@ server "no such unit" "${m}round: {retry: 5x}\n" \
 server "a choice" "${m}log_level: inf\n" \
   "6: key 'log_level': expected one of error, warning, notice, info, debug, found 'inf', did you mean 'info'?"
 server "no work" "${m}training: {epochs: 0}\n" "6: key 'training.epochs': expected epochs or steps above 0, found 0 for both"
+server "steps that the default of epochs would hide" "${m}training: {steps: 12}\n" \
+  "6: key 'training.steps': expected epochs or steps, found 12 steps and 1 epochs (the default): set epochs: 0 to train in steps"
 server "a step that the solver cannot make" "${m}algorithm: pfedme\ntraining: {learning_rate: 0.5}\n" \
   "7: key 'training.learning_rate': solver 'pfedme' needs training.learning_rate * lambda of at most 1, it is 0.5 * 15 = 7.5: lower one of them"
 server "!a bad name" 'federation: "a b"\nstate_dir: s\ninsecure: yes\nmodel: {preset: dnn}\n' \
