@@ -56,7 +56,11 @@ static void party_leave(struct fl_account *account)
     struct fl_party **at;
 
     account->party = NULL;
-    if (party == NULL || --party->n_accounts > 0) {
+    if (party == NULL) {
+        return;
+    }
+    party->n_calls -= account->n_calls;
+    if (--party->n_accounts > 0) {
         return;
     }
     at = party_place(account->budget, party->name);
@@ -120,11 +124,30 @@ void fl_account_join(struct fl_account *account, const char *name)
     budget_tally(account, false);
     account->party = *at;
     account->party->n_accounts++;
+    account->party->n_calls += account->n_calls;
     budget_tally(account, true);
     if (budget->party_accounts > 0 && account->party->n_accounts > budget->party_accounts &&
         count_remaining_accounts(account->party, budget) > budget->party_accounts)
     {
         account_evict(oldest_of(account->party, budget), FL_EVICT_PLACES);
+    }
+}
+
+bool fl_account_may_call(const struct fl_account *account)
+{
+    const struct fl_budget *budget = account->budget;
+
+    return account->party == NULL || budget->party_calls == 0 ||
+           account->party->n_calls < budget->party_calls;
+}
+
+void fl_account_count_call(struct fl_account *account, bool begins)
+{
+    unsigned n = begins ? 1 : (unsigned)-1; /* wraps, like the sums */
+
+    account->n_calls += n;
+    if (account->party != NULL) {
+        account->party->n_calls += n;
     }
 }
 

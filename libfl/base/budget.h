@@ -14,8 +14,8 @@
  * never given to unknown accounts.
  *
  * Accounts of one name (fl_account_join()) are a party: they share one fair share, and above
- * `party_accounts` accounts the oldest is evicted. So a client gains nothing by opening more
- * connections.
+ * `party_accounts` accounts the oldest is evicted; their calls are counted together
+ * (`party_calls`). So a client gains nothing by opening more connections.
  *
  * Ownership: accounts are members of their owners, which open and close them. Threading: one loop.
  * No clock, no I/O.
@@ -44,7 +44,7 @@ typedef void (*fl_budget_evict_cb)(void *ctx, struct fl_account *account, enum f
 struct fl_party {
     struct fl_party *next; /* of its bucket */
     size_t used;           /* by accounts that are not evicted */
-    unsigned n_accounts, n_known;
+    unsigned n_accounts, n_known, n_calls;
     char name[FL_IDENTITY_NAME_MAX];
 };
 
@@ -62,6 +62,7 @@ struct fl_budget {
     /* Set by the owner after fl_budget_init(); 0: none. */
     size_t reserve;          /* only for known accounts */
     unsigned party_accounts; /* most accounts of a party */
+    unsigned party_calls;    /* most open calls of a party */
     struct fl_party *parties[FL_BUDGET_BUCKETS];
     struct fl_list accounts; /* the newest first */
     fl_budget_evict_cb evict;
@@ -77,6 +78,7 @@ struct fl_account {
     size_t used;
     size_t peak;
     bool leaving;
+    unsigned n_calls;       /* open ones */
     unsigned vouched;       /* above 0: known */
     struct fl_party *party; /* NULL: none */
 };
@@ -107,6 +109,10 @@ void fl_account_give(struct fl_account *account, size_t n);
 /* The smaller remainder of half the budget and half the account's limit. Optional memory should
  * stay below it. */
 size_t fl_account_spare(const struct fl_account *account);
+/* False: the account's party has `party_calls` open calls already. */
+bool fl_account_may_call(const struct fl_account *account);
+/* A call of the account begins or ends; calls are paired. */
+void fl_account_count_call(struct fl_account *account, bool begins);
 /* The peer was authenticated (`known`), or no longer is; calls are paired. */
 void fl_account_vouch(struct fl_account *account, bool known);
 

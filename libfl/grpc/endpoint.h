@@ -27,7 +27,8 @@ struct fl_grpc_server_setup {
     uint32_t max_connections;
     /*
      * Connections of one client, by its certificate, else by its authenticated name; beyond the
-     * number the oldest is closed. 0: no limit.
+     * number the oldest is closed. limits.streams is then the limit of its calls over all of them:
+     * one more is refused with RESOURCE_EXHAUSTED. 0: no limit.
      */
     uint32_t peer_connections;
     /*

@@ -406,6 +406,7 @@ int fl_grpc_server_create(const struct fl_grpc_server_setup *setup, struct fl_gr
                    2 * setup->limits.message_bytes, on_evict, server);
     server->budget.reserve = setup->memory / FL_GRPC_RESERVE;
     server->budget.party_accounts = setup->peer_connections;
+    server->budget.party_calls = setup->peer_connections > 0 ? setup->limits.streams : 0;
     if (fl_timer_create(setup->loop, on_closer, server, &server->closer) != FL_OK) {
         free(server);
         return fl_err_set(err, FL_ENOMEM, "gRPC server: out of memory");

@@ -61,7 +61,10 @@ int fl__h2_server_request(struct fl_h2 *h2, struct h2_stream *s, bool end)
     }
     if (denied && h2->conn.notice != NULL) {
         h2->conn.notice(h2->conn.notice_ctx, s->call,
-                        method == NULL ? "unknown method" : "not allowed", text);
+                        method == NULL                         ? "unknown method"
+                        : status == FL_GRPC_RESOURCE_EXHAUSTED ? "too many calls"
+                                                               : "not allowed",
+                        text);
     }
     if (status != FL_GRPC_OK) {
         char *encoded = fl_grpc_message_encode(text);

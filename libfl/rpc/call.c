@@ -60,6 +60,9 @@ void fl_call_free(struct fl_call *call)
     if (call->vouched) {
         fl_account_vouch(&call->conn->account, false);
     }
+    if (call->counted) {
+        fl_account_count_call(&call->conn->account, false);
+    }
     fl_metadata_done(&call->metadata);
     fl_segq_done(&call->out);
     free(call->msg);

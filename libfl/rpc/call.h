@@ -191,7 +191,7 @@ struct fl_rpc_method {
 
 /* Every limit of a connection in one table; all are configurable and sent to peers in Welcome. */
 struct fl_rpc_limits {
-    uint32_t streams;       /* concurrent calls of a connection */
+    uint32_t streams;       /* concurrent calls of a connection (endpoint.h: of a client) */
     uint32_t header_bytes;  /* header list of a call */
     size_t message_bytes;   /* one message */
     size_t queue_bytes;     /* queued for sending, per call */

@@ -52,6 +52,7 @@ struct fl_call {
     uint64_t received; /* bytes of messages that the peer has sent, incomplete ones included */
     bool patient;      /* the peer may be silent */
     bool vouched;
+    bool counted; /* in the account's open calls */
     enum fl_call_bulk bulk;
 
     struct fl_frame frame;

@@ -141,6 +141,8 @@ enum fl_grpc_status fl_call_check_request(struct fl_call *call, unsigned *ret_ht
 void fl_call_start(struct fl_call *call, const struct fl_rpc_method *method)
 {
     fl_sm_move(&call->sm, FL_CALL_OPEN);
+    call->counted = true;
+    fl_account_count_call(&call->conn->account, true);
     method->start(call, method->ctx);
     /* A method either sets a handler or ends its call. */
     FL_REQUIRE(call->handler != NULL || call->sm.state != FL_CALL_OPEN);

@@ -84,7 +84,12 @@ enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
     const struct fl_rpc_conn *conn = call->conn;
 
     if ((conn->who & method->who) != 0) {
-        return FL_GRPC_OK;
+        if (fl_account_may_call(&conn->account)) {
+            return FL_GRPC_OK;
+        }
+        (void)snprintf(text, size, "'%s' has %u open calls over all its connections, the limit",
+                       conn->account.party->name, conn->account.party->n_calls);
+        return FL_GRPC_RESOURCE_EXHAUSTED;
     }
     if (conn->why != NULL) {
         (void)snprintf(text, size, "%s", conn->why);

@@ -248,14 +248,15 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
              "oldest), or is closed"},
     {FL_OPT(struct fl_server_limits, INT, client_connections), .flags = FL_SERVER_DAEMON,
      .def = "4", .min = 1, .max = 1000,
-     .help = "Simultaneous connections of one client, and so `streams` times as many calls; one "
-             "more closes its oldest. A client needs one, and a second while it reconnects"},
+     .help = "Simultaneous connections of one client; one more closes its oldest. A client needs "
+             "one, and a second while it reconnects"},
     {FL_OPT(struct fl_server_limits, INT, known_clients), .flags = FL_SERVER_DAEMON,
      .def = "100000", .min = 1, .max = 1e7,
      .help = "Known client names, connected or having taken part; further names are refused, but "
              "disconnected clients that never took part are forgotten first"},
     {FL_OPT(struct fl_server_limits, INT, streams), .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG,
-     .def = "16", .min = 3, .max = 1000, .help = "Simultaneous calls on one connection"},
+     .def = "16", .min = 3, .max = 1000,
+     .help = "Simultaneous calls on one connection, and of one client over all its connections"},
     {FL_OPT(struct fl_server_limits, BYTES, header_bytes), .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG,
      .def = "16K", .min = 1024, .max = 1048576, .help = "Size of the headers of a call"},
     {FL_OPT(struct fl_server_limits, BYTES, upload_memory), .flags = FL_SERVER_DAEMON, .def = "32M",

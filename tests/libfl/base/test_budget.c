@@ -249,6 +249,29 @@ TEST(of_more_accounts_than_a_party_may_have_the_oldest_goes)
     end();
 }
 
+TEST(the_calls_of_a_party_are_counted_over_its_accounts)
+{
+    begin(400, 0, 1000, 0);
+    w.budget.party_calls = 2;
+    fl_account_join(&w.account[0], "edge-1");
+    fl_account_join(&w.account[2], "edge-2");
+    fl_account_count_call(&w.account[0], true);
+    fl_account_count_call(&w.account[1], true); /* before its name was known */
+    ck_assert(fl_account_may_call(&w.account[0]));
+    fl_account_join(&w.account[1], "edge-1");
+    ck_assert(!fl_account_may_call(&w.account[0]));
+    ck_assert(!fl_account_may_call(&w.account[1]));
+    ck_assert(fl_account_may_call(&w.account[2]));
+    ck_assert(fl_account_may_call(&w.account[3])); /* of no party */
+    fl_account_count_call(&w.account[1], false);
+    ck_assert(fl_account_may_call(&w.account[0]));
+    fl_account_count_call(&w.account[1], true);
+    gone(&w.account[1]);
+    ck_assert(fl_account_may_call(&w.account[0]));
+    fl_account_count_call(&w.account[0], false);
+    end();
+}
+
 TEST(unknown_peers_never_get_what_is_reserved_for_known_ones)
 {
     begin(400, 0, 1000, 1);

@@ -484,6 +484,94 @@ TEST(of_more_connections_than_a_client_may_have_the_oldest_is_closed)
     gworld_end(&world);
 }
 
+/* One more call of a client, beside that of its side. */
+struct extra_call {
+    struct world *world;
+    bool closed;
+    enum fl_grpc_status status;
+};
+
+static void on_extra_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                            const char *text)
+{
+    struct extra_call *extra = ctx;
+
+    (void)call;
+    (void)text;
+    extra->closed = true;
+    extra->status = status;
+    gworld_happened(extra->world);
+}
+
+static struct extra_call extra;
+
+static bool extra_is_closed(struct world *world)
+{
+    (void)world;
+    return extra.closed;
+}
+
+static void begin_extra_call(struct client *client)
+{
+    static const struct fl_call_handler handler = {.on_closed = on_extra_closed};
+    struct fl_call *call = NULL;
+
+    extra = (struct extra_call){.world = client->world};
+    ck_assert_int_eq(
+        fl_grpc_call(client->channel, "/t.T/Known", /* timeout_ms= */ 0, &handler, &extra, &call),
+        FL_OK);
+}
+
+static bool three_are_there(struct world *world)
+{
+    return world->server_calls == 3;
+}
+
+static bool third_is_gone(struct world *world)
+{
+    return world->client[2].down > 0 && fl_grpc_server_connections(world->server) == 2;
+}
+
+static bool three_were_served_again(struct world *world)
+{
+    return world->server_calls == 4;
+}
+
+TEST(the_calls_of_a_client_are_limited_over_all_its_connections)
+{
+    struct world world = {.peer_connections = 4, .known_as = "edge-1", .done = three_are_there};
+    unsigned i;
+
+    fl_rpc_limits_default(&world.limits);
+    world.limits.streams = 3;
+    gworld_begin(&world, "127.0.0.1:0");
+    for (i = 0; i < 3; i++) {
+        world.client[i].call_on_up = true;
+        world.client[i].path = "/t.T/Known";
+        (void)gworld_connect(&world, world.address, 5000);
+    }
+    fl_loop_run(world.loop);
+    begin_extra_call(&world.client[0]);
+    world.done = extra_is_closed;
+    fl_loop_run(world.loop);
+    ck_assert_int_eq(extra.status, FL_GRPC_RESOURCE_EXHAUSTED);
+    ck_assert_uint_eq(world.server_calls, 3);
+    ck_assert_uint_eq(world.notices, 1);
+    ck_assert_str_eq(world.notice,
+                     "/t.T/Known: 'edge-1' has 3 open calls over all its connections, the limit");
+    /* The calls of a connection that is gone do not count any more. */
+    world.inside = true;
+    fl_grpc_channel_close(world.client[2].channel);
+    world.inside = false;
+    world.client[2].channel = NULL;
+    world.done = third_is_gone;
+    fl_loop_run(world.loop);
+    begin_extra_call(&world.client[0]);
+    world.done = three_were_served_again;
+    fl_loop_run(world.loop);
+    gworld_end(&world);
+}
+
 static bool all_up(struct world *world)
 {
     return world->client[world->n_clients - 1].up > 0 &&
