@@ -116,7 +116,7 @@ KINDS = [(re.compile(pattern), more_is_better, words) for pattern, more_is_bette
 )]
 # They tell lines of one name apart; so does what nothing here knows.
 ARGUMENTS = {"model", "algorithm", "batch", "clients", "rounds", "model_mb", "tls", "certificate", "known", "responders",
-             "samples", "values", "parameters", "selected", "threads", "rate_mb_s", "cores", "torch", "wanted", "upload",
+             "samples", "values", "parameters", "selected", "hostile", "threads", "rate_mb_s", "cores", "torch", "wanted", "upload",
              "durability"}
 # What a run found out about its surroundings.
 FACTS = {"kernel", "aes", "hash", "n", "instructions", "version", "tried", "best_share"}

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench/hostile.h"
 #include "bench/line.h"
 #include "bench/peers.h"
 #include "bench/raw.h"
@@ -25,20 +26,19 @@ const char bench_name[] = "bench/round";
 /* What clients upload. */
 struct way {
     const char *name;
-    const char *config; /* of the server */
+    const char *algorithm, *strategy; /* of the server */
     const struct fl_codec_ops *codec;
 };
 
 static const struct way ways[] = {
-    {"full", "algorithm: fedavg\nstrategy: {fraction: {fraction: 1.0}}\n", &fl_codec_float32},
-    {"fedldf", "algorithm: fedldf\nstrategy: {fraction: {fraction: 1.0}}\n", &fl_codec_float32},
-    {"ternary",
-     "algorithm: fedavg\nstrategy: {fraction: {fraction: 1.0}, codec: {policy: ternary}}\n",
-     &fl_codec_ternary},
+    {"full", "fedavg", "", &fl_codec_float32},
+    {"fedldf", "fedldf", "", &fl_codec_float32},
+    {"ternary", "fedavg", ", codec: {policy: ternary}", &fl_codec_ternary},
 };
 
 struct arguments {
     uint64_t clients, rounds, parameters;
+    uint64_t hostile; /* clients beside them, from the middle of the rounds on */
     const struct way *way;
     const char *durability;
     const char *server; /* program */
@@ -53,6 +53,8 @@ static const struct fl_arg rows[] = {
            "full (default), fedldf (each unit from some), ternary (coded)"),
     FL_ARG("durability", '\0', "D", 'y', "process (default) or power"),
     FL_ARG("rounds", '\0', "N", 'r', "default 5"),
+    FL_ARG("hostile", '\0', "N", 'H',
+           "beside them N hostile clients, from the middle of the rounds on"),
     FL_ARG("server", '\0', "PROGRAM", 's', "default: fl-serverd of the same build folder"),
     FL_ARG("dir", '\0', "DIR", 'd',
            "where its state lies; default: a new folder in $TMPDIR, removed"),
@@ -71,7 +73,18 @@ static const char prints[] =
     "models = peak memory / size of the model. Processor seconds are of one round, of both "
     "sides\n"
     "of the stream; cpu_ratio = (server_cpu_s + clients_cpu_s) / wire_cpu_s depends less than\n"
-    "ratio on what else the machine does.\n";
+    "ratio on what else the machine does.\n"
+    "With --hostile N, N more clients take part; from the middle of the rounds on half of them\n"
+    "read nothing of the model, half stop in the middle of their upload, and two more peers\n"
+    "begin 2000 calls and 200 connections a second. Rounds select 1.3 times the updates that\n"
+    "they need (over_selection). Prints one line more, medians without the first round:\n"
+    "  hostile: clients=… hostile=… rounds=… quiet_s=… hostile_s=… ratio=…\n"
+    "           quiet_cpu_s=… hostile_cpu_s=…\n"
+    "with the processor seconds of the server for one round.\n";
+
+/* With hostile clients a round needs three quarters of all, and selects nearly all. */
+#define HOSTILE_FRACTION 0.75
+#define HOSTILE_ROUND    ", over_selection: 1.3"
 
 static int write_config(const struct arguments *a, const char *path, const char *model)
 {
@@ -79,14 +92,18 @@ static int write_config(const struct arguments *a, const char *path, const char 
     int rv;
 
     fl_buf_init(&buf, 1u << 16);
-    rv = fl_buf_printf(&buf,
-                       "federation: bench\nstate_dir: \"%s/state\"\nlisten: \"127.0.0.1:0\"\n"
-                       "insecure: yes\nlog_level: warning\nheartbeat: 1h\nwhen_finished: exit\n"
-                       "durability: %s\nrounds: %llu\n%smodel: {file: \"%s\"}\n"
-                       "round: {start_clients: %llu, min_responders: %llu}\n"
-                       "evaluation: {every: 0}\ncheckpoints: {keep: 1}\n",
-                       a->dir, a->durability, (unsigned long long)a->rounds, a->way->config, model,
-                       (unsigned long long)a->clients, (unsigned long long)a->clients);
+    rv = fl_buf_printf(
+        &buf,
+        "federation: bench\nstate_dir: \"%s/state\"\nlisten: \"127.0.0.1:0\"\n"
+        "insecure: yes\nlog_level: %s\nheartbeat: 1h\nwhen_finished: exit\n"
+        "durability: %s\nrounds: %llu\nalgorithm: %s\n"
+        "strategy: {fraction: {fraction: %g}%s}\nmodel: {file: \"%s\"}\n"
+        "round: {start_clients: %llu, min_responders: %llu%s}\n"
+        "evaluation: {every: 0}\ncheckpoints: {keep: 1}\n",
+        a->dir, a->hostile > 0 ? "error" : "warning", a->durability, (unsigned long long)a->rounds,
+        a->way->algorithm, a->hostile > 0 ? HOSTILE_FRACTION : 1.0, a->way->strategy, model,
+        (unsigned long long)(a->clients + a->hostile),
+        (unsigned long long)(a->hostile > 0 ? 1 : a->clients), a->hostile > 0 ? HOSTILE_ROUND : "");
     if (rv == FL_OK) {
         rv = fl_fs_replace(path, buf.data, buf.len, false, NULL);
     }
@@ -99,6 +116,7 @@ struct measurement {
     pid_t server;
     double peak_mb;
     double server_cpu_s, clients_cpu_s; /* of all rounds */
+    double quiet_cpu_s;                 /* of the server, until hostile clients begin */
     double *seconds;                    /* [rounds] */
     double *wire_s, *wire_cpu_s;        /* [rounds + 1] */
     size_t n_wire;
@@ -122,6 +140,13 @@ static void on_ending(void *ctx)
     double peak_mb = round_server_peak_mb(m->server);
 
     m->peak_mb = peak_mb > m->peak_mb ? peak_mb : m->peak_mb;
+}
+
+static void on_halfway(void *ctx)
+{
+    struct measurement *m = ctx;
+
+    m->quiet_cpu_s = round_server_cpu_s(m->server);
 }
 
 static void on_finished(void *ctx)
@@ -149,6 +174,22 @@ static void print_result(const struct arguments *a, const struct measurement *m)
                  wire_s, seconds / wire_s, m->peak_mb, m->peak_mb / model_mb,
                  m->server_cpu_s / rounds, m->clients_cpu_s / rounds, wire_cpu_s,
                  (m->server_cpu_s + m->clients_cpu_s) / rounds / wire_cpu_s);
+}
+
+/* Before the times are sorted for print_result(). */
+static void print_hostile(const struct arguments *a, const struct measurement *m)
+{
+    size_t quiet = (size_t)a->rounds / 2;
+    size_t hostile = (size_t)a->rounds - quiet;
+    double quiet_s = bench_median(m->seconds + 1, quiet - 1);
+    double hostile_s = bench_median(m->seconds + quiet, hostile);
+
+    (void)printf("hostile: clients=%llu hostile=%llu rounds=%llu quiet_s=%.4f hostile_s=%.4f "
+                 "ratio=%.2f quiet_cpu_s=%.4f hostile_cpu_s=%.4f\n",
+                 (unsigned long long)a->clients, (unsigned long long)a->hostile,
+                 (unsigned long long)a->rounds, quiet_s, hostile_s, hostile_s / quiet_s,
+                 m->quiet_cpu_s / (double)quiet,
+                 (m->server_cpu_s - m->quiet_cpu_s) / (double)hostile);
 }
 
 /* Seconds of each round, in `seconds`. False: one did not end. */
@@ -196,12 +237,22 @@ static uint64_t bytes_of(const struct arguments *a, const struct round_update *u
 static bool run_clients(const struct arguments *a, const struct round_update *update,
                         const char *address, uint64_t bytes, struct measurement *m)
 {
+    const struct hostile_setup hostile = {.address = address,
+                                          .update = update,
+                                          .clients = a->hostile,
+                                          .honest_rounds = a->rounds / 2,
+                                          .rounds = a->rounds};
+    int fd = -1;
+    pid_t beside = a->hostile > 0 ? hostile_start(&hostile, &fd) : -1;
     struct bench_clients *clients = NULL;
     struct bench_setup setup = {.loop = m->loop,
                                 .address = address,
                                 .n = a->clients,
                                 .update = update,
                                 .rounds = a->rounds,
+                                .honest_rounds = a->rounds / 2,
+                                .halfway = on_halfway,
+                                .spare = a->hostile > 0,
                                 .ending = on_ending,
                                 .finished = on_finished,
                                 .ctx = m};
@@ -212,7 +263,7 @@ static bool run_clients(const struct arguments *a, const struct round_update *up
         fl_loop_run(m->loop);
         m->clients_cpu_s = own_cpu_s() - before;
         good = take_times(a, bench_clients_times(clients), m->seconds);
-        if (good && bench_clients_moved(clients) != bytes * a->rounds) {
+        if (good && a->hostile == 0 && bench_clients_moved(clients) != bytes * a->rounds) {
             (void)fprintf(stderr, "round: %llu bytes were moved, expected %llu\n",
                           (unsigned long long)bench_clients_moved(clients),
                           (unsigned long long)(bytes * a->rounds));
@@ -220,6 +271,9 @@ static bool run_clients(const struct arguments *a, const struct round_update *up
         }
     }
     bench_clients_free(clients);
+    if (beside > 0) {
+        peer_kill(beside);
+    }
     return good;
 }
 
@@ -243,6 +297,9 @@ static int measure(const struct arguments *a, const char *config, const struct r
         return EXIT_FAILURE;
     }
     stream_raw(a, update, bytes, m);
+    if (a->hostile > 0) {
+        print_hostile(a, m);
+    }
     print_result(a, m);
     return EXIT_SUCCESS;
 }
@@ -336,6 +393,8 @@ static int parse_one(struct arguments *a, int opt, const char *text)
         return parse_mb(text, &a->parameters);
     case 'p':
         return fl_str_to_u64(text, &a->parameters);
+    case 'H':
+        return fl_str_to_u64(text, &a->hostile);
     case 'u':
         return parse_way(text, &a->way);
     case 'y':
@@ -375,7 +434,9 @@ int main(int argc, char **argv)
             bench_usage(&line, prints, /* asked= */ false);
         }
     }
-    if (a.clients == 0 || a.rounds == 0 || a.parameters < ROUND_UNITS) {
+    if (a.clients == 0 || a.rounds == 0 || a.parameters < ROUND_UNITS ||
+        (a.hostile > 0 && a.rounds < 4))
+    {
         bench_usage(&line, prints, /* asked= */ false);
     }
     peers_open_files();

@@ -30,6 +30,7 @@ struct bench_clients {
     uint64_t *times;
     uint64_t moved;
     size_t alive;
+    bool halfway; /* hostile kinds are no longer honest */
 };
 
 static void send_event(struct client *c, const struct fl_wire_event *event)
@@ -49,6 +50,14 @@ static void send_event(struct client *c, const struct fl_wire_event *event)
 
 /* --- push --- */
 
+/* How much of its update it sends. */
+static uint64_t push_end(const struct client *c)
+{
+    bool half = c->all->halfway && c->all->setup.kind == BENCH_HALF_UPLOAD;
+
+    return half ? c->total / 2 : c->total;
+}
+
 /*
  * What comes next of the units that are asked for, at most a chunk: as far as they lie together, as
  * fl-clientd, which has them all together, would send them.
@@ -56,6 +65,8 @@ static void send_event(struct client *c, const struct fl_wire_event *event)
 static const uint8_t *next_piece(struct client *c, size_t *ret_n)
 {
     const struct round_update *update = c->all->setup.update;
+    uint64_t to_send = push_end(c) - c->offset;
+    size_t most = to_send < c->chunk ? (size_t)to_send : c->chunk;
     const uint8_t *at;
     size_t n = 0;
 
@@ -66,11 +77,11 @@ static const uint8_t *next_piece(struct client *c, size_t *ret_n)
     at = fl_blob_data(update->bytes) + update->at[c->unit] + c->in_unit;
     for (;;) {
         uint64_t left = update->at[c->unit + 1] - update->at[c->unit] - c->in_unit;
-        size_t take = left < c->chunk - n ? (size_t)left : c->chunk - n;
+        size_t take = left < most - n ? (size_t)left : most - n;
 
         n += take;
         c->in_unit += take;
-        if (n == c->chunk || c->unit + 1 == ROUND_UNITS || c->units[c->unit + 1] == 0) {
+        if (n == most || c->unit + 1 == ROUND_UNITS || c->units[c->unit + 1] == 0) {
             break;
         }
         c->unit++;
@@ -82,7 +93,7 @@ static const uint8_t *next_piece(struct client *c, size_t *ret_n)
 
 static void push_chunks(struct client *c)
 {
-    while (c->push != NULL && c->offset < c->total) {
+    while (c->push != NULL && c->offset < push_end(c)) {
         uint8_t head[FL_WIRE_CHUNK_HEAD];
         size_t n = 0;
         size_t unit = c->unit;
@@ -130,7 +141,7 @@ static void on_push_closed(struct fl_call *call, void *ctx, enum fl_grpc_status 
     if (c->push == call) {
         c->push = NULL;
     }
-    if (status != FL_GRPC_OK) {
+    if (status != FL_GRPC_OK && !c->all->setup.spare) {
         (void)fprintf(stderr, "bench: push of client %zu: %s %s\n", c->index,
                       fl_grpc_status_name(status), message != NULL ? message : "");
     }
@@ -219,6 +230,9 @@ static bool on_chunk(struct fl_call *call, void *ctx, const uint8_t *data, size_
     struct fl_wire_chunk chunk;
     struct fl_err err = {0};
 
+    if (c->all->halfway && c->all->setup.kind == BENCH_SLOW_READER) {
+        return false;
+    }
     if (fl_wire_chunk_decode(data, len, &chunk, &err) != FL_OK) {
         (void)fprintf(stderr, "bench: %s\n", err.msg);
         fl_call_cancel(call);
@@ -235,9 +249,14 @@ static void on_fetch_closed(struct fl_call *call, void *ctx, enum fl_grpc_status
 
     (void)call;
     if (status != FL_GRPC_OK) {
-        (void)fprintf(stderr, "bench: fetch of client %zu: %s %s\n", c->index,
-                      fl_grpc_status_name(status), message != NULL ? message : "");
+        if (!c->all->setup.spare) {
+            (void)fprintf(stderr, "bench: fetch of client %zu: %s %s\n", c->index,
+                          fl_grpc_status_name(status), message != NULL ? message : "");
+        }
         return;
+    }
+    if (c->all->halfway && c->all->setup.kind == BENCH_SLOW_READER) {
+        return; /* the model fits the window, and was not read */
     }
     report(c);
     c->fetched = true;
@@ -301,6 +320,12 @@ static void on_task(struct client *c, const struct fl_wire_task *task)
         return;
     }
     note_time(c->all, task->task.key.round - 1);
+    if (!c->all->halfway && task->task.key.round > c->all->setup.honest_rounds) {
+        c->all->halfway = true;
+        if (c->all->setup.halfway != NULL) {
+            c->all->setup.halfway(c->all->setup.ctx);
+        }
+    }
     c->round = task->task.key.round;
     c->attempt = task->task.key.attempt;
     c->fetched = false;
@@ -357,7 +382,8 @@ static void on_up(void *ctx)
 {
     struct client *c = ctx;
     struct fl_wire_event event = {.type = FL_WIRE_HELLO};
-    char name[32];
+    const char *prefix = c->all->setup.prefix != NULL ? c->all->setup.prefix : "bench";
+    char name[64];
     char agent[] = "bench/round";
 
     if (fl_grpc_call(c->channel, "/fl.v1.Federation/Attend", 0, &attend_handler, c, &c->attend) !=
@@ -366,7 +392,7 @@ static void on_up(void *ctx)
         fl_grpc_channel_close(c->channel);
         return;
     }
-    (void)snprintf(name, sizeof(name), "bench-%05zu", c->index);
+    (void)snprintf(name, sizeof(name), "%s-%05zu", prefix, c->index);
     event.u.hello.version_min = FL_WIRE_VERSION;
     event.u.hello.version_max = FL_WIRE_VERSION;
     event.u.hello.client = name;
@@ -380,7 +406,7 @@ static void on_down(void *ctx, int code, const char *text)
     struct client *c = ctx;
     struct bench_clients *all = c->all;
 
-    if (code != FL_OK && all->times[all->setup.rounds] == 0) {
+    if (code != FL_OK && all->times[all->setup.rounds] == 0 && all->setup.kind == BENCH_HONEST) {
         (void)fprintf(stderr, "bench: client %zu lost its connection: %s\n", c->index, text);
     }
     c->channel = NULL;

@@ -4,6 +4,7 @@
 /*
  * A client that trains nothing: it fetches the model, reports, and pushes what it is asked for of a
  * shared, prepared update at once. For measuring a server; any number of them live on one loop.
+ * Hostile ones do the same until a round, and from then on what their kind says.
  */
 
 #include "bench/round_model.h"
@@ -12,10 +13,21 @@
 
 struct bench_clients;
 
+enum bench_kind {
+    BENCH_HONEST,
+    BENCH_SLOW_READER, /* fetches, and reads nothing of what comes */
+    BENCH_HALF_UPLOAD  /* sends half of its update, then nothing, without ending the call */
+};
+
 struct bench_setup {
     struct fl_loop *loop;
     const char *address;
-    size_t n; /* clients */
+    size_t n;           /* clients */
+    const char *prefix; /* of their names; NULL: "bench" */
+    enum bench_kind kind;
+    uint64_t honest_rounds; /* of hostile kinds: they begin after so many */
+    fl_loop_cb halfway;     /* the round after these begins; may be NULL */
+    bool spare;             /* rounds leave clients over, whose transfers then end without error */
     const struct round_update *update;
     uint64_t rounds;     /* stop after so many */
     fl_loop_cb ending;   /* the last round begins; then it is over, while the server still runs */
