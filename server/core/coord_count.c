@@ -1,5 +1,6 @@
 /* The figures of a committed round: bytes, accuracies, and which clients were counted. On the
    thread of the coordinator; writing the record is work of the COMMIT effect. */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -27,6 +28,13 @@ const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct
                : NULL;
 }
 
+/* Finite, whatever finite losses clients claim. */
+static double bounded_add(double sum, double x)
+{
+    sum += x;
+    return sum > DBL_MAX ? DBL_MAX : sum < -DBL_MAX ? -DBL_MAX : sum;
+}
+
 static void figures_add(struct fl__figures *f, const struct fl_eval_rec *eval)
 {
     if (eval->samples == 0) {
@@ -35,7 +43,7 @@ static void figures_add(struct fl__figures *f, const struct fl_eval_rec *eval)
     f->n++;
     f->samples += (double)eval->samples;
     f->correct += (double)eval->correct;
-    f->loss += eval->loss_sum;
+    f->loss = bounded_add(f->loss, eval->loss_sum);
     f->accuracies += (double)eval->correct / (double)eval->samples;
 }
 
@@ -136,7 +144,7 @@ void fl__coord_count_round(struct fl_coord *c)
             rec->n_responders++;
             rec->n_capped += part->samples < c->clients.recs[part->client].samples;
             samples += (double)part->samples;
-            loss += (double)part->samples * part->train_loss;
+            loss = bounded_add(loss, (double)part->samples * part->train_loss);
         }
         rec->downlink_bytes += count_downlink(c, part->client, r->live[i].fetched);
     }

@@ -1,5 +1,6 @@
 /* Rounds of personal models, and what a round's record says: every table hangs on it. */
 #include <check.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -329,6 +330,34 @@ TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
     ck_assert_double_eq(s->record.personal_accuracy, 13.0 / 15.0);
     ck_assert_double_eq(s->record.personal_mean, (0.8 + 1.0) / 2.0);
     ck_assert_uint_eq(s->record.n_personal, 2);
+    script_free(s);
+}
+
+TEST_EACH(losses_of_clients_add_up_to_a_finite_figure, 2)
+{
+    struct script *s = script_fedavg();
+    double loss = _i == 0 ? DBL_MAX : -DBL_MAX;
+    static const char *const names[] = {"a", "b"};
+    unsigned i;
+
+    s->conf.evaluate_clients = true;
+    s->conf.evaluate_every = 1;
+    script_begin(s, 2);
+    for (i = 0; i < 2; i++) {
+        struct fl_event ev = report_of(s, names[i]);
+
+        ev.u.report.train_loss = loss;
+        script_step(s, &ev);
+        script_stored(s, names[i]);
+    }
+    ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
+    evaluate(s, "a", EVAL(10, 4, loss), EVAL(0));
+    evaluate(s, "b", EVAL(10, 4, loss), EVAL(0));
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert(isfinite(s->record.train_loss));
+    ck_assert(isfinite(s->record.loss));
+    ck_assert(s->record.loss * loss > 0);
+    ck_assert_double_eq(s->record.accuracy, 0.4);
     script_free(s);
 }
 
