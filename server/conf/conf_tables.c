@@ -147,8 +147,8 @@ const struct fl_opt_spec fl_server_round_specs[] = {
     {FL_OPT(struct fl_server_round, FLOAT, weight_cap), .def = "100", .min = 0, .max = 1e12,
      .help =
          "Upper bound of a client's weight: this many times the samples of the median client, in "
-         "the draw and in the aggregation (docs/algorithms.md#the-weight-of-a-client); 0: no "
-         "bound"},
+         "the draw, the aggregation and the figures of evaluations "
+         "(docs/algorithms.md#the-weight-of-a-client); 0: no bound"},
     {FL_OPT(struct fl_server_round, FLOAT, norm_clip), .def = "4", .min = 0, .max = 1e30,
      .help = "Shorten updates to this many times the median norm of the round, with at least 3 "
              "updates (docs/algorithms.md#an-update-that-is-longer-than-others); 0: no limit"},

@@ -137,8 +137,8 @@ struct fl_coord_conf {
     uint64_t straggler_min_ms, straggler_rate;
     /*
      * Upper bound of a client's weight: this many times the samples of the median client, of those
-     * that are connected when a round is drawn; applies to the draw and to the aggregation. 0: no
-     * bound.
+     * that are connected when a round is drawn; applies to the draw and to the aggregation, and
+     * with the median of the evaluations to their sums. 0: no bound.
      */
     double weight_cap;
     /*

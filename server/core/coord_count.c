@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "libfl/base/sorted.h"
 #include "server/core/coord_impl.h"
 
 static bool is_responder(const struct fl_participant_rec *part)
@@ -35,27 +36,79 @@ static double bounded_add(double sum, double x)
     return sum > DBL_MAX ? DBL_MAX : sum < -DBL_MAX ? -DBL_MAX : sum;
 }
 
-static void figures_add(struct fl__figures *f, const struct fl_eval_rec *eval)
+/* The evaluation of client or participant i; NULL: it does not count. */
+typedef const struct fl_eval_rec *(*count_eval_at)(const struct fl_coord *c, size_t i);
+
+static const struct fl_eval_rec *count_result(const struct fl_coord *c, size_t i)
 {
-    if (eval->samples == 0) {
-        return;
+    return &c->clients.answers[i].result;
+}
+
+static const struct fl_eval_rec *count_adapted(const struct fl_coord *c, size_t i)
+{
+    return &c->clients.answers[i].adapted;
+}
+
+static const struct fl_eval_rec *count_received(const struct fl_coord *c, size_t i)
+{
+    return is_responder(&c->round.parts[i]) ? &c->round.parts[i].received : NULL;
+}
+
+static const struct fl_eval_rec *count_trained(const struct fl_coord *c, size_t i)
+{
+    return is_responder(&c->round.parts[i]) ? &c->round.parts[i].trained : NULL;
+}
+
+/* The number of test samples is a claim, as that of training samples is: the same bound holds. */
+static double count_most(const struct fl_coord *c, size_t n, count_eval_at at)
+{
+    double *samples = c->clients.samples;
+    size_t k = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const struct fl_eval_rec *eval = at(c, i);
+
+        if (eval != NULL && eval->samples > 0) {
+            samples[k++] = (double)eval->samples;
+        }
     }
-    f->n++;
-    f->samples += (double)eval->samples;
-    f->correct += (double)eval->correct;
-    f->loss = bounded_add(f->loss, eval->loss_sum);
-    f->accuracies += (double)eval->correct / (double)eval->samples;
+    return k > 0 && c->conf.weight_cap > 0.0
+               ? fmax(1.0, floor(c->conf.weight_cap * fl_lower_median(samples, k)))
+               : (double)INFINITY;
+}
+
+static struct fl__figures count_figures(const struct fl_coord *c, size_t n, count_eval_at at)
+{
+    double most = count_most(c, n, at);
+    struct fl__figures f = {.n = 0};
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const struct fl_eval_rec *eval = at(c, i);
+        double samples;
+        double share;
+
+        if (eval == NULL || eval->samples == 0) {
+            continue;
+        }
+        samples = (double)eval->samples;
+        share = samples > most ? most / samples : 1.0;
+        f.n++;
+        f.samples += samples * share;
+        f.correct += (double)eval->correct * share;
+        f.loss = bounded_add(f.loss, eval->loss_sum * share);
+        f.accuracies += (double)eval->correct / samples;
+    }
+    return f;
 }
 
 void fl__coord_count_answers(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
-    size_t i;
 
-    for (i = 0; i < r->n_answers; i++) {
-        figures_add(&r->result, &c->clients.answers[i].result);
-        figures_add(&r->adapted, &c->clients.answers[i].adapted);
-    }
+    r->result = count_figures(c, r->n_answers, count_result);
+    r->adapted = count_figures(c, r->n_answers, count_adapted);
     r->n_answers = 0;
 }
 
@@ -73,17 +126,10 @@ static void put_figures(const struct fl__figures *f, double *accuracy, double *m
 static void count_personal(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
-    struct fl__figures received = {.n = 0};
-    struct fl__figures trained = {.n = 0};
+    struct fl__figures received = count_figures(c, r->n, count_received);
+    struct fl__figures trained = count_figures(c, r->n, count_trained);
     bool evaluated;
-    size_t i;
 
-    for (i = 0; i < r->n; i++) {
-        if (is_responder(&r->parts[i])) {
-            figures_add(&received, &r->parts[i].received);
-            figures_add(&trained, &r->parts[i].trained);
-        }
-    }
     evaluated = trained.n == 0 && (r->adapted.n > 0 || received.n == 0);
     if (evaluated) {
         received = r->result;

@@ -9,6 +9,7 @@
 #include "tests/lib/suites.h"
 
 #define MODEL 56 /* 4 (d + s) of the script's model */
+#define MANY  ((uint64_t)1 << 40)
 
 static bool yes(const struct fl_options *o)
 {
@@ -283,6 +284,29 @@ TEST_EACH(an_evaluation_that_cannot_be_true_is_left_out_and_the_update_counts, 3
     ck_assert_double_eq(s->record.received_mean, -1.0);
     ck_assert_uint_eq(s->record.n_personal, 0);
     ck_assert(s->clients[0].counted_update);
+    script_free(s);
+}
+
+/* Of 10, 10 and 2^40 test samples the last ones count as ten times 10. */
+TEST(weight_cap_bounds_a_client_in_the_figures_of_evaluations)
+{
+    struct script *s = script_fedavg();
+
+    script_set(s, FL_COMPONENT_PERSONAL, "trained");
+    s->conf.weight_cap = 10.0;
+    s->conf.start_clients = 3;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100); /* a tenth of them are test samples */
+    script_join(s, "b", 100);
+    script_join(s, "c", 10 * MANY);
+    report_evaluations(s, "a", EVAL(10, 10, 0.0), EVAL(10, 5, 0.0));
+    report_evaluations(s, "b", EVAL(10, 10, 0.0), EVAL(10, 5, 0.0));
+    report_evaluations(s, "c", EVAL(MANY, 0, 0.0), EVAL(MANY, MANY, 0.0));
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_double_eq_tol(s->record.received_accuracy, 20.0 / 120.0, 1e-12);
+    ck_assert_double_eq_tol(s->record.personal_accuracy, 110.0 / 120.0, 1e-12);
+    ck_assert_double_eq_tol(s->record.personal_mean, 2.0 / 3.0, 1e-12);
     script_free(s);
 }
 
