@@ -146,6 +146,11 @@ struct fl_aggregate_ops {
     enum fl_agg_scope (*scope)(const struct fl_options *o);
     void (*attend)(const struct fl_options *o, const struct fl_attention *in, double *out);
     bool mixes;
+    /*
+     * attend() multiplies by n_k: the fair share of a client is that of its samples. NULL: false,
+     * it is that of an equal client.
+     */
+    bool (*attends_samples)(const struct fl_options *o);
     /* attend() reads previous_dot, which clients must report. NULL: false. */
     bool (*wants_previous_dot)(const struct fl_options *o);
 };
@@ -190,6 +195,9 @@ struct fl_agg_info {
     /* Of a robust rule: mean of fl_agg_job.used, and how many updates were left out; 0: no rule. */
     double robust_used;
     size_t robust_out;
+    /* Largest influence of one update relative to its fair share, of fl_agg_job.influence. */
+    double influence;
+    size_t n_capped; /* clients of which share_cap lowered the influence */
 };
 
 /*
@@ -222,6 +230,15 @@ struct fl_agg_job {
     const struct fl_robust_ops *robust; /* NULL: none */
     const struct fl_options *robust_options;
     uint64_t seed; /* of random buckets; clients must not know it */
+    /*
+     * Bound of one client's influence with an attention, relative to its share of a mean
+     * (share_cap.h); 0: none. The influence is its weight, or with `mixes` what it has in the
+     * models of the others together.
+     */
+    double share_cap;
+    /* [n_clients] written with an attention, or NULL: how much of its influence the bound left to a
+       client, 1: all. Mean over the components that it sent, weighted by their entries. */
+    double *influence;
     /*
      * [n_clients] written with a robust rule, or NULL: how much of each update it used, from 0
      * (left out) to 1 (as much as an equal share, or more): the weight, or the share of the

@@ -218,6 +218,7 @@ static int attend_component(struct fl__agg_pass *p, size_t entries, double *out)
         a->previous_dot[i] = job->clients[p->senders[i]].previous_dot;
     }
     job->ops->attend(job->options, &in, out);
+    fl__agg_share(p, &in, out);
     for (i = 0; i < rows; i++) {
         a->effective += share * attend_effective_n(out + i * in.n, in.n);
         a->self_weight += job->ops->mixes ? share * out[i * in.n + i] : 0;
@@ -360,8 +361,17 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
     a->samples = calloc(n, sizeof(*a->samples));
     a->previous_dot = calloc(n, sizeof(*a->previous_dot));
     a->out = calloc(n * attend_components(job->layout, a->scope), n * sizeof(*a->out));
+    a->fair = calloc(n, sizeof(*a->fair));
+    a->factor = calloc(n, sizeof(*a->factor));
+    a->scratch = calloc(n, sizeof(*a->scratch));
+    a->capped = calloc(n, sizeof(*a->capped));
+    a->sent = calloc(n, sizeof(*a->sent));
+    a->left = calloc(n, sizeof(*a->left));
+    a->relative = calloc(n, sizeof(*a->relative));
     if (a->in == NULL || a->gram == NULL || a->wide == NULL || a->samples == NULL ||
-        a->previous_dot == NULL || a->out == NULL)
+        a->previous_dot == NULL || a->out == NULL || a->fair == NULL || a->factor == NULL ||
+        a->scratch == NULL || a->capped == NULL || a->sent == NULL || a->left == NULL ||
+        a->relative == NULL)
     {
         return fl_err_set(p->err, FL_ENOMEM, "attention between %zu updates: out of memory", n);
     }
@@ -376,4 +386,11 @@ void fl__agg_attend_done(struct fl__agg_pass *p)
     free(p->attention.samples);
     free(p->attention.previous_dot);
     free(p->attention.out);
+    free(p->attention.fair);
+    free(p->attention.factor);
+    free(p->attention.scratch);
+    free(p->attention.capped);
+    free(p->attention.sent);
+    free(p->attention.left);
+    free(p->attention.relative);
 }

@@ -15,6 +15,9 @@
  * 1, and it needs every client's last update on the server; here they are normalised and clients
  * report one number.
  *
+ * With share_cap no weight is above share_cap / n, with weight_samples share_cap n_k / sum n
+ * (docs/algorithms.md#the-share-of-one-client).
+ *
  * Options: attention, kappa, scale, weight_samples, server_lr. State: none on the server; with
  * `time` each client keeps its last update. A client without one has score 0. Equal updates, kappa
  * 0 and the first round of `time` are the plain mean.
@@ -141,6 +144,13 @@ static enum fl_agg_scope igfl_s_scope(const struct fl_options *o)
     return FL_SCOPE_MODEL;
 }
 
+static bool igfl_s_attends_samples(const struct fl_options *o)
+{
+    const struct options *v = fl_options_values(o);
+
+    return v->weight_samples;
+}
+
 static bool wants_previous_dot(const struct fl_options *o)
 {
     const struct options *v = fl_options_values(o);
@@ -191,5 +201,6 @@ const struct fl_aggregate_ops fl_aggregate_igfl_s = {
     .step = fl__agg_mean_step,
     .scope = igfl_s_scope,
     .attend = igfl_s_attend,
+    .attends_samples = igfl_s_attends_samples,
     .wants_previous_dot = wants_previous_dot,
 };

@@ -4,6 +4,7 @@
 /* Shared by the files of the aggregation pass, and helpers of several aggregators. */
 
 #include "libfl/strategy/aggregator/aggregate.h"
+#include "libfl/strategy/share_cap.h"
 
 /* Limit of the memory of all decoded blocks together, in bytes. */
 #define FL__AGG_SCRATCH ((size_t)4 << 20)
@@ -24,6 +25,13 @@ struct fl__agg_attention {
     size_t stride;                 /* doubles of a component in `out` */
     double entries;                /* trainable, of all components so far */
     double effective, self_weight; /* sums over them of the values of fl_agg_info */
+    double *fair;                  /* [n_clients] of a component's senders */
+    double *factor;                /* [n_clients] left to them by share_cap */
+    struct fl_share *scratch;      /* [n_clients] */
+    uint8_t *capped;               /* [n_clients] */
+    /* [n_clients], sums over the components that each sent: entries, the same times what share_cap
+       left of its influence, and times its influence over its fair share */
+    double *sent, *left, *relative;
 };
 
 /* A robust rule (aggregate_robust.c). */
@@ -104,6 +112,10 @@ int fl__agg_not_finite(const struct fl__agg_pass *p, size_t l, const char *what)
 FL_MUST_CHECK int fl__agg_attend_init(struct fl__agg_pass *p);
 FL_MUST_CHECK int fl__agg_attend_unit(struct fl__agg_pass *p, size_t l);
 void fl__agg_attend_done(struct fl__agg_pass *p);
+/* Bound the weights of a component, or its rows with `mixes`, by the share_cap of the job. */
+void fl__agg_share(struct fl__agg_pass *p, const struct fl_attention *in, double *out);
+/* The means over the components, for the job. */
+void fl__agg_share_report(const struct fl__agg_pass *p);
 /* Decode the next n entries of every sender's update into attention.in, one block per sender. */
 FL_MUST_CHECK int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n);
 /* Personalized models of a unit that was sent, and its theta (aggregate_mix.c). */

@@ -14,6 +14,9 @@
  * The cosine of a zero component with another is 0, with itself 1 (the released code gives NaN).
  * sigma 0: every client gets the mean; sigma very large: every client gets its own model.
  *
+ * With share_cap what one sender has in the models of the others is bounded
+ * (docs/algorithms.md#the-share-of-one-client).
+ *
  * Options: sigma, component, size_weight, softmax. State: none.
  */
 #include <math.h>
@@ -72,6 +75,13 @@ static enum fl_agg_scope mcsa_scope(const struct fl_options *o)
     return v->component == UNIT ? FL_SCOPE_UNIT : FL_SCOPE_TENSOR;
 }
 
+static bool mcsa_attends_samples(const struct fl_options *o)
+{
+    const struct options *v = fl_options_values(o);
+
+    return v->size_weight;
+}
+
 static const char *const components[] = {[TENSOR] = "tensor", [UNIT] = "unit", NULL};
 static const char *const softmaxes[] = {[ROW] = "row", [COLUMN] = "column", NULL};
 static const struct fl_opt_spec options[] = {
@@ -97,5 +107,6 @@ const struct fl_aggregate_ops fl_aggregate_mcsa = {
         },
     .scope = mcsa_scope,
     .attend = mcsa_attend,
+    .attends_samples = mcsa_attends_samples,
     .mixes = true,
 };

@@ -349,6 +349,7 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
         job->distance[k] = sqrt(p.distance_sq[k]);
     }
     fl__agg_robust_report(&p);
+    fl__agg_share_report(&p);
     if (job->info != NULL) {
         const struct fl__agg_attention *a = &p.attention;
 

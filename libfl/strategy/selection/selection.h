@@ -18,6 +18,10 @@ struct fl_select_input {
     const double *scores;  /* [n] */
     const double *samples; /* [n], > 0 */
     size_t want;           /* K_t, 1 <= want <= n */
+    /* Of policies whose scores follow from what clients send: bound of the probability of one of
+       them in a draw, times 1 / n (share_cap.h); 0: none. */
+    double share_cap;
+    uint8_t *capped; /* [n], written by those: 1 for a candidate that the bound lowered; or NULL */
 };
 
 /* Sums over all clients that have a score. */

@@ -12,15 +12,20 @@
  * broadcast one ("old"), which the reported divergences give without extra bytes and which is the
  * only one available under partial uploads.
  *
+ * In a draw no client has more than share_cap / N of the probability
+ * (docs/algorithms.md#the-share-of-one-client); its score stays.
+ *
  * Options: alpha, floor, reference. State: one double per client. Scores are attentions times a
  * common factor, which is never needed. Cost: O(n log n) per selection, O(responders) per update.
  * Aggregation weights are not changed. Pure functions; the caller persists the scores.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/strategy/selection/selection.h"
 #include "libfl/strategy/selection/selection_impl.h"
+#include "libfl/strategy/share_cap.h"
 
 enum reference { AUTO, NEW, OLD };
 
@@ -63,8 +68,19 @@ static double attention_join_score(const struct fl_options *o, double samples,
 static int attention_pick(const struct fl_options *o, const struct fl_select_input *in,
                           struct fl_rng *rng, uint32_t *chosen)
 {
+    double *p = malloc(in->n * sizeof(*p));
+    struct fl_share *scratch = malloc(in->n * sizeof(*scratch));
+    int rv = FL_ENOMEM;
+
     (void)o;
-    return fl__draw_weighted(chosen, in->scores, in->n, in->want, rng);
+    if (p != NULL && scratch != NULL) {
+        (void)memcpy(p, in->scores, in->n * sizeof(*p));
+        (void)fl_share_cap(p, NULL, in->n, in->share_cap, scratch, in->capped);
+        rv = fl__draw_weighted(chosen, p, in->n, in->want, rng);
+    }
+    free(scratch);
+    free(p);
+    return rv;
 }
 
 /*

@@ -11,6 +11,13 @@ struct fl_upload_input {
     size_t n_units;
     const float *divergence; /* [n_clients][n_units], NULL without feedback */
     const double *samples;   /* [n_clients] */
+    /*
+     * Of plans by divergence: a client is asked for share_cap times its fair share of layers at
+     * most (share_cap.h). 0: no bound.
+     */
+    double share_cap;
+    const double *credit; /* [n_clients], with share_cap */
+    uint8_t *capped;      /* [n_clients], written then: 1 where another client sends a layer */
 };
 
 struct fl_upload_ops {

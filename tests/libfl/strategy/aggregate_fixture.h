@@ -44,6 +44,8 @@ struct fed {
     struct fl_options *robust_options;
     uint64_t seed;
     double used[FED_CLIENTS];
+    double share_cap;
+    double influence[FED_CLIENTS];
     double distance[FED_CLIENTS];
     struct fl_agg_info info;
     size_t opened;
@@ -220,6 +222,8 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .robust_options = f->robust_options,
         .seed = f->seed,
         .used = f->used,
+        .share_cap = f->share_cap,
+        .influence = f->influence,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
         .personal_model = ops->mixes ? fed_personal_model : NULL,

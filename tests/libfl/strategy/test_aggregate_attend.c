@@ -1,4 +1,5 @@
 /* igfl_s (docs/algorithms.md#attention-between-updates), pass of attention, equal weights. */
+#include "libfl/strategy/share_cap.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/aggregate_fixture.h"
 
@@ -592,5 +593,125 @@ TEST_EACH(equal_weights_are_those_of_clients_with_as_many_samples_bit_for_bit, 3
     ck_assert_mem_eq(f.theta_new, plain, f.count * sizeof(float));
     free(plain);
     free(weighted);
+    fed_done(&f);
+}
+
+/* --- share_cap --- */
+
+/* The weights are those of the plain reference, bounded to 1.5 / n each, at every entry. */
+TEST_EACH(no_weight_is_above_its_share_and_the_others_keep_their_proportions, MODES)
+{
+    static const size_t all[] = {0, 1, 2, 3, 4};
+    struct fl_share scratch[FED_CLIENTS];
+    double w[FED_CLIENTS], before[FED_CLIENTS];
+    size_t i, k, n_capped = 0;
+    double largest = 0;
+    struct fed f;
+
+    init(&f, 5);
+    f.share_cap = 1.5;
+    for (i = 0; i < f.count; i++) { /* One is like all others together, only longer. */
+        f.sent[2][0][i] = 2 * (f.sent[0][0][i] + f.sent[1][0][i] + f.sent[3][0][i]);
+    }
+    f.clients[2].previous_dot = 9;
+    ck_assert_int_eq(fed_run(&f, igfl, with(&modes[_i], "kappa=9")), FL_OK);
+    reference_unit(&f, &modes[_i], 9, -1, all, f.n, w);
+    (void)memcpy(before, w, sizeof(w));
+    (void)fl_share_cap(w, NULL, f.n, 1.5, scratch, NULL);
+    for (i = 0; i < f.count; i++) {
+        double theta = (double)f.theta[i];
+
+        for (k = 0; k < f.n; k++) {
+            theta += w[k] * (double)f.sent[k][0][i];
+        }
+        ck_assert_double_eq_tol((double)f.theta_new[i], theta, 1e-5);
+    }
+    for (k = 0; k < f.n; k++) {
+        bool lowered = before[k] > .3 * (1 + 1e-9);
+
+        ck_assert_double_eq_tol(f.influence[k], lowered ? w[k] / before[k] : 1, 1e-6);
+        n_capped += lowered;
+        largest = fmax(largest, 5 * w[k]);
+    }
+    ck_assert_uint_eq(f.info.n_capped, n_capped);
+    ck_assert_double_eq_tol(f.info.influence, largest, 1e-6);
+    ck_assert_double_le(f.info.influence, 1.5 + 1e-9);
+    fed_done(&f);
+}
+
+TEST(some_mode_lowers_a_weight)
+{
+    size_t lowered = 0;
+    struct fed f;
+    size_t m, i;
+
+    for (m = 0; m < MODES; m++) {
+        init(&f, 5);
+        f.share_cap = 1.5;
+        for (i = 0; i < f.count; i++) {
+            f.sent[2][0][i] = 2 * (f.sent[0][0][i] + f.sent[1][0][i] + f.sent[3][0][i]);
+        }
+        f.clients[2].previous_dot = 9;
+        ck_assert_int_eq(fed_run(&f, igfl, with(&modes[m], "kappa=9")), FL_OK);
+        lowered += f.info.n_capped > 0;
+        fed_done(&f);
+    }
+    ck_assert_uint_ge(lowered, 4);
+}
+
+TEST_EACH(weights_within_share_cap_give_the_same_model_bit_for_bit, MODES)
+{
+    struct fed f;
+    float *plain;
+
+    init(&f, 5);
+    plain = fed_model(&f, igfl, with(&modes[_i], "kappa=0.001"));
+    ck_assert_double_gt(f.info.influence, 0.9);
+    f.share_cap = 1.5;
+    ck_assert_int_eq(fed_run(&f, igfl, with(&modes[_i], "kappa=0.001")), FL_OK);
+    ck_assert_mem_eq(plain, f.theta_new, f.count * sizeof(float));
+    ck_assert_uint_eq(f.info.n_capped, 0);
+    free(plain);
+    fed_done(&f);
+}
+
+/* With weight_samples the fair share of a client is that of its samples. */
+TEST(with_weights_by_samples_the_share_is_that_of_the_samples)
+{
+    struct fed f;
+
+    init(&f, 5);
+    f.clients[4].weight = 1e6;
+    f.share_cap = 1.5;
+    ck_assert_int_eq(
+        fed_run(&f, igfl, options_of(&igfl->policy, "kappa=0", "weight_samples=yes", NULL)), FL_OK);
+    ck_assert_uint_eq(f.info.n_capped, 0);
+    ck_assert_double_eq_tol(f.info.influence, 1, 1e-9);
+    fed_done(&f);
+}
+
+TEST(under_partial_uploads_the_share_is_that_of_the_layers_senders)
+{
+    struct fed f;
+    size_t k, i;
+
+    init(&f, 5);
+    f.share_cap = 1.5;
+    for (k = 2; k < 5; k++) {
+        f.units[k][0] = 0;
+    }
+    for (i = 0; i < f.count; i++) {
+        f.sent[0][0][i] *= 20;
+    }
+    ck_assert_int_eq(fed_run(&f, igfl, options_of(&igfl->policy, "kappa=9", NULL)), FL_OK);
+    for (i = 0; i < f.count; i++) { /* Of two senders of layer 0 the long one has 3/4. */
+        if (fed_unit_of(&f, i) == 0) {
+            ck_assert_double_eq_tol((double)f.theta_new[i],
+                                    (double)f.theta[i] + .75 * (double)f.sent[0][0][i] +
+                                        .25 * (double)f.sent[1][0][i],
+                                    1e-5);
+        }
+    }
+    ck_assert_double_lt(f.influence[0], 1);
     fed_done(&f);
 }

@@ -87,10 +87,45 @@ static double reference_q(const struct kind *kind, const double *gram, const dou
     return k == i ? fmax(1 - all, 0) : own / all;
 }
 
+/* All of q, with what client k has in the models of the others bounded to share_cap times its share
+   of a mean; the rest of a row is its own. */
+static void reference_rows(const struct fed *f, const struct kind *kind, const double *gram,
+                           const double *samples, size_t n, double *q)
+{
+    double whole[FED_CLIENTS * FED_CLIENTS];
+    double fairs = 0;
+    size_t i, k;
+
+    for (i = 0; i < n * n; i++) {
+        whole[i] = reference_q(kind, gram, samples, n, i / n, i % n);
+        q[i] = whole[i];
+    }
+    for (k = 0; k < n; k++) {
+        fairs += kind->samples ? samples[k] : 1;
+    }
+    for (k = 0; f->share_cap > 0 && k < n; k++) {
+        double share = (kind->samples ? samples[k] : 1) / fairs;
+        double column = 0;
+
+        for (i = 0; i < n; i++) {
+            column += i != k ? whole[i * n + k] : 0;
+        }
+        for (i = 0; i < n; i++) {
+            double left = fmin(1, f->share_cap * (double)(n - 1) * share / column);
+
+            if (i != k) {
+                q[i * n + i] += q[i * n + k] * (1 - left);
+                q[i * n + k] *= left;
+            }
+        }
+    }
+}
+
 /* Personalized models and theta of unit l, entry by entry. */
 static void matches_reference(const struct fed *f, const struct kind *kind, bool partial, size_t x)
 {
     double gram[FED_CLIENTS * FED_CLIENTS], samples[FED_CLIENTS];
+    double q[FED_CLIENTS * FED_CLIENTS];
     size_t who[FED_CLIENTS];
     size_t l = fed_unit_of(f, x);
     size_t n = fed_senders(f, l, who);
@@ -105,11 +140,12 @@ static void matches_reference(const struct fed *f, const struct kind *kind, bool
     for (k = 0; k < n; k++) {
         samples[k] = f->clients[who[k]].weight;
     }
+    reference_rows(f, kind, gram, samples, n, q);
     for (i = 0; i < n; i++) {
         double mixed = fed_is_buffer(f, x) ? (double)f->sent[who[i]][0][x] : 0;
 
         for (k = 0; k < n && !fed_is_buffer(f, x); k++) {
-            mixed += reference_q(kind, gram, samples, n, i, k) * (double)f->sent[who[k]][0][x];
+            mixed += q[i * n + k] * (double)f->sent[who[k]][0][x];
         }
         ck_assert_double_eq_tol((double)f->mixed[who[i]][x], mixed, 1e-6);
     }
@@ -617,5 +653,80 @@ TEST_EACH(nobody_sending_anything_leaves_theta_and_tells_nobody, KINDS)
     ck_assert_int_eq(fed_run(&f, kinds[_i].ops, options_of_kind(&kinds[_i])), FL_OK);
     ck_assert_mem_eq(f.theta_new, f.theta, f.count * sizeof(float));
     f.n = 3;
+    fed_done(&f);
+}
+
+/* --- share_cap --- */
+
+/* Client 2 sends the mean of the others: all of them are like it, and unlike each other. */
+static void imitate(struct fed *f)
+{
+    size_t x;
+
+    for (x = 0; x < f->count; x++) {
+        f->sent[2][0][x] =
+            (f->sent[0][0][x] + f->sent[1][0][x] + f->sent[3][0][x] + f->sent[4][0][x]) / 4;
+    }
+}
+
+TEST_EACH(what_one_client_has_in_the_models_of_the_others_is_bounded, KINDS)
+{
+    const struct kind *kind = &kinds[_i];
+    struct fed f;
+    size_t x;
+
+    fed_init(&f, 5);
+    imitate(&f);
+    f.share_cap = 1.1;
+    ck_assert_int_eq(fed_run(&f, kind->ops, options_of_kind(kind)), FL_OK);
+    for (x = 0; x < f.count; x++) {
+        matches_reference(&f, kind, false, x);
+    }
+    ck_assert_double_le(f.info.influence, 1.1 + 1e-9);
+    ck_assert_uint_eq(f.info.n_capped > 0, f.influence[0] < 1 || f.influence[1] < 1 ||
+                                               f.influence[2] < 1 || f.influence[3] < 1 ||
+                                               f.influence[4] < 1);
+    fed_done(&f);
+}
+
+TEST(who_imitates_all_others_is_the_one_that_is_bounded)
+{
+    struct fed f;
+    size_t k;
+
+    fed_init(&f, 5);
+    imitate(&f);
+    f.share_cap = 1.5;
+    ck_assert_int_eq(
+        fed_run(&f, &fl_aggregate_heur_fedamp, options_of(&fl_aggregate_heur_fedamp.policy, NULL)),
+        FL_OK);
+    for (k = 0; k < f.n; k++) {
+        ck_assert_uint_eq(f.influence[k] < 1, k == 2);
+    }
+    ck_assert_uint_eq(f.info.n_capped, 1);
+    ck_assert_double_eq_tol(f.info.influence, 1.5, 1e-9);
+    fed_done(&f);
+}
+
+TEST_EACH(rows_within_share_cap_give_the_same_models_bit_for_bit, KINDS)
+{
+    const struct kind *kind = &kinds[_i];
+    float *plain[FED_CLIENTS];
+    struct fed f;
+    size_t k;
+
+    fed_init(&f, 5);
+    ck_assert_int_eq(fed_run(&f, kind->ops, options_of_kind(kind)), FL_OK);
+    for (k = 0; k < f.n; k++) {
+        plain[k] = fed_floats(f.count);
+        (void)memcpy(plain[k], f.mixed[k], f.count * sizeof(float));
+    }
+    f.share_cap = 5;
+    ck_assert_int_eq(fed_run(&f, kind->ops, options_of_kind(kind)), FL_OK);
+    ck_assert_uint_eq(f.info.n_capped, 0);
+    for (k = 0; k < f.n; k++) {
+        ck_assert_mem_eq(plain[k], f.mixed[k], f.count * sizeof(float));
+        free(plain[k]);
+    }
     fed_done(&f);
 }

@@ -552,3 +552,97 @@ TEST(counts_are_rounded_and_at_least_one)
     ck_assert_uint_eq(fl_fraction_count(0, 100), 1);
     ck_assert_uint_eq(fl_fraction_count(1, 7), 7);
 }
+
+/* --- share_cap --- */
+
+static void capped_pick(const double *scores, size_t n, size_t want, double cap, uint64_t seed,
+                        uint32_t *chosen, uint8_t *capped)
+{
+    struct fl_options *o = options_of(&fl_selection_attention.policy, NULL);
+    struct fl_select_input in = {.n = n,
+                                 .scores = scores,
+                                 .samples = scores,
+                                 .want = want,
+                                 .share_cap = cap,
+                                 .capped = capped};
+    struct fl_rng rng;
+
+    fl_rng_key(&rng, seed, FL_RNG_SELECT, 1, 1);
+    ck_assert_int_eq(fl_selection_attention.pick(o, &in, &rng, chosen), FL_OK);
+    fl_options_free(o);
+}
+
+/* 20 clients of which one has most of the attention, and of which 5 are drawn: a client with a
+   probability of 1.5 / 20 in the first draw is never more probable in a later one. */
+TEST(attention_draws_one_client_at_most_share_cap_times_as_often_as_a_fair_one)
+{
+    double scores[20];
+    uint32_t chosen[5];
+    uint8_t capped[20];
+    unsigned seen[2] = {0};
+    unsigned first = 0;
+    uint64_t seed;
+    size_t i;
+
+    for (i = 0; i < 20; i++) {
+        scores[i] = i == 7 ? 1000 : 1;
+    }
+    for (seed = 0; seed < 40000; seed++) {
+        for (i = 0; i < 2; i++) {
+            capped_pick(scores, 20, 5, i == 0 ? 0 : 1.5, seed, chosen, capped);
+            seen[i] += chosen[0] == 7 || chosen[1] == 7 || chosen[2] == 7 || chosen[3] == 7 ||
+                       chosen[4] == 7;
+            ck_assert_uint_eq(capped[7], i);
+        }
+        capped_pick(scores, 20, 1, 1.5, seed, chosen, NULL);
+        first += chosen[0] == 7;
+    }
+    ck_assert_uint_gt(seen[0], 39500);
+    /* Four deviations above 1.5 * 5 / 20 of the rounds, and the exact law of one draw. */
+    ck_assert_uint_le(seen[1], 15000 + 4 * 97);
+    ck_assert_uint_ge(seen[1], 13000);
+    ck_assert_double_eq_tol(first, 40000 * .075, 4 * sqrt(40000 * .075 * .925));
+}
+
+TEST(attention_within_share_cap_draws_the_same_clients)
+{
+    double scores[20];
+    uint32_t chosen[5], same[5];
+    uint8_t capped[20];
+    uint64_t seed;
+    size_t i;
+
+    for (i = 0; i < 20; i++) {
+        scores[i] = 1 + .02 * (double)i;
+    }
+    for (seed = 0; seed < 200; seed++) {
+        capped_pick(scores, 20, 5, 0, seed, chosen, capped);
+        capped_pick(scores, 20, 5, 1.5, seed, same, capped);
+        ck_assert_mem_eq(chosen, same, sizeof(same));
+        for (i = 0; i < 20; i++) {
+            ck_assert_uint_eq(capped[i], 0);
+        }
+    }
+}
+
+/* Shares by samples and equal ones do not depend on what clients send in a round. */
+TEST_EACH(share_cap_changes_no_other_selection, 2)
+{
+    struct fl_options *o = options_of(&all[_i]->policy, NULL);
+    double samples[6] = {1000, 1, 1, 1, 1, 1};
+    struct fl_select_input in = {.n = 6, .scores = samples, .samples = samples, .want = 2};
+    uint32_t chosen[2], same[2];
+    struct fl_rng rng;
+    uint64_t seed;
+
+    for (seed = 0; seed < 100; seed++) {
+        in.share_cap = 0;
+        fl_rng_key(&rng, seed, FL_RNG_SELECT, 1, 1);
+        ck_assert_int_eq(all[_i]->pick(o, &in, &rng, chosen), FL_OK);
+        in.share_cap = 1.5;
+        fl_rng_key(&rng, seed, FL_RNG_SELECT, 1, 1);
+        ck_assert_int_eq(all[_i]->pick(o, &in, &rng, same), FL_OK);
+        ck_assert_mem_eq(chosen, same, sizeof(same));
+    }
+    fl_options_free(o);
+}

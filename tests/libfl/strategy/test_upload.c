@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "libfl/strategy/share_cap.h"
 #include "libfl/strategy/upload/upload.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/strategy_fixture.h"
@@ -227,4 +228,169 @@ TEST(hdfl_takes_whole_clients_each_as_often)
     plan(&fl_upload_hdfl, o, NULL, 1, K, 1, grant);
     ck_assert_uint_eq(column(grant, 1, 0), 1);
     fl_options_free(o);
+}
+
+/* --- share_cap --- */
+
+/* Rounds of plans as the coordinator makes them: the credits of K clients. */
+struct rounds {
+    struct fl_options *o;
+    double cap;
+    double credit[K], fair;
+    unsigned granted[K];
+    uint8_t grant[K * L], capped[K];
+    uint64_t round;
+};
+
+static void rounds_plan(struct rounds *r, const float *d)
+{
+    struct fl_upload_input in = {.n_clients = K,
+                                 .n_selected = K,
+                                 .n_units = L,
+                                 .divergence = d,
+                                 .share_cap = r->cap,
+                                 .credit = r->credit,
+                                 .capped = r->capped};
+    unsigned all = 0;
+    struct fl_rng rng;
+    size_t k, l;
+
+    fl_rng_key(&rng, 1, FL_RNG_PLAN, ++r->round, 1);
+    ck_assert_int_eq(fl_upload_ldf.plan(r->o, &in, &rng, r->grant), FL_OK);
+    for (k = 0; k < (size_t)K * L; k++) {
+        all += r->grant[k];
+    }
+    r->fair += (double)all / K;
+    for (k = 0; k < K; k++) {
+        r->credit[k] = fl_share_layers(r->credit[k], (double)all / K, r->cap);
+        for (l = 0; l < L; l++) {
+            r->credit[k] -= r->grant[k * L + l];
+            r->granted[k] += r->grant[k * L + l];
+        }
+    }
+}
+
+/* Client 3 claims more than all others, in all layers of all rounds. */
+static void inflate(float *d, uint64_t round)
+{
+    size_t i;
+
+    for (i = 0; i < (size_t)K * L; i++) {
+        d[i] = i / L == 3 ? 1e6f : 1 + (float)((i * 7 + round * 5) % 11);
+    }
+}
+
+TEST(ldf_asks_no_client_for_more_than_its_capped_share_of_layers)
+{
+    struct rounds r = {.o = options_of(&fl_upload_ldf.policy, "n=1", NULL), .cap = 1.5};
+    float d[K * L];
+    size_t k, l;
+
+    for (k = 0; k < 200; k++) {
+        inflate(d, k);
+        rounds_plan(&r, d);
+        for (l = 0; l < L; l++) { /* As many senders as without a bound. */
+            ck_assert_uint_eq(column(r.grant, K, l), 1);
+        }
+        ck_assert_double_le(r.granted[3], 1.5 * r.fair + 1);
+        ck_assert_uint_eq(r.capped[3], 1);
+    }
+    ck_assert_double_eq_tol(r.granted[3], 1.5 * r.fair, 1);
+    fl_options_free(r.o);
+}
+
+TEST(ldf_without_share_cap_asks_the_most_divergent_client_for_all)
+{
+    struct rounds r = {.o = options_of(&fl_upload_ldf.policy, "n=1", NULL)};
+    float d[K * L];
+    unsigned i;
+
+    for (i = 0; i < 50; i++) {
+        inflate(d, i);
+        rounds_plan(&r, d);
+    }
+    ck_assert_uint_eq(r.granted[3], 50 * L);
+    fl_options_free(r.o);
+}
+
+TEST(with_enough_credit_the_plan_of_ldf_is_that_without_share_cap)
+{
+    struct rounds r = {.o = options_of(&fl_upload_ldf.policy, "n=2", NULL), .cap = 1.5};
+    uint8_t expected[K * L];
+    size_t k;
+
+    for (k = 0; k < K; k++) {
+        r.credit[k] = L;
+    }
+    plan(&fl_upload_ldf, r.o, divergence, K, K, 1, expected);
+    rounds_plan(&r, divergence);
+    ck_assert_mem_eq(r.grant, expected, sizeof(expected));
+    for (k = 0; k < K; k++) {
+        ck_assert_uint_eq(r.capped[k], 0);
+    }
+    fl_options_free(r.o);
+}
+
+/* No credit anywhere: the clients that were asked least come first, then the most divergent. */
+TEST(when_no_client_has_credit_those_with_the_most_of_it_are_asked)
+{
+    struct rounds r = {.o = options_of(&fl_upload_ldf.policy, "n=2", NULL), .cap = 1.5};
+    float d[K * L];
+    size_t k, l;
+
+    for (k = 0; k < (size_t)K * L; k++) {
+        d[k] = (float)(k / L);
+    }
+    for (k = 0; k < K; k++) {
+        r.credit[k] = k < 2 ? -20 : -30;
+    }
+    rounds_plan(&r, d);
+    for (l = 0; l < L; l++) {
+        ck_assert_uint_eq(r.grant[0 * L + l], 1);
+        ck_assert_uint_eq(r.grant[1 * L + l], 1);
+    }
+    ck_assert_uint_eq(r.capped[4], 1);
+    ck_assert_uint_eq(r.capped[3], 1);
+    ck_assert_uint_eq(r.capped[2], 0);
+    fl_options_free(r.o);
+}
+
+TEST(share_cap_takes_nothing_when_all_responders_send_all)
+{
+    struct rounds r = {.o = options_of(&fl_upload_ldf.policy, "share=1", NULL), .cap = 1.5};
+    unsigned i;
+    size_t k;
+
+    for (i = 0; i < 30; i++) {
+        rounds_plan(&r, divergence);
+        for (k = 0; k < K; k++) {
+            ck_assert_uint_eq(r.capped[k], 0);
+        }
+    }
+    for (k = 0; k < K; k++) {
+        ck_assert_uint_eq(r.granted[k], 30 * L);
+    }
+    fl_options_free(r.o);
+}
+
+/* One layer in a round for a client that is first in all: not always the same one. */
+TEST(what_a_capped_client_sends_is_no_layer_in_particular)
+{
+    struct rounds r = {.o = options_of(&fl_upload_ldf.policy, "n=1", NULL), .cap = 1.5};
+    unsigned sent[L] = {0};
+    float d[K * L];
+    unsigned i;
+    size_t l;
+
+    for (i = 0; i < 300; i++) {
+        inflate(d, i);
+        rounds_plan(&r, d);
+        for (l = 0; l < L; l++) {
+            sent[l] += r.grant[3 * L + l];
+        }
+    }
+    for (l = 0; l < L; l++) { /* A third of 270 each. */
+        ck_assert_uint_ge(sent[l], 60);
+    }
+    fl_options_free(r.o);
 }
