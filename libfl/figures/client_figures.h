@@ -28,6 +28,8 @@
     X(U64, n_lost, lost, .key = "lost", .unit = FL_UNIT_COUNT,                                     \
       .shown = FL_SHOWN_COLUMN, .label = "lost", .width = 5,                                       \
       .meaning = "Of those, in which it timed out, failed or disconnected")                        \
+    X(U64, n_share_capped, share_capped, .key = "share_capped", .unit = FL_UNIT_COUNT,             \
+      .meaning = "Rounds that it took part in with a share lowered by round.share_cap")            \
     X(F64, last_loss, last_loss, .unit = FL_UNIT_LOSS,                                             \
       .meaning = "Training loss of its newest report")                                             \
     X(U64, last_seen_ms, last_seen_ms, .unit = FL_UNIT_MS,                                         \

@@ -96,6 +96,14 @@
     X(U32, n_clipped, clipped, OWN, .key = "clipped", .unit = FL_UNIT_COUNT, .over = FL_OVER_SUM,  \
       .shown = FL_SHOWN_LOG, .label = "clipped",                                                   \
       .meaning = "Updates that were shortened to round.norm_clip times the median norm")           \
+    X(U32, n_share_capped, share_capped, OWN, .key = "share_capped", .unit = FL_UNIT_COUNT,        \
+      .over = FL_OVER_SUM, .shown = FL_SHOWN_LOG, .label = "share_capped",                         \
+      .meaning = "Clients with a lower share by round.share_cap: of the probability to be "          \
+                 "selected, of the layers, of the weight; added up")                                \
+    X(F64, influence, influence, OWN, .key = "influence", .unit = FL_UNIT_COUNT,                   \
+      .over = FL_OVER_KNOWN, .lead = FL_ROUND_influence,                                           \
+      .meaning = "Largest weight of an update in the attention, relative to its fair share "        \
+                 "(round.share_cap); unknown: no attention")                                        \
     X(U32, n_robust_out, robust_out, OWN, .key = "robust_out", .unit = FL_UNIT_COUNT,              \
       .over = FL_OVER_SUM, .shown = FL_SHOWN_LOG, .label = "robust_out",                           \
       .meaning = "Updates of which the robust rule used less than 5 % of an equal share, or "      \

@@ -156,6 +156,11 @@ const struct fl_opt_spec fl_server_round_specs[] = {
      .help =
          "Leave out updates whose norm is more than this many times the median norm of the round, "
          "with at least 3 updates (docs/algorithms.md#the-norm-of-an-update); 0: no limit"},
+    {FL_OPT(struct fl_server_round, FLOAT, share_cap), .def = "1.5", .min = 0, .max = 1e6,
+     .help = "Upper bound of what one client gets by its own figures, this many times its fair "
+             "share: of the draws by 'attention', of the layers of plans by divergence ('ldf'), of "
+             "the weight in an attention between updates "
+             "(docs/algorithms.md#the-share-of-one-client). 1 or more; 0: no bound"},
     {FL_OPT(struct fl_server_round, INT, quarantine_after), .def = "3", .min = 0,
      .max = FL_OFFENCES_MAX,
      .help = "A client with this many offences in the last quarantine_window rounds is "

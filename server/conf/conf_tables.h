@@ -49,6 +49,7 @@ struct fl_server_round {
     uint64_t quarantine_time_ms;
     bool min_responders_given;
     double over_selection, straggler_factor, norm_bound, weight_cap, norm_cap, norm_clip;
+    double share_cap;
     enum { FL_OVER_STOP, FL_OVER_GRACE } over_selected;
     uint64_t forget_after_ms, train_deadline_ms, straggler_min_ms, upload_deadline_ms;
     uint64_t straggler_rate_per_s; /* 0: none */

@@ -169,6 +169,19 @@ static int conf_check_name(const struct fl_server_conf *conf, bool daemon, struc
     return FL_OK;
 }
 
+static int conf_check_share(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    double cap = conf->round->share_cap;
+
+    if (cap > 0 && cap < 1) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->round->share_cap), err,
+                             "expected 0 (no bound) or a number of at least 1, a client's fair "
+                             "share, found %g",
+                             cap);
+    }
+    return FL_OK;
+}
+
 static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_findings *all,
                       struct fl_err *err)
 {
@@ -178,7 +191,7 @@ static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_
     } checks[] = {{check_training, false},    {conf_check_evaluation, false},
                   {conf_check_clients, true}, {check_steps, true},
                   {check_rate, false},        {conf_check_robust, false},
-                  {conf_check_buckets, true}};
+                  {conf_check_share, false},  {conf_check_buckets, true}};
     size_t i;
     int rv = fl_findings_keep(all, conf_check_name(conf, daemon, err), err);
 
@@ -321,6 +334,7 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
         .over_selection = r->over_selection,
         .weight_cap = r->weight_cap,
         .norm_cap = r->norm_cap,
+        .share_cap = r->share_cap,
         .quarantine_after = (uint32_t)r->quarantine_after,
         .quarantine_window = (uint64_t)r->quarantine_window,
         .quarantine_ms = r->quarantine_time_ms,

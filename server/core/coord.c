@@ -18,6 +18,11 @@ static int coord_check_conf(const struct fl_coord_conf *conf, struct fl_err *err
                           "round.over_selection: expected a number of at least 1, found %g",
                           conf->over_selection);
     }
+    if (conf->share_cap < 1.0 && conf->share_cap != 0.0) {
+        return fl_err_set(err, FL_ECONF,
+                          "round.share_cap: expected 0 or a number of at least 1, found %g",
+                          conf->share_cap);
+    }
     if (!isfinite(conf->learning_rate) || !isfinite(conf->learning_rate_decay)) {
         return fl_err_set(err, FL_ECONF,
                           "training: learning_rate %g with learning_rate_decay %g is not finite, "
@@ -56,6 +61,7 @@ static int resume_client(struct fl_coord *c, const struct fl_client_rec *from, s
         rec->counted_attempt = 0;
         rec->counted_update = false;
     }
+    rec->capped_round = rec->capped_round <= committed ? rec->capped_round : 0;
     fl__quarantine_resume_client(rec, committed);
     live->recorded = true;
     live->accepted_round = rec->counted_round; /* The client may have missed its ACCEPTED. */

@@ -148,6 +148,12 @@ struct fl_coord_conf {
      */
     double norm_cap;
     /*
+     * Upper bound of one client's share of the draws by its score, of the layers of plans from
+     * reports, and of the weight in an attention, relative to its fair share (coord_share.c). 1 or
+     * more; 0: no bound.
+     */
+    double share_cap;
+    /*
      * A client with this many offences in the last quarantine_window rounds is quarantined: not
      * selected until an operator releases it, or until quarantine_ms of the clock of seen_up_ms
      * have passed (0: only an operator does). At most FL_OFFENCES_MAX; 0: no client is, except by
@@ -368,6 +374,8 @@ struct fl_event {
             double effective, self_weight;
             double robust_used; /* as fl_agg_info */
             uint32_t robust_out;
+            double influence;          /* as fl_agg_info */
+            const double *left;        /* as distance: fl_agg_job.influence; NULL: 1 for all */
             uint32_t clipped;          /* updates that were shortened (round.norm_clip) */
             uint64_t collection_bytes; /* size of the payload `collection`; 0: none */
         } aggregated;

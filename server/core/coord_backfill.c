@@ -1,6 +1,7 @@
 /*
  * `round.backfill` (docs/algorithms.md#uploads-by-divergence): when an uploader is lost, the
- * next-ranked responder of each of its units is asked to upload that unit, once in a round. Only
+ * next-ranked responder of each of its units is asked to upload that unit, once in a round, those
+ * above their share of layers (coord_share.c) after all others. Only
  * clients with an empty upload mask can be asked: the others have sent their upload and discarded
  * the rest.
  */
@@ -14,6 +15,7 @@ static size_t next_ranked(const struct fl_coord *c, size_t l)
 {
     const struct fl__round *r = &c->round;
     size_t best = r->n;
+    int before;
     size_t i;
 
     for (i = 0; i < r->n; i++) {
@@ -24,7 +26,8 @@ static size_t next_ranked(const struct fl_coord *c, size_t l)
         {
             continue;
         }
-        if (best == r->n || part->divergence[l] > r->parts[best].divergence[l]) {
+        before = best == r->n ? 1 : fl__share_compare(c, i, best);
+        if (before > 0 || (before == 0 && part->divergence[l] > r->parts[best].divergence[l])) {
             best = i;
         }
     }
@@ -42,6 +45,7 @@ bool fl__coord_backfill(struct fl_coord *c)
         return false;
     }
     r->backfilled = true;
+    fl__share_backfill(c);
     for (i = 0; i < r->n; i++) {
         bool failed = r->parts[i].state == FL_PARTICIPANT_LOST ||
                       r->parts[i].state == FL_PARTICIPANT_REJECTED;
@@ -54,6 +58,7 @@ bool fl__coord_backfill(struct fl_coord *c)
 
             if (next < r->n) {
                 r->parts[next].units[l] = 1;
+                c->clients.distance[next] -= 1.0;
             }
         }
     }

@@ -44,7 +44,8 @@ int fl__clients_reserve(struct fl__clients *t, size_t n_parts)
         size_t size;
     } scratch[] = {{&t->scores, sizeof(*t->scores)},     {&t->samples, sizeof(*t->samples)},
                    {&t->distance, sizeof(*t->distance)}, {&t->index, sizeof(*t->index)},
-                   {&t->chosen, sizeof(*t->chosen)},     {&t->answers, sizeof(*t->answers)}};
+                   {&t->chosen, sizeof(*t->chosen)},     {&t->answers, sizeof(*t->answers)},
+                   {&t->capped, sizeof(*t->capped)}};
     size_t most = t->connected.n + 1 > n_parts ? t->connected.n + 1 : n_parts;
     size_t cap = most + most / 2 + FL__CLIENTS_FIRST;
     size_t i;
@@ -78,6 +79,7 @@ void fl__clients_done(struct fl__clients *t)
     free(t->distance);
     free(t->index);
     free(t->chosen);
+    free(t->capped);
     free(t->answers);
 }
 

@@ -81,6 +81,7 @@ static void finish_commit(struct fl_coord *c)
     }
     fl__coord_count_round(c);
     update_scores(c);
+    fl__share_count(c);
     fl__coord_round_account(c);
     fl__coord_mark_counted(c);
     fl__coord_list_records(c);
@@ -154,6 +155,8 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     r->rec.self_weight = finite_or_zero(ev->u.aggregated.self_weight);
     r->rec.robust_used = finite_or_zero(ev->u.aggregated.robust_used);
     r->rec.n_clipped = ev->u.aggregated.clipped;
+    r->rec.influence = finite_or_zero(ev->u.aggregated.influence);
+    fl__share_note_weights(c, ev->u.aggregated.left);
     r->rec.n_robust_out = ev->u.aggregated.robust_out;
     r->collection_bytes = ev->u.aggregated.collection_bytes;
     r->n_asked = due ? ask_clients(c) : 0;

@@ -126,6 +126,7 @@ struct fl__clients {
     double *distance;
     uint32_t *index; /* position among the candidates -> client number */
     uint32_t *chosen;
+    uint8_t *capped;            /* by round.share_cap */
     struct fl__answer *answers; /* of the open round, in client order: sums depend on the order */
     size_t cap_scratch;
 };
@@ -614,6 +615,25 @@ void fl__coord_cap_norms(struct fl_coord *c);
 void fl__coord_count_norms(const struct fl_coord *c, struct fl_round_rec *rec);
 /* "; client 'x' deviates most, ...", or "" when none is known to. */
 const char *fl__coord_deviant_text(struct fl_coord *c);
+
+/* --- coord_share.c: clients with a share that round.share_cap lowered --- */
+
+/* The draw from the candidates in clients.index; returns how many it lowered. */
+uint32_t fl__share_note_draws(struct fl_coord *c, const struct fl_select_input *in);
+/* What a plan of the participants chosen[] needs to know; and what it did. */
+void fl__share_plan(struct fl_coord *c, const uint32_t *chosen, struct fl_upload_input *in);
+void fl__share_note_layers(struct fl_coord *c, const uint32_t *chosen,
+                           const struct fl_upload_input *in);
+/* Before layers are given to other participants, which fl__share_compare() then ranks: above 0 if
+   `a` is asked before `b`; 0: their divergences decide. */
+void fl__share_backfill(struct fl_coord *c);
+int fl__share_compare(const struct fl_coord *c, size_t a, size_t b);
+/* left[n_listed], or NULL: fl_agg_job.influence. */
+void fl__share_note_weights(struct fl_coord *c, const double *left);
+/* The figures of the round and of its clients, and their credit of layers, once for each commit. */
+void fl__share_count(struct fl_coord *c);
+/* Append the clients of the newest round. */
+void fl__share_why(const struct fl_coord *c, char *out, size_t size);
 
 /* --- coord_claim.c --- */
 

@@ -170,6 +170,7 @@ bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *chosen, size_t n, 
     }
     in.samples = c->clients.samples;
     in.divergence = feedback ? r->feedback : NULL;
+    fl__share_plan(c, chosen, &in);
     fl_rng_key(&rng, c->conf.seed, FL_RNG_PLAN, r->round, r->attempt);
     if (s->upload->plan(s->options[FL_COMPONENT_UPLOAD], &in, &rng, r->grant) != FL_OK) {
         return false;
@@ -180,6 +181,7 @@ bool fl__coord_round_plan(struct fl_coord *c, const uint32_t *chosen, size_t n, 
         (void)memcpy(units, r->grant + i * c->n_units, c->n_units);
         r->parts[chosen[i]].units = units;
     }
+    fl__share_note_layers(c, chosen, &in);
     return true;
 }
 

@@ -186,7 +186,12 @@ static bool select_draw(struct fl_coord *c, size_t want, size_t ask)
 {
     const struct fl_strategy *s = c->conf.strategy;
     struct fl__clients *t = &c->clients;
-    struct fl_select_input in = {.want = ask, .scores = t->scores, .samples = t->samples};
+    struct fl_select_input in = {.want = ask,
+                                 .scores = t->scores,
+                                 .samples = t->samples,
+                                 .share_cap = c->conf.share_cap,
+                                 .capped = t->capped};
+    uint32_t capped;
     struct fl_order_at at = {0};
     struct fl_rng rng;
     size_t members;
@@ -203,11 +208,13 @@ static bool select_draw(struct fl_coord *c, size_t want, size_t ask)
             t->samples[in.n++] = fl__coord_weight(c, client);
         }
     }
+    (void)memset(t->capped, 0, in.n);
     fl_rng_key(&rng, c->conf.seed, FL_RNG_SELECT, c->committed + 1, c->attempt);
     if (s->selection->pick(s->options[FL_COMPONENT_SELECTION], &in, &rng, t->chosen) != FL_OK) {
         return false;
     }
     fill_parts(c, t->chosen);
+    capped = fl__share_note_draws(c, &in);
     /* The epoch was to start after an attempt that was aborted since: it starts here. */
     if (t->epoch > c->committed + 1) {
         t->epoch = c->committed + 1;
@@ -219,7 +226,8 @@ static bool select_draw(struct fl_coord *c, size_t want, size_t ask)
     c->round.size = (struct fl_round_size){.selected = (uint32_t)want,
                                            .population = (uint32_t)fl__coord_population(c),
                                            .members = (uint32_t)members,
-                                           .epoch = t->epoch};
+                                           .epoch = t->epoch,
+                                           .capped = capped};
     c->round.rec.started_ms = c->wall_ms;
     if (fl__coord_has_feedback(c)) {
         return true;

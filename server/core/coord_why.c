@@ -267,6 +267,7 @@ static void why_add_notes(const struct fl_coord *c, char *out, size_t size)
         waiting += c->clients.live[client].withheld > 0;
     }
     fl__quarantine_why(c, out, size);
+    fl__share_why(c, out, size);
     if (waiting > 0) {
         (void)snprintf(note, sizeof(note),
                        "; %zu connected clients have not sent their data summary yet (solver '%s' "

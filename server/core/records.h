@@ -25,6 +25,9 @@
     X(BOOL, scored, "its score was set")                                                        \
     X(U64, seen_up_ms, "as last_seen_ms, on a monotonic clock that runs only while the server"  \
                        " does: the age of a client")                                            \
+    X(F64, layer_credit, "layers that it may still be asked for by its share of earlier plans"  \
+                         " (fl_share_layers())")                                                \
+    X(U64, capped_round, "newest committed round of those in n_share_capped; 0: none")          \
     X(BOOL, forgotten, "forgotten; the record stays for its part in the open round")
 /* clang-format on */
 
@@ -111,9 +114,17 @@ struct fl_eval_rec {
     double loss_sum;
 };
 
+/* Which shares of a participant round.share_cap lowered; flags. */
+enum fl_share_kind {
+    FL_SHARE_DRAWS = 1u << 0,
+    FL_SHARE_LAYERS = 1u << 1,
+    FL_SHARE_WEIGHT = 1u << 2
+};
+
 struct fl_participant_rec {
     uint32_t client;
     enum fl_participant_state state;
+    uint32_t capped; /* enum fl_share_kind */
     uint64_t samples, steps;
     double train_loss;
     float *divergence; /* [n_units] or NULL */
@@ -134,6 +145,7 @@ struct fl_round_size {
     uint32_t members;
     /* First round whose client state is in the server's sum of it; 1: all rounds are. */
     uint64_t epoch;
+    uint32_t capped; /* candidates with a lower probability by round.share_cap */
 };
 
 const char *fl_part_state_name(enum fl_participant_state state);

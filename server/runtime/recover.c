@@ -27,6 +27,7 @@ static struct fl_federation federation_of(const struct fl_server_conf *conf, con
         .momentum = conf->training->momentum,
         .seed = (uint64_t)conf->main->seed,
         .norm_clip = conf->round->norm_clip,
+        .share_cap = conf->round->share_cap,
         .retention = {.keep = (uint32_t)c->keep,
                       .best = (uint32_t)c->keep_best,
                       .every = (uint32_t)c->every,

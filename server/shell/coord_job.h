@@ -24,7 +24,7 @@ struct fl_coord_job {
     int code;
     struct fl_err err;
     struct fl_event event; /* the result for the coordinator; type 0: not taken yet */
-    double *distance;      /* owned, of an `event` set from outside; or NULL */
+    double *distance;      /* owned, what an `event` set from outside points to; or NULL */
     /* The copies. */
     struct fl_participant_rec *parts;
     struct fl_client_rec *clients; /* of the participants (AGGREGATE), else as in the effect */

@@ -137,7 +137,8 @@ static void shell_names(const struct fl_aggregation *a, const double *figure, do
     }
 }
 
-/* Whose updates were shortened, or left out by a robust rule, or would have been. */
+/* Whose updates were shortened, weigh less than by attention, or are left out by a robust rule, or
+   would have been. */
 static void shell_log_bounds(struct fl_coord_shell *shell, const struct fl_aggregation *a)
 {
     char names[512];
@@ -147,6 +148,13 @@ static void shell_log_bounds(struct fl_coord_shell *shell, const struct fl_aggre
         fl_log(shell->log, FL_LOG_INFO, "round",
                "round %llu: %zu of %zu updates shortened, with their factor (round.norm_clip): %s",
                (unsigned long long)a->round, a->n_clipped, a->n_parts, names);
+    }
+    if (a->info.n_capped > 0) {
+        shell_names(a, a->influence, 1, names, sizeof(names));
+        fl_log(shell->log, FL_LOG_INFO, "round",
+               "round %llu: attention lowered for %zu of %zu updates, with the share that is left "
+               "(round.share_cap): %s",
+               (unsigned long long)a->round, a->info.n_capped, a->n_parts, names);
     }
     if (a->info.robust_out > 0) {
         shell_names(a, a->used, FL_AGG_LEFT_OUT, names, sizeof(names));

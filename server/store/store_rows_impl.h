@@ -133,7 +133,8 @@ struct fl__open_round {
     X(U32, n_selected, size.selected)   \
     X(U32, population, size.population) \
     X(U32, members, size.members)       \
-    X(U64, epoch, size.epoch)
+    X(U64, epoch, size.epoch)           \
+    X(U32, capped, size.capped)
 
 #define FL__OPEN_READ(X) \
     FL__OPEN_ROWS(X)     \
@@ -157,6 +158,7 @@ struct fl__part {
 
 #define FL__PART_FIGURES(X)                                                               \
     X(ENUM, state, rec.state, .min = FL_PARTICIPANT_SELECTED, .max = FL_PARTICIPANT_LOST) \
+    X(U32, capped, rec.capped)                                                            \
     X(U64, samples, rec.samples)                                                          \
     X(U64, steps, rec.steps)                                                              \
     X(F64, train_loss, rec.train_loss)                                                    \

@@ -224,6 +224,8 @@ static int run_aggregation(struct pass *a)
         .robust_options = strategy->options[FL_COMPONENT_ROBUST],
         .seed = f->seed,
         .used = job->used,
+        .share_cap = f->share_cap,
+        .influence = job->influence,
         .state = state,
         .state_new = state_new,
         .personal_model = strategy->aggregate->mixes ? take_personal_model : NULL,
@@ -288,7 +290,8 @@ static int aggregation_make(struct pass *a)
     job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
     job->used = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->used));
     job->clip = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->clip));
-    if (job->distance == NULL || job->used == NULL || job->clip == NULL) {
+    job->influence = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->influence));
+    if (job->distance == NULL || job->used == NULL || job->clip == NULL || job->influence == NULL) {
         return FL_ENOMEM;
     }
     /*
@@ -406,6 +409,8 @@ struct fl_event fl_aggregation_take(struct fl_aggregation *aggregation,
     event.u.aggregated.effective = aggregation->info.effective;
     event.u.aggregated.self_weight = aggregation->info.self_weight;
     event.u.aggregated.clipped = (uint32_t)aggregation->n_clipped;
+    event.u.aggregated.influence = aggregation->info.influence;
+    event.u.aggregated.left = aggregation->info.n_capped > 0 ? aggregation->influence : NULL;
     event.u.aggregated.robust_used = aggregation->info.robust_used;
     event.u.aggregated.robust_out = (uint32_t)aggregation->info.robust_out;
     event.u.aggregated.collection_bytes =
@@ -419,7 +424,9 @@ void fl_aggregation_done(struct fl_aggregation *aggregation)
     free(aggregation->distance);
     free(aggregation->used);
     free(aggregation->clip);
+    free(aggregation->influence);
     aggregation->distance = NULL;
     aggregation->used = NULL;
     aggregation->clip = NULL;
+    aggregation->influence = NULL;
 }

@@ -23,10 +23,11 @@ struct fl_aggregation {
     bool want_distance;
     /* Out; owned, fl_aggregation_done(). */
     struct fl_outcome next;
-    double *distance; /* [n_parts] from each update to the next model */
-    double *clip;     /* [n_parts] factor of each update, fl_clip_factors() */
-    size_t n_clipped; /* of them below 1 */
-    double *used;     /* [n_parts] of each update by a robust rule (fl_agg_job.used) */
+    double *distance;  /* [n_parts] from each update to the next model */
+    double *clip;      /* [n_parts] factor of each update, fl_clip_factors() */
+    size_t n_clipped;  /* of them below 1 */
+    double *used;      /* [n_parts] of each update by a robust rule (fl_agg_job.used) */
+    double *influence; /* [n_parts] left to each by share_cap (fl_agg_job.influence) */
     struct fl_agg_info info;
     double norms_apart;  /* norms.h; 0: not measured in this round */
     uint32_t bad_client; /* on error: the client at fault, or FL_NO_CLIENT */

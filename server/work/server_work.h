@@ -38,6 +38,7 @@ struct fl_federation {
     size_t inputs, classes; /* of the network; 0: not known */
     double norm_bound;      /* of an upload; 0: none */
     double norm_clip;       /* fl_clip_factors() */
+    double share_cap;       /* fl_agg_job.share_cap */
     size_t n_state;         /* vectors that the strategy keeps beside the model */
     const char *state_names[FL_AGG_MAX_STATE];
     /* Set when the folder is opened. */

@@ -438,6 +438,8 @@ static struct fl_round_rec round_rec(void)
                                  .norm_ratio = 3.5,
                                  .n_left_out = 2,
                                  .n_clipped = 4,
+                                 .n_share_capped = 5,
+                                 .influence = 1.5,
                                  .n_robust_out = 3,
                                  .robust_used = 0.75};
 }
@@ -531,6 +533,7 @@ static int client_info(struct fl_buf *out)
                                              .n_accepted = 2,
                                              .n_rejected = 3,
                                              .n_lost = 4,
+                                             .n_share_capped = 2,
                                              .last_seen_ms = 5,
                                              .score = 0.75,
                                              .last_loss = (double)NAN},

@@ -262,6 +262,7 @@ static struct fl_fed_conf trial_fed_conf(struct trial *t, const struct fl_sim_cl
         .summary_range = server->limits->summary_range,
         .norm_bound = server->round->norm_bound,
         .norm_clip = server->round->norm_clip,
+        .share_cap = server->round->share_cap,
         .retention = trial_retention(t),
         .settings = &t->settings,
         .sim_clients = sim_clients,

@@ -104,6 +104,38 @@ TEST_EACH(a_robust_rule_with_enough_responders_or_that_only_reports_is_read, 3)
     fl_server_conf_free(conf);
 }
 
+TEST(a_share_cap_below_the_fair_share_is_refused)
+{
+    static const struct refused row = {
+        "round: {share_cap: 0.9}",
+        "some.yaml:6: key 'round.share_cap': expected 0 (no bound) or a number of at least 1, a "
+        "client's fair share, found 0.9"};
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    refused_write(robust_head, row.line, path);
+    ck_assert_int_eq(fl_server_conf_load(path, NULL, &conf, &err), FL_ECONF);
+    ck_assert_msg(strstr(err.msg, row.says) != NULL, "%s", err.msg);
+}
+
+TEST_EACH(share_cap_is_1_and_a_half_unless_set, 3)
+{
+    static const char *const lines[] = {"round: {}", "round: {share_cap: 0}",
+                                        "round: {share_cap: 1}"};
+    static const double values[] = {1.5, 0, 1};
+    struct fl_coord_conf coord;
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    refused_write(robust_head, lines[_i], path);
+    ck_assert_msg(fl_server_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
+    fl_server_conf_coord(conf, &coord);
+    ck_assert_double_eq(coord.share_cap, values[_i]);
+    fl_server_conf_free(conf);
+}
+
 TEST(what_may_be_said_of_the_program_is_read)
 {
     char path[FOLDER_PATH + 32];

@@ -102,6 +102,7 @@ static uint64_t run(const char *preset, int at)
 
     s->take = step;
     s->quiet = true;
+    s->conf.share_cap = 1.5;
     s->conf.rounds = 3;
     s->conf.start_clients = 20;
     script_create(s, NULL);

@@ -43,6 +43,8 @@ static struct fl_client_rec client(uint32_t id)
         .n_lost = UINT64_MAX - id,
         .last_loss = 0.5,
         .last_seen_ms = 1700000000000 + id,
+        .capped_round = 4 + id,
+        .layer_credit = -0.1 * id,
     };
 
     (void)snprintf(c.name, sizeof(c.name), "edge-%02u", (unsigned)id);
@@ -74,6 +76,8 @@ static void same_client(const struct fl_client_rec *a, const struct fl_client_re
     ck_assert_uint_eq(a->n_lost, b->n_lost);
     ck_assert_double_eq(a->last_loss, b->last_loss);
     ck_assert_uint_eq(a->last_seen_ms, b->last_seen_ms);
+    ck_assert_uint_eq(a->capped_round, b->capped_round);
+    ck_assert_double_eq(a->layer_credit, b->layer_credit);
 }
 
 static struct fl_round_rec round_rec(uint64_t round)
@@ -130,6 +134,7 @@ static void plan_two(struct fl_store *s, uint64_t round, uint32_t attempt)
     const struct fl_participant_rec parts[] = {
         {.client = 2,
          .state = FL_PARTICIPANT_PLANNED,
+         .capped = FL_SHARE_LAYERS,
          .samples = 602,
          .steps = 61,
          .train_loss = 0.75,
@@ -245,6 +250,7 @@ TEST(a_restart_after_the_plan_finds_it)
     ck_assert_int_eq(r.parts[0].state, FL_PARTICIPANT_PLANNED);
     ck_assert_uint_eq(r.parts[0].samples, 602);
     ck_assert_uint_eq(r.parts[0].steps, 61);
+    ck_assert_uint_eq(r.parts[0].capped, FL_SHARE_LAYERS);
     ck_assert_double_eq(r.parts[0].train_loss, 0.75);
     ck_assert_mem_eq(r.parts[0].divergence, divergence, sizeof(divergence));
     ck_assert_mem_eq(r.parts[0].units, grant, sizeof(grant));

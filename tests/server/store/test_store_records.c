@@ -16,7 +16,11 @@ static int put_selection(struct fl_store *store, uint64_t round, uint32_t attemp
                          const struct fl_participant_rec *parts, size_t n, struct fl_err *err)
 {
     const struct fl_selection selection = {
-        .round = round, .attempt = attempt, .parts = parts, .n_parts = n, .size = {1, 7, 9}};
+        .round = round,
+        .attempt = attempt,
+        .parts = parts,
+        .n_parts = n,
+        .size = {.selected = 1, .population = 7, .members = 9, .capped = 2}};
 
     return fl_store_put_selection(store, &selection, err);
 }
@@ -130,6 +134,7 @@ TEST(a_part_keeps_what_the_client_measured)
     ck_assert_uint_eq(r.size.selected, 1);
     ck_assert_uint_eq(r.size.population, 7);
     ck_assert_uint_eq(r.size.members, 9);
+    ck_assert_uint_eq(r.size.capped, 2);
     ck_assert_double_eq(r.parts[0].previous_dot, -0.625);
     ck_assert_mem_eq(r.parts[0].rms, part.rms, sizeof(part.rms));
     ck_assert_uint_eq(r.parts[0].received.samples, 10);

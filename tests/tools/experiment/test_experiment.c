@@ -255,9 +255,9 @@ static const char *const obeyed[] = {
     "server.round.straggler_factor", "server.round.straggler_min", "server.round.upload_deadline",
     "server.round.lost_grace", "server.round.retry", "server.round.backfill",
     "server.round.norm_bound", "server.round.norm_cap", "server.round.norm_clip",
-    "server.round.weight_cap", "server.round.quarantine_after", "server.round.quarantine_window",
-    "server.round.quarantine_time", "server.evaluation.every", "server.evaluation.clients",
-    "server.evaluation.deadline",
+    "server.round.weight_cap", "server.round.share_cap", "server.round.quarantine_after",
+    "server.round.quarantine_window", "server.round.quarantine_time", "server.evaluation.every",
+    "server.evaluation.clients", "server.evaluation.deadline",
     /* With --keep-state. */
     "server.checkpoints.keep", "server.checkpoints.keep_for", "server.checkpoints.keep_best",
     "server.checkpoints.every", "server.limits.summary", "server.limits.summary_range",

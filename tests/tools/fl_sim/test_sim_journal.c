@@ -77,13 +77,16 @@ static struct fl_job_answer answer_of(uint64_t round)
 static void put_round(struct rig *rig, uint64_t round)
 {
     static double distance[2] = {3, 0.125};
+    static double left[2] = {1, 0.5};
     struct fl_job_answer answer = answer_of(round);
     struct fl_event event = {.type = FL_EV_AGGREGATED};
 
     event.u.aggregated.effective = 1.5;
     event.u.aggregated.self_weight = 0.75;
     event.u.aggregated.collection_bytes = 99;
-    event.u.aggregated.distance = distance;
+    event.u.aggregated.distance = round % 2 == 1 ? distance : NULL;
+    event.u.aggregated.influence = 1.25;
+    event.u.aggregated.left = left;
     ck_assert_int_eq(
         fl_journal_put(rig->journal, FL_JOB_TRAIN, 5, (struct fl_round_key){round, 1}, &answer),
         FL_OK);
@@ -106,7 +109,7 @@ static void take_round(struct rig *rig, uint64_t round)
     struct fl_job_answer answer;
     const struct fl_wire_report *report = &answer.event.u.report;
     struct fl_event event = {.type = FL_EV_AGGREGATED};
-    double *distance = NULL;
+    double *numbers = NULL;
     double accuracy = 0;
     double loss = 0;
 
@@ -129,17 +132,24 @@ static void take_round(struct rig *rig, uint64_t round)
     ck_assert_uint_eq(answer.n_units, N_UNITS);
     ck_assert_mem_eq(answer.norms.unit, norms, sizeof(norms));
     ck_assert_double_eq(answer.norms.rms[2], 0.25);
-    ck_assert_int_eq(fl_journal_take_aggregated(rig->journal, &event, &distance, &rig->err), FL_OK);
+    ck_assert_int_eq(fl_journal_take_aggregated(rig->journal, &event, &numbers, &rig->err), FL_OK);
     ck_assert_double_eq(event.u.aggregated.effective, 1.5);
     ck_assert_double_eq(event.u.aggregated.self_weight, 0.75);
     ck_assert_uint_eq(event.u.aggregated.collection_bytes, 99);
-    ck_assert_double_eq(distance[0], 3);
-    ck_assert_double_eq(distance[1], 0.125);
+    ck_assert_double_eq(event.u.aggregated.influence, 1.25);
+    ck_assert_double_eq(event.u.aggregated.left[0], 1);
+    ck_assert_double_eq(event.u.aggregated.left[1], 0.5);
+    if (round % 2 == 1) {
+        ck_assert_double_eq(event.u.aggregated.distance[0], 3);
+        ck_assert_double_eq(event.u.aggregated.distance[1], 0.125);
+    } else {
+        ck_assert_ptr_null(event.u.aggregated.distance);
+    }
     ck_assert_int_eq(fl_journal_take_evaluated(rig->journal, &accuracy, &loss, &rig->err), FL_OK);
     ck_assert_double_eq(accuracy, 0.875);
     ck_assert_double_eq(loss, 0.5);
     ck_assert_int_eq(fl_journal_take_commit(rig->journal, round, &rig->err), FL_OK);
-    free(distance);
+    free(numbers);
     fl_job_answer_done(&answer);
     fl_job_answer_done(&wanted);
 }

@@ -24,7 +24,7 @@ enum record_kind {
 };
 
 static const struct fl_container_kind journal_kind = {
-    .name = "journal", .version = 3, .flags = FL_CONTAINER_RECORDS};
+    .name = "journal", .version = 4, .flags = FL_CONTAINER_RECORDS};
 
 /* The result of a job; fl_job_answer_encode() follows. */
 struct job_record {
@@ -32,10 +32,10 @@ struct job_record {
     struct fl_round_key key;
 };
 
-/* The result of an aggregation; the distances follow. */
+/* The result of an aggregation; the distances follow, and what was left of each weight. */
 struct aggregated_record {
-    uint64_t n_distance, collection_bytes;
-    double effective, self_weight, robust_used;
+    uint64_t n_distance, n_left, collection_bytes;
+    double effective, self_weight, robust_used, influence;
     uint64_t robust_out, clipped;
 };
 
@@ -174,28 +174,38 @@ int fl_journal_take(struct fl_journal *j, enum fl_job_kind kind, uint32_t client
     return fl_job_answer_decode(j->record + sizeof(r), j->len - sizeof(r), ret, err);
 }
 
-int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, double **ret_distance,
+int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, double **ret_numbers,
                                struct fl_err *err)
 {
     struct aggregated_record r;
-    void *distance = NULL;
+    void *numbers = NULL;
     int rv = journal_take(j, RECORD_AGGREGATED, sizeof(r), err);
 
     if (rv != FL_OK) {
         return rv;
     }
     (void)memcpy(&r, j->record, sizeof(r));
-    if (r.n_distance > 0) {
-        rv = journal_take_floats(j, sizeof(r), (size_t)r.n_distance, sizeof(double), &distance);
+    if (r.n_distance > RECORD_MAX || r.n_left > RECORD_MAX) {
+        return FL_EFORMAT;
     }
+    if (r.n_distance + r.n_left > 0) {
+        rv = journal_take_floats(j, sizeof(r), (size_t)(r.n_distance + r.n_left), sizeof(double),
+                                 &numbers);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    ret->u.aggregated.distance = r.n_distance > 0 ? numbers : NULL;
+    ret->u.aggregated.left = r.n_left > 0 ? (const double *)numbers + r.n_distance : NULL;
+    ret->u.aggregated.influence = r.influence;
     ret->u.aggregated.effective = r.effective;
     ret->u.aggregated.self_weight = r.self_weight;
     ret->u.aggregated.robust_used = r.robust_used;
     ret->u.aggregated.clipped = (uint32_t)r.clipped;
     ret->u.aggregated.robust_out = (uint32_t)r.robust_out;
     ret->u.aggregated.collection_bytes = r.collection_bytes;
-    *ret_distance = distance;
-    return rv;
+    *ret_numbers = numbers;
+    return FL_OK;
 }
 
 int fl_journal_take_download(struct fl_journal *j, uint32_t client, uint64_t round,
@@ -300,19 +310,31 @@ int fl_journal_put(struct fl_journal *j, enum fl_job_kind kind, uint32_t client,
     return journal_put(j, RECORD_JOB, &r, sizeof(r), j->answer.data, j->answer.len);
 }
 
-int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event, size_t n_distance)
+int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event, size_t n_parts)
 {
     const double *distance = event->u.aggregated.distance;
-    struct aggregated_record r = {.n_distance = distance != NULL ? n_distance : 0,
+    const double *left = event->u.aggregated.left;
+    struct aggregated_record r = {.n_distance = distance != NULL ? n_parts : 0,
+                                  .n_left = left != NULL ? n_parts : 0,
+                                  .influence = event->u.aggregated.influence,
                                   .collection_bytes = event->u.aggregated.collection_bytes,
                                   .effective = event->u.aggregated.effective,
                                   .self_weight = event->u.aggregated.self_weight,
                                   .robust_used = event->u.aggregated.robust_used,
                                   .robust_out = event->u.aggregated.robust_out,
                                   .clipped = event->u.aggregated.clipped};
+    int rv;
 
-    return journal_put(j, RECORD_AGGREGATED, &r, sizeof(r), distance,
-                       (size_t)r.n_distance * sizeof(*distance));
+    fl_buf_clear(&j->answer);
+    rv = fl_buf_add(&j->answer, distance, (size_t)r.n_distance * sizeof(*distance));
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_buf_add(&j->answer, left, (size_t)r.n_left * sizeof(*left));
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return journal_put(j, RECORD_AGGREGATED, &r, sizeof(r), j->answer.data, j->answer.len);
 }
 
 int fl_journal_put_download(struct fl_journal *j, uint32_t client, uint64_t round, uint64_t bytes)

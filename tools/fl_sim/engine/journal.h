@@ -34,9 +34,10 @@ bool fl_journal_replays(const struct fl_journal *journal);
 FL_MUST_CHECK int fl_journal_take(struct fl_journal *journal, enum fl_job_kind kind,
                                   uint32_t client, struct fl_round_key key,
                                   struct fl_job_answer *ret, struct fl_err *err);
-/* The event's own numbers; `*ret_distance` is owned, NULL: there is none. */
+/* The event but for its type and `seq`; what it points to is in `*ret_numbers`, which is owned, or
+   NULL. */
 FL_MUST_CHECK int fl_journal_take_aggregated(struct fl_journal *journal, struct fl_event *ret,
-                                             double **ret_distance, struct fl_err *err);
+                                             double **ret_numbers, struct fl_err *err);
 FL_MUST_CHECK int fl_journal_take_evaluated(struct fl_journal *journal, double *ret_accuracy,
                                             double *ret_loss, struct fl_err *err);
 /* The size of a download of the model, where it depends on the model that the client held. */
@@ -51,7 +52,7 @@ FL_MUST_CHECK int fl_journal_take_commit(struct fl_journal *journal, uint64_t ro
 FL_MUST_CHECK int fl_journal_put(struct fl_journal *journal, enum fl_job_kind kind, uint32_t client,
                                  struct fl_round_key key, const struct fl_job_answer *answer);
 FL_MUST_CHECK int fl_journal_put_aggregated(struct fl_journal *journal,
-                                            const struct fl_event *event, size_t n_distance);
+                                            const struct fl_event *event, size_t n_parts);
 FL_MUST_CHECK int fl_journal_put_evaluated(struct fl_journal *journal, double accuracy,
                                            double loss);
 FL_MUST_CHECK int fl_journal_put_download(struct fl_journal *journal, uint32_t client,

@@ -196,6 +196,7 @@ static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
                                              .classes = fed->conf.classes,
                                              .norm_bound = fed->conf.norm_bound,
                                              .norm_clip = fed->conf.norm_clip,
+                                             .share_cap = fed->conf.share_cap,
                                              .uploads = fed->uploads};
     rv = fl_fs_mkdirs(fed->server_dir, err);
     if (rv != FL_OK) {

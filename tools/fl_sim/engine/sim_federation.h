@@ -47,7 +47,7 @@ struct fl_fed_conf {
     size_t inputs, classes, summary_max; /* as fl_federation */
     double summary_range;
     double norm_bound;                  /* of an update; 0: no limit */
-    double norm_clip;                   /* as fl_federation */
+    double norm_clip, share_cap;        /* as fl_federation */
     struct fl_retention retention;      /* all zero: the newest checkpoint */
     const struct fl_settings *settings; /* that the folder stores; NULL: those of the strategy */
     const struct fl_sim_clients *sim_clients;

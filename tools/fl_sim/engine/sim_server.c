@@ -141,7 +141,6 @@ static void server_replay_aggregate(struct fl_fed *fed, struct fl_coord_job *job
 
     job->event.type = FL_EV_AGGREGATED;
     rv = fl_journal_take_aggregated(fed->journal, &job->event, &job->distance, &err);
-    job->event.u.aggregated.distance = job->distance;
     if (rv != FL_OK) {
         fl__fed_fail(fed, rv, &err, "the journal");
     }
