@@ -7,6 +7,7 @@
  */
 
 #include "libfl/figures/figures.h"
+#include "libfl/figures/robust_clients.h"
 
 /*
  * Rows as in figures.h, with one more argument: TOTALS: its totals are in StatusReply, under the
@@ -120,6 +121,8 @@
 
 struct fl_round_rec {
     FL_ROUND_FIGURES(FL_FIGURE_MEMBER)
+    /* Behind the figures, as a text: not in totals. "": none. */
+    char robust_clients[FL_ROBUST_CLIENTS_TEXT];
 };
 
 /* Indices of the rows in fl_round_rows. */

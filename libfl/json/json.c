@@ -62,3 +62,37 @@ void fl_json_print(json_t *value, FILE *out)
     (void)fputc('\n', out);
     json_decref(value);
 }
+
+json_t *fl_json_robust_clients(const char *text)
+{
+    json_t *list = json_array();
+    struct fl_robust_client client;
+
+    while (fl_robust_clients_next(&text, &client)) {
+        json_t *o = json_object();
+
+        (void)json_object_set_new(o, "client", json_string(client.name));
+        (void)json_object_set_new(o, "used", json_real(client.used));
+        (void)json_object_set_new(o, "score", json_real(client.score));
+        (void)json_array_append_new(list, o);
+    }
+    return list;
+}
+
+void fl_json_read_robust_clients(const json_t *list, char text[FL_ROBUST_CLIENTS_TEXT])
+{
+    size_t i;
+
+    text[0] = '\0';
+    for (i = 0; i < json_array_size(list) && i < FL_ROBUST_CLIENTS; i++) {
+        const json_t *o = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(o, "client"));
+
+        if (name != NULL && fl_name_valid(name) &&
+            !fl_robust_clients_add(text, name, json_number_value(json_object_get(o, "used")),
+                                   json_number_value(json_object_get(o, "score"))))
+        {
+            return;
+        }
+    }
+}

@@ -17,6 +17,7 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/figures/figures.h"
+#include "libfl/figures/robust_clients.h"
 
 /* Counters fit JSON's signed 64 bits for the next centuries. */
 json_t *fl_json_whole(uint64_t value);
@@ -31,6 +32,10 @@ void fl_json_figures(json_t *object, const struct fl_figures *figures, const voi
  * or is not a number there, keeps its value; null for a figure without a lead becomes NAN.
  */
 void fl_json_read_figures(const json_t *object, const struct fl_figures *figures, void *record);
+/* [{"client": "a", "used": 0, "score": 12.5}] of a text of libfl/figures/robust_clients.h. */
+json_t *fl_json_robust_clients(const char *text);
+/* The inverse; entries of another form are omitted. NULL is the empty list. */
+void fl_json_read_robust_clients(const json_t *list, char text[FL_ROBUST_CLIENTS_TEXT]);
 /* Indented by two, ASCII only, with a line end. Takes `value`. */
 void fl_json_print(json_t *value, FILE *out);
 

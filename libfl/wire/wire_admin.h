@@ -44,7 +44,8 @@ FL_WIRE_STRUCT(why)
     X(TEXTS, changes, changes, .cut = true, .most = FL_WIRE_MAX_CHANGES) /* from this round on */  \
     X(U64, generation, generation) /* of an abandoned round only */                                            \
     X(U64, abandoned_ms, abandoned_ms)                                                             \
-    X(TEXT, abandoned_by, abandoned_by) /* "": not abandoned */
+    X(TEXT, abandoned_by, abandoned_by) /* "": not abandoned */                                    \
+    X(TEXT, robust_clients, robust_clients) /* as fl_round_rec.robust_clients, which is not sent */
 FL_WIRE_STRUCT(round)
 
 #define FL_WIRE_ROWS_client(X)                                                                     \

@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "server/core/coord_impl.h"
@@ -158,6 +159,8 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
     r->rec.influence = finite_or_zero(ev->u.aggregated.influence);
     fl__share_note_weights(c, ev->u.aggregated.left);
     r->rec.n_robust_out = ev->u.aggregated.robust_out;
+    (void)snprintf(r->rec.robust_clients, sizeof(r->rec.robust_clients), "%s",
+                   ev->u.aggregated.robust_clients != NULL ? ev->u.aggregated.robust_clients : "");
     r->collection_bytes = ev->u.aggregated.collection_bytes;
     r->n_asked = due ? ask_clients(c) : 0;
     if (due && c->conf.evaluate_clients && r->n_asked == 0) {

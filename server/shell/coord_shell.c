@@ -157,12 +157,11 @@ static void shell_log_bounds(struct fl_coord_shell *shell, const struct fl_aggre
                (unsigned long long)a->round, a->info.n_capped, a->n_parts, names);
     }
     if (a->info.robust_out > 0) {
-        shell_names(a, a->used, FL_AGG_LEFT_OUT, names, sizeof(names));
         fl_log(shell->log, FL_LOG_INFO, "round",
                "round %llu: of %zu of %zu updates the robust rule uses less than %g of an equal "
-               "share: %s",
+               "share (client, share, score): %s",
                (unsigned long long)a->round, a->info.robust_out, a->n_parts, FL_AGG_LEFT_OUT,
-               names);
+               a->robust_clients);
     }
 }
 

@@ -102,14 +102,17 @@ FL_ROW_TYPE(fl__client, struct fl__client_row)
 
 /* --- round, and the rounds that a rollback abandoned (store_rollback.h) --- */
 
-#define FL__ROUND_ROWS(X) FL_ROUND_FIGURES(FL__FIGURE_##X)
+#define FL__ROUND_ROWS(X)            \
+    FL_ROUND_FIGURES(FL__FIGURE_##X) \
+    X(CHARS, robust_clients, robust_clients)
 
 FL_ROW_TYPE(fl__round, struct fl_round_rec)
 
-#define FL__ABANDONED_ROWS(X)           \
-    FL_ROUND_FIGURES(FL__ABANDONED_##X) \
-    X(U64, generation, generation)      \
-    X(U64, at_ms, at_ms)                \
+#define FL__ABANDONED_ROWS(X)                      \
+    FL_ROUND_FIGURES(FL__ABANDONED_##X)            \
+    X(CHARS, robust_clients, round.robust_clients) \
+    X(U64, generation, generation)                 \
+    X(U64, at_ms, at_ms)                           \
     X(TEXT, reason, by)
 
 FL_ROW_TYPE(fl__abandoned, struct fl_abandoned_round)

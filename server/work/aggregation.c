@@ -7,9 +7,11 @@
  */
 #include "server/work/aggregation.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/figures/robust_clients.h"
 #include "server/work/aggregation_space.h"
 #include "server/work/clip.h"
 #include "server/work/norms.h"
@@ -226,6 +228,7 @@ static int run_aggregation(struct pass *a)
         .used = job->used,
         .share_cap = f->share_cap,
         .influence = job->influence,
+        .score = job->score,
         .state = state,
         .state_new = state_new,
         .personal_model = strategy->aggregate->mixes ? take_personal_model : NULL,
@@ -253,6 +256,38 @@ static int run_aggregation(struct pass *a)
         fl_spool_reader_explain(a->readers[bad], rv, a->err);
     }
     return rv;
+}
+
+/* Whose updates the robust rule left out, the largest score first, of equal ones in client order.
+ */
+static void list_robust_clients(struct fl_aggregation *job)
+{
+    double below = (double)INFINITY; /* Scores from here on are in the list. */
+    size_t listed = 0;
+
+    while (listed < job->info.robust_out && listed < FL_ROBUST_CLIENTS) {
+        double most = -1;
+        size_t i;
+
+        for (i = 0; i < job->n_parts; i++) {
+            if (job->used[i] < FL_AGG_LEFT_OUT && job->score[i] < below) {
+                most = fmax(most, job->score[i]);
+            }
+        }
+        for (i = 0; i < job->n_parts; i++) {
+            if (job->used[i] >= FL_AGG_LEFT_OUT || job->score[i] < most || job->score[i] > most) {
+                continue;
+            }
+            if (listed == FL_ROBUST_CLIENTS ||
+                !fl_robust_clients_add(job->robust_clients, job->clients[i].name, job->used[i],
+                                       job->score[i]))
+            {
+                return;
+            }
+            listed++;
+        }
+        below = most;
+    }
 }
 
 /* The round from opened uploads to the new model, in the space of updates. */
@@ -289,9 +324,13 @@ static int aggregation_make(struct pass *a)
     }
     job->distance = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->distance));
     job->used = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->used));
+    job->score = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->score));
+    job->robust_clients = calloc(FL_ROBUST_CLIENTS_TEXT, 1);
     job->clip = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->clip));
     job->influence = calloc(job->n_parts > 0 ? job->n_parts : 1, sizeof(*job->influence));
-    if (job->distance == NULL || job->used == NULL || job->clip == NULL || job->influence == NULL) {
+    if (job->distance == NULL || job->used == NULL || job->score == NULL ||
+        job->robust_clients == NULL || job->clip == NULL || job->influence == NULL)
+    {
         return FL_ENOMEM;
     }
     /*
@@ -326,6 +365,7 @@ static int aggregation_make(struct pass *a)
     if (rv != FL_OK) {
         return rv;
     }
+    list_robust_clients(job);
     rv = fl_model_state_code(a->f, &job->next.model);
     if (rv != FL_OK) {
         return rv;
@@ -413,6 +453,7 @@ struct fl_event fl_aggregation_take(struct fl_aggregation *aggregation,
     event.u.aggregated.left = aggregation->info.n_capped > 0 ? aggregation->influence : NULL;
     event.u.aggregated.robust_used = aggregation->info.robust_used;
     event.u.aggregated.robust_out = (uint32_t)aggregation->info.robust_out;
+    event.u.aggregated.robust_clients = aggregation->robust_clients;
     event.u.aggregated.collection_bytes =
         progress->collection.file != NULL ? fl_file_size(progress->collection.file) : 0;
     return event;
@@ -423,10 +464,14 @@ void fl_aggregation_done(struct fl_aggregation *aggregation)
     fl_outcome_done(&aggregation->next);
     free(aggregation->distance);
     free(aggregation->used);
+    free(aggregation->score);
+    free(aggregation->robust_clients);
     free(aggregation->clip);
     free(aggregation->influence);
     aggregation->distance = NULL;
     aggregation->used = NULL;
+    aggregation->score = NULL;
+    aggregation->robust_clients = NULL;
     aggregation->clip = NULL;
     aggregation->influence = NULL;
 }

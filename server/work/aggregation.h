@@ -23,11 +23,13 @@ struct fl_aggregation {
     bool want_distance;
     /* Out; owned, fl_aggregation_done(). */
     struct fl_outcome next;
-    double *distance;  /* [n_parts] from each update to the next model */
-    double *clip;      /* [n_parts] factor of each update, fl_clip_factors() */
-    size_t n_clipped;  /* of them below 1 */
-    double *used;      /* [n_parts] of each update by a robust rule (fl_agg_job.used) */
-    double *influence; /* [n_parts] left to each by share_cap (fl_agg_job.influence) */
+    double *distance;     /* [n_parts] from each update to the next model */
+    double *clip;         /* [n_parts] factor of each update, fl_clip_factors() */
+    size_t n_clipped;     /* of them below 1 */
+    double *used;         /* [n_parts] of each update by a robust rule (fl_agg_job.used) */
+    double *score;        /* [n_parts] likewise (fl_agg_job.score) */
+    double *influence;    /* [n_parts] left to each by share_cap (fl_agg_job.influence) */
+    char *robust_clients; /* as fl_round_rec.robust_clients */
     struct fl_agg_info info;
     double norms_apart;  /* norms.h; 0: not measured in this round */
     uint32_t bad_client; /* on error: the client at fault, or FL_NO_CLIENT */
@@ -47,7 +49,7 @@ FL_MUST_CHECK int fl_aggregation_run(const struct fl_federation *federation,
                                      struct fl_aggregation *aggregation, struct fl_err *err);
 void fl_aggregation_done(struct fl_aggregation *aggregation);
 /* Moves the result to `progress`. Returns the event for the coordinator, complete but for `seq`;
-   its distances are borrowed. */
+   its distances and the text `robust_clients` are borrowed. */
 struct fl_event fl_aggregation_take(struct fl_aggregation *aggregation,
                                     struct fl_progress *progress);
 

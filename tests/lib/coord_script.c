@@ -368,6 +368,7 @@ void script_answer(struct script *s)
         ev.u.aggregated.collection_bytes = s->collection_bytes;
         ev.u.aggregated.effective = s->effective;
         ev.u.aggregated.self_weight = s->self_weight;
+        ev.u.aggregated.robust_clients = s->robust_clients;
     } else if (w.type == FL_EFF_EVALUATE) {
         ev.type = FL_EV_EVALUATED;
         ev.u.evaluated.seq = w.seq;

@@ -52,6 +52,7 @@ struct script {
     struct fl_effect aggregate; /* the last AGGREGATE, without its participants */
     uint64_t collection_bytes;
     double effective, self_weight;
+    const char *robust_clients;
     struct coord_check check;
 };
 

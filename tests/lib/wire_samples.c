@@ -11,6 +11,7 @@ static char text_client[] = "edge-04";
 static char text_federation[] = "demo";
 static char text_agent[] = "fl-clientd 0.1.0";
 static char text_reason[] = "disk full: é";
+static char text_robust[] = "client-03 0.01 12.5";
 static char text_site[] = "site";
 static char text_lab[] = "lab 7";
 static char text_empty[] = "";
@@ -501,7 +502,8 @@ static int round_info(struct fl_buf *out)
                                 .n_changes = 2,
                                 .generation = 1,
                                 .abandoned_ms = 3000,
-                                .abandoned_by = text_reason};
+                                .abandoned_by = text_reason,
+                                .robust_clients = text_robust};
 
     msg.figures.received_accuracy = -1.0; /* not measured */
     msg.figures.effective = 0.0;

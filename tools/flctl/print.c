@@ -167,6 +167,7 @@ static json_t *round_json(const struct fl_wire_round *r)
     json_t *o = json_object();
 
     fl_json_figures(o, &fl_round_rows, &r->figures, /* totals= */ false);
+    (void)json_object_set_new(o, "robust_clients", fl_json_robust_clients(r->robust_clients));
     if (r->n_changes > 0) {
         json_t *changes = json_array();
         size_t i;
@@ -201,6 +202,10 @@ static void print_round(const struct fl_wire_round *round, bool first)
     (void)printf("%s %8.2f%s\n", fl_figures_columns(&fl_round_rows, r, line, sizeof(line)),
                  r->ended_ms > r->started_ms ? (double)(r->ended_ms - r->started_ms) / 1e3 : 0.0,
                  fl_figures_behind(&fl_round_rows, r, behind, sizeof(behind)));
+    if (round->robust_clients[0] != '\0') {
+        (void)printf("%6s by the robust rule (client, share used, score): %s\n", "left out",
+                     fl_str_clean(round->robust_clients));
+    }
 }
 
 static void print_abandoned(const struct fl_wire_round *round, bool first)

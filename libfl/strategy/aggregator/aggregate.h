@@ -246,6 +246,12 @@ struct fl_agg_job {
      */
     double *used;
     /*
+     * [n_clients] written with a robust rule, or NULL: what the rule judges an update by
+     * (fl_robust_ops.weigh), by entries its distance from the result, beside the median of the
+     * senders: 1 is as far as the median; mean over the layers sent, at most FL_ROBUST_SCORE_MAX.
+     */
+    double *score;
+    /*
      * [ops->n_state + fl_robust_centred() + fl_broadcast_keeps_rest() + extra->n_state], in this
      * order
      */

@@ -45,6 +45,10 @@ struct fl__agg_robust {
     double *out;            /* [block], with `report` */
     double *columns;        /* [n_clients] */
     double *used, *entries; /* [n_clients]: used, and sent */
+    double *scores;         /* [n_clients] of a rule by weights, of the component's senders */
+    double *sorted;         /* [n_clients] for medians */
+    /* [n_clients] scores times entries; by entries: squared distances from the result */
+    double *apart;
 };
 
 struct fl__agg_pass {
@@ -137,8 +141,8 @@ FL_MUST_CHECK int fl__agg_robust_component(struct fl__agg_pass *p, size_t entrie
 FL_MUST_CHECK int fl__agg_robust_unit(struct fl__agg_pass *p, size_t l);
 /* The sum of a block, p->sums, from the updates in p->in or from their weighted sum. */
 void fl__agg_robust_block(struct fl__agg_pass *p, size_t offset, size_t n, bool buffer);
-/* What was used of each update, for the job. */
-void fl__agg_robust_report(const struct fl__agg_pass *p);
+/* What was used of each update, and its score, for the job. */
+void fl__agg_robust_report(struct fl__agg_pass *p);
 
 /* In place: exp(x[i]) / sum exp(x); no overflow, always finite, sum 1. */
 void fl__softmax(double *x, size_t n);

@@ -4,9 +4,11 @@
  * libfl/strategy/robust. With complete uploads a rule decides about whole updates, else about each
  * unit, among those who sent it. A unit with fewer senders than the rule needs keeps its value.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/sorted.h"
 #include "libfl/num/vec.h"
 #include "libfl/strategy/aggregator/aggregate_impl.h"
 
@@ -25,8 +27,12 @@ int fl__agg_robust_init(struct fl__agg_pass *p)
     r->columns = calloc(n, sizeof(*r->columns));
     r->used = calloc(n, sizeof(*r->used));
     r->entries = calloc(n, sizeof(*r->entries));
+    r->scores = calloc(n, sizeof(*r->scores));
+    r->sorted = calloc(n, sizeof(*r->sorted));
+    r->apart = calloc(n, sizeof(*r->apart));
     if (r->means == NULL || r->weights == NULL || r->tile == NULL || r->out == NULL ||
-        r->columns == NULL || r->used == NULL || r->entries == NULL)
+        r->columns == NULL || r->used == NULL || r->entries == NULL || r->scores == NULL ||
+        r->sorted == NULL || r->apart == NULL)
     {
         return fl_err_set(p->err, FL_ENOMEM, "robust aggregation of %zu updates: out of memory", n);
     }
@@ -45,6 +51,9 @@ void fl__agg_robust_done(struct fl__agg_pass *p)
     free(r->columns);
     free(r->used);
     free(r->entries);
+    free(r->scores);
+    free(r->sorted);
+    free(r->apart);
 }
 
 bool fl__agg_robust_lacks(const struct fl__agg_pass *p)
@@ -58,18 +67,31 @@ const float *fl__agg_robust_centre(const struct fl__agg_pass *p)
     return fl_robust_centred(p->job->robust) ? p->job->state[p->job->ops->n_state] : NULL;
 }
 
+/* A length beside the median one. */
+static double robust_score(double length, double median)
+{
+    if (!(length > 0)) {
+        return 0;
+    }
+    return length < FL_ROBUST_SCORE_MAX * median ? length / median : FL_ROBUST_SCORE_MAX;
+}
+
 /* What a rule by weights used of the updates of a component. */
 static void robust_count_weights(struct fl__agg_pass *p, size_t entries)
 {
     struct fl__agg_robust *r = &p->robust;
+    double median;
     size_t s;
 
+    (void)memcpy(r->sorted, r->scores, p->n_senders * sizeof(*r->sorted));
+    median = fl_lower_median(r->sorted, p->n_senders);
     for (s = 0; s < p->n_senders; s++) {
         double full = p->job->robust->by_samples ? r->means[s] : 1 / (double)p->n_senders;
         double used = r->weights[s] / full;
 
         r->used[p->senders[s]] += (used < 1 ? used : 1) * (double)entries;
         r->entries[p->senders[s]] += (double)entries;
+        r->apart[p->senders[s]] += robust_score(r->scores[s], median) * (double)entries;
     }
 }
 
@@ -101,7 +123,8 @@ int fl__agg_robust_component(struct fl__agg_pass *p, size_t entries)
     if (r->by_entries) {
         return FL_OK;
     }
-    rv = fl_robust_weigh(job->robust, job->robust_options, &in, &r->mixtures, r->weights);
+    rv =
+        fl_robust_weigh(job->robust, job->robust_options, &in, &r->mixtures, r->weights, r->scores);
     if (rv != FL_OK) {
         return robust_error(p, rv);
     }
@@ -141,6 +164,7 @@ void fl__agg_robust_block(struct fl__agg_pass *p, size_t offset, size_t n, bool 
 
     if (r->by_entries) {
         (void)memset(r->columns, 0, p->n_senders * sizeof(*r->columns));
+        (void)memset(r->scores, 0, p->n_senders * sizeof(*r->scores));
         fl_robust_combine(job->robust, job->robust_options, &r->mixtures,
                           &(struct fl_robust_values){.rows = p->in,
                                                      .n_rows = p->n_senders,
@@ -148,10 +172,12 @@ void fl__agg_robust_block(struct fl__agg_pass *p, size_t offset, size_t n, bool 
                                                      .n = n,
                                                      .scratch = r->tile,
                                                      .out = r->report ? r->out : p->sums,
-                                                     .used = r->columns});
+                                                     .used = r->columns,
+                                                     .apart = r->scores});
         for (i = 0; !buffer && i < p->n_senders; i++) {
             r->used[p->senders[i]] += r->columns[i];
             r->entries[p->senders[i]] += (double)n;
+            r->apart[p->senders[i]] += r->scores[i];
         }
     }
     if (!fl_robust_centred(job->robust) || buffer) {
@@ -165,18 +191,45 @@ void fl__agg_robust_block(struct fl__agg_pass *p, size_t offset, size_t n, bool 
     }
 }
 
-void fl__agg_robust_report(const struct fl__agg_pass *p)
+/* By entries: from sums of squares to distances beside the median one, of an entry each. */
+static void robust_score_entries(struct fl__agg_pass *p)
 {
-    const struct fl__agg_robust *r = &p->robust;
+    struct fl__agg_robust *r = &p->robust;
+    size_t n = 0;
+    double median;
+    size_t k;
+
+    for (k = 0; k < p->job->n_clients; k++) {
+        if (r->entries[k] > 0) {
+            r->sorted[n++] = sqrt(r->apart[k] / r->entries[k]);
+        }
+    }
+    median = n > 0 ? fl_lower_median(r->sorted, n) : 0;
+    for (k = 0; n > 0 && k < p->job->n_clients; k++) {
+        if (r->entries[k] > 0) {
+            r->apart[k] = robust_score(sqrt(r->apart[k] / r->entries[k]), median) * r->entries[k];
+        }
+    }
+}
+
+void fl__agg_robust_report(struct fl__agg_pass *p)
+{
+    struct fl__agg_robust *r = &p->robust;
     const struct fl_agg_job *job = p->job;
     size_t k;
 
+    if (r->by_entries) {
+        robust_score_entries(p);
+    }
     for (k = 0; r->on && k < job->n_clients; k++) {
         double used = r->entries[k] > 0 ? r->used[k] / r->entries[k] : 0;
 
         used = used < 1 ? used : 1; /* A neighbour of many counts for more than one. */
         if (job->used != NULL) {
             job->used[k] = used;
+        }
+        if (job->score != NULL) {
+            job->score[k] = r->entries[k] > 0 ? r->apart[k] / r->entries[k] : 0;
         }
         if (job->info != NULL) {
             job->info->robust_used += used / (double)job->n_clients;

@@ -12,6 +12,7 @@
  */
 #include "libfl/strategy/robust/robust.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,16 @@ double fl__robust_from_point(const struct fl_robust_updates *in, const double *a
         sum -= 2 * a[j] * fl__robust_product(in, i, j);
     }
     return sum > 0 ? sum : 0;
+}
+
+void fl__robust_score_distances(const struct fl_robust_updates *in, const double *w, double *score)
+{
+    double point_sq = fl__robust_point_sq(in, w);
+    size_t i;
+
+    for (i = 0; i < in->n; i++) {
+        score[i] = sqrt(fl__robust_from_point(in, w, point_sq, i));
+    }
 }
 
 static int ranked_compare(const void *a, const void *b)
@@ -239,12 +250,13 @@ static double mixture_product(const struct fl_robust_updates *in,
 
 static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_options *o,
                           const struct fl_robust_updates *in, const struct fl_robust_mixtures *x,
-                          double *out)
+                          double *out, double *scores)
 {
     size_t m = x->m;
-    double *gram = calloc((m + 1) * (m + 1) + 2 * (m + 1), sizeof(*gram));
+    double *gram = calloc((m + 1) * (m + 1) + 3 * (m + 1), sizeof(*gram));
     double *equal = gram + (m + 1) * (m + 1);
     double *w = equal + m + 1;
+    double *mixed_scores = w + m + 1;
     struct fl_robust_updates mixed = {.n = m, .gram = gram, .weights = equal};
     size_t a;
     size_t b;
@@ -261,15 +273,22 @@ static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_optio
         }
     }
     gram[m * (m + 1) + m] = fl__robust_product(in, in->n, in->n);
-    rv = ops->weigh(o, &mixed, w);
+    rv = ops->weigh(o, &mixed, w, mixed_scores);
     if (rv != FL_OK) {
         goto done;
     }
     for (b = 0; b < in->n; b++) {
-        out[b] = 0;
+        double shares = 0;
+
+        out[b] = scores[b] = 0;
         for (a = 0; a < m; a++) {
-            out[b] += w[a] * x->mix[a * in->n + b];
+            double share = x->mix[a * in->n + b];
+
+            out[b] += w[a] * share;
+            scores[b] += mixed_scores[a] * share;
+            shares += share;
         }
+        scores[b] /= shares; /* Every update is in a mixture. */
     }
     out[in->n] = w[m];
 done:
@@ -279,10 +298,10 @@ done:
 
 int fl_robust_weigh(const struct fl_robust_ops *ops, const struct fl_options *o,
                     const struct fl_robust_updates *in, const struct fl_robust_mixtures *mixtures,
-                    double *out)
+                    double *out, double *scores)
 {
-    return mixtures->mix == NULL ? ops->weigh(o, in, out)
-                                 : weigh_mixtures(ops, o, in, mixtures, out);
+    return mixtures->mix == NULL ? ops->weigh(o, in, out, scores)
+                                 : weigh_mixtures(ops, o, in, mixtures, out, scores);
 }
 
 /* --- rules by entries --- */
@@ -385,6 +404,7 @@ void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options 
     double *sorted = tile + m * FL_ROBUST_TILE;
     double *out = sorted + m * FL_ROBUST_TILE;
     size_t from;
+    size_t i;
 
     for (from = 0; from < values->n; from += FL_ROBUST_TILE) {
         size_t left = values->n - from;
@@ -405,5 +425,9 @@ void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options 
             tile_count_updates(values, &t, from, n);
         }
         (void)memcpy(values->out + from, out, n * sizeof(*out));
+        for (i = 0; i < values->n_rows; i++) {
+            values->apart[i] +=
+                fl_acc_distance_sq(out, values->rows + i * values->stride + from, n);
+        }
     }
 }

@@ -66,12 +66,17 @@ struct fl_robust_ops {
     unsigned wants; /* of weigh(): enum fl_robust_wants */
     /*
      * Write the weights w[0] … w[n - 1] of the updates and w[n] of the centre: the result is their
-     * weighted sum. FL_ENOMEM. NULL: a rule by entries.
+     * weighted sum; and the length score[i] by which the rule judges update i, for reports.
+     * FL_ENOMEM. NULL: a rule by entries.
      */
-    int (*weigh)(const struct fl_options *o, const struct fl_robust_updates *in, double *w);
+    int (*weigh)(const struct fl_options *o, const struct fl_robust_updates *in, double *w,
+                 double *score);
     /* Compute entries from the sorted values of all clients. NULL: a rule by weights, or `none`. */
     void (*combine)(const struct fl_options *o, const struct fl_robust_tile *tile);
 };
+
+/* Largest score beside the median one, also when that is 0. */
+#define FL_ROBUST_SCORE_MAX 1e9
 
 /* Name of the state vector of the centre. */
 #define FL_ROBUST_CENTRE "centre"
@@ -119,11 +124,13 @@ void fl_robust_mixtures_done(struct fl_robust_mixtures *mixtures);
 
 /*
  * The weights out[n + 1] of the n updates and of the centre with a rule by weights, through the
- * mixtures. FL_ENOMEM.
+ * mixtures, and the scores[n]: of each update that of the rule, with mixtures the mean of those it
+ * is in. FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_robust_weigh(const struct fl_robust_ops *ops, const struct fl_options *o,
                                   const struct fl_robust_updates *in,
-                                  const struct fl_robust_mixtures *mixtures, double *out);
+                                  const struct fl_robust_mixtures *mixtures, double *out,
+                                  double *scores);
 
 /* The updates of a block, for a rule by entries. */
 struct fl_robust_values {
@@ -136,6 +143,7 @@ struct fl_robust_values {
      * used, with mixtures by the shares of the update in mixtures that were.
      */
     double *used;
+    double *apart; /* [n_rows] increased: squared distance of the update from the result */
 };
 
 /* A rule by entries. */

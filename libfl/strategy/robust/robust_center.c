@@ -41,7 +41,7 @@ static const struct fl_opt_spec geometric_options[] = {
 };
 
 static int geometric_weigh(const struct fl_options *o, const struct fl_robust_updates *in,
-                           double *w)
+                           double *w, double *score)
 {
     const struct geometric_options *v = fl_options_values(o);
     double *next = calloc(in->n, sizeof(*next));
@@ -66,6 +66,7 @@ static int geometric_weigh(const struct fl_options *o, const struct fl_robust_up
         }
         w[in->n] = 0;
     }
+    fl__robust_score_distances(in, w, score);
     free(next);
     return FL_OK;
 }
@@ -110,7 +111,8 @@ static double clip_factor(double tau, double length)
     return length > tau ? tau / length : 1;
 }
 
-static int centered_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w)
+static int centered_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w,
+                          double *score)
 {
     const struct centered_options *v = fl_options_values(o);
     size_t n = in->n;
@@ -143,6 +145,7 @@ static int centered_weigh(const struct fl_options *o, const struct fl_robust_upd
         }
         w[n] *= kept;
     }
+    fl__robust_score_distances(in, w, score);
     free(length);
     return FL_OK;
 }
@@ -197,7 +200,8 @@ static double clipping_threshold(const struct fl_options *o, struct fl__robust_r
     return norms[n - (size_t)(2.0 * (double)f / (double)n * (double)(n - f)) - 1].value;
 }
 
-static int clipping_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w)
+static int clipping_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w,
+                          double *score)
 {
     size_t n = in->n;
     struct fl__robust_ranked *norms = calloc(n, sizeof(*norms));
@@ -208,11 +212,12 @@ static int clipping_weigh(const struct fl_options *o, const struct fl_robust_upd
         return FL_ENOMEM;
     }
     for (i = 0; i < n; i++) {
-        norms[i] = (struct fl__robust_ranked){sqrt(fl__robust_product(in, i, i)), i};
+        score[i] = sqrt(fl__robust_product(in, i, i));
+        norms[i] = (struct fl__robust_ranked){score[i], i};
     }
     tau = clipping_threshold(o, norms, n);
     for (i = 0; i < n; i++) {
-        w[i] = in->weights[i] * clip_factor(tau, sqrt(fl__robust_product(in, i, i)));
+        w[i] = in->weights[i] * clip_factor(tau, score[i]);
     }
     w[n] = 0;
     free(norms);

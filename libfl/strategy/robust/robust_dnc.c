@@ -29,7 +29,8 @@ static const struct fl_opt_spec options[] = {
     FL_OPT_END_OF(struct options),
 };
 
-static int dnc_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w)
+static int dnc_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w,
+                     double *score)
 {
     const struct options *v = fl_options_values(o);
     size_t n = in->n;
@@ -52,6 +53,7 @@ static int dnc_weigh(const struct fl_options *o, const struct fl_robust_updates 
     fl_principal_centre(memory, n, direction);
     fl_principal(memory, n, direction, direction + n);
     for (i = 0; i < n; i++) {
+        score[i] = fabs(direction[i]);
         scores[i] = (struct fl__robust_ranked){direction[i] * direction[i], i};
     }
     fl__robust_rank(scores, n);

@@ -51,6 +51,9 @@ double fl__robust_point_sq(const struct fl_robust_updates *in, const double *a);
 double fl__robust_from_point(const struct fl_robust_updates *in, const double *a, double point_sq,
                              size_t i);
 
+/* score[n]: distances of the updates from the result of weights w[n + 1]. */
+void fl__robust_score_distances(const struct fl_robust_updates *in, const double *w, double *score);
+
 /* A number with the place it has; in rising order, of equal numbers the lower place first. */
 struct fl__robust_ranked {
     double value;

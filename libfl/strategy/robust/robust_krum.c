@@ -11,6 +11,7 @@
  * Weights by samples have no effect. Cost: O(n^2 log n) after the distances; mda takes up to 2^f
  * steps for each of log n^2 distances.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,9 +61,9 @@ static struct fl__robust_ranked *krum_ranking(const struct fl_options *o,
     return sums;
 }
 
-/* The mean of the first k of a ranking. */
+/* The mean of the first k of a ranking; scores are roots of the sums. */
 static int krum_choose(const struct fl_options *o, const struct fl_robust_updates *in, size_t k,
-                       double *w)
+                       double *w, double *score)
 {
     struct fl__robust_ranked *ranking = krum_ranking(o, in);
     size_t i;
@@ -74,19 +75,23 @@ static int krum_choose(const struct fl_options *o, const struct fl_robust_update
     for (i = 0; i < k; i++) {
         w[ranking[i].at] = 1 / (double)k;
     }
+    for (i = 0; i < in->n; i++) {
+        score[ranking[i].at] = sqrt(ranking[i].value);
+    }
     free(ranking);
     return FL_OK;
 }
 
-static int krum_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w)
+static int krum_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w,
+                      double *score)
 {
-    return krum_choose(o, in, 1, w);
+    return krum_choose(o, in, 1, w, score);
 }
 
 static int multi_krum_weigh(const struct fl_options *o, const struct fl_robust_updates *in,
-                            double *w)
+                            double *w, double *score)
 {
-    return krum_choose(o, in, in->n - fl__robust_bound_f(o, in->n), w);
+    return krum_choose(o, in, in->n - fl__robust_bound_f(o, in->n), w, score);
 }
 
 static size_t krum_needs(const struct fl_options *o)
@@ -181,7 +186,8 @@ static void mda_members(struct mda *s, size_t f)
     }
 }
 
-static int mda_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w)
+static int mda_weigh(const struct fl_options *o, const struct fl_robust_updates *in, double *w,
+                     double *score)
 {
     size_t n = in->n;
     size_t f = fl__robust_bound_f(o, n);
@@ -207,6 +213,7 @@ static int mda_weigh(const struct fl_options *o, const struct fl_robust_updates 
         w[i] = s.state[i] == MDA_MEMBER ? 1 / (double)(n - f) : 0;
     }
     w[n] = 0;
+    fl__robust_score_distances(in, w, score);
     free(s.state);
     free(all);
     return FL_OK;

@@ -25,7 +25,52 @@ TEST_EACH(the_rows_fill_the_record, 2)
         ck_assert_uint_lt(t->rows[i].offset - end, size); /* padding */
         end = t->rows[i].offset + size;
     }
-    ck_assert_uint_lt(t->size - end, 8);
+    /* Behind those of a round there is a text (robust_clients.h). */
+    ck_assert_uint_lt((_i == 0 ? offsetof(struct fl_round_rec, robust_clients) : t->size) - end, 8);
+}
+
+TEST(a_client_of_a_robust_list_is_read_back_and_a_damaged_list_ends)
+{
+    char text[FL_ROBUST_CLIENTS_TEXT] = "";
+    const char *at = text;
+    struct fl_robust_client client;
+
+    ck_assert(fl_robust_clients_add(text, "edge-1.x", 0, 1e9));
+    ck_assert(fl_robust_clients_add(text, "b", 0.0123456, 3.14159));
+    ck_assert_str_eq(text, "edge-1.x 0 1e+09, b 0.0123 3.14");
+    ck_assert(fl_robust_clients_next(&at, &client));
+    ck_assert_str_eq(client.name, "edge-1.x");
+    ck_assert_double_eq(client.score, 1e9);
+    ck_assert(fl_robust_clients_next(&at, &client));
+    ck_assert_str_eq(client.name, "b");
+    ck_assert_double_eq(client.used, 0.0123);
+    ck_assert(!fl_robust_clients_next(&at, &client));
+    at = "a 0 x, b 0 1";
+    ck_assert(!fl_robust_clients_next(&at, &client));
+    at = "\x1b[m 0 1";
+    ck_assert(!fl_robust_clients_next(&at, &client));
+}
+
+TEST(a_robust_list_takes_whole_clients_up_to_its_size)
+{
+    char text[FL_ROBUST_CLIENTS_TEXT] = "";
+    char name[FL_NAME_MAX];
+    const char *at = text;
+    struct fl_robust_client client;
+    size_t added = 0;
+    size_t read = 0;
+
+    (void)memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    while (fl_robust_clients_add(text, name, 0.5, 1)) {
+        added++;
+    }
+    while (fl_robust_clients_next(&at, &client)) {
+        ck_assert_str_eq(client.name, name);
+        read++;
+    }
+    ck_assert_uint_eq(added, 7);
+    ck_assert_uint_eq(read, added);
 }
 
 TEST_EACH(every_row_can_be_shown, 2)

@@ -43,7 +43,7 @@ struct fed {
     const struct fl_robust_ops *robust;
     struct fl_options *robust_options;
     uint64_t seed;
-    double used[FED_CLIENTS];
+    double used[FED_CLIENTS], score[FED_CLIENTS];
     double share_cap;
     double influence[FED_CLIENTS];
     double distance[FED_CLIENTS];
@@ -224,6 +224,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .used = f->used,
         .share_cap = f->share_cap,
         .influence = f->influence,
+        .score = f->score,
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
         .personal_model = ops->mixes ? fed_personal_model : NULL,

@@ -108,6 +108,11 @@ TEST_EACH(one_client_with_the_largest_floats_cannot_move_the_model_beyond_the_ot
     }
     ck_assert_double_lt(fed.used[2], FL_AGG_LEFT_OUT);
     ck_assert_uint_ge(fed.info.robust_out, 1);
+    /* Far more than the median of the six; projections of dnc are from the mean, which moved. */
+    ck_assert_double_gt(fed.score[2], rules[_i] == &fl_robust_dnc ? 4 : 1e6);
+    for (k = 0; k < N; k++) {
+        ck_assert(k == 2 || (fed.score[k] >= 0 && fed.score[k] < 3));
+    }
     free(model);
 }
 
@@ -144,6 +149,7 @@ TEST(updates_within_the_threshold_are_weighted_by_samples_as_without_a_rule)
 TEST_EACH(a_report_changes_no_bit_of_the_model_and_tells_the_same, RULES)
 {
     double used[N];
+    double score[N];
     float *acted;
     float *reported;
     float *mean;
@@ -155,9 +161,11 @@ TEST_EACH(a_report_changes_no_bit_of_the_model_and_tells_the_same, RULES)
     }
     acted = aggregated();
     (void)memcpy(used, fed.used, sizeof(used));
+    (void)memcpy(score, fed.score, sizeof(score));
     ck_assert_int_eq(fl_options_set(fed.robust_options, "report", "yes", NULL), FL_OK);
     reported = aggregated();
     ck_assert_mem_eq(used, fed.used, sizeof(used));
+    ck_assert_mem_eq(score, fed.score, sizeof(score));
     ck_assert_double_lt(used[4], FL_AGG_LEFT_OUT);
     fed.robust = NULL;
     mean = aggregated();

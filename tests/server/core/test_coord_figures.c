@@ -432,6 +432,21 @@ TEST(the_attention_of_the_aggregation_is_on_record)
     script_free(s);
 }
 
+TEST(clients_that_a_robust_rule_left_out_are_on_record_of_their_round_alone)
+{
+    struct script *s = script_fedavg();
+
+    s->robust_clients = "a 0 12.5";
+    script_begin(s, 1);
+    script_respond(s, "a");
+    ck_assert_str_eq(s->record.robust_clients, "a 0 12.5");
+    s->robust_clients = NULL;
+    script_respond(s, "a");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
+    ck_assert_str_eq(s->record.robust_clients, "");
+    script_free(s);
+}
+
 /* --- bytes --- */
 
 TEST(payloads_of_the_solver_are_counted_and_summaries_once)

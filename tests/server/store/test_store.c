@@ -96,6 +96,7 @@ static struct fl_round_rec round_rec(uint64_t round)
         .downlink_bytes = 7000,
         .started_ms = 100 * round,
         .ended_ms = 100 * round + 50,
+        .robust_clients = "b 0 12.5, a 0.01 3",
     };
 }
 
@@ -369,6 +370,7 @@ static int see(void *ctx, const struct fl_round_rec *r)
     ck_assert_uint_eq(r->downlink_bytes, want.downlink_bytes);
     ck_assert_uint_eq(r->started_ms, want.started_ms);
     ck_assert_uint_eq(r->ended_ms, want.ended_ms);
+    ck_assert_str_eq(r->robust_clients, want.robust_clients);
     seen->rounds[seen->n++] = r->round;
     return seen->n == seen->stop_at ? FL_ECANCELED : FL_OK;
 }

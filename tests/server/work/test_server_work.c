@@ -244,6 +244,39 @@ TEST(distances_are_told_when_they_are_wanted)
     fl_aggregation_done(&a);
 }
 
+/* Krum takes the second client; the third is farther from the others than the first. */
+TEST(clients_that_a_robust_rule_would_leave_out_are_listed_with_the_largest_score_first)
+{
+    struct fl_aggregation a = aggregation_of(3);
+    struct fl_progress progress = {.totals = {.round = 0}};
+    struct fl_robust_client client;
+    struct fl_event event;
+    struct fl_err err = {0};
+    const char *at;
+
+    begin("fedavg");
+    ck_assert_int_eq(fl_strategy_set(strategy, FL_COMPONENT_ROBUST, "krum", &err), FL_OK);
+    ck_assert_int_eq(fl_options_set(strategy->options[FL_COMPONENT_ROBUST], "report", "yes", &err),
+                     FL_OK);
+    upload(0, RIG_UNITS, 0.1f, 0);
+    upload(1, RIG_UNITS, 0.2f, 0);
+    upload(2, RIG_UNITS, 5.0f, 0);
+    ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
+    expect_unit(&a.next.model, 0, 1.0 + (100 * 0.1 + 200 * 0.2 + 300 * 5) / 600);
+    ck_assert_uint_eq(a.info.robust_out, 2);
+    event = fl_aggregation_take(&a, &progress);
+    at = event.u.aggregated.robust_clients;
+    ck_assert(fl_robust_clients_next(&at, &client));
+    ck_assert_str_eq(client.name, clients[2].name);
+    ck_assert_double_eq(client.used, 0);
+    ck_assert_double_eq_tol(client.score, sqrt((4.9 * 4.9 + 4.8 * 4.8) / (4.9 * 4.9 + 0.01)), 0.01);
+    ck_assert(fl_robust_clients_next(&at, &client));
+    ck_assert_str_eq(client.name, clients[0].name);
+    ck_assert_str_eq(at, "");
+    fl_aggregation_done(&a);
+    fl_outcome_done(&progress.next);
+}
+
 TEST(what_the_core_asked_for_is_aggregated_and_told_to_it)
 {
     struct fl_progress progress = {.totals = {.round = 0}};

@@ -17,7 +17,7 @@ data: {set: $srcdir/deploy/data/optdigits, method: iid, clients: 20, seed: 3}
 stop: {rounds: 20}
 sweep:
 - {label: none, attackers: {share: 0, attack: sign_flip}}
-- {label: flipped, attackers: {share: 40%, attack: sign_flip}}
+- {label: flipped, server.strategy: {robust: {policy: multi_krum, f: 8, report: yes}}, server.round: {min_responders: 19}, attackers: {share: 40%, attack: sign_flip}}
 - {label: noise, attackers: {clients: 3, attack: gaussian}}
 - {label: claims, server.algorithm: fedldf, attackers: {clients: 3, attack: inflated_divergence}}
 - {label: collusion, server.algorithm: fedldf, attackers: {clients: 6, attack: min_max}}
@@ -45,6 +45,12 @@ names=$(sed -n "s/.*'flipped'.*(sign_flip): //p" names.txt | tr ' ' '\n' | sort)
 rows=$(grep '"attacker":true' "$(trial one flipped)/clients.jsonl" | sed 's/.*"name":"\([^"]*\)".*/\1/' | sort -u)
 equal "eight are named" 8 "$(printf '%s\n' "$names" | wc -l)"
 equal "those that are named attack" "$names" "$rows"
+equal "the report of a robust rule names them, by the largest scores" "$names" "$("$python" -c 'import json, sys
+row = json.loads(open(sys.argv[1]).readlines()[-1])
+scores = [c["score"] for c in row["robust_clients"]]
+assert scores == sorted(scores, reverse=True) and row["robust_out"] == 8, row
+print("\n".join(sorted(c["client"] for c in row["robust_clients"] if c["used"] == 0)))' "$(trial one flipped)/rounds.jsonl")"
+check "and in CSV" grep -q "$(printf '%s\n' "$names" | head -n 1) 0 " "$(trial one flipped)/rounds.csv"
 equal "of a few the same as of many" 3 \
   "$(comm -12 <(printf '%s\n' "$names") <(sed -n "s/.*'noise'.*(gaussian): //p" names.txt | tr ' ' '\n' | sort) | wc -l)"
 

@@ -87,6 +87,7 @@ static void put_round(struct rig *rig, uint64_t round)
     event.u.aggregated.distance = round % 2 == 1 ? distance : NULL;
     event.u.aggregated.influence = 1.25;
     event.u.aggregated.left = left;
+    event.u.aggregated.robust_clients = "edge-3 0 12.5";
     ck_assert_int_eq(
         fl_journal_put(rig->journal, FL_JOB_TRAIN, 5, (struct fl_round_key){round, 1}, &answer),
         FL_OK);
@@ -136,6 +137,7 @@ static void take_round(struct rig *rig, uint64_t round)
     ck_assert_double_eq(event.u.aggregated.effective, 1.5);
     ck_assert_double_eq(event.u.aggregated.self_weight, 0.75);
     ck_assert_uint_eq(event.u.aggregated.collection_bytes, 99);
+    ck_assert_str_eq(event.u.aggregated.robust_clients, "edge-3 0 12.5");
     ck_assert_double_eq(event.u.aggregated.influence, 1.25);
     ck_assert_double_eq(event.u.aggregated.left[0], 1);
     ck_assert_double_eq(event.u.aggregated.left[1], 0.5);

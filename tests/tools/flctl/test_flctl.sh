@@ -62,7 +62,7 @@ wait_for "three rounds" at_round srv 3
 for i in 0 1 2; do wait_end "c$i"; done
 c "rounds for people" 0 "     3        3          3" rounds
 equal "the newest two" "2 3" "$(ctl srv rounds --last 2 --json | json '" ".join(str(r["round"]) for r in d)')"
-has_keys rounds "accuracy attempt capped clipped downlink_bytes effective_clients ended_ms feedback_bytes influence left_out loss norm_ratio personal_accuracy personal_clients personal_mean received_accuracy received_mean responders robust_out robust_used round selected self_weight share_capped started_ms train_loss uplink_bytes uplink_bytes_full wire_down_bytes wire_up_bytes" "$(ctl srv rounds --json)"
+has_keys rounds "accuracy attempt capped clipped downlink_bytes effective_clients ended_ms feedback_bytes influence left_out loss norm_ratio personal_accuracy personal_clients personal_mean received_accuracy received_mean responders robust_clients robust_out robust_used round selected self_weight share_capped started_ms train_loss uplink_bytes uplink_bytes_full wire_down_bytes wire_up_bytes" "$(ctl srv rounds --json)"
 equal "rounds: sound values" True "$(ctl srv rounds --json | json \
   'all(0 < r["accuracy"] <= 1 and r["loss"] > 0 and r["ended_ms"] >= r["started_ms"] > 1.6e12 for r in d)')"
 c "clients for people" 0 "c2 " clients

@@ -188,6 +188,10 @@ TEST(a_row_is_read_back_bit_for_bit)
         fill(&fl_round_rows, &row.record, seed);
         fill(&fl_sim_round_rows, &row.sim, seed + 1000);
         (void)snprintf(row.sim.waiting_for, sizeof(row.sim.waiting_for), "edge-%d", (int)seed);
+        (void)memset(row.record.robust_clients, 0, sizeof(row.record.robust_clients));
+        ck_assert(
+            fl_robust_clients_add(row.record.robust_clients, "edge-1", 0, 1e3 / (double)seed));
+        ck_assert(fl_robust_clients_add(row.record.robust_clients, "edge-2", 0.01, 0.5));
         back = there_and_back(&row);
         ck_assert_int_eq(memcmp(&back.record, &row.record, sizeof(row.record)), 0);
         ck_assert_int_eq(memcmp(&back.sim, &row.sim, fl_sim_round_rows.size), 0);

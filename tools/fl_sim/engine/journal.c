@@ -37,6 +37,7 @@ struct aggregated_record {
     uint64_t n_distance, n_left, collection_bytes;
     double effective, self_weight, robust_used, influence;
     uint64_t robust_out, clipped;
+    char robust_clients[FL_ROBUST_CLIENTS_TEXT];
 };
 
 /* The size of a download that depends on the model that the client held. */
@@ -56,7 +57,8 @@ struct fl_journal {
     uint64_t end;    /* offset of the end of that commit */
     uint8_t *record; /* the last record read, [len] */
     size_t len, cap;
-    struct fl_buf answer; /* the last one written */
+    struct fl_buf answer;                        /* the last one written */
+    char robust_clients[FL_ROBUST_CLIENTS_TEXT]; /* of the last aggregation that was read */
 };
 
 static int journal_file_error(const struct fl_journal *j, struct fl_err *err)
@@ -204,6 +206,9 @@ int fl_journal_take_aggregated(struct fl_journal *j, struct fl_event *ret, doubl
     ret->u.aggregated.clipped = (uint32_t)r.clipped;
     ret->u.aggregated.robust_out = (uint32_t)r.robust_out;
     ret->u.aggregated.collection_bytes = r.collection_bytes;
+    r.robust_clients[sizeof(r.robust_clients) - 1] = '\0';
+    (void)memcpy(j->robust_clients, r.robust_clients, sizeof(j->robust_clients));
+    ret->u.aggregated.robust_clients = j->robust_clients;
     *ret_numbers = numbers;
     return FL_OK;
 }
@@ -325,6 +330,10 @@ int fl_journal_put_aggregated(struct fl_journal *j, const struct fl_event *event
                                   .clipped = event->u.aggregated.clipped};
     int rv;
 
+    if (event->u.aggregated.robust_clients != NULL) {
+        (void)snprintf(r.robust_clients, sizeof(r.robust_clients), "%s",
+                       event->u.aggregated.robust_clients);
+    }
     fl_buf_clear(&j->answer);
     rv = fl_buf_add(&j->answer, distance, (size_t)r.n_distance * sizeof(*distance));
     if (rv != FL_OK) {

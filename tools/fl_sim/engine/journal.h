@@ -35,7 +35,7 @@ FL_MUST_CHECK int fl_journal_take(struct fl_journal *journal, enum fl_job_kind k
                                   uint32_t client, struct fl_round_key key,
                                   struct fl_job_answer *ret, struct fl_err *err);
 /* The event but for its type and `seq`; what it points to is in `*ret_numbers`, which is owned, or
-   NULL. */
+   NULL, and `robust_clients`, borrowed until the next call. */
 FL_MUST_CHECK int fl_journal_take_aggregated(struct fl_journal *journal, struct fl_event *ret,
                                              double **ret_numbers, struct fl_err *err);
 FL_MUST_CHECK int fl_journal_take_evaluated(struct fl_journal *journal, double *ret_accuracy,

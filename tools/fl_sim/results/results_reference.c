@@ -22,7 +22,10 @@ void fl_sim_print_reference(void)
     (void)printf("#### Of a round\n\n");
     reference_print_rows(&fl_sim_round_rows);
     (void)printf(
-        "| `waiting_for` | text | Name of the client that determined the end of the round |\n");
+        "| `waiting_for` | text | Name of the client that determined the end of the round |\n"
+        "| `robust_clients` | list | The clients of `robust_out` with the largest scores, at most "
+        "16: "
+        "`client`, `used`, `score`; in CSV a text |\n");
     (void)printf("\n#### Of a client in an attempt at a round\n\n");
     reference_print_rows(&fl_sim_client_rows);
     (void)printf("| `name` | text | Name of the client |\n");

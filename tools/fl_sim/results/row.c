@@ -8,7 +8,7 @@
 #include "libfl/base/writer.h"
 #include "libfl/json/json.h"
 
-/* The tables of a row, in the order of its columns; the text of the second one is last. */
+/* The tables of a row, in the order of its columns; the texts are last. */
 struct table {
     const struct fl_figures *figures;
     size_t offset;
@@ -107,6 +107,19 @@ static void row_add_text_member(struct fl_writer *w, const char *key, const char
     }
 }
 
+static void row_add_robust_clients(struct fl_writer *w, const char *text)
+{
+    struct fl_robust_client client;
+    const char *comma = "";
+
+    fl_writer_printf(w, ",\"robust_clients\":[");
+    for (; fl_robust_clients_next(&text, &client); comma = ",") {
+        fl_writer_printf(w, "%s{\"client\":\"%s\",\"used\":%.3g,\"score\":%.3g}", comma,
+                         client.name, client.used, client.score);
+    }
+    fl_writer_printf(w, "]");
+}
+
 int fl_row_json(struct fl_buf *out, const struct fl_row *row)
 {
     struct fl_writer w = {.out = out};
@@ -116,6 +129,7 @@ int fl_row_json(struct fl_buf *out, const struct fl_row *row)
     fl_writer_printf(&w, ",");
     row_add_members(&w, &fl_sim_round_rows, &row->sim);
     row_add_text_member(&w, "waiting_for", row->sim.waiting_for);
+    row_add_robust_clients(&w, row->record.robust_clients);
     fl_writer_printf(&w, "}\n");
     return w.code;
 }
@@ -158,6 +172,8 @@ int fl_row_csv(struct fl_buf *out, const struct fl_row *row)
         }
     }
     fl_csv_add(&w, row->sim.waiting_for);
+    fl_writer_printf(&w, ",");
+    fl_csv_add(&w, row->record.robust_clients);
     fl_writer_printf(&w, "\n");
     return w.code;
 }
@@ -173,7 +189,7 @@ int fl_row_csv_head(struct fl_buf *out)
             fl_writer_printf(&w, "%s,", fl_figure_key(&tables[t].figures->rows[i]));
         }
     }
-    fl_writer_printf(&w, "waiting_for\n");
+    fl_writer_printf(&w, "waiting_for,robust_clients\n");
     return w.code;
 }
 
@@ -186,6 +202,8 @@ int fl_row_read(const json_t *object, struct fl_row *ret)
     fl_sim_round_init(&row.sim);
     fl_json_read_figures(object, &fl_round_rows, &row.record);
     fl_json_read_figures(object, &fl_sim_round_rows, &row.sim);
+    fl_json_read_robust_clients(json_object_get(object, "robust_clients"),
+                                row.record.robust_clients);
     if (row.record.round == 0 ||
         (name != NULL && fl_str_copy(row.sim.waiting_for, sizeof(row.sim.waiting_for), name) != 0))
     {
