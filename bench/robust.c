@@ -103,12 +103,15 @@ static void bench_rule(struct bench *b, const struct fl_robust_ops *rule, const 
     char f[32];
     const struct fl_component_option with[] = {{"f", f}, {"mix", mix}};
     size_t r;
+    int rv;
 
     (void)snprintf(f, sizeof(f), "%zu", b->f);
-    if (fl_options_create(fl_aggregate_mean.policy.options, &mean) != FL_OK ||
-        fl_component_by_name(FL_COMPONENT_ROBUST, rule->policy.name, with,
-                             fl_robust_on(rule) ? 2 : 0, &policy, &o, &err) != FL_OK)
-    {
+    rv = fl_component_by_name(FL_COMPONENT_ROBUST, rule->policy.name, with,
+                              fl_robust_on(rule) ? 2 : 0, &policy, &o, &err);
+    if (rv == FL_ECONF && strcmp(mix, "none") != 0) {
+        return; /* The rule refuses mixing. */
+    }
+    if (rv != FL_OK || fl_options_create(fl_aggregate_mean.policy.options, &mean) != FL_OK) {
         (void)fprintf(stderr, "robust: %s\n", err.msg);
         exit(1);
     }

@@ -82,6 +82,7 @@ static const struct fl_policy *const robusts[] = {
     &fl_robust_centered_clipping.policy,
     &fl_robust_clipping.policy,
     &fl_robust_dnc.policy,
+    &fl_robust_signguard.policy,
     NULL,
 };
 

@@ -123,7 +123,12 @@ static void gram_add_block(const struct fl__agg_pass *p, size_t offset, size_t n
     size_t rows = p->n_senders + (centre != NULL ? 1 : 0);
     size_t i;
 
-    if (p->robust.wants == FL_ROBUST_NORMS) {
+    if ((p->robust.wants & FL_ROBUST_SIGNS) != 0) {
+        for (i = 0; i < p->n_senders; i++) {
+            fl__agg_robust_signs(p, i, a->in + i * a->block, n);
+        }
+    }
+    if (p->robust.wants != 0 && (p->robust.wants & FL_ROBUST_PRODUCTS) == 0) {
         for (i = 0; i < p->n_senders; i++) {
             const float *x = a->in + i * a->block;
 
@@ -165,6 +170,7 @@ static void gram_clear(struct fl__agg_pass *p)
 
     a->rows = p->n_senders + (p->robust.on ? 1 : 0);
     (void)memset(a->gram, 0, a->rows * a->rows * sizeof(double));
+    fl__agg_robust_clear(p);
 }
 
 /* Copy the lower triangle of x[n][n] to the upper one. */

@@ -40,13 +40,14 @@ struct fl__agg_robust {
     unsigned wants;                     /* enum fl_robust_wants */
     struct fl_robust_mixtures mixtures; /* of the current component */
     double *means;                      /* [n_clients] weights of the plain mean */
-    double *weights;        /* [n_clients + 1] of the rule, of the component's senders */
-    double *tile;           /* fl_robust_scratch() */
-    double *out;            /* [block], with `report` */
-    double *columns;        /* [n_clients] */
-    double *used, *entries; /* [n_clients]: used, and sent */
-    double *scores;         /* [n_clients] of a rule by weights, of the component's senders */
-    double *sorted;         /* [n_clients] for medians */
+    double *weights;         /* [n_clients + 1] of the rule, of the component's senders */
+    double *tile;            /* fl_robust_scratch() */
+    double *out;             /* [block], with `report` */
+    double *columns;         /* [n_clients] */
+    double *used, *entries;  /* [n_clients]: used, and sent */
+    double *scores;          /* [n_clients] of a rule by weights, of the component's senders */
+    double *sorted;          /* [n_clients] for medians */
+    double *positive, *zero; /* [n_clients] signs of the component's senders */
     /* [n_clients] scores times entries; by entries: squared distances from the result */
     double *apart;
 };
@@ -135,6 +136,9 @@ void fl__agg_robust_done(struct fl__agg_pass *p);
 bool fl__agg_robust_lacks(const struct fl__agg_pass *p);
 /* The last result, of the model; NULL: 0. */
 const float *fl__agg_robust_centre(const struct fl__agg_pass *p);
+/* Begin a component; and count the signs of n entries of its sender s. */
+void fl__agg_robust_clear(struct fl__agg_pass *p);
+void fl__agg_robust_signs(const struct fl__agg_pass *p, size_t s, const float *x, size_t n);
 /* Mixtures and weights of a component, whose distances are complete or not needed. */
 FL_MUST_CHECK int fl__agg_robust_component(struct fl__agg_pass *p, size_t entries);
 /* For each unit, when the weights of its mean are known. */

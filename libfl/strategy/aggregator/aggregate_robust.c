@@ -30,9 +30,11 @@ int fl__agg_robust_init(struct fl__agg_pass *p)
     r->scores = calloc(n, sizeof(*r->scores));
     r->sorted = calloc(n, sizeof(*r->sorted));
     r->apart = calloc(n, sizeof(*r->apart));
+    r->positive = calloc(n, sizeof(*r->positive));
+    r->zero = calloc(n, sizeof(*r->zero));
     if (r->means == NULL || r->weights == NULL || r->tile == NULL || r->out == NULL ||
         r->columns == NULL || r->used == NULL || r->entries == NULL || r->scores == NULL ||
-        r->sorted == NULL || r->apart == NULL)
+        r->sorted == NULL || r->apart == NULL || r->positive == NULL || r->zero == NULL)
     {
         return fl_err_set(p->err, FL_ENOMEM, "robust aggregation of %zu updates: out of memory", n);
     }
@@ -54,6 +56,8 @@ void fl__agg_robust_done(struct fl__agg_pass *p)
     free(r->scores);
     free(r->sorted);
     free(r->apart);
+    free(r->positive);
+    free(r->zero);
 }
 
 bool fl__agg_robust_lacks(const struct fl__agg_pass *p)
@@ -65,6 +69,30 @@ bool fl__agg_robust_lacks(const struct fl__agg_pass *p)
 const float *fl__agg_robust_centre(const struct fl__agg_pass *p)
 {
     return fl_robust_centred(p->job->robust) ? p->job->state[p->job->ops->n_state] : NULL;
+}
+
+void fl__agg_robust_clear(struct fl__agg_pass *p)
+{
+    struct fl__agg_robust *r = &p->robust;
+
+    if (r->on) {
+        (void)memset(r->positive, 0, p->n_senders * sizeof(*r->positive));
+        (void)memset(r->zero, 0, p->n_senders * sizeof(*r->zero));
+    }
+}
+
+void fl__agg_robust_signs(const struct fl__agg_pass *p, size_t s, const float *x, size_t n)
+{
+    int32_t positive = 0; /* A block is small. */
+    int32_t zero = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        positive += x[i] > 0;
+        zero += !(x[i] > 0) & !(x[i] < 0);
+    }
+    p->robust.positive[s] += (double)positive;
+    p->robust.zero[s] += (double)zero;
 }
 
 /* A length beside the median one. */
@@ -105,8 +133,12 @@ int fl__agg_robust_component(struct fl__agg_pass *p, size_t entries)
 {
     const struct fl_agg_job *job = p->job;
     struct fl__agg_robust *r = &p->robust;
-    const struct fl_robust_updates in = {
-        .n = p->n_senders, .gram = p->attention.gram, .weights = r->means};
+    const struct fl_robust_updates in = {.n = p->n_senders,
+                                         .gram = p->attention.gram,
+                                         .weights = r->means,
+                                         .positive = r->positive,
+                                         .zero = r->zero,
+                                         .entries = (double)entries};
     struct fl_rng rng;
     size_t s;
     int rv;

@@ -300,6 +300,7 @@ int fl_robust_weigh(const struct fl_robust_ops *ops, const struct fl_options *o,
                     const struct fl_robust_updates *in, const struct fl_robust_mixtures *mixtures,
                     double *out, double *scores)
 {
+    FL_REQUIRE(mixtures->mix == NULL || (ops->wants & FL_ROBUST_SIGNS) == 0); /* as checked */
     return mixtures->mix == NULL ? ops->weigh(o, in, out, scores)
                                  : weigh_mixtures(ops, o, in, mixtures, out, scores);
 }

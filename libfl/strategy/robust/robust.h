@@ -36,12 +36,16 @@ struct fl_robust_updates {
      */
     const double *gram;
     const double *weights; /* [n] of the plain mean, sum 1 */
+    /* With FL_ROBUST_SIGNS: [n] entries above 0 and equal to 0, of `entries`; else NULL. */
+    const double *positive, *zero;
+    double entries;
 };
 
 /* What rules read of the updates. */
 enum fl_robust_wants {
     FL_ROBUST_NORMS = 1u << 0,
-    FL_ROBUST_PRODUCTS = 1u << 1 /* and norms */
+    FL_ROBUST_PRODUCTS = 1u << 1, /* and norms */
+    FL_ROBUST_SIGNS = 1u << 2
 };
 
 /* Columns of a tile of values that a rule by entries gets. */
@@ -92,6 +96,7 @@ extern const struct fl_robust_ops fl_robust_geometric_median;
 extern const struct fl_robust_ops fl_robust_centered_clipping;
 extern const struct fl_robust_ops fl_robust_clipping;
 extern const struct fl_robust_ops fl_robust_dnc;
+extern const struct fl_robust_ops fl_robust_signguard;
 
 /* Is there a rule? NULL and `none`: no. */
 bool fl_robust_on(const struct fl_robust_ops *ops);

@@ -5,6 +5,7 @@
 PROGRAM is robust_cases. Cases have ties, duplicates, zeros, huge and denormal values.
 """
 import itertools
+import math
 import subprocess
 import sys
 
@@ -102,6 +103,55 @@ def dnc(x, f, c=1.0, **_):
     return x[sorted(kept)].mean(axis=0)
 
 
+def mean_shift(x, quantile):
+    """Largest cluster of mean shift with a flat kernel from every point, as in scikit-learn; of points farther than the bandwidth
+    from all centres none is in a cluster."""
+    n, slack = len(x), 1 + 1e-9
+
+    def apart(a, b):
+        return sum((p - q) * (p - q) for p, q in zip(a, b))
+
+    k = max(1, int(quantile * n))
+    limit = (sum(math.sqrt(sorted(apart(a, b) for b in x)[k - 1]) for a in x) / n) ** 2 * slack
+    centres = []
+    for point in x:
+        at = point
+        for _ in range(300):
+            near = [b for b in x if apart(at, b) <= limit]
+            if not near:
+                break
+            mean = tuple(sum(b[q] for b in near) / len(near) for q in range(len(at)))
+            if mean == at:
+                break
+            at = mean
+        centres.append((len(near), at))
+    kept = []
+    for _, at in sorted(centres, key=lambda c: -c[0]):  # of equal ones the first
+        if all(apart(at, other) > limit for other in kept):
+            kept.append(at)
+    labels = []
+    for point in x:
+        best = None
+        for j, at in enumerate(kept):
+            if apart(point, at) <= limit and (best is None or apart(point, at) * slack < apart(point, kept[best])):
+                best = j
+        labels.append(best)
+    sizes = [labels.count(j) for j in range(len(kept))]
+    return {i for i in range(n) if labels[i] is not None and labels[i] == sizes.index(max(sizes))}
+
+
+def signguard(x, lower=0.1, upper=3.0, bandwidth_quantile=0.5, **_):
+    norm = np.sqrt((x ** 2).sum(axis=1))
+    middle = np.sort(norm)[(len(x) - 1) // 2]
+    counts = np.array([[(a > 0).sum(), (a == 0).sum(), (a < 0).sum()] for a in x])
+    most = counts.max(axis=0)
+    features = [tuple(float(c) / float(m) if m else 0.0 for c, m in zip(row, most)) for row in counts]
+    kept = [i for i in sorted(mean_shift(features, bandwidth_quantile)) if lower * middle <= norm[i] <= upper * middle]
+    if not kept:
+        return 0 * x[0]
+    return np.mean([x[i] * min(1, middle / norm[i]) if norm[i] > 0 else x[i] for i in kept], axis=0)
+
+
 def nnm(x, f):
     out = []
     for i, row in enumerate(distances(x)):
@@ -111,7 +161,7 @@ def nnm(x, f):
 
 
 RULES = {rule.__name__: rule for rule in (median, trimmed_mean, meamed, krum, multi_krum, mda, geometric_median,
-                                          centered_clipping, clipping, dnc)}
+                                          centered_clipping, clipping, dnc, signguard)}
 NEEDS = {"krum": 3, "multi_krum": 3}
 
 
@@ -142,12 +192,16 @@ def options_of(rng, rule, f):
         options |= {"tau": float(rng.choice([0, 0.5, 100])), "iterations": int(rng.integers(1, 4))}
     if rule == "clipping":
         options |= {"threshold": str(rng.choice(["median", "static", "arc"])), "c": float(rng.choice([0.5, 2]))}
+    if rule == "signguard":
+        options |= {"lower": float(rng.choice([0.1, 0.9])), "upper": float(rng.choice([1.2, 3])),
+                    "bandwidth_quantile": float(rng.choice([0, 0.3, 0.5, 0.9]))}
     return options
 
 
 def draw(rng):
     rule = str(rng.choice(list(RULES)))
     mix = str(rng.choice(["none", "none", "bucketing", "nnm"]))
+    mix = "none" if rule == "signguard" else mix
     f = int(rng.integers(0, 3))
     n = int(rng.integers(2 * f + NEEDS.get(rule, 1), 2 * f + 8)) * (2 if mix == "bucketing" else 1)
     kind = str(rng.choice(["normal", "ties", "zeros", "duplicates", "huge", "denormal", "near"]))

@@ -12,6 +12,7 @@ static const struct fl_robust_ops *const rules[] = {
     &fl_robust_multi_krum,       &fl_robust_mda,
     &fl_robust_geometric_median, &fl_robust_centered_clipping,
     &fl_robust_clipping,         &fl_robust_dnc,
+    &fl_robust_signguard,
 };
 enum { RULES = sizeof(rules) / sizeof(rules[0]), N = 6 };
 
@@ -71,7 +72,10 @@ TEST_EACH(a_rule_gives_the_same_bits_for_any_block_size, RULES *MIXES)
     float *pieces;
 
     choose(rules[_i / MIXES], "f=1", mixes[_i % MIXES]);
-    if (fl_robust_needs(fed.robust, fed.robust_options) > N) {
+    if (fl_robust_needs(fed.robust, fed.robust_options) > N ||
+        (fed.robust->policy.check != NULL &&
+         fed.robust->policy.check(fed.robust_options, NULL) != FL_OK))
+    {
         return;
     }
     whole = aggregated();
@@ -111,7 +115,7 @@ TEST_EACH(one_client_with_the_largest_floats_cannot_move_the_model_beyond_the_ot
     /* Far more than the median of the six; projections of dnc are from the mean, which moved. */
     ck_assert_double_gt(fed.score[2], rules[_i] == &fl_robust_dnc ? 4 : 1e6);
     for (k = 0; k < N; k++) {
-        ck_assert(k == 2 || (fed.score[k] >= 0 && fed.score[k] < 3));
+        ck_assert(k == 2 || (fed.score[k] >= 0 && fed.score[k] < fed.score[2] / 4));
     }
     free(model);
 }
@@ -234,6 +238,79 @@ TEST(the_centre_is_the_last_result)
                                 1e-6);
     }
     free(model);
+}
+
+/* All have the same norm; the entries of client 1 have the signs of the others reversed. */
+TEST(signguard_leaves_out_an_update_of_the_usual_norm_with_flipped_signs)
+{
+    float *model;
+    size_t i, k;
+
+    choose(&fl_robust_signguard, "f=1", "mix=none");
+    for (k = 0; k < N; k++) {
+        for (i = 0; i < fed.count; i++) {
+            fed.sent[k][0][i] = (i + k) % 5 == 0 ? -0.1f : 0.1f;
+            fed.sent[k][0][i] *= k == 1 ? -1.0f : 1.0f;
+        }
+    }
+    model = aggregated();
+    for (k = 0; k < N; k++) {
+        ck_assert(k == 1 ? !(fed.used[k] > 0) : fed.used[k] > 0.99);
+    }
+    ck_assert_uint_eq(fed.info.robust_out, 1);
+    free(model);
+}
+
+TEST(signguard_leaves_out_norms_beyond_its_limits_and_clips_the_others_to_the_median)
+{
+    static const float scale[N] = {1, 1, 0.05f, 2, 4, 1};
+    float *model;
+    size_t i, k;
+
+    choose(&fl_robust_signguard, "f=1", "mix=none");
+    for (k = 0; k < N; k++) {
+        for (i = 0; i < fed.count; i++) {
+            fed.sent[k][0][i] = fed_is_buffer(&fed, i) ? 0 : scale[k];
+        }
+    }
+    model = aggregated();
+    ck_assert(!(fed.used[2] > 0) && !(fed.used[4] > 0));
+    for (i = 0; i < fed.count; i++) {
+        ck_assert_double_eq_tol((double)model[i] - (double)fed.theta[i],
+                                fed_is_buffer(&fed, i) ? 0 : 1, 1e-6);
+    }
+    free(model);
+}
+
+/* The two with common signs are too long, and no two of the others have the same signs. */
+TEST(when_signguard_keeps_no_update_the_model_stays)
+{
+    float *model;
+    size_t i, k;
+
+    fl_options_free(fed.robust_options);
+    fed.robust = &fl_robust_signguard;
+    fed.robust_options = options_of(&fl_robust_signguard.policy, "bandwidth_quantile=0", NULL);
+    for (k = 0; k < N; k++) {
+        for (i = 0; i < fed.count; i++) {
+            fed.sent[k][0][i] = k < 2 ? 9 : i < 5 * k ? -1 : 1;
+            fed.sent[k][0][i] = fed_is_buffer(&fed, i) ? 0 : fed.sent[k][0][i];
+        }
+    }
+    model = aggregated();
+    ck_assert_mem_eq(model, fed.theta, fed.count * sizeof(float));
+    ck_assert_uint_eq(fed.info.robust_out, N);
+    free(model);
+}
+
+TEST_EACH(signguard_refuses_what_has_no_signs_of_single_updates, 2)
+{
+    struct fl_options *o = options_of(&fl_robust_signguard.policy, mixes[1 + _i], NULL);
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_robust_signguard.policy.check(o, &err), FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "set mix to 'none'"));
+    fl_options_free(o);
 }
 
 /* round.norm_clip: a factor of one client's trainable entries, whatever path reads them. */
