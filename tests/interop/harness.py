@@ -25,7 +25,7 @@ def check(name, ok, detail=""):
     checks += 1
     if not ok:
         failures += 1
-        print("FAILED: %s%s" % (name, ": %s" % detail if detail != "" else ""), flush=True)
+        print("FAILED: %s%s" % (name, ": %s" % (detail,) if not isinstance(detail, str) or detail else ""), flush=True)
     return bool(ok)
 
 
