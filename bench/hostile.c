@@ -7,9 +7,9 @@
 #include "libfl/wire/messages.h"
 
 /* Of the floods: what one tick begins. */
-#define TICK_MS        10
-#define CALLS_AT_MOST  1000
-#define CALLS_A_TICK   (HOSTILE_CALLS_PER_S * TICK_MS / 1000)
+#define TICK_MS         10
+#define CALLS_AT_MOST   1000
+#define CALLS_A_TICK    (HOSTILE_CALLS_PER_S * TICK_MS / 1000)
 #define CONNECTS_A_TICK (HOSTILE_RECONNECTS_PER_S * TICK_MS / 1000)
 
 struct hostile {
@@ -74,8 +74,7 @@ static void flood(struct hostile *h)
         struct fl_piece piece = {.data = "?", .len = 1};
         struct fl_call *call = NULL;
 
-        if (fl_grpc_call(h->flood, "/fl.v1.Federation/PushStatus", 0, &handler, h, &call) ==
-            FL_OK)
+        if (fl_grpc_call(h->flood, "/fl.v1.Federation/PushStatus", 0, &handler, h, &call) == FL_OK)
         {
             h->n_calls++;
             if (fl_call_send(call, &piece, 1) == FL_OK) {

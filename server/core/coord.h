@@ -374,8 +374,8 @@ struct fl_event {
             double effective, self_weight;
             double robust_used; /* as fl_agg_info */
             uint32_t robust_out;
-            double influence;          /* as fl_agg_info */
-            const double *left;        /* as distance: fl_agg_job.influence; NULL: 1 for all */
+            double influence;           /* as fl_agg_info */
+            const double *left;         /* as distance: fl_agg_job.influence; NULL: 1 for all */
             const char *robust_clients; /* as fl_round_rec.robust_clients; NULL: none */
             uint32_t clipped;           /* updates that were shortened (round.norm_clip) */
             uint64_t collection_bytes;  /* size of the payload `collection`; 0: none */

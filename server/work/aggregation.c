@@ -26,6 +26,7 @@ struct pass {
     struct fl_err *err;
     struct fl_spool_reader **readers;
     struct fl_agg_client *clients;
+    double *unit_clip;               /* [n_parts][n_units], NULL: whole updates are shortened */
     size_t spool_payload[TAKES_MAX]; /* by vector of the pass: its index in the upload */
     size_t n_payloads;
     struct fl_personal_models_writer *personal_models; /* NULL: no personal models */
@@ -290,6 +291,44 @@ static void list_robust_clients(struct fl_aggregation *job)
     }
 }
 
+/*
+ * What is uploaded for personalized models are models, not displacements; a robust rule bounds by
+ * itself; and clients' controls that are rebuilt from updates need these as they are.
+ */
+static double norm_clip_of(const struct pass *a)
+{
+    const struct fl_strategy *s = a->f->strategy;
+
+    return s->aggregate->mixes || fl_robust_on(s->robust) || fl_strategy_scales_updates(s)
+               ? 0
+               : a->f->norm_clip;
+}
+
+/* With partial uploads: factors of each layer. */
+static int aggregation_clip_units(struct pass *a)
+{
+    const struct fl_upload_ops *upload = a->f->strategy->upload;
+    const struct fl_layout *layout = fl_federation_updates(a->f);
+    struct fl_aggregation *job = a->job;
+    size_t n_units = fl_layout_units(layout);
+    size_t i;
+    int rv;
+
+    if (!(norm_clip_of(a) > 0) || !upload->partial || upload->whole || job->n_parts == 0) {
+        return FL_OK;
+    }
+    a->unit_clip = calloc(job->n_parts * n_units, sizeof(*a->unit_clip));
+    if (a->unit_clip == NULL) {
+        return FL_ENOMEM;
+    }
+    rv = fl_clip_units(layout, a->readers, job->n_parts, norm_clip_of(a), job->clip, a->unit_clip,
+                       &job->n_clipped);
+    for (i = 0; rv == FL_OK && i < job->n_parts; i++) {
+        a->clients[i].unit_clip = a->unit_clip + i * n_units;
+    }
+    return rv;
+}
+
 /* The round from opened uploads to the new model, in the space of updates. */
 static int aggregation_compute(struct pass *a)
 {
@@ -333,19 +372,16 @@ static int aggregation_make(struct pass *a)
     {
         return FL_ENOMEM;
     }
-    /*
-     * What is uploaded for personalized models are models, not displacements; a robust rule bounds
-     * by itself; and clients' controls that are rebuilt from updates need these as they are.
-     */
-    job->n_clipped = fl_clip_factors(
-        job->parts, job->n_parts,
-        mixes || fl_robust_on(s->robust) || fl_strategy_scales_updates(s) ? 0 : a->f->norm_clip,
-        job->clip);
+    job->n_clipped = fl_clip_factors(job->parts, job->n_parts, norm_clip_of(a), job->clip);
     a->spool_payload[0] = 0;
     a->n_payloads = 1;
     map_takes(a, s->aggregate->takes);
     map_takes(a, s->solver->server != NULL ? s->solver->server->takes : NULL);
     rv = open_readers(a);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = aggregation_clip_units(a);
     if (rv != FL_OK) {
         return rv;
     }
@@ -418,6 +454,7 @@ int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggrega
     fl_step_done(&a.step);
     free(a.readers);
     free(a.clients);
+    free(a.unit_clip);
     free(a.place);
     return rv;
 }

@@ -52,9 +52,8 @@ static bool unit_has_norm(const struct fl_layout *layout, size_t l)
     return false;
 }
 
-/* Read the update of one unit into s->unit; false: this client sent nothing that can be
-   compared. */
-static bool norms_read_unit(const struct sums *s, struct fl_spool_reader *reader, size_t l)
+bool fl_norms_read_unit(const struct fl_layout *layout, struct fl_spool_reader *reader, size_t l,
+                        float *out)
 {
     struct fl_codec_decoder d;
 
@@ -63,7 +62,7 @@ static bool norms_read_unit(const struct sums *s, struct fl_spool_reader *reader
     }
     /* Only a decoder that was read to its end is closed. */
     return !fl_masked_decoder(&d) &&
-           d.ops->read(&d, s->unit, fl_layout_unit(s->layout, l)->count) == FL_OK &&
+           d.ops->read(&d, out, fl_layout_unit(layout, l)->count) == FL_OK &&
            d.ops->close(&d) == FL_OK;
 }
 
@@ -116,7 +115,7 @@ static void measure_unit(struct sums *s, struct fl_spool_reader *const *readers,
     (void)memset(s->sum, 0, count * sizeof(*s->sum));
     (void)memset(s->square, 0, count * sizeof(*s->square));
     for (k = 0; k < n; k++) {
-        if (norms_read_unit(s, readers[k], l)) {
+        if (fl_norms_read_unit(s->layout, readers[k], l, s->unit)) {
             norms_add_client(s, l);
             senders++;
         }

@@ -169,6 +169,7 @@ struct fl_agg_client {
     double factor;        /* factor_k of fl_agg_block.scaled; finite */
     double previous_dot;  /* as reported; 0: none; finite */
     double clip; /* the update's entries are multiplied by it, buffers are not; 0: by 1; finite */
+    const double *unit_clip; /* [n_units], in place of `clip`; NULL: `clip` holds for all */
 };
 
 /*

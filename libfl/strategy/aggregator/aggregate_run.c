@@ -55,9 +55,11 @@ static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t 
     return FL_OK;
 }
 
-static double agg_clip(const struct fl_agg_client *client)
+static double agg_clip(const struct fl_agg_client *client, size_t l)
 {
-    return client->clip > 0 ? client->clip : 1;
+    double clip = client->unit_clip != NULL ? client->unit_clip[l] : client->clip;
+
+    return clip > 0 ? clip : 1;
 }
 
 static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n, bool buffer)
@@ -75,7 +77,7 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n, bool buff
         bool values = p->job->want_distance || p->presence->on || p->robust.by_entries ||
                       scaled_sum(p) != NULL;
         size_t k = p->senders[s];
-        double clip = buffer ? 1 : agg_clip(&p->job->clients[k]);
+        double clip = buffer ? 1 : agg_clip(&p->job->clients[k], l);
 
         for (b = p->n_payloads; b-- > 0;) {
             double w = (b < p->n_weighted ? p->weights[k] : 1) * (b == 0 ? clip : 1);

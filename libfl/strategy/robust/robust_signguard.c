@@ -278,8 +278,7 @@ static int signguard_weigh(const struct fl_options *o, const struct fl_robust_up
                         fmax(signguard_times(v->lower * median, norm),
                              signguard_times(sqrt(apart), sqrt(c.limit))));
         if (c.label[i] == largest && largest < n && norm >= v->lower * median &&
-            norm <= v->upper * median)
-        {
+            norm <= v->upper * median) {
             w[i] = norm > median ? median / norm : 1;
             kept++;
         }
