@@ -21,6 +21,11 @@ void fl_rows_gram(double *gram, size_t stride, const double *x, size_t n, size_t
     rows_kernels()->gram(gram, stride, x, n, columns);
 }
 
+void fl_rows_sum(double *sums, const double *members, size_t m, const double *x, size_t n)
+{
+    rows_kernels()->sum(sums, members, m, x, n);
+}
+
 void fl_rows_sort(float *rows, size_t m)
 {
     rows_kernels()->sort(rows, m);

@@ -20,8 +20,15 @@
  */
 void fl_rows_gram(double *gram, size_t stride, const double *x, size_t n, size_t columns);
 
-/* Sort each column of rows[m][FL_ROWS_COLUMNS] in rising order. No value may be NaN. */
+/*
+ * sums[a][FL_ROWS_COLUMNS] = sum of the rows x[i][FL_ROWS_COLUMNS] with members[a * n + i] 1, in
+ * rising order of i; those with 0 are left out, as nothing is changed by adding 0 times a finite
+ * value. members[m][n] is 0 or 1, so contraction changes nothing either.
+ */
 #define FL_ROWS_COLUMNS 64
+void fl_rows_sum(double *sums, const double *members, size_t m, const double *x, size_t n);
+
+/* Sort each column of rows[m][FL_ROWS_COLUMNS] in rising order. No value may be NaN. */
 void fl_rows_sort(float *rows, size_t m);
 void fl_rows_sort_wide(double *rows, size_t m);
 

@@ -105,6 +105,58 @@ static void rows_kern_gram(double *gram, size_t stride, const double *x, size_t 
     }
 }
 
+/* Rows of sums, and registers of their columns, that are added up at once. */
+#define ROWS_SUMS 4
+#define ROWS_WIDE ROWS_TILE
+
+/* Rows beyond the last one repeat it and are not written. */
+static void rows_kern_sum(double *sums, const double *members, size_t m, const double *x, size_t n)
+{
+    size_t a0;
+    size_t c0;
+    size_t a;
+    size_t i;
+    size_t q;
+
+    for (a0 = 0; a0 < m; a0 += ROWS_SUMS) {
+        const double *row[ROWS_SUMS];
+
+        for (a = 0; a < ROWS_SUMS; a++) {
+            row[a] = members + (a0 + a < m ? a0 + a : m - 1) * n;
+        }
+        for (c0 = 0; c0 < FL_ROWS_COLUMNS; c0 += ROWS_WIDE * ROWS_WIDTH) {
+            rows_lanes sum[ROWS_SUMS * ROWS_WIDE];
+
+            ROWS_UNROLL for (a = 0; a < ROWS_SUMS * ROWS_WIDE; a++)
+            {
+                sum[a] = (rows_lanes){0};
+            }
+            for (i = 0; i < n; i++) {
+                rows_lanes values[ROWS_WIDE];
+
+                ROWS_UNROLL for (q = 0; q < ROWS_WIDE; q++)
+                {
+                    (void)memcpy(&values[q], x + i * FL_ROWS_COLUMNS + c0 + q * ROWS_WIDTH,
+                                 sizeof(rows_lanes));
+                }
+                ROWS_UNROLL for (a = 0; a < ROWS_SUMS; a++)
+                {
+                    ROWS_UNROLL for (q = 0; q < ROWS_WIDE; q++)
+                    {
+                        sum[a * ROWS_WIDE + q] += values[q] * row[a][i];
+                    }
+                }
+            }
+            for (a = 0; a < ROWS_SUMS && a0 + a < m; a++) {
+                for (q = 0; q < ROWS_WIDE; q++) {
+                    (void)memcpy(sums + (a0 + a) * FL_ROWS_COLUMNS + c0 + q * ROWS_WIDTH,
+                                 &sum[a * ROWS_WIDE + q], sizeof(rows_lanes));
+                }
+            }
+        }
+    }
+}
+
 /*
  * Batcher's odd-even merge sort (Knuth, TAOCP 3, 5.2.2, Algorithm M), of all columns at once:
  * order() puts the smaller values of two rows into the first. Of 0 and -0, which are equal, either
@@ -159,9 +211,10 @@ static void rows_kern_gram(double *gram, size_t stride, const double *x, size_t 
 ROWS_SORT(rows_kern_sort, float)
 ROWS_SORT(rows_kern_sort_wide, double)
 
-#define FL__ROWS_ROW                                                                      \
-    {                                                                                     \
-        .gram = rows_kern_gram, .sort = rows_kern_sort, .sort_wide = rows_kern_sort_wide, \
+#define FL__ROWS_ROW                                                          \
+    {                                                                         \
+        .gram = rows_kern_gram, .sum = rows_kern_sum, .sort = rows_kern_sort, \
+        .sort_wide = rows_kern_sort_wide,                                     \
     }
 
 #endif

@@ -9,6 +9,7 @@
 /* As the functions of rows.h. */
 struct fl__rows_kern {
     void (*gram)(double *gram, size_t stride, const double *x, size_t n, size_t columns);
+    void (*sum)(double *sums, const double *members, size_t m, const double *x, size_t n);
     void (*sort)(float *rows, size_t m);
     void (*sort_wide)(double *rows, size_t m);
 };

@@ -145,6 +145,26 @@ void fl__robust_rank(struct fl__robust_ranked *list, size_t n)
 
 /* --- mixing --- */
 
+static int mixtures_new(struct fl_robust_mixtures *ret, size_t m, size_t n)
+{
+    ret->m = m;
+    ret->mix = calloc(2 * m * n + m, sizeof(*ret->mix));
+    if (ret->mix == NULL) {
+        return FL_ENOMEM;
+    }
+    ret->members = ret->mix + m * n;
+    ret->sizes = ret->members + m * n;
+    return FL_OK;
+}
+
+/* Mixture a is the mean of `size` updates, i among them. */
+static void mixtures_join(struct fl_robust_mixtures *x, size_t n, size_t a, size_t i, size_t size)
+{
+    x->mix[a * n + i] = 1 / (double)size;
+    x->members[a * n + i] = 1;
+    x->sizes[a] = (double)size;
+}
+
 static int mix_buckets(const struct fl_robust_common *common, size_t n, struct fl_rng *rng,
                        struct fl_robust_mixtures *ret)
 {
@@ -152,9 +172,7 @@ static int mix_buckets(const struct fl_robust_common *common, size_t n, struct f
     uint32_t *order = calloc(n, sizeof(*order));
     size_t i;
 
-    ret->m = (n + bucket - 1) / bucket;
-    ret->mix = calloc(ret->m, n * sizeof(*ret->mix));
-    if (order == NULL || ret->mix == NULL) {
+    if (mixtures_new(ret, (n + bucket - 1) / bucket, n) != FL_OK || order == NULL) {
         free(order);
         return FL_ENOMEM;
     }
@@ -166,7 +184,7 @@ static int mix_buckets(const struct fl_robust_common *common, size_t n, struct f
         size_t a = i / bucket;
         size_t last = n - a * bucket;
 
-        ret->mix[a * n + order[i]] = 1 / (double)(last < bucket ? last : bucket);
+        mixtures_join(ret, n, a, order[i], last < bucket ? last : bucket);
     }
     free(order);
     return FL_OK;
@@ -181,9 +199,7 @@ static int mix_neighbours(const struct fl_options *o, const struct fl_robust_upd
     size_t i;
     size_t j;
 
-    ret->m = n;
-    ret->mix = calloc(n, n * sizeof(*ret->mix));
-    if (list == NULL || ret->mix == NULL) {
+    if (mixtures_new(ret, n, n) != FL_OK || list == NULL) {
         free(list);
         return FL_ENOMEM;
     }
@@ -194,7 +210,7 @@ static int mix_neighbours(const struct fl_options *o, const struct fl_robust_upd
         }
         fl__robust_rank(list, n);
         for (j = 0; j < k; j++) {
-            ret->mix[i * n + list[j].at] = 1 / (double)k;
+            mixtures_join(ret, n, i, list[j].at, k);
         }
     }
     free(list);
@@ -307,9 +323,9 @@ int fl_robust_weigh(const struct fl_robust_ops *ops, const struct fl_options *o,
 
 /* --- rules by entries --- */
 
-size_t fl_robust_scratch(size_t m)
+size_t fl_robust_scratch(size_t n)
 {
-    return (2 * m + 3) * FL_ROBUST_TILE;
+    return (2 * n + 3) * FL_ROBUST_TILE + n;
 }
 
 /* Updates themselves: sorted as floats, which is twice as fast. `floats` has the place of the tile.
@@ -330,21 +346,29 @@ static void tile_sort_updates(const struct fl_robust_values *v, size_t from, siz
     }
 }
 
-/* Mixtures, in `tile` and sorted. */
+/* Mixtures, in `tile` and sorted; `sorted` has place for all updates. */
 static void tile_sort_mixtures(const struct fl_robust_mixtures *x, const struct fl_robust_values *v,
                                size_t from, size_t n, double *tile, double *sorted)
 {
     size_t a;
     size_t i;
+    size_t c;
 
-    (void)memset(tile, 0, x->m * FL_ROBUST_TILE * sizeof(*tile));
+    for (i = 0; i < v->n_rows; i++) {
+        double *wide = sorted + i * FL_ROBUST_TILE;
+        const float *row = v->rows + i * v->stride + from;
+
+        for (c = 0; c < n; c++) {
+            wide[c] = (double)row[c];
+        }
+        for (; c < FL_ROBUST_TILE; c++) {
+            wide[c] = 0;
+        }
+    }
+    fl_rows_sum(tile, x->members, x->m, sorted, v->n_rows);
     for (a = 0; a < x->m; a++) {
-        for (i = 0; i < v->n_rows; i++) {
-            double w = x->mix[a * v->n_rows + i];
-
-            if (w > 0) {
-                fl_acc_add(tile + a * FL_ROBUST_TILE, w, v->rows + i * v->stride + from, n);
-            }
+        for (c = 0; c < FL_ROBUST_TILE; c++) {
+            tile[a * FL_ROBUST_TILE + c] /= x->sizes[a];
         }
     }
     (void)memcpy(sorted, tile, x->m * FL_ROBUST_TILE * sizeof(*tile));
@@ -363,18 +387,16 @@ static double tile_used(const struct fl_robust_tile *t, const double *row, size_
     return (double)used;
 }
 
-static void tile_count_mixtures(const struct fl_robust_mixtures *x,
-                                const struct fl_robust_values *v, const struct fl_robust_tile *t,
-                                const double *tile, size_t n)
+/* Of updates, from how many columns of the mixtures that they are in were used. */
+static void count_mixtures(const struct fl_robust_mixtures *x, const struct fl_robust_values *v,
+                           const double *columns)
 {
     size_t a;
     size_t i;
 
     for (a = 0; a < x->m; a++) {
-        double share = tile_used(t, tile + a * FL_ROBUST_TILE, n);
-
         for (i = 0; i < v->n_rows; i++) {
-            v->used[i] += share * x->mix[a * v->n_rows + i];
+            v->used[i] += columns[a] * x->mix[a * v->n_rows + i];
         }
     }
 }
@@ -403,9 +425,12 @@ void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options 
     size_t m = mixtures->m;
     double *tile = values->scratch;
     double *sorted = tile + m * FL_ROBUST_TILE;
-    double *out = sorted + m * FL_ROBUST_TILE;
+    double *out = sorted + values->n_rows * FL_ROBUST_TILE;
+    double *columns = out + 3 * FL_ROBUST_TILE; /* [m] used */
     size_t from;
     size_t i;
+
+    (void)memset(columns, 0, m * sizeof(*columns));
 
     for (from = 0; from < values->n; from += FL_ROBUST_TILE) {
         size_t left = values->n - from;
@@ -419,7 +444,9 @@ void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options 
         if (mixtures->mix != NULL) {
             tile_sort_mixtures(mixtures, values, from, n, tile, sorted);
             ops->combine(o, &t);
-            tile_count_mixtures(mixtures, values, &t, tile, n);
+            for (i = 0; i < m; i++) {
+                columns[i] += tile_used(&t, tile + i * FL_ROBUST_TILE, n);
+            }
         } else {
             tile_sort_updates(values, from, n, (void *)tile, sorted);
             ops->combine(o, &t);
@@ -430,5 +457,8 @@ void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options 
             values->apart[i] +=
                 fl_acc_distance_sq(out, values->rows + i * values->stride + from, n);
         }
+    }
+    if (mixtures->mix != NULL) {
+        count_mixtures(mixtures, values, columns);
     }
 }

@@ -110,12 +110,14 @@ unsigned fl_robust_wants(const struct fl_robust_ops *ops, const struct fl_option
 size_t fl_robust_needs(const struct fl_robust_ops *ops, const struct fl_options *o);
 
 /*
- * Updates that a rule sees, from the n sent ones: mixtures [m][n], rows with sum 1. `mix` NULL: the
- * updates themselves, m = n. Owned: fl_robust_mixtures_done().
+ * Updates that a rule sees, from the n sent ones: mixtures [m][n], means of some of them, so rows
+ * with sum 1. `mix` NULL: the updates themselves, m = n. Owned: fl_robust_mixtures_done().
  */
 struct fl_robust_mixtures {
     size_t m;
     double *mix;
+    double *members; /* [m][n] 1 where `mix` is not 0; behind it, not owned */
+    double *sizes;   /* [m] sums of these rows; likewise */
 };
 
 /*
@@ -155,6 +157,6 @@ struct fl_robust_values {
 void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options *o,
                        const struct fl_robust_mixtures *mixtures,
                        const struct fl_robust_values *values);
-size_t fl_robust_scratch(size_t m);
+size_t fl_robust_scratch(size_t n_rows);
 
 #endif

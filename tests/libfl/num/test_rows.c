@@ -131,3 +131,36 @@ TEST_EACH(inner_products_of_all_pairs_are_those_of_one_pair_bit_for_bit, 12)
     free(x);
     free(narrow);
 }
+
+/* Of any numbers of sums and rows, edges of tiles included, in rising order of the rows. */
+TEST_EACH(sums_of_some_rows_are_added_in_their_order_by_every_kernel, 12)
+{
+    size_t m = (size_t)_i + 1;
+    size_t rows = 1 + (size_t)(_i * 7) % 12;
+    double *x = rows_drawn(rows, COLUMNS);
+    const struct fl__rows_kern *all[3];
+    size_t n = kernels(all);
+    double members[12 * 12];
+    double sums[12 * COLUMNS];
+    size_t k, a, i, c;
+
+    for (a = 0; a < m; a++) {
+        for (i = 0; i < rows; i++) {
+            members[a * rows + i] = (a * 5 + i * 3) % 4 != 0;
+        }
+    }
+    for (k = 0; k < n; k++) {
+        all[k]->sum(sums, members, m, x, rows);
+        for (a = 0; a < m; a++) {
+            for (c = 0; c < COLUMNS; c++) {
+                double want = 0;
+
+                for (i = 0; i < rows; i++) {
+                    want += members[a * rows + i] > 0 ? x[i * COLUMNS + c] : 0;
+                }
+                ck_assert(sums[a * COLUMNS + c] == want);
+            }
+        }
+    }
+    free(x);
+}
