@@ -218,6 +218,8 @@ bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *b)
            a->training.epochs == b->training.epochs && a->training.steps == b->training.steps &&
            a->training.batch_size == b->training.batch_size &&
            memcmp(&a->training.momentum, &b->training.momentum, sizeof(double)) == 0 &&
+           memcmp(&a->training.client_momentum, &b->training.client_momentum, sizeof(double)) ==
+               0 &&
            memcmp(&a->training.weight_decay, &b->training.weight_decay, sizeof(double)) == 0;
 }
 

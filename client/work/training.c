@@ -12,6 +12,7 @@
 
 #include "client/store/own_summary.h"
 #include "client/work/local_model.h"
+#include "client/work/momentum.h"
 #include "client/work/terms.h"
 #include "libfl/num/vec.h"
 
@@ -384,6 +385,28 @@ static int take_local(struct fl_training *t)
 }
 
 /*
+ * With training.client_momentum the displacement becomes the momentum, which is kept as it is sent.
+ * Attempts that are not aggregated leave the kept one as it was.
+ */
+static int take_momentum(struct fl_training *t)
+{
+    double beta = t->setup->welcome.training.client_momentum;
+    float *kept = NULL;
+    int rv;
+
+    if (!(beta > 0)) {
+        return FL_OK;
+    }
+    rv = fl_client_state_load(t->worker->keeps, FL_KEEP_MOMENTUM, &kept, &t->err);
+    if (rv != FL_OK && rv != FL_ENOENT) {
+        return rv;
+    }
+    fl_momentum_apply(t->setup->layout, beta, kept, t->result.delta, t->result.divergence);
+    free(kept);
+    return FL_OK;
+}
+
+/*
  * The displacement becomes the nearest one of the space, P z; divergences are the norms of z, which
  * the server compares with the upload.
  */
@@ -453,7 +476,7 @@ static int write_pending(struct fl_training *t)
 {
     const struct fl_setup *setup = t->setup;
     struct fl_client_state *keeps = t->worker->keeps;
-    struct fl_client_state_value values[EXTRAS_MAX + 4];
+    struct fl_client_state_value values[EXTRAS_MAX + 5];
     char names[EXTRAS_MAX][FL_NAME_MAX];
     size_t n = 0;
     int rv;
@@ -467,6 +490,9 @@ static int write_pending(struct fl_training *t)
     }
     if (setup->welcome.wants_previous_dot) {
         values[n++] = (struct fl_client_state_value){FL_KEEP_PREVIOUS, t->result.delta};
+    }
+    if (setup->welcome.training.client_momentum > 0) {
+        values[n++] = (struct fl_client_state_value){FL_KEEP_MOMENTUM, t->result.delta};
     }
     if (setup->personal->own) { /* The trained model itself, not the displacement. */
         values[n++] = (struct fl_client_state_value){FL_KEEP_PERSONAL, t->result.delta};
@@ -558,6 +584,10 @@ static int keep_result(struct fl_training *t)
         }
     }
     rv = take_local(t);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = take_momentum(t);
     if (rv != FL_OK) {
         return rv;
     }

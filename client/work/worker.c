@@ -45,6 +45,7 @@ static int worker_wanted_state(const struct fl_setup *s,
         size_t floats;
     } own[] = {{s->welcome.wants_previous_dot, FL_KEEP_PREVIOUS, false, 0},
                {fl_codec_keeps_residual(s->codec, s->codec_options), FL_KEEP_RESIDUAL, true, 0},
+               {s->welcome.training.client_momentum > 0, FL_KEEP_MOMENTUM, true, 0},
                {s->personal->own, FL_KEEP_PERSONAL, false, 0},
                {s->personal->own, FL_KEEP_ANCHOR, false, 0},
                {local > 0, FL_KEEP_LOCAL, false, local}};
@@ -53,7 +54,7 @@ static int worker_wanted_state(const struct fl_setup *s,
     size_t i;
     int rv;
 
-    if (n_solver + 4 + (local > 0) > FL_CLIENT_STATE_MAX) {
+    if (n_solver + 5 + (local > 0) > FL_CLIENT_STATE_MAX) {
         return FL_ELIMIT;
     }
     (void)memset(specs, 0, FL_CLIENT_STATE_MAX * sizeof(*specs));

@@ -27,6 +27,7 @@
 #define FL_KEEP_ANCHOR   "own.anchor"
 #define FL_KEEP_PREVIOUS "update.previous"
 #define FL_KEEP_RESIDUAL "codec.residual"
+#define FL_KEEP_MOMENTUM "update.momentum"
 #define FL_KEEP_LOCAL    "model.local"
 
 /* The operator's limits on what a server may request. All zero: no limits, and no data summary. */

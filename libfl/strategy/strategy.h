@@ -70,6 +70,12 @@ FL_MUST_CHECK int fl_strategy_check(const struct fl_strategy *strategy, struct f
 FL_MUST_CHECK int fl_strategy_check_training(const struct fl_strategy *strategy,
                                              double learning_rate, double momentum,
                                              struct fl_err *err);
+/*
+ * FL_ECONF with the reason when clients cannot upload a momentum of their updates
+ * (docs/algorithms.md#momentum-of-a-client).
+ */
+FL_MUST_CHECK int fl_strategy_check_momentum(const struct fl_strategy *strategy,
+                                             struct fl_err *err);
 
 /* The kind of distances of the selection's update(). */
 enum fl_distance fl_strategy_distance(const struct fl_strategy *strategy);

@@ -294,3 +294,34 @@ int fl_strategy_check_training(const struct fl_strategy *strategy, double learni
                                        momentum, err)
                : FL_OK;
 }
+
+int fl_strategy_check_momentum(const struct fl_strategy *strategy, struct fl_err *err)
+{
+    const struct fl_solver_ops *solver = strategy->solver;
+
+    if (strategy->personal->own) {
+        return fl_err_set(err, FL_ECONF,
+                          "a momentum over rounds cannot be combined with personal '%s': clients "
+                          "upload models, or nothing, and have no common model to move",
+                          strategy->personal->policy.name);
+    }
+    if (solver->server != NULL || fl_solver_names(solver->sends) > 0) {
+        return fl_err_set(err, FL_ECONF,
+                          "a momentum over rounds cannot be combined with solver '%s': the vectors "
+                          "it exchanges beside the update follow from the update of one round",
+                          solver->policy.name);
+    }
+    if (strategy->upload->mask != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "a momentum over rounds cannot be combined with upload '%s': it sends "
+                          "other entries of a layer in each round, so that no entry has a history",
+                          strategy->upload->policy.name);
+    }
+    if (strategy->space->hashed) {
+        return fl_err_set(err, FL_ECONF,
+                          "a momentum over rounds cannot be combined with space '%s': most of what "
+                          "it holds is lost at a redraw",
+                          strategy->space->policy.name);
+    }
+    return FL_OK;
+}

@@ -232,6 +232,7 @@ FL_WIRE_STRUCT(limits)
     X(U32, batch_size, batch_size, .min = 1)                                                       \
     X(FINITE, momentum, momentum)                                                                  \
     X(FINITE, weight_decay, weight_decay)                                                          \
+    X(FINITE, client_momentum, client_momentum)                                                    \
     X(RULE, rule_training) /* epochs or steps */
 FL_WIRE_STRUCT(training)
 

@@ -21,6 +21,10 @@ static int rule_training(const struct fl__wire_at *at, const void *own, struct f
 {
     const struct fl_wire_training *training = own;
 
+    if (training->client_momentum < 0 || training->client_momentum >= 1) {
+        return fl__wire_refuse(at, err, "client_momentum is %g, expected at least 0 and below 1",
+                               training->client_momentum);
+    }
     return training->epochs != 0 || training->steps != 0
                ? FL_OK
                : fl__wire_refuse(at, err, "neither epochs nor steps are set");

@@ -117,6 +117,9 @@ const struct fl_opt_spec fl_server_training_specs[] = {
      .help = "Heavy-ball momentum of the clients, reset to zero in every round"},
     {FL_OPT(struct fl_server_training, FLOAT, weight_decay), .def = "0", .min = 0, .max = 10,
      .help = "L2 regularization: adds this times the parameter to the gradient"},
+    {FL_OPT(struct fl_server_training, FLOAT, client_momentum), .def = "0", .min = 0, .max = 0.9999,
+     .help = "Clients keep a momentum of their updates over the rounds and upload it instead of "
+             "the update (for robust rules); 0: the update"},
     FL_OPT_END_OF(struct fl_server_training)};
 
 const struct fl_opt_spec fl_server_round_specs[] = {

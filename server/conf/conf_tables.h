@@ -40,7 +40,7 @@ struct fl_server_model {
 struct fl_server_training {
     int64_t epochs, steps, batch_size;
     bool epochs_given;
-    double learning_rate, learning_rate_decay, momentum, weight_decay;
+    double learning_rate, learning_rate_decay, momentum, weight_decay, client_momentum;
 };
 
 struct fl_server_round {

@@ -98,6 +98,21 @@ static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* Momentum of clients needs updates whose history is that of one model
+ * (docs/algorithms.md#momentum-of-a-client). */
+static int conf_check_momentum(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    struct fl_err why = {0};
+    int rv = conf->training->client_momentum > 0 ? fl_strategy_check_momentum(conf->strategy, &why)
+                                                 : FL_OK;
+
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(conf->file, &conf->training->client_momentum), err, "%s",
+                             why.msg);
+    }
+    return FL_OK;
+}
+
 /* Of the component in the file: a rule comes from there, as no preset has one. */
 static const struct fl_conf_node *conf_robust_node(const struct fl_server_conf *conf)
 {
@@ -190,8 +205,9 @@ static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_
         bool daemon; /* not for simulations */
     } checks[] = {{check_training, false},    {conf_check_evaluation, false},
                   {conf_check_clients, true}, {check_steps, true},
-                  {check_rate, false},        {conf_check_robust, false},
-                  {conf_check_share, false},  {conf_check_buckets, true}};
+                  {check_rate, false},        {conf_check_momentum, false},
+                  {conf_check_robust, false}, {conf_check_share, false},
+                  {conf_check_buckets, true}};
     size_t i;
     int rv = fl_findings_keep(all, conf_check_name(conf, daemon, err), err);
 

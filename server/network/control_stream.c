@@ -352,7 +352,8 @@ static void control_send_welcome(struct fl_control_stream *stream)
                      .steps = (uint32_t)conf->training->steps,
                      .batch_size = (uint32_t)conf->training->batch_size,
                      .momentum = conf->training->momentum,
-                     .weight_decay = conf->training->weight_decay}};
+                     .weight_decay = conf->training->weight_decay,
+                     .client_momentum = conf->training->client_momentum}};
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
     struct fl_wire_welcome *w = &command.u.welcome;
 

@@ -90,7 +90,9 @@ struct fl_wire_welcome rig_welcome(const struct rig_server *server)
         .generation = {server->generation},
         .state_generation = {server->state_generation},
         .heartbeat_ms = 1000,
-        .training = {.epochs = server->epochs != 0 ? server->epochs : 1, .batch_size = 10}};
+        .training = {.epochs = server->epochs != 0 ? server->epochs : 1,
+                     .batch_size = 10,
+                     .client_momentum = server->client_momentum}};
 
     if (server->upload != NULL) {
         w.upload = component_of(server->upload);

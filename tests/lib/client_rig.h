@@ -24,6 +24,7 @@ struct rig_server {
     uint8_t generation, state_generation; /* first byte of each */
     uint32_t epochs;                      /* 0: 1 */
     uint64_t model_seed;                  /* of the first model; 0: none */
+    double client_momentum;
     bool wants_previous_dot;
     bool norm;  /* a batch-norm after the first layer */
     bool local; /* and its statistics stay on clients */

@@ -209,7 +209,7 @@ static int welcome(struct fl_buf *out)
                                                  .state_generation = {4, 5, 6},
                                                  .heartbeat_ms = 5000,
                                                  .limits = {1u << 20, (1u << 20) + 64, 16, 30000},
-                                                 .training = {1, 0, 10, 0.9, 0.0001}};
+                                                 .training = {1, 0, 10, 0.9, 0.0001, 0.5}};
     rv = fl_wire_command_encode(&command, out);
     fl_layout_free(layout);
     return rv;

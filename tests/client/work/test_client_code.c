@@ -125,6 +125,11 @@ TEST(a_description_is_the_same_only_when_all_of_it_is)
     ck_assert(!fl_setup_is(s, &c.u.welcome));
     fl_wire_command_done(&c);
     c = (struct fl_wire_command){.type = FL_WIRE_WELCOME};
+    c.u.welcome = welcome_of(3, "float32");
+    c.u.welcome.training.client_momentum = 0.5;
+    ck_assert(!fl_setup_is(s, &c.u.welcome));
+    fl_wire_command_done(&c);
+    c = (struct fl_wire_command){.type = FL_WIRE_WELCOME};
     c.u.welcome = welcome_of(4, "float32");
     ck_assert(!fl_setup_is(s, &c.u.welcome));
     fl_wire_command_done(&c);

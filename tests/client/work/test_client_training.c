@@ -4,6 +4,7 @@
  */
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -258,6 +259,95 @@ TEST(previous_dot_is_with_the_last_update_that_counted)
     for (i = 0; i < 3; i++) {
         fl_result_unref(made[i]);
     }
+    rig_done(&r);
+}
+
+/* The update that the same client makes without momentum, of a seed. */
+static struct fl_result *rig_raw(uint64_t round, uint64_t seed)
+{
+    struct fl_task task = rig_task(round, 0);
+    struct fl_result *result;
+    struct rig r;
+
+    client_rig_init(&r, &plain, false);
+    task.seed = seed;
+    result = rig_train_plain(&r, &task);
+    rig_done(&r);
+    return result;
+}
+
+static void assert_momentum(const struct rig *r, const struct fl_result *made,
+                            const struct fl_result *kept, const struct fl_result *raw, size_t l)
+{
+    const struct fl_unit *unit = fl_layout_unit(r->setup->layout, l);
+    double sum = 0;
+    size_t i;
+
+    for (i = unit->offset; i < unit->offset + unit->count; i++) {
+        double want = kept != NULL ? 0.75 * (double)kept->delta[i] + 0.25 * (double)raw->delta[i]
+                                   : (double)raw->delta[i];
+
+        ck_assert(made->delta[i] == (float)want);
+        sum += (double)made->delta[i] * (double)made->delta[i];
+    }
+    ck_assert_double_gt(sum, 0);
+    ck_assert_double_eq_tol((double)made->divergence[l], sqrt(sum), 1e-6 * sqrt(sum));
+}
+
+TEST(an_upload_is_the_momentum_of_the_updates_that_were_aggregated_also_after_a_restart)
+{
+    const struct rig_server server = {.client_momentum = 0.75};
+    struct fl_result *made[3];
+    struct fl_result *raw[3];
+    struct rig r;
+    size_t i;
+    size_t l;
+
+    for (i = 0; i < 3; i++) {
+        raw[i] = rig_raw(i + 1, 77 + i);
+    }
+    client_rig_init(&r, &server, false);
+    for (i = 0; i < 3; i++) {
+        struct fl_task task = rig_task(i + 1, i > 0 ? 1 : 0); /* Round 2 is not aggregated. */
+
+        task.seed = 77 + i;
+        made[i] = rig_train_plain(&r, &task);
+        rig_grant(&r, made[i]);
+        for (l = 0; l < fl_layout_units(r.setup->layout); l++) {
+            assert_momentum(&r, made[i], i > 0 ? made[0] : NULL, raw[i], l);
+        }
+        rig_restart(&r);
+    }
+    for (i = 0; i < 3; i++) {
+        fl_result_unref(made[i]);
+        fl_result_unref(raw[i]);
+    }
+    rig_done(&r);
+}
+
+TEST(a_layer_that_was_not_aggregated_has_no_momentum_yet)
+{
+    const struct rig_server server = {.client_momentum = 0.75};
+    const uint8_t last_only[] = {0, 1};
+    struct fl_task task = rig_task(1, 0);
+    struct fl_result *raw = rig_raw(2, 78);
+    struct fl_result *made[2];
+    struct fl_code code;
+    struct rig r;
+
+    client_rig_init(&r, &server, false);
+    made[0] = rig_train_plain(&r, &task);
+    code = rig_code(&r, made[0], last_only);
+    ck_assert_int_eq(fl_code_run(&code, &r.err), FL_OK);
+    fl_code_done(&code);
+    task = rig_task(2, 1);
+    task.seed = 78;
+    made[1] = rig_train_plain(&r, &task);
+    assert_momentum(&r, made[1], NULL, raw, 0);
+    assert_momentum(&r, made[1], made[0], raw, 1);
+    fl_result_unref(made[0]);
+    fl_result_unref(made[1]);
+    fl_result_unref(raw);
     rig_done(&r);
 }
 

@@ -106,10 +106,10 @@ TEST(a_solver_that_keeps_too_much_is_refused)
     }
     greedy.keeps = many;
     r.setup->solver = &greedy;
-    many[FL_CLIENT_STATE_MAX - 4] = (struct fl_keep){NULL, false}; /* 12, and room for our own 4. */
+    many[FL_CLIENT_STATE_MAX - 5] = (struct fl_keep){NULL, false}; /* 11, and room for our own 5. */
     ck_assert_int_eq(fl_worker_prepare(&r.worker, r.setup, &r.err), FL_OK);
-    many[FL_CLIENT_STATE_MAX - 4] = (struct fl_keep){names[FL_CLIENT_STATE_MAX - 4], false};
-    many[FL_CLIENT_STATE_MAX - 3] = (struct fl_keep){NULL, false};
+    many[FL_CLIENT_STATE_MAX - 5] = (struct fl_keep){names[FL_CLIENT_STATE_MAX - 5], false};
+    many[FL_CLIENT_STATE_MAX - 4] = (struct fl_keep){NULL, false};
     ck_assert_int_eq(fl_worker_prepare(&r.worker, r.setup, &r.err), FL_ELIMIT);
     ck_assert(!fl_client_state_wanted(r.worker.keeps));
     rig_done(&r);

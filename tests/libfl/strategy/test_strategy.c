@@ -468,3 +468,45 @@ TEST(setting_a_component_by_hand_keeps_the_others)
     fl_strategy_free(s);
     fl_strategy_free(NULL);
 }
+
+static const struct {
+    const char *algorithm, *why;
+} no_momentum[] = {
+    {"fedmcsa", "combined with personal 'own'"},     {"local_only", "combined with personal 'own'"},
+    {"scaffold", "combined with solver 'scaffold'"}, {"igfl_c", "combined with solver 'igfl_c'"},
+    {"fedadp", "combined with upload 'fedadp'"},
+};
+
+TEST_EACH(a_momentum_of_updates_is_refused_where_updates_have_no_history, 5)
+{
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_strategy_create(no_momentum[_i].algorithm, &s, &err), FL_OK);
+    ck_assert_int_eq(fl_strategy_check_momentum(s, &err), FL_ECONF);
+    ck_assert_msg(strstr(err.msg, no_momentum[_i].why) != NULL, "%s", err.msg);
+    fl_strategy_free(s);
+}
+
+TEST(a_momentum_of_updates_is_refused_where_a_redraw_loses_it)
+{
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_strategy_create("fedavg", &s, &err), FL_OK);
+    ck_assert_int_eq(fl_strategy_set(s, FL_COMPONENT_SPACE, "hashed", &err), FL_OK);
+    ck_assert_int_eq(fl_strategy_check_momentum(s, &err), FL_ECONF);
+    ck_assert_msg(strstr(err.msg, "space 'hashed'") != NULL, "%s", err.msg);
+    fl_strategy_free(s);
+}
+
+TEST_EACH(a_momentum_of_updates_fits_uploads_of_the_one_model, 5)
+{
+    static const char *const fits[] = {"fedavg", "fedprox+fedldf", "stc", "lean", "igfl_s"};
+    struct fl_strategy *s = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_strategy_create(fits[_i], &s, &err), FL_OK);
+    ck_assert_msg(fl_strategy_check_momentum(s, &err) == FL_OK, "%s", err.msg);
+    fl_strategy_free(s);
+}

@@ -211,11 +211,15 @@ static const char *spoil_welcome(int row, struct welcome *w)
         w->training.epochs = FL_WIRE_MAX_EPOCHS + 1;
         return "ServerCommand.welcome.training.epochs: 1000001 is out of range, expected 0 to "
                "1000000";
+    case 24:
+        w->training.client_momentum = 1;
+        return "ServerCommand.welcome.training: client_momentum is 1, expected at least 0 and "
+               "below 1";
     default:
         return NULL;
     }
 }
-#define N_WELCOME 24
+#define N_WELCOME 25
 
 TEST_CASE("checks", bad_setup, NULL);
 

@@ -123,7 +123,7 @@ TEST(a_welcome_without_those_components_leaves_them_empty)
                                                  .codec = {name, NULL, 0},
                                                  .heartbeat_ms = 1,
                                                  .limits = {1, 1, 1, 1},
-                                                 .training = {1, 0, 1, 0.0, 0.0}};
+                                                 .training = {1, 0, 1, 0.0, 0.0, 0.0}};
     fl_buf_init(&buf, 1u << 20);
     ck_assert_int_eq(fl_wire_command_encode(&command, &buf), FL_OK);
     ck_assert_int_eq(fl_wire_command_decode(buf.data, buf.len, &command, NULL), FL_OK);

@@ -49,7 +49,7 @@ TEST(the_densest_model_is_taken)
                                   .codec = {name, NULL, 0},
                                   .heartbeat_ms = 1,
                                   .limits = {1, 1, 1, 1},
-                                  .training = {1, 0, 1, 0.0, 0.0}};
+                                  .training = {1, 0, 1, 0.0, 0.0, 0.0}};
     fl_buf_init(&out, FL_WIRE_MAX_CONTROL);
     ck_assert_int_eq(fl_wire_command_encode(&command, &out), FL_OK);
     ck_assert_msg(fl_wire_command_decode(out.data, out.len, &command, &err) == FL_OK, "%s",

@@ -86,6 +86,21 @@ TEST_EACH(a_robust_rule_that_cannot_hold_is_refused_with_the_count_and_the_way_o
     ck_assert_msg(strstr(err.msg, robust_rows[_i].says) != NULL, "%s", err.msg);
 }
 
+TEST(a_momentum_of_clients_that_cannot_hold_is_refused_at_its_key)
+{
+    static const struct refused row = {
+        "training: {client_momentum: 0.5}\nstrategy: {solver: scaffold}",
+        "some.yaml:6: key 'training.client_momentum': a momentum over rounds cannot be combined "
+        "with solver 'scaffold'"};
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    refused_write(robust_head, row.line, path);
+    ck_assert_int_eq(fl_server_conf_load(path, NULL, &conf, &err), FL_ECONF);
+    ck_assert_msg(strstr(err.msg, row.says) != NULL, "%s", err.msg);
+}
+
 static const char *const robust_allowed[] = {
     "round: {min_responders: 7}\nstrategy: {robust: {policy: krum, f: 2}}",
     "strategy: {robust: {policy: krum, f: 2, report: yes}}",

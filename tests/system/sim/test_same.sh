@@ -33,7 +33,9 @@ federation() { # preset, seed, upload deadline: lines of the server's configurat
   esac
   case "$1" in # passes, steps that go on where the round before ended, momentum
     *igfl*|*mcsa*|pfedme|per_fedavg|fedldf+*) training='epochs: 0, steps: 15' ;;
-    fedavg|fedprox|adafl|fedldf|lean) training='epochs: 1, momentum: 0.5, weight_decay: 0.001' ;;
+    fedprox|fedldf) training='epochs: 1, momentum: 0.5, weight_decay: 0.001, client_momentum: 0.9' ;;
+    fedavg|adafl|lean) training='epochs: 1, momentum: 0.5, weight_decay: 0.001' ;;
+    stc) training='epochs: 1, client_momentum: 0.5' ;;
   esac
   echo "algorithm: $1"
   echo "rounds: $rounds"

@@ -33,7 +33,7 @@ has_keys() { # name, keys, JSON of an object or of a list of them
 }
 
 ### A server that waits
-write_server srv "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 3}" \
+write_server srv "rounds: 3" "model: {preset: dnn60}" "round: {start_clients: 3}" "strategy: {robust: {policy: krum, report: yes}}" \
   "evaluation: {every: 1, data: \"$dir/data/server\"}"
 start_server srv
 c() { # name, exit code, text, arguments…
@@ -61,6 +61,9 @@ start_client c2 "$dir/data/client-002" 'labels: {site: "south\tend"}'
 wait_for "three rounds" at_round srv 3
 for i in 0 1 2; do wait_end "c$i"; done
 c "rounds for people" 0 "     3        3          3" rounds
+c "clients that a robust rule would leave out, for people" 0 "left out by the robust rule (client, share used, score): c" rounds
+equal "two of three, with share and score" "3 2 2 True" "$(ctl srv rounds --json | json \
+  '"%d %d %d %s" % (len(d), d[0]["robust_out"], len(d[0]["robust_clients"]), all(c["used"] == 0 and c["score"] >= 1 for r in d for c in r["robust_clients"]))')"
 equal "the newest two" "2 3" "$(ctl srv rounds --last 2 --json | json '" ".join(str(r["round"]) for r in d)')"
 has_keys rounds "accuracy attempt capped clipped downlink_bytes effective_clients ended_ms feedback_bytes influence left_out loss norm_ratio personal_accuracy personal_clients personal_mean received_accuracy received_mean responders robust_clients robust_out robust_used round selected self_weight share_capped started_ms train_loss uplink_bytes uplink_bytes_full wire_down_bytes wire_up_bytes" "$(ctl srv rounds --json)"
 equal "rounds: sound values" True "$(ctl srv rounds --json | json \
