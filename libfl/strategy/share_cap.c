@@ -199,5 +199,5 @@ double fl_share_layers(double credit, double fair, double cap)
 
 bool fl_share_affords(double left)
 {
-    return left >= 1 - SLACK;
+    return left > SLACK;
 }

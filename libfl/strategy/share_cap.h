@@ -44,13 +44,14 @@ size_t fl_share_cap_columns(double *q, const double *fair, size_t n, double cap,
 
 /*
  * Layers of an upload plan. Each client has a credit, 0 at first. In a round in which each of its
- * clients sends `fair` layers on average this is what a client may send: it has cap fair more
- * than its credit, at most as much as FL_SHARE_WINDOW such rounds give, or 1 if that is less. Its
- * credit afterwards is the result minus the layers that it was asked for.
+ * clients sends `fair` layers on average this is what is left to a client: cap fair more than its
+ * credit, at most as much as FL_SHARE_WINDOW such rounds give, or 1 if that is more. Its credit
+ * afterwards is the result minus the layers that it was asked for.
  */
 double fl_share_layers(double credit, double fair, double cap);
 
-/* May a client with that much left be asked for one more layer? */
+/* May a client with that much left be asked for one more layer? With any part of a layer left: a
+   client has less than one layer above its share, and needs to wait for none at first. */
 bool fl_share_affords(double left);
 
 #endif
