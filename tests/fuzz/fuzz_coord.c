@@ -667,6 +667,7 @@ static void configure(struct world *w, uint8_t bits)
         .learning_rate_decay = 1.0,
         .backfill = (bits & 64) != 0,
         .quarantine_after = (bits & 3) != 3 ? 2 : 0,
+        .share_cap = (bits & 8) != 0 ? 1.5 : 0,
         .quarantine_window = 20,
         .quarantine_ms = 300,
         .strategy = w->strategy,

@@ -70,7 +70,7 @@ def rounds_beside_clientd(folder, data, algorithm, more):
                       "algorithm: %s\nrounds: 2\nwhen_finished: exit\n" % algorithm + more +
                       "model: {input: [60], layers: [dense 20, relu, dense 10]}\n"
                       "training: {epochs: 1, batch_size: 50, learning_rate: 0.001}\n"
-                      "round: {start_clients: 3, population: 3, weight_cap: 0, norm_clip: 0, norm_cap: 0}\nevaluation: {every: 1, clients: yes}\n")
+                      "round: {start_clients: 3, population: 3, weight_cap: 0, share_cap: 0, norm_clip: 0, norm_cap: 0}\nevaluation: {every: 1, clients: yes}\n")
     clients = [h.clientd(folder, "%s-edge-%d" % (algorithm[:5], i), server.address, d)
                for i, d in enumerate(data)]
     feedback = algorithm == "adafl+fedldf"
@@ -144,7 +144,7 @@ def hostile_claims(folder, data):
                       "strategy: {fraction: {fraction: 1}, upload: {n: 1}}\n"
                       "model: {input: [60], layers: [dense 20, relu, dense 10]}\n"
                       "training: {epochs: 1, batch_size: 50, learning_rate: 0.001}\n"
-                      "round: {start_clients: 3, population: 3, backfill: yes, norm_clip: 0, norm_cap: 0}\n")
+                      "round: {start_clients: 3, population: 3, backfill: yes, share_cap: 0, norm_clip: 0, norm_cap: 0}\n")
     clients = [h.clientd(folder, "claims-edge-%d" % i, server.address, d)
                for i, d in enumerate(data)]
     text = "contradicts its report: divergence 3e+38 reported"

@@ -69,7 +69,7 @@ struct fed_plan {
     double over_selection;
     bool over_grace;
     bool backfill;
-    double norm_cap;
+    double norm_cap, share_cap;
     uint32_t quarantine_after; /* offences in 10 rounds; 0: never */
     uint64_t quarantine_ms;
     bool evaluate;

@@ -317,6 +317,7 @@ bool fed_disk_open(struct fed *fed)
     ck_assert_int_eq(fl_fs_join(s->dir, sizeof(s->dir), fed->dir, "server"), FL_OK);
     ck_assert_int_eq(fl_fs_mkdirs(s->dir, NULL), FL_OK);
     s->federation = (struct fl_federation){.layout = s->layout,
+                                           .share_cap = fed->plan.share_cap,
                                            .strategy = s->work,
                                            .state_dir = s->dir,
                                            .log = &fed->work_log,

@@ -42,7 +42,7 @@ void fed_model_forget(struct fed *fed, uint32_t i)
 static bool same_size(const struct fl_round_size *a, const struct fl_round_size *b)
 {
     return a->selected == b->selected && a->population == b->population &&
-           a->members == b->members && a->epoch == b->epoch;
+           a->members == b->members && a->epoch == b->epoch && a->capped == b->capped;
 }
 
 void fed_model_size(struct fed *fed, const struct fl_effect *e)

@@ -663,6 +663,7 @@ void fed_server_init(struct fed *fed)
         .learning_rate_decay = 1.0,
         .backfill = plan->backfill,
         .norm_cap = plan->norm_cap,
+        .share_cap = plan->share_cap,
         .quarantine_after = plan->quarantine_after,
         .quarantine_window = 10,
         .quarantine_ms = plan->quarantine_ms,

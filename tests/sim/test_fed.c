@@ -159,6 +159,7 @@ static struct fed_plan trouble(uint64_t seed, bool real_sessions)
     }
     plan.quarantine_after = 1 + (uint32_t)fl_rng_below(&rng, 2);
     plan.quarantine_ms = 500;
+    plan.share_cap = fl_rng_below(&rng, 2) == 0 ? 1.5 : 0;
     return plan;
 }
 

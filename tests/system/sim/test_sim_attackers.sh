@@ -63,6 +63,17 @@ check "samples are claimed" grep -q '"samples":7[0-9]0,.*"attacker":true' "$(tri
 check "claims need no training" "$fl_sim" run attacked.yaml --quiet --clients --no-training --out dry
 check "samples are claimed without training" grep -q '"samples":7[0-9]0,.*"attacker":true' "$(trial dry samples)/clients.jsonl"
 
+# --- what one attacker gets (round.share_cap) ---
+check "one long update in a round" "$fl_sim" run attacked.yaml --quiet --clients --out shares --set server.algorithm=fedldf-1 \
+  --set 'sweep=[{label: open, attackers: {clients: 1, attack: scaling, scale: 3}, server: {round: {share_cap: 0}}},
+    {label: capped, attackers: {clients: 1, attack: scaling, scale: 3}}]'
+layers() { grep '"attacker":true' "$(trial shares "$1")/clients.jsonl" | sed 's/.*"asked":"\([01]*\)".*/\1/' | tr -cd 1 | wc -c; }
+# 20 rounds with two layers, each sent by 4 of 20 clients: 8 for each.
+equal "without a bound the attacker sends all layers" 40 "$(layers open)"
+check "with one 1.5 times its share" test "$(layers capped)" -le 13 -a "$(layers capped)" -ge 11
+equal "its rounds say so" 20 "$(grep -c '"share_capped":[1-9]' "$(trial shares capped)/rounds.jsonl")"
+check "others do not" test -z "$(grep '"share_capped":[1-9]' "$(trial shares open)/rounds.jsonl")"
+
 # --- a kill ---
 "$fl_sim" run attacked.yaml --quiet --clients --jobs 1 --out killed >kill.log 2>&1 &
 pid=$!
