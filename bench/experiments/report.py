@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The tables of docs/results.md, from results of fl-sim.
 
-    fl-sim run bench/experiments/NAME.yaml
+    fl-sim run bench/experiments/NAME.yaml            (share-cap and share-attacks with --clients)
     bench/experiments/report.py keep NAME.results     writes bench/experiments/NAME.csv, what the page needs of a run
     bench/experiments/report.py page                  writes these tables into docs/results.md (make results)
 
-`keep` asks `fl-sim table` (--sim FILE: which one) and nobody else for figures. `page --print` prints the page instead.
+`keep` asks `fl-sim table` (--sim FILE: which one) for figures, and of share-cap and share-attacks reads clients.jsonl and rounds.jsonl.
+`page --print` prints the page instead.
 What papers print stands in NAME.paper.csv. A figure within half a point of the paper's is called reproduced.
 """
 import csv
@@ -36,6 +37,8 @@ VIEWS = {
     "other-data": [("", "trials,uplink,bytes", []), ("mean50:", "best", ["--mean-of", "50"])],
     "one-attacker": [("", "trials,accuracy", [])],
     "attacks": [("", "trials,accuracy", [])],
+    "share-cap": [("", "trials,uplink", []), ("mean10:", "best", ["--mean-of", "10"])],
+    "share-attacks": [("", "trials,accuracy", [])],
     "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
 }
 
@@ -48,6 +51,45 @@ def table(sim, folder, columns, options):
     return list(csv.DictReader(io.StringIO(text)))
 
 
+def rows_of(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def shares(folder, run):
+    """What one client got relative to its fair share, mean over the trials: of the layers and draws the attacker, or the client with the
+    most when there is none; the largest weight of all rounds; and how many clients share_cap lowered in a round."""
+    found = {}
+    for point in run["points"]:
+        trials = [trial for trial in run["trials"] if trial.startswith(point["point"] + "/")]
+        sums = {"layers": 0.0, "draws": 0.0, "weight": 0.0, "acted": 0.0}
+        for trial in trials:
+            rounds = rows_of(os.path.join(folder, trial, "rounds.jsonl"))
+            clients = rows_of(os.path.join(folder, trial, "clients.jsonl"))
+            asked, fair, drawn, attackers = {}, {}, {}, set()
+            layers = {row["round"]: [0, 0] for row in rounds}
+            for row in clients:
+                if row["asked"] is not None:
+                    layers[row["round"]][0] += row["asked"].count("1")
+                    layers[row["round"]][1] += 1
+            for row in clients:
+                name = row["name"]
+                drawn[name] = drawn.get(name, 0) + 1
+                if row.get("attacker"):
+                    attackers.add(name)
+                if row["asked"] is not None:
+                    asked[name] = asked.get(name, 0) + row["asked"].count("1")
+                    fair[name] = fair.get(name, 0) + layers[row["round"]][0] / layers[row["round"]][1]
+            of = attackers or set(drawn)
+            known = max(len(drawn), 1)
+            sums["layers"] += max(asked.get(name, 0) / fair[name] if fair.get(name) else 0 for name in of)
+            sums["draws"] += max(drawn[name] * known / len(clients) for name in of)
+            sums["weight"] += max(row["influence"] or 0 for row in rounds)
+            sums["acted"] += sum(row["share_capped"] for row in rounds) / len(rounds)
+        found[point["label"]] = {f"share:{key}": f"{value / len(trials):.3f}" for key, value in sums.items()}
+    return found
+
+
 def keep(folder, sim):
     with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
         run = json.load(file)
@@ -57,6 +99,9 @@ def keep(folder, sim):
         for row in table(sim, folder, columns, options):
             point = row.pop("point")
             rows.setdefault(point, {"point": point}).update((prefix + key, value) for key, value in row.items())
+    if name in ("share-cap", "share-attacks"):
+        for label, row in shares(folder, run).items():
+            rows[label].update(row)
     last = run["runs"][-1]
     machine = last["machine"]
     seconds = sum(trial["wall_s"] for trial in run["trials"].values())
@@ -217,7 +262,35 @@ def attacked(name):
     return markdown([""] + attacks + ["worst"], rows)
 
 
-TABLES = {"unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
+def without_and_with(name, cells):
+    """A line for each pair of points, `NAME / off` and `NAME / default`."""
+    pairs = {}
+    for row in kept(name)[1]:
+        what, cap = row["point"].split(" / ")
+        pairs.setdefault(what, {})[cap] = row
+    return [[what] + [cell for make in cells for cell in make(pair["off"], pair["default"])] for what, pair in pairs.items()]
+
+
+def honest():
+    rows = without_and_with("share-cap", [
+        lambda off, on: [amount(off, "mean10:best", 0.01, 2), amount(on, "mean10:best", 0.01, 2)],
+        lambda off, on: [f"{max(float(row['share:' + key]) for key in ('layers', 'weight')):.2f}" for row in (off, on)],
+        lambda off, on: [f"{float(on['share:acted']):.2f}"]])
+    return markdown(["", "best mean of ten, off", "default", "largest share, off", "default", "clients lowered in a round"], rows)
+
+
+SHARES = {"fedldf": "layers", "lean": "layers", "attn": "draws", "igfl_s": "weight"}
+
+
+def bounded():
+    rows = []
+    for what, off, on in without_and_with("share-attacks", [lambda off, on: [off, on]]):
+        share = SHARES[what.split()[0]]
+        rows.append([what, share, f"{float(off['share:' + share]):.2f}", f"{float(on['share:' + share]):.2f}"])
+    return markdown(["", "share of", "off", "default"], rows)
+
+
+TABLES = {"share-cap": honest, "share-attacks": bounded, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
           "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions,
           "hashed": hashed, "hashed-confirm": confirmed}
 
