@@ -203,26 +203,31 @@ def answered_calls(channel, n):
 
 
 def many_calls(crowd):
-    """More calls at once than a connection may have, on as many connections as a client may have: they wait."""
+    """More calls at once than a client may have, on as many connections as it may have: the others are refused."""
     with contextlib.ExitStack() as stack:
         # One connection less than it may have, for the one that follows.
         opened = [answered_calls(stack.enter_context(crowd.connect()), 3 * STREAMS) for _ in range(CONNECTIONS - 1)]
         until("calls are served", lambda: sum(len(first) for _, first in opened) >= STREAMS)
         crowd.rounds_go_on("many calls")
-        for calls, first in opened:
-            check("no connection has more calls than it may have", len(first) <= STREAMS, len(first))
-        # A peer that does not wait: those above the limit are refused, one by one.
+        served = sum(len(first) for _, first in opened)
+        check("all its connections have no more calls than a client may have", served <= STREAMS, served)
+        contains("the log names who has too many calls", crowd.server.log(),
+                 "'hostile' has %d open calls over all its connections, the limit" % STREAMS)
+        # A peer that does not wait: none of its calls is served, by their status or by the limit of the connection.
         with contextlib.closing(crowd.raw()) as raw:
             for _ in range(3 * STREAMS):
                 raw.call("/grpc.health.v1.Health/Watch", b"")
             refused = {}
-            for kind, _, stream, payload in raw.frames():
+            for kind, flags, stream, payload in raw.frames():
                 if kind == rawh2.RESET:
                     refused[stream] = int.from_bytes(payload, "big")
-                if len(refused) >= 2 * STREAMS:
+                elif kind == rawh2.HEADERS and flags & rawh2.END_STREAM:
+                    refused[stream] = "status"
+                if len(refused) >= 3 * STREAMS:
                     break
-            check("calls above the limit are refused", len(refused) >= 2 * STREAMS, refused)
-            equal("how they are refused", set(refused.values()), {rawh2.REFUSED_STREAM})
+            equal("calls above the limit are refused", len(refused), 3 * STREAMS)
+            check("by a status", "status" in refused.values(), refused)
+            equal("or by the limit of the connection", set(refused.values()) - {"status", rawh2.REFUSED_STREAM}, set())
         # Those that wait are served as soon as others end.
         before = sum(len(first) for _, first in opened)
         for _, first in opened:

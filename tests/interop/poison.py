@@ -132,7 +132,7 @@ class Poisoned:
                          self.arena.round, name))
         if self.policy == "multi_krum" and not out and int(np.argmax(arena.krum_scores(updates))) == arena.HONEST:
             contains("%s: the log says whose update the rule does not use" % what, self.arena.server.log(),
-                     "round %d: of 1 of 6 updates the robust rule uses less than 0.05 of an equal share: %s" % (
+                     "round %d: of 1 of 6 updates the robust rule uses less than 0.05 of an equal share (client, share, score): %s " % (
                          self.arena.round, mine["name"]))
         self.steps.append((what, seen, updates[:arena.HONEST] if out else updates))
 
