@@ -184,7 +184,7 @@ const struct fl_opt_spec fl_server_round_specs[] = {
              "times as long as those took, longer in proportion to their samples. Once half of the "
              "uploads are in, a client is lost when its upload stalls for this many times as long "
              "as those took, or is too slow (straggler_rate); before that, only when all uploads "
-             "stall. 0: the whole deadlines"},
+             "stall. Evaluations of clients are timed as reports are. 0: the whole deadlines"},
     {FL_OPT(struct fl_server_round, DURATION, straggler_min), .def = "2m", .min = 0, .max = 6.048e8,
      .help =
          "Least straggler timeout; more than two heartbeats, which report the progress of uploads"},
@@ -219,7 +219,9 @@ const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, BOOL, clients), .flags = FL_OPT_BASIC, .def = "no",
      .help = "Ask the connected clients to evaluate on their own test data"},
     {FL_OPT(struct fl_server_evaluation, DURATION, deadline), .def = "5m", .min = 100,
-     .max = 6.048e8, .help = "Deadline for the evaluations of the clients"},
+     .max = 6.048e8,
+     .help = "Deadline for the evaluations of the clients; round.straggler_factor may end "
+             "it earlier"},
     {FL_OPT(struct fl_server_evaluation, STRING_LIST, command),
      .help = "External program and arguments that evaluates instead of the built-in engine, for "
              "models that the engine does not support; started once, with the folder of 'data' "

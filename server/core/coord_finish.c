@@ -175,6 +175,8 @@ void fl__coord_aggregated(struct fl_coord *c, const struct fl_event *ev)
         return;
     }
     r->deadline_ms = r->n_asked > 0 ? fl__coord_after(c, c->conf.evaluate_ms) : FL__NEVER;
+    r->asked_ms = c->now_ms;
+    r->eval_timed = false;
     fl__coord_move(c, FL_PHASE_EVALUATING, "%s, %zu clients", server ? "server" : "no server",
                    r->n_asked);
     if (server) {
@@ -333,15 +335,24 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
 bool fl__coord_evaluating(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
+    struct fl__names names = {.used = 0};
     struct fl_order_at at = {0};
     uint32_t client;
 
+    fl__straggler_evaluating(c);
     if (c->now_ms >= r->deadline_ms) {
         r->deadline_ms = FL__NEVER;
-        fl__coord_trace(c, "round %" PRIu64 ": %zu evaluations timed out", r->round, r->n_asked);
         while ((client = fl_order_next(&c->clients.connected, &at)) != FL__NONE) {
-            c->clients.live[client].asked = false;
+            if (c->clients.live[client].asked) {
+                c->clients.live[client].asked = false;
+                fl__names_add(&names, fl__coord_name(c, client));
+                fl__coord_client_error(c, client,
+                                       "timed out: no evaluation of the new model "
+                                       "(evaluation.deadline, round.straggler_factor)");
+            }
         }
+        fl__coord_trace(c, "round %" PRIu64 ": %zu evaluations timed out: %s", r->round, r->n_asked,
+                        fl__names_text(&names));
         r->n_asked = 0;
     }
     if (r->n_asked > 0 || c->work.kind == FL__WORK_EVALUATE) {

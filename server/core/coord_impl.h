@@ -216,6 +216,8 @@ struct fl__round {
     uint64_t quiet_ms;                  /* next check for stalled uploads */
     uint64_t grace_ms;                  /* earliest time at which a lost client is given up */
     uint64_t store_retry_ms;            /* earliest retry of a record */
+    uint64_t asked_ms;                  /* when evaluations were asked for */
+    bool eval_timed;                    /* half of them are in: their straggler timeout is set */
     size_t n_asked;                     /* outstanding client evaluations */
     size_t n_answers;                   /* clients that were asked for one */
     struct fl__figures result, adapted; /* of the evaluations after the aggregation */
@@ -582,6 +584,8 @@ void fl__coord_store_retry(struct fl_coord *c);
 /* Training: the reports that are in shorten the deadline of the others. True when it has passed
    by that. */
 bool fl__straggler_training(struct fl_coord *c);
+/* Once half of the evaluations are in, the deadline of the others. */
+void fl__straggler_evaluating(struct fl_coord *c);
 /* The participant may upload from now on. */
 void fl__straggler_asked(struct fl_coord *c, size_t i);
 /* UPLOADING starts, or resumes after a restart. */

@@ -2,6 +2,8 @@
  * The straggler timeout (round.straggler_factor): gives up clients that take much longer than the
  * others. On the thread of the coordinator.
  *
+ * Evaluations of clients are timed as reports are, by when half of them were in.
+ *
  * A report is one message, so training that hangs and slow training look alike: the times of the
  * other clients are the measure. An upload shows its progress by the bytes that arrive. An upload
  * that stalls is lost after straggler_factor times as long as the finished uploads took. While
@@ -78,6 +80,30 @@ bool fl__straggler_training(struct fl_coord *c)
                     "round %" PRIu64 ": %zu of %zu reports are in, the others have %" PRIu64 " ms",
                     r->round, in, r->n, span);
     return c->now_ms >= until;
+}
+
+/* A client whose test set is never evaluated would hold each evaluated round until the deadline. */
+void fl__straggler_evaluating(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+    size_t in = r->n_answers - r->n_asked;
+    uint64_t span;
+    uint64_t until;
+
+    if (!(c->conf.straggler_factor > 0.0) || r->eval_timed || r->n_asked == 0 || in == 0 ||
+        2 * in < r->n_answers)
+    {
+        return;
+    }
+    r->eval_timed = true;
+    span = straggler_span(c, (double)(c->now_ms - r->asked_ms));
+    until = fl__coord_after(c, span);
+    if (until < r->deadline_ms) {
+        r->deadline_ms = until;
+        fl__coord_trace(
+            c, "round %" PRIu64 ": %zu of %zu evaluations are in, the others have %" PRIu64 " ms",
+            r->round, in, r->n_answers, span);
+    }
 }
 
 /* --- uploads --- */

@@ -496,7 +496,7 @@ TEST(clients_evaluate_and_are_not_waited_for_without_end)
            "[    0] - round 1 attempt 1: AGGREGATING -> EVALUATING, no server, 3 clients\n"
            "[    0] - client 'b': evaluation ignored: more "
            "samples than were announced\n"
-           "[ 1000] - round 1: 1 evaluations timed out\n"
+           "[ 1000] - round 1: 1 evaluations timed out: c\n"
            "[ 1000] - round 1 attempt 1: EVALUATING -> COMMITTING, loss 2.0000, 112 of 112 bytes "
            "uploaded\n"
            "[ 1000] commit 1.1\n"

@@ -516,3 +516,65 @@ TEST(the_time_of_a_planned_upload_runs_from_its_plan)
     ck_assert_uint_eq(s->clients[1].n_lost, 1);
     script_free(s);
 }
+
+static void evaluation_of(struct script *s, const char *name)
+{
+    struct fl_event ev = {.type = FL_EV_EVAL_REPORT};
+
+    ev.u.eval.client = script_id(s, name);
+    ev.u.eval.round = 1;
+    ev.u.eval.result.samples = 10;
+    ev.u.eval.result.correct = 5;
+    script_step(s, &ev);
+}
+
+/* A round of three clients that took 20 ms until two of them had evaluated its model. */
+static struct script *evaluations_but_one(double factor)
+{
+    struct script *s = script_new("fedavg");
+    unsigned i;
+
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
+    s->conf.start_clients = 3;
+    s->conf.straggler_factor = factor;
+    s->conf.straggler_min_ms = 50;
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_clients = true;
+    s->conf.evaluate_ms = 100000;
+    script_create(s, NULL);
+    script_start(s);
+    for (i = 0; i < 3; i++) {
+        script_join(s, names[i], 100);
+    }
+    for (i = 0; i < 3; i++) {
+        script_respond(s, names[i]);
+    }
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
+    evaluation_of(s, "a");
+    script_run_to(s, 20);
+    evaluation_of(s, "b");
+    return s;
+}
+
+TEST(a_client_that_never_evaluates_is_waited_for_as_one_that_never_reports)
+{
+    struct script *s = evaluations_but_one(10);
+
+    script_run_to(s, 20 + 10 * 20 - 1);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
+    script_run_to(s, 20 + 10 * 20);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_double_eq(s->record.accuracy, 0.5);
+    script_free(s);
+}
+
+TEST(without_a_straggler_timeout_evaluations_have_their_whole_deadline)
+{
+    struct script *s = evaluations_but_one(0);
+
+    script_run_to(s, 99999);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
+    script_run_to(s, 100000);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    script_free(s);
+}
