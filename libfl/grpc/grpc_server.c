@@ -107,9 +107,13 @@ static void on_call_notice(void *ctx, const struct fl_call *call, const char *re
                            const char *text)
 {
     const struct session *session = ctx;
+    const struct fl_party *party = fl_h2_account(session->link.h2)->party;
     char line[512];
 
-    (void)snprintf(line, sizeof(line), "%.200s: %s", fl_call_path(call), text);
+    /* Many clients may share an address: a known one is named. */
+    (void)snprintf(line, sizeof(line), "%.200s%s%s%s: %s", fl_call_path(call),
+                   party != NULL ? " of '" : "", party != NULL ? party->name : "",
+                   party != NULL ? "'" : "", text);
     server_notice(session->listener->server, fl_call_peer(call), reason, line);
 }
 

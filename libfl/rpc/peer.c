@@ -87,8 +87,9 @@ enum fl_grpc_status fl_call_check_peer(const struct fl_call *call,
         if (fl_account_may_call(&conn->account)) {
             return FL_GRPC_OK;
         }
-        (void)snprintf(text, size, "'%s' has %u open calls over all its connections, the limit",
-                       conn->account.party->name, conn->account.party->n_calls);
+        (void)snprintf(text, size,
+                       "%u calls are open over all connections of this client, the limit",
+                       conn->account.party->n_calls);
         return FL_GRPC_RESOURCE_EXHAUSTED;
     }
     if (conn->why != NULL) {

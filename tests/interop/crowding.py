@@ -212,7 +212,7 @@ def many_calls(crowd):
         served = sum(len(first) for _, first in opened)
         check("all its connections have no more calls than a client may have", served <= STREAMS, served)
         contains("the log names who has too many calls", crowd.server.log(),
-                 "'hostile' has %d open calls over all its connections, the limit" % STREAMS)
+                 "of 'hostile': %d calls are open over all connections of this client, the limit" % STREAMS)
         # A peer that does not wait: none of its calls is served, by their status or by the limit of the connection.
         with contextlib.closing(crowd.raw()) as raw:
             for _ in range(3 * STREAMS):

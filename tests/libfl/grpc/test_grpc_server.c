@@ -557,8 +557,9 @@ TEST(the_calls_of_a_client_are_limited_over_all_its_connections)
     ck_assert_int_eq(extra.status, FL_GRPC_RESOURCE_EXHAUSTED);
     ck_assert_uint_eq(world.server_calls, 3);
     ck_assert_uint_eq(world.notices, 1);
-    ck_assert_str_eq(world.notice,
-                     "/t.T/Known: 'edge-1' has 3 open calls over all its connections, the limit");
+    ck_assert_str_eq(
+        world.notice,
+        "/t.T/Known of 'edge-1': 3 calls are open over all connections of this client, the limit");
     /* The calls of a connection that is gone do not count any more. */
     world.inside = true;
     fl_grpc_channel_close(world.client[2].channel);
