@@ -252,6 +252,33 @@ static void why_work(const struct fl_coord *c, char *out, size_t size)
                    what, then);
 }
 
+/* Whose updates it were stands in the log and in the errors of the clients. */
+static void why_add_bounds(const struct fl_coord *c, char *out, size_t size)
+{
+    const struct fl__bounds *b = &c->bounds;
+    const struct {
+        uint32_t n;
+        const char *what;
+    } acted[] = {
+        {b->n_capped, "weights lowered (round.weight_cap, or samples that were not announced)"},
+        {b->n_clipped, "updates shortened (round.norm_clip)"},
+        {b->n_left_out, "updates left out (round.norm_cap)"},
+        {b->n_robust_out, "updates left out by the robust rule (strategy.robust)"}};
+    char note[FL__CLEAN_SIZE];
+    size_t i;
+
+    if (b->round == 0 || b->round != c->committed) {
+        return;
+    }
+    for (i = 0; i < sizeof(acted) / sizeof(acted[0]); i++) {
+        if (acted[i].n > 0) {
+            (void)snprintf(note, sizeof(note), "; in round %" PRIu64 ": %" PRIu32 " %s", b->round,
+                           acted[i].n, acted[i].what);
+            why_append(out, size, note);
+        }
+    }
+}
+
 /* Notes on problems that do not hold up the rounds. */
 static void why_add_notes(const struct fl_coord *c, char *out, size_t size)
 {
@@ -268,6 +295,7 @@ static void why_add_notes(const struct fl_coord *c, char *out, size_t size)
     }
     fl__quarantine_why(c, out, size);
     fl__share_why(c, out, size);
+    why_add_bounds(c, out, size);
     if (waiting > 0) {
         (void)snprintf(note, sizeof(note),
                        "; %zu connected clients have not sent their data summary yet (solver '%s' "

@@ -72,6 +72,9 @@ TEST_EACH(the_round_goes_on_without_an_update_beyond_the_cap, 3)
 {
     static const double norms[] = {3.4e38, 1e30, 3.5e3};
     struct script *s = training("fedavg", 4, 3, 1000);
+    const char *missing[4];
+    size_t n_missing = 0;
+    char why[512];
 
     s->manual = true;
     sent(s, "b", norms[_i]);
@@ -99,6 +102,8 @@ TEST_EACH(the_round_goes_on_without_an_update_beyond_the_cap, 3)
     ck_assert_uint_eq(s->clients[script_id(s, "b")].n_rejected, 1);
     ck_assert_uint_eq(s->clients[script_id(s, "b")].counted_round, 0);
     ck_assert_uint_eq(s->clients[script_id(s, "c")].counted_round, 1);
+    fl_coord_why(s->coord, s->now, why, sizeof(why), missing, 4, &n_missing);
+    ck_assert_ptr_nonnull(strstr(why, "; in round 1: 1 updates left out (round.norm_cap)"));
     script_free(s);
 }
 

@@ -171,7 +171,7 @@ TEST(a_restart_finishes_the_open_round_before_the_pause)
     static const struct fl_client_rec clients[] = {{.id = 0, .name = "a", .samples = 100}};
     static uint8_t all[] = {1, 1, 1};
     const struct fl_participant_rec part = {
-        .client = 0, .state = FL_PARTICIPANT_SELECTED, .units = all};
+        .client = 0, .state = FL_PARTICIPANT_SELECTED, .samples = 100, .units = all};
     const struct fl_coord_resume resume = {.clients = clients,
                                            .n_clients = 1,
                                            .open_round = 1,
