@@ -37,6 +37,8 @@ VIEWS = {
     "other-data": [("", "trials,uplink,bytes", []), ("mean50:", "best", ["--mean-of", "50"])],
     "one-attacker": [("", "trials,accuracy", [])],
     "attacks": [("", "trials,accuracy", [])],
+    "bucketing-mimic": [("", "trials,accuracy", [])],
+    "bucketing-clean": [("", "trials,accuracy", [])],
     "share-cap": [("", "trials,uplink", []), ("mean10:", "best", ["--mean-of", "10"])],
     "share-attacks": [("", "trials,accuracy", [])],
     "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
@@ -262,6 +264,17 @@ def attacked(name):
     return markdown([""] + attacks + ["worst"], rows)
 
 
+def bucketed(name):
+    """Accuracy by rule, without and with bucketing, beside what the paper prints without it."""
+    printed, cells = paper(name), {}
+    for row in kept(name)[1]:
+        rule, mix = row["point"].split(" / ")
+        cells.setdefault(rule, {})[mix] = amount(row, "accuracy", 0.01, 1)
+    rows = [[rule, found["none"], found.get("bucketing", ""), printed.get(rule, {}).get("accuracy", "")]
+            for rule, found in cells.items()]
+    return markdown(["", "without bucketing", "with", "printed, without"], rows)
+
+
 def without_and_with(name, cells):
     """A line for each pair of points, `NAME / off` and `NAME / default`."""
     pairs = {}
@@ -292,6 +305,7 @@ def bounded():
 
 TABLES = {"share-cap": honest, "share-attacks": bounded, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
           "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions,
+          "bucketing-mimic": lambda: bucketed("bucketing-mimic"), "bucketing-clean": lambda: bucketed("bucketing-clean"),
           "hashed": hashed, "hashed-confirm": confirmed}
 
 

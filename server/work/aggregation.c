@@ -323,10 +323,13 @@ static int aggregation_clip_units(struct pass *a)
     }
     rv = fl_clip_units(layout, a->readers, job->n_parts, norm_clip_of(a), job->clip, a->unit_clip,
                        &job->n_clipped);
-    for (i = 0; rv == FL_OK && i < job->n_parts; i++) {
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < job->n_parts; i++) {
         a->clients[i].unit_clip = a->unit_clip + i * n_units;
     }
-    return rv;
+    return FL_OK;
 }
 
 /* The round from opened uploads to the new model, in the space of updates. */

@@ -11,9 +11,7 @@ static char text_client[] = "edge-04";
 static char text_federation[] = "demo";
 static char text_agent[] = "fl-clientd 0.1.0";
 static char text_reason[] = "disk full: é";
-static char text_robust[] = "client-03 0.01 12.5";
 static char text_site[] = "site";
-static char text_lab[] = "lab 7";
 static char text_empty[] = "";
 static char text_solver[] = "prox";
 static char text_mu[] = "mu";
@@ -64,7 +62,7 @@ int wire_recode_event(const void *data, size_t len, struct fl_buf *out, struct f
 
 static int hello(struct fl_buf *out)
 {
-    struct fl_wire_pair labels[] = {{text_site, text_lab}, {text_agent, text_empty}};
+    struct fl_wire_pair labels[] = {{text_site, text_reason}, {text_agent, text_empty}};
     struct fl_wire_event event = {.type = FL_WIRE_HELLO};
 
     event.u.hello = (struct fl_wire_hello){.version_min = 1,
@@ -503,7 +501,7 @@ static int round_info(struct fl_buf *out)
                                 .generation = 1,
                                 .abandoned_ms = 3000,
                                 .abandoned_by = text_reason,
-                                .robust_clients = text_robust};
+                                .robust_clients = text_agent};
 
     msg.figures.received_accuracy = -1.0; /* not measured */
     msg.figures.effective = 0.0;
@@ -525,10 +523,10 @@ static int recode_round(const void *data, size_t len, struct fl_buf *out, struct
 
 static int client_info(struct fl_buf *out)
 {
-    struct fl_wire_pair labels[] = {{text_site, text_lab}, {text_agent, text_empty}};
+    struct fl_wire_pair labels[] = {{text_site, text_reason}, {text_agent, text_empty}};
     struct fl_wire_client msg = {.name = text_client,
                                  .agent = text_agent,
-                                 .state = text_lab,
+                                 .state = text_reason,
                                  .connected = true,
                                  .figures = {.samples = 6000,
                                              .n_selected = 1,

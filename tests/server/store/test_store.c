@@ -790,13 +790,3 @@ TEST(what_was_persisted_survives_a_kill)
     fl_store_close(s);
     rig_check_db();
 }
-
-TEST(an_empty_file_left_by_a_crash_becomes_a_database)
-{
-    char path[RIG_PATH_MAX];
-    int fd = open(rig_path(path, "federation.db"), O_WRONLY | O_CREAT, 0640);
-
-    (void)close(fd);
-    fl_store_close(store_open());
-    rig_check_db();
-}

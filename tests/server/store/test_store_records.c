@@ -1,11 +1,14 @@
-/* What the second schema added, and that a folder of the first one is taken over. */
+/* What rounds and clients have beside the records of test_store.c, and the file of a start that was
+ * killed. */
 
 #include <check.h>
+#include <fcntl.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "server/store/generation.h"
 #include "server/store/store_rollback.h"
@@ -367,4 +370,14 @@ TEST(a_flood_of_names_with_an_error_each_takes_no_more_of_the_disk_than_the_newe
     ck_assert_str_eq(seen.text, "edge-16383 1 it does not fit");
     ck_assert_uint_le(size_on_disk(&s), full + full / 4);
     fl_store_close(s);
+}
+
+TEST(an_empty_file_left_by_a_crash_becomes_a_database)
+{
+    char path[RIG_PATH_MAX];
+    int fd = open(rig_path(path, "federation.db"), O_WRONLY | O_CREAT, 0640);
+
+    (void)close(fd);
+    fl_store_close(store_open());
+    rig_check_db();
 }
