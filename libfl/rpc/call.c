@@ -48,6 +48,18 @@ int fl_call_create(struct fl_rpc_conn *conn, void *stream, bool server, const ch
     return FL_OK;
 }
 
+/*
+ * When the call closes, not when it is freed: a peer that keeps to the announced number of streams
+ * begins the next call as soon as it has seen the end of this one.
+ */
+static void call_uncount(struct fl_call *call)
+{
+    if (call->counted) {
+        call->counted = false;
+        fl_account_count_call(&call->conn->account, false);
+    }
+}
+
 void fl_call_free(struct fl_call *call)
 {
     if (call == NULL) {
@@ -60,9 +72,7 @@ void fl_call_free(struct fl_call *call)
     if (call->vouched) {
         fl_account_vouch(&call->conn->account, false);
     }
-    if (call->counted) {
-        fl_account_count_call(&call->conn->account, false);
-    }
+    call_uncount(call);
     fl_metadata_done(&call->metadata);
     fl_segq_done(&call->out);
     free(call->msg);
@@ -79,6 +89,7 @@ void fl__call_close(struct fl_call *call, enum fl_grpc_status status, const char
         return;
     }
     fl_sm_move(&call->sm, FL_CALL_CLOSED);
+    call_uncount(call);
     call->outcome = status;
     call->outcome_text = fl_str_dup(text); /* out of memory: no text */
     fl_segq_clear(&call->out);
