@@ -19,10 +19,12 @@ hosts_root() {
     flock 9
     [ "$(cat "$root.stamp" 2>/dev/null)" != "$stamp" ] || exit 0
     rm -rf "$root" "$root.stamp"
-    mmdebstrap -q --variant=minbase --include="$(IFS=,; echo "${hosts_packages[*]}")" \
+    # In a mount namespace of its own: what it mounts is gone when it is killed. Files are not synced: a root that was not
+    # finished has no stamp.
+    unshare --mount --propagation private mmdebstrap -q --variant=minbase --include="$(IFS=,; echo "${hosts_packages[*]}")" \
       --aptopt='Apt::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
       --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
-      --dpkgopt='path-exclude=/usr/share/doc/*' \
+      --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='force-unsafe-io' \
       bookworm "$root" "$sources" >"$root.log" 2>&1 || exit 1
     echo "$stamp" >"$root.stamp"
   ) 9>"$root.lock"
