@@ -127,15 +127,15 @@ db = sqlite3.connect(sys.argv[1])
 db.execute("INSERT INTO change (round, generation, at_ms, name, before, after) VALUES (1000000, 9, 1, 'the model', '', ?)",
            ("1: " + "x" * 1000,))
 columns = [(row[1], row[2]) for row in db.execute("PRAGMA table_info(abandoned)") if row[1] != "sum"]
-values = {"generation": "0", "round": "i", "accuracy": "0.5"}
-db.execute("WITH RECURSIVE n (i) AS (SELECT 1000000 UNION ALL SELECT i + 1 FROM n WHERE i < 1070000)"
+values = {"generation": "0", "round": "i", "accuracy": "0.5", "robust_clients": "'%s'" % ("x" * 1000)}
+db.execute("WITH RECURSIVE n (i) AS (SELECT 1000000 UNION ALL SELECT i + 1 FROM n WHERE i < 1036000)"
            " INSERT INTO abandoned (%s) SELECT %s FROM n" % (
                ", ".join(name for name, _ in columns),
                ", ".join(values.get(name, "NULL" if type == "REAL" else "1") for name, type in columns)))
 db.commit()
 PY
 c "more than is sent" 1 "the answer would be longer than the limit of 64 MB" --abandoned rounds
-c "fewer" 0 " 1070000 " --abandoned --last 2 rounds
+c "fewer" 0 " 1036000 " --abandoned --last 2 rounds
 
 ### Export
 c "export" 0 "$dir/m.safetensors: model after round 3, " -o "$dir/m.safetensors" export
