@@ -38,7 +38,6 @@ VIEWS = {
     "one-attacker": [("", "trials,accuracy", [])],
     "attacks": [("", "trials,accuracy", [])],
     "bucketing-mimic": [("", "trials,accuracy", [])],
-    "bucketing-clean": [("", "trials,accuracy", [])],
     "share-cap": [("", "trials,uplink", []), ("mean10:", "best", ["--mean-of", "10"])],
     "share-attacks": [("", "trials,accuracy", [])],
     "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
@@ -305,7 +304,7 @@ def bounded():
 
 TABLES = {"share-cap": honest, "share-attacks": bounded, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
           "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions,
-          "bucketing-mimic": lambda: bucketed("bucketing-mimic"), "bucketing-clean": lambda: bucketed("bucketing-clean"),
+          "bucketing-mimic": lambda: bucketed("bucketing-mimic"),
           "hashed": hashed, "hashed-confirm": confirmed}
 
 
