@@ -249,7 +249,10 @@ TEST(what_the_connections_of_a_listener_read_and_write_is_counted)
     out = atomic_load(&traffic.out);
     if (ends_filter == NULL) {
         ck_assert_uint_eq(in, len);
-        ck_assert_uint_eq(out, world.end[0].sent);
+        /* A write that waits when the connection closes may be taken in part, and is not reported.
+         */
+        ck_assert_uint_ge(out, world.end[0].sent);
+        ck_assert_uint_le(out, len);
     } else { /* with its records */
         ck_assert_uint_gt(in, len);
         ck_assert_uint_lt(in, len + 5000);

@@ -143,6 +143,7 @@ TEST_EACH(a_restarted_server_asks_for_the_same_layers, 6)
 TEST(a_plan_that_is_on_disk_is_charged_once)
 {
     static uint8_t units[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+    static float ones[] = {1, 1, 1};
     struct fl_client_rec clients[3] = {{.id = 0, .name = "a", .samples = 100, .layer_credit = 2},
                                        {.id = 1, .name = "b", .samples = 100},
                                        {.id = 2, .name = "c", .samples = 100}};
@@ -164,7 +165,7 @@ TEST(a_plan_that_is_on_disk_is_charged_once)
                                                .state = FL_PARTICIPANT_PLANNED,
                                                .samples = 100,
                                                .units = units[i],
-                                               .divergence = (float[]){1, 1, 1}};
+                                               .divergence = ones};
     }
     parts[0].capped = FL_SHARE_LAYERS;
     s->conf.share_cap = 1.5;
