@@ -464,6 +464,19 @@ int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t payload, size_t 
     return fl__spool_unit_open(&place->unit, reader->layout, &place->part, ret);
 }
 
+bool fl_spool_reader_floats(struct fl_spool_reader *reader, size_t unit, float *out)
+{
+    struct fl_codec_decoder d;
+
+    if (reader->units[unit] == 0 || fl_spool_reader_unit(reader, 0, unit, &d) != FL_OK) {
+        return false;
+    }
+    /* Only a decoder that was read to its end is closed. */
+    return !fl_masked_decoder(&d) &&
+           d.ops->read(&d, out, fl_layout_unit(reader->layout, unit)->count) == FL_OK &&
+           d.ops->close(&d) == FL_OK;
+}
+
 void fl_spool_reader_close(struct fl_spool_reader *reader)
 {
     size_t b;

@@ -414,6 +414,11 @@ const uint8_t *fl_spool_reader_units(const struct fl_spool_reader *reader);
  */
 FL_MUST_CHECK int fl_spool_reader_unit(struct fl_spool_reader *reader, size_t payload, size_t unit,
                                        struct fl_codec_decoder *ret);
+/*
+ * Decodes the update of a unit to `out` [entries of the unit]. False: it was not sent, not whole (a
+ * mask of neurons), or cannot be read.
+ */
+bool fl_spool_reader_floats(struct fl_spool_reader *reader, size_t unit, float *out);
 void fl_spool_reader_close(struct fl_spool_reader *reader);
 
 #endif

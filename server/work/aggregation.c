@@ -26,7 +26,7 @@ struct pass {
     struct fl_err *err;
     struct fl_spool_reader **readers;
     struct fl_agg_client *clients;
-    double *unit_clip;               /* [n_parts][n_units], NULL: whole updates are shortened */
+    double *clip;                    /* [n_parts][n_units] factor of each layer */
     size_t spool_payload[TAKES_MAX]; /* by vector of the pass: its index in the upload */
     size_t n_payloads;
     struct fl_personal_models_writer *personal_models; /* NULL: no personal models */
@@ -95,7 +95,6 @@ static int open_readers(struct pass *a)
         c->weight = (double)part->samples;
         c->units = fl_spool_reader_units(a->readers[i]);
         c->previous_dot = part->previous_dot;
-        c->clip = job->clip[i];
         if (s->solver->factor != NULL) {
             c->factor = s->solver->factor(s->options[FL_COMPONENT_SOLVER], job->learning_rate,
                                           f->momentum, part->steps);
@@ -304,32 +303,34 @@ static double norm_clip_of(const struct pass *a)
                : a->f->norm_clip;
 }
 
-/* With partial uploads: factors of each layer. */
-static int aggregation_clip_units(struct pass *a)
+/* Factors by the norms of whole updates; with partial uploads, where only the same layers compare,
+   by those of each layer. */
+static int aggregation_clip(struct pass *a)
 {
     const struct fl_upload_ops *upload = a->f->strategy->upload;
     const struct fl_layout *layout = fl_federation_updates(a->f);
     struct fl_aggregation *job = a->job;
     size_t n_units = fl_layout_units(layout);
+    double clip = norm_clip_of(a);
     size_t i;
-    int rv;
+    size_t l;
 
-    if (!(norm_clip_of(a) > 0) || !upload->partial || upload->whole || job->n_parts == 0) {
-        return FL_OK;
-    }
-    a->unit_clip = calloc(job->n_parts * n_units, sizeof(*a->unit_clip));
-    if (a->unit_clip == NULL) {
+    job->n_clipped = fl_clip_factors(job->parts, job->n_parts, clip, job->clip);
+    a->clip = calloc(job->n_parts + 1, n_units * sizeof(*a->clip));
+    if (a->clip == NULL) {
         return FL_ENOMEM;
     }
-    rv = fl_clip_units(layout, a->readers, job->n_parts, norm_clip_of(a), job->clip, a->unit_clip,
-                       &job->n_clipped);
-    if (rv != FL_OK) {
-        return rv;
-    }
     for (i = 0; i < job->n_parts; i++) {
-        a->clients[i].unit_clip = a->unit_clip + i * n_units;
+        a->clients[i].clip = a->clip + i * n_units;
+        for (l = 0; l < n_units; l++) {
+            a->clip[i * n_units + l] = job->clip[i];
+        }
     }
-    return FL_OK;
+    if (!(clip > 0) || !upload->partial || upload->whole) {
+        return FL_OK;
+    }
+    return fl_clip_units(layout, a->readers, job->n_parts, clip, a->clip, job->clip,
+                         &job->n_clipped);
 }
 
 /* The round from opened uploads to the new model, in the space of updates. */
@@ -375,7 +376,6 @@ static int aggregation_make(struct pass *a)
     {
         return FL_ENOMEM;
     }
-    job->n_clipped = fl_clip_factors(job->parts, job->n_parts, norm_clip_of(a), job->clip);
     a->spool_payload[0] = 0;
     a->n_payloads = 1;
     map_takes(a, s->aggregate->takes);
@@ -384,7 +384,7 @@ static int aggregation_make(struct pass *a)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = aggregation_clip_units(a);
+    rv = aggregation_clip(a);
     if (rv != FL_OK) {
         return rv;
     }
@@ -457,7 +457,7 @@ int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggrega
     fl_step_done(&a.step);
     free(a.readers);
     free(a.clients);
-    free(a.unit_clip);
+    free(a.clip);
     free(a.place);
     return rv;
 }

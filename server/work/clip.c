@@ -5,7 +5,6 @@
 
 #include "libfl/base/sorted.h"
 #include "libfl/num/vec.h"
-#include "server/work/norms.h"
 
 /* With fewer updates no one can be called too long. */
 #define CLIP_LEAST 3
@@ -55,15 +54,16 @@ static double clip_unit_norm(const struct fl_layout *layout, struct fl_spool_rea
     double sum = 0;
     size_t t;
 
-    if (!fl_norms_read_unit(layout, reader, l, values)) {
+    if (!fl_spool_reader_floats(reader, l, values)) {
         return -1;
     }
     for (t = unit->first_tensor; t < unit->first_tensor + unit->n_tensors; t++) {
         const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
 
-        if (!tensor->buffer && !tensor->local) {
-            sum += fl_vec_dot(values + (tensor->offset - unit->offset),
-                              values + (tensor->offset - unit->offset), tensor->count);
+        if (fl_tensor_counts(tensor)) {
+            const float *x = values + (tensor->offset - unit->offset);
+
+            sum += fl_vec_dot(x, x, tensor->count);
         }
     }
     return sqrt(sum);
@@ -117,23 +117,19 @@ static size_t clip_least(const struct clip_units *c, double *least)
 }
 
 int fl_clip_units(const struct fl_layout *layout, struct fl_spool_reader *const *readers, size_t n,
-                  double clip, double *least, double *factors, size_t *ret_clipped)
+                  double clip, double *factors, double *least, size_t *ret_clipped)
 {
     struct clip_units c = {
         .layout = layout, .readers = readers, .n = n, .clip = clip, .factors = factors};
     size_t n_units = fl_layout_units(layout);
     size_t longest = 0;
     bool memory;
-    size_t k;
     size_t l;
 
     for (l = 0; l < n_units; l++) {
         size_t count = fl_layout_unit(layout, l)->count;
 
         longest = count > longest ? count : longest;
-        for (k = 0; k < n; k++) {
-            factors[k * n_units + l] = least[k];
-        }
     }
     c.norms = calloc(n + 1, sizeof(*c.norms));
     c.scratch = calloc(n + 1, sizeof(*c.scratch));

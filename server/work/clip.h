@@ -17,14 +17,13 @@ size_t fl_clip_factors(const struct fl_participant_rec *parts, size_t n, double 
                        double *factors);
 
 /*
- * The same with partial uploads, where only updates of the same layers compare: the norm of each
- * layer is brought down to `clip` times the median of those who sent it. `factors` [n][n_units];
- * where a layer has fewer than three senders, or was not sent whole, it is `least` of its client,
- * which is the result of fl_clip_factors() before and the client's smallest factor afterwards.
- * `*ret_clipped`: clients with a factor below 1. Reads the uploads once. FL_ENOMEM.
+ * The same of each layer, among those who sent it: replaces factors[n][n_units], which remain where
+ * a layer has fewer than three senders or was not sent whole (a mask of neurons). Writes the
+ * smallest factor of what each client sent to `least` [n], and how many of these are below 1 to
+ * `*ret_clipped`. Reads the uploads once. FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_clip_units(const struct fl_layout *layout,
                                 struct fl_spool_reader *const *readers, size_t n, double clip,
-                                double *least, double *factors, size_t *ret_clipped);
+                                double *factors, double *least, size_t *ret_clipped);
 
 #endif

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/strategy/codec/codec_masked.h"
-
 /* Epsilon of the batch-norm layers. */
 #define EPSILON 1e-5
 
@@ -50,20 +48,6 @@ static bool unit_has_norm(const struct fl_layout *layout, size_t l)
         }
     }
     return false;
-}
-
-bool fl_norms_read_unit(const struct fl_layout *layout, struct fl_spool_reader *reader, size_t l,
-                        float *out)
-{
-    struct fl_codec_decoder d;
-
-    if (fl_spool_reader_units(reader)[l] == 0 || fl_spool_reader_unit(reader, 0, l, &d) != FL_OK) {
-        return false;
-    }
-    /* Only a decoder that was read to its end is closed. */
-    return !fl_masked_decoder(&d) &&
-           d.ops->read(&d, out, fl_layout_unit(layout, l)->count) == FL_OK &&
-           d.ops->close(&d) == FL_OK;
 }
 
 static void norms_add_client(const struct sums *s, size_t l)
@@ -115,7 +99,7 @@ static void measure_unit(struct sums *s, struct fl_spool_reader *const *readers,
     (void)memset(s->sum, 0, count * sizeof(*s->sum));
     (void)memset(s->square, 0, count * sizeof(*s->square));
     for (k = 0; k < n; k++) {
-        if (fl_norms_read_unit(s->layout, readers[k], l, s->unit)) {
+        if (fl_spool_reader_floats(readers[k], l, s->unit)) {
             norms_add_client(s, l);
             senders++;
         }

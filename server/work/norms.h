@@ -19,13 +19,6 @@ static inline bool fl_norms_round(uint64_t round)
 }
 
 /*
- * Decodes unit l of an upload to `out` [count of the unit]. False: it was not sent whole (a mask of
- * neurons), or cannot be read.
- */
-bool fl_norms_read_unit(const struct fl_layout *layout, struct fl_spool_reader *reader, size_t l,
-                        float *out);
-
-/*
  * From the uploads of a round, which were aggregated to `theta` [floats of the layout]: the mean
  * over all channels of the variance, between clients, of their running means, as a share of the
  * running variance of `theta`. 0: not measured, for lack of a shared batch-norm or of two clients.

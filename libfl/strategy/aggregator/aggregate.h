@@ -168,8 +168,8 @@ struct fl_agg_client {
     const uint8_t *units; /* [n_units], 1 when the update contains the unit */
     double factor;        /* factor_k of fl_agg_block.scaled; finite */
     double previous_dot;  /* as reported; 0: none; finite */
-    double clip; /* the update's entries are multiplied by it, buffers are not; 0: by 1; finite */
-    const double *unit_clip; /* [n_units], in place of `clip`; NULL: `clip` holds for all */
+    const double *clip; /* [n_units] the trainable entries of each unit are multiplied by it; NULL:
+                           by 1; above 0, finite */
 };
 
 /*

@@ -57,9 +57,7 @@ static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t 
 
 static double agg_clip(const struct fl_agg_client *client, size_t l)
 {
-    double clip = client->unit_clip != NULL ? client->unit_clip[l] : client->clip;
-
-    return clip > 0 ? clip : 1;
+    return client->clip != NULL ? client->clip[l] : 1;
 }
 
 static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n, bool buffer)

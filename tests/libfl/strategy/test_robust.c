@@ -316,15 +316,20 @@ TEST_EACH(signguard_refuses_what_has_no_signs_of_single_updates, 2)
 /* round.norm_clip: a factor of one client's trainable entries, whatever path reads them. */
 TEST_EACH(a_clipped_update_counts_as_one_that_was_sent_shorter, 2)
 {
+    double quarter[8];
     float *clipped;
     float *shorter;
     size_t i;
 
+    ck_assert_uint_le(fl_layout_units(fed.layout), 8);
+    for (i = 0; i < 8; i++) {
+        quarter[i] = 0.25;
+    }
     fed.robust = NULL;
     fed.distances = _i == 1;
-    fed.clients[3].clip = 0.25;
+    fed.clients[3].clip = quarter;
     clipped = aggregated();
-    fed.clients[3].clip = 0;
+    fed.clients[3].clip = NULL;
     for (i = 0; i < fed.count; i++) {
         fed.sent[3][0][i] *= fed_is_buffer(&fed, i) ? 1.0f : 0.25f;
     }

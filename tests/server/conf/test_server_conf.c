@@ -75,15 +75,20 @@ static const struct refused robust_rows[] = {
      "some.yaml:7: key 'strategy.robust': robust mix 'bucketing' draws its buckets from the seed"},
 };
 
-TEST_EACH(a_robust_rule_that_cannot_hold_is_refused_with_the_count_and_the_way_out, 3)
+static void expect_refused(const struct refused *row)
 {
     char path[FOLDER_PATH + 32];
     struct fl_server_conf *conf = NULL;
     struct fl_err err = {0};
 
-    refused_write(robust_head, robust_rows[_i].line, path);
+    refused_write(robust_head, row->line, path);
     ck_assert_int_eq(fl_server_conf_load(path, NULL, &conf, &err), FL_ECONF);
-    ck_assert_msg(strstr(err.msg, robust_rows[_i].says) != NULL, "%s", err.msg);
+    ck_assert_msg(strstr(err.msg, row->says) != NULL, "%s", err.msg);
+}
+
+TEST_EACH(a_robust_rule_that_cannot_hold_is_refused_with_the_count_and_the_way_out, 3)
+{
+    expect_refused(&robust_rows[_i]);
 }
 
 TEST(a_momentum_of_clients_that_cannot_hold_is_refused_at_its_key)
@@ -92,13 +97,8 @@ TEST(a_momentum_of_clients_that_cannot_hold_is_refused_at_its_key)
         "training: {client_momentum: 0.5}\nstrategy: {solver: scaffold}",
         "some.yaml:6: key 'training.client_momentum': a momentum over rounds cannot be combined "
         "with solver 'scaffold'"};
-    char path[FOLDER_PATH + 32];
-    struct fl_server_conf *conf = NULL;
-    struct fl_err err = {0};
 
-    refused_write(robust_head, row.line, path);
-    ck_assert_int_eq(fl_server_conf_load(path, NULL, &conf, &err), FL_ECONF);
-    ck_assert_msg(strstr(err.msg, row.says) != NULL, "%s", err.msg);
+    expect_refused(&row);
 }
 
 static const char *const robust_allowed[] = {
@@ -125,13 +125,8 @@ TEST(a_share_cap_below_the_fair_share_is_refused)
         "round: {share_cap: 0.9}",
         "some.yaml:6: key 'round.share_cap': expected 0 (no bound) or a number of at least 1, a "
         "client's fair share, found 0.9"};
-    char path[FOLDER_PATH + 32];
-    struct fl_server_conf *conf = NULL;
-    struct fl_err err = {0};
 
-    refused_write(robust_head, row.line, path);
-    ck_assert_int_eq(fl_server_conf_load(path, NULL, &conf, &err), FL_ECONF);
-    ck_assert_msg(strstr(err.msg, row.says) != NULL, "%s", err.msg);
+    expect_refused(&row);
 }
 
 TEST_EACH(share_cap_is_1_and_a_half_unless_set, 3)

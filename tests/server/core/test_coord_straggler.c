@@ -6,11 +6,22 @@
 
 static const char *const names[] = {"a", "b", "c", "d", "e"};
 
+/* The first n clients join, and take part. */
+static void begin_with(struct script *s, unsigned n)
+{
+    unsigned i;
+
+    script_create(s, NULL);
+    script_start(s);
+    for (i = 0; i < n; i++) {
+        script_join(s, names[i], 100);
+    }
+}
+
 /* A round of n clients that asks half of them to respond. */
 static struct script *half_of(unsigned n)
 {
     struct script *s = script_new("fedavg");
-    unsigned i;
 
     script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = n;
@@ -18,11 +29,7 @@ static struct script *half_of(unsigned n)
     s->conf.straggler_factor = 10;
     s->conf.straggler_min_ms = 50;
     s->conf.train_ms = 100000;
-    script_create(s, NULL);
-    script_start(s);
-    for (i = 0; i < n; i++) {
-        script_join(s, names[i], 100);
-    }
+    begin_with(s, n);
     return s;
 }
 
@@ -183,11 +190,7 @@ static struct script *uploading_for(unsigned n, uint64_t rate, uint64_t upload_m
     s->conf.straggler_rate = rate;
     s->conf.train_ms = 100000;
     s->conf.upload_ms = upload_ms;
-    script_create(s, NULL);
-    script_start(s);
-    for (i = 0; i < n; i++) {
-        script_join(s, names[i], 100);
-    }
+    begin_with(s, n);
     script_run_to(s, 20);
     for (i = 0; i < n; i++) {
         script_report(s, names[i], NULL);
@@ -541,11 +544,7 @@ static struct script *evaluations_but_one(double factor)
     s->conf.evaluate_every = 1;
     s->conf.evaluate_clients = true;
     s->conf.evaluate_ms = 100000;
-    script_create(s, NULL);
-    script_start(s);
-    for (i = 0; i < 3; i++) {
-        script_join(s, names[i], 100);
-    }
+    begin_with(s, 3);
     for (i = 0; i < 3; i++) {
         script_respond(s, names[i]);
     }

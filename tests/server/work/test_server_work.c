@@ -229,21 +229,33 @@ TEST(a_unit_that_nobody_sent_stays_as_it_was)
     fl_aggregation_done(&a);
 }
 
-/* Layer 0 has three senders, layer 2 has two: there the norms of whole updates decide. */
-TEST(with_partial_uploads_a_layer_is_shortened_by_the_median_of_its_senders)
+/*
+ * An aggregation of FedLDF with norm_clip 4. The RMS norms of the whole updates are given, as the
+ * coordinator has them. Client 0 sends its first `n_first` layers, the others send all.
+ */
+static struct fl_aggregation aggregate_partial(const double rms[3], size_t n_first,
+                                               const float values[3])
 {
     struct fl_aggregation a = aggregation_of(3);
     struct fl_err err = {0};
+    size_t k;
 
     begin("fedldf");
     fed.norm_clip = 4;
-    parts[0].rms[0] = 0.25;
-    parts[1].rms[0] = 0.25;
-    parts[2].rms[0] = 2;
-    upload(0, 2, 0.25f, 0);
-    upload(1, RIG_UNITS, 0.25f, 0);
-    upload(2, RIG_UNITS, 32, 0);
+    for (k = 0; k < 3; k++) {
+        parts[k].rms[0] = rms[k];
+        upload(k, k == 0 ? n_first : RIG_UNITS, values[k], 0);
+    }
     ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
+    return a;
+}
+
+/* Layer 0 has three senders, layer 2 has two: there the norms of whole updates decide. */
+TEST(with_partial_uploads_a_layer_is_shortened_by_the_median_of_its_senders)
+{
+    struct fl_aggregation a =
+        aggregate_partial((double[]){0.25, 0.25, 2}, 2, (float[]){0.25f, 0.25f, 32});
+
     ck_assert_uint_eq(a.n_clipped, 1);
     ck_assert_double_eq(a.clip[0], 1);
     ck_assert_double_eq_tol(a.clip[2], 1.0 / 32, 1e-9);
@@ -255,18 +267,8 @@ TEST(with_partial_uploads_a_layer_is_shortened_by_the_median_of_its_senders)
 /* The first client was asked only for a layer that moves far in all updates. */
 TEST(with_partial_uploads_an_update_of_a_layer_that_moves_far_in_all_is_not_shortened)
 {
-    struct fl_aggregation a = aggregation_of(3);
-    struct fl_err err = {0};
+    struct fl_aggregation a = aggregate_partial((double[]){8, 1, 1}, 1, (float[]){8, 8, 8});
 
-    begin("fedldf");
-    fed.norm_clip = 4;
-    parts[0].rms[0] = 8;
-    parts[1].rms[0] = 1;
-    parts[2].rms[0] = 1;
-    upload(0, 1, 8, 0);
-    upload(1, RIG_UNITS, 8, 0);
-    upload(2, RIG_UNITS, 8, 0);
-    ck_assert_msg(fl_aggregation_run(&fed, &a, &err) == FL_OK, "%s", err.msg);
     ck_assert_uint_eq(a.n_clipped, 0);
     expect_unit(&a.next.model, 0, 9);
     fl_aggregation_done(&a);
