@@ -340,7 +340,7 @@ bool fl_layout_same_tensors(const struct fl_layout *a, const struct fl_layout *b
 int fl_layout_table(const struct fl_layout *layout, struct fl_buf *out)
 {
     bool local = fl_layout_local(layout) > 0;
-    size_t width = sizeof("unit") - 1;
+    size_t width = sizeof("layer") - 1;
     size_t l;
     int rv;
 
@@ -349,7 +349,7 @@ int fl_layout_table(const struct fl_layout *layout, struct fl_buf *out)
 
         width = len > width ? len : width;
     }
-    rv = fl_buf_printf(out, "%-*s  tensors  parameters%s\n", (int)width, "unit",
+    rv = fl_buf_printf(out, "%-*s  tensors  parameters%s\n", (int)width, "layer",
                        local ? "  on clients" : "");
     if (rv != FL_OK) {
         return rv;

@@ -295,11 +295,8 @@ static int signguard_check(const struct fl_options *o, struct fl_err *err)
     return fl__robust_common(o)->mix == FL_MIX_NONE
                ? FL_OK
                : fl_err_set(err, FL_ECONF,
-                            "'signguard' counts the signs of each update, which those of means of "
-                            "%lld or more do not tell: set mix to 'none'",
-                            fl__robust_common(o)->mix == FL_MIX_BUCKETING
-                                ? (long long)fl__robust_common(o)->bucket
-                                : 2LL);
+                            "it counts the signs of each update, and a mean of several has other "
+                            "signs: set mix to 'none'");
 }
 
 const struct fl_robust_ops fl_robust_signguard = {

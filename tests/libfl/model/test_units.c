@@ -336,7 +336,7 @@ TEST(more_patterns_than_are_possible_are_refused)
     fl_layout_free(from);
 }
 
-TEST(the_table_says_units_tensors_and_parameters)
+TEST(the_table_has_layers_with_their_tensors_and_parameters)
 {
     static const char text[] = "unit a\na.w 2x3\nb.running_mean 2 buffer local\nunit long.name\n"
                                "long.name.w 7\n";
@@ -347,7 +347,7 @@ TEST(the_table_says_units_tensors_and_parameters)
     fl_buf_init(&table, 4096);
     ck_assert_int_eq(fl_layout_table(layout, &table), FL_OK);
     ck_assert_int_eq(fl_buf_add(&table, "", 1), FL_OK);
-    ck_assert_str_eq((const char *)table.data, "unit       tensors  parameters  on clients\n"
+    ck_assert_str_eq((const char *)table.data, "layer      tensors  parameters  on clients\n"
                                                "a                2           8           2\n"
                                                "long.name        1           7           0\n");
     fl_buf_done(&table);
