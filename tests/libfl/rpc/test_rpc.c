@@ -8,6 +8,7 @@
 #include "libfl/rpc/frame.h"
 #include "libfl/rpc/headers.h"
 #include "libfl/rpc/segq.h"
+#include "libfl/rpc/transport.h"
 #include "tests/lib/suites.h"
 
 /* Feed `data` cut after `first` bytes and note the events: H<len>, B<run>, E. */
@@ -343,4 +344,57 @@ TEST(default_limits_fit_together)
     ck_assert_uint_ge(l.stream_window, 2 * l.message_bytes);
     ck_assert_uint_ge(l.conn_window, 3 * l.stream_window);
     ck_assert_uint_ge(l.streams, 100);
+}
+
+/* --- a call without a transport --- */
+
+static void transport_ignores(void *stream)
+{
+    (void)stream;
+}
+
+static void call_has_closed(struct fl_call *call, void *ctx, enum fl_grpc_status status,
+                            const char *text)
+{
+    (void)call;
+    (void)ctx;
+    (void)status;
+    (void)text;
+}
+
+static void start_silent(struct fl_call *call, void *ctx)
+{
+    static const struct fl_call_handler handler = {.on_closed = call_has_closed};
+
+    fl_call_set_handler(call, &handler, ctx);
+}
+
+/* A peer that has seen the end of a call may begin the next one at once. */
+TEST(a_call_counts_for_its_party_until_it_closes_and_not_until_it_is_freed)
+{
+    static const struct fl_rpc_transport ops = {.output = transport_ignores,
+                                                .due = transport_ignores};
+    static const struct fl_rpc_method method = {"/t.T/Silent", FL_WHO_ANYBODY, start_silent, NULL};
+    struct fl_rpc_conn conn = {.ops = &ops, .who = FL_WHO_CLIENT};
+    struct fl_budget budget;
+    struct fl_call *call = NULL;
+    char text[128];
+
+    fl_rpc_limits_default(&conn.limits);
+    fl_budget_init(&budget, 1000, 0, NULL, NULL);
+    budget.party_calls = 1;
+    fl_account_open(&conn.account, &budget, 0, NULL);
+    fl_account_join(&conn.account, "edge-1");
+    ck_assert_int_eq(fl_call_create(&conn, NULL, /* server= */ true, "/t.T/Silent", &call), FL_OK);
+    ck_assert_int_eq(fl_call_check_peer(call, &method, text, sizeof(text)), FL_GRPC_OK);
+    fl_call_start(call, &method);
+    ck_assert_int_eq(fl_call_check_peer(call, &method, text, sizeof(text)),
+                     FL_GRPC_RESOURCE_EXHAUSTED);
+    ck_assert_str_eq(text, "1 calls are open over all connections of this client, the limit");
+    fl_call_closed(call, FL_GRPC_OK, "");
+    ck_assert_int_eq(fl_call_check_peer(call, &method, text, sizeof(text)), FL_GRPC_OK);
+    fl_call_dispatch(call);
+    fl_call_free(call);
+    ck_assert_uint_eq(conn.account.party->n_calls, 0);
+    fl_account_close(&conn.account);
 }
