@@ -1,3 +1,7 @@
+/*
+ * A process with hostile clients: those of sim_client.h, and one peer for each flood, driven by a
+ * timer. It never ends by itself.
+ */
 #include "bench/hostile.h"
 
 #include <stdlib.h>
