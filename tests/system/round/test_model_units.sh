@@ -58,7 +58,7 @@ adds() { # client, step
     "command: {program: [\"$python\", \"$dir/adds.py\", \"{task}\", \"$2\", \"$dir/$1.seen\"], samples: 10, time_limit: 1m}"
 }
 checked() { "$build/fl-serverd" --check-config "$dir/$1.yaml"; }
-table() { checked "$1" | sed -n '/^unit /,$p' | sed 1d | awk '{ printf "%s%s:%s", sep, $1, $2; sep = " " }'; }
+table() { checked "$1" | sed -n '/^layer /,$p' | sed 1d | awk '{ printf "%s%s:%s", sep, $1, $2; sep = " " }'; }
 model="file: \"$dir/net.safetensors\""
 
 ### Units
