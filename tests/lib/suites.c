@@ -2,6 +2,13 @@
  * The suites of a program: its rows come from constructors, whose order is the compiler's, and are
  * kept by file and line.
  *
+ * A process for each test costs 15 ms, far more than most tests, and several times that under
+ * sanitizers. So the tests of a program run one after the other in one process, but for those that
+ * end theirs and those of a file with TESTS_APART(). When one fails there, or the process crashes
+ * or hangs, all run again, each in a process of its own: this names the one that crashed, and shows
+ * a failure that comes from what an earlier test left behind. CK_FORK=yes: each in its own at once.
+ * CK_FORK=no: all in the process that was started, for a debugger.
+ *
  * Check writes the place of every assertion that holds to a file, which its parent reads in turn.
  * Assertions in loops spend most of a test's time on it, under AddressSanitizer nearly all. So
  * each place is written once in a test (-Wl,--wrap=_mark_point, configure.ac): of a test that a
@@ -9,10 +16,26 @@
  */
 #include "tests/lib/suites.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What all tests of one process may take in seconds: far more than any, so that only a hang does.
+ */
+#define SHARED_LIMIT 1800
+
+/* Which tests a run has. */
+enum pass { PASS_ALL, PASS_SHARED, PASS_APART };
+
+struct outcome {
+    int n_run;
+    int n_failed;
+};
 
 static struct suites_row *rows;
 
@@ -75,14 +98,26 @@ static bool is_of_suite(const struct suites_row *row, const struct suites_row *f
     return row != NULL && strcmp(row->file, first->file) == 0;
 }
 
-static void add_test(TCase *tc, const struct suites_row *row)
+/* Does the row of a file whose first row is `first` run in `pass`? */
+static bool is_in_pass(const struct suites_row *row, const struct suites_row *first, enum pass pass)
 {
-    _tcase_add_test(tc, row->test, row->signal, row->status, row->from, row->to());
+    bool is_apart = first->apart || row->signal != 0 || row->status != 0;
+
+    return pass == PASS_ALL || is_apart == (pass == PASS_APART);
+}
+
+static void add_test(TCase *tc, const struct suites_row *row, const struct suites_row *first,
+                     enum pass pass)
+{
+    if (is_in_pass(row, first, pass)) {
+        _tcase_add_test(tc, row->test, row->signal, row->status, row->from, row->to());
+    }
 }
 
 /* The case that begins with `head`; its own tests come after it. `first` is the file's first row.
  */
-static TCase *add_case(Suite *suite, const struct suites_row *head, const struct suites_row *first)
+static TCase *add_case(Suite *suite, const struct suites_row *head, const struct suites_row *first,
+                       enum pass pass)
 {
     const struct suites_row *row;
     TCase *tc = tcase_create(head->name);
@@ -97,7 +132,7 @@ static TCase *add_case(Suite *suite, const struct suites_row *head, const struct
         if (row->test == NULL) {
             is_in = strcmp(row->name, head->again) == 0;
         } else if (is_in) {
-            add_test(tc, row);
+            add_test(tc, row, first, pass);
         }
     }
     suite_add_tcase(suite, tc);
@@ -105,7 +140,7 @@ static TCase *add_case(Suite *suite, const struct suites_row *head, const struct
 }
 
 /* The suite of the file whose first row it is. Returns the first row of the next file. */
-static struct suites_row *add_suite(SRunner *runner, struct suites_row *first)
+static struct suites_row *add_suite(SRunner *runner, struct suites_row *first, enum pass pass)
 {
     static const struct suites_row all = {.name = "all"};
     const char *base = base_name(first->file);
@@ -117,46 +152,125 @@ static struct suites_row *add_suite(SRunner *runner, struct suites_row *first)
     (void)snprintf(first->suite, sizeof(first->suite), "%.*s", (int)strcspn(name, "."), name);
     suite = suite_create(first->suite);
     for (row = first; is_of_suite(row, first); row = row->next) {
+        if (row->apart) {
+            continue;
+        }
         if (row->test == NULL) {
-            tc = add_case(suite, row, first);
+            tc = add_case(suite, row, first, pass);
             continue;
         }
         if (tc == NULL) {
-            tc = add_case(suite, &all, first);
+            tc = add_case(suite, &all, first, pass);
         }
-        add_test(tc, row);
+        add_test(tc, row, first, pass);
     }
     srunner_add_suite(runner, suite);
     return row;
 }
 
+static bool has_tests(const char *only, enum pass pass)
+{
+    const struct suites_row *first = rows;
+    const struct suites_row *row;
+
+    for (row = rows; row != NULL; row = row->next) {
+        first = is_of_suite(row, first) ? first : row;
+        if (row->test != NULL && (only == NULL || is_of_file(only, row->file)) &&
+            is_in_pass(row, first, pass))
+        {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The tests of `pass`, of the file `only` or, with NULL, of all, in processes as `how` says. */
+static struct outcome run_pass(const char *only, enum pass pass, enum fork_status how)
+{
+    SRunner *runner = srunner_create(NULL);
+    struct suites_row *row = rows;
+    struct outcome outcome;
+
+    while (row != NULL) {
+        row =
+            only == NULL || is_of_file(only, row->file) ? add_suite(runner, row, pass) : row->next;
+    }
+    srunner_set_fork_status(runner, how);
+    srunner_run_all(runner, CK_ENV);
+    outcome = (struct outcome){srunner_ntests_run(runner), srunner_ntests_failed(runner)};
+    srunner_free(runner);
+    return outcome;
+}
+
+/* The shared tests in one process. False: not all passed. */
+static bool run_shared(const char *only, struct outcome *outcome)
+{
+    struct outcome *told =
+        mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int status = -1;
+    pid_t child;
+
+    (void)fflush(NULL);
+    if (told == MAP_FAILED || (child = fork()) < 0) {
+        (void)fprintf(stderr, "no process for the tests: %s\n", strerror(errno));
+        return false;
+    }
+    if (child == 0) {
+        (void)alarm(SHARED_LIMIT);
+        *told = run_pass(only, PASS_SHARED, CK_NOFORK);
+        (void)alarm(0);
+        exit(told->n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    *outcome = *told;
+    (void)munmap(told, sizeof(*told));
+    return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
+}
+
+/* As most runs: returns the sum of both passes. */
+static struct outcome run_together(const char *only)
+{
+    struct outcome shared = {0, 0};
+    struct outcome apart = {0, 0};
+
+    if (has_tests(only, PASS_SHARED) && !run_shared(only, &shared)) {
+        (void)printf("the tests of one process did not all pass: again, each in its own\n");
+        shared = run_pass(only, PASS_SHARED, CK_FORK);
+        if (shared.n_failed == 0) {
+            (void)printf("%s: each test passes alone, but not after the others in one process\n",
+                         only != NULL ? only : "all");
+            shared.n_failed = 1;
+        }
+    }
+    if (has_tests(only, PASS_APART)) {
+        apart = run_pass(only, PASS_APART, CK_FORK);
+    }
+    return (struct outcome){shared.n_run + apart.n_run, shared.n_failed + apart.n_failed};
+}
+
 int suites_run(const char *program)
 {
     const char *name = base_name(program);
-    bool one = strncmp(name, "test_", 5) == 0;
-    struct suites_row *row = rows;
-    SRunner *runner;
-    size_t n_run = 0;
-    int failed;
+    const char *only = strncmp(name, "test_", 5) == 0 ? name : NULL;
+    const char *wanted = getenv("CK_FORK");
+    const struct suites_row *row = rows;
+    struct outcome outcome;
 
-    /* A limit that only a hang can reach, unless the environment has another one. */
-    (void)setenv("CK_DEFAULT_TIMEOUT", "600", 0);
-    runner = srunner_create(NULL);
-    while (row != NULL) {
-        if (!one || is_of_file(name, row->file)) {
-            row = add_suite(runner, row);
-            n_run++;
-        } else {
-            row = row->next;
-        }
+    while (only != NULL && row != NULL && !is_of_file(only, row->file)) {
+        row = row->next;
     }
-    if (n_run == 0) {
+    if (row == NULL) {
         (void)fprintf(stderr, "%s: no file of this program has a suite of that name\n", name);
-        srunner_free(runner);
         return EXIT_FAILURE;
     }
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    /* A limit that only a hang can reach, unless the environment has another one. */
+    (void)setenv("CK_DEFAULT_TIMEOUT", "600", 0);
+    outcome = wanted != NULL ? run_pass(only, PASS_ALL, CK_FORK_GETENV) : run_together(only);
+    if (outcome.n_run > 0) {
+        (void)printf("%d%%: Checks: %d, Failures: %d, Errors: 0\n",
+                     100 * (outcome.n_run - outcome.n_failed) / outcome.n_run, outcome.n_run,
+                     outcome.n_failed);
+    }
+    return outcome.n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -8,6 +8,10 @@
  * The unit tests of one room are one program, tests/server/core/server_core. suites_main.c has its
  * main(): run under the name of a file (a link, as make check does) it runs the suite of this file,
  * under its own name all.
+ *
+ * The tests of a file run one after the other in one process, which a test leaves as it found it.
+ * Where they cannot, the file says TESTS_APART(why), and each has a process of its own, as has
+ * always one that ends its process. See suites.c.
  */
 
 #include <check.h>
@@ -16,7 +20,10 @@
 /* For TEST_EACH(). */
 #define ARRAY_LEN(list) (sizeof(list) / sizeof((list)[0]))
 
-/* A test of a file, or with `test` NULL the case that the tests below it belong to. */
+/*
+ * A test of a file, or with `test` NULL the case that the tests below it belong to, or with
+ * `apart`, before them all, that they need processes of their own.
+ */
 struct suites_row {
     const TTest *test;
     const char *file;
@@ -29,6 +36,7 @@ struct suites_row {
     const char *again;
     SFun setup, teardown;
     bool once;
+    bool apart;
     char suite[64]; /* of the first row of a file: the name of its suite, which Check borrows */
     struct suites_row *next;
 };
@@ -65,6 +73,16 @@ int suites_run(const char *program);
 #define TEST(name_)              TEST_ROW(name_, 0, 0, 0, 1)
 #define TEST_EACH(name_, n_)     TEST_ROW(name_, 0, 0, 0, n_)
 #define TEST_IF(name_, whether_) TEST_ROW(name_, 0, 0, 0, (whether_) ? 1 : 0)
+
+/* Once in a file. `why_` is for readers. */
+#define TESTS_APART(why_)                                                               \
+    __attribute__((constructor)) static void tests_are_apart(void)                      \
+    {                                                                                   \
+        static struct suites_row row = {.file = __FILE__, .name = why_, .apart = true}; \
+                                                                                        \
+        suites_add(&row);                                                               \
+    }                                                                                   \
+    _Static_assert(sizeof(why_) > 1, "a reason")
 
 /*
  * The tests from here to the next TEST_CASE() are the case `name_` (without one: "all"), and

@@ -9,6 +9,8 @@
 #include "tests/lib/moves_rig.h"
 #include "tests/lib/suites.h"
 
+TESTS_APART("each begins with statics that are zero");
+
 /* --- calls: one at a time --- */
 
 static struct {

@@ -11,6 +11,8 @@
 #include "tests/lib/wrap_files.h"
 #include "tests/libfl/container/container_fixture.h"
 
+TESTS_APART("a fault that a test arms stays armed");
+
 #if SIZE_MAX <= UINT32_MAX
 #define __wrap_pread __wrap_pread64
 #define __real_pread __real_pread64

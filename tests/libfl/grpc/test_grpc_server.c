@@ -13,6 +13,8 @@
 #include "tests/lib/suites.h"
 #include "tests/lib/tlsrig.h"
 
+TESTS_APART("each begins with statics that are zero");
+
 /* The server. */
 
 static bool one_message_came_back(struct world *world)

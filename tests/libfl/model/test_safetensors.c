@@ -11,6 +11,8 @@
 #include "libfl/model/safetensors.h"
 #include "tests/lib/suites.h"
 
+TESTS_APART("each makes a folder from the template of the process");
+
 static char dir[] = "/tmp/fl-test-safetensors-XXXXXX";
 static char path[128];
 

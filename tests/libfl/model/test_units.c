@@ -14,6 +14,8 @@
 #include "libfl/model/units.h"
 #include "tests/lib/suites.h"
 
+TESTS_APART("each makes a folder from the template of the process");
+
 static char dir[] = "/tmp/fl-test-units-XXXXXX";
 static char path[128];
 

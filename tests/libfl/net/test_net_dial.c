@@ -12,6 +12,8 @@
 #include "tests/lib/ends.h"
 #include "tests/lib/suites.h"
 
+TESTS_APART("tests count the descriptors and the answers of one process");
+
 /* What the linker puts in front of the real functions (--wrap). */
 
 static struct {

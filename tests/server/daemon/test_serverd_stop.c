@@ -21,6 +21,8 @@
 #include "tests/lib/rawpeer.h"
 #include "tests/lib/suites.h"
 
+TESTS_APART("each stops a daemon, of which a process has one");
+
 static char dir[64];
 static enum fl_net_msg_type last_words; /* 0: none */
 static enum fl_wire_command_type last_command;

@@ -21,6 +21,8 @@
 #include "tests/lib/store_rig.h"
 #include "tests/lib/suites.h"
 
+TESTS_APART("a test leaves the disk of its own as the power cut left it");
+
 static const char *const names[] = {"control"};
 
 static struct fl_layout *layout;

@@ -16,6 +16,8 @@
 #include "tests/lib/suites.h"
 #include "tests/lib/wrap_pwrite.h"
 
+TESTS_APART("a bad sector stays bad");
+
 #define TOTAL  (RIG_FC1 * sizeof(float))
 #define HEADER 4096
 

@@ -17,6 +17,8 @@
 #include "tests/lib/suites.h"
 #include "tests/server/store/store_fixture.h"
 
+TESTS_APART("a test leaves the steps that it watched");
+
 /* --- the steps that make a change last, in place of libc's --- */
 
 #define STEPS 5
