@@ -18,6 +18,9 @@ python=${FL_PYTHON:-python3}
 patience=600 # seconds that only a hang can outlast
 hurry=60     # the same in a test that has failed already
 dir=$(mktemp -d "${TMPDIR:-/tmp}/fl-integ.XXXXXX") || exit 99
+mkfifo "$dir/silence" || exit 99
+exec {silence}<>"$dir/silence"
+rm "$dir/silence"
 checks=0
 failures=0
 errors=0
@@ -172,9 +175,10 @@ look_for_dead() { # command…
   [ -n "$dead" ] || [ "$alive" = yes ] || [ -n "$(jobs -rp)" ] || dead="all that was started has ended"
 }
 
-# description, command…: until it succeeds. Patience that runs out ends the test.
+# description, command…: until it succeeds, looked at after pauses that grow from 20 ms to a third of a second, since each
+# look takes processes. Patience that runs out ends the test.
 wait_for() {
-  local what=$1 began=$SECONDS looked=$SECONDS dead='' limit=$patience rc=0
+  local what=$1 began=$SECONDS looked=$SECONDS dead='' limit=$patience rc=0 pause_ms=20
   shift
   [[ ! $what =~ ^[0-9]+$ ]] || { note_failure "wait_for takes no seconds, only what it waits for: $what $*"; finish; }
   [ $((failures + errors)) -eq 0 ] || limit=$hurry
@@ -190,8 +194,14 @@ wait_for() {
       [ $(((SECONDS - began) % 60)) -ne 0 ] || [ "$SECONDS" -eq "$began" ] ||
         echo "waiting for $((SECONDS - began)) s, at most $limit, for: $what"
     fi
-    read -r -t 0.03 <> <(:) # the pause between two looks
+    pause $pause_ms
+    [ $pause_ms -ge 300 ] || pause_ms=$((pause_ms + pause_ms / 4))
   done
+}
+# milliseconds, below a second: without a process, as nothing is ever written there
+pause() {
+  local fraction=00$1
+  read -r -t "0.${fraction: -3}" -u "$silence"
 }
 
 # --- data ---
@@ -231,7 +241,7 @@ wait_end() {
 stop() {
   local told=$SECONDS
   kill -s "${2:-TERM}" "${pid_of[$1]}" 2>/dev/null
-  until ended "$1" || [ $((SECONDS - told)) -ge 20 ]; do sleep 0.02; done
+  until ended "$1" || [ $((SECONDS - told)) -ge 20 ]; do pause 20; done
   ended "$1" || kill -s "${2:-TERM}" "${pid_of[$1]}" 2>/dev/null
   wait_end "$1">/dev/null
 }

@@ -8,31 +8,39 @@ pages=$build/docs/man
 plain() { # page: without what formats it, blanks and line ends alike
   sed -e 's/\\f[BIR]//g; s/\\-/-/g; s/\\&//g; s/,\\:/,/g; s/\\e/\\/g' "$pages/$1" | tr -s ' \n' ' '
 }
-has_words() { # name, page, words
-  local words
-  words=$(tr -s ' \n' ' ' <<<"$3")
-  words=${words#"${words%%[! ]*}"}
-  check "$1" grep -qF -- "${words% }" "$dir/$2.plain"
+# lines of what was looked for, one for each check: "has", or what fails
+count_from() {
+  local line
+  while IFS= read -r line; do
+    checks=$((checks + 1))
+    [ "$line" = has ] || note_failure "$line"
+  done
 }
 
 ### Options, commands, exit codes
 help_in_page() { # page, program, arguments…: every line of the help stands there
-  local page=$1 line left right
+  local page=$1
   shift
   [ -e "$dir/$page.plain" ] || plain "$page" >"$dir/$page.plain"
   "$@" --help >"$dir/help.txt" 2>&1
   check "help of $*" test -s "$dir/help.txt"
-  while IFS= read -r line; do
-    case $line in
-    '   '*' '[0-9]' '*', '[0-9]' '*) continue ;; # the exit codes' second line
-    '' | [Ee]xit\ * | [A-Za-z]*: | [Uu]sage:*) continue ;;
-    esac
+  count_from < <("$python" - "$dir/$page.plain" "$dir/help.txt" "$*" <<'PY'
+import re, sys
+page = open(sys.argv[1]).read()
+for line in open(sys.argv[2]):
+    line = line.rstrip("\n")
+    if re.match(r"   .* [0-9] .*, [0-9] ", line):
+        continue  # the exit codes' second line
+    if not line or re.match(r"[Ee]xit |[A-Za-z]*:$|[Uu]sage:", line):
+        continue
     # "item   what it is": blanks in between are the list's.
-    left=$(sed -E 's/^ +//; s/ {2,}.*//' <<<"$line") right=$(sed -E 's/^ +//; s/^.{1,40}[^ ] {2,}//' <<<"$line")
-    left=${left%%: *}
-    has_words "$*: '$left' is in $page" "$page" "$left"
-    has_words "$*: '$right' is in $page" "$page" "${right#*: }"
-  done <"$dir/help.txt"
+    left = re.sub(r" {2,}.*", "", line.lstrip(" ")).split(": ")[0]
+    right = re.sub(r"^.{1,40}[^ ] {2,}", "", line.lstrip(" "))
+    for words in (left, right.split(": ", 1)[-1]):
+        words = " ".join(words.split())
+        print("has" if words in page else "%s: '%s' is not in %s" % (sys.argv[3], words, sys.argv[1]))
+PY
+)
 }
 help_in_page fl-serverd.8 "$build/fl-serverd"
 help_in_page fl-clientd.8 "$build/fl-clientd"
@@ -52,14 +60,18 @@ done
 
 ### Keys
 keys_in_page() { # page, command…
-  local page=$1 key
+  local page=$1
   shift
   plain "$page" >"$dir/$page.plain"
   "$@" | sed -n 's/^| `\([^`]*\)`.*/\1/p' >"$dir/keys.txt"
   check "$* lists keys" test -s "$dir/keys.txt"
-  while read -r key; do
-    check "$page has $key" grep -qF ".TP $key (" "$dir/$page.plain"
-  done <"$dir/keys.txt"
+  count_from < <("$python" - "$dir/$page.plain" "$dir/keys.txt" <<'PY'
+import sys
+page = open(sys.argv[1]).read()
+for key in open(sys.argv[2]).read().split():
+    print("has" if ".TP %s (" % key in page else "%s has no %s" % (sys.argv[1], key))
+PY
+)
   equal "$page has no others" "$(wc -l <"$dir/keys.txt")" "$(grep -c '^\.TP' "$pages/$page")"
 }
 keys_in_page fl-server.yaml.5 "$build/fl-serverd" --reference
