@@ -28,12 +28,6 @@ static inline bool sanitized_short(void)
 #endif
 }
 
-/* `n` where each n-th case is enough, else 1. */
-static inline size_t sanitized_stride(size_t n)
-{
-    return sanitized_short() ? n : 1;
-}
-
 /* `plain` or, under AddressSanitizer, `sanitized` where each of so many cases is enough, else 1. */
 static inline size_t everyday_stride(size_t plain, size_t sanitized)
 {

@@ -286,7 +286,7 @@ static uint64_t env_number(const char *name, uint64_t otherwise)
 /* Tests of SEEDS_PER_TEST seeds each. */
 static int count_seeds(void)
 {
-    int n = (int)(env_number("FL_SIM_SEEDS", 60 / everyday_stride(2, 2)) / SEEDS_PER_TEST);
+    int n = (int)(env_number("FL_SIM_SEEDS", 60 / everyday_stride(3, 3)) / SEEDS_PER_TEST);
 
     return n > 0 ? n : 1;
 }

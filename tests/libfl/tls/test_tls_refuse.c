@@ -74,7 +74,7 @@ TEST_EACH(a_refused_certificate_is_named_with_its_reason_on_both_sides, ARRAY_LE
     struct fl_chain *chain = tlsrig_leaf(r->other_ca ? &other : &rig.ca, rig.key[side], &r->leaf);
     struct end *refuser;
     struct end *refused;
-    char peer[32];
+    char peer[80];
 
     tlsrig_renew(&rig, side, chain, NULL);
     rig.now += r->clock;
