@@ -270,10 +270,10 @@ static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_optio
 {
     size_t m = x->m;
     double *gram = calloc((m + 1) * (m + 1) + 3 * (m + 1), sizeof(*gram));
-    double *equal = gram + (m + 1) * (m + 1);
-    double *w = equal + m + 1;
-    double *mixed_scores = w + m + 1;
-    struct fl_robust_updates mixed = {.n = m, .gram = gram, .weights = equal};
+    struct fl_robust_updates mixed = {.n = m, .gram = gram};
+    double *equal;
+    double *w;
+    double *mixed_scores;
     size_t a;
     size_t b;
     int rv;
@@ -281,6 +281,10 @@ static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_optio
     if (gram == NULL) {
         return FL_ENOMEM;
     }
+    equal = gram + (m + 1) * (m + 1);
+    w = equal + m + 1;
+    mixed_scores = w + m + 1;
+    mixed.weights = equal;
     for (a = 0; a < m; a++) {
         equal[a] = 1 / (double)m;
         for (b = a; b <= m; b++) {
