@@ -1,8 +1,9 @@
 /*
  * The built-in engine: mini-batch training over a data set in memory with the solver that the
  * server named. Runs on the training thread. The samples of each step are chosen in
- * builtin_batches.c. Memory: the network with the activations of one batch, the solver's state, the
- * samples of one batch or one piece of an evaluation, and 4 bytes per sample for the order.
+ * libfl/strategy/solver/local_steps.c. Memory: the network with the activations of one batch, the
+ * solver's state, the samples of one batch or one piece of an evaluation, and 4 bytes per sample
+ * for the order.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +11,16 @@
 
 #include "client/train/builtin_impl.h"
 #include "libfl/num/vec.h"
+#include "libfl/strategy/solver/local_steps.h"
+#include "libfl/strategy/space/space_training.h"
+
+/* The steps of one task. */
+struct walk {
+    struct fl__builtin *b;
+    const struct fl_train_task *task;
+    const struct fl_dataset *ds;
+    struct fl_local_steps steps;
+};
 
 static struct fl__builtin *builtin_of(struct fl_trainer *trainer)
 {
@@ -175,7 +186,53 @@ static int builtin_evaluate(struct fl_trainer *trainer, const float *model, atom
     return evaluate_net(b, cancel, ret) == FL_OK ? FL_OK : builtin_canceled(err);
 }
 
-static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver **ret,
+static void walk_gather(void *ctx, struct fl_rng *rng, const uint32_t *idx, size_t n, float *x,
+                        int32_t *y)
+{
+    const struct walk *w = ctx;
+
+    fl_dataset_gather_train(w->ds, rng, idx, n, x, y);
+}
+
+static bool walk_canceled(void *ctx)
+{
+    const struct walk *w = ctx;
+
+    return fl__train_canceled(w->task);
+}
+
+static void walk_progress(void *ctx, uint64_t done, uint64_t of)
+{
+    const struct walk *w = ctx;
+
+    w->task->progress(w->task->ctx, done, of);
+}
+
+/* The passes over `ds`, or the steps, that the server asked for. */
+static void walk_passes(struct walk *w, struct fl__builtin *b, const struct fl_train_task *task,
+                        const struct fl_dataset *ds)
+{
+    *w = (struct walk){.b = b,
+                       .task = task,
+                       .ds = ds,
+                       .steps = {.net = b->net,
+                                 .solver = b->solver,
+                                 .samples = ds->n,
+                                 .gather = walk_gather,
+                                 .canceled = walk_canceled,
+                                 .progress = task->progress != NULL ? walk_progress : NULL,
+                                 .ctx = w,
+                                 .learning_rate = task->learning_rate,
+                                 .round = task->round,
+                                 .seed = task->seed,
+                                 .order_seed = task->order_seed,
+                                 .order = b->order,
+                                 .x = b->x,
+                                 .y = b->y}};
+    fl_local_steps_plan(&w->steps, b->batch_size, b->epochs, b->steps);
+}
+
+static int make_solver(const struct walk *w, bool adapting, struct fl_solver **ret,
                        struct fl_err *err)
 {
     const struct fl__builtin *b = w->b;
@@ -185,7 +242,7 @@ static int make_solver(const struct fl__walk *w, bool adapting, struct fl_solver
         .learning_rate = task->learning_rate,
         .momentum = b->momentum,
         .weight_decay = b->weight_decay,
-        .n_steps = (size_t)w->n_steps,
+        .n_steps = (size_t)w->steps.n_steps,
         .round = task->round,
         .seed = task->seed,
         .n_selected = task->n_selected,
@@ -226,10 +283,10 @@ static bool has_test(const struct fl__builtin *b)
     return b->test != NULL && b->test->n > 0;
 }
 
-static int builtin_solve(const struct fl__walk *w, struct fl_train_result *ret, struct fl_err *err)
+static int builtin_solve(const struct walk *w, struct fl_train_result *ret, struct fl_err *err)
 {
     struct fl__builtin *b = w->b;
-    struct fl__walk_sums sums;
+    struct fl_local_sums sums;
     struct fl_solver *solver = NULL;
     size_t count = fl_layout_count(fl_net_layout(b->net));
     int rv = fl__train_extras(fl_solver_keeps(b->solver->keeps), &ret->kept, &ret->n_kept, err);
@@ -252,11 +309,11 @@ static int builtin_solve(const struct fl__walk *w, struct fl_train_result *ret, 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__walk_run(w, solver, &sums, err);
+    rv = fl_local_steps_run(&w->steps, solver, &sums, err);
     if (rv != FL_OK) {
         goto done;
     }
-    ret->steps = w->n_steps;
+    ret->steps = w->steps.n_steps;
     ret->samples = w->ds->n;
     ret->train_loss = sums.samples > 0 ? sums.loss / (double)sums.samples : 0;
     if (b->solver->finish != NULL) {
@@ -294,8 +351,8 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
                        struct fl_train_result *ret, struct fl_err *err)
 {
     struct fl__builtin *b = builtin_of(trainer);
-    struct fl__builtin_space space = {.steps = {.n = 0}};
-    struct fl__walk w;
+    struct fl_space_training space = {.steps = {.n = 0}};
+    struct walk w;
     int rv;
 
     if (b->net == NULL) {
@@ -311,16 +368,16 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
         }
         ret->has_received = true;
     }
-    w = fl__walk_passes(b, task, b->train, b->epochs, b->steps);
+    walk_passes(&w, b, task, b->train);
     if (task->space != NULL) {
-        rv = fl__builtin_space_begin(b->net, task->space, task->round, &space);
+        rv = fl_space_training_begin(b->net, task->space, task->round, &space);
         if (rv != FL_OK) {
             return fl_err_set(err, rv, "training in a hashed space: %s", fl_strerror(rv));
         }
-        w.space = &space.steps;
+        w.steps.space = &space.steps;
     }
     rv = builtin_solve(&w, ret, err);
-    fl__builtin_space_done(&space);
+    fl_space_training_done(&space);
     if (rv != FL_OK) {
         return rv;
     }
@@ -331,23 +388,24 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
 static int builtin_fit(struct fl__builtin *b, const struct fl_train_task *task, struct fl_err *err)
 {
     const struct fl_dataset *ds = b->adapt_on_test ? b->test : b->train;
-    struct fl__walk_sums sums;
+    struct fl_local_sums sums;
     struct fl_solver *solver = NULL;
-    struct fl__walk w = fl__walk_passes(b, task, ds, b->epochs, b->steps);
+    struct walk w;
     int rv;
 
+    walk_passes(&w, b, task, ds);
     if (b->adapt_epochs > 0) {
-        w = fl__walk_passes(b, task, ds, b->adapt_epochs, 0);
+        fl_local_steps_plan(&w.steps, b->batch_size, b->adapt_epochs, 0);
     } else if (b->adapt_steps > 0) {
         /* Same order as in training: fresh passes, or the cycle. */
-        w.n_steps = b->adapt_steps;
-        w.cyclic = w.cyclic > 0 ? b->adapt_steps : 0;
+        w.steps.n_steps = b->adapt_steps;
+        w.steps.cyclic = w.steps.cyclic > 0 ? b->adapt_steps : 0;
     }
     rv = make_solver(&w, /* adapting= */ true, &solver, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__walk_run(&w, solver, &sums, err);
+    rv = fl_local_steps_run(&w.steps, solver, &sums, err);
     b->solver->destroy(solver);
     return rv;
 }

@@ -19,7 +19,7 @@
 #define SOME_REAL 1.0
 
 /* Steps as the built-in engine counts them: a short last batch of an epoch counts
-   (builtin_batches.c). */
+   (local_steps.c). */
 static uint64_t dry_steps(const struct fl_wire_training *t, uint64_t samples)
 {
     return t->epochs == 0 || t->batch_size == 0

@@ -1,15 +1,15 @@
 /*
  * Training in a hashed space (libfl/strategy/space/space.h): after each step of the solver the
  * parameters go to the nearest point of the space that contains the received model. The solver
- * needs to know nothing of it. Runs on the training thread.
+ * needs to know nothing of it. Runs on the thread that trains.
  */
+#include "libfl/strategy/space/space_training.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/train/builtin_impl.h"
-
 /* In the network's order, which the network alone knows. */
-static int space_place(const struct fl_net *net, struct fl__builtin_space *s)
+static int space_place(const struct fl_net *net, struct fl_space_training *s)
 {
     float *exported = malloc(s->map.entries * sizeof(*exported));
     float *internal = malloc(s->steps.n * sizeof(*internal));
@@ -31,8 +31,8 @@ done:
     return rv;
 }
 
-int fl__builtin_space_begin(struct fl_net *net, const struct fl_space *space, uint64_t round,
-                            struct fl__builtin_space *s)
+int fl_space_training_begin(struct fl_net *net, const struct fl_space *space, uint64_t round,
+                            struct fl_space_training *s)
 {
     size_t n = fl_net_block(net);
     int rv = fl_space_map_make(space, round, &s->map);
@@ -55,15 +55,15 @@ int fl__builtin_space_begin(struct fl_net *net, const struct fl_space *space, ui
     (void)memcpy(s->steps.start, fl_net_params(net), n * sizeof(*s->steps.start));
     return FL_OK;
 fail:
-    fl__builtin_space_done(s);
+    fl_space_training_done(s);
     return rv;
 }
 
-void fl__builtin_space_done(struct fl__builtin_space *s)
+void fl_space_training_done(struct fl_space_training *s)
 {
     free(s->steps.place);
     free(s->steps.start);
     free(s->steps.means);
     fl_space_map_done(&s->map);
-    *s = (struct fl__builtin_space){.steps = {.n = 0}};
+    *s = (struct fl_space_training){.steps = {.n = 0}};
 }
