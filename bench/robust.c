@@ -69,6 +69,7 @@ static double run_once(struct bench *b, const struct fl_robust_ops *rule, struct
                                    .theta_new = b->theta_new,
                                    .robust = rule,
                                    .robust_options = o,
+                                   .reference = b->updates[0],
                                    .seed = 1,
                                    .state = state,
                                    .state_new = state_new};
@@ -107,7 +108,7 @@ static void bench_rule(struct bench *b, const struct fl_robust_ops *rule, const 
 
     (void)snprintf(f, sizeof(f), "%zu", b->f);
     rv = fl_component_by_name(FL_COMPONENT_ROBUST, rule->policy.name, with,
-                              fl_robust_on(rule) ? 2 : 0, &policy, &o, &err);
+                              fl_robust_on(rule) && !rule->trusts ? 2 : 0, &policy, &o, &err);
     if (rv == FL_ECONF && strcmp(mix, "none") != 0) {
         return; /* The rule refuses mixing. */
     }
@@ -211,7 +212,7 @@ int main(int argc, char **argv)
         const struct fl_robust_ops *ops = (const void *)*rule;
 
         bench_rule(&b, ops, "none");
-        if (fl_robust_on(ops)) {
+        if (fl_robust_on(ops) && !ops->trusts) {
             bench_rule(&b, ops, "nnm");
         }
     }

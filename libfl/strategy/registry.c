@@ -83,6 +83,7 @@ static const struct fl_policy *const robusts[] = {
     &fl_robust_clipping.policy,
     &fl_robust_dnc.policy,
     &fl_robust_signguard.policy,
+    &fl_robust_fltrust.policy,
     NULL,
 };
 

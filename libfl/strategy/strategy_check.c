@@ -155,13 +155,21 @@ static int strategy_check_robust(const struct fl_strategy *s, struct fl_err *err
                           "has no power: choose solver 'sgd' or 'prox'",
                           s->solver->policy.name, rule);
     }
+    if (fl_robust_trusts(s->robust) && (s->solver->inputs != NULL || s->solver->keeps != NULL)) {
+        return fl_err_set(err, FL_ECONF,
+                          "robust '%s' trains an update on the server, which has none of what a "
+                          "client with solver '%s' receives or keeps: choose solver 'sgd' or "
+                          "'prox'",
+                          rule, s->solver->policy.name);
+    }
     if (s->upload->mask != NULL) {
         return fl_err_set(err, FL_ECONF,
                           "upload '%s' sends parts of units, but robust '%s' compares whole units: "
                           "choose upload 'full' or 'ldf'",
                           s->upload->policy.name, rule);
     }
-    if (s->upload->partial && !fl_robust_reports(s->robust, s->options[FL_COMPONENT_ROBUST]) &&
+    if (s->upload->partial && needs > 1 &&
+        !fl_robust_reports(s->robust, s->options[FL_COMPONENT_ROBUST]) &&
         s->upload->senders(s->options[FL_COMPONENT_UPLOAD]) < needs)
     {
         return fl_err_set(err, FL_ECONF,

@@ -215,7 +215,9 @@ const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, INT, every), .def = "1", .min = 0, .max = 1e6,
      .help = "Evaluate every this many rounds, and after the last one; 0: never"},
     {FL_OPT(struct fl_server_evaluation, STRING, data), .flags = FL_SERVER_DAEMON | FL_OPT_BASIC,
-     .help = "Data folder; the server evaluates on its test set"},
+     .help =
+         "Data folder; the server evaluates on its test set, and with robust 'fltrust' trains on "
+         "some of it"},
     {FL_OPT(struct fl_server_evaluation, BOOL, clients), .flags = FL_OPT_BASIC, .def = "no",
      .help = "Ask the connected clients to evaluate on their own test data"},
     {FL_OPT(struct fl_server_evaluation, DURATION, deadline), .def = "5m", .min = 100,

@@ -137,6 +137,43 @@ static int conf_check_robust(const struct fl_server_conf *conf, struct fl_err *e
                          s->robust->policy.name, needs, needs);
 }
 
+/* A rule that trusts the server needs what the server trains with: labelled data, the built-in
+   engine, and a model all of whose tensors the server has. */
+static int conf_check_root(const struct fl_server_conf *conf, bool daemon, struct fl_err *err)
+{
+    const char *rule = conf->strategy->robust->policy.name;
+
+    if (!fl_robust_trusts(conf->strategy->robust)) {
+        return FL_OK;
+    }
+    if (conf->net.n_layers == 0) {
+        return fl_conf_error(conf_robust_node(conf), err,
+                             "robust '%s' trains on the server with the built-in engine, which "
+                             "trains only networks given as preset or layers, not a model from a "
+                             "file",
+                             rule);
+    }
+    if (fl_layout_local(conf->layout) > 0) {
+        return fl_conf_error(conf_robust_node(conf), err,
+                             "robust '%s' trains on the server, which has only the first values of "
+                             "what stays on the clients (model.norm: local, model.local)",
+                             rule);
+    }
+    if (conf->evaluation->command.n > 0) {
+        return fl_conf_error(conf_robust_node(conf), err,
+                             "robust '%s' takes its samples from evaluation.data, and the program "
+                             "of evaluation.command would evaluate on them: leave it out",
+                             rule);
+    }
+    if (daemon && conf->evaluation->data[0] == '\0') {
+        return fl_conf_error(conf_robust_node(conf), err,
+                             "robust '%s' trains on the server, which has no labelled data: set "
+                             "evaluation.data to a folder with a test set",
+                             rule);
+    }
+    return FL_OK;
+}
+
 /* The buckets follow from the seed, which clients must not know. */
 static int conf_check_buckets(const struct fl_server_conf *conf, struct fl_err *err)
 {
@@ -211,6 +248,10 @@ static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_
     size_t i;
     int rv = fl_findings_keep(all, conf_check_name(conf, daemon, err), err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_findings_keep(all, conf_check_root(conf, daemon, err), err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -266,13 +266,22 @@ int fl_preflight_places(const struct fl_serverd_conf *own, struct fl_preflight_r
                                err);
 }
 
-static int open_network(const struct fl_server_conf *conf, struct fl_evaluator **ret,
-                        struct fl_err *err)
+/* What is left of the data beside the root data set. */
+static int preflight_rest(const struct fl_root *root, struct fl_dataset **ret, struct fl_err *err)
+{
+    const struct fl_dataset *rest = fl_root_rest(root);
+
+    return fl_dataset_view(rest->of, rest->items, rest->n, ret, err);
+}
+
+static int open_network(const struct fl_server_conf *conf, const struct fl_root *root,
+                        struct fl_evaluator **ret, struct fl_err *err)
 {
     const char *folder = conf->evaluation->data;
     struct fl_dataset *test = NULL;
     struct fl_net *net = NULL;
-    int rv = fl_dataset_open(folder, "test", &test, err);
+    int rv = root != NULL ? preflight_rest(root, &test, err)
+                          : fl_dataset_open(folder, "test", &test, err);
 
     if (rv != FL_OK) {
         goto done;
@@ -320,14 +329,63 @@ static int preflight_open_program(const struct fl_server_conf *conf, const struc
     return FL_OK;
 }
 
-int fl_preflight_evaluation(const struct fl_server_conf *conf, const struct fl_log *log,
-                            struct fl_evaluator **ret, struct fl_err *err)
+int fl_preflight_root(const struct fl_server_conf *conf, struct fl_root **ret, struct fl_err *err)
+{
+    const struct fl_server_training *training = conf->training;
+    struct fl_dataset *data = NULL;
+    struct fl_root_conf root = {.net = &conf->net,
+                                .strategy = conf->strategy,
+                                .space = conf->space,
+                                .epochs = (uint32_t)training->epochs,
+                                .steps = (uint32_t)training->steps,
+                                .batch_size = (uint32_t)training->batch_size,
+                                .momentum = training->momentum,
+                                .weight_decay = training->weight_decay,
+                                .seed = (uint64_t)conf->main->seed};
+    int rv;
+
+    *ret = NULL;
+    if (!fl_robust_trusts(conf->strategy->robust)) {
+        return FL_OK;
+    }
+    rv = fl_dataset_open(conf->evaluation->data, "test", &data, err);
+    if (rv != FL_OK) {
+        return fl_conf_blame(conf->file, &conf->evaluation->data, rv, err);
+    }
+    root.data = data;
+    rv = fl_root_create(&root, ret, err);
+    if (rv != FL_OK) {
+        fl_dataset_free(data);
+        return fl_conf_blame(conf->file, &conf->evaluation->data, rv, err);
+    }
+    fl_root_own(*ret, data);
+    return FL_OK;
+}
+
+int fl_preflight_evaluation(const struct fl_server_conf *conf, const struct fl_root *root,
+                            const struct fl_log *log, struct fl_evaluator **ret, struct fl_err *err)
 {
     *ret = NULL;
     if (conf->evaluation->command.n > 0) {
         return preflight_open_program(conf, log, ret, err);
     }
-    return conf->evaluation->data[0] != '\0' ? open_network(conf, ret, err) : FL_OK;
+    return conf->evaluation->data[0] != '\0' ? open_network(conf, root, ret, err) : FL_OK;
+}
+
+/* The data of the server fits its network, its rule and its program. */
+static int check_evaluation(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    struct fl_evaluator *evaluator = NULL;
+    struct fl_root *root = NULL;
+    int rv = fl_preflight_root(conf, &root, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_preflight_evaluation(conf, root, NULL, &evaluator, err);
+    fl_evaluator_free(evaluator);
+    fl_root_free(root);
+    return rv;
 }
 
 int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descriptors, uint64_t *ret,
@@ -356,7 +414,6 @@ int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descrip
 int fl_preflight(const struct fl_serverd_conf *own, struct fl_preflight_report *report,
                  int *ret_exit, struct fl_err *err)
 {
-    struct fl_evaluator *evaluator = NULL;
     char text[FL_ERR_BUF_SIZE] = "";
     uint64_t connections;
     int rv;
@@ -389,9 +446,8 @@ int fl_preflight(const struct fl_serverd_conf *own, struct fl_preflight_report *
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_preflight_evaluation(own->conf, NULL, &evaluator, err);
+    rv = check_evaluation(own->conf, err);
     rv = preflight_add_error(report, FL_EXIT_DATA, ret_exit, rv, err);
-    fl_evaluator_free(evaluator);
     if (rv != FL_OK) {
         return rv;
     }

@@ -12,6 +12,7 @@
 #include "libfl/base/findings.h"
 #include "server/daemon/serverd_conf.h"
 #include "server/work/evaluator.h"
+#include "server/work/root_training.h"
 
 /* FL_ESTATE: the records or the identity in the state folder are those of another federation. */
 FL_MUST_CHECK int fl_preflight_federation(const struct fl_serverd_conf *own, struct fl_err *err);
@@ -40,13 +41,19 @@ FL_MUST_CHECK int fl_preflight_places(const struct fl_serverd_conf *own,
                                       struct fl_preflight_report *report, int *ret_exit,
                                       struct fl_err *err);
 /*
+ * What trains on the root data set of evaluation.data, with a robust rule that trusts the server;
+ * else NULL. Returns owned.
+ */
+FL_MUST_CHECK int fl_preflight_root(const struct fl_server_conf *conf, struct fl_root **ret,
+                                    struct fl_err *err);
+/*
  * The evaluator of evaluation.command or evaluation.data; NULL with neither. With a log the program
  * is started and gets the model's description; without one only its file is checked, and `*ret` is
- * NULL.
+ * NULL. With `root`, which it borrows, it evaluates on the samples that are not trained on.
  */
 FL_MUST_CHECK int fl_preflight_evaluation(const struct fl_server_conf *conf,
-                                          const struct fl_log *log, struct fl_evaluator **ret,
-                                          struct fl_err *err);
+                                          const struct fl_root *root, const struct fl_log *log,
+                                          struct fl_evaluator **ret, struct fl_err *err);
 /*
  * Connections that `descriptors` allow, limits.clients at most. FL_ELIMIT: fewer than a round
  * begins with. `fewer`: a warning when they are fewer than limits.clients, else "".

@@ -114,13 +114,26 @@ static int open_runtime(struct fl_serverd *srv, int *ret_exit, struct fl_err *er
     int rv;
 
     *ret_exit = FL_EXIT_DATA;
-    rv = fl_preflight_evaluation(srv->conf, srv->log, &setup.evaluator, err);
+    rv = fl_preflight_root(srv->conf, &setup.root, err);
     if (rv != FL_OK) {
+        return rv;
+    }
+    if (setup.root != NULL) {
+        fl_log(
+            srv->log, FL_LOG_INFO, "server",
+            "robust '%s': trains on %zu samples of '%s' in each round, evaluates on the other %zu",
+            srv->conf->strategy->robust->policy.name, fl_root_data(setup.root)->n,
+            srv->conf->evaluation->data, fl_root_rest(setup.root)->n);
+    }
+    rv = fl_preflight_evaluation(srv->conf, setup.root, srv->log, &setup.evaluator, err);
+    if (rv != FL_OK) {
+        fl_root_free(setup.root);
         return rv;
     }
     rv = fl_runtime_create(&setup, &srv->runtime, &no_model, err);
     if (rv != FL_OK) {
         fl_evaluator_free(setup.evaluator);
+        fl_root_free(setup.root);
         *ret_exit = no_model ? FL_EXIT_DATA : FL_EXIT_STATE;
     }
     return rv;

@@ -388,7 +388,8 @@ int fl_runtime_create(const struct fl_runtime_setup *setup, struct fl_runtime **
     *ret = runtime;
     return FL_OK;
 fail:
-    runtime->setup.evaluator = NULL; /* It stays the caller's. */
+    runtime->setup.evaluator = NULL; /* They stay the caller's. */
+    runtime->setup.root = NULL;
     fl_runtime_free(runtime);
     return rv;
 }
@@ -457,6 +458,7 @@ void fl_runtime_free(struct fl_runtime *runtime)
     fl_labels_done(&runtime->labels);
     fl_takeovers_done(&runtime->takeovers);
     fl_evaluator_free(runtime->setup.evaluator);
+    fl_root_free(runtime->setup.root);
     if (runtime->lock_fd >= 0) {
         (void)close(runtime->lock_fd);
     }

@@ -14,8 +14,9 @@
 #include "server/network/loop_messages.h"
 #include "server/runtime/stall.h"
 #include "server/work/evaluator.h"
+#include "server/work/root_training.h"
 
-/* What the runtime is made of; everything but the evaluator is borrowed. */
+/* What the runtime is made of; everything but evaluator and root is borrowed. */
 struct fl_runtime_setup {
     const struct fl_server_conf *conf;
     const char *state_dir;
@@ -24,6 +25,7 @@ struct fl_runtime_setup {
     struct fl_worker_thread *db, *work;
     const struct fl_stall_watch *watch;
     struct fl_evaluator *evaluator;   /* taken; NULL: the server does not evaluate */
+    struct fl_root *root;             /* taken, as fl_federation.root */
     const struct fl_traffic *traffic; /* of all clients */
     void (*send)(void *ctx, struct fl_net_msg *down); /* to the network front end; takes `down` */
     void *ctx;

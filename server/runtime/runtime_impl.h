@@ -37,7 +37,7 @@ struct fl_runtime {
     struct fl_coord_shell shell;
     const struct fl_coord_msg *joining; /* the message that the current step handles */
 
-    atomic_bool cancel; /* cancels a running evaluation */
+    atomic_bool cancel; /* cancels a running evaluation or training */
 
     struct fl_errors errors;
     struct fl_labels labels;

@@ -156,6 +156,14 @@ static void shell_log_bounds(struct fl_coord_shell *shell, const struct fl_aggre
                "(round.share_cap): %s",
                (unsigned long long)a->round, a->info.n_capped, a->n_parts, names);
     }
+    if (a->info.robust_kept > 0) {
+        fl_log(
+            shell->log, FL_LOG_WARNING, "round",
+            "round %llu: no update agrees with the server's own in %zu of %zu layers: these keep "
+            "their values (strategy.robust)",
+            (unsigned long long)a->round, a->info.robust_kept,
+            fl_layout_units(shell->federation->layout));
+    }
     if (a->info.robust_out > 0) {
         fl_log(shell->log, FL_LOG_INFO, "round",
                "round %llu: of %zu of %zu updates the robust rule uses less than %g of an equal "

@@ -34,6 +34,7 @@ struct pass {
     size_t *place;
     struct fl__agg_space space; /* with a hashed space */
     struct fl_step step;        /* to the new model, where the space makes it */
+    float *reference;           /* with a robust rule that `trusts` */
 };
 
 static void map_takes(struct pass *a, const char *const *takes)
@@ -224,6 +225,7 @@ static int run_aggregation(struct pass *a)
         .grid = aggregation_grid(a),
         .robust = strategy->robust,
         .robust_options = strategy->options[FL_COMPONENT_ROBUST],
+        .reference = a->reference,
         .seed = f->seed,
         .used = job->used,
         .share_cap = f->share_cap,
@@ -333,6 +335,23 @@ static int aggregation_clip(struct pass *a)
                          &job->n_clipped);
 }
 
+/* The update that the server trains for a robust rule. */
+static int aggregation_train(struct pass *a)
+{
+    const struct fl_federation *f = a->f;
+    const struct fl_root_task task = {.round = a->job->round,
+                                      .learning_rate = a->job->learning_rate,
+                                      .model = fl_blob_floats(a->job->model->theta),
+                                      .cancel = f->cancel};
+
+    if (!fl_robust_trusts(f->strategy->robust)) {
+        return FL_OK;
+    }
+    FL_REQUIRE(f->root != NULL);
+    a->reference = malloc((fl_layout_count(fl_federation_updates(f)) + 1) * sizeof(*a->reference));
+    return a->reference != NULL ? fl_root_train(f->root, &task, a->reference, a->err) : FL_ENOMEM;
+}
+
 /* The round from opened uploads to the new model, in the space of updates. */
 static int aggregation_compute(struct pass *a)
 {
@@ -385,6 +404,10 @@ static int aggregation_make(struct pass *a)
         return rv;
     }
     rv = aggregation_clip(a);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = aggregation_train(a);
     if (rv != FL_OK) {
         return rv;
     }
@@ -458,6 +481,7 @@ int fl_aggregation_run(const struct fl_federation *federation, struct fl_aggrega
     free(a.readers);
     free(a.clients);
     free(a.clip);
+    free(a.reference);
     free(a.place);
     return rv;
 }

@@ -22,6 +22,7 @@
 #include "server/store/store_files.h"
 #include "server/store/uploads.h"
 #include "server/work/differences.h"
+#include "server/work/root_training.h"
 
 /* The federation that all calls work for. Everything but the store is borrowed. */
 struct fl_federation {
@@ -45,7 +46,9 @@ struct fl_federation {
     struct fl_store *store; /* owned; fl_store_close() */
     /* Borrowed; uploads that are not in it are files of the folder. NULL: all are files. */
     struct fl_uploads *uploads;
-    bool scratch; /* opened as FL_DURABLE_SCRATCH: nothing is synced */
+    struct fl_root *root;      /* borrowed; with a robust rule that `trusts`, else NULL */
+    const atomic_bool *cancel; /* ends a training of the server; may be NULL */
+    bool scratch;              /* opened as FL_DURABLE_SCRATCH: nothing is synced */
     struct fl_generation generation;
 };
 

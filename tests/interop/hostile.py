@@ -8,8 +8,8 @@ import figures
 import harness as h
 import poison
 
-PARTS = {"poison": poison.poisoned, "claims": claims.false_divergences, "figures": figures.false_figures,
-         "crowding": crowding.crowding}
+PARTS = {"poison": poison.poisoned, "trusted": poison.trusted, "claims": claims.false_divergences,
+         "figures": figures.false_figures, "crowding": crowding.crowding}
 
 
 def main():

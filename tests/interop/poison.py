@@ -3,6 +3,7 @@
 Some know the updates of all honest clients of their round, which here needs no magic: they are computed in arena.py.
 """
 import math
+import os
 
 import numpy as np
 
@@ -175,6 +176,49 @@ class Poisoned:
         check("%s: accuracy after all attacks" % self.policy, a.accuracy(theta) >= (first + without) / 2,
               (first, a.accuracy(theta), without))
         a.finish(200 * 1024)
+
+
+def trusted_mean(updates, reference):
+    """robust: fltrust."""
+    trust = [max(0, u @ reference / (norm(u) * norm(reference))) for u in updates]
+    return sum(t * norm(reference) / norm(u) * u for t, u in zip(trust, updates)) / sum(trust)
+
+
+def trusted(folder):
+    """A server that trains itself gives a flipped update no weight, and moves the model by the rule. Which of its 31
+    samples it draws is not computed here: they are the same 30 in all rounds."""
+    path = os.path.join(folder, "fltrust-data")
+    os.mkdir(path)
+    x, y = arena.samples(400, 31)
+    arena.write_csv(os.path.join(path, "test.csv"), x, y)
+    a = Arena(folder, "fltrust", 2, "algorithm: fedavg\nstrategy: {fraction: {fraction: 1}, "
+              "robust: {policy: fltrust, samples: 30}}\nevaluation: {every: 0, data: \"%s\"}\n" % path)
+    steps = []
+    for name, factor in (("flip", -1), ("flip-longer", -3)):
+        p = a.join(name)
+        what, task, theta = a.start(p)
+        update = (factor * a.own(theta, task.learning_rate)).astype("<f4")
+        p.report(task)
+        parts, data = p.update(update, task.plan)
+        p.push(task, parts, data, timeout=DEADLINE)
+        p.expect("accepted", DEADLINE)
+        record = a.committed()
+        a.leave(p)
+        a.honest_unharmed(what)
+        equal("%s: its update alone has no trust" % what,
+              [(c["client"], c["used"]) for c in record["robust_clients"]], [(name, 0)])
+        contains("%s: flctl rounds says so" % what, a.server.flctl("rounds"), name + " 0 ")
+        steps.append((theta, task.learning_rate, a.honest(theta, task.learning_rate) + [update.astype(float)]))
+    ends_at = [theta for theta, _, _ in steps[1:]] + [a.model()]
+    drawn = set(range(len(y)))
+    for (theta, rate, updates), after in zip(steps, ends_at):
+        for i in sorted(drawn):
+            rest = np.arange(len(y)) != i
+            expected = trusted_mean(updates, -rate * arena.gradient(theta, x[rest], y[rest]))
+            if np.abs(after - theta - expected).max() > 1e-4 * np.abs(expected).max() + 1e-6:
+                drawn.remove(i)
+    equal("fltrust: the steps are those of the rule, with one sample left out", len(drawn), 1)
+    a.finish(200 * 1024)
 
 
 def poisoned(folder):

@@ -159,6 +159,34 @@ static int setting_check_summaries(const struct setting *s, struct fl_err *err)
                                why.msg);
 }
 
+/* A robust rule that trusts the server trains on some of its samples. */
+static int setting_check_root(const struct setting *s, struct fl_err *err)
+{
+    const struct fl_server_conf *server = s->point->server;
+    const struct fl_strategy *strategy = server->strategy;
+    const struct fl_dataset *data = fl_sim_data_server(s->data);
+    const struct fl_conf_node *node =
+        fl_conf_get(fl_conf_get(fl_conf_file_map(server->file), "strategy"), "robust");
+    const struct fl_robust_root_options *o;
+
+    if (!fl_robust_trusts(strategy->robust)) {
+        return FL_OK;
+    }
+    if (data == NULL) {
+        return fl_conf_error(node, err,
+                             "robust '%s' trains on the server, but the data has no test part",
+                             strategy->robust->policy.name);
+    }
+    o = fl_options_values(strategy->options[FL_COMPONENT_ROBUST]);
+    return (uint64_t)o->samples < data->n
+               ? FL_OK
+               : fl_conf_error(node, err,
+                               "robust '%s' trains on %lld samples of the test part of the data, "
+                               "which has %zu: set samples to less, so that some are left to "
+                               "evaluate on",
+                               strategy->robust->policy.name, (long long)o->samples, data->n);
+}
+
 int setting_check(const struct setting *s, struct fl_err *err)
 {
     const struct fl_server_conf *server;
@@ -204,6 +232,10 @@ int setting_check(const struct setting *s, struct fl_err *err)
              : fl_conf_error(fl_conf_field(server->file, needs), err,
                              "expected at most %zu, the number of clients in the data, found %lld",
                              n, (long long)*needs);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = setting_check_root(s, err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -196,6 +196,7 @@ struct fl_agg_info {
     /* Of a robust rule: mean of fl_agg_job.used, and how many updates were left out; 0: no rule. */
     double robust_used;
     size_t robust_out;
+    size_t robust_kept; /* units that kept their value because the rule used no update of them */
     /* Largest influence of one update relative to its fair share, of fl_agg_job.influence. */
     double influence;
     size_t n_capped; /* clients of which share_cap lowered the influence */
@@ -230,6 +231,8 @@ struct fl_agg_job {
     uint32_t grid;                      /* fl_broadcast_grid() of the model and the round */
     const struct fl_robust_ops *robust; /* NULL: none */
     const struct fl_options *robust_options;
+    /* With a rule that `trusts`: the reference update, exported order; else NULL. */
+    const float *reference;
     uint64_t seed; /* of random buckets; clients must not know it */
     /*
      * Bound of one client's influence with an attention, relative to its share of a mean

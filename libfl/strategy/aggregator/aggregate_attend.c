@@ -114,6 +114,25 @@ static void gram_widen(double *row, const float *x, size_t n, size_t columns)
     }
 }
 
+/* The norms of a block, and with a centre, not NULL, its norm and the products with it. */
+static void gram_add_norms(const struct fl__agg_pass *p, const float *centre, size_t n)
+{
+    const struct fl__agg_attention *a = &p->attention;
+    size_t i;
+
+    for (i = 0; i < p->n_senders; i++) {
+        const float *x = a->in + i * a->block;
+
+        a->gram[i * a->rows + i] += fl_vec_dot(x, x, n);
+        if (centre != NULL) {
+            a->gram[p->n_senders * a->rows + i] += fl_vec_dot(x, centre, n);
+        }
+    }
+    if (centre != NULL) {
+        a->gram[p->n_senders * a->rows + p->n_senders] += fl_vec_dot(centre, centre, n);
+    }
+}
+
 /* The pairs of a block, in attention.in, from entry `offset` of the model on. */
 static void gram_add_block(const struct fl__agg_pass *p, size_t offset, size_t n)
 {
@@ -129,11 +148,7 @@ static void gram_add_block(const struct fl__agg_pass *p, size_t offset, size_t n
         }
     }
     if (p->robust.wants != 0 && (p->robust.wants & FL_ROBUST_PRODUCTS) == 0) {
-        for (i = 0; i < p->n_senders; i++) {
-            const float *x = a->in + i * a->block;
-
-            a->gram[i * a->rows + i] += fl_vec_dot(x, x, n);
-        }
+        gram_add_norms(p, (p->robust.wants & FL_ROBUST_REFERENCE) != 0 ? centre + offset : NULL, n);
         return;
     }
     for (i = 0; i < rows; i++) {

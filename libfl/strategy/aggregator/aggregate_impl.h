@@ -41,6 +41,8 @@ struct fl__agg_robust {
     struct fl_robust_mixtures mixtures; /* of the current component */
     double *means;                      /* [n_clients] weights of the plain mean */
     double *weights;         /* [n_clients + 1] of the rule, of the component's senders */
+    double *trust;           /* [n_clients] of a rule that `trusts`: weights of the buffers */
+    bool unused;             /* it gives no update of the component a weight */
     double *tile;            /* fl_robust_scratch() */
     double *out;             /* [block], with `report` */
     double *columns;         /* [n_clients] */
@@ -134,8 +136,12 @@ FL_MUST_CHECK int fl__agg_robust_init(struct fl__agg_pass *p);
 void fl__agg_robust_done(struct fl__agg_pass *p);
 /* Too few senders of the current unit for the rule: it stays as it is. */
 bool fl__agg_robust_lacks(const struct fl__agg_pass *p);
-/* The last result, of the model; NULL: 0. */
+/* The last result or the reference update, of the model; NULL: 0. */
 const float *fl__agg_robust_centre(const struct fl__agg_pass *p);
+/* The weight of sender s in the mean of buffers. */
+double fl__agg_robust_buffer_weight(const struct fl__agg_pass *p, size_t s);
+/* The rule used no update of the current unit: it stays as it is. */
+bool fl__agg_robust_keeps(const struct fl__agg_pass *p);
 /* Begin a component; and count the signs of n entries of its sender s. */
 void fl__agg_robust_clear(struct fl__agg_pass *p);
 void fl__agg_robust_signs(const struct fl__agg_pass *p, size_t s, const float *x, size_t n);

@@ -280,6 +280,7 @@ int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_er
                (fl__agg_states(job) == 0 && job->extra == NULL && !job->want_distance));
     FL_REQUIRE(job->extra == NULL || job->members > 0);
     FL_REQUIRE(!fl_robust_on(job->robust) || (job->ops->scope == NULL && job->extra == NULL));
+    FL_REQUIRE(job->n_clients == 0 || !fl_robust_trusts(job->robust) || job->reference != NULL);
     for (k = 0; k < job->n_clients; k++) {
         int rv = agg_check_client(job, k, err);
 

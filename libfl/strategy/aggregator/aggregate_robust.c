@@ -22,6 +22,7 @@ int fl__agg_robust_init(struct fl__agg_pass *p)
     }
     r->means = calloc(n, sizeof(*r->means));
     r->weights = calloc(n + 1, sizeof(*r->weights));
+    r->trust = calloc(n, sizeof(*r->trust));
     r->tile = calloc(fl_robust_scratch(n), sizeof(*r->tile));
     r->out = calloc(p->block, sizeof(*r->out));
     r->columns = calloc(n, sizeof(*r->columns));
@@ -32,9 +33,10 @@ int fl__agg_robust_init(struct fl__agg_pass *p)
     r->apart = calloc(n, sizeof(*r->apart));
     r->positive = calloc(n, sizeof(*r->positive));
     r->zero = calloc(n, sizeof(*r->zero));
-    if (r->means == NULL || r->weights == NULL || r->tile == NULL || r->out == NULL ||
-        r->columns == NULL || r->used == NULL || r->entries == NULL || r->scores == NULL ||
-        r->sorted == NULL || r->apart == NULL || r->positive == NULL || r->zero == NULL)
+    if (r->means == NULL || r->weights == NULL || r->trust == NULL || r->tile == NULL ||
+        r->out == NULL || r->columns == NULL || r->used == NULL || r->entries == NULL ||
+        r->scores == NULL || r->sorted == NULL || r->apart == NULL || r->positive == NULL ||
+        r->zero == NULL)
     {
         return fl_err_set(p->err, FL_ENOMEM, "robust aggregation of %zu updates: out of memory", n);
     }
@@ -48,6 +50,7 @@ void fl__agg_robust_done(struct fl__agg_pass *p)
     fl_robust_mixtures_done(&r->mixtures);
     free(r->means);
     free(r->weights);
+    free(r->trust);
     free(r->tile);
     free(r->out);
     free(r->columns);
@@ -66,8 +69,22 @@ bool fl__agg_robust_lacks(const struct fl__agg_pass *p)
            p->n_senders < fl_robust_needs(p->job->robust, p->job->robust_options);
 }
 
+bool fl__agg_robust_keeps(const struct fl__agg_pass *p)
+{
+    return p->robust.on && !p->robust.report && p->robust.unused;
+}
+
+double fl__agg_robust_buffer_weight(const struct fl__agg_pass *p, size_t s)
+{
+    return fl_robust_trusts(p->job->robust) && !p->robust.report ? p->robust.trust[s]
+                                                                 : p->weights[p->senders[s]];
+}
+
 const float *fl__agg_robust_centre(const struct fl__agg_pass *p)
 {
+    if (fl_robust_trusts(p->job->robust)) {
+        return p->job->reference;
+    }
     return fl_robust_centred(p->job->robust) ? p->job->state[p->job->ops->n_state] : NULL;
 }
 
@@ -104,6 +121,27 @@ static double robust_score(double length, double median)
     return length < FL_ROBUST_SCORE_MAX * median ? length / median : FL_ROBUST_SCORE_MAX;
 }
 
+/* A rule that `trusts`: its weights without the factor that brings an update to the length of the
+   reference. */
+static void robust_trust(struct fl__agg_pass *p)
+{
+    struct fl__agg_robust *r = &p->robust;
+    const double *gram = p->attention.gram;
+    size_t rows = p->attention.rows;
+    double length = sqrt(gram[rows * rows - 1]);
+    size_t s;
+
+    r->unused = true;
+    for (s = 0; s < p->n_senders; s++) {
+        r->trust[s] = r->weights[s] > 0 ? r->weights[s] * (sqrt(gram[s * rows + s]) / length) : 0;
+        r->unused = r->unused && !(r->weights[s] > 0);
+    }
+    /* The model stays, so a client is as far from it as its update is long. */
+    for (s = 0; fl__agg_robust_keeps(p) && p->job->want_distance && s < p->n_senders; s++) {
+        p->distance_sq[p->senders[s]] += gram[s * rows + s];
+    }
+}
+
 /* What a rule by weights used of the updates of a component. */
 static void robust_count_weights(struct fl__agg_pass *p, size_t entries)
 {
@@ -115,7 +153,7 @@ static void robust_count_weights(struct fl__agg_pass *p, size_t entries)
     median = fl_lower_median(r->sorted, p->n_senders);
     for (s = 0; s < p->n_senders; s++) {
         double full = p->job->robust->by_samples ? r->means[s] : 1 / (double)p->n_senders;
-        double used = r->weights[s] / full;
+        double used = (p->job->robust->trusts ? r->trust[s] : r->weights[s]) / full;
 
         r->used[p->senders[s]] += (used < 1 ? used : 1) * (double)entries;
         r->entries[p->senders[s]] += (double)entries;
@@ -160,6 +198,9 @@ int fl__agg_robust_component(struct fl__agg_pass *p, size_t entries)
     if (rv != FL_OK) {
         return robust_error(p, rv);
     }
+    if (job->robust->trusts) {
+        robust_trust(p);
+    }
     robust_count_weights(p, entries);
     return FL_OK;
 }
@@ -180,6 +221,10 @@ int fl__agg_robust_unit(struct fl__agg_pass *p, size_t l)
         /* It has buffers only, and so no distances: they are taken without mixing and weights. */
         fl_robust_mixtures_done(&r->mixtures);
         r->mixtures.m = p->n_senders;
+        r->unused = false;
+        for (s = 0; s < p->n_senders; s++) {
+            r->trust[s] = p->weights[p->senders[s]];
+        }
         return FL_OK;
     }
     for (s = 0; !r->by_entries && !r->report && s < p->n_senders; s++) {

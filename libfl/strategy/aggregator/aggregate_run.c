@@ -30,7 +30,8 @@ static double *scaled_sum(const struct fl__agg_pass *p)
 
 /* Read the values of the update of sender s themselves, for distances, masks, a robust rule by
    entries or the scaled sum. */
-static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t n, double clip)
+static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t n, double weight,
+                       double clip)
 {
     const struct fl_agg_job *job = p->job;
     size_t k = p->senders[s];
@@ -45,9 +46,9 @@ static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t 
         fl_vec_scale(in, (float)clip, in, n);
     }
     if (p->presence->on) {
-        fl__presence_add(p->presence, p->sums, p->weights[k], in, n);
+        fl__presence_add(p->presence, p->sums, weight, in, n);
     } else {
-        fl_acc_add(p->sums, p->weights[k], in, n);
+        fl_acc_add(p->sums, weight, in, n);
     }
     if (scaled_sum(p) != NULL) {
         fl_acc_add(scaled_sum(p), job->clients[k].factor, in, n);
@@ -76,10 +77,11 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n, bool buff
                       scaled_sum(p) != NULL;
         size_t k = p->senders[s];
         double clip = buffer ? 1 : agg_clip(&p->job->clients[k], l);
+        double weight = buffer ? fl__agg_robust_buffer_weight(p, s) : p->weights[k];
 
         for (b = p->n_payloads; b-- > 0;) {
-            double w = (b < p->n_weighted ? p->weights[k] : 1) * (b == 0 ? clip : 1);
-            int rv = b == 0 && values ? read_values(p, s, l, n, clip)
+            double w = (b < p->n_weighted ? weight : 1) * (b == 0 ? clip : 1);
+            int rv = b == 0 && values ? read_values(p, s, l, n, weight, clip)
                                       : fl__agg_add(p, k, b, l, w, payload_sum(p, b), n);
 
             if (rv != FL_OK) {
@@ -278,6 +280,13 @@ static int agg_run_unit(struct fl__agg_pass *p, size_t l)
     rv = fl__agg_robust_unit(p, l);
     if (rv != FL_OK) {
         return rv;
+    }
+    if (fl__agg_robust_keeps(p)) {
+        agg_freeze_range(p->job, unit->offset, unit->count);
+        if (p->job->info != NULL) {
+            p->job->info->robust_kept++;
+        }
+        return FL_OK;
     }
     return p->job->ops->mixes ? fl__agg_mix_unit(p, l) : agg_step_unit(p, l);
 }

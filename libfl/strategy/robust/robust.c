@@ -39,6 +39,11 @@ bool fl_robust_centred(const struct fl_robust_ops *ops)
     return ops != NULL && ops->centred;
 }
 
+bool fl_robust_trusts(const struct fl_robust_ops *ops)
+{
+    return ops != NULL && ops->trusts;
+}
+
 bool fl_robust_reports(const struct fl_robust_ops *ops, const struct fl_options *o)
 {
     return fl_robust_on(ops) && fl__robust_common(o)->report;

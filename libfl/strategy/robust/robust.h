@@ -31,8 +31,10 @@ struct fl_robust_common {
 struct fl_robust_updates {
     size_t n;
     /*
-     * [n + 1][n + 1] inner products; row and column n: with the centre, the last result of a rule
-     * with `centred`, else 0. With FL_ROBUST_NORMS alone only the diagonal is set.
+     * [n + 1][n + 1] inner products; row and column n: with the centre, which is the last result of
+     * a rule with `centred` and the reference update of one with `trusts`, else 0. With
+     * FL_ROBUST_NORMS alone only the diagonal is set, with FL_ROBUST_REFERENCE also row and column
+     * n.
      */
     const double *gram;
     const double *weights; /* [n] of the plain mean, sum 1 */
@@ -45,7 +47,8 @@ struct fl_robust_updates {
 enum fl_robust_wants {
     FL_ROBUST_NORMS = 1u << 0,
     FL_ROBUST_PRODUCTS = 1u << 1, /* and norms */
-    FL_ROBUST_SIGNS = 1u << 2
+    FL_ROBUST_SIGNS = 1u << 2,
+    FL_ROBUST_REFERENCE = 1u << 3 /* norms, and products with the centre */
 };
 
 /* Columns of a tile of values that a rule by entries gets. */
@@ -65,6 +68,13 @@ struct fl_robust_ops {
     size_t (*needs)(const struct fl_options *o);
     /* The centre is the last result, a state vector that the server keeps. */
     bool centred;
+    /*
+     * The centre is an update that the server trains on data of its own, struct
+     * fl_robust_root_options. The weights bring all updates to its length, so what is used of each
+     * is told without that factor, and buffers take the weights without it. When all weights are 0
+     * the component keeps its value and its state.
+     */
+    bool trusts;
     /* The weights begin with those of the plain mean; false: with equal ones. */
     bool by_samples;
     unsigned wants; /* of weigh(): enum fl_robust_wants */
@@ -77,6 +87,13 @@ struct fl_robust_ops {
                  double *score);
     /* Compute entries from the sorted values of all clients. NULL: a rule by weights, or `none`. */
     void (*combine)(const struct fl_options *o, const struct fl_robust_tile *tile);
+};
+
+/* Of rules with `trusts`. */
+struct fl_robust_root_options {
+    struct fl_robust_common common; /* only `report` is an option */
+    int64_t samples;                /* of the root data set */
+    int64_t steps;                  /* of the server in a round; 0: those of a client */
 };
 
 /* Largest score beside the median one, also when that is 0. */
@@ -97,10 +114,12 @@ extern const struct fl_robust_ops fl_robust_centered_clipping;
 extern const struct fl_robust_ops fl_robust_clipping;
 extern const struct fl_robust_ops fl_robust_dnc;
 extern const struct fl_robust_ops fl_robust_signguard;
+extern const struct fl_robust_ops fl_robust_fltrust;
 
 /* Is there a rule? NULL and `none`: no. */
 bool fl_robust_on(const struct fl_robust_ops *ops);
 bool fl_robust_centred(const struct fl_robust_ops *ops);
+bool fl_robust_trusts(const struct fl_robust_ops *ops);
 bool fl_robust_reports(const struct fl_robust_ops *ops, const struct fl_options *o);
 /* Does it draw random numbers, which clients must not know? */
 bool fl_robust_draws(const struct fl_robust_ops *ops, const struct fl_options *o);

@@ -42,6 +42,7 @@ struct fed {
     struct fl_options *broadcast_options; /* NULL: those of a broadcast without any */
     const struct fl_robust_ops *robust;
     struct fl_options *robust_options;
+    const float *reference; /* of a rule that `trusts` */
     uint64_t seed;
     double used[FED_CLIENTS], score[FED_CLIENTS];
     double share_cap;
@@ -220,6 +221,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
                     : 0,
         .robust = f->robust,
         .robust_options = f->robust_options,
+        .reference = f->reference,
         .seed = f->seed,
         .used = f->used,
         .share_cap = f->share_cap,

@@ -3,7 +3,7 @@
  *
  *     RULE OPTIONS N D      options as "f=1,mix=nnm"; "-": none
  *     WEIGHT X1 … XD        for each of the N clients
- *     C1 … CD               the centre
+ *     C1 … CD               the centre, or the reference update
  *
  * Answers, in double: the D values of the result, then N times what was used of the update; with
  * mix=bucketing before them the number of buckets and for each client its bucket.
@@ -136,6 +136,7 @@ static void run_case(const char *rule, char *options)
         at.centre[i] = (float)number();
     }
     at.done = 0;
+    (void)memset(at.result, 0, sizeof(at.result)); /* A rule may keep the model without a step. */
     if (fl_aggregate_run(&(struct fl_agg_job){.layout = at.layout,
                                               .ops = &taking,
                                               .round = 3,
@@ -147,6 +148,7 @@ static void run_case(const char *rule, char *options)
                                               .theta_new = at.theta_new,
                                               .robust = (const void *)policy,
                                               .robust_options = o,
+                                              .reference = at.centre,
                                               .seed = 7,
                                               .used = at.used,
                                               .state = state,

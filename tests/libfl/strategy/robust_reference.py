@@ -152,6 +152,24 @@ def signguard(x, lower=0.1, upper=3.0, bandwidth_quantile=0.5, **_):
     return np.mean([x[i] * min(1, middle / norm[i]) if norm[i] > 0 else x[i] for i in kept], axis=0)
 
 
+def fltrust(x, centre, **_):
+    def cosine(a, b):
+        return a @ b / (math.sqrt(a @ a) * math.sqrt(b @ b)) if a @ a > 0 and b @ b > 0 else 0
+
+    trust = [max(0, cosine(a, centre)) for a in x]
+    if not sum(trust):
+        return 0 * centre
+    scaled = [t * math.sqrt(centre @ centre) / math.sqrt(a @ a) * a if t else 0 * a for t, a in zip(trust, x)]
+    return np.sum(scaled, axis=0) / sum(trust)
+
+
+def fltrust_used(x, centre):
+    """Of an equal share; 0 for an update that has no trust."""
+    trust = np.array([max(0, a @ centre / (math.sqrt(a @ a) * math.sqrt(centre @ centre)))
+                      if a @ a > 0 and centre @ centre > 0 else 0 for a in x])
+    return np.minimum(1, trust / trust.sum() * len(x)) if trust.sum() else trust
+
+
 def nnm(x, f):
     out = []
     for i, row in enumerate(distances(x)):
@@ -162,6 +180,7 @@ def nnm(x, f):
 
 RULES = {rule.__name__: rule for rule in (median, trimmed_mean, meamed, krum, multi_krum, mda, geometric_median,
                                           centered_clipping, clipping, dnc, signguard)}
+WITH_REFERENCE = {"fltrust": fltrust}
 NEEDS = {"krum": 3, "multi_krum": 3}
 
 
@@ -185,6 +204,8 @@ def values(rng, n, d, kind):
 
 
 def options_of(rng, rule, f):
+    if rule == "fltrust":
+        return {"report": "no"}
     options = {"f": f}
     if rule == "geometric_median":
         options |= {"nu": float(rng.choice([0.1, 1e-3])), "iterations": int(rng.integers(1, 6))}
@@ -198,10 +219,10 @@ def options_of(rng, rule, f):
     return options
 
 
-def draw(rng):
-    rule = str(rng.choice(list(RULES)))
+def draw(rng, rules):
+    rule = str(rng.choice(list(rules)))
     mix = str(rng.choice(["none", "none", "bucketing", "nnm"]))
-    mix = "none" if rule == "signguard" else mix
+    mix = "none" if rule in ("signguard", "fltrust") else mix
     f = int(rng.integers(0, 3))
     n = int(rng.integers(2 * f + NEEDS.get(rule, 1), 2 * f + 8)) * (2 if mix == "bucketing" else 1)
     kind = str(rng.choice(["normal", "ties", "zeros", "duplicates", "huge", "denormal", "near"]))
@@ -219,20 +240,40 @@ def draw(rng):
     return rule, mix, f, x, options_of(rng, rule, f), kind
 
 
+def centre_of(rng, rule, x, kind):
+    """The last result, or the reference: like the updates, opposite to all of them, or zero."""
+    draw = rng.standard_normal(x.shape[1]).astype(np.float32).astype(float)
+    if rule == "centered_clipping":
+        return draw
+    if rule != "fltrust":
+        return 0 * x[0]
+    scale = {"denormal": 1e-40, "huge": float(rng.choice([1, 1e30]))}.get(kind, 1)
+    if kind in ("ties", "duplicates"):
+        return rng.integers(-1, 2, x.shape[1]).astype(float)
+    return (rng.choice([0, 1, 1, 1]) * scale * (draw + rng.choice([-1, 1, 3]) * x.mean(axis=0) /
+                                               max(np.abs(x).max(), 1e-300))).astype(np.float32).astype(float)
+
+
+def draw_case(rng, rules, drawn, text):
+    rule, mix, f, x, options, kind = draw(rng, rules)
+    weights = rng.integers(1, 100, len(x)).astype(float)
+    centre = centre_of(rng, rule, x, kind)
+    given = options if rule == "fltrust" else options | {"mix": mix}
+    written = ",".join(f"{key}={value!r}".replace("'", "") for key, value in given.items())
+    text.append(f"{rule} {written} {len(x)} {x.shape[1]}")
+    text += [" ".join([repr(float(w))] + [float(v).hex() for v in row]) for w, row in zip(weights, x)]
+    text.append(" ".join(float(v).hex() for v in centre))
+    drawn.append((rule, mix, f, x, options, kind, weights / weights.sum(), centre))
+
+
 def main():
     program, cases = sys.argv[1], int(sys.argv[2])
-    rng = np.random.default_rng(17)
     drawn = []
     text = []
-    for _ in range(cases):
-        rule, mix, f, x, options, kind = draw(rng)
-        weights = rng.integers(1, 100, len(x)).astype(float)
-        centre = rng.standard_normal(x.shape[1]).astype(np.float32).astype(float) if rule == "centered_clipping" else 0 * x[0]
-        written = ",".join(f"{key}={value!r}".replace("'", "") for key, value in (options | {"mix": mix}).items())
-        text.append(f"{rule} {written} {len(x)} {x.shape[1]}")
-        text += [" ".join([repr(float(w))] + [float(v).hex() for v in row]) for w, row in zip(weights, x)]
-        text.append(" ".join(float(v).hex() for v in centre))
-        drawn.append((rule, mix, f, x, options, kind, weights / weights.sum(), centre))
+    for rules, rng, n in ((RULES, np.random.default_rng(17), cases),
+                          (WITH_REFERENCE, np.random.default_rng(18), cases // 4)):
+        for _ in range(n):
+            draw_case(rng, rules, drawn, text)
     answers = subprocess.run([program], input="\n".join(text) + "\n", check=True, capture_output=True, text=True).stdout
     bad = 0
     for (rule, mix, f, x, options, kind, weights, centre), line in zip(drawn, answers.splitlines(), strict=True):
@@ -249,16 +290,20 @@ def main():
             seen = nnm(x, f)
         if mix != "none":
             weights = np.full(len(seen), 1 / len(seen))
-        expected = RULES[rule](seen, **(options | {"weights": weights, "centre": centre}))
+        expected = (RULES | WITH_REFERENCE)[rule](seen, **(options | {"weights": weights, "centre": centre}))
         scale = np.abs(x).max(axis=0) if kind != "huge" or n == 1 else np.sort(np.abs(x), axis=0)[-2]
         scale = np.maximum(scale, np.abs(centre))
+        if rule == "fltrust":  # every update is brought to the length of the reference
+            scale = np.full(d, math.sqrt(centre @ centre))
+            used = np.abs(np.array(answer[d:]) - fltrust_used(x, centre)).max()
+            bad += not used <= 1e-10
         error = np.max(np.abs(np.array(answer[:d]) - expected) / np.where(np.maximum(scale, np.abs(expected)) > 0,
                                                                           np.maximum(scale, np.abs(expected)), 1))
         if not error <= 1e-10 or not all(0 <= used <= 1 + 1e-12 for used in answer[d:]):
             bad += 1
             if bad < 20:
                 print(f"{rule} mix {mix} {options} n {n} d {d} {kind}: differs by {error:.3g}; used {answer[d:]}")
-    print(f"{cases} cases, {bad} differ")
+    print(f"{len(drawn)} cases, {bad} differ")
     sys.exit(bad > 0)
 
 

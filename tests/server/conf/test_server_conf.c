@@ -86,6 +86,42 @@ static void expect_refused(const struct refused *row)
     ck_assert_msg(strstr(err.msg, row->says) != NULL, "%s", err.msg);
 }
 
+static const struct refused root_rows[] = {
+    {"strategy: {robust: fltrust}",
+     "some.yaml:6: key 'strategy.robust': robust 'fltrust' trains on the server, which has no "
+     "labelled data: set evaluation.data to a folder with a test set"},
+    {"evaluation: {data: d, command: [python3, evaluate.py]}\nstrategy: {robust: fltrust}",
+     "some.yaml:7: key 'strategy.robust': robust 'fltrust' takes its samples from "
+     "evaluation.data, and the program of evaluation.command would evaluate on them"},
+    {"evaluation: {data: d}\nstrategy: {robust: {policy: fltrust, f: 1}}",
+     "some.yaml:7: key 'strategy.robust': unknown key 'f', known: samples, steps, report"},
+    {"evaluation: {data: d}\nstrategy: {robust: {policy: fltrust, samples: 0}}",
+     "some.yaml:7: key 'strategy.robust.samples': expected a whole number"},
+};
+
+TEST_EACH(a_rule_that_trains_on_the_server_is_refused_without_what_it_needs, 4)
+{
+    expect_refused(&root_rows[_i]);
+}
+
+TEST(a_rule_that_trains_on_the_server_needs_all_tensors_of_the_model)
+{
+    static const struct refused row = {
+        "model: {preset: vgg9_bn, norm: local}\nevaluation: {data: d}\n"
+        "strategy: {robust: fltrust}",
+        "some.yaml:7: key 'strategy.robust': robust 'fltrust' trains on the server, which has only "
+        "the first values of what stays on the clients (model.norm: local, model.local)"};
+    static const char plain_head[] = "federation: f\nstate_dir: /tmp/x\n"
+                                     "listen: [\"unix:/tmp/x.sock\"]\nalgorithm: fedavg\n";
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    refused_write(plain_head, row.line, path);
+    ck_assert_int_eq(fl_server_conf_load(path, NULL, &conf, &err), FL_ECONF);
+    ck_assert_msg(strstr(err.msg, row.says) != NULL, "%s", err.msg);
+}
+
 TEST_EACH(a_robust_rule_that_cannot_hold_is_refused_with_the_count_and_the_way_out, 3)
 {
     expect_refused(&robust_rows[_i]);
@@ -106,9 +142,10 @@ static const char *const robust_allowed[] = {
     "strategy: {robust: {policy: krum, f: 2, report: yes}}",
     "seed: 7351\nround: {min_responders: 5}\n"
     "strategy: {robust: {policy: median, f: 1, mix: bucketing}}",
+    "evaluation: {data: d}\nstrategy: {robust: {policy: fltrust, samples: 50, steps: 3}}",
 };
 
-TEST_EACH(a_robust_rule_with_enough_responders_or_that_only_reports_is_read, 3)
+TEST_EACH(a_robust_rule_with_enough_responders_or_that_only_reports_is_read, 4)
 {
     char path[FOLDER_PATH + 32];
     struct fl_server_conf *conf = NULL;

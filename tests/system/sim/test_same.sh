@@ -6,7 +6,8 @@
 # All presets; under sanitizers those that hold every pair of policies, and with FL_SLOW_TESTS=no every policy: what a
 # preset adds to its policies, test_presets.sh runs through fl-sim in all builds.
 # Clients get what changed (broadcast: lattice) in all of them whose clients share a model, but for float16, ternary and
-# float32 in one or two each, which run a second time as NAME@lattice; NAME@hashed trains in a hashed space.
+# float32 in one or two each, which run a second time as NAME@lattice; NAME@hashed trains in a hashed space, NAME@fltrust
+# on the server too.
 #   test_same.sh [NAME…]     those presets only
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -27,6 +28,7 @@ federation() { # preset, seed, upload deadline: lines of the server's configurat
   case "$1" in *fedldf*|random_layer|hdfl|*mcsa*|*fedamp|pfedme|lean) slots+=', upload: {share: 0.5}' ;; esac
   case "$1$form" in
     *@hashed) slots+="$lattice, codec: {policy: steps, step: 0.03125}, space: {policy: hashed, size: 80, start: 40, redraw: 2}" ;;
+    *@fltrust) slots+=', robust: {policy: fltrust, samples: 40}' ;; # the server trains too
     fedprox|fedldf) slots+=', broadcast: float16' ;;
     fedavg|stc) ;;
     *) grep -qxF -e "$1" <<<"$own" || slots+=$lattice ;;
@@ -244,10 +246,11 @@ fi
 presets=("$@")
 if [ $# = 0 ]; then
   mapfile -t presets < <(case ${FL_SLOW_TESTS:-yes},${FL_SANITIZED:-no} in
-    no,*) covering_presets 1; printf '%s\n' fedprox@lattice fedavgm@hashed ;; # prox: of the others only with models of their own
+    no,*) covering_presets 1; printf '%s\n' fedprox@lattice fedavgm@hashed fedldf@fltrust ;; # prox: of the others only with models of their own
     *,yes) covering_presets 2; echo fedldf@hashed ;;
     *) presets_of_help; printf '%s@lattice\n' fedavg fedprox fedldf stc
-      printf '%s@hashed\n' fedavgm fedldf adafl fedprox ;;
+      printf '%s@hashed\n' fedavgm fedldf adafl fedprox
+      printf '%s@fltrust\n' fedavgm fedldf ;;
   esac)
   echo "presets: ${presets[*]}"
   check "fl-serverd --help lists presets" test "${#presets[@]}" -ge 8

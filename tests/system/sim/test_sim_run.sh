@@ -101,6 +101,8 @@ experiment bad.yaml "stop: {rounds: 2}"
 refused "a model that does not fit" "takes 32 inputs, a sample of the data has 64 values" bad.yaml --set "server.model.input=[32]"
 refused "a round that waits for more clients than there are" "expected at most 20, the number of clients in the data, found 21" \
   bad.yaml --set server.round.start_clients=21
+refused "a server without samples to evaluate on" "robust 'fltrust' trains on 400 samples of the test part of the data, which has 300" \
+  bad.yaml --set "server.strategy={robust: {policy: fltrust, samples: 400}}"
 refused "summaries that no client allows" "client.summaries: yes" bad.yaml --set server.algorithm=fedmix
 refused "data that is not there" "nowhere" bad.yaml --set data.set=nowhere
 refused "more clients than samples" "5000 clients cannot share 1497 samples" bad.yaml --set data.clients=5000

@@ -167,6 +167,38 @@ static int federation_initial_model(void *ctx, float *theta, struct fl_err *err)
                        fl_layout_count(fed->conf.coord.layout), err);
 }
 
+/* The server trains on some of its samples, and evaluates on the others. */
+static int federation_open_root(struct fl_fed *fed, struct fl_err *err)
+{
+    const struct fl_wire_training *training = &fed->conf.training;
+    const struct fl_root_conf conf = {.data = fed->conf.test,
+                                      .net = &fed->conf.net,
+                                      .strategy = fed->conf.coord.strategy,
+                                      .space = fed->conf.space,
+                                      .epochs = training->epochs,
+                                      .steps = training->steps,
+                                      .batch_size = training->batch_size,
+                                      .momentum = training->momentum,
+                                      .weight_decay = training->weight_decay,
+                                      .seed = fed->conf.coord.seed};
+    int rv;
+
+    if (!fl_robust_trusts(conf.strategy->robust) || fed->conf.dry) {
+        return FL_OK;
+    }
+    if (conf.data == NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "robust '%s' trains on the server, and the data has no test part",
+                          conf.strategy->robust->policy.name);
+    }
+    rv = fl_root_create(&conf, &fed->federation.root, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fed->conf.test = fl_root_rest(fed->federation.root);
+    return FL_OK;
+}
+
 static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
 {
     struct fl_settings components = {.n = 0};
@@ -198,6 +230,10 @@ static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
                                              .norm_clip = fed->conf.norm_clip,
                                              .share_cap = fed->conf.share_cap,
                                              .uploads = fed->uploads};
+    rv = federation_open_root(fed, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
     rv = fl_fs_mkdirs(fed->server_dir, err);
     if (rv != FL_OK) {
         goto done;
@@ -434,6 +470,7 @@ void fl_fed_free(struct fl_fed *fed)
     fl_progress_done(&fed->progress);
     fl_store_resume_done(&fed->resume);
     fl_store_close(fed->federation.store);
+    fl_root_free(fed->federation.root);
     fl_uploads_free(fed->uploads);
     fl_setup_unref(fed->setup);
     if (fed->lock_fd >= 0) {
