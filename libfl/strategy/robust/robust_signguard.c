@@ -24,8 +24,10 @@
 
 enum { FEATURES = 3, SHIFTS_MAX = 300 };
 
-/* Distances that are equal but for their rounding are equal. */
+/* Distances that are equal but for their rounding are equal, and squares below this are 0: the mean
+   of equal features need not be equal to them. Features are at most 1. */
 #define SLACK (1 + 1e-9)
+#define TINY  1e-24
 
 struct options {
     struct fl_robust_common common;
@@ -138,7 +140,7 @@ static void clusters_bandwidth(struct clusters *c, double quantile)
 
 static bool clusters_near(const struct clusters *c, const double *a, const double *b)
 {
-    return feature_distance_sq(a, b) <= c->limit * SLACK;
+    return feature_distance_sq(a, b) <= c->limit * SLACK + TINY;
 }
 
 /* From feature i to the mean of those within the bandwidth, until it does not change. */
@@ -165,7 +167,7 @@ static void clusters_shift(struct clusters *c, size_t i)
         for (q = 0; c->within[i] > 0 && q < FEATURES; q++) {
             mean[q] /= (double)c->within[i];
         }
-        if (c->within[i] == 0 || !(feature_distance_sq(mean, centre) > 0)) {
+        if (c->within[i] == 0 || !(feature_distance_sq(mean, centre) > TINY)) {
             return;
         }
         (void)memcpy(centre, mean, sizeof(mean));
@@ -218,7 +220,7 @@ static size_t clusters_largest(struct clusters *c)
         for (j = 0; j < kept; j++) {
             double distance = feature_distance_sq(c->x[i], c->centre[c->order[j]]);
 
-            if (distance * SLACK < least && distance <= c->limit * SLACK) {
+            if (distance * SLACK < least && distance <= c->limit * SLACK + TINY) {
                 least = distance;
                 c->label[i] = c->order[j];
             }

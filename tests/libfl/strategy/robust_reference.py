@@ -106,13 +106,13 @@ def dnc(x, f, c=1.0, **_):
 def mean_shift(x, quantile):
     """Largest cluster of mean shift with a flat kernel from every point, as in scikit-learn; of points farther than the bandwidth
     from all centres none is in a cluster."""
-    n, slack = len(x), 1 + 1e-9
+    n, slack, tiny = len(x), 1 + 1e-9, 1e-24
 
     def apart(a, b):
         return sum((p - q) * (p - q) for p, q in zip(a, b))
 
     k = max(1, int(quantile * n))
-    limit = (sum(math.sqrt(sorted(apart(a, b) for b in x)[k - 1]) for a in x) / n) ** 2 * slack
+    limit = (sum(math.sqrt(sorted(apart(a, b) for b in x)[k - 1]) for a in x) / n) ** 2 * slack + tiny
     centres = []
     for point in x:
         at = point
@@ -121,7 +121,7 @@ def mean_shift(x, quantile):
             if not near:
                 break
             mean = tuple(sum(b[q] for b in near) / len(near) for q in range(len(at)))
-            if mean == at:
+            if apart(mean, at) <= tiny:
                 break
             at = mean
         centres.append((len(near), at))

@@ -303,6 +303,31 @@ TEST(when_signguard_keeps_no_update_the_model_stays)
     free(model);
 }
 
+/* The mean of three equal features is not always equal to them: 3 a / 3 is rounded. */
+TEST(updates_with_equal_signs_are_one_cluster_whatever_the_mean_of_their_features_is_rounded_to)
+{
+    static const size_t positive[N] = {46, 46, 46, 67, 10, 20};
+    float *model;
+    size_t i, k;
+
+    fl_options_free(fed.robust_options);
+    fed.robust = &fl_robust_signguard;
+    fed.robust_options = options_of(&fl_robust_signguard.policy, "bandwidth_quantile=0", NULL);
+    for (k = 0; k < N; k++) {
+        size_t n = 0;
+
+        for (i = 0; i < fed.count; i++) {
+            fed.sent[k][0][i] = n < positive[k] ? 0.1f : -0.1f;
+            n += !fed_is_buffer(&fed, i);
+        }
+    }
+    model = aggregated();
+    for (k = 0; k < N; k++) {
+        ck_assert(k < 3 ? fed.used[k] > 0.99 : !(fed.used[k] > 0));
+    }
+    free(model);
+}
+
 TEST_EACH(signguard_refuses_what_has_no_signs_of_single_updates, 2)
 {
     struct fl_options *o = options_of(&fl_robust_signguard.policy, mixes[1 + _i], NULL);
