@@ -211,7 +211,8 @@ bool fl_strategy_needs_previous_dot(const struct fl_strategy *strategy)
 
 size_t fl_strategy_own_states(const struct fl_strategy *strategy)
 {
-    return strategy->aggregate->n_state + fl_robust_centred(strategy->robust) +
+    return strategy->aggregate->n_state +
+           fl_robust_centred(strategy->robust, strategy->options[FL_COMPONENT_ROBUST]) +
            fl_broadcast_keeps_rest(strategy->broadcast);
 }
 
@@ -232,7 +233,8 @@ const char *fl_strategy_state_name(const struct fl_strategy *strategy, size_t i)
     if (i < strategy->aggregate->n_state) {
         return strategy->aggregate->state_names[i];
     }
-    return i == strategy->aggregate->n_state && fl_robust_centred(strategy->robust)
+    return i == strategy->aggregate->n_state &&
+                   fl_robust_centred(strategy->robust, strategy->options[FL_COMPONENT_ROBUST])
                ? FL_ROBUST_CENTRE
                : FL_BROADCAST_REST;
 }

@@ -181,7 +181,7 @@ static int strategy_check_robust(const struct fl_strategy *s, struct fl_err *err
                               ? " (a share of the selected clients)"
                               : "");
     }
-    if (s->space->hashed && s->robust->centred) {
+    if (s->space->hashed && fl_robust_centred(s->robust, s->options[FL_COMPONENT_ROBUST])) {
         return fl_err_set(err, FL_ECONF,
                           "robust '%s' keeps its last result, which has other numbers after a "
                           "redraw of space '%s'",

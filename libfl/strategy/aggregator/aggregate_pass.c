@@ -42,7 +42,8 @@ int fl__agg_not_finite(const struct fl__agg_pass *p, size_t l, const char *what)
 
 size_t fl__agg_own_states(const struct fl_agg_job *job)
 {
-    return job->ops->n_state + fl_robust_centred(job->robust) + fl__agg_keeps_rest(job);
+    return job->ops->n_state + fl_robust_centred(job->robust, job->robust_options) +
+           fl__agg_keeps_rest(job);
 }
 
 size_t fl__agg_states(const struct fl_agg_job *job)

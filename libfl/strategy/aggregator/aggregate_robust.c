@@ -85,7 +85,9 @@ const float *fl__agg_robust_centre(const struct fl__agg_pass *p)
     if (fl_robust_trusts(p->job->robust)) {
         return p->job->reference;
     }
-    return fl_robust_centred(p->job->robust) ? p->job->state[p->job->ops->n_state] : NULL;
+    return fl_robust_centred(p->job->robust, p->job->robust_options)
+               ? p->job->state[p->job->ops->n_state]
+               : NULL;
 }
 
 void fl__agg_robust_clear(struct fl__agg_pass *p)
@@ -257,7 +259,7 @@ void fl__agg_robust_block(struct fl__agg_pass *p, size_t offset, size_t n, bool 
             r->apart[p->senders[i]] += r->scores[i];
         }
     }
-    if (!fl_robust_centred(job->robust) || buffer) {
+    if (!fl_robust_centred(job->robust, job->robust_options) || buffer) {
         return;
     }
     if (!r->report) {

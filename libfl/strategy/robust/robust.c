@@ -34,9 +34,9 @@ bool fl_robust_on(const struct fl_robust_ops *ops)
     return ops != NULL && ops->needs != NULL;
 }
 
-bool fl_robust_centred(const struct fl_robust_ops *ops)
+bool fl_robust_centred(const struct fl_robust_ops *ops, const struct fl_options *o)
 {
-    return ops != NULL && ops->centred;
+    return ops != NULL && ops->centred != NULL && ops->centred(o);
 }
 
 bool fl_robust_trusts(const struct fl_robust_ops *ops)
@@ -67,7 +67,7 @@ unsigned fl_robust_wants(const struct fl_robust_ops *ops, const struct fl_option
     case FL_MIX_NONE:
         break;
     }
-    return ops->wants;
+    return ops->wants | (fl_robust_centred(ops, o) ? (unsigned)FL_ROBUST_REFERENCE : 0);
 }
 
 size_t fl__robust_majority(const struct fl_options *o)

@@ -66,8 +66,8 @@ struct fl_robust_ops {
     struct fl_policy policy;
     /* How many senders of a layer the rule needs at least, without mixing. NULL: `none`. */
     size_t (*needs)(const struct fl_options *o);
-    /* The centre is the last result, a state vector that the server keeps. */
-    bool centred;
+    /* The centre is the last result, a state vector that the server keeps. NULL: never. */
+    bool (*centred)(const struct fl_options *o);
     /*
      * The centre is an update that the server trains on data of its own, struct
      * fl_robust_root_options. The weights bring all updates to its length, so what is used of each
@@ -77,7 +77,7 @@ struct fl_robust_ops {
     bool trusts;
     /* The weights begin with those of the plain mean; false: with equal ones. */
     bool by_samples;
-    unsigned wants; /* of weigh(): enum fl_robust_wants */
+    unsigned wants; /* of weigh(): enum fl_robust_wants; with a centre also FL_ROBUST_REFERENCE */
     /*
      * Write the weights w[0] … w[n - 1] of the updates and w[n] of the centre: the result is their
      * weighted sum; and the length score[i] by which the rule judges update i, for reports.
@@ -118,7 +118,7 @@ extern const struct fl_robust_ops fl_robust_fltrust;
 
 /* Is there a rule? NULL and `none`: no. */
 bool fl_robust_on(const struct fl_robust_ops *ops);
-bool fl_robust_centred(const struct fl_robust_ops *ops);
+bool fl_robust_centred(const struct fl_robust_ops *ops, const struct fl_options *o);
 bool fl_robust_trusts(const struct fl_robust_ops *ops);
 bool fl_robust_reports(const struct fl_robust_ops *ops, const struct fl_options *o);
 /* Does it draw random numbers, which clients must not know? */

@@ -150,13 +150,19 @@ static int centered_weigh(const struct fl_options *o, const struct fl_robust_upd
     return FL_OK;
 }
 
+static bool centered_always(const struct fl_options *o)
+{
+    (void)o;
+    return true;
+}
+
 const struct fl_robust_ops fl_robust_centered_clipping = {
     .policy = {.name = "centered_clipping",
                .help = "last result plus the mean of the clipped differences from it",
                .source = "Karimireddy, He, Jaggi 2021",
                .options = centered_options},
     .needs = fl__robust_majority,
-    .centred = true,
+    .centred = centered_always,
     .wants = FL_ROBUST_PRODUCTS,
     .weigh = centered_weigh,
 };

@@ -2,12 +2,18 @@
  * robust: signguard (Xu, Huang, Song, Lan 2022, Algorithm 2; docs/algorithms.md#signguard)
  *
  *     S1 = { i : lower M <= |x_i| <= upper M },  M the median of the norms
- *     S2 = the largest cluster of the features (p_i, z_i, n_i)
+ *     S2 = the largest cluster of the features (p_i, z_i, n_i, q_i)
  *     result = mean over S1 and S2 of x_i min(1, M / |x_i|)
  *
  * p_i, z_i, n_i are the numbers of positive, zero and negative entries of update i, each beside the
  * largest of all updates, as in the authors' program. All entries are counted, where the paper
- * draws a tenth of them to bound its cost. Clusters are those of mean shift (Comaniciu, Meer 2002)
+ * draws a tenth of them to bound its cost. q_i is 0, or compares the update with the last result r
+ * (the authors' SignGuard-Sim and SignGuard-Dist), m the median over the updates:
+ *
+ *     similarity   min(max(c_i, 0), m) / 5 m,  c_i = cos(x_i, r); 0 for m <= 0
+ *     distance     1/5 when |x_i - r| > 1.1 m, else 0
+ *
+ * and 0 without a last result. Clusters are those of mean shift (Comaniciu, Meer 2002)
  * with a flat kernel, started from every update; the bandwidth is the mean distance to the k-th
  * nearest update, itself included, k = bandwidth_quantile n, as in scikit-learn. An update farther
  * than the bandwidth from all centres is in no cluster.
@@ -22,7 +28,13 @@
 #include "libfl/base/sorted.h"
 #include "libfl/strategy/robust/robust_impl.h"
 
-enum { FEATURES = 3, SHIFTS_MAX = 300 };
+enum { SIGNS = 3, FEATURES, SHIFTS_MAX = 300 };
+
+enum feature { FEATURE_NONE, FEATURE_SIMILARITY, FEATURE_DISTANCE };
+
+/* Of the authors' program: the range of q_i, and how far is far. */
+#define FEATURE_WEIGHT 0.2
+#define FEATURE_FAR    1.1
 
 /* Distances that are equal but for their rounding are equal, and squares below this are 0: the mean
    of equal features need not be equal to them. Features are at most 1. */
@@ -32,7 +44,13 @@ enum { FEATURES = 3, SHIFTS_MAX = 300 };
 struct options {
     struct fl_robust_common common;
     double lower, upper, bandwidth_quantile;
+    enum feature feature;
 };
+
+static const char *const features[] = {[FEATURE_NONE] = "none",
+                                       [FEATURE_SIMILARITY] = "similarity",
+                                       [FEATURE_DISTANCE] = "distance",
+                                       NULL};
 
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, FLOAT, lower), .def = "0.1", .min = 0, .max = 1,
@@ -41,6 +59,9 @@ static const struct fl_opt_spec options[] = {
      .help = "Largest norm of an update that is kept, in medians of the norms."},
     {FL_OPT(struct options, FLOAT, bandwidth_quantile), .def = "0.5", .min = 0, .max = 1,
      .help = "Share of the updates within whose distance others are in the same cluster."},
+    {FL_OPT(struct options, ENUM, feature), .def = "none", .choices = features,
+     .help = "Compared beside the signs: the cosine 'similarity' with the last result "
+             "(SignGuard-Sim), or the 'distance' from it (SignGuard-Dist)."},
     FL__ROBUST_OPTIONS(struct options),
     FL_OPT_END_OF(struct options),
 };
@@ -100,7 +121,7 @@ static void clusters_done(struct clusters *c)
 /* Numbers of positive, zero and negative entries, each beside the largest. */
 static void clusters_features(struct clusters *c, const struct fl_robust_updates *in)
 {
-    double most[FEATURES] = {0};
+    double most[SIGNS] = {0};
     size_t i;
     size_t q;
 
@@ -108,13 +129,47 @@ static void clusters_features(struct clusters *c, const struct fl_robust_updates
         c->x[i][0] = in->positive[i];
         c->x[i][1] = in->zero[i];
         c->x[i][2] = in->entries - in->positive[i] - in->zero[i];
-        for (q = 0; q < FEATURES; q++) {
+        for (q = 0; q < SIGNS; q++) {
             most[q] = fmax(most[q], c->x[i][q]);
         }
     }
     for (i = 0; i < c->n; i++) {
-        for (q = 0; q < FEATURES; q++) {
+        for (q = 0; q < SIGNS; q++) {
             c->x[i][q] = most[q] > 0 ? c->x[i][q] / most[q] : 0;
+        }
+    }
+}
+
+static double clusters_cosine(const struct fl_robust_updates *in, size_t i)
+{
+    double length = sqrt(fl__robust_product(in, i, i)) * sqrt(fl__robust_product(in, in->n, in->n));
+
+    return length > 0 ? fl__robust_product(in, i, in->n) / length : 0;
+}
+
+/* Beside the last result; nothing, when there is none. */
+static void clusters_compare(struct clusters *c, const struct fl_robust_updates *in,
+                             enum feature feature)
+{
+    double median;
+    size_t i;
+
+    if (feature == FEATURE_NONE || !(fl__robust_product(in, in->n, in->n) > 0)) {
+        return;
+    }
+    for (i = 0; i < c->n; i++) {
+        c->x[i][SIGNS] = feature == FEATURE_SIMILARITY ? clusters_cosine(in, i)
+                                                       : sqrt(fl__robust_distance_sq(in, i, in->n));
+        c->sorted[i] = c->x[i][SIGNS];
+    }
+    median = fl_lower_median(c->sorted, c->n);
+    for (i = 0; i < c->n; i++) {
+        double *x = &c->x[i][SIGNS];
+
+        if (feature == FEATURE_SIMILARITY) {
+            *x = median > 0 ? FEATURE_WEIGHT * fmin(fmax(*x, 0), median) / median : 0;
+        } else {
+            *x = *x > FEATURE_FAR * median ? FEATURE_WEIGHT : 0;
         }
     }
 }
@@ -262,6 +317,7 @@ static int signguard_weigh(const struct fl_options *o, const struct fl_robust_up
         return FL_ENOMEM;
     }
     clusters_features(&c, in);
+    clusters_compare(&c, in, v->feature);
     clusters_bandwidth(&c, v->bandwidth_quantile);
     for (i = 0; i < n; i++) {
         clusters_shift(&c, i);
@@ -301,6 +357,13 @@ static int signguard_check(const struct fl_options *o, struct fl_err *err)
                             "signs: set mix to 'none'");
 }
 
+static bool signguard_centred(const struct fl_options *o)
+{
+    const struct options *v = fl_options_values(o);
+
+    return v->feature != FEATURE_NONE;
+}
+
 const struct fl_robust_ops fl_robust_signguard = {
     .policy = {.name = "signguard",
                .help = "clipped mean of the updates with usual norms and the most common signs",
@@ -308,6 +371,7 @@ const struct fl_robust_ops fl_robust_signguard = {
                .options = options,
                .check = signguard_check},
     .needs = fl__robust_majority,
+    .centred = signguard_centred,
     .wants = FL_ROBUST_NORMS | FL_ROBUST_SIGNS,
     .weigh = signguard_weigh,
 };

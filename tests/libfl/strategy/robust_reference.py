@@ -140,12 +140,22 @@ def mean_shift(x, quantile):
     return {i for i in range(n) if labels[i] is not None and labels[i] == sizes.index(max(sizes))}
 
 
-def signguard(x, lower=0.1, upper=3.0, bandwidth_quantile=0.5, **_):
+def signguard(x, centre, lower=0.1, upper=3.0, bandwidth_quantile=0.5, feature="none", **_):
     norm = np.sqrt((x ** 2).sum(axis=1))
     middle = np.sort(norm)[(len(x) - 1) // 2]
     counts = np.array([[(a > 0).sum(), (a == 0).sum(), (a < 0).sum()] for a in x])
     most = counts.max(axis=0)
     features = [tuple(float(c) / float(m) if m else 0.0 for c, m in zip(row, most)) for row in counts]
+    if feature != "none" and centre @ centre > 0:
+        if feature == "similarity":
+            found = [a @ centre / (math.sqrt(a @ a) * math.sqrt(centre @ centre)) if a @ a > 0 else 0 for a in x]
+            m = sorted(found)[(len(x) - 1) // 2]
+            found = [min(max(0, c), m) / m / 5 if m > 0 else 0.0 for c in found]
+        else:
+            found = [math.sqrt(squared(a, centre)) for a in x]
+            m = sorted(found)[(len(x) - 1) // 2]
+            found = [0.2 if d > 1.1 * m else 0.0 for d in found]
+        features = [row + (q,) for row, q in zip(features, found)]
     kept = [i for i in sorted(mean_shift(features, bandwidth_quantile)) if lower * middle <= norm[i] <= upper * middle]
     if not kept:
         return 0 * x[0]
@@ -180,7 +190,7 @@ def nnm(x, f):
 
 RULES = {rule.__name__: rule for rule in (median, trimmed_mean, meamed, krum, multi_krum, mda, geometric_median,
                                           centered_clipping, clipping, dnc, signguard)}
-WITH_REFERENCE = {"fltrust": fltrust}
+WITH_REFERENCE = {"fltrust": fltrust, "signguard": signguard}  # with an update to compare with
 NEEDS = {"krum": 3, "multi_krum": 3}
 
 
@@ -237,15 +247,18 @@ def draw(rng, rules):
     if rule == "dnc" and kind == "huge":
         kind = "normal"
     x = values(rng, n, int(rng.integers(1, 150)) + (n if rule == "dnc" else 0), kind)
-    return rule, mix, f, x, options_of(rng, rule, f), kind
+    options = options_of(rng, rule, f)
+    if rules is WITH_REFERENCE and rule == "signguard":
+        options["feature"] = str(rng.choice(["similarity", "distance"]))
+    return rule, mix, f, x, options, kind
 
 
-def centre_of(rng, rule, x, kind):
+def centre_of(rng, rule, x, kind, options):
     """The last result, or the reference: like the updates, opposite to all of them, or zero."""
     draw = rng.standard_normal(x.shape[1]).astype(np.float32).astype(float)
     if rule == "centered_clipping":
         return draw
-    if rule != "fltrust":
+    if rule != "fltrust" and "feature" not in options:
         return 0 * x[0]
     scale = {"denormal": 1e-40, "huge": float(rng.choice([1, 1e30]))}.get(kind, 1)
     if kind in ("ties", "duplicates"):
@@ -257,7 +270,7 @@ def centre_of(rng, rule, x, kind):
 def draw_case(rng, rules, drawn, text):
     rule, mix, f, x, options, kind = draw(rng, rules)
     weights = rng.integers(1, 100, len(x)).astype(float)
-    centre = centre_of(rng, rule, x, kind)
+    centre = centre_of(rng, rule, x, kind, options)
     given = options if rule == "fltrust" else options | {"mix": mix}
     written = ",".join(f"{key}={value!r}".replace("'", "") for key, value in given.items())
     text.append(f"{rule} {written} {len(x)} {x.shape[1]}")
@@ -271,7 +284,7 @@ def main():
     drawn = []
     text = []
     for rules, rng, n in ((RULES, np.random.default_rng(17), cases),
-                          (WITH_REFERENCE, np.random.default_rng(18), cases // 4)):
+                          (WITH_REFERENCE, np.random.default_rng(18), cases // 2)):
         for _ in range(n):
             draw_case(rng, rules, drawn, text)
     answers = subprocess.run([program], input="\n".join(text) + "\n", check=True, capture_output=True, text=True).stdout

@@ -107,8 +107,9 @@ TEST_EACH(one_client_with_the_largest_floats_cannot_move_the_model_beyond_the_ot
             most = k == 2 ? most : fmax(most, fabs((double)fed.sent[k][0][i]));
         }
         /* Clipping keeps the direction: two median norms of it, one of six updates. */
-        ck_assert_double_le(fabs(step),
-                            rules[_i]->by_samples || rules[_i]->centred ? most + 3 : most + 1e-6);
+        ck_assert_double_le(fabs(step), rules[_i]->by_samples || rules[_i]->centred != NULL
+                                            ? most + 3
+                                            : most + 1e-6);
     }
     ck_assert_double_lt(fed.used[2], FL_AGG_LEFT_OUT);
     ck_assert_uint_ge(fed.info.robust_out, 1);
@@ -325,6 +326,55 @@ TEST(updates_with_equal_signs_are_one_cluster_whatever_the_mean_of_their_feature
     for (k = 0; k < N; k++) {
         ck_assert(k < 3 ? fed.used[k] > 0.99 : !(fed.used[k] > 0));
     }
+    free(model);
+}
+
+/* Signs and lengths are the usual ones; the last result says which direction is new. */
+TEST_EACH(with_a_reference_signguard_also_compares_directions, 3)
+{
+    static const char *const kinds[] = {"feature=similarity", "feature=distance", "feature=none"};
+    float *model;
+    size_t i, k, n;
+
+    fl_options_free(fed.robust_options);
+    fed.robust = &fl_robust_signguard;
+    fed.robust_options =
+        options_of(&fl_robust_signguard.policy, kinds[_i], "bandwidth_quantile=0.6", NULL);
+    for (i = 0, n = 0; i < fed.count; i++) {
+        fed.state[0][i] = n < 33 ? 1 : -1;
+        for (k = 0; k < N; k++) {
+            /* 33 of the 67 entries are positive in all, but not the same ones. */
+            fed.sent[k][0][i] = ((k == 2 ? n >= 34 : n < 33) ? 1.0f : -1.0f) *
+                                (1 + (float)((i * 7 + k * 3) % 10) / 50);
+        }
+        n += !fed_is_buffer(&fed, i);
+    }
+    model = aggregated();
+    for (k = 0; k < N; k++) {
+        ck_assert(k == 2 && _i < 2 ? !(fed.used[k] > 0) : fed.used[k] > 0.9);
+    }
+    for (i = 0; i < fed.count; i++) { /* The result is the next reference. */
+        ck_assert(_i == 2 || fed_is_buffer(&fed, i) ||
+                  fabs((double)fed.state_new[0][i] - ((double)model[i] - (double)fed.theta[i])) <
+                      1e-6);
+    }
+    free(model);
+}
+
+TEST_EACH(without_a_last_result_signguard_compares_signs_alone, 2)
+{
+    static const char *const kinds[] = {"feature=similarity", "feature=distance"};
+    float *plain;
+    float *model;
+
+    choose(&fl_robust_signguard, "f=1", "mix=none");
+    plain = aggregated();
+    ck_assert_int_eq(
+        fl_options_set(fed.robust_options, "feature", strchr(kinds[_i], '=') + 1, NULL), FL_OK);
+    (void)memset(fed.state[0], 0, fed.count * sizeof(float));
+    model = aggregated();
+    ck_assert_mem_eq(plain, model, fed.count * sizeof(float));
+    free(plain);
     free(model);
 }
 
