@@ -47,7 +47,7 @@ static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t 
     }
     if (p->presence->on) {
         fl__presence_add(p->presence, p->sums, weight, in, n);
-    } else {
+    } else if (!p->robust.by_entries || p->robust.report) { /* Else the rule makes the sum. */
         fl_acc_add(p->sums, weight, in, n);
     }
     if (scaled_sum(p) != NULL) {
