@@ -232,6 +232,7 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     c->pause.on = resume->pause[0] != '\0';
     (void)memcpy(c->pause.reason, resume->pause, sizeof(c->pause.reason));
     c->committed = resume->committed;
+    c->bounds = resume->bounds;
     c->plateau = resume->plateau;
     c->used_round = resume->used_round;
     c->used_attempt = resume->used_attempt;

@@ -196,14 +196,22 @@ static inline double fl_coord_learning_rate(const struct fl_coord_conf *conf, ui
 /* Client numbers are below this. */
 #define FL_CLIENT_NUMBERS (1u << 24)
 
-/* State to continue from after a restart. */
 /* Bytes from and to all clients since the start, with framing and TLS; 0: not measured. */
 struct fl_traffic_sums {
     uint64_t up, down;
 };
 
+/* Clients whose updates a bound changed in a committed round, for fl_coord_why(). */
+struct fl_round_bounds {
+    uint64_t round; /* 0: none */
+    uint32_t n_capped, n_clipped, n_left_out, n_robust_out;
+};
+struct fl_round_bounds fl_round_bounds_of(const struct fl_round_rec *record);
+
+/* State to continue from after a restart. */
 struct fl_coord_resume {
-    uint64_t committed; /* last committed round, 0: none */
+    uint64_t committed;            /* last committed round, 0: none */
+    struct fl_round_bounds bounds; /* of that round */
     /* Ordered by id; ids may have gaps, which are unused numbers. */
     const struct fl_client_rec *clients;
     size_t n_clients;

@@ -379,11 +379,7 @@ void fl__coord_committed(struct fl_coord *c)
                    r->rec.n_responders, r->rec.n_selected,
                    fl__diverged_text(c, text, sizeof(text)));
     c->committed = r->round;
-    c->bounds = (struct fl__bounds){.round = r->round,
-                                    .n_capped = r->rec.n_capped,
-                                    .n_clipped = r->rec.n_clipped,
-                                    .n_left_out = r->rec.n_left_out,
-                                    .n_robust_out = r->rec.n_robust_out};
+    c->bounds = fl_round_bounds_of(&r->rec);
     c->traffic_counted = r->traffic;
     fl_plateau_add(&c->plateau, r->round, r->rec.train_loss);
     c->attempt = fl__coord_first_attempt(c, c->committed + 1);

@@ -285,12 +285,6 @@ struct fl__names {
     size_t used, shown, total;
 };
 
-/* Clients whose updates a bound changed in a committed round, for 'flctl why'. */
-struct fl__bounds {
-    uint64_t round; /* 0: none */
-    uint32_t n_capped, n_clipped, n_left_out, n_robust_out;
-};
-
 struct fl_coord {
     struct fl_coord_conf conf;
     size_t n_units;
@@ -319,9 +313,9 @@ struct fl_coord {
     char stop_reason[FL__CLEAN_SIZE];
     char abort_reason[FL__CLEAN_SIZE];
     uint64_t committed;
-    struct fl_plateau plateau; /* of the committed rounds */
-    struct fl__bounds bounds;  /* what acted in the newest round; after a restart: nothing */
-    uint32_t attempt;          /* of the next selection */
+    struct fl_plateau plateau;     /* of the committed rounds */
+    struct fl_round_bounds bounds; /* what acted in the newest round; after a restart: nothing */
+    uint32_t attempt;              /* of the next selection */
     unsigned n_aborts;
     uint64_t used_round; /* as the resume */
     uint32_t used_attempt;

@@ -252,10 +252,19 @@ static void why_work(const struct fl_coord *c, char *out, size_t size)
                    what, then);
 }
 
+struct fl_round_bounds fl_round_bounds_of(const struct fl_round_rec *record)
+{
+    return (struct fl_round_bounds){.round = record->round,
+                                    .n_capped = record->n_capped,
+                                    .n_clipped = record->n_clipped,
+                                    .n_left_out = record->n_left_out,
+                                    .n_robust_out = record->n_robust_out};
+}
+
 /* Whose updates it were stands in the log and in the errors of the clients. */
 static void why_add_bounds(const struct fl_coord *c, char *out, size_t size)
 {
-    const struct fl__bounds *b = &c->bounds;
+    const struct fl_round_bounds *b = &c->bounds;
     const struct {
         uint32_t n;
         const char *what;

@@ -212,10 +212,22 @@ static int load_plateau(struct fl_store *store, struct fl_coord_resume *r, struc
     return rv == FL_ENOENT ? FL_OK : rv;
 }
 
+static int load_bounds(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
+{
+    struct fl_round_rec rec;
+    int rv = r->committed > 0 ? fl_store_round(store, r->committed, &rec, err) : FL_ENOENT;
+
+    if (rv == FL_OK) {
+        r->bounds = fl_round_bounds_of(&rec);
+    }
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
 int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl_err *err)
 {
     static int (*const loads[])(struct fl_store *, struct fl_coord_resume *, struct fl_err *) = {
-        load_clients, load_counts, load_newest_up, load_open, load_pause, load_plateau};
+        load_clients, load_bounds, load_counts, load_newest_up,
+        load_open,    load_pause,  load_plateau};
     struct fl_coord_resume r = {0};
     size_t i;
     int rv = fl__store_last_round(store, &r.committed, err);

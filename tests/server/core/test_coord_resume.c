@@ -235,6 +235,22 @@ TEST(a_closed_attempt_is_not_taken_up_again)
     script_free(s);
 }
 
+TEST(which_bounds_acted_in_the_newest_round_is_known_after_a_restart)
+{
+    struct fl_coord_resume resume = resume_of(NULL, 0, false);
+    struct script *s;
+
+    resume.bounds = (struct fl_round_bounds){.round = 4, .n_clipped = 2, .n_robust_out = 1};
+    s = restarted("fedavg", &resume);
+    script_start(s);
+    script_join(s, "a", 300);
+    script_why(
+        s, "round 5 is IDLE: restarted, waiting 0.1 s more for known clients: b, c; in round 4: "
+           "2 updates shortened (round.norm_clip); in round 4: 1 updates left out by the "
+           "robust rule (strategy.robust)");
+    script_free(s);
+}
+
 TEST(known_clients_that_are_back_need_no_grace)
 {
     struct fl_coord_resume resume = resume_of(NULL, 0, false);

@@ -279,6 +279,30 @@ TEST(a_pause_outlives_rounds_and_restarts_until_it_ends)
     fl_store_close(s);
 }
 
+TEST(a_restart_knows_which_bounds_acted_in_the_newest_round)
+{
+    struct fl_coord_resume r;
+    struct fl_store *s = store_open();
+
+    commit(s, &(struct fl_round_rec){.round = 1, .attempt = 1, .n_capped = 9});
+    commit(s, &(struct fl_round_rec){.round = 2,
+                                     .attempt = 1,
+                                     .n_capped = 1,
+                                     .n_clipped = 2,
+                                     .n_left_out = 3,
+                                     .n_robust_out = 4});
+    fl_store_close(s);
+    s = store_open();
+    ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
+    ck_assert_uint_eq(r.bounds.round, 2);
+    ck_assert_uint_eq(r.bounds.n_capped, 1);
+    ck_assert_uint_eq(r.bounds.n_clipped, 2);
+    ck_assert_uint_eq(r.bounds.n_left_out, 3);
+    ck_assert_uint_eq(r.bounds.n_robust_out, 4);
+    fl_store_resume_done(&r);
+    fl_store_close(s);
+}
+
 struct seen {
     char text[512];
     unsigned n;
