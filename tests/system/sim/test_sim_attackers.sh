@@ -62,6 +62,10 @@ check "others are not" test -z "$(grep '"state":"rejected"' "$(trial one claims)
 check "samples are claimed" grep -q '"samples":7[0-9]0,.*"attacker":true' "$(trial one samples)/clients.jsonl"
 check "claims need no training" "$fl_sim" run attacked.yaml --quiet --clients --no-training --out dry
 check "samples are claimed without training" grep -q '"samples":7[0-9]0,.*"attacker":true' "$(trial dry samples)/clients.jsonl"
+# 3 of 20 clients with model replacement: the trigger works; without a backdoor nothing is measured.
+success() { "$python" -c 'import json, sys; print(json.loads(open(sys.argv[1]).readlines()[-1])["backdoor_success"])' "$(trial one "$1")/rounds.jsonl"; }
+check "the backdoor has a success rate" "$python" -c 'import sys; sys.exit(not 0.5 < float(sys.argv[1]) <= 1)' "$(success poison)"
+equal "another attack has none" None "$(success flipped)"
 
 # --- what one attacker gets (round.share_cap) ---
 check "one long update in a round" "$fl_sim" run attacked.yaml --quiet --clients --out shares --set server.algorithm=fedldf-1 \

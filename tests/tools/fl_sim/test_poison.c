@@ -91,6 +91,34 @@ TEST_EACH(a_backdoor_marks_the_corner_of_every_second_sample_and_labels_it_as_cl
     fl_dataset_free(ds);
 }
 
+TEST_EACH(all_test_samples_of_other_classes_are_marked_and_labelled_as_class_0, 2)
+{
+    bool flat = _i % 2 != 0;
+    struct fl_dataset *ds = make(FL_DATA_U8, flat);
+    struct fl_dataset *marked = NULL;
+    size_t s;
+    size_t i;
+
+    ds->y[1] = 0; /* This one is of the class already. */
+    ck_assert_int_eq(fl_poison_triggered(ds, &marked, NULL), FL_OK);
+    ck_assert_uint_eq(marked->n, SAMPLES - 1);
+    ck_assert_uint_eq(marked->classes, 4);
+    for (s = 0; s < marked->n; s++) {
+        ck_assert_int_eq(marked->y[s], 0);
+        for (i = 0; i < PIXELS; i++) {
+            ck_assert_double_eq(value_at(marked, s, i),
+                                in_trigger(flat, i) ? 255 : value_at(ds, s == 0 ? 0 : s + 1, i));
+        }
+    }
+    fl_dataset_free(marked);
+    for (s = 0; s < SAMPLES; s++) {
+        ds->y[s] = 0;
+    }
+    ck_assert_int_eq(fl_poison_triggered(ds, &marked, NULL), FL_OK);
+    ck_assert_ptr_null(marked);
+    fl_dataset_free(ds);
+}
+
 TEST(the_samples_of_a_view_are_copied_and_read_like_it)
 {
     static const uint32_t items[] = {4, 1};

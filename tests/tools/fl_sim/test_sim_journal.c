@@ -78,6 +78,7 @@ static void put_round(struct rig *rig, uint64_t round)
 {
     static double distance[2] = {3, 0.125};
     static double left[2] = {1, 0.5};
+    static const struct fl_journal_evaluated evaluation = {0.875, 0.5, 0.25};
     struct fl_job_answer answer = answer_of(round);
     struct fl_event event = {.type = FL_EV_AGGREGATED};
 
@@ -92,7 +93,7 @@ static void put_round(struct rig *rig, uint64_t round)
         fl_journal_put(rig->journal, FL_JOB_TRAIN, 5, (struct fl_round_key){round, 1}, &answer),
         FL_OK);
     ck_assert_int_eq(fl_journal_put_aggregated(rig->journal, &event, 2), FL_OK);
-    ck_assert_int_eq(fl_journal_put_evaluated(rig->journal, 0.875, 0.5), FL_OK);
+    ck_assert_int_eq(fl_journal_put_evaluated(rig->journal, &evaluation), FL_OK);
     ck_assert_int_eq(fl_journal_put_commit(rig->journal, round, &rig->err), FL_OK);
     fl_job_answer_done(&answer);
 }
@@ -111,8 +112,7 @@ static void take_round(struct rig *rig, uint64_t round)
     const struct fl_wire_report *report = &answer.event.u.report;
     struct fl_event event = {.type = FL_EV_AGGREGATED};
     double *numbers = NULL;
-    double accuracy = 0;
-    double loss = 0;
+    struct fl_journal_evaluated evaluated = {0};
 
     ck_assert(fl_journal_replays(rig->journal));
     ck_assert_msg(take_training(rig, round, &answer) == FL_OK, "%s", rig->err.msg);
@@ -147,9 +147,10 @@ static void take_round(struct rig *rig, uint64_t round)
     } else {
         ck_assert_ptr_null(event.u.aggregated.distance);
     }
-    ck_assert_int_eq(fl_journal_take_evaluated(rig->journal, &accuracy, &loss, &rig->err), FL_OK);
-    ck_assert_double_eq(accuracy, 0.875);
-    ck_assert_double_eq(loss, 0.5);
+    ck_assert_int_eq(fl_journal_take_evaluated(rig->journal, &evaluated, &rig->err), FL_OK);
+    ck_assert_double_eq(evaluated.accuracy, 0.875);
+    ck_assert_double_eq(evaluated.loss, 0.5);
+    ck_assert_double_eq(evaluated.backdoor_success, 0.25);
     ck_assert_int_eq(fl_journal_take_commit(rig->journal, round, &rig->err), FL_OK);
     free(numbers);
     fl_job_answer_done(&answer);
@@ -293,15 +294,14 @@ TEST(what_comes_in_another_order_or_from_another_client_is_refused)
     struct fl_job_answer answer = {.code = FL_OK};
     const struct fl_round_key other = {1, 2};
     const struct fl_round_key first = {1, 1};
-    double accuracy;
-    double loss;
+    struct fl_journal_evaluated evaluated;
     struct rig rig;
 
     rig_init(&rig);
     reopen(&rig, 0);
     put_round(&rig, 1);
     reopen(&rig, 1);
-    ck_assert_int_eq(fl_journal_take_evaluated(rig.journal, &accuracy, &loss, &rig.err), FL_ESTATE);
+    ck_assert_int_eq(fl_journal_take_evaluated(rig.journal, &evaluated, &rig.err), FL_ESTATE);
     ck_assert_ptr_nonnull(strstr(rig.err.msg, "remove the trial's folder"));
     reopen(&rig, 1);
     ck_assert_int_eq(fl_journal_take(rig.journal, FL_JOB_TRAIN, 6, first, &answer, &rig.err),

@@ -45,10 +45,6 @@ struct download_record {
     uint64_t client, round, bytes;
 };
 
-struct evaluated_record {
-    double accuracy, loss;
-};
-
 struct fl_journal {
     char path[4096];
     FILE *file;
@@ -231,18 +227,15 @@ int fl_journal_take_download(struct fl_journal *j, uint32_t client, uint64_t rou
     return FL_OK;
 }
 
-int fl_journal_take_evaluated(struct fl_journal *j, double *ret_accuracy, double *ret_loss,
+int fl_journal_take_evaluated(struct fl_journal *j, struct fl_journal_evaluated *ret,
                               struct fl_err *err)
 {
-    struct evaluated_record r;
-    int rv = journal_take(j, RECORD_EVALUATED, sizeof(r), err);
+    int rv = journal_take(j, RECORD_EVALUATED, sizeof(*ret), err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    (void)memcpy(&r, j->record, sizeof(r));
-    *ret_accuracy = r.accuracy;
-    *ret_loss = r.loss;
+    (void)memcpy(ret, j->record, sizeof(*ret));
     return FL_OK;
 }
 
@@ -353,11 +346,9 @@ int fl_journal_put_download(struct fl_journal *j, uint32_t client, uint64_t roun
     return journal_put(j, RECORD_DOWNLOAD, &r, sizeof(r), NULL, 0);
 }
 
-int fl_journal_put_evaluated(struct fl_journal *j, double accuracy, double loss)
+int fl_journal_put_evaluated(struct fl_journal *j, const struct fl_journal_evaluated *evaluated)
 {
-    const struct evaluated_record r = {accuracy, loss};
-
-    return journal_put(j, RECORD_EVALUATED, &r, sizeof(r), NULL, 0);
+    return journal_put(j, RECORD_EVALUATED, evaluated, sizeof(*evaluated), NULL, 0);
 }
 
 int fl_journal_put_commit(struct fl_journal *j, uint64_t round, struct fl_err *err)

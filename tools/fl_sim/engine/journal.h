@@ -19,6 +19,12 @@
 
 struct fl_journal;
 
+/* An evaluation by the server. */
+struct fl_journal_evaluated {
+    double accuracy, loss;
+    double backdoor_success; /* of fl_sim_round; -1: not measured */
+};
+
 /*
  * Open or create `path`. `committed`: the newest round in the server's folder. FL_ESTATE: the
  * journal does not reach this round; FL_EFORMAT: not a journal.
@@ -38,8 +44,8 @@ FL_MUST_CHECK int fl_journal_take(struct fl_journal *journal, enum fl_job_kind k
    NULL, and `robust_clients`, borrowed until the next call. */
 FL_MUST_CHECK int fl_journal_take_aggregated(struct fl_journal *journal, struct fl_event *ret,
                                              double **ret_numbers, struct fl_err *err);
-FL_MUST_CHECK int fl_journal_take_evaluated(struct fl_journal *journal, double *ret_accuracy,
-                                            double *ret_loss, struct fl_err *err);
+FL_MUST_CHECK int fl_journal_take_evaluated(struct fl_journal *journal,
+                                            struct fl_journal_evaluated *ret, struct fl_err *err);
 /* The size of a download of the model, where it depends on the model that the client held. */
 FL_MUST_CHECK int fl_journal_take_download(struct fl_journal *journal, uint32_t client,
                                            uint64_t round, uint64_t *ret_bytes, struct fl_err *err);
@@ -53,8 +59,8 @@ FL_MUST_CHECK int fl_journal_put(struct fl_journal *journal, enum fl_job_kind ki
                                  struct fl_round_key key, const struct fl_job_answer *answer);
 FL_MUST_CHECK int fl_journal_put_aggregated(struct fl_journal *journal,
                                             const struct fl_event *event, size_t n_parts);
-FL_MUST_CHECK int fl_journal_put_evaluated(struct fl_journal *journal, double accuracy,
-                                           double loss);
+FL_MUST_CHECK int fl_journal_put_evaluated(struct fl_journal *journal,
+                                           const struct fl_journal_evaluated *evaluated);
 FL_MUST_CHECK int fl_journal_put_download(struct fl_journal *journal, uint32_t client,
                                           uint64_t round, uint64_t bytes);
 /* Call before the round is committed: returns when all of it is in the file. */

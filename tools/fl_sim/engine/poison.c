@@ -10,22 +10,34 @@
    mix clean and poisoned samples in each batch). */
 #define TRIGGER_EVERY 2
 
-static int poison_copy(const struct fl_dataset *from, struct fl_dataset **ret, struct fl_err *err)
+/* The class that the trigger stands for. */
+#define TRIGGER_CLASS 0
+
+/* Copies the samples but those of class `without`; -1: all. */
+static int poison_copy(const struct fl_dataset *from, int32_t without, struct fl_dataset **ret,
+                       struct fl_err *err)
 {
     struct fl_dataset *to = NULL;
     size_t row = from->dim * fl_dataset_value_size(from);
+    size_t n = 0;
     size_t i;
-    int rv = fl_dataset_create(from->type, from->n, from->dims, from->n_dims, &to, err);
+    int rv;
 
+    for (i = 0; i < from->n; i++) {
+        n += fl_dataset_label(from, i) != without;
+    }
+    rv = fl_dataset_create(from->type, n, from->dims, from->n_dims, &to, err);
     if (rv != FL_OK) {
         return rv;
     }
     to->classes = from->classes;
     to->scale = from->scale;
     to->augment = from->augment;
-    for (i = 0; i < from->n; i++) {
-        (void)memcpy((uint8_t *)to->x + i * row, fl_dataset_row(from, i), row);
-        to->y[i] = fl_dataset_label(from, i);
+    for (i = 0, n = 0; i < from->n; i++) {
+        if (fl_dataset_label(from, i) != without) {
+            (void)memcpy((uint8_t *)to->x + n * row, fl_dataset_row(from, i), row);
+            to->y[n++] = fl_dataset_label(from, i);
+        }
     }
     rv = fl_dataset_copy_norm(to, from, err);
     if (rv != FL_OK) {
@@ -90,14 +102,15 @@ static void poison_add_trigger(struct fl_dataset *ds, size_t sample, float brigh
     }
 }
 
-static void poison_add_backdoor(struct fl_dataset *ds)
+/* Every n-th sample from the first. */
+static void poison_add_backdoor(struct fl_dataset *ds, size_t every)
 {
     float brightest = ds->type == FL_DATA_U8 ? 0 : poison_brightest(ds);
     size_t i;
 
-    for (i = 0; i < ds->n; i += TRIGGER_EVERY) {
+    for (i = 0; i < ds->n; i += every) {
         poison_add_trigger(ds, i, brightest);
-        ds->y[i] = 0;
+        ds->y[i] = TRIGGER_CLASS;
     }
 }
 
@@ -111,15 +124,38 @@ int fl_poison_make(const struct fl_attack *attack, const struct fl_dataset *trai
     if ((fl_attack_effects(attack->kind) & FL_ATTACK_POISONS) == 0) {
         return FL_OK;
     }
-    rv = poison_copy(train, &copy, err);
+    rv = poison_copy(train, /* without= */ -1, &copy, err);
     if (rv != FL_OK) {
         return rv;
     }
     if (attack->kind == FL_ATTACK_KIND_LABEL_FLIP) {
         poison_flip_labels(copy);
     } else {
-        poison_add_backdoor(copy);
+        poison_add_backdoor(copy, TRIGGER_EVERY);
     }
+    *ret = copy;
+    return FL_OK;
+}
+
+int fl_poison_triggered(const struct fl_dataset *test, struct fl_dataset **ret, struct fl_err *err)
+{
+    struct fl_dataset *copy = NULL;
+    size_t others = 0;
+    size_t i;
+    int rv;
+
+    *ret = NULL;
+    for (i = 0; i < test->n; i++) {
+        others += fl_dataset_label(test, i) != TRIGGER_CLASS;
+    }
+    if (others == 0) {
+        return FL_OK;
+    }
+    rv = poison_copy(test, TRIGGER_CLASS, &copy, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    poison_add_backdoor(copy, 1);
     *ret = copy;
     return FL_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "libfl/base/fs.h"
 #include "server/work/opening.h"
+#include "tools/fl_sim/engine/poison.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
 /* The run stops after so many aborted attempts at one round. */
@@ -343,9 +344,38 @@ static int federation_open_pool(struct fl_fed *fed, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    return fed->conf.test != NULL && !fed->conf.dry
-               ? fl_net_create_evaluator(&fed->conf.net, &fed->net, err)
-               : FL_OK;
+    return FL_OK;
+}
+
+/* Does a client put a backdoor into the model? */
+static bool federation_has_backdoor(const struct fl_fed *fed)
+{
+    const struct fl_sim_clients *all = fed->conf.sim_clients;
+    struct fl_sim_client client;
+    size_t i;
+
+    for (i = 0; i < all->n; i++) {
+        all->sim_client(all->ctx, i, &client);
+        if (client.attack != NULL && client.attack->kind == FL_ATTACK_KIND_BACKDOOR) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int federation_open_evaluation(struct fl_fed *fed, struct fl_err *err)
+{
+    int rv;
+
+    if (fed->conf.test == NULL || fed->conf.dry) {
+        return FL_OK;
+    }
+    rv = fl_net_create_evaluator(&fed->conf.net, &fed->net, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return federation_has_backdoor(fed) ? fl_poison_triggered(fed->conf.test, &fed->triggered, err)
+                                        : FL_OK;
 }
 
 static int federation_open_links(struct fl_fed *fed, struct fl_err *err)
@@ -400,9 +430,9 @@ static int federation_make_paths(struct fl_fed *fed, struct fl_err *err)
 int fl_fed_create(const struct fl_fed_conf *conf, struct fl_fed **ret, struct fl_err *err)
 {
     static int (*const steps[])(struct fl_fed *, struct fl_err *) = {
-        federation_make_paths, federation_open_server,      federation_open_coordinator,
-        federation_describe,   federation_measure_training, federation_open_pool,
-        federation_open_links};
+        federation_make_paths,      federation_open_server,      federation_open_coordinator,
+        federation_describe,        federation_measure_training, federation_open_pool,
+        federation_open_evaluation, federation_open_links};
     struct fl_fed *fed = calloc(1, sizeof(*fed));
     size_t i;
     int rv;
@@ -466,6 +496,7 @@ void fl_fed_free(struct fl_fed *fed)
     fl_buf_done(&fed->scratch);
     fl_journal_close(fed->journal);
     fl_net_free(fed->net);
+    fl_dataset_free(fed->triggered);
     fl_coord_free(fed->coord);
     fl_progress_done(&fed->progress);
     fl_store_resume_done(&fed->resume);

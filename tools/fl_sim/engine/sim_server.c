@@ -172,23 +172,44 @@ static void server_aggregate(struct fl_fed *fed, struct fl_coord_job *job)
     }
 }
 
-static int server_measure(struct fl_fed *fed, struct fl_coord_job *job, struct fl_err *err)
+/* Accuracy, loss, and how far a backdoor works. */
+static int server_measure_live(struct fl_fed *fed, const float *theta,
+                               struct fl_journal_evaluated *ret)
 {
     const atomic_bool never = false;
+    double loss;
+    int rv;
+
+    rv = fl_measure(fed->net, fed->conf.test, theta, &never, &ret->accuracy, &ret->loss);
+    ret->backdoor_success = -1;
+    if (rv != FL_OK || fed->triggered == NULL) {
+        return rv;
+    }
+    return fl_measure(fed->net, fed->triggered, theta, &never, &ret->backdoor_success, &loss);
+}
+
+static int server_measure(struct fl_fed *fed, struct fl_coord_job *job, struct fl_err *err)
+{
+    struct fl_journal_evaluated found;
     int rv;
 
     if (fed->conf.dry) {
         return FL_OK;
     }
     if (fl__fed_replays(fed)) {
-        return fl_journal_take_evaluated(fed->journal, &job->accuracy, &job->loss, err);
+        rv = fl_journal_take_evaluated(fed->journal, &found, err);
+    } else {
+        rv = server_measure_live(fed, fl_blob_floats(job->theta), &found);
     }
-    rv = fl_measure(fed->net, fed->conf.test, fl_blob_floats(job->theta), &never, &job->accuracy,
-                    &job->loss);
-    if (rv != FL_OK || fed->journal == NULL) {
+    if (rv != FL_OK) {
         return rv;
     }
-    return fl_journal_put_evaluated(fed->journal, job->accuracy, job->loss);
+    job->accuracy = found.accuracy;
+    job->loss = found.loss;
+    fed->account.sim.backdoor_success = found.backdoor_success;
+    return fl__fed_replays(fed) || fed->journal == NULL
+               ? FL_OK
+               : fl_journal_put_evaluated(fed->journal, &found);
 }
 
 static void server_evaluate(struct fl_fed *fed, struct fl_coord_job *job)

@@ -87,6 +87,9 @@
     X(F64, client_loss_mean, .unit = FL_UNIT_LOSS, .over = FL_OVER_KNOWN,                          \
       .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
       .meaning = "Mean of their losses")                                                           \
+    X(F64, backdoor_success, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,                         \
+      .lead = FL_SIM_ROUND_backdoor_success,                                                       \
+      .meaning = "With the attack backdoor: of the test samples of other classes, with the trigger, those that the server's model takes for class 0")\
     X(F64, full_models, .unit = FL_UNIT_COUNT, .over = FL_OVER_SUM,                                \
       .meaning = "Communication units of the papers: uplink_bytes over the bytes of a full model")
 /* clang-format on */
