@@ -106,7 +106,7 @@ for f in $files; do
           attack:tools/fl_sim/attack/*|engine:tools/fl_sim/attack/*|engine:tools/fl_sim/engine/*|engine:tools/fl_sim/world/*|engine:tools/fl_sim/results/result_columns.h|world:tools/fl_sim/world/*) ;;
           experiment:tools/fl_sim/attack/attack.h|experiment:tools/fl_sim/experiment/*|experiment:tools/fl_sim/world/*|experiment:tools/fl_sim/data/sim_data.h|data:tools/fl_sim/data/*|results:tools/fl_sim/results/*) ;;
           attack:tools/*|engine:tools/*|world:tools/*|experiment:tools/*|data:tools/*|results:tools/*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
-          attack:libfl/base/*|attack:libfl/num/*) ;;
+          attack:libfl/base/*|attack:libfl/num/*|attack:libfl/strategy/robust/robust.h) ;;
           world:libfl/base/*|world:libfl/conf/*|world:libfl/sim/*) ;;
           results:libfl/base/*|results:libfl/figures/*|results:libfl/json/*) ;;
           data:libfl/base/*|data:libfl/conf/*|data:libfl/container/*|data:libfl/data/*|data:libfl/json/*|data:libfl/model/*|data:client/train/*) ;;

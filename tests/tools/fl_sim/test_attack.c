@@ -16,7 +16,8 @@ static const float one[N] = {1, 2};
 static const float two[N] = {3, 1};
 static const float three[N] = {5, 3};
 static const float *const honest[HONEST] = {one, two, three};
-static const struct fl_attack_view view = {honest, HONEST, 2, N};
+static const struct fl_attack_view view = {
+    .honest = honest, .n_honest = HONEST, .n_attackers = 2, .n = N};
 
 static void collude(const struct fl_attack *attack, float ret[N])
 {
@@ -216,7 +217,7 @@ TEST(mimic_copies_the_client_that_is_furthest_along_the_direction_of_largest_var
     static const float c[N] = {9, 1}; /* Furthest along x, where the variance is largest. */
     static const float d[N] = {2, 2};
     const float *const four[] = {a, b, c, d};
-    const struct fl_attack_view wide = {four, 4, 1, N};
+    const struct fl_attack_view wide = {.honest = four, .n_honest = 4, .n_attackers = 1, .n = N};
     float ret[N];
 
     ck_assert_int_eq(fl_attack_collude(&attack, &wide, ret), FL_OK);
@@ -227,14 +228,16 @@ TEST(of_one_honest_update_or_equal_ones_colluding_attackers_send_that_one)
 {
     static const float *const equal[] = {two, two};
     const enum fl_attack_kind kinds[] = {FL_ATTACK_KIND_ALIE, FL_ATTACK_KIND_MIN_MAX,
-                                         FL_ATTACK_KIND_MIN_SUM, FL_ATTACK_KIND_MIMIC};
+                                         FL_ATTACK_KIND_MIN_SUM, FL_ATTACK_KIND_MIMIC,
+                                         FL_ATTACK_KIND_TAILORED};
     size_t k;
     size_t n;
 
     for (n = 1; n <= 2; n++) {
-        for (k = 0; k < 4; k++) {
+        for (k = 0; k < 5; k++) {
             const struct fl_attack attack = {.kind = kinds[k], .z = 2};
-            const struct fl_attack_view same = {equal, n, 1, N};
+            const struct fl_attack_view same = {
+                .honest = equal, .n_honest = n, .n_attackers = 1, .n = N};
             float ret[N];
 
             ck_assert_int_eq(fl_attack_collude(&attack, &same, ret), FL_OK);

@@ -15,6 +15,7 @@
 
 #include "libfl/base/err.h"
 #include "libfl/base/rng.h"
+#include "libfl/strategy/robust/robust.h"
 
 /* X(NAME, text, effects, options, default of `scale`); effects and options are enums below. */
 /* clang-format off */
@@ -29,6 +30,7 @@
     X(MIN_MAX, min_max, FL_ATTACK_COLLUDES, FL_ATTACK_PERTURBATION, 0)                             \
     X(MIN_SUM, min_sum, FL_ATTACK_COLLUDES, FL_ATTACK_PERTURBATION, 0)                             \
     X(MIMIC, mimic, FL_ATTACK_COLLUDES, 0, 0)                                                      \
+    X(TAILORED, tailored, FL_ATTACK_COLLUDES, FL_ATTACK_PERTURBATION, 0)                           \
     X(INFLATED_DIVERGENCE, inflated_divergence, FL_ATTACK_CLAIMS, FL_ATTACK_SCALE, 10)             \
     X(FALSE_SAMPLES, false_samples, FL_ATTACK_CLAIMS, FL_ATTACK_SCALE, 10)                         \
     X(FREE_RIDER, free_rider, FL_ATTACK_ALTERS, FL_ATTACK_SCALE, 1e-6)
@@ -55,7 +57,7 @@ enum fl_attack_option {
     FL_ATTACK_PERTURBATION = 1u << 3
 };
 
-/* The direction of min_max and min_sum; each points away from the honest mean. */
+/* The direction of min_max, min_sum and tailored; each points away from the honest mean. */
 enum fl_attack_perturbation {
     FL_ATTACK_INVERSE_STD,  /* minus the standard deviation of each entry */
     FL_ATTACK_INVERSE_UNIT, /* minus the mean, divided by its norm */
@@ -90,12 +92,20 @@ FL_MUST_CHECK int fl_attack_choose(uint64_t seed, size_t n, size_t count, bool *
 /* FL_ATTACK_ALTERS: change an own update; `rng` is drawn from by those that send noise. */
 void fl_attack_alter(const struct fl_attack *attack, struct fl_rng *rng, float *update, size_t n);
 
+/* What the server makes of the updates of a round, as far as `tailored` knows it; borrowed. */
+struct fl_attack_rule {
+    const struct fl_robust_ops *ops; /* NULL or `none`: the mean */
+    const struct fl_options *options;
+    const float *centre; /* [n] the last result, of a rule with a centre; NULL: zero */
+};
+
 /* The honest updates of a round; borrowed. */
 struct fl_attack_view {
     const float *const *honest; /* [n_honest][n], in the order of the clients */
     size_t n_honest;            /* at least 1 */
     size_t n_attackers;         /* of the round; at least 1 */
     size_t n;
+    struct fl_attack_rule rule;
 };
 /*
  * FL_ATTACK_COLLUDES: the update that all attackers of the round send, into `ret` [n], which

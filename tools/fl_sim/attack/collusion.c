@@ -7,7 +7,7 @@
 
 #include "libfl/num/principal.h"
 #include "libfl/num/vec.h"
-#include "tools/fl_sim/attack/attack.h"
+#include "tools/fl_sim/attack/attack_impl.h"
 
 /* --- mean and deviation of the honest updates --- */
 
@@ -91,14 +91,8 @@ static void collusion_ipm(const struct fl_attack *a, const struct fl_attack_view
 
 /* --- Min-Max and Min-Sum (Shejwalkar and Houmansadr 2021) --- */
 
-/* The mean and the perturbation p of the honest updates, [n] each. */
-struct push {
-    double *mean, *p;
-    double p_sq; /* |p|^2 */
-};
-
-static int collusion_make_push(const struct fl_attack *a, const struct fl_attack_view *v,
-                               struct push *ret)
+int fl__attack_make_push(const struct fl_attack *a, const struct fl_attack_view *v,
+                         struct fl__attack_push *ret)
 {
     double norm = 0;
     size_t i;
@@ -127,8 +121,8 @@ static int collusion_make_push(const struct fl_attack *a, const struct fl_attack
 
 /* With c = |mean - honest update|^2 and b = p * (mean - honest update), the squared distance of
    mean + gamma p to that update is |p|^2 gamma^2 + 2 b gamma + c. */
-static void collusion_distance(const struct push *m, const float *honest, size_t n, double *ret_b,
-                               double *ret_c)
+static void collusion_distance(const struct fl__attack_push *m, const float *honest, size_t n,
+                               double *ret_b, double *ret_c)
 {
     double b = 0;
     double c = 0;
@@ -175,8 +169,8 @@ static void collusion_bounds(const struct fl_attack_view *v, double *ret_max, do
 }
 
 /* The paper searches gamma by halving steps; here it is the exact root of a quadratic equation. */
-static double collusion_gamma(const struct fl_attack *a, const struct fl_attack_view *v,
-                              const struct push *m)
+static double collusion_gamma(enum fl_attack_kind kind, const struct fl_attack_view *v,
+                              const struct fl__attack_push *m)
 {
     double gamma = (double)INFINITY;
     double sum_b = 0;
@@ -197,28 +191,42 @@ static double collusion_gamma(const struct fl_attack *a, const struct fl_attack_
         sum_b += b;
         sum_c += c;
     }
-    return a->kind == FL_ATTACK_KIND_MIN_MAX
+    return kind == FL_ATTACK_KIND_MIN_MAX
                ? gamma
                : collusion_root((double)v->n_honest * m->p_sq, sum_b, sum_c, most_sum);
 }
 
+void fl__attack_push_along(const struct fl__attack_push *m, double gamma, size_t n, float *ret)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        ret[i] = (float)(m->mean[i] + gamma * m->p[i]);
+    }
+}
+
+double fl__attack_gamma_min_max(const struct fl_attack_view *v, const struct fl__attack_push *m)
+{
+    return collusion_gamma(FL_ATTACK_KIND_MIN_MAX, v, m);
+}
+
+void fl__attack_push_done(struct fl__attack_push *m)
+{
+    free(m->mean);
+    free(m->p);
+}
+
 static int collusion_push(const struct fl_attack *a, const struct fl_attack_view *v, float *ret)
 {
-    struct push m = {.mean = NULL};
-    double gamma;
-    size_t i;
-    int rv = collusion_make_push(a, v, &m);
+    struct fl__attack_push m = {.mean = NULL};
+    int rv = fl__attack_make_push(a, v, &m);
 
     if (rv != FL_OK) {
         goto done;
     }
-    gamma = collusion_gamma(a, v, &m);
-    for (i = 0; i < v->n; i++) {
-        ret[i] = (float)(m.mean[i] + gamma * m.p[i]);
-    }
+    fl__attack_push_along(&m, collusion_gamma(a->kind, v, &m), v->n, ret);
 done:
-    free(m.mean);
-    free(m.p);
+    fl__attack_push_done(&m);
     return rv;
 }
 
@@ -269,6 +277,8 @@ int fl_attack_collude(const struct fl_attack *a, const struct fl_attack_view *v,
         return collusion_push(a, v, ret);
     case FL_ATTACK_KIND_MIMIC:
         return collusion_mimic(v, ret);
+    case FL_ATTACK_KIND_TAILORED:
+        return fl__attack_tailor(a, v, ret);
     default:
         return FL_EUNIMPL;
     }

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 
+#include "tools/fl_sim/engine/attacker.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
 struct fl__shared_update {
@@ -94,6 +95,29 @@ static int collusion_add(struct fl__collusion *c, uint32_t client, struct fl_blo
     return FL_OK;
 }
 
+/* What the server does with updates; `*ret_centre`, a reference, has the centre of the rule. */
+static int collusion_rule(const struct fl_fed *fed, struct fl_attack_rule *ret,
+                          struct fl_blob **ret_centre)
+{
+    const struct fl_strategy *s = fed->federation.strategy;
+    const struct fl_blob *centre = NULL;
+    int rv;
+
+    *ret = (struct fl_attack_rule){.ops = s->robust, .options = s->options[FL_COMPONENT_ROBUST]};
+    if (fl_robust_centred(s->robust, s->options[FL_COMPONENT_ROBUST])) {
+        centre = fed->progress.committed.model.state[s->aggregate->n_state];
+    }
+    if (centre == NULL) {
+        return FL_OK;
+    }
+    rv = fl_attacker_share(fed->federation.layout, fl_blob_floats(centre), ret_centre);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    ret->centre = fl_blob_floats(*ret_centre);
+    return FL_OK;
+}
+
 /* Sums run in the order of the clients, not in that in which their trainings ended. */
 static int collusion_make(const struct fl_fed *fed, struct fl__collusion *c)
 {
@@ -101,6 +125,7 @@ static int collusion_make(const struct fl_fed *fed, struct fl__collusion *c)
                                   .n_attackers = c->n_attackers,
                                   .n = fl_layout_trainable(fed->federation.layout)};
     const float **honest;
+    struct fl_blob *centre = NULL;
     struct fl_blob *made = NULL;
     size_t i;
     int rv;
@@ -118,13 +143,18 @@ static int collusion_make(const struct fl_fed *fed, struct fl__collusion *c)
         honest[i] = (const float *)(const void *)fl_blob_data(c->shared[i].update);
     }
     view.honest = honest;
-    rv = fl_attack_collude(c->attack, &view, (float *)(void *)fl_blob_fill(made));
+    rv = collusion_rule(fed, &view.rule, &centre);
     if (rv != FL_OK) {
-        fl_blob_unref(made);
         goto done;
     }
-    c->malicious = made;
+    rv = fl_attack_collude(c->attack, &view, (float *)(void *)fl_blob_fill(made));
+    if (rv != FL_OK) {
+        goto done;
+    }
+    c->malicious = fl_blob_ref(made);
 done:
+    fl_blob_unref(made);
+    fl_blob_unref(centre);
     free(honest);
     return rv;
 }

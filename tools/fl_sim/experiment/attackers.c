@@ -31,7 +31,7 @@ const struct fl_opt_spec fl__attackers_specs[] = {
      .def = "0.1", .min = 0, .max = 1e6, .help = "Of `ipm`"},
     {FL_OPT(struct attackers, ENUM, perturbation), FL_OPT_GIVEN(struct attackers, perturbation),
      .def = "inverse_std", .choices = fl_attack_perturbation_names,
-     .help = "Direction of `min_max` and `min_sum`"},
+     .help = "Direction of `min_max`, `min_sum` and `tailored`"},
     FL_OPT_END_OF(struct attackers)};
 
 /* "20%" or "0.2". */
