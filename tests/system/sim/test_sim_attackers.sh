@@ -23,6 +23,7 @@ sweep:
 - {label: collusion, server.algorithm: fedldf, attackers: {clients: 6, attack: min_max}}
 - {label: poison, attackers: {clients: 3, attack: backdoor}}
 - {label: tailored, server.strategy: {robust: {policy: trimmed_mean, f: 6, mix: nnm}}, server.round: {min_responders: 13}, attackers: {clients: 6, attack: tailored}}
+- {label: imitation, server.algorithm: fedmcsa, attackers: {clients: 1, attack: imitation, scale: 10}}
 - {label: samples, attackers: {clients: 3, attack: false_samples}}
 END
 grep -v attackers attacked.yaml | sed '/^sweep/d' >honest.yaml
@@ -41,7 +42,7 @@ for file in rounds.jsonl rounds.csv clients.jsonl; do
 done
 
 # --- who attacks ---
-equal "one line for each trial with attackers" 7 "$(grep -c "seed 1: [368] of 20 clients attack" names.txt)"
+equal "one line for each trial with attackers" 8 "$(grep -c "seed 1: [1368] of 20 clients attack" names.txt)"
 names=$(sed -n "s/.*'flipped'.*(sign_flip): //p" names.txt | tr ' ' '\n' | sort)
 rows=$(grep '"attacker":true' "$(trial one flipped)/clients.jsonl" | sed 's/.*"name":"\([^"]*\)".*/\1/' | sort -u)
 equal "eight are named" 8 "$(printf '%s\n' "$names" | wc -l)"

@@ -140,7 +140,7 @@ TEST(z_of_alie_is_that_of_the_papers_formula)
     NEAR(fl_attack_alie_z(10, 6), 0.6744898, 1e-6);
 }
 
-TEST(alie_is_mean_plus_z_deviations_and_ipm_minus_epsilon_means)
+TEST(alie_is_mean_plus_z_deviations_ipm_minus_epsilon_means_and_imitation_scale_means)
 {
     struct fl_attack attack = {.kind = FL_ATTACK_KIND_ALIE, .z = 1.5};
     float ret[N];
@@ -155,6 +155,10 @@ TEST(alie_is_mean_plus_z_deviations_and_ipm_minus_epsilon_means)
     collude(&attack, ret);
     NEAR(ret[0], -1.5, 1e-30);
     NEAR(ret[1], -1, 1e-30);
+    attack = (struct fl_attack){.kind = FL_ATTACK_KIND_IMITATION, .scale = 4};
+    collude(&attack, ret);
+    NEAR(ret[0], 12, 1e-30);
+    NEAR(ret[1], 8, 1e-30);
 }
 
 static double distance_sq(const float *a, const float *b)

@@ -29,7 +29,8 @@
     X(IPM, ipm, FL_ATTACK_COLLUDES, FL_ATTACK_EPSILON, 0)                                          \
     X(MIN_MAX, min_max, FL_ATTACK_COLLUDES, FL_ATTACK_PERTURBATION, 0)                             \
     X(MIN_SUM, min_sum, FL_ATTACK_COLLUDES, FL_ATTACK_PERTURBATION, 0)                             \
-    X(MIMIC, mimic, FL_ATTACK_COLLUDES, 0, 0)                                                      \
+    X(MIMIC, mimic, FL_ATTACK_COLLUDES | FL_ATTACK_MODELS, 0, 0)                                   \
+    X(IMITATION, imitation, FL_ATTACK_COLLUDES | FL_ATTACK_MODELS, FL_ATTACK_SCALE, 1)             \
     X(TAILORED, tailored, FL_ATTACK_COLLUDES, FL_ATTACK_PERTURBATION, 0)                           \
     X(INFLATED_DIVERGENCE, inflated_divergence, FL_ATTACK_CLAIMS, FL_ATTACK_SCALE, 10)             \
     X(FALSE_SAMPLES, false_samples, FL_ATTACK_CLAIMS, FL_ATTACK_SCALE, 10)                         \
@@ -46,7 +47,8 @@ enum fl_attack_effect {
     FL_ATTACK_ALTERS = 1u << 0,   /* changes its own update */
     FL_ATTACK_COLLUDES = 1u << 1, /* replaces its update by one made from the honest ones */
     FL_ATTACK_POISONS = 1u << 2,  /* trains on other samples */
-    FL_ATTACK_CLAIMS = 1u << 3    /* sends false figures beside an honest update */
+    FL_ATTACK_CLAIMS = 1u << 3,   /* sends false figures beside an honest update */
+    FL_ATTACK_MODELS = 1u << 4    /* works on models in place of updates, too */
 };
 
 /* Which options an attack uses. */

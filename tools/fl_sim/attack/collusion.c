@@ -79,13 +79,13 @@ static void collusion_alie(const struct fl_attack *a, const struct fl_attack_vie
     }
 }
 
-/* -epsilon * mean (Xie, Koyejo, Gupta 2020). */
-static void collusion_ipm(const struct fl_attack *a, const struct fl_attack_view *v, float *ret)
+/* ipm: -epsilon * mean (Xie, Koyejo, Gupta 2020); imitation: scale * mean. */
+static void collusion_times_mean(double factor, const struct fl_attack_view *v, float *ret)
 {
     size_t i;
 
     for (i = 0; i < v->n; i++) {
-        ret[i] = (float)(-a->epsilon * collusion_mean(v, i));
+        ret[i] = (float)(factor * collusion_mean(v, i));
     }
 }
 
@@ -270,7 +270,10 @@ int fl_attack_collude(const struct fl_attack *a, const struct fl_attack_view *v,
         collusion_alie(a, v, ret);
         return FL_OK;
     case FL_ATTACK_KIND_IPM:
-        collusion_ipm(a, v, ret);
+        collusion_times_mean(-a->epsilon, v, ret);
+        return FL_OK;
+    case FL_ATTACK_KIND_IMITATION:
+        collusion_times_mean(a->scale, v, ret);
         return FL_OK;
     case FL_ATTACK_KIND_MIN_MAX:
     case FL_ATTACK_KIND_MIN_SUM:

@@ -96,7 +96,9 @@ static int attackers_check_algorithm(const struct fl_experiment_point *p, enum f
 {
     const unsigned updates = FL_ATTACK_ALTERS | FL_ATTACK_COLLUDES;
 
-    if ((fl_attack_effects(kind) & updates) != 0 && p->server->strategy->personal->own) {
+    if ((fl_attack_effects(kind) & updates) != 0 &&
+        (fl_attack_effects(kind) & FL_ATTACK_MODELS) == 0 && p->server->strategy->personal->own)
+    {
         return fl_conf_error(fl_conf_get(node, "attack"), err,
                              "'%s' changes updates, and the clients of this algorithm send models",
                              fl_attack_names[kind]);
