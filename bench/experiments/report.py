@@ -3,10 +3,10 @@
 
     fl-sim run bench/experiments/NAME.yaml            (share-cap and share-attacks with --clients)
     bench/experiments/report.py keep NAME.results     writes bench/experiments/NAME.csv, what the page needs of a run
-    bench/experiments/report.py page                  writes these tables into docs/results.md (make results)
+    bench/experiments/report.py page                  writes these tables into docs/results.md, and docs/heat-map.svg (make results)
 
 `keep` asks `fl-sim table` (--sim FILE: which one) for figures, and of share-cap and share-attacks reads clients.jsonl and rounds.jsonl.
-`page --print` prints the page instead.
+`page --print` prints the page instead, `heat-map --print` the picture.
 What papers print stands in NAME.paper.csv. A figure within half a point of the paper's is called reproduced.
 """
 import csv
@@ -19,6 +19,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "..", "docs", "results.md")
+HEAT_MAP = os.path.join(HERE, "..", "..", "docs", "heat-map.svg")
 TOLERANCE = 0.5  # points
 
 # Arguments of `fl-sim table`; what --of and --mean-of say stands before the names of the columns.
@@ -38,6 +39,11 @@ VIEWS = {
     "one-attacker": [("", "trials,accuracy", [])],
     "attacks": [("", "trials,accuracy", [])],
     "bucketing-mimic": [("", "trials,accuracy", [])],
+    "heat-map-10": [("", "trials,accuracy", [])],
+    "heat-map-20": [("", "trials,accuracy", [])],
+    "heat-map-30": [("", "trials,accuracy", [])],
+    "heat-clean": [("", "trials,accuracy", [])],
+    "backdoor": [("", "trials,accuracy,backdoor_success", [])],
     "share-cap": [("", "trials,uplink", []), ("mean10:", "best", ["--mean-of", "10"])],
     "share-attacks": [("", "trials,accuracy", [])],
     "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
@@ -98,7 +104,7 @@ def keep(folder, sim):
     rows = {}
     for prefix, columns, options in VIEWS[name]:
         for row in table(sim, folder, columns, options):
-            point = row.pop("point")
+            point = re.sub(r"^data=\{.*?method:(\w+).*?\} attackers=\{(.*?)\} ", r"\1 / \2 / ", row.pop("point"))
             rows.setdefault(point, {"point": point}).update((prefix + key, value) for key, value in row.items())
     if name in ("share-cap", "share-attacks"):
         for label, row in shares(folder, run).items():
@@ -274,6 +280,112 @@ def bucketed(name):
     return markdown(["", "without bucketing", "with", "printed, without"], rows)
 
 
+# --- grids of data, attacks and rules ---
+
+SPLITS = {"iid": "IID", "dirichlet": "Dirichlet 0.3", "shards": "shards"}
+
+
+def grid(name):
+    """Rows by (split, attack with its options, rule), from the labels that fl-sim makes of a grid."""
+    found = {}
+    for row in kept(name)[1]:
+        split, attack, rule = row["point"].split(" / ")
+        options = dict(re.findall(r"(\w+):([^,]+)", attack))
+        options["attack"] = "clean" if options["clients"] == "0" else options["attack"]
+        policy, mix = re.search(r"policy=(\w+)", rule), re.search(r"mix=(\w+)", rule)
+        rule = "no-bounds" if "norm_clip=0" in rule else policy[1] if policy else "defaults"
+        found[SPLITS[split], tuple(options.items()), f"{mix[1]}+{rule}" if mix else rule] = row
+    return found
+
+
+def listed(keys):
+    return list(dict.fromkeys(keys))
+
+
+HEAT_SHARES = [share for share in (10, 20, 30) if os.path.exists(os.path.join(HERE, f"heat-map-{share}.csv"))]
+
+
+def worst_cases():
+    """Of each split, rule and share of attackers: the lowest accuracy in percent with its attack, and that without attackers."""
+    worst, clean = {}, {}
+    for share in HEAT_SHARES:
+        for (split, options, rule), row in grid(f"heat-map-{share}").items():
+            attack, accuracy = dict(options)["attack"], 100 * float(row["accuracy"] or 0)
+            if attack == "clean":
+                clean[split, rule, share] = accuracy
+            elif (split, rule, share) not in worst or accuracy < worst[split, rule, share][0]:
+                worst[split, rule, share] = accuracy, attack
+    return worst, clean
+
+
+def means_without_attackers():
+    """Of each split the mean and deviation of the seeds, in percent."""
+    found = {}
+    for row in kept("heat-clean")[1]:
+        found[SPLITS[re.search(r"method:(\w+)", row["point"])[1]]] = 100 * float(row["accuracy"]), 100 * float(row["accuracy.std"])
+    return found
+
+
+def heat():
+    worst, clean = worst_cases()
+    means = means_without_attackers()
+    rows = []
+    for rule in listed(key[1] for key in worst):
+        cells = [rule]
+        for split in means:
+            cells.append(f"{clean[split, rule, min(share for share in HEAT_SHARES if (split, rule, share) in clean)]:.1f}")
+            for share in HEAT_SHARES:
+                found = worst.get((split, rule, share))
+                cells.append(f"{found[0]:.1f} {found[1]}" if found else "")
+        rows.append(cells)
+    heads = [f"{split}, {what}" for split in means for what in ("clean", *(f"{share} %" for share in HEAT_SHARES))]
+    spread = "; ".join(f"{split} {mean:.2f} ± {off:.2f}" for split, (mean, off) in means.items())
+    return f"Mean of ten seeds without bounds and attackers: {spread}.\n\n" + markdown([""] + heads, rows)
+
+
+CELL, LEFT, TOP = (62, 20), 190, 68
+
+
+def heat_map():
+    """The worst cases as an SVG picture: green is the mean without attackers, red is lost."""
+    worst, _ = worst_cases()
+    means = means_without_attackers()
+    rules = listed(key[1] for key in worst)
+    columns = [(split, share) for split in means for share in HEAT_SHARES]
+    width, height = LEFT + len(columns) * CELL[0] + 10, TOP + len(rules) * CELL[1] + 10
+    out = [f'<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12">',
+           "<title>Worst accuracy over ten attacks, in percent</title>", f'<rect width="{width}" height="{height}" fill="#ffffff"/>']
+    for i, split in enumerate(means):
+        x = LEFT + (i + 0.5) * len(HEAT_SHARES) * CELL[0]
+        out.append(f'<text x="{x:g}" y="20" text-anchor="middle">{split}</text>')
+        out.append(f'<text x="{x:g}" y="38" text-anchor="middle">clean {means[split][0]:.1f}</text>')
+    for i, (_, share) in enumerate(columns):
+        out.append(f'<text x="{LEFT + (i + 0.5) * CELL[0]:g}" y="60" text-anchor="middle">{share} %</text>')
+    for y, rule in enumerate(rules):
+        out.append(f'<text x="{LEFT - 8}" y="{TOP + y * CELL[1] + 14}" text-anchor="end">{rule}</text>')
+        for x, (split, share) in enumerate(columns):
+            found = worst.get((split, rule, share))
+            if not found:
+                continue
+            lost = min(max((means[split][0] - found[0]) / 50, 0), 1) ** 0.5
+            color = "#%02x%02x%02x" % tuple(round(a + (b - a) * lost) for a, b in zip((120, 200, 130), (220, 70, 60)))
+            at = LEFT + x * CELL[0], TOP + y * CELL[1]
+            out.append(f'<rect x="{at[0]}" y="{at[1]}" width="{CELL[0] - 2}" height="{CELL[1] - 2}" fill="{color}"><title>{found[1]}</title></rect>')
+            out.append(f'<text x="{at[0] + CELL[0] // 2 - 1}" y="{at[1] + 14}" text-anchor="middle">{found[0]:.1f}</text>')
+    return "\n".join(out + ["</svg>", ""])
+
+
+def backdoors():
+    """Accuracy and success rate of the backdoor by rule."""
+    rows = grid("backdoor")
+    cells = {(split, rule, dict(options)["scale"]): row for (split, options, rule), row in rows.items()}
+    splits, rules, scales = (listed(key[i] for key in cells) for i in range(3))
+    columns = [(split, scale) for split in splits for scale in scales]
+    heads = [""] + [text for split, scale in columns for text in (f"{split}, x {scale}: accuracy", "success")]
+    return markdown(heads, [[rule] + [f"{100 * float(cells[split, rule, scale][key]):.1f}" for split, scale in columns
+                                      for key in ("accuracy", "backdoor_success")] for rule in rules])
+
+
 def without_and_with(name, cells):
     """A line for each pair of points, `NAME / off` and `NAME / default`."""
     pairs = {}
@@ -304,20 +416,26 @@ def bounded():
 
 TABLES = {"share-cap": honest, "share-attacks": bounded, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
           "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions,
-          "bucketing-mimic": lambda: bucketed("bucketing-mimic"),
+          "bucketing-mimic": lambda: bucketed("bucketing-mimic"), "heat-map": heat, "backdoor": backdoors,
           "hashed": hashed, "hashed-confirm": confirmed}
+# Tables of more than one run.
+RUNS = {"heat-map": [f"heat-map-{share}" for share in HEAT_SHARES] + ["heat-clean"]}
+
+
+def about(name):
+    head, rows = kept(name)
+    return (f"`fl-sim run bench/experiments/{name}.yaml`: {len(rows)} rows, seeds {head['seeds']}, {head['run time']}; "
+            f"{head['date'][:10]}, commit {head['commit']}, {head['machine']}.")
 
 
 def page():
     with open(PAGE, encoding="utf-8") as file:
         text = file.read()
     for name, make in TABLES.items():
-        head, rows = kept(name)
-        about = (f"`fl-sim run bench/experiments/{name}.yaml`: {len(rows)} rows, seeds {head['seeds']}, {head['run time']}; "
-                 f"{head['date'][:10]}, commit {head['commit']}, {head['machine']}.")
+        said = "\\\n".join(about(run) for run in RUNS.get(name, [name]))
         mark = re.escape(name)
         text, n = re.subn(rf"(<!-- report.py {mark} -->\n).*?(<!-- end of report.py {mark} -->)",
-                          lambda found, made=make(), said=about: f"{found[1]}{said}\n\n{made}\n{found[2]}", text, flags=re.DOTALL)
+                          lambda found, made=make(), said=said: f"{found[1]}{said}\n\n{made}\n{found[2]}", text, flags=re.DOTALL)
         if n != 1:
             sys.exit(f"report.py: {PAGE} has no place for the table of {name}")
     return text
@@ -334,10 +452,14 @@ def main():
         keep(arguments[1], sim)
     elif arguments == ["page", "--print"]:
         sys.stdout.write(page())
+    elif arguments == ["heat-map", "--print"]:
+        sys.stdout.write(heat_map())
     elif arguments == ["page"]:
         text = page()
         with open(PAGE, "w", encoding="utf-8") as file:
             file.write(text)
+        with open(HEAT_MAP, "w", encoding="utf-8") as file:
+            file.write(heat_map())
     else:
         sys.exit(__doc__)
 

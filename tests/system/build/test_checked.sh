@@ -21,12 +21,19 @@ check "the table of README.md is made of the recorded run" cmp "$srcdir/README.m
 # The tables of the results.
 report=$srcdir/bench/experiments/report.py
 check "the page of results is made of the kept runs" cmp <("$python" "$report" page --print) "$srcdir/docs/results.md"
+check "so is the heat map" cmp <("$python" "$report" heat-map --print) "$srcdir/docs/heat-map.svg"
 for file in "$srcdir"/bench/experiments/*.yaml; do
   name=$(basename "$file" .yaml)
   for what in command seeds "run time" date commit machine; do
     has_line "the record of $name says its $what" "${file%.yaml}.csv" "# $what: "
   done
-  equal "the record of $name has the rows of its file" "$(sed -n 's/^- {label: \([^,]*\),.*/\1/p' "$file")" \
-    "$(grep -v '^#' "${file%.yaml}.csv" | sed '1d; s/,.*//')"
+  if grep -q '^- {label' "$file"; then
+    equal "the record of $name has the rows of its file" "$(sed -n 's/^- {label: \([^,]*\),.*/\1/p' "$file")" \
+      "$(grep -v '^#' "${file%.yaml}.csv" | sed '1d; s/,.*//')"
+  else # a grid
+    equal "the record of $name has as many rows as its file" \
+      "$(awk '/^sweep:/ {n = 1; k = 1; on = 1} on && /^  [a-z]/ {n *= k; k = 0} on && /^  - / {k++} END {print n * k}' "$file")" \
+      "$(grep -v '^#' "${file%.yaml}.csv" | sed 1d | wc -l)"
+  fi
 done
 finish
