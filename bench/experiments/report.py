@@ -43,6 +43,7 @@ VIEWS = {
     "heat-map-20": [("", "trials,accuracy", [])],
     "heat-map-30": [("", "trials,accuracy", [])],
     "heat-clean": [("", "trials,accuracy", [])],
+    "tailored": [("", "trials,accuracy", [])],
     "backdoor": [("", "trials,accuracy,backdoor_success", [])],
     "share-cap": [("", "trials,uplink", []), ("mean10:", "best", ["--mean-of", "10"])],
     "share-attacks": [("", "trials,accuracy", [])],
@@ -283,6 +284,7 @@ def bucketed(name):
 # --- grids of data, attacks and rules ---
 
 SPLITS = {"iid": "IID", "dirichlet": "Dirichlet 0.3", "shards": "shards"}
+DIRECTIONS = {None: "std", "inverse_std": "std", "inverse_unit": "unit"}
 
 
 def grid(name):
@@ -375,6 +377,19 @@ def heat_map():
     return "\n".join(out + ["</svg>", ""])
 
 
+def known():
+    """Accuracy by rule, of attackers that do not know the rule and of those that do."""
+    rows = grid("tailored")
+    cells = {}
+    for (split, options, rule), row in rows.items():
+        options = dict(options)
+        cells[split, rule, options["attack"], DIRECTIONS[options.get("perturbation")]] = 100 * float(row["accuracy"] or 0)
+    splits, rules = listed(key[0] for key in cells), listed(key[1] for key in cells)
+    columns = [(split, attack, direction) for split in splits for direction in ("std", "unit") for attack in ("min_max", "tailored")]
+    heads = [""] + [f"{split}, {attack} {direction}" for split, attack, direction in columns]
+    return markdown(heads, [[rule] + [f"{cells[split, rule, attack, direction]:.1f}" for split, attack, direction in columns] for rule in rules])
+
+
 def backdoors():
     """Accuracy and success rate of the backdoor by rule."""
     rows = grid("backdoor")
@@ -416,7 +431,7 @@ def bounded():
 
 TABLES = {"share-cap": honest, "share-attacks": bounded, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
           "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions,
-          "bucketing-mimic": lambda: bucketed("bucketing-mimic"), "heat-map": heat, "backdoor": backdoors,
+          "bucketing-mimic": lambda: bucketed("bucketing-mimic"), "heat-map": heat, "tailored": known, "backdoor": backdoors,
           "hashed": hashed, "hashed-confirm": confirmed}
 # Tables of more than one run.
 RUNS = {"heat-map": [f"heat-map-{share}" for share in HEAT_SHARES] + ["heat-clean"]}
