@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """The tables of docs/results.md, from results of fl-sim.
 
-    fl-sim run bench/experiments/NAME.yaml            (share-cap and share-attacks with --clients)
+    fl-sim run bench/experiments/NAME.yaml            (share-cap, share-attacks and imitation with --clients)
     bench/experiments/report.py keep NAME.results     writes bench/experiments/NAME.csv, what the page needs of a run
     bench/experiments/report.py page                  writes these tables into docs/results.md, and docs/heat-map.svg (make results)
 
-`keep` asks `fl-sim table` (--sim FILE: which one) for figures, and of share-cap and share-attacks reads clients.jsonl and rounds.jsonl.
+`keep` asks `fl-sim table` (--sim FILE: which one) for figures, and of share-cap, share-attacks and imitation reads clients.jsonl and rounds.jsonl.
 `page --print` prints the page instead, `heat-map --print` the picture.
 What papers print stands in NAME.paper.csv. A figure within half a point of the paper's is called reproduced.
 """
@@ -45,6 +45,7 @@ VIEWS = {
     "heat-clean": [("", "trials,accuracy", [])],
     "tailored": [("", "trials,accuracy", [])],
     "backdoor": [("", "trials,accuracy,backdoor_success", [])],
+    "imitation": [("", "trials,personal_accuracy", [])],
     "share-cap": [("", "trials,uplink", []), ("mean10:", "best", ["--mean-of", "10"])],
     "share-attacks": [("", "trials,accuracy", [])],
     "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
@@ -107,7 +108,7 @@ def keep(folder, sim):
         for row in table(sim, folder, columns, options):
             point = re.sub(r"^data=\{.*?method:(\w+).*?\} attackers=\{(.*?)\} ", r"\1 / \2 / ", row.pop("point"))
             rows.setdefault(point, {"point": point}).update((prefix + key, value) for key, value in row.items())
-    if name in ("share-cap", "share-attacks"):
+    if name in ("share-cap", "share-attacks", "imitation"):
         for label, row in shares(folder, run).items():
             rows[label].update(row)
     last = run["runs"][-1]
@@ -418,6 +419,14 @@ def honest():
     return markdown(["", "best mean of ten, off", "default", "largest share, off", "default", "clients lowered in a round"], rows)
 
 
+def imitated():
+    rows = without_and_with("imitation", [
+        lambda off, on: [amount(off, "personal_accuracy", 0.01, 2), amount(on, "personal_accuracy", 0.01, 2)],
+        lambda off, on: [f"{float(row['share:weight']):.2f}" for row in (off, on)],
+        lambda off, on: [f"{float(on['share:acted']):.2f}"]])
+    return markdown(["", "accuracy of the clients' models, off", "default", "largest weight, off", "default", "clients lowered in a round"], rows)
+
+
 SHARES = {"fedldf": "layers", "lean": "layers", "attn": "draws", "igfl_s": "weight"}
 
 
@@ -432,6 +441,7 @@ def bounded():
 TABLES = {"share-cap": honest, "share-attacks": bounded, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
           "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions,
           "bucketing-mimic": lambda: bucketed("bucketing-mimic"), "heat-map": heat, "tailored": known, "backdoor": backdoors,
+          "imitation": imitated,
           "hashed": hashed, "hashed-confirm": confirmed}
 # Tables of more than one run.
 RUNS = {"heat-map": [f"heat-map-{share}" for share in HEAT_SHARES] + ["heat-clean"]}
