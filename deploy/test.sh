@@ -8,8 +8,8 @@
 #     --all     everything: also extended_tests and sanitized_extended_tests (Makefile.am) and every variant of a test.
 #               Without it the Debian packages, the images, two of the three tests of hosts, the year of the daemons
 #               and MNIST are left out; presets, random seeds and faults are every n-th; and most tests run in one of
-#               the two builds: unit tests and fuzz replays under sanitizers, scripts and tests of optimised code in
-#               the other one, simulations and one script of each kind in both
+#               the two builds: unit tests, fuzz replays and peers that break the rules under sanitizers, other
+#               scripts and tests of optimised code in the other one, simulations and one script of each kind in both
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 scope=everyday

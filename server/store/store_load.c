@@ -217,10 +217,11 @@ static int load_bounds(struct fl_store *store, struct fl_coord_resume *r, struct
     struct fl_round_rec rec;
     int rv = r->committed > 0 ? fl_store_round(store, r->committed, &rec, err) : FL_ENOENT;
 
-    if (rv == FL_OK) {
-        r->bounds = fl_round_bounds_of(&rec);
+    if (rv != FL_OK) {
+        return rv == FL_ENOENT ? FL_OK : rv;
     }
-    return rv == FL_ENOENT ? FL_OK : rv;
+    r->bounds = fl_round_bounds_of(&rec);
+    return FL_OK;
 }
 
 int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl_err *err)
