@@ -139,12 +139,14 @@ static void pool_finish(struct fl_pool_job *job)
         return;
     }
     (void)pthread_mutex_lock(&pool->lock);
-    if (job->state == FL__JOB_QUEUED) {
-        fl__worker_pool_run(job);
-    }
     while (job->state != FL__JOB_DONE) {
-        if (fl__worker_pool_first(pool) != NULL) { /* The job that the caller will wait for next. */
-            fl__worker_pool_run(fl__worker_pool_first(pool));
+        /* Others are those that the caller will wait for next. */
+        struct fl_pool_job *next = job->state == FL__JOB_QUEUED && !pool->busy[job->client]
+                                       ? job
+                                       : fl__worker_pool_first(pool);
+
+        if (next != NULL) {
+            fl__worker_pool_run(next);
         } else {
             (void)pthread_cond_wait(&pool->done, &pool->lock);
         }
@@ -211,16 +213,29 @@ void fl_pool_job_free(struct fl_pool_job *job)
 
 void fl_worker_pool_drop(struct fl_worker_pool *pool, uint32_t client, struct fl_round_key key)
 {
-    struct fl_member *member = pool->members[client];
+    struct fl_member *member;
 
     if (pool->ranks != NULL && client % pool->conf.ranks->n != 0) {
         fl__ranks_drop(pool, client, key);
-    } else if (member != NULL) {
+        return;
+    }
+    /* A cancelled upload may be coded still. */
+    (void)pthread_mutex_lock(&pool->lock);
+    while (pool->busy[client]) {
+        (void)pthread_cond_wait(&pool->done, &pool->lock);
+    }
+    fl__worker_pool_occupy(pool, client);
+    (void)pthread_mutex_unlock(&pool->lock);
+    member = pool->members[client];
+    if (member != NULL) {
         fl_pending_result_drop(&member->held, key);
         if (member->held.result == NULL) {
             fl__worker_pool_close(pool, client);
         }
     }
+    (void)pthread_mutex_lock(&pool->lock);
+    fl__worker_pool_release(pool, client);
+    (void)pthread_mutex_unlock(&pool->lock);
 }
 
 /* --- create and free --- */
@@ -258,8 +273,9 @@ int fl_worker_pool_create(const struct fl_worker_pool_conf *conf, struct fl_work
     (void)pthread_cond_init(&pool->more, NULL);
     (void)pthread_cond_init(&pool->done, NULL);
     pool->members = calloc(conf->sim_clients->n + 1, sizeof(struct fl_member *));
+    pool->busy = calloc(conf->sim_clients->n + 1, sizeof(*pool->busy));
     pool->spare = calloc((size_t)conf->threads + 1, sizeof(struct fl_trainer *));
-    if (pool->members == NULL || pool->spare == NULL) {
+    if (pool->members == NULL || pool->busy == NULL || pool->spare == NULL) {
         rv = FL_ENOMEM;
         goto fail;
     }
@@ -303,6 +319,7 @@ void fl_worker_pool_free(struct fl_worker_pool *pool)
     }
     free(pool->spare);
     free(pool->members);
+    free(pool->busy);
     free(pool->unit_bytes);
     free(pool->threads);
     fl_setup_unref(pool->conf.setup);

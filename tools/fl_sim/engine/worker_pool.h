@@ -6,7 +6,8 @@
  * when its client starts it in simulated time, and its result is taken when that ends it there, so
  * results depend neither on the number of threads nor on the order in which jobs complete.
  *
- * A client has at most one job at a time. Other processes may run a part of the jobs (ranks.h).
+ * One job of a client runs at a time. Other processes may run a part
+ * of the jobs (ranks.h).
  *
  * Threading: all calls from one thread. The pool calls the functions of struct fl_sim_clients from
  * any thread.
@@ -90,7 +91,7 @@ const struct fl_buf *fl_job_bytes(const struct fl_pool_job *job);
 struct fl_blob *fl_job_update(const struct fl_pool_job *job);
 /* NULL is allowed. A job whose answer was not taken is cancelled. */
 void fl_pool_job_free(struct fl_pool_job *job);
-/* Discard the client's pending result of `key`. */
+/* Discard the client's pending result of `key`; waits for a job of the client that runs. */
 void fl_worker_pool_drop(struct fl_worker_pool *pool, uint32_t client, struct fl_round_key key);
 
 #endif

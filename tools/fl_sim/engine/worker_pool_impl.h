@@ -41,10 +41,11 @@ struct fl__worker_pool_ranks;
 struct fl_worker_pool {
     struct fl_worker_pool_conf conf;
     struct fl_member **members; /* [sim_clients->n], NULL: it has no open member */
-    /* Protects the queue and the states of jobs. */
+    /* Protects the queue, the states of jobs and `busy`. */
     pthread_mutex_t lock;
     pthread_cond_t more, done;
     struct fl_list queue;
+    bool *busy; /* [sim_clients->n] a thread uses the client's member */
     bool ending;
     pthread_t *threads;
     unsigned n_threads;
@@ -55,13 +56,24 @@ struct fl_worker_pool {
     struct fl__worker_pool_ranks *ranks; /* NULL: no other processes */
 };
 
-/* With the lock held: the next queued job; NULL: there is none. */
+/* With the lock held: the next queued job of a client that is not busy; NULL: there is none. */
 static inline struct fl_pool_job *fl__worker_pool_first(const struct fl_worker_pool *pool)
 {
-    return FL_LIST_FIRST(&pool->queue, struct fl_pool_job, link);
+    struct fl_pool_job *job;
+
+    FL_LIST_FOREACH (job, &pool->queue, struct fl_pool_job, link) {
+        if (!pool->busy[job->client]) {
+            break;
+        }
+    }
+    return job;
 }
 
-/* With the lock held, which is released meanwhile: run a queued job on this thread. */
+/* With the lock held: the client's member is in use, and in use no more. */
+void fl__worker_pool_occupy(struct fl_worker_pool *pool, uint32_t client);
+void fl__worker_pool_release(struct fl_worker_pool *pool, uint32_t client);
+/* With the lock held, which is released meanwhile: run a queued job on this thread, of a client
+   that is not busy. */
 void fl__worker_pool_run(struct fl_pool_job *job);
 /* Run the next queued job; false: there is none. */
 bool fl__worker_pool_step(struct fl_worker_pool *pool);

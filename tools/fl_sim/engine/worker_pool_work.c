@@ -382,17 +382,32 @@ done:
 
 /* --- the queue --- */
 
+void fl__worker_pool_occupy(struct fl_worker_pool *pool, uint32_t client)
+{
+    FL_REQUIRE(!pool->busy[client]);
+    pool->busy[client] = true;
+}
+
+/* A queued job of the client can start now. */
+void fl__worker_pool_release(struct fl_worker_pool *pool, uint32_t client)
+{
+    pool->busy[client] = false;
+    (void)pthread_cond_broadcast(&pool->done);
+    (void)pthread_cond_signal(&pool->more);
+}
+
 void fl__worker_pool_run(struct fl_pool_job *job)
 {
     struct fl_worker_pool *pool = job->pool;
 
     fl_list_remove(&job->link);
     job->state = FL__JOB_RUNNING;
+    fl__worker_pool_occupy(pool, job->client);
     (void)pthread_mutex_unlock(&pool->lock);
     work_run_job(job);
     (void)pthread_mutex_lock(&pool->lock);
     job->state = FL__JOB_DONE;
-    (void)pthread_cond_broadcast(&pool->done);
+    fl__worker_pool_release(pool, job->client);
 }
 
 bool fl__worker_pool_step(struct fl_worker_pool *pool)
