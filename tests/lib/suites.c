@@ -205,26 +205,32 @@ static struct outcome run_pass(const char *only, enum pass pass, enum fork_statu
 /* The shared tests in one process. False: not all passed. */
 static bool run_shared(const char *only, struct outcome *outcome)
 {
-    struct outcome *told =
-        mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct outcome *found =
+        mmap(NULL, sizeof(*found), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int status = -1;
     pid_t child;
 
     (void)fflush(NULL);
-    if (told == MAP_FAILED || (child = fork()) < 0) {
+    if (found == MAP_FAILED || (child = fork()) < 0) {
         (void)fprintf(stderr, "no process for the tests: %s\n", strerror(errno));
         return false;
     }
     if (child == 0) {
         (void)alarm(SHARED_LIMIT);
-        *told = run_pass(only, PASS_SHARED, CK_NOFORK);
+        *found = run_pass(only, PASS_SHARED, CK_NOFORK);
         (void)alarm(0);
-        exit(told->n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+        exit(found->n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    *outcome = *told;
-    (void)munmap(told, sizeof(*told));
+    *outcome = *found;
+    (void)munmap(found, sizeof(*found));
+    if (WIFSIGNALED(status)) {
+        (void)printf("the process of all tests was ended by signal %d\n", WTERMSIG(status));
+    } else if (WEXITSTATUS(status) != EXIT_SUCCESS) {
+        (void)printf("the process of all tests exited with %d, %d of %d tests had failed\n",
+                     WEXITSTATUS(status), outcome->n_failed, outcome->n_run);
+    }
     return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
 }
 
