@@ -28,6 +28,7 @@ static const struct {
              {&fl_robust_clipping, NULL},
              {&fl_robust_dnc, NULL},
              {&fl_robust_signguard, NULL},
+             {&fl_robust_fltrust, NULL},
              {&fl_robust_median, NULL},
              {&fl_robust_trimmed_mean, NULL},
              {&fl_robust_meamed, NULL},
@@ -39,6 +40,7 @@ static const struct {
 static float updates[HONEST][N];
 static const float *rows[HONEST];
 static float centre[N];
+static const float *server_centre; /* NULL: the rule has none */
 static struct fl_attack_view view;
 
 static void setup(void)
@@ -55,16 +57,22 @@ static void setup(void)
         }
         rows[k] = updates[k];
     }
+    server_centre = NULL;
     view = (struct fl_attack_view){
         .honest = rows, .n_honest = HONEST, .n_attackers = ATTACKERS, .n = N};
 }
 
 static struct fl_options *choose(size_t r)
 {
-    struct fl_options *o = options_of(&rules[r].ops->policy, "f=3", rules[r].mix, NULL);
+    const struct fl_robust_ops *ops = rules[r].ops;
+    struct fl_options *o = fl_robust_trusts(ops)
+                               ? options_of(&ops->policy, NULL)
+                               : options_of(&ops->policy, "f=3", rules[r].mix, NULL);
 
-    view.rule = (struct fl_attack_rule){.ops = rules[r].ops, .options = o};
-    view.rule.centre = fl_robust_centred(rules[r].ops, o) ? centre : NULL;
+    view.rule = (struct fl_attack_rule){.ops = ops, .options = o};
+    view.rule.centre = fl_robust_centred(ops, o) ? centre : NULL;
+    /* What the server trained itself, it alone knows. */
+    server_centre = fl_robust_trusts(ops) ? centre : view.rule.centre;
     return o;
 }
 
@@ -80,7 +88,7 @@ static const float *at_of(const float *malicious, size_t i)
 {
     static const float nothing[N];
 
-    return i < ALL ? row_of(malicious, i) : view.rule.centre != NULL ? view.rule.centre : nothing;
+    return i < ALL ? row_of(malicious, i) : server_centre != NULL ? server_centre : nothing;
 }
 
 static double honest_mean(size_t i)
@@ -106,7 +114,7 @@ static void apply_weights(const struct fl_robust_updates *in, const float *malic
     ck_assert_int_eq(fl_robust_weigh(view.rule.ops, view.rule.options, in, mixtures, w, scores),
                      FL_OK);
     for (i = 0; i < N; i++) {
-        result[i] = view.rule.centre != NULL ? w[ALL] * (double)centre[i] : 0;
+        result[i] = server_centre != NULL ? w[ALL] * (double)centre[i] : 0;
         for (k = 0; k < ALL; k++) {
             result[i] += w[k] * (double)row_of(malicious, k)[i];
         }
@@ -198,7 +206,7 @@ static double made(enum fl_attack_kind kind, int perturbation, const float *alon
 
 TEST_CASE("tailored", setup, NULL);
 
-TEST_EACH(who_knows_the_rule_moves_its_result_farther_than_min_max, RULES * 3)
+TEST_EACH(a_tailored_update_moves_the_result_farther_than_min_max, RULES * 3)
 {
     static float known[N];
     static float blind[N];
@@ -211,7 +219,7 @@ TEST_EACH(who_knows_the_rule_moves_its_result_farther_than_min_max, RULES * 3)
 }
 
 /* Where the rule leaves Min-Max out, or takes more than it asks for. */
-TEST_EACH(it_is_strictly_worse_where_min_max_misses_the_limit_of_the_rule, 3)
+TEST_EACH(a_tailored_update_is_strictly_worse_where_min_max_misses_the_limit_of_the_rule, 3)
 {
     static const struct fl_robust_ops *const ops[] = {&fl_robust_krum, &fl_robust_multi_krum,
                                                       &fl_robust_trimmed_mean};

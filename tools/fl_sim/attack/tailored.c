@@ -2,8 +2,9 @@
  * An attacker that knows the rule of the server (Shejwalkar and Houmansadr 2021, section IV): it
  * computes what the rule makes of the honest updates and of its own, mean + gamma p, and looks for
  * the gamma with which the result moves farthest along p. Updates that the rule would leave out
- * move nothing, so it stays among those that it takes. Pure functions; sums run in the order of the
- * clients, attackers last.
+ * move nothing, so it stays among those that it takes. Attackers do not know the update that the
+ * server trains itself (fltrust): the mean of the honest ones stands for it. Pure functions; sums
+ * run in the order of the clients, attackers last.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,8 +16,7 @@
 /* Columns that a rule by entries gets at once. */
 #define BLOCK 4096
 /* gamma is searched from 2^-FEWER to 2^MORE times that of min_max, then in halved steps: below
-   2^(MORE
-   + 1) times, so that the default norm_cap lets it pass. */
+   2^(MORE + 1) times, so that the default norm_cap lets it pass. */
 #define FEWER 3
 #define MORE  4
 #define STEPS 6
@@ -26,8 +26,10 @@
 struct rule_run {
     const struct fl_attack_view *view;
     const struct fl__attack_push *push;
-    size_t n;           /* honest updates and attackers */
-    const float **rows; /* [n] */
+    size_t n;            /* honest updates and attackers */
+    const float **rows;  /* [n] */
+    const float *centre; /* of the rule, as attackers know it; NULL: it has none */
+    float *estimate;     /* of a centre that they do not know */
     /* [n + 1][n + 1]; [n] the weights of the mean; [n + 1] of the rule; [n] each */
     double *gram, *means, *weights, *scores, *positive, *zero;
     /* of a rule by entries: [n][BLOCK]; [fl_robust_scratch(n)]; [BLOCK]; [n] */
@@ -38,9 +40,26 @@ struct rule_run {
 static void rule_done(struct rule_run *r)
 {
     free(r->rows);
+    free(r->estimate);
     free(r->gram);
     free(r->block);
     free(r->scratch);
+}
+
+/* The honest update that the server trains is not known, but is like the others. */
+static int rule_estimate_centre(struct rule_run *r)
+{
+    size_t i;
+
+    r->estimate = malloc((r->view->n + 1) * sizeof(*r->estimate));
+    if (r->estimate == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < r->view->n; i++) {
+        r->estimate[i] = (float)r->push->mean[i];
+    }
+    r->centre = r->estimate;
+    return FL_OK;
 }
 
 static int rule_init(const struct fl_attack_view *v, const struct fl__attack_push *push,
@@ -68,13 +87,13 @@ static int rule_init(const struct fl_attack_view *v, const struct fl__attack_pus
         r->rows[i] = i < v->n_honest ? v->honest[i] : NULL;
         r->means[i] = 1 / (double)n;
     }
-    return FL_OK;
+    r->centre = v->rule.centre;
+    return fl_robust_trusts(v->rule.ops) ? rule_estimate_centre(r) : FL_OK;
 }
 
 /* What rules read of update i. */
 static void rule_read(struct rule_run *r, size_t i)
 {
-    const float *centre = r->view->rule.centre;
     size_t n = r->view->n;
     size_t k;
 
@@ -82,8 +101,8 @@ static void rule_read(struct rule_run *r, size_t i)
         r->gram[i * (r->n + 1) + k] = fl_vec_dot(r->rows[i], r->rows[k], n);
         r->gram[k * (r->n + 1) + i] = r->gram[i * (r->n + 1) + k];
     }
-    if (centre != NULL) {
-        r->gram[i * (r->n + 1) + r->n] = fl_vec_dot(r->rows[i], centre, n);
+    if (r->centre != NULL) {
+        r->gram[i * (r->n + 1) + r->n] = fl_vec_dot(r->rows[i], r->centre, n);
         r->gram[r->n * (r->n + 1) + i] = r->gram[i * (r->n + 1) + r->n];
     }
     r->positive[i] = r->zero[i] = 0;
@@ -95,19 +114,17 @@ static void rule_read(struct rule_run *r, size_t i)
 
 static void rule_read_honest(struct rule_run *r)
 {
-    const float *centre = r->view->rule.centre;
     size_t i;
 
     for (i = 0; i < r->view->n_honest; i++) {
         rule_read(r, i);
     }
-    if (centre != NULL) {
-        r->gram[r->n * (r->n + 1) + r->n] = fl_vec_dot(centre, centre, r->view->n);
+    if (r->centre != NULL) {
+        r->gram[r->n * (r->n + 1) + r->n] = fl_vec_dot(r->centre, r->centre, r->view->n);
     }
 }
 
-/* The mean. norm_clip would change no choice: it shortens a long update, and turns nothing round.
- */
+/* The mean. norm_clip would not change the choice of gamma, as it changes lengths only. */
 static void rule_weigh_mean(struct rule_run *r)
 {
     (void)memcpy(r->weights, r->means, r->n * sizeof(*r->weights));
@@ -134,9 +151,7 @@ static double rule_along_weighted(const struct rule_run *r)
     for (i = 0; i < r->n; i++) {
         sum += r->weights[i] != 0 ? r->weights[i] * rule_along(r, r->rows[i]) : 0;
     }
-    return r->view->rule.centre != NULL
-               ? sum + r->weights[r->n] * rule_along(r, r->view->rule.centre)
-               : sum;
+    return r->centre != NULL ? sum + r->weights[r->n] * rule_along(r, r->centre) : sum;
 }
 
 static double rule_along_entries(struct rule_run *r, const struct fl_robust_mixtures *mixtures)
