@@ -411,20 +411,21 @@ def without_and_with(name, cells):
     return [[what] + [cell for make in cells for cell in make(pair["off"], pair["default"])] for what, pair in pairs.items()]
 
 
-def honest():
-    rows = without_and_with("share-cap", [
-        lambda off, on: [amount(off, "mean10:best", 0.01, 2), amount(on, "mean10:best", 0.01, 2)],
-        lambda off, on: [f"{max(float(row['share:' + key]) for key in ('layers', 'weight')):.2f}" for row in (off, on)],
+def cap_off_and_on(name, figure, shares, heads):
+    """What share_cap costs: the figure, the largest of the shares, and how often it acts."""
+    rows = without_and_with(name, [
+        lambda off, on: [amount(row, figure, 0.01, 2) for row in (off, on)],
+        lambda off, on: [f"{max(float(row['share:' + key]) for key in shares):.2f}" for row in (off, on)],
         lambda off, on: [f"{float(on['share:acted']):.2f}"]])
-    return markdown(["", "best mean of ten, off", "default", "largest share, off", "default", "clients lowered in a round"], rows)
+    return markdown(["", heads[0], "default", heads[1], "default", "clients lowered in a round"], rows)
+
+
+def honest():
+    return cap_off_and_on("share-cap", "mean10:best", ("layers", "weight"), ("best mean of ten, off", "largest share, off"))
 
 
 def imitated():
-    rows = without_and_with("imitation", [
-        lambda off, on: [amount(off, "personal_accuracy", 0.01, 2), amount(on, "personal_accuracy", 0.01, 2)],
-        lambda off, on: [f"{float(row['share:weight']):.2f}" for row in (off, on)],
-        lambda off, on: [f"{float(on['share:acted']):.2f}"]])
-    return markdown(["", "accuracy of the clients' models, off", "default", "largest weight, off", "default", "clients lowered in a round"], rows)
+    return cap_off_and_on("imitation", "personal_accuracy", ("weight",), ("accuracy of the clients' models, off", "largest weight, off"))
 
 
 SHARES = {"fedldf": "layers", "lean": "layers", "attn": "draws", "igfl_s": "weight"}

@@ -160,7 +160,7 @@ static void shell_log_bounds(struct fl_coord_shell *shell, const struct fl_aggre
         fl_log(
             shell->log, FL_LOG_WARNING, "round",
             "round %llu: no update agrees with the server's own in %zu of %zu layers: these keep "
-            "their values (strategy.robust)",
+            "their values (strategy.robust); compare evaluation.data with the data of clients",
             (unsigned long long)a->round, a->info.robust_kept,
             fl_layout_units(shell->federation->layout));
     }

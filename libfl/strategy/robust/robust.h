@@ -70,9 +70,9 @@ struct fl_robust_ops {
     bool (*centred)(const struct fl_options *o);
     /*
      * The centre is an update that the server trains on data of its own, struct
-     * fl_robust_root_options. The weights bring all updates to its length, so what is used of each
-     * is told without that factor, and buffers take the weights without it. When all weights are 0
-     * the component keeps its value and its state.
+     * fl_robust_root_options. The weights bring all updates to its length, so the share that is
+     * used of each is reported without that factor, and buffers take the weights without it. When
+     * all weights are 0 the component keeps its value and its state.
      */
     bool trusts;
     /* The weights begin with those of the plain mean; false: with equal ones. */

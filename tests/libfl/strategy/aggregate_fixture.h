@@ -254,6 +254,34 @@ static inline float *fed_model(struct fed *f, const struct fl_aggregate_ops *ops
     return model;
 }
 
+/*
+ * A rule that only reports gives the model of the mean without it, bit for bit, and the figures
+ * that it has when it acts, which are in `f` afterwards; when it acts the model is another one.
+ */
+static inline void fed_check_report(struct fed *f)
+{
+    const struct fl_policy *mean = &fl_aggregate_mean.policy;
+    float *acted = fed_model(f, &fl_aggregate_mean, options_of(mean, NULL));
+    float *reported;
+    float *without;
+    double used[FED_CLIENTS], score[FED_CLIENTS];
+
+    (void)memcpy(used, f->used, sizeof(used));
+    (void)memcpy(score, f->score, sizeof(score));
+    ck_assert_int_eq(fl_options_set(f->robust_options, "report", "yes", NULL), FL_OK);
+    reported = fed_model(f, &fl_aggregate_mean, options_of(mean, NULL));
+    ck_assert_mem_eq(used, f->used, f->n * sizeof(used[0]));
+    ck_assert_mem_eq(score, f->score, f->n * sizeof(score[0]));
+    f->robust = NULL;
+    without = fed_model(f, &fl_aggregate_mean, options_of(mean, NULL));
+    (void)memcpy(f->used, used, sizeof(used));
+    ck_assert_mem_eq(reported, without, f->count * sizeof(float));
+    ck_assert_mem_ne(acted, without, f->count * sizeof(float));
+    free(acted);
+    free(reported);
+    free(without);
+}
+
 /* Plain mean over the senders of the entry's unit, and the one weighted by samples. */
 static inline double fed_mean(const struct fed *f, size_t payload, size_t i, bool weighted)
 {

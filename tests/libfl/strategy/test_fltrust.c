@@ -190,24 +190,8 @@ TEST(a_layer_without_an_update_that_agrees_stays_while_the_others_move)
 
 TEST(a_report_of_fltrust_changes_no_bit_of_the_mean)
 {
-    double used[N];
-    float *acted;
-    float *reported;
-    float *mean;
-
     send_all(4, -1);
-    acted = aggregated();
-    (void)memcpy(used, fed.used, sizeof(used));
-    ck_assert_int_eq(fl_options_set(fed.robust_options, "report", "yes", NULL), FL_OK);
-    reported = aggregated();
-    ck_assert_mem_eq(used, fed.used, sizeof(used));
-    fed.robust = NULL;
-    mean = aggregated();
-    ck_assert_mem_eq(reported, mean, fed.count * sizeof(float));
-    ck_assert_mem_ne(acted, mean, fed.count * sizeof(float));
-    free(acted);
-    free(reported);
-    free(mean);
+    fed_check_report(&fed);
 }
 
 TEST_EACH(fltrust_gives_the_same_bits_for_any_block_size, 3)

@@ -32,11 +32,11 @@ static void teardown(void)
     fed_done(&fed);
 }
 
-static void choose(const struct fl_robust_ops *rule, const char *f, const char *mix)
+static void choose(const struct fl_robust_ops *rule, const char *option, const char *other)
 {
     fl_options_free(fed.robust_options);
     fed.robust = rule;
-    fed.robust_options = options_of(&rule->policy, f, mix, NULL);
+    fed.robust_options = options_of(&rule->policy, option, other, NULL);
 }
 
 static float *aggregated(void)
@@ -151,34 +151,16 @@ TEST(updates_within_the_threshold_are_weighted_by_samples_as_without_a_rule)
     free(mean);
 }
 
-TEST_EACH(a_report_changes_no_bit_of_the_model_and_tells_the_same, RULES)
+TEST_EACH(a_report_changes_no_bit_of_the_model_and_has_the_same_figures, RULES)
 {
-    double used[N];
-    double score[N];
-    float *acted;
-    float *reported;
-    float *mean;
     size_t i;
 
     choose(rules[_i], "f=1", "mix=none");
     for (i = 0; i < fed.count; i++) {
         fed.sent[4][0][i] *= 1000;
     }
-    acted = aggregated();
-    (void)memcpy(used, fed.used, sizeof(used));
-    (void)memcpy(score, fed.score, sizeof(score));
-    ck_assert_int_eq(fl_options_set(fed.robust_options, "report", "yes", NULL), FL_OK);
-    reported = aggregated();
-    ck_assert_mem_eq(used, fed.used, sizeof(used));
-    ck_assert_mem_eq(score, fed.score, sizeof(score));
-    ck_assert_double_lt(used[4], FL_AGG_LEFT_OUT);
-    fed.robust = NULL;
-    mean = aggregated();
-    ck_assert_mem_eq(reported, mean, fed.count * sizeof(float));
-    ck_assert_mem_ne(acted, mean, fed.count * sizeof(float));
-    free(acted);
-    free(reported);
-    free(mean);
+    fed_check_report(&fed);
+    ck_assert_double_lt(fed.used[4], FL_AGG_LEFT_OUT);
 }
 
 /* Client 5 is hostile in unit 1, and only clients 0, 1, 2, 5 send it. */
@@ -289,9 +271,7 @@ TEST(when_signguard_keeps_no_update_the_model_stays)
     float *model;
     size_t i, k;
 
-    fl_options_free(fed.robust_options);
-    fed.robust = &fl_robust_signguard;
-    fed.robust_options = options_of(&fl_robust_signguard.policy, "bandwidth_quantile=0", NULL);
+    choose(&fl_robust_signguard, "bandwidth_quantile=0", NULL);
     for (k = 0; k < N; k++) {
         for (i = 0; i < fed.count; i++) {
             fed.sent[k][0][i] = k < 2 ? 9 : i < 5 * k ? -1 : 1;
@@ -311,9 +291,7 @@ TEST(updates_with_equal_signs_are_one_cluster_whatever_the_mean_of_their_feature
     float *model;
     size_t i, k;
 
-    fl_options_free(fed.robust_options);
-    fed.robust = &fl_robust_signguard;
-    fed.robust_options = options_of(&fl_robust_signguard.policy, "bandwidth_quantile=0", NULL);
+    choose(&fl_robust_signguard, "bandwidth_quantile=0", NULL);
     for (k = 0; k < N; k++) {
         size_t n = 0;
 
@@ -336,10 +314,7 @@ TEST_EACH(with_a_reference_signguard_also_compares_directions, 3)
     float *model;
     size_t i, k, n;
 
-    fl_options_free(fed.robust_options);
-    fed.robust = &fl_robust_signguard;
-    fed.robust_options =
-        options_of(&fl_robust_signguard.policy, kinds[_i], "bandwidth_quantile=0.6", NULL);
+    choose(&fl_robust_signguard, kinds[_i], "bandwidth_quantile=0.6");
     for (i = 0, n = 0; i < fed.count; i++) {
         fed.state[0][i] = n < 33 ? 1 : -1;
         for (k = 0; k < N; k++) {

@@ -134,7 +134,7 @@ db.execute("WITH RECURSIVE n (i) AS (SELECT 1000000 UNION ALL SELECT i + 1 FROM 
                ", ".join(values.get(name, "NULL" if type == "REAL" else "1") for name, type in columns)))
 db.commit()
 PY
-# Where the machine is so busy that it takes ten seconds, the answer is that the disk is slow: once more.
+# On a machine so busy that this takes ten seconds, the server answers that its disk is slow: the command is repeated.
 asked() { # exit code, text, arguments…
   local code=0
   "$flctl" -d "$state" "${@:3}" >"$dir/asked.out" 2>&1 || code=$?
