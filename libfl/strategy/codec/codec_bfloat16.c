@@ -58,7 +58,8 @@ static int bfloat16_read_entries(struct fl_codec_decoder *d, float *out, size_t 
 }
 
 /* An entry is off by 2^-8 of itself, the largest ones included; or by half of 2^-133. */
-static void bounds(const struct fl_codec_decoder *d, double norm, double *ret_low, double *ret_high)
+static void bfloat16_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
+                            double *ret_high)
 {
     double tiny = 0x1p-134 * sqrt((double)fl__coded_trainable(d));
 
@@ -81,5 +82,5 @@ const struct fl_codec_ops fl_codec_bfloat16 = {
     .open = fl__half_open,
     .read = bfloat16_read_entries,
     .close = fl__codec_close,
-    .bounds = bounds,
+    .bounds = bfloat16_bounds,
 };

@@ -97,7 +97,8 @@ static int float16_read_entries(struct fl_codec_decoder *d, float *out, size_t n
  * An entry is off by 2^-11 of itself, or by half of 2^-24 when it is small. One that became 65504
  * may have been of any size, but then the norm is no smaller.
  */
-static void bounds(const struct fl_codec_decoder *d, double norm, double *ret_low, double *ret_high)
+static void float16_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
+                           double *ret_high)
 {
     double tiny = 0x1p-25 * sqrt((double)fl__coded_trainable(d));
 
@@ -120,5 +121,5 @@ const struct fl_codec_ops fl_codec_float16 = {
     .open = fl__half_open,
     .read = float16_read_entries,
     .close = fl__codec_close,
-    .bounds = bounds,
+    .bounds = float16_bounds,
 };
