@@ -140,7 +140,7 @@ static int make_data(struct bench *b, struct fl_err *err)
 
 static int train_all(struct bench *b, struct fl_trainer *t, const float *theta, struct fl_err *err)
 {
-    struct fl_train_task task = {.model = theta, .learning_rate = b->c->learning_rate};
+    struct fl_train_task task = {.model = theta, .asked.learning_rate = b->c->learning_rate};
     size_t i;
     int rv = FL_OK;
 
@@ -150,8 +150,8 @@ static int train_all(struct bench *b, struct fl_trainer *t, const float *theta, 
 
         rv = data(b, i, &of, err);
         rv = rv == FL_OK ? fl_trainer_set_data(t, of.train, of.test, err) : rv;
-        task.round = 1;
-        task.seed = i;
+        task.asked.key.round = 1;
+        task.asked.seed = i;
         rv = rv == FL_OK ? fl_trainer_run(t, &task, &made, err) : rv;
         fl_train_result_done(&made);
         release(b, &of);

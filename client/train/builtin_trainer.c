@@ -222,10 +222,7 @@ static void walk_passes(struct walk *w, struct fl__builtin *b, const struct fl_t
                                  .canceled = walk_canceled,
                                  .progress = task->progress != NULL ? walk_progress : NULL,
                                  .ctx = w,
-                                 .learning_rate = task->learning_rate,
-                                 .round = task->round,
-                                 .seed = task->seed,
-                                 .order_seed = task->order_seed,
+                                 .task = &task->asked,
                                  .order = b->order,
                                  .x = b->x,
                                  .y = b->y}};
@@ -239,14 +236,14 @@ static int make_solver(const struct walk *w, bool adapting, struct fl_solver **r
     const struct fl_train_task *task = w->task;
     struct fl_solver_setup setup = {
         .net = b->net,
-        .learning_rate = task->learning_rate,
+        .learning_rate = task->asked.learning_rate,
         .momentum = b->momentum,
         .weight_decay = b->weight_decay,
         .n_steps = (size_t)w->steps.n_steps,
-        .round = task->round,
-        .seed = task->seed,
-        .n_selected = task->n_selected,
-        .population = task->population,
+        .round = task->asked.key.round,
+        .seed = task->asked.seed,
+        .n_selected = task->asked.n_selected,
+        .population = task->asked.population,
         .adapting = adapting,
         .anchor = task->anchor,
         .inputs = task->inputs,
@@ -265,7 +262,7 @@ static int builtin_load(struct fl__builtin *b, const struct fl_train_task *task,
     size_t count = fl_layout_count(fl_net_layout(b->net));
     struct fl_rng rng;
 
-    FL_REQUIRE(task->round > 0);
+    FL_REQUIRE(task->asked.key.round > 0);
     if (!fl_vec_finite(task->model, count)) {
         return fl_err_set(err, FL_ENUMERIC, "the received model is not finite");
     }
@@ -273,7 +270,7 @@ static int builtin_load(struct fl__builtin *b, const struct fl_train_task *task,
         return fl_err_set(err, FL_ENUMERIC, "the anchor model of training is not finite");
     }
     fl_net_set(b->net, task->model);
-    fl_rng_key(&rng, task->seed, FL_RNG_DROPOUT, task->round, 0);
+    fl_rng_key(&rng, task->asked.seed, FL_RNG_DROPOUT, task->asked.key.round, 0);
     fl_net_seed(b->net, fl_rng_u64(&rng));
     return FL_OK;
 }
@@ -370,7 +367,7 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
     }
     walk_passes(&w, b, task, b->train);
     if (task->space != NULL) {
-        rv = fl_space_training_begin(b->net, task->space, task->round, &space);
+        rv = fl_space_training_begin(b->net, task->space, task->asked.key.round, &space);
         if (rv != FL_OK) {
             return fl_err_set(err, rv, "training in a hashed space: %s", fl_strerror(rv));
         }
@@ -438,7 +435,7 @@ static int builtin_adapt(struct fl_trainer *trainer, const struct fl_train_task 
         return fl_err_set(err, FL_ENUMERIC,
                           "the model fine-tuned before its evaluation is not finite: fine-tuning "
                           "diverged; a smaller learning rate than %g helps",
-                          task->learning_rate);
+                          task->asked.learning_rate);
     }
     if (evaluate_net(b, task->cancel, ret_adapted) != FL_OK) {
         return builtin_canceled(err);

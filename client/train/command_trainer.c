@@ -192,10 +192,10 @@ static struct fl_external_task external_task(const struct command *c,
     return (struct fl_external_task){.layout = c->layout,
                                      .model = task->model,
                                      .anchor = task->anchor,
-                                     .learning_rate = task->learning_rate,
+                                     .learning_rate = task->asked.learning_rate,
                                      .momentum = c->momentum,
-                                     .n_selected = task->n_selected,
-                                     .population = task->population,
+                                     .n_selected = task->asked.n_selected,
+                                     .population = task->asked.population,
                                      .adapting = adapting,
                                      .inputs = task->inputs,
                                      .kept = task->kept};
@@ -218,10 +218,10 @@ static struct fl_persistent_task steps_task(const struct command *c,
                                              [FL_PERSISTENT_GRADIENT] = external->gradient,
                                              [FL_PERSISTENT_DRIFT] = external->drift,
                                              [FL_PERSISTENT_PLACES] = external->places},
-                                   .round = task->round,
-                                   .attempt = task->attempt,
-                                   .seed = task->seed & FL_FIELD_EXACT,
-                                   .order_seed = task->order_seed & FL_FIELD_EXACT,
+                                   .round = task->asked.key.round,
+                                   .attempt = task->asked.key.attempt,
+                                   .seed = task->asked.seed & FL_FIELD_EXACT,
+                                   .order_seed = task->asked.order_seed & FL_FIELD_EXACT,
                                    .learning_rate = external->learning_rate,
                                    .momentum = c->momentum,
                                    .weight_decay = c->weight_decay,
@@ -264,7 +264,7 @@ static int command_train(struct command *c, const struct fl_train_task *task,
         goto done;
     }
     t.trained = ret->delta;
-    rv = command_run_limited(c, &t, task->deadline_ms, &answer, err);
+    rv = command_run_limited(c, &t, task->asked.deadline_ms, &answer, err);
 done:
     free(parts);
     if (rv != FL_OK) {
@@ -309,7 +309,7 @@ static int command_space(const struct command *c, const struct fl_train_task *ta
     if ((external->parts & FL_CAPABILITY_SPACE) == 0) {
         return FL_OK;
     }
-    rv = fl_space_map_make(task->space, task->round, &map);
+    rv = fl_space_map_make(task->space, task->asked.key.round, &map);
     if (rv != FL_OK) {
         return rv;
     }
@@ -381,7 +381,7 @@ static int command_adapt(struct fl_trainer *trainer, const struct fl_train_task 
         t.epochs = c->adapt_epochs;
         t.steps = c->adapt_steps;
     }
-    rv = parts != NULL ? command_run_limited(c, &t, task->deadline_ms, &a, err)
+    rv = parts != NULL ? command_run_limited(c, &t, task->asked.deadline_ms, &a, err)
                        : fl_err_set(err, FL_ENOMEM, "parts of a step: out of memory");
     free(parts);
     fl_external_done(&external);

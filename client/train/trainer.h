@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 
 #include "libfl/data/dataset.h"
+#include "libfl/model/task.h"
 #include "libfl/program/persistent.h"
 #include "libfl/strategy/strategy.h"
 
@@ -29,9 +30,8 @@ struct fl_train_model {
 };
 
 struct fl_train_task {
-    uint64_t round;
-    uint32_t attempt;
-    const float *model; /* where training starts, exported order */
+    struct fl_task asked; /* a command is ended after deadline_ms; 0: no such limit */
+    const float *model;   /* where training starts, exported order */
     /* Of fl_solver_setup; NULL: `model`. */
     const float *anchor;
     /* personal.own: `delta` of the result holds parameters, not a displacement from `model`. */
@@ -47,16 +47,9 @@ struct fl_train_task {
      */
     const struct fl_space *space;
     bool evaluate_trained; /* fill `trained` of the result when there is test data */
-    double learning_rate;
-    uint64_t seed;
     uint64_t summary_seed; /* seed that fl_trainer_summary() was called with */
     struct fl_solver_bytes
         own_summary; /* data summary sent with that seed; NULL: it is made again */
-    /* Seed of the fixed order that `steps` walk through, the same in every round; 0: not sent. */
-    uint64_t order_seed;
-    uint64_t deadline_ms; /* span; the command is ended after it */
-    uint32_t n_selected;  /* K_t; 0: not sent */
-    uint32_t population;  /* N; 0: not sent */
     /* In the order of solver->inputs and solver->keeps; NULL when it has none. */
     const struct fl_solver_bytes *inputs;
     const struct fl_solver_bytes *kept;

@@ -9,18 +9,17 @@ static int evaluation_measure(const struct fl_worker *worker,
                               struct fl_evaluation_result *ret, struct fl_err *err)
 {
     const struct fl_task *task = request->task;
-    struct fl_train_task fit = {.round = task->key.round > 0 ? task->key.round : 1,
-                                .model = model,
-                                .learning_rate =
-                                    request->rate != 0.0 ? request->rate : task->learning_rate,
-                                .seed = worker->seed,
-                                .order_seed = worker->seed,
-                                .n_selected = task->n_selected,
-                                .population = task->population,
-                                .cancel = request->cancel};
+    struct fl_train_task fit = {.asked = *task, .model = model, .cancel = request->cancel};
+
+    fit.asked.key.round = task->key.round > 0 ? task->key.round : 1;
+    fit.asked.seed = fit.asked.order_seed = worker->seed;
+    fit.asked.deadline_ms = 0; /* An evaluation has the limits of the trainer only. */
+    if (request->rate != 0.0) {
+        fit.asked.learning_rate = request->rate;
+    }
 
     /* Fitting needs a learning rate. */
-    if (request->setup->personal->adapts && fit.learning_rate != 0.0) {
+    if (request->setup->personal->adapts && fit.asked.learning_rate != 0.0) {
         return fl_trainer_adapt(worker->trainer, &fit, &ret->received, &ret->adapted, err);
     }
     return fl_trainer_evaluate(worker->trainer, model, request->cancel, &ret->received, err);

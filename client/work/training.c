@@ -651,15 +651,8 @@ int fl_training_new(const struct fl_worker *worker, const struct fl_task *task,
     t->in = *inputs;
     *inputs = (struct fl_inputs){.n = 0};
     atomic_init(&t->cancel, false);
-    t->task = (struct fl_train_task){.round = task->key.round,
-                                     .attempt = task->key.attempt,
-                                     .learning_rate = task->learning_rate,
-                                     .seed = task->seed,
+    t->task = (struct fl_train_task){.asked = *task,
                                      .summary_seed = worker->seed,
-                                     .order_seed = task->order_seed,
-                                     .deadline_ms = task->deadline_ms,
-                                     .n_selected = task->n_selected,
-                                     .population = task->population,
                                      .release = worker->release,
                                      .cancel = &t->cancel,
                                      .progress = progress,

@@ -173,7 +173,7 @@ const struct fl_dataset *fl_root_data(const struct fl_root *root)
 struct training {
     struct fl_root *root;
     const struct fl_root_task *task;
-    uint64_t seed;
+    struct fl_task asked; /* as a client is asked */
     struct fl_local_steps steps;
     struct fl_space_training space;
 };
@@ -204,10 +204,7 @@ static void training_plan(struct training *t)
                                        .gather = training_gather,
                                        .canceled = training_canceled,
                                        .ctx = t,
-                                       .learning_rate = t->task->learning_rate,
-                                       .round = t->task->round,
-                                       .seed = t->seed,
-                                       .order_seed = root_draw(root, 0, ROOT_ORDER),
+                                       .task = &t->asked,
                                        .order = root->order,
                                        .x = root->x,
                                        .y = root->y};
@@ -227,7 +224,7 @@ static int training_solve(const struct training *t, struct fl_err *err)
                                           .weight_decay = root->conf.weight_decay,
                                           .n_steps = (size_t)t->steps.n_steps,
                                           .round = t->task->round,
-                                          .seed = t->seed};
+                                          .seed = t->asked.seed};
     struct fl_local_sums sums;
     struct fl_solver *solver = NULL;
     int rv = s->solver->create(o, &setup, &solver, err);
@@ -269,7 +266,7 @@ static int training_run(struct training *t, float *update, struct fl_err *err)
     int rv;
 
     fl_net_set(root->net, t->task->model);
-    fl_rng_key(&rng, t->seed, FL_RNG_DROPOUT, t->task->round, 0);
+    fl_rng_key(&rng, t->asked.seed, FL_RNG_DROPOUT, t->task->round, 0);
     fl_net_seed(root->net, fl_rng_u64(&rng));
     if (space != NULL) {
         rv = fl_space_training_begin(root->net, space, t->task->round, &t->space);
@@ -297,7 +294,10 @@ int fl_root_train(struct fl_root *root, const struct fl_root_task *task, float *
 {
     struct training t = {.root = root,
                          .task = task,
-                         .seed = root_draw(root, task->round, ROOT_ROUND),
+                         .asked = {.key = {.round = task->round},
+                                   .learning_rate = task->learning_rate,
+                                   .seed = root_draw(root, task->round, ROOT_ROUND),
+                                   .order_seed = root_draw(root, 0, ROOT_ORDER)},
                          .space = {.steps = {.n = 0}}};
     int rv;
 

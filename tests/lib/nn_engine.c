@@ -135,15 +135,15 @@ static struct fl_train_task task_of_message(const json_t *m, const struct nn_giv
                                             const struct fl_solver_bytes *mixup)
 {
     return (struct fl_train_task){
-        .round = whole(m, "round"),
-        .attempt = (uint32_t)whole(m, "attempt"),
+        .asked.key.round = whole(m, "round"),
+        .asked.key.attempt = (uint32_t)whole(m, "attempt"),
         .model = given->model,
         .anchor = given->anchor,
         .raw = true,
         .evaluate_trained = json_is_true(json_object_get(m, "evaluate_trained")),
-        .learning_rate = real(m, "learning_rate"),
-        .seed = whole(m, "seed"),
-        .order_seed = whole(m, "order_seed"),
+        .asked.learning_rate = real(m, "learning_rate"),
+        .asked.seed = whole(m, "seed"),
+        .asked.order_seed = whole(m, "order_seed"),
         .summary_seed = whole(json_object_get(json_object_get(m, "do"), "mixup"), "seed"),
         .inputs = mixup};
 }

@@ -26,10 +26,10 @@ static void steps_shuffle(const struct fl_local_steps *s, uint64_t pass)
         s->order[i] = (uint32_t)i;
     }
     if (s->cyclic == 0) {
-        fl_rng_key(&rng, s->seed, FL_RNG_BATCH, pass, 0);
+        fl_rng_key(&rng, s->task->seed, FL_RNG_BATCH, pass, 0);
     } else {
         /* One order for all rounds and passes, shuffled because files are often sorted by label. */
-        fl_rng_key(&rng, s->order_seed, FL_RNG_BATCH, 0, s->samples);
+        fl_rng_key(&rng, s->task->order_seed, FL_RNG_BATCH, 0, s->samples);
     }
     fl_rng_shuffle(&rng, s->order, s->samples);
 }
@@ -44,21 +44,22 @@ static int one_step(const struct fl_local_steps *s, struct fl_solver *solver, ui
     struct fl_rng rng;
 
     if (s->cyclic > 0) {
-        batch = ((s->round - 1) % s->n_batches * (s->cyclic % s->n_batches) + step) % s->n_batches;
+        batch = ((s->task->key.round - 1) % s->n_batches * (s->cyclic % s->n_batches) + step) %
+                s->n_batches;
     } else if (batch == 0) {
         steps_shuffle(s, step / s->n_batches);
     }
     at = (size_t)batch * s->batch;
     n = s->samples - at < s->batch ? s->samples - at : s->batch;
     /* The seed depends on round and client only, so a step augments alike after a restart. */
-    fl_rng_key(&rng, s->seed, FL_RNG_AUGMENT, step, 0);
+    fl_rng_key(&rng, s->task->seed, FL_RNG_AUGMENT, step, 0);
     s->gather(s->ctx, &rng, s->order + at, n, s->x, s->y);
     loss = s->solver->step(solver, s->x, s->y, n);
     if (!isfinite(loss)) {
         return fl_err_set(err, FL_ENUMERIC,
                           "training diverged: the loss of step %" PRIu64 " of %" PRIu64
                           " is not finite; a smaller learning rate than %g helps",
-                          step + 1, s->n_steps, s->learning_rate);
+                          step + 1, s->n_steps, s->task->learning_rate);
     }
     if (s->space != NULL) {
         fl_space_project(s->space, fl_net_params(s->net));

@@ -14,6 +14,7 @@
  * Where samples come from, and cancelling, are callbacks: the room knows neither data nor threads.
  */
 
+#include "libfl/model/task.h"
 #include "libfl/strategy/solver/solver.h"
 #include "libfl/strategy/space/space.h"
 
@@ -28,12 +29,10 @@ struct fl_local_steps {
     bool (*canceled)(void *ctx);                             /* NULL: never */
     void (*progress)(void *ctx, uint64_t done, uint64_t of); /* may be NULL */
     void *ctx;
-    double learning_rate; /* named when a training diverges */
-    uint64_t round, seed;
-    uint64_t order_seed; /* of the fixed order that steps walk through */
-    uint32_t *order;     /* [samples] scratch */
-    float *x;            /* [batch][values of a sample] scratch */
-    int32_t *y;          /* [batch] scratch */
+    const struct fl_task *task; /* its round, seeds, and the learning rate, which a message names */
+    uint32_t *order;            /* [samples] scratch */
+    float *x;                   /* [batch][values of a sample] scratch */
+    int32_t *y;                 /* [batch] scratch */
     /* fl_local_steps_plan() */
     size_t batch;
     uint64_t n_batches; /* per pass through the data */

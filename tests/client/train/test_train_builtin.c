@@ -60,7 +60,7 @@ TEST(the_loss_falls_and_the_model_learns)
     prepare(&f);
     task = task_of(&f.server);
     for (round = 1; round <= 5; round++) {
-        task.round = (uint64_t)round;
+        task.asked.key.round = (uint64_t)round;
         r = train(&f, &task);
         ck_assert_uint_eq(r.samples, SAMPLES);
         ck_assert_uint_eq(r.steps, 2 * 11);
@@ -117,7 +117,7 @@ TEST_EACH(training_is_the_sgd_loop_bit_for_bit, 2)
         for (i = 0; i < SAMPLES; i++) {
             order[i] = (uint32_t)i;
         }
-        fl_rng_key(&rng, task.seed, FL_RNG_BATCH, epoch, 0);
+        fl_rng_key(&rng, task.asked.seed, FL_RNG_BATCH, epoch, 0);
         fl_rng_shuffle(&rng, order, SAMPLES);
         for (at = 0; at < SAMPLES; at += 10) {
             size_t n = SAMPLES - at < 10 ? SAMPLES - at : 10;
@@ -151,9 +151,9 @@ TEST(the_seed_decides_the_result)
     task = task_of(&f.server);
     size = f.server.count * sizeof(float);
     a = train(&f, &task);
-    task.seed = 78;
+    task.asked.seed = 78;
     c = train(&f, &task);
-    task.seed = 77;
+    task.asked.seed = 77;
     prepare(&f); /* as after a new Welcome */
     b = train(&f, &task);
     ck_assert_mem_eq(a.delta, b.delta, size);
@@ -182,7 +182,7 @@ TEST(the_seed_decides_the_masks_of_dropout)
     a = train(&f, &task);
     b = train(&f, &task);
     ck_assert_mem_eq(a.delta, b.delta, f.server.count * sizeof(float));
-    task.seed++;
+    task.asked.seed++;
     c = train(&f, &task);
     ck_assert_mem_ne(a.delta, c.delta, f.server.count * sizeof(float));
     fl_train_result_done(&a);
@@ -245,7 +245,7 @@ TEST(a_rate_of_zero_is_an_update_of_zero)
     fixture_init(&f, false);
     prepare(&f);
     task = task_of(&f.server);
-    task.learning_rate = 0;
+    task.asked.learning_rate = 0;
     r = train(&f, &task);
     for (i = 0; i < f.server.count; i++) {
         ck_assert_double_eq((double)r.delta[i], 0);
@@ -281,8 +281,8 @@ TEST(steps_walk_through_the_data_across_rounds)
     prepare(&f);
     task.model = theta;
     for (round = 1; round <= 4; round++) {
-        task.round = round;
-        task.seed = round; /* does not matter here */
+        task.asked.key.round = round;
+        task.asked.seed = round; /* does not matter here */
         one = train(&f, &task);
         for (i = 0; i < f.server.count; i++) {
             theta[i] += one.delta[i];
@@ -293,7 +293,7 @@ TEST(steps_walk_through_the_data_across_rounds)
     prepare(&f);
     task.model = f.server.theta;
     for (round = 1; round <= 2; round++) {
-        task.round = round;
+        task.asked.key.round = round;
         two = train(&f, &task);
         for (i = 0; i < f.server.count; i++) {
             f.server.theta[i] += two.delta[i];
@@ -321,11 +321,11 @@ TEST(the_order_that_steps_walk_through_follows_the_order_seed)
     f.server.model.steps = 3;
     prepare(&f);
     task = task_of(&f.server);
-    task.order_seed = 5;
+    task.asked.order_seed = 5;
     first = train(&f, &task);
-    task.seed++; /* another round's */
+    task.asked.seed++; /* another round's */
     same = train(&f, &task);
-    task.order_seed = 6;
+    task.asked.order_seed = 6;
     other = train(&f, &task);
     ck_assert_mem_eq(first.delta, same.delta, f.server.count * sizeof(float));
     ck_assert_mem_ne(first.delta, other.delta, f.server.count * sizeof(float));
@@ -389,7 +389,7 @@ TEST(divergence_to_nan_is_an_error_that_says_so)
     fixture_init(&f, false);
     prepare(&f);
     task = task_of(&f.server);
-    task.learning_rate = 1e30;
+    task.asked.learning_rate = 1e30;
     ck_assert_int_eq(fl_trainer_run(f.trainer, &task, &r, &f.err), FL_ENUMERIC);
     ck_assert_msg(strstr(f.err.msg, "diverged") != NULL, "%s", f.err.msg);
     f.server.theta[3] = NAN;
@@ -583,7 +583,7 @@ TEST(a_solver_gets_keeps_and_sends)
     f.server.model.solver = &ops;
     prepare(&f);
     task = task_of(&f.server);
-    task.n_selected = 9;
+    task.asked.n_selected = 9;
     task.inputs = inputs;
     task.kept = kept;
     for (i = 1; i <= 3; i++) {

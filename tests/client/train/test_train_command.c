@@ -125,11 +125,11 @@ TEST(the_task_file_says_everything)
     ck_assert_int_eq(setenv("FL_TASK", "/dev/null", 1), 0);
     script(&f, COPY RESULT "cp \"$FL_TASK\" \"$d/../seen.json\"\n", 5000, 0);
     task = task_of(&f.server);
-    task.round = 7;
-    task.attempt = 2;
-    task.deadline_ms = 90000;
-    task.seed = UINT64_MAX;
-    task.order_seed = (UINT64_C(5) << 53) + 17;
+    task.asked.key.round = 7;
+    task.asked.key.attempt = 2;
+    task.asked.deadline_ms = 90000;
+    task.asked.seed = UINT64_MAX;
+    task.asked.order_seed = (UINT64_C(5) << 53) + 17;
     ck_assert_msg(fl_trainer_run(f.trainer, &task, &r, &f.err) == FL_OK, "%s", f.err.msg);
     fl_train_result_done(&r);
     (void)snprintf(path, sizeof(path), "%s/seen.json", f.dir);
@@ -404,7 +404,7 @@ TEST(a_failed_folder_goes_with_the_next_task)
     script(&f, "[ -e \"$d/../again\" ] || { touch \"$d/../again\"; exit 1; }\n" COPY RESULT, 0, 0);
     ck_assert_int_eq(run(&f, &r), FL_EIO);
     task = task_of(&f.server);
-    task.round = 2;
+    task.asked.key.round = 2;
     ck_assert_msg(fl_trainer_run(f.trainer, &task, &r, &f.err) == FL_OK, "%s", f.err.msg);
     (void)snprintf(path, sizeof(path), "%s/round-000001-0", f.dir);
     ck_assert(!fl_fs_exists(path));
@@ -485,7 +485,7 @@ TEST(the_deadline_of_the_task_counts_too)
     fixture_init(&f);
     script(&f, "sleep 60", 30000, 0);
     task = task_of(&f.server);
-    task.deadline_ms = 200;
+    task.asked.deadline_ms = 200;
     ck_assert_int_eq(fl_trainer_run(f.trainer, &task, &r, &f.err), FL_ETIMEOUT);
     ck_assert_msg(says(&f, "time limit of 200 ms"), "%s", f.err.msg);
     fixture_done(&f);

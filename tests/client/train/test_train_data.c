@@ -173,15 +173,15 @@ static void carry_out(struct world *w, struct fl_trainer *t, size_t k, size_t tu
         blocks[4 + i] = block(w, 70 + 10 * k + i);
         kept[i] = (struct fl_solver_bytes){blocks[4 + i], bytes};
     }
-    task.round = turn + 1;
-    task.learning_rate = 0.01;
-    task.seed = 1000 * turn + k;
-    task.order_seed = 5 + k;
+    task.asked.key.round = turn + 1;
+    task.asked.learning_rate = 0.01;
+    task.asked.seed = 1000 * turn + k;
+    task.asked.order_seed = 5 + k;
     task.summary_seed = seed_of(k);
     task.raw = w->strategy->personal->own;
     task.evaluate_trained = w->strategy->personal->trained;
-    task.n_selected = 3;
-    task.population = CLIENTS;
+    task.asked.n_selected = 3;
+    task.asked.population = CLIENTS;
     task.inputs = inputs;
     task.kept = kept;
     ck_assert_msg(fl_trainer_run(t, &task, &ret->trained, &w->err) == FL_OK, "%s", w->err.msg);

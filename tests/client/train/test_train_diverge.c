@@ -90,13 +90,13 @@ static void fill_task(struct rig *r, const struct fl_solver_ops *solver)
     for (i = 0; i < fl_solver_keeps(solver->keeps); i++) {
         r->kept[i] = (struct fl_solver_bytes){r->zeros, bytes};
     }
-    r->task = (struct fl_train_task){.round = 1,
+    r->task = (struct fl_train_task){.asked.key.round = 1,
                                      .model = r->theta,
-                                     .learning_rate = 1e-3,
-                                     .seed = 77,
+                                     .asked.learning_rate = 1e-3,
+                                     .asked.seed = 77,
                                      .summary_seed = 5,
-                                     .n_selected = 2,
-                                     .population = 4,
+                                     .asked.n_selected = 2,
+                                     .asked.population = 4,
                                      .inputs = r->inputs,
                                      .kept = r->kept};
 }
@@ -196,14 +196,14 @@ static void try_one(size_t net, const struct fl_solver_ops *solver, const char *
     if (solver->fits_training == NULL ||
         solver->fits_training(r.options, 1e30, /* momentum= */ 0, &r.err) == FL_OK)
     {
-        r.task.learning_rate = 1e30;
+        r.task.asked.learning_rate = 1e30;
         must_fail(&r, "training diverged: the loss of step ", what);
     }
-    r.task.learning_rate = 1e-3;
+    r.task.asked.learning_rate = 1e-3;
     /* One pixel of one sample, what was collection of it before. */
     ((float *)r.data->x)[42 * SIDE * SIDE + 3 * SIDE + 4] = INFINITY;
     (void)snprintf(says, sizeof(says), "the loss of step %zu of %d is not finite",
-                   step_of(r.task.seed, 42), STEPS);
+                   step_of(r.task.asked.seed, 42), STEPS);
     must_fail(&r, says, what);
     ((float *)r.data->x)[42 * SIDE * SIDE + 3 * SIDE + 4] = NAN;
     must_fail(&r, says, what);

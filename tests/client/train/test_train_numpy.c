@@ -89,8 +89,8 @@ static float *example_steps(struct fixture *f, uint64_t seed, uint64_t order_see
     struct fl_train_result r = {0};
     struct fl_train_task task = task_of(&f->server);
 
-    task.seed = seed;
-    task.order_seed = order_seed;
+    task.asked.seed = seed;
+    task.asked.order_seed = order_seed;
     ck_assert_msg(fl_trainer_run(f->trainer, &task, &r, &f->err) == FL_OK, "%s", f->err.msg);
     ck_assert_uint_eq(r.steps, 3);
     free(r.divergence);

@@ -54,7 +54,7 @@ TEST(momentum_and_decay_are_the_same)
     f.server.model.momentum = 0.9;
     f.server.model.weight_decay = 0.01;
     task = task_of(&f.server);
-    task.learning_rate = 0.02;
+    task.asked.learning_rate = 0.02;
     both_train(&f, &task);
     both_same(&f);
     both_done(&f);
@@ -111,8 +111,8 @@ TEST_EACH(what_a_solver_keeps_and_sends_is_the_same, 4)
         kept[i] = (struct fl_solver_bytes){vector(&f, 30 + i), f.server.count * sizeof(float)};
     }
     task = task_of(&f.server);
-    task.n_selected = 4;
-    task.population = 10;
+    task.asked.n_selected = 4;
+    task.asked.population = 10;
     task.inputs = inputs;
     task.kept = kept;
     both_train(&f, &task);

@@ -189,10 +189,10 @@ static struct fl_train_task task_of_row(const struct both *f, const struct row *
 {
     struct fl_train_task task = task_of(&f->server);
 
-    task.round = 3;
-    task.attempt = 1;
-    task.learning_rate = row->learning_rate;
-    task.order_seed = 1234;
+    task.asked.key.round = 3;
+    task.asked.key.attempt = 1;
+    task.asked.learning_rate = row->learning_rate;
+    task.asked.order_seed = 1234;
     task.summary_seed = OWN_SEED;
     task.evaluate_trained = true;
     task.anchor = strstr(row->given, "anchor") != NULL ? anchor : NULL;
@@ -467,9 +467,9 @@ TEST_EACH(a_copy_that_is_fitted_is_judged_the_same, 5 * N_FITS)
     f.server.model.personal_options = personal;
     both_prepare(&f);
     task = task_of(&f.server);
-    task.round = 2;
-    task.learning_rate = 0.05;
-    task.order_seed = 99;
+    task.asked.key.round = 2;
+    task.asked.learning_rate = 0.05;
+    task.asked.order_seed = 99;
     ck_assert_msg(fl_trainer_adapt(f.own, &task, &received[0], &adapted[0], &f.err) == FL_OK &&
                       fl_trainer_adapt(f.program, &task, &received[1], &adapted[1], &f.err) ==
                           FL_OK,

@@ -254,8 +254,8 @@ TEST(the_solver_hears_of_anchor_population_and_purpose)
     anchor[3] = 5;
     task = task_of(&f.server);
     task.anchor = anchor;
-    task.n_selected = 4;
-    task.population = 12;
+    task.asked.n_selected = 4;
+    task.asked.population = 12;
     r = train(&f, &task);
     ck_assert_double_eq((double)seen.anchor, 5);
     ck_assert_uint_eq(seen.setup.n_selected, 4);
@@ -390,7 +390,7 @@ TEST_EACH(an_adapted_model_is_the_received_one_after_the_steps_that_were_asked_f
     f.server.model.personal_options = f.personal;
     prepare(&f);
     task = task_of(&f.server);
-    task.round = 2;
+    task.asked.key.round = 2;
     ck_assert_msg(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err) == FL_OK, "%s",
                   f.err.msg);
     want = evaluate(&f, f.server.theta);
@@ -466,10 +466,10 @@ TEST(adaption_can_be_cancelled_and_can_diverge)
     ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ECANCELED);
     atomic_store(&cancel, false);
     task.progress = NULL;
-    task.learning_rate = 1e30;
+    task.asked.learning_rate = 1e30;
     ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENUMERIC);
     ck_assert_msg(strstr(f.err.msg, "diverged") != NULL, "%s", f.err.msg);
-    task.learning_rate = 0.1;
+    task.asked.learning_rate = 0.1;
     f.server.theta[1] = INFINITY;
     ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENUMERIC);
     fixture_done(&f);

@@ -135,7 +135,7 @@ static void run(struct both *f, struct fl_trainer *trainer, const struct row *ro
     struct fl_train_task task = task_of(&f->server);
     struct fl_buf means = {0};
 
-    task.learning_rate = row->learning_rate;
+    task.asked.learning_rate = row->learning_rate;
     task.summary_seed = OWN_SEED;
     task.evaluate_trained = true;
     if (row->solver->summary != NULL) {

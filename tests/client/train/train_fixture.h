@@ -78,7 +78,8 @@ static inline void server_done(struct server *s)
 
 static inline struct fl_train_task task_of(const struct server *s)
 {
-    return (struct fl_train_task){.round = 1, .model = s->theta, .learning_rate = 0.1, .seed = 77};
+    return (struct fl_train_task){
+        .asked.key.round = 1, .model = s->theta, .asked.learning_rate = 0.1, .asked.seed = 77};
 }
 
 #endif

@@ -62,7 +62,7 @@ static struct fl_train_result train(struct rig *r, enum fl_data_augment augment,
                                     double rate)
 {
     struct fl_train_task task = {
-        .round = 1, .model = r->theta, .learning_rate = rate, .seed = seed};
+        .asked.key.round = 1, .model = r->theta, .asked.learning_rate = rate, .asked.seed = seed};
     struct fl_train_result result = {0};
     struct fl_trainer *trainer = NULL;
     struct fl_err err = {0};

@@ -84,8 +84,11 @@ static struct fl_train_result train(const struct way *way, struct fl_dataset *mi
                                    .epochs = way->epochs,
                                    .steps = way->steps,
                                    .batch_size = 10};
-    struct fl_train_task task = {
-        .round = 3, .learning_rate = 0.05, .seed = 77, .order_seed = 5, .summary_seed = 9};
+    struct fl_train_task task = {.asked.key.round = 3,
+                                 .asked.learning_rate = 0.05,
+                                 .asked.seed = 77,
+                                 .asked.order_seed = 5,
+                                 .summary_seed = 9};
     struct fl_train_result result = {0};
     struct fl_trainer *trainer = NULL;
     struct fl_options *options = NULL;

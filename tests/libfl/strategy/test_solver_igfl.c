@@ -40,11 +40,11 @@ static void sgd_delta(struct fed *f, size_t k, const float *start, double rate, 
                                          .weight_decay = f->how.weight_decay,
                                          .personal = setup->personal,
                                          .personal_options = setup->personal_options};
-    const struct fl_train_task task = {.round = f->round,
-                                       .attempt = 1,
+    const struct fl_train_task task = {.asked.key.round = f->round,
+                                       .asked.key.attempt = 1,
                                        .model = start,
-                                       .learning_rate = rate,
-                                       .seed = fed_seed(f, k)};
+                                       .asked.learning_rate = rate,
+                                       .asked.seed = fed_seed(f, k)};
     struct fl_train_result made = {0};
     struct fl_trainer *trainer = NULL;
 

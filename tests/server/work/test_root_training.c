@@ -103,8 +103,10 @@ TEST(root_data_set_and_rest_are_all_samples_each_once_and_follow_from_the_seed)
 /* What the client's engine makes of the same data, model and seed. */
 static void train_as_client(const struct fl_root *root, uint64_t round, float *ret)
 {
-    struct fl_train_task task = {
-        .round = round, .model = rig.s.theta, .space = rig.space, .learning_rate = 0.1};
+    struct fl_train_task task = {.asked.key.round = round,
+                                 .model = rig.s.theta,
+                                 .space = rig.space,
+                                 .asked.learning_rate = 0.1};
     struct fl_train_result result = {0};
     struct fl_trainer *trainer = NULL;
     struct fl_space_map map;
@@ -116,9 +118,9 @@ static void train_as_client(const struct fl_root *root, uint64_t round, float *r
     rig.s.model.momentum = rig.conf.momentum;
     rig.s.model.weight_decay = rig.conf.weight_decay;
     fl_rng_key(&rng, rig.conf.seed, FL_RNG_ROOT, round, 2);
-    task.seed = fl_rng_u64(&rng);
+    task.asked.seed = fl_rng_u64(&rng);
     fl_rng_key(&rng, rig.conf.seed, FL_RNG_ROOT, 0, 1);
-    task.order_seed = fl_rng_u64(&rng);
+    task.asked.order_seed = fl_rng_u64(&rng);
     ck_assert_int_eq(fl_trainer_builtin(fl_root_data(root), NULL, NULL, &trainer, &err), FL_OK);
     ck_assert_msg(fl_trainer_prepare(trainer, &rig.s.model, &err) == FL_OK, "%s", err.msg);
     ck_assert_msg(fl_trainer_run(trainer, &task, &result, &err) == FL_OK, "%s", err.msg);

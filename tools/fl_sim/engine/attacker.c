@@ -78,7 +78,7 @@ static int attacker_change(const struct fl_attacker *a, const struct fl_train_ta
         return FL_ENOMEM;
     }
     attacker_pack(a->layout, result->delta, packed);
-    fl_rng_key(&rng, a->attack->seed, FL_RNG_ATTACK, task->round, a->client);
+    fl_rng_key(&rng, a->attack->seed, FL_RNG_ATTACK, task->asked.key.round, a->client);
     fl_attack_alter(a->attack, &rng, packed, n);
     if (a->malicious != NULL) {
         (void)memcpy(packed, a->malicious, n * sizeof(*packed));
