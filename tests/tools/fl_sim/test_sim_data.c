@@ -91,6 +91,15 @@ static const struct fl_sim_data *open_keys(struct rig *r, const char *keys, uint
     return get(r, seed);
 }
 
+/* As another run in the same folder: nothing is in memory. */
+static const struct fl_sim_data *get_anew(struct rig *r, uint64_t seed)
+{
+    fl_sim_data_cache_free(r->cache);
+    r->cache = NULL;
+    ck_assert_int_eq(fl_sim_data_cache_new(r->keep, &r->cache, NULL), FL_OK);
+    return get(r, seed);
+}
+
 /* --- what is refused --- */
 
 static const struct {
@@ -346,6 +355,29 @@ TEST(open_data_is_shared_and_partitions_share_their_samples)
     rig_done(&r);
 }
 
+TEST(data_that_was_put_back_is_kept_until_other_samples_are_read)
+{
+    const struct fl_sim_data *data;
+    struct fl_err err = {0};
+    char train[T_PATH];
+    char set[T_PATH];
+    struct rig r;
+
+    rig_init(&r);
+    (void)t_path(set, r.dir, "other");
+    ck_assert_int_eq(mkdir(set, 0700), 0);
+    write_part(set, "train.csv", SAMPLES);
+    fl_sim_data_put(open_keys(&r, "set: ./set, clients: 7", 1));
+    ck_assert_int_eq(unlink(t_path(train, r.dir, "set/train.csv")), 0);
+    fl_sim_data_put(open_keys(&r, "set: ./set, clients: 7", 1)); /* not read again */
+    fl_sim_data_put(open_keys(&r, "set: ./set, clients: 5", 1)); /* with the samples of the last */
+    data = open_keys(&r, "set: ./other, clients: 7, test_share: 0.1", 1);
+    ck_assert_int_eq(configure(&r, "set: ./set, clients: 7", &err), FL_OK);
+    ck_assert_int_ne(fl_sim_data_get(r.cache, r.conf, 1, &data, &err), FL_OK);
+    fl_sim_data_put(data);
+    rig_done(&r);
+}
+
 struct reader {
     struct rig *r;
     pthread_t thread;
@@ -438,11 +470,11 @@ TEST(a_partition_that_was_kept_is_taken_again)
                      FL_OK);
     r.conf->split.partition.seed--;
     fl_sim_data_put(data);
-    data = get(&r, 0);
+    data = get_anew(&r, 0);
     ck_assert_str_eq(fl_sim_data_hash(data), hash);
     fl_sim_data_put(data);
     ck_assert_int_eq(fl__data_write_partition(r.keep, &key, &other, NULL), FL_OK);
-    data = get(&r, 0);
+    data = get_anew(&r, 0);
     ck_assert_str_ne(fl_sim_data_hash(data), hash);
     fl_sim_data_put(data);
     fl_partition_done(&other);
@@ -480,7 +512,7 @@ TEST_EACH(a_damaged_partition_is_made_anew, N_DAMAGES)
     }
     ck_assert_int_eq(fl_fs_replace(path, after.data, len, false, NULL), FL_OK);
     fl_buf_done(&after);
-    data = get(&r, 0);
+    data = get_anew(&r, 0);
     ck_assert_str_eq(fl_sim_data_hash(data), hash);
     fl_sim_data_put(data);
     ck_assert_int_eq(fl_fs_read(path, 1 << 20, &after, NULL), FL_OK);

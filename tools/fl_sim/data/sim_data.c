@@ -15,6 +15,7 @@ struct fl_sim_data_cache {
     pthread_mutex_t lock; /* protects all members below, and the references of open data */
     char *keep;
     struct fl_sim_data *data;
+    struct fl_sim_data *idle; /* put back last, without references, for who requests it next */
     struct fl__samples *samples;
 };
 
@@ -32,17 +33,6 @@ int fl_sim_data_cache_new(const char *keep, struct fl_sim_data_cache **ret, stru
     cache->keep = copy;
     *ret = cache;
     return FL_OK;
-}
-
-void fl_sim_data_cache_free(struct fl_sim_data_cache *cache)
-{
-    if (cache == NULL) {
-        return;
-    }
-    FL_REQUIRE(cache->data == NULL);
-    (void)pthread_mutex_destroy(&cache->lock);
-    free(cache->keep);
-    free(cache);
 }
 
 /* --- called with the lock held --- */
@@ -86,6 +76,14 @@ static void data_drop(struct fl_sim_data *data)
     free(data->server_items);
     free(data->key);
     free(data);
+}
+
+static void data_drop_idle(struct fl_sim_data_cache *cache)
+{
+    struct fl_sim_data *idle = cache->idle;
+
+    cache->idle = NULL;
+    data_drop(idle);
 }
 
 /* The key of the data: a description of its origin; its first `*ret_samples` bytes describe the
@@ -223,6 +221,10 @@ static int data_open(struct fl_sim_data_cache *cache, const struct fl_sim_data_c
     bool new_samples = false;
     int rv = FL_ENOMEM;
 
+    /* Only one set of samples that nobody uses is in memory. */
+    if (data_find_samples(cache, key, len) == NULL) {
+        data_drop_idle(cache);
+    }
     if (data != NULL) {
         data->cache = cache;
         data->key = data_copy_key(key, key->len);
@@ -268,6 +270,7 @@ static int data_get(struct fl_sim_data_cache *cache, const struct fl_sim_data_co
         }
     }
     (*ret)->refs++;
+    cache->idle = cache->idle == *ret ? NULL : cache->idle;
 done:
     fl_buf_done(&key);
     return rv;
@@ -295,6 +298,18 @@ static int data_error_at_key(const struct fl_sim_data_conf *conf, int rv,
 }
 
 /* --- public functions --- */
+
+void fl_sim_data_cache_free(struct fl_sim_data_cache *cache)
+{
+    if (cache == NULL) {
+        return;
+    }
+    data_drop_idle(cache);
+    FL_REQUIRE(cache->data == NULL);
+    (void)pthread_mutex_destroy(&cache->lock);
+    free(cache->keep);
+    free(cache);
+}
 
 int fl_sim_data_get(struct fl_sim_data_cache *cache, const struct fl_sim_data_conf *conf,
                     uint64_t trial_seed, const struct fl_sim_data **ret, struct fl_err *err)
@@ -332,7 +347,8 @@ void fl_sim_data_put(const struct fl_sim_data *data)
         FL_REQUIRE(at != NULL);
     }
     if (--at->refs == 0) {
-        data_drop(at);
+        data_drop_idle(cache);
+        cache->idle = at;
     }
     (void)pthread_mutex_unlock(&cache->lock);
 }

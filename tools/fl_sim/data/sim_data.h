@@ -51,10 +51,11 @@ void fl_sim_data_cache_free(struct fl_sim_data_cache *cache);
 
 /*
  * The data of a trial with that seed. Callers that request the same data while it is open share it;
- * data that differs only in its partition shares the samples. Errors (FL_ECONF with file and line):
- * files that cannot be read or do not match, a method that needs more samples, a folder that
- * fl-data did not make; FL_ENOMEM; of the folder for partitions, FL_EIO and the like. Returns a
- * reference: fl_sim_data_put().
+ * data that differs only in its partition shares the samples. The data that was put back last stays
+ * in memory for the next caller, until other data is put back or other samples are read. Errors
+ * (FL_ECONF with file and line): files that cannot be read or do not match, a method that needs
+ * more samples, a folder that fl-data did not make; FL_ENOMEM; of the folder for partitions, FL_EIO
+ * and the like. Returns a reference: fl_sim_data_put().
  */
 FL_MUST_CHECK int fl_sim_data_get(struct fl_sim_data_cache *cache,
                                   const struct fl_sim_data_conf *conf, uint64_t trial_seed,
