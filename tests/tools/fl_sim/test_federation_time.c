@@ -311,3 +311,13 @@ TEST(a_round_that_can_never_be_done_ends_the_run_with_its_reason)
     ck_assert_uint_eq(r->n, 0);
     finish(r);
 }
+
+TEST(a_year_without_a_round_ends_the_run_with_its_reason)
+{
+    struct run *r =
+        begin("fedavg", 20, "availability: {every: 24h, from: {uniform: [0h, 24h]}, up_for: 1h}\n");
+
+    ck_assert_int_eq(go(r), FL_FED_STUCK);
+    ck_assert_uint_eq(r->n, 0);
+    finish(r);
+}

@@ -17,6 +17,9 @@
 
 /* The run stops after so many aborted attempts at one round. */
 #define ATTEMPTS_MAX 1000
+/* It stops after so much time without a committed round, too: clients that come and go can keep the
+   agenda full for ever, such as fewer than round.start_clients. */
+#define WAIT_MAX_US (UINT64_C(365) * 24 * 3600 * 1000000)
 
 /* --- the clock --- */
 
@@ -121,7 +124,9 @@ static void federation_check_pause(struct fl_fed *fed)
     if (fl_coord_phase(fed->coord) == FL_PHASE_PAUSED) {
         fed->end = FL_FED_DIVERGED;
         fed->finished = true;
-    } else if (fed->account.sim.n_attempts > ATTEMPTS_MAX) {
+    } else if (fed->account.sim.n_attempts > ATTEMPTS_MAX ||
+               fed->now_us - fed->committed_us > WAIT_MAX_US)
+    {
         federation_stuck(fed);
     }
 }
@@ -132,6 +137,7 @@ int fl_fed_run(struct fl_fed *fed, enum fl_fed_end *ret, struct fl_err *err)
 
     FL_REQUIRE(!fed->begun);
     fed->begun = true;
+    fed->committed_us = fed->now_us;
     fl__fed_step(fed, &start);
     if (!fed->finished) {
         fl__fed_begin_clients(fed);

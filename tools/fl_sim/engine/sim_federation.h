@@ -69,7 +69,7 @@ enum fl_fed_end {
     FL_FED_DONE,     /* all rounds */
     FL_FED_ENOUGH,   /* the watch returned false */
     FL_FED_DIVERGED, /* the coordinator paused the federation; fl_fed_why() */
-    FL_FED_STUCK     /* it waits for an event that cannot happen; fl_fed_why() */
+    FL_FED_STUCK     /* it waits for what does not happen; fl_fed_why() */
 };
 
 struct fl_fed;

@@ -172,6 +172,7 @@ struct fl_fed {
     struct fl_dataset *triggered; /* for the success rate of a backdoor; NULL: there is none */
     struct fl_model_cache *model_cache; /* of the open round */
     uint64_t now_us;
+    uint64_t committed_us; /* when the last round was committed, or this run began */
     struct fl_agenda agenda;
     struct fl_flows *up, *down;
     bool unlimited_up, unlimited_down; /* the server's link */

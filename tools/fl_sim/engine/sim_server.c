@@ -87,6 +87,7 @@ static void server_report_committed(struct fl_fed *fed, const struct fl_round_re
         reported.train_loss = (double)NAN; /* Dry run: nothing was trained. */
     }
     fl_sim_account_end(a, fed->now_us);
+    fed->committed_us = fed->now_us;
     server_end_participants(fed, /* committed= */ true);
     a->sim.full_models = (double)record->uplink_bytes / full;
     if (fed->conf.watch.committed != NULL &&
