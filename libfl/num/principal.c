@@ -4,7 +4,10 @@
 #include <stdbool.h>
 #include <string.h>
 
+/* Variances that differ by 1 in N need some N steps; as many as fit into this many products, a
+ * tenth of a second. */
 #define PRINCIPAL_STEPS     1000
+#define PRINCIPAL_PRODUCTS  1e8
 #define PRINCIPAL_PRECISION 1e-14
 
 void fl_principal_centre(double *gram, size_t n, double *means)
@@ -48,13 +51,14 @@ void fl_principal(const double *gram, size_t n, double *v, double *next)
     size_t first = 0;
     size_t i;
     size_t j;
-    int step;
+    double most = fmax(PRINCIPAL_STEPS, PRINCIPAL_PRODUCTS / ((double)n * (double)n));
+    double step;
 
     for (i = 1; i < n; i++) {
         first = gram[i * n + i] > gram[first * n + first] ? i : first;
     }
     (void)memcpy(v, gram + first * n, n * sizeof(*v));
-    for (step = 0; principal_normalise(v, n) && step < PRINCIPAL_STEPS; step++) {
+    for (step = 0; principal_normalise(v, n) && step < most; step++) {
         double moved = 0;
 
         for (i = 0; i < n; i++) {
