@@ -35,7 +35,10 @@ federation() { # preset, seed, upload deadline: lines of the server's configurat
   esac
   case "$1" in # passes, steps that go on where the round before ended, momentum
     *igfl*|*mcsa*|pfedme|per_fedavg|fedldf+*) training='epochs: 0, steps: 15' ;;
-    fedprox|fedldf) training='epochs: 1, momentum: 0.5, weight_decay: 0.001, client_momentum: 0.9' ;;
+    fedprox|fedldf)
+      training='epochs: 1, momentum: 0.5, weight_decay: 0.001'
+      [ "$form" = @hashed ] || training+=', client_momentum: 0.9' # a redraw would lose it: refused
+      ;;
     fedavg|adafl|lean) training='epochs: 1, momentum: 0.5, weight_decay: 0.001' ;;
     stc) training='epochs: 1, client_momentum: 0.5' ;;
   esac
