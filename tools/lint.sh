@@ -35,6 +35,7 @@ lower_data="num base"
 lower_strategy="nn model conf num base"
 lower_json="figures base"
 lower_wire="figures model num base"
+lower_page="wire figures base"
 lower_rpc="wire model base"
 lower_h2="rpc base"
 lower_net="base"
@@ -147,7 +148,7 @@ only 'systemd/' 'libfl/net/' libsystemd
 
 # 4 Pure rooms: no clock, no I/O, no threads, no globals that change.
 # But for loading a library, and the lock around one that has such globals itself; jobs in server/shell call server/work.
-pure=$(printf '%s\n' $files | grep -E '^(server/core|server/shell|client/core|client/shell|libfl/figures|libfl/strategy|libfl/nn|libfl/num|tools/fl_sim/attack)/' |
+pure=$(printf '%s\n' $files | grep -E '^(server/core|server/shell|client/core|client/shell|libfl/figures|libfl/page|libfl/strategy|libfl/nn|libfl/num|tools/fl_sim/attack)/' |
   grep -vxE 'libfl/num/(blas|gemm)\.c')
 out=$(grep -nE '^#include <(time\.h|sys/(socket|stat|time|file)\.h|pthread\.h|uv\.h|unistd\.h|fcntl\.h|threads\.h)>' $pure /dev/null | head -5)
 [ -n "$out" ] && say "a pure room includes a clock, I/O or threads:

@@ -20,6 +20,13 @@ bool fl_utc(int64_t s, struct tm *ret)
     return gmtime_r(&t, ret) != NULL;
 }
 
+bool fl_utc_text(int64_t s, char out[FL_UTC_TEXT])
+{
+    struct tm tm;
+
+    return fl_utc(s, &tm) && strftime(out, FL_UTC_TEXT, "%Y-%m-%dT%H:%M:%SZ", &tm) != 0;
+}
+
 int64_t fl_utc_seconds(const struct tm *tm)
 {
     struct tm copy = *tm;

@@ -17,4 +17,9 @@ bool fl_utc(int64_t s, struct tm *ret);
 /* As mktime(), but in UTC; the day of the week is ignored. */
 int64_t fl_utc_seconds(const struct tm *tm);
 
+/* Room for any date. */
+#define FL_UTC_TEXT 32
+/* "2026-11-29T04:33:59Z"; false: out of range. */
+bool fl_utc_text(int64_t s, char out[FL_UTC_TEXT]);
+
 #endif

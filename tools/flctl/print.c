@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "libfl/base/str.h"
 #include "libfl/base/utc.h"
@@ -15,12 +14,12 @@
 
 const char *fl_ctl_when(char *out, size_t size, uint64_t ms)
 {
-    struct tm tm;
+    char text[FL_UTC_TEXT];
 
-    if (ms == 0 || !fl_utc((int64_t)(ms / 1000), &tm)) {
+    if (ms == 0 || !fl_utc_text((int64_t)(ms / 1000), text)) {
         return "-";
     }
-    (void)strftime(out, size, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    (void)snprintf(out, size, "%s", text);
     return out;
 }
 

@@ -426,6 +426,7 @@ TEST(dates_are_told_and_read_before_1970_and_after_2038)
                  {INT64_C(2147483648), 2038, 1, 19, 3, 14, 8},
                  {INT64_C(4107542399), 2100, 2, 28, 23, 59, 59},
                  {INT64_C(253402300799), 9999, 12, 31, 23, 59, 59}};
+    char text[FL_UTC_TEXT];
     struct tm tm;
     size_t i;
 
@@ -440,6 +441,9 @@ TEST(dates_are_told_and_read_before_1970_and_after_2038)
         ck_assert_int_eq(fl_utc_seconds(&tm), cases[i].s);
     }
     ck_assert(!fl_utc(INT64_MAX, &tm));
+    ck_assert(fl_utc_text(4102444800, text));
+    ck_assert_str_eq(text, "2100-01-01T00:00:00Z");
+    ck_assert(!fl_utc_text(INT64_MAX, text));
 }
 
 TEST(a_relative_path_starts_at_the_current_folder)

@@ -1,0 +1,430 @@
+/* The overview of a federation: sentence, figures, charts, grid, commands (page.h). Pure. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/page/overview_impl.h"
+
+/* The most series of one chart here. */
+#define OVERVIEW_SERIES 4
+
+/* Values of figures over the rounds, as charts take them. */
+struct overview_columns {
+    struct fl_html *html;
+    const struct fl_page_overview *o;
+    const char *prefix;
+    uint64_t *x;
+    double *values[OVERVIEW_SERIES];
+    char id[96], headline[160];
+};
+
+static struct fl_chart overview_chart(struct overview_columns *c, const char *name,
+                                      struct fl_chart_series *series, size_t n)
+{
+    struct fl_chart chart = {
+        .x_label = "round", .x = c->x, .n = c->o->n_rounds, .series = series, .n_series = n};
+    size_t i;
+
+    (void)snprintf(c->id, sizeof(c->id), "%s%s", c->prefix, name);
+    c->headline[0] = '\0';
+    chart.head.id = c->id;
+    for (i = 0; i < n; i++) {
+        series[i].values = c->values[i];
+    }
+    return chart;
+}
+
+/* The newest known value of a column, and its round. */
+static double overview_newest(const struct overview_columns *c, size_t column, uint64_t *ret_round)
+{
+    size_t i = c->o->n_rounds;
+
+    while (i > 0 && isnan(c->values[column][i - 1])) {
+        i--;
+    }
+    *ret_round = i > 0 ? c->x[i - 1] : 0;
+    return i > 0 ? c->values[column][i - 1] : FL_CHART_UNKNOWN;
+}
+
+/* "91.2 % after round 20" */
+static const char *overview_headline(struct overview_columns *c, enum fl_chart_unit unit,
+                                     size_t column)
+{
+    char text[FL_CHART_TEXT];
+    uint64_t round;
+    double value = overview_newest(c, column, &round);
+
+    (void)snprintf(c->headline, sizeof(c->headline), "%s after round %llu",
+                   fl_chart_text(unit, value, text), (unsigned long long)round);
+    return c->headline;
+}
+
+static const struct fl_round_rec *overview_record(const struct overview_columns *c, size_t i)
+{
+    return &c->o->rounds[i].figures;
+}
+
+double fl__page_figure(const struct fl_round_rec *record, enum fl_round_figure figure)
+{
+    const struct fl_figure *row = &fl_round_rows.rows[figure];
+
+    if (!fl_figure_known(&fl_round_rows, row, record)) {
+        return FL_CHART_UNKNOWN;
+    }
+    return row->type == FL_FIGURE_F64 ? fl_figure_real(row, record)
+                                      : (double)fl_figure_whole(row, record);
+}
+
+static void overview_fill(struct overview_columns *c, size_t column, enum fl_round_figure figure)
+{
+    size_t i;
+
+    for (i = 0; i < c->o->n_rounds; i++) {
+        c->values[column][i] = fl__page_figure(overview_record(c, i), figure);
+    }
+}
+
+static bool overview_any(const struct overview_columns *c, size_t column)
+{
+    uint64_t round;
+
+    return !isnan(overview_newest(c, column, &round));
+}
+
+static void overview_quality(struct overview_columns *c)
+{
+    struct fl_chart_series accuracy[] = {{.label = "global model"}, {.label = "personal"}};
+    struct fl_chart_series loss[] = {{.label = "global model"}, {.label = "in training"}};
+    struct fl_chart chart = overview_chart(c, "accuracy", accuracy, 2);
+
+    overview_fill(c, 0, FL_ROUND_accuracy);
+    overview_fill(c, 1, FL_ROUND_personal_accuracy);
+    if (!overview_any(c, 1)) {
+        chart.n_series = 1;
+    }
+    chart.head.title = "Accuracy";
+    chart.head.unit = FL_CHART_SHARE;
+    chart.head.headline =
+        overview_headline(c, FL_CHART_SHARE, overview_any(c, 0) || chart.n_series == 1 ? 0 : 1);
+    chart.head.caption = chart.n_series == 1
+                             ? "Accuracy of the global model after each round."
+                             : "Accuracy of the global model, and of the personalized models on "
+                               "the clients' own test data, after each round.";
+    fl_chart_lines(c->html, &chart);
+    chart = overview_chart(c, "loss", loss, 2);
+    overview_fill(c, 0, FL_ROUND_loss);
+    overview_fill(c, 1, FL_ROUND_train_loss);
+    chart.head.title = "Loss";
+    chart.head.headline = overview_headline(c, FL_CHART_NUMBER, overview_any(c, 0) ? 0 : 1);
+    chart.head.caption = "Loss of the global model, and training loss of the clients, mean over "
+                         "their samples.";
+    fl_chart_lines(c->html, &chart);
+}
+
+/* Bytes since the first round of the page, added up: whole models beside what was transferred. */
+static void overview_bytes(struct overview_columns *c)
+{
+    struct fl_chart_series series[] = {{.label = "up"},
+                                       {.label = "up, full", .reference = true},
+                                       {.label = "down"},
+                                       {.label = "down, full", .reference = true}};
+    struct fl_chart chart = overview_chart(c, "bytes", series, 4);
+    char text[FL_CHART_TEXT];
+    double sums[4] = {0};
+    size_t i;
+    size_t s;
+
+    for (i = 0; i < c->o->n_rounds; i++) {
+        const struct fl_round_rec *r = overview_record(c, i);
+        double model = r->n_responders > 0 ? (double)r->uplink_bytes_full / r->n_responders : 0;
+
+        sums[0] += (double)r->uplink_bytes;
+        sums[1] += (double)r->uplink_bytes_full;
+        sums[2] += (double)r->downlink_bytes;
+        sums[3] += model * r->n_selected;
+        for (s = 0; s < 4; s++) {
+            c->values[s][i] = sums[s];
+        }
+    }
+    chart.head.title = "Bytes transferred";
+    chart.head.unit = FL_CHART_BYTES;
+    if (sums[1] > 0) {
+        (void)snprintf(c->headline, sizeof(c->headline), "%s up: %.3g %% of full transfers",
+                       fl_chart_text(FL_CHART_BYTES, sums[0], text), sums[0] / sums[1] * 100);
+        chart.head.headline = c->headline;
+    }
+    chart.head.caption = "Accepted uploads and downloads of the selected clients, added up over "
+                         "the rounds shown; dashed: whole models in float32 instead.";
+    fl_chart_lines(c->html, &chart);
+}
+
+static void overview_time(struct overview_columns *c)
+{
+    struct fl_chart_series whole = {.label = "round"};
+    struct fl_chart_series phases[FL_CHART_SERIES];
+    const struct fl_page_phases *p = c->o->phases;
+    struct fl_chart chart = overview_chart(c, "time", &whole, 1);
+    char text[FL_CHART_TEXT];
+    double sum = 0;
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < c->o->n_rounds; i++) {
+        const struct fl_round_rec *r = overview_record(c, i);
+
+        c->values[0][i] =
+            r->ended_ms > r->started_ms ? (double)(r->ended_ms - r->started_ms) * 1000 : 0;
+        for (k = 0; p != NULL && k < p->n; k++) {
+            c->values[0][i] = (k > 0 ? c->values[0][i] : 0) + p->us[k * c->o->n_rounds + i];
+        }
+        sum += c->values[0][i];
+    }
+    for (k = 0; p != NULL && k < p->n && k < FL_CHART_SERIES; k++) {
+        phases[k] =
+            (struct fl_chart_series){.label = p->names[k], .values = p->us + k * c->o->n_rounds};
+        chart.series = phases;
+        chart.n_series = k + 1;
+    }
+    chart.head.title = p != NULL ? "Round time by phase" : "Round time";
+    chart.head.unit = FL_CHART_TIME;
+    if (c->o->n_rounds > 0) {
+        (void)snprintf(c->headline, sizeof(c->headline), "%s a round on average",
+                       fl_chart_text(FL_CHART_TIME, sum / (double)c->o->n_rounds, text));
+        chart.head.headline = c->headline;
+    }
+    chart.head.caption = p != NULL ? "Duration of the rounds, by what they waited for."
+                                   : "From the selection of the clients to the commit.";
+    fl_chart_bars(c->html, &chart);
+}
+
+static void overview_participants(struct overview_columns *c)
+{
+    struct fl_chart_series series[] = {{.label = "selected"}, {.label = "aggregated"}};
+    struct fl_chart chart = overview_chart(c, "participants", series, 2);
+
+    overview_fill(c, 0, FL_ROUND_n_selected);
+    overview_fill(c, 1, FL_ROUND_n_responders);
+    chart.head.title = "Clients in a round";
+    chart.head.unit = FL_CHART_COUNT;
+    chart.head.caption = "Selected clients, and those whose report was accepted. With a growing "
+                         "fraction (AdaFL) the number rises.";
+    if (c->o->n_rounds > 0) {
+        const struct fl_round_rec *r = overview_record(c, c->o->n_rounds - 1);
+
+        (void)snprintf(c->headline, sizeof(c->headline), "%u of %u in round %llu", r->n_responders,
+                       r->n_selected, (unsigned long long)r->round);
+        chart.head.headline = c->headline;
+    }
+    fl_chart_lines(c->html, &chart);
+}
+
+static int overview_by_score(const void *a, const void *b)
+{
+    const struct fl_chart_rank *x = a;
+    const struct fl_chart_rank *y = b;
+
+    return x->value != y->value ? (x->value < y->value) - (x->value > y->value)
+                                : strcmp(x->label, y->label);
+}
+
+/* How the attention is spread: over rounds, and over the clients now. */
+static void overview_attention(struct overview_columns *c)
+{
+    struct fl_chart_series series[] = {{.label = "effective"}};
+    struct fl_chart chart = overview_chart(c, "attention", series, 1);
+    struct fl_chart_head head = {.title = "Attention to clients",
+                                 .unit = FL_CHART_SHARE,
+                                 .caption = "Score of each client as a share of the sum: "
+                                            "attention, or what the selection uses."};
+    struct fl_chart_rank *ranks;
+    size_t known = 0;
+    size_t i;
+
+    overview_fill(c, 0, FL_ROUND_effective);
+    if (overview_any(c, 0)) {
+        chart.head.title = "Effective clients";
+        chart.head.headline = overview_headline(c, FL_CHART_NUMBER, 0);
+        chart.head.caption = "Over how many clients the attention of the aggregation was spread.";
+        fl_chart_lines(c->html, &chart);
+    }
+    ranks = calloc(c->o->n_clients + 1, sizeof(*ranks));
+    if (ranks == NULL) {
+        fl_writer_note(&c->html->w, FL_ENOMEM);
+        return;
+    }
+    for (i = 0; i < c->o->n_clients; i++) {
+        double score = c->o->clients[i].figures.score;
+
+        ranks[i] = (struct fl_chart_rank){c->o->clients[i].name, isfinite(score) ? score : 0};
+        known += ranks[i].value > 0;
+    }
+    if (known > 0) {
+        qsort(ranks, c->o->n_clients, sizeof(*ranks), overview_by_score);
+        (void)snprintf(c->id, sizeof(c->id), "%sscores", c->prefix);
+        head.id = c->id;
+        fl_chart_ranks(c->html, &head, "client", ranks, known);
+    }
+    free(ranks);
+}
+
+static void overview_heat_maps(struct overview_columns *c)
+{
+    const struct fl_page_grid *g = c->o->grid;
+    const struct fl_page_mixing *m = c->o->mixing;
+    struct fl_heat heat = {.head = {.id = c->id, .headline = c->headline}};
+
+    if (g != NULL) {
+        (void)snprintf(c->id, sizeof(c->id), "%sgrid", c->prefix);
+        (void)snprintf(c->headline, sizeof(c->headline), "rounds %llu to %llu",
+                       (unsigned long long)g->first_round, (unsigned long long)g->round);
+        heat.head.title = "Who sent which layer";
+        heat.head.unit = FL_CHART_SHARE;
+        heat.head.caption = "Share of a client's rounds in which it was asked for the layer and "
+                            "sent it; crossed out: it was in none of them.";
+        heat.row_head = "client";
+        heat.rows = g->clients;
+        heat.n_rows = g->n_clients;
+        heat.columns = g->layers;
+        heat.n_columns = g->n_layers;
+        heat.values = g->sent;
+        heat.full = 1;
+        fl_chart_heat(c->html, &heat);
+    }
+    if (m != NULL) {
+        (void)snprintf(c->id, sizeof(c->id), "%smixing", c->prefix);
+        (void)snprintf(c->headline, sizeof(c->headline), "round %llu",
+                       (unsigned long long)m->round);
+        heat.head.title = "Mixing weights";
+        heat.head.unit = FL_CHART_NUMBER;
+        heat.head.caption = "Weight of the model of each client (column) in the personalized "
+                            "model of another one (row).";
+        heat.row_head = "client";
+        heat.rows = heat.columns = m->clients;
+        heat.n_rows = heat.n_columns = m->n;
+        heat.values = m->weights;
+        heat.full = 0;
+        fl_chart_heat(c->html, &heat);
+    }
+}
+
+void fl__page_charts(struct fl_html *html, const struct fl_page_overview *o, const char *prefix)
+{
+    struct overview_columns c = {.html = html, .o = o, .prefix = prefix};
+    double *values = calloc((o->n_rounds + 1) * OVERVIEW_SERIES, sizeof(*values));
+    size_t i;
+
+    c.x = calloc(o->n_rounds + 1, sizeof(*c.x));
+    if (values == NULL || c.x == NULL) {
+        fl_writer_note(&html->w, FL_ENOMEM);
+        goto done;
+    }
+    for (i = 0; i < OVERVIEW_SERIES; i++) {
+        c.values[i] = values + i * o->n_rounds;
+    }
+    for (i = 0; i < o->n_rounds; i++) {
+        c.x[i] = o->rounds[i].figures.round;
+    }
+    fl_html(html, "<div class=\"cards\">");
+    overview_quality(&c);
+    overview_bytes(&c);
+    overview_time(&c);
+    overview_participants(&c);
+    overview_attention(&c);
+    overview_heat_maps(&c);
+    fl_html(html, "</div>\n");
+done:
+    free(values);
+    free(c.x);
+}
+
+/* --- the page --- */
+
+static void overview_fact(struct fl_html *html, const char *name, const char *value,
+                          const char *note)
+{
+    fl_html(html, "<div><dt>%s</dt><dd>%s <span>%s</span></dd></div>", name, value, note);
+}
+
+static void overview_facts(struct fl_html *html, const struct fl_wire_status *s)
+{
+    const struct fl_round_rec *t = &s->totals;
+    char value[64];
+    char note[96];
+    char text[FL_CHART_TEXT];
+
+    fl_html(html, "<dl class=\"facts\">");
+    overview_fact(html, "Phase", s->phase, s->algorithm);
+    (void)snprintf(value, sizeof(value), "%llu", (unsigned long long)s->rounds_committed);
+    (void)snprintf(note, sizeof(note), s->rounds_total > 0 ? "of %llu committed" : "committed",
+                   (unsigned long long)s->rounds_total);
+    overview_fact(html, "Rounds", value, note);
+    (void)snprintf(value, sizeof(value), "%u", s->clients_connected);
+    (void)snprintf(note, sizeof(note), "of %u connected", s->clients_known);
+    overview_fact(html, "Clients", value, note);
+    (void)snprintf(note, sizeof(note), "loss %s",
+                   fl_chart_text(FL_CHART_NUMBER, fl__page_figure(t, FL_ROUND_loss), text));
+    overview_fact(html, "Accuracy",
+                  fl_chart_text(FL_CHART_SHARE, fl__page_figure(t, FL_ROUND_accuracy), text), note);
+    (void)snprintf(note, sizeof(note), t->uplink_bytes_full > 0 ? "%.3g %% of full" : "",
+                   (double)t->uplink_bytes / (double)t->uplink_bytes_full * 100);
+    overview_fact(html, "Uploaded", fl_chart_text(FL_CHART_BYTES, (double)t->uplink_bytes, text),
+                  note);
+    overview_fact(html, "Downloaded",
+                  fl_chart_text(FL_CHART_BYTES, (double)t->downlink_bytes, text), "");
+    fl_html(html, "</dl>\n");
+}
+
+static void overview_sentence(struct fl_html *html, const struct fl_page_overview *o)
+{
+    size_t i;
+
+    fl_html(html, "<p class=\"why\" id=\"why\" role=\"status\">%s</p>\n", o->status->why);
+    if (o->why == NULL || o->why->n_missing == 0) {
+        return;
+    }
+    fl_html(html, "<p class=\"missing\">Missing: ");
+    for (i = 0; i < o->why->n_missing; i++) {
+        char path[FL_HTML_PATH];
+
+        fl_html(html, "%s<a href=\"/clients/%s\">%s</a>", i > 0 ? ", " : "",
+                fl_html_path(o->why->missing[i], path), o->why->missing[i]);
+    }
+    fl_html(html, "</p>\n");
+}
+
+static void overview_commands(struct fl_html *html)
+{
+    static const char *const commands[][2] = {
+        {"flctl why", "what the round waits for, as above"},
+        {"flctl pause --reason \"maintenance\"", "start no round after the open one"},
+        {"flctl resume", "continue after a pause"},
+        {"flctl drain", "stop the server when the open round has ended"}};
+    size_t i;
+
+    fl_html(html, "<section aria-labelledby=\"commands\"><h2 id=\"commands\">Commands</h2>"
+                  "<ul class=\"commands\">");
+    for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        fl_html(html, "<li><code>%s</code> <span>%s</span></li>", commands[i][0], commands[i][1]);
+    }
+    fl_html(html, "</ul></section>\n");
+}
+
+int fl_page_overview(const struct fl_page_overview *overview, struct fl_buf *out)
+{
+    struct fl_html html = {.w = {.out = out}};
+
+    fl__page_begin(&html, "Overview", overview->status->federation, true);
+    fl_html(&html, "<h1>Status</h1>");
+    overview_sentence(&html, overview);
+    overview_facts(&html, overview->status);
+    fl_html(&html, "<section aria-labelledby=\"rounds\"><h2 id=\"rounds\">Training</h2>");
+    fl__page_charts(&html, overview, "c-");
+    fl_html(&html, "</section>\n");
+    fl__page_members(&html, overview, "", FL_PAGE_MEMBERS);
+    fl__page_rounds(&html, overview, "");
+    fl__page_events(&html, overview, "");
+    overview_commands(&html);
+    fl__page_end(&html, overview->status->version);
+    return html.w.code;
+}

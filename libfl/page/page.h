@@ -1,0 +1,114 @@
+#ifndef FL_PAGE_PAGE_H
+#define FL_PAGE_PAGE_H
+
+/*
+ * The status page of a federation, and the report of a simulation, as HTML documents: complete
+ * without the script, self-contained (style sheet and script are in the page, and the
+ * content-security policy allows only these two by their hashes), everything escaped.
+ *
+ * The input are the messages that flctl shows (libfl/wire/wire_admin.h), and what they do not have:
+ * phases of rounds, which layers clients sent, mixing weights. Pointers are borrowed for the call.
+ * What is NULL or empty is left out, or named as missing.
+ *
+ * Functions append a document to `out`. FL_ENOMEM, FL_ELIMIT (the buffer's own limit).
+ * Threading: pure functions.
+ */
+
+#include "libfl/wire/wire_admin.h"
+
+/* Rounds of the table of rounds, and lines of the list of events. */
+#define FL_PAGE_ROUNDS 50
+#define FL_PAGE_EVENTS 50
+/* Clients on the overview that is served, and on one page of /clients. */
+#define FL_PAGE_MEMBERS 25
+#define FL_PAGE_CLIENTS 200
+/* Clients of a report: all of them are in the file. */
+#define FL_PAGE_REPORT_CLIENTS 10000
+/* Points of a report with views of their own; all are in its table. */
+#define FL_PAGE_REPORT_POINTS 12
+
+/* Durations of the phases of rounds, in microseconds. */
+struct fl_page_phases {
+    const char *const *names;
+    size_t n;
+    const double *us; /* [phase][round]: n arrays with a value for each round of the page */
+};
+
+/* Which layers the clients sent in the last rounds. */
+struct fl_page_grid {
+    const char *const *layers;
+    size_t n_layers;
+    const char *const *clients;
+    size_t n_clients;
+    const double *sent;          /* [n_clients * n_layers]: share of its rounds; NAN: none */
+    uint64_t first_round, round; /* the rounds that are counted */
+};
+
+/* Weights of clients' models in each other's personalized models (FedMCSA, IGFL). */
+struct fl_page_mixing {
+    const char *const *clients;
+    size_t n;
+    const double *weights; /* [n * n]: of the model of column j in that of row i */
+    uint64_t round;
+};
+
+struct fl_page_event {
+    uint64_t at_ms;
+    const char *text;
+};
+
+struct fl_page_overview {
+    const struct fl_wire_status *status; /* its `why` is the sentence at the top */
+    const struct fl_wire_why *why;       /* the names of missing clients; may be NULL */
+    const struct fl_wire_round *rounds;  /* oldest first */
+    size_t n_rounds;
+    const struct fl_wire_client *clients;
+    size_t n_clients;
+    const struct fl_page_phases *phases; /* NULL: only the durations of whole rounds */
+    const struct fl_page_grid *grid;     /* NULL: not recorded */
+    const struct fl_page_mixing *mixing; /* NULL: the algorithm has none, or it is not recorded */
+    /* Beside changed settings, errors and quarantines, which follow from the messages. */
+    const struct fl_page_event *events;
+    size_t n_events;
+    uint64_t now_ms; /* since 1970; simulated: since the start of the trial, as all times */
+    bool simulated;  /* part of a file: no links to other pages, no commands */
+};
+
+/* The page at "/". */
+FL_MUST_CHECK int fl_page_overview(const struct fl_page_overview *overview, struct fl_buf *out);
+
+/* --- report of a simulation --- */
+
+struct fl_page_point {
+    const char *label;
+    const char *end; /* "done", "diverged in round 7"; of its trials */
+    size_t n_trials, n_finished;
+    uint64_t rounds;       /* those of the longest trial */
+    double accuracy, best; /* means over the trials; NAN: unknown */
+    double uplink_bytes, wall_us;
+    const double *accuracies; /* [n of the report]: means over trials after each round */
+    const double *losses;
+    uint64_t seed;                       /* of the trial that is shown below */
+    const struct fl_page_overview *view; /* of that trial; NULL: none */
+};
+
+struct fl_page_report {
+    const char *name;     /* of the experiment */
+    const char *sentence; /* what was run and how it ended */
+    const char *quality;  /* what accuracies are of: "accuracy of the global model" */
+    const char *version;  /* of the program */
+    const struct fl_page_point *points;
+    size_t n_points;
+    const uint64_t *rounds; /* [n] 1, 2 … */
+    size_t n;
+};
+
+FL_MUST_CHECK int fl_page_report(const struct fl_page_report *report, struct fl_buf *out);
+
+/* --- for the HTTP header --- */
+
+#define FL_PAGE_POLICY 512
+/* The content-security policy of all pages; each has it as <meta> too. Returns `out`. */
+const char *fl_page_policy(char out[FL_PAGE_POLICY]);
+
+#endif
