@@ -109,7 +109,7 @@ for f in $files; do
           attack:tools/*|engine:tools/*|world:tools/*|experiment:tools/*|data:tools/*|results:tools/*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
           attack:libfl/base/*|attack:libfl/num/*|attack:libfl/strategy/robust/robust.h) ;;
           world:libfl/base/*|world:libfl/conf/*|world:libfl/sim/*) ;;
-          results:libfl/base/*|results:libfl/figures/*|results:libfl/json/*) ;;
+          results:libfl/base/*|results:libfl/figures/*|results:libfl/json/*|results:libfl/page/*) ;;
           data:libfl/base/*|data:libfl/conf/*|data:libfl/container/*|data:libfl/data/*|data:libfl/json/*|data:libfl/model/*|data:client/train/*) ;;
           attack:*|world:*|data:*|results:*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
           experiment:server/conf/*|experiment:client/conf/*) ;;

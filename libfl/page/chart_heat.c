@@ -108,8 +108,10 @@ static void heat_table(const struct heat_map *m)
 
 void fl_chart_heat(struct fl_html *html, const struct fl_heat *heat)
 {
-    struct heat_map m = {.html = html, .heat = heat, .top = 70};
+    struct heat_map m = {.html = html, .heat = heat};
+    size_t longest = 0;
     double most;
+    size_t i;
 
     m.rows = heat->n_rows < FL_HEAT_ROWS ? heat->n_rows : FL_HEAT_ROWS;
     m.columns = heat->n_columns < FL_HEAT_COLUMNS ? heat->n_columns : FL_HEAT_COLUMNS;
@@ -117,6 +119,12 @@ void fl_chart_heat(struct fl_html *html, const struct fl_heat *heat)
     if (!fl__chart_begin(html, &heat->head, most >= 0)) {
         return;
     }
+    for (i = 0; i < m.columns; i++) {
+        size_t len = strlen(heat->columns[i]);
+
+        longest = len > longest ? len : longest;
+    }
+    m.top = 16 + 5.8 * (double)(longest < HEAT_COLUMN ? longest : HEAT_COLUMN);
     m.full = heat->full > 0 ? heat->full : most > 0 ? most : 1;
     m.width = fmin((CHART_WIDTH - HEAT_LEFT - 30) / (double)m.columns, HEAT_WIDEST);
     m.height = HEAT_TALLEST;

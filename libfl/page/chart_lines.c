@@ -117,7 +117,7 @@ static double lines_draw(const struct lines *l, size_t series)
         }
     }
     fl_html(l->html, "\"/>");
-    if (y >= 0) {
+    if (y >= 0 && l->n_series == 1) { /* Else at its label. */
         fl_html(l->html, "<circle class=\"p %s s%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"3\"/>", class,
                 series, x, y);
     }
@@ -198,13 +198,13 @@ static double lines_margin(const struct lines *l)
         longest = len > longest ? len : longest;
     }
     longest = longest > LINES_LABEL ? LINES_LABEL : longest;
-    return longest == 0 ? 14 : 22 + (double)longest * 6.3;
+    return longest == 0 ? 14 : 22 + (double)longest * 7;
 }
 
 void fl_chart_lines(struct fl_html *html, const struct fl_chart *chart)
 {
     struct lines l = {.html = html, .chart = chart, .left = CHART_LEFT};
-    double ends[FL_CHART_SERIES];
+    double ends[FL_CHART_SERIES] = {0};
     double least = 0;
     double most = 0;
     size_t s;
@@ -221,8 +221,15 @@ void fl_chart_lines(struct fl_html *html, const struct fl_chart *chart)
     fl__chart_svg(html, &chart->head, CHART_HEIGHT);
     fl__chart_y_axis(html, &l.y, l.right);
     lines_x_axis(&l);
+    for (s = 0; s < l.n_series; s++) { /* What is compared with lies beneath. */
+        if (chart->series[s].reference) {
+            ends[s] = lines_draw(&l, s);
+        }
+    }
     for (s = 0; s < l.n_series; s++) {
-        ends[s] = lines_draw(&l, s);
+        if (!chart->series[s].reference) {
+            ends[s] = lines_draw(&l, s);
+        }
     }
     if (l.n_series > 1) {
         lines_labels(&l, ends);

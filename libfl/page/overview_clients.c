@@ -95,7 +95,9 @@ void fl__page_client_table(struct fl_html *html, const struct fl_page_overview *
             "</caption><thead><tr>",
             id);
     for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        fl_html(html, "<th scope=\"col\">%s</th>", heads[i]);
+        bool text = i == 1 || i + 1 == sizeof(heads) / sizeof(heads[0]);
+
+        fl_html(html, "<th scope=\"col\" class=\"%s\">%s</th>", text ? "t" : "n", heads[i]);
     }
     fl_html(html, "</tr></thead><tbody>\n");
     for (i = 0; i < n; i++) {

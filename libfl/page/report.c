@@ -16,7 +16,7 @@ static void report_table(struct fl_html *html, const struct fl_page_report *r)
             "<table id=\"points\" data-sort><caption class=\"hide\">Points of the experiment: "
             "means over the finished trials</caption><thead><tr>");
     for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        fl_html(html, "<th scope=\"col\">%s</th>", heads[i]);
+        fl_html(html, "<th scope=\"col\" class=\"%s\">%s</th>", i == 2 ? "t" : "n", heads[i]);
     }
     fl_html(html, "</tr></thead><tbody>\n");
     for (i = 0; i < r->n_points; i++) {

@@ -281,6 +281,10 @@ static int run_with_folder(struct job *j, struct fl_err *err)
     if (rv == FL_OK) {
         rv = late;
     }
+    late = run_report(j->experiment, j->out, rv == FL_OK ? err : NULL);
+    if (rv == FL_OK) {
+        rv = late;
+    }
     return rv;
 }
 

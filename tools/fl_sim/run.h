@@ -84,6 +84,10 @@ FL_MUST_CHECK int trial_run(const struct run *run, size_t point, size_t trial,
 FL_MUST_CHECK int trial_serve(const struct run *run, size_t point, size_t trial,
                               const struct fl_ranks *ranks, struct fl_err *err);
 
+/* Write report.html of the results in `dir` (run_report.c). */
+FL_MUST_CHECK int run_report(const struct fl_experiment *experiment, const char *dir,
+                             struct fl_err *err);
+
 /* progress.c: one line on stderr while it is a terminal. Any thread. */
 FL_MUST_CHECK int progress_new(size_t trials, bool quiet, struct progress **ret);
 void progress_free(struct progress *progress);

@@ -24,7 +24,7 @@ END
 }
 
 # All that is to be the same, of a folder of results.
-files_of() { (cd "$1" && find . \( -name 'rounds.*' -o -name clients.jsonl -o -name summary.json -o -name results.csv \) -print0 | sort -z | xargs -0 sha256sum); }
+files_of() { (cd "$1" && find . \( -name 'rounds.*' -o -name clients.jsonl -o -name summary.json -o -name results.csv -o -name report.html \) -print0 | sort -z | xargs -0 sha256sum); }
 
 experiment e.yaml "stop: {rounds: 12}" "trials: 2" "world: {uplink: {uniform: [1Mbit/s, 8Mbit/s]}, downlink: 20Mbit/s, latency: 30ms, train: {samples_per_s: 200}, drop: {chance: 0.1, away: 20s}, server: {uplink: 50Mbit/s, downlink: 50Mbit/s}}" \
   "sweep:" "  server.algorithm: [fedldf, scaffold, fedmcsa]"
@@ -34,7 +34,7 @@ for jobs in 1 2 8; do
   check "it runs with $jobs jobs" "$fl_sim" run e.yaml --quiet --clients --jobs "$jobs" --out "jobs-$jobs"
   files_of "jobs-$jobs" >"sums-$jobs"
 done
-equal "18 files, 3 a trial and the table" "$(wc -l <sums-1)" 25
+equal "24 files, 4 a trial, the table and the report" "$(wc -l <sums-1)" 26
 check "two threads change nothing" cmp sums-1 sums-2
 check "eight threads change nothing" cmp sums-1 sums-8
 

@@ -225,19 +225,27 @@ done:
 
 /* --- a run --- */
 
+static void read_trials_done(struct fl_read_point *p)
+{
+    size_t i;
+
+    for (i = 0; i < p->n_trials; i++) {
+        read_trial_done(&p->trials[i]);
+    }
+    free(p->trials);
+    p->trials = NULL;
+    p->n_trials = 0;
+}
+
 void fl_read_run_free(struct fl_read_run *run)
 {
     size_t i;
-    size_t k;
 
     if (run == NULL) {
         return;
     }
     for (i = 0; i < run->n_points; i++) {
-        for (k = 0; k < run->points[i].n_trials; k++) {
-            read_trial_done(&run->points[i].trials[k]);
-        }
-        free(run->points[i].trials);
+        read_trials_done(&run->points[i]);
         free(run->points[i].slug);
         free(run->points[i].label);
     }
@@ -321,14 +329,13 @@ static int read_find_run(const char *path, char *dir, char *point, json_t **ret,
     return rv;
 }
 
-int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err)
+/* The run with its points, without their trials; `dir`, of size FL_RESULTS_PATH: its folder. */
+static int read_open_run(const char *path, char *dir, struct fl_read_run **ret, struct fl_err *err)
 {
-    char dir[FL_RESULTS_PATH];
     char point[FL_RESULTS_PATH];
     struct fl_read_run *run = calloc(1, sizeof(*run));
     json_t *json = NULL;
     const char *name;
-    size_t i;
     int rv = run != NULL ? read_find_run(path, dir, point, &json, err) : read_out_of_memory(err);
 
     if (rv != FL_OK) {
@@ -343,17 +350,57 @@ int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err)
              : read_out_of_memory(err);
     json_decref(json);
     if (rv != FL_OK) {
-        goto fail;
+        fl_read_run_free(run);
+        return rv;
+    }
+    *ret = run;
+    return FL_OK;
+}
+
+int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err)
+{
+    char dir[FL_RESULTS_PATH];
+    struct fl_read_run *run;
+    size_t i;
+    int rv = read_open_run(path, dir, &run, err);
+
+    if (rv != FL_OK) {
+        return rv;
     }
     for (i = 0; i < run->n_points; i++) {
         rv = read_point(&run->points[i], dir, err);
         if (rv != FL_OK) {
-            goto fail;
+            fl_read_run_free(run);
+            return rv;
         }
     }
     *ret = run;
     return FL_OK;
-fail:
+}
+
+int fl_read_each(const char *path, size_t most, fl_read_point_cb take, void *ctx,
+                 struct fl_err *err)
+{
+    char dir[FL_RESULTS_PATH];
+    struct fl_read_run *run;
+    size_t i;
+    int rv = read_open_run(path, dir, &run, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < run->n_points && i < most; i++) {
+        rv = read_point(&run->points[i], dir, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        rv = take(ctx, run, &run->points[i], err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+        read_trials_done(&run->points[i]);
+    }
+done:
     fl_read_run_free(run);
     return rv;
 }

@@ -40,6 +40,15 @@ struct fl_read_run {
 FL_MUST_CHECK int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err);
 void fl_read_run_free(struct fl_read_run *run); /* NULL is allowed. */
 
+/* FL_OK, or an error that ends the reading. The trials of `point` may be read during the call only.
+ */
+typedef int (*fl_read_point_cb)(void *ctx, const struct fl_read_run *run,
+                                const struct fl_read_point *point, struct fl_err *err);
+/* As fl_read_run(), but the trials of one point at a time are in memory: hands the first `most`
+   points to `take`, in their order. */
+FL_MUST_CHECK int fl_read_each(const char *path, size_t most, fl_read_point_cb take, void *ctx,
+                               struct fl_err *err);
+
 /* Several runs, in the order of the command line. */
 struct fl_read_set {
     struct fl_read_run **runs;

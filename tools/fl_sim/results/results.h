@@ -10,6 +10,7 @@
  *   POINT/seed-S/summary.json   written last: its presence marks a finished trial
  *   POINT/seed-S/state/         private to the engine
  *   results.csv                 a line per finished trial
+ *   report.html                 all of it for a browser (report.h)
  *
  * The files of a trial are bit-identical for the same experiment. The files of a trial without
  * summary.json are rewritten from its first round.

@@ -1,0 +1,323 @@
+/* Reads clients.jsonl of a trial into clients and the grid of layers of the report (report.h). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libfl/base/fs.h"
+#include "libfl/base/grow.h"
+#include "libfl/base/str.h"
+#include "libfl/json/json.h"
+#include "tools/fl_sim/results/report_impl.h"
+#include "tools/fl_sim/results/result_columns.h"
+
+/* A larger file would take longer to read than the report is worth. */
+#define REPORT_CLIENTS_MAX ((size_t)256 << 20)
+/* Rounds of the grid. */
+#define REPORT_GRID_ROUNDS 20
+/* Layers of the grid. */
+#define REPORT_LAYERS_MAX 256
+
+struct report_client {
+    char *name;
+    char state[16];
+    struct fl_client_figures figures;
+    bool attacker, dropped;
+    uint32_t grid_rounds;             /* of the last ones, with an accepted update */
+    uint32_t sent[REPORT_LAYERS_MAX]; /* how often in them */
+};
+
+struct report_reading {
+    struct report_client **list; /* by name */
+    size_t n, cap;
+    uint64_t rounds, first; /* committed; first of the grid */
+    size_t n_layers;
+};
+
+/* The place of `name` in the list. */
+static size_t report_place(const struct report_reading *r, const char *name)
+{
+    size_t from = 0;
+    size_t to = r->n;
+
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        if (strcmp(r->list[middle]->name, name) < 0) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from;
+}
+
+static struct report_client *report_find(struct report_reading *r, const char *name)
+{
+    size_t at = report_place(r, name);
+    struct report_client *c;
+
+    if (at < r->n && strcmp(r->list[at]->name, name) == 0) {
+        return r->list[at];
+    }
+    if (fl_grow(&r->list, &r->cap, r->n, sizeof(struct report_client *)) != FL_OK) {
+        return NULL;
+    }
+    c = calloc(1, sizeof(*c));
+    if (c != NULL) {
+        c->name = fl_str_dup(name);
+    }
+    if (c == NULL || c->name == NULL) {
+        free(c);
+        return NULL;
+    }
+    (void)memmove(r->list + at + 1, r->list + at, (r->n - at) * sizeof(struct report_client *));
+    r->list[at] = c;
+    r->n++;
+    return c;
+}
+
+static bool report_is(const char *state, enum fl_sim_fate fate)
+{
+    return strcmp(state, fl_sim_fate_text(fate)) == 0;
+}
+
+/* Which layers it sent: those of its mask; without a plan all. */
+static void report_count_layers(struct report_reading *r, struct report_client *c,
+                                const char *asked)
+{
+    size_t i;
+
+    if (asked != NULL) {
+        size_t len = strlen(asked);
+
+        len = len < REPORT_LAYERS_MAX ? len : REPORT_LAYERS_MAX;
+        r->n_layers = len > r->n_layers ? len : r->n_layers;
+    }
+    c->grid_rounds++;
+    for (i = 0; i < REPORT_LAYERS_MAX && (asked == NULL || asked[i] != '\0'); i++) {
+        c->sent[i] += asked == NULL || asked[i] == '1';
+    }
+}
+
+static uint64_t report_latest(const struct fl_sim_client_round *round)
+{
+    const uint64_t at[] = {round->selected_us, round->fetched_us, round->trained_us,
+                           round->reported_us, round->pushed_us};
+    uint64_t latest = 0;
+    size_t i;
+
+    for (i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+        latest = at[i] != FL_FIGURE_NEVER && at[i] > latest ? at[i] : latest;
+    }
+    return latest;
+}
+
+/* One line; one that is not of fl_row_client_json() is left out. */
+static int report_take_line(struct report_reading *r, const json_t *object)
+{
+    const char *name = json_string_value(json_object_get(object, "name"));
+    const char *state = json_string_value(json_object_get(object, "state"));
+    struct fl_sim_client_round round;
+    struct report_client *c;
+
+    if (name == NULL || state == NULL) {
+        return FL_OK;
+    }
+    fl_sim_client_init(&round);
+    fl_json_read_figures(object, &fl_sim_client_rows, &round);
+    if (round.round > r->rounds) {
+        return FL_OK; /* Of a round that was not committed. */
+    }
+    c = report_find(r, name);
+    if (c == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)snprintf(c->state, sizeof(c->state), "%s", state);
+    c->attacker = json_is_true(json_object_get(object, "attacker"));
+    c->dropped = report_is(state, FL_SIM_FATE_DROPPED);
+    c->figures.samples = round.samples;
+    c->figures.n_selected++;
+    c->figures.n_accepted +=
+        report_is(state, FL_SIM_FATE_ACCEPTED) || report_is(state, FL_SIM_FATE_EMPTY);
+    c->figures.n_rejected += report_is(state, FL_SIM_FATE_REJECTED);
+    c->figures.n_lost +=
+        c->dropped || report_is(state, FL_SIM_FATE_LATE) || report_is(state, FL_SIM_FATE_FAILED);
+    c->figures.last_loss = round.train_loss;
+    c->figures.last_seen_ms = report_latest(&round) / 1000;
+    if (round.round >= r->first && report_is(state, FL_SIM_FATE_ACCEPTED)) {
+        report_count_layers(r, c, json_string_value(json_object_get(object, "asked")));
+    }
+    return FL_OK;
+}
+
+static int report_take_lines(struct report_reading *r, const struct fl_buf *text)
+{
+    const char *at = (const char *)text->data;
+    const char *end = at + text->len;
+
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        json_t *object;
+        int rv;
+
+        if (stop == NULL) {
+            break; /* Of a trial that is unfinished. */
+        }
+        object = json_loadb(at, (size_t)(stop - at), 0, NULL);
+        rv = report_take_line(r, object);
+        json_decref(object);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        at = stop + 1;
+    }
+    return FL_OK;
+}
+
+/* --- as the page takes it --- */
+
+static int report_name_layers(const struct report_reading *r, const struct fl_report_layers *layers,
+                              struct fl__report_clients *ret)
+{
+    size_t n = layers->n > 0 && layers->n <= REPORT_LAYERS_MAX ? layers->n : r->n_layers;
+    size_t i;
+
+    ret->layer_names = calloc(n + 1, sizeof(*ret->layer_names));
+    if (ret->layer_names == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < n; i++) {
+        char number[32];
+
+        (void)snprintf(number, sizeof(number), "layer %zu", i + 1);
+        ret->layer_names[i] = fl_str_dup(i < layers->n ? layers->names[i] : number);
+        if (ret->layer_names[i] == NULL) {
+            return FL_ENOMEM;
+        }
+    }
+    ret->grid.layers = (const char *const *)ret->layer_names;
+    ret->grid.n_layers = n;
+    return FL_OK;
+}
+
+static int report_make_grid(const struct report_reading *r, const struct fl_report_layers *layers,
+                            struct fl__report_clients *ret)
+{
+    size_t n = 0;
+    size_t i;
+    size_t k;
+    int rv = report_name_layers(r, layers, ret);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    ret->grid_names = calloc(r->n + 1, sizeof(*ret->grid_names));
+    ret->sent = calloc(r->n * ret->grid.n_layers + 1, sizeof(*ret->sent));
+    if (ret->grid_names == NULL || ret->sent == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < r->n; i++) {
+        const struct report_client *c = r->list[i];
+
+        if (c->grid_rounds == 0) {
+            continue;
+        }
+        ret->grid_names[n] = ret->list[i].name;
+        for (k = 0; k < ret->grid.n_layers; k++) {
+            ret->sent[n * ret->grid.n_layers + k] = (double)c->sent[k] / c->grid_rounds;
+        }
+        n++;
+    }
+    ret->grid.clients = ret->grid_names;
+    ret->grid.n_clients = n;
+    ret->grid.sent = ret->sent;
+    ret->grid.first_round = r->first;
+    ret->grid.round = r->rounds;
+    return FL_OK;
+}
+
+static int report_make(struct report_reading *r, const struct fl_report_layers *layers,
+                       struct fl__report_clients *ret)
+{
+    static char none[] = "";
+    static char attacker[] = "simulated attacker";
+    size_t i;
+
+    ret->list = calloc(r->n + 1, sizeof(*ret->list));
+    if (ret->list == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < r->n; i++) {
+        struct report_client *c = r->list[i];
+
+        ret->list[i] = (struct fl_wire_client){.name = c->name,
+                                               .agent = none,
+                                               .state = fl_str_dup(c->state),
+                                               .connected = !c->dropped,
+                                               .figures = c->figures,
+                                               .last_error = c->attacker ? attacker : none,
+                                               .quarantine = none};
+        ret->list[i].figures.score = (double)NAN; /* The file has none. */
+        c->name = NULL;                           /* Now of the list. */
+        ret->n++;
+        if (ret->list[i].state == NULL) {
+            return FL_ENOMEM;
+        }
+    }
+    return report_make_grid(r, layers, ret);
+}
+
+int fl__report_clients_read(const char *path, uint64_t rounds,
+                            const struct fl_report_layers *layers, struct fl__report_clients *ret,
+                            struct fl_err *err)
+{
+    struct report_reading r = {.rounds = rounds};
+    struct fl_buf text;
+    size_t i;
+    int rv = fl_fs_exists(path) ? fl_fs_read(path, REPORT_CLIENTS_MAX, &text, err) : FL_ENOENT;
+
+    *ret = (struct fl__report_clients){0};
+    if (rv == FL_ENOENT || rv == FL_ELIMIT) {
+        return FL_OK;
+    }
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r.first = rounds > REPORT_GRID_ROUNDS ? rounds - REPORT_GRID_ROUNDS + 1 : 1;
+    rv = report_take_lines(&r, &text);
+    fl_buf_done(&text);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = report_make(&r, layers, ret);
+done:
+    for (i = 0; i < r.n; i++) {
+        free(r.list[i]->name);
+        free(r.list[i]);
+    }
+    free(r.list);
+    if (rv != FL_OK) {
+        fl__report_clients_done(ret);
+        return fl_err_set(err, rv, "out of memory for the clients of '%s'", path);
+    }
+    return FL_OK;
+}
+
+void fl__report_clients_done(struct fl__report_clients *clients)
+{
+    size_t i;
+
+    for (i = 0; i < clients->n; i++) {
+        free(clients->list[i].name);
+        free(clients->list[i].state);
+    }
+    for (i = 0; clients->layer_names != NULL && clients->layer_names[i] != NULL; i++) {
+        free(clients->layer_names[i]);
+    }
+    free(clients->list);
+    free(clients->grid_names);
+    free(clients->layer_names);
+    free(clients->sent);
+    *clients = (struct fl__report_clients){0};
+}
