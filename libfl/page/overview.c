@@ -340,8 +340,7 @@ done:
 
 /* --- the page --- */
 
-static void overview_fact(struct fl_html *html, const char *name, const char *value,
-                          const char *note)
+void fl__page_fact(struct fl_html *html, const char *name, const char *value, const char *note)
 {
     fl_html(html, "<div><dt>%s</dt><dd>%s <span>%s</span></dd></div>", name, value, note);
 }
@@ -354,23 +353,23 @@ static void overview_facts(struct fl_html *html, const struct fl_wire_status *s)
     char text[FL_CHART_TEXT];
 
     fl_html(html, "<dl class=\"facts\">");
-    overview_fact(html, "Phase", s->phase, s->algorithm);
+    fl__page_fact(html, "Phase", s->phase, s->algorithm);
     (void)snprintf(value, sizeof(value), "%llu", (unsigned long long)s->rounds_committed);
     (void)snprintf(note, sizeof(note), s->rounds_total > 0 ? "of %llu committed" : "committed",
                    (unsigned long long)s->rounds_total);
-    overview_fact(html, "Rounds", value, note);
+    fl__page_fact(html, "Rounds", value, note);
     (void)snprintf(value, sizeof(value), "%u", s->clients_connected);
     (void)snprintf(note, sizeof(note), "of %u connected", s->clients_known);
-    overview_fact(html, "Clients", value, note);
+    fl__page_fact(html, "Clients", value, note);
     (void)snprintf(note, sizeof(note), "loss %s",
                    fl_chart_text(FL_CHART_NUMBER, fl__page_figure(t, FL_ROUND_loss), text));
-    overview_fact(html, "Accuracy",
+    fl__page_fact(html, "Accuracy",
                   fl_chart_text(FL_CHART_SHARE, fl__page_figure(t, FL_ROUND_accuracy), text), note);
     (void)snprintf(note, sizeof(note), t->uplink_bytes_full > 0 ? "%.3g %% of full" : "",
                    (double)t->uplink_bytes / (double)t->uplink_bytes_full * 100);
-    overview_fact(html, "Uploaded", fl_chart_text(FL_CHART_BYTES, (double)t->uplink_bytes, text),
+    fl__page_fact(html, "Uploaded", fl_chart_text(FL_CHART_BYTES, (double)t->uplink_bytes, text),
                   note);
-    overview_fact(html, "Downloaded",
+    fl__page_fact(html, "Downloaded",
                   fl_chart_text(FL_CHART_BYTES, (double)t->downlink_bytes, text), "");
     fl_html(html, "</dl>\n");
 }
@@ -393,28 +392,29 @@ static void overview_sentence(struct fl_html *html, const struct fl_page_overvie
     fl_html(html, "</p>\n");
 }
 
-static void overview_commands(struct fl_html *html)
+void fl__page_commands(struct fl_html *html, const char *const (*commands)[2], size_t n)
 {
-    static const char *const commands[][2] = {
-        {"flctl why", "what the round waits for, as above"},
-        {"flctl pause --reason \"maintenance\"", "start no round after the open one"},
-        {"flctl resume", "continue after a pause"},
-        {"flctl drain", "stop the server when the open round has ended"}};
     size_t i;
 
     fl_html(html, "<section aria-labelledby=\"commands\"><h2 id=\"commands\">Commands</h2>"
                   "<ul class=\"commands\">");
-    for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+    for (i = 0; i < n; i++) {
         fl_html(html, "<li><code>%s</code> <span>%s</span></li>", commands[i][0], commands[i][1]);
     }
     fl_html(html, "</ul></section>\n");
 }
 
+static const char *const overview_commands[][2] = {
+    {"flctl why", "what the round waits for, as above"},
+    {"flctl pause --reason \"maintenance\"", "start no round after the open one"},
+    {"flctl resume", "continue after a pause"},
+    {"flctl drain", "stop the server when the open round has ended"}};
+
 int fl_page_overview(const struct fl_page_overview *overview, struct fl_buf *out)
 {
     struct fl_html html = {.w = {.out = out}};
 
-    fl__page_begin(&html, "Overview", overview->status->federation, true);
+    fl__page_begin(&html, "Overview", overview->status->federation, FL_PAGE_LIVE);
     fl_html(&html, "<h1>Status</h1>");
     overview_sentence(&html, overview);
     overview_facts(&html, overview->status);
@@ -424,7 +424,8 @@ int fl_page_overview(const struct fl_page_overview *overview, struct fl_buf *out
     fl__page_members(&html, overview, "", FL_PAGE_MEMBERS);
     fl__page_rounds(&html, overview, "");
     fl__page_events(&html, overview, "");
-    overview_commands(&html);
+    fl__page_commands(&html, overview_commands,
+                      sizeof(overview_commands) / sizeof(overview_commands[0]));
     fl__page_end(&html, overview->status->version);
     return html.w.code;
 }

@@ -8,6 +8,17 @@
 
 /* --- clients --- */
 
+const struct fl__page_column_row fl__page_column_rows[] = {
+#define X(key, head, text) {#key, head, text},
+    FL_PAGE_COLUMNS(X)
+#undef X
+};
+
+const char *fl__page_client_state(const struct fl_wire_client *client)
+{
+    return client->connected || client->quarantine[0] != '\0' ? client->state : "disconnected";
+}
+
 /* Clients that an operator looks for come first: quarantined, disconnected, with losses. */
 static uint64_t member_trouble(const struct fl_wire_client *c)
 {
@@ -31,9 +42,8 @@ static int member_compare(const void *a, const void *b)
                                     : strcmp(x->name, y->name);
 }
 
-/* What went wrong with it last, and why it is not selected. */
-static void member_note(struct fl_html *html, const struct fl_page_overview *o,
-                        const struct fl_wire_client *c)
+void fl__page_client_note(struct fl_html *html, const struct fl_page_overview *o,
+                          const struct fl_wire_client *c)
 {
     char age[FL_CHART_TEXT];
 
@@ -53,7 +63,6 @@ static void member_row(struct fl_html *html, const struct fl_page_overview *o,
                        const struct fl_wire_client *c)
 {
     const struct fl_client_figures *f = &c->figures;
-    const char *state = c->connected || c->quarantine[0] != '\0' ? c->state : "disconnected";
     bool seen = f->last_seen_ms != 0 || o->simulated;
     char text[FL_CHART_TEXT];
     char path[FL_HTML_PATH];
@@ -65,7 +74,7 @@ static void member_row(struct fl_html *html, const struct fl_page_overview *o,
                 fl_html_path(c->name, path), c->name);
     }
     fl_html(html, "<td class=\"t%s\">%s</td><td data-v=\"%llu\">%s</td>",
-            c->connected && c->quarantine[0] == '\0' ? "" : " bad", state,
+            c->connected && c->quarantine[0] == '\0' ? "" : " bad", fl__page_client_state(c),
             seen && o->now_ms > f->last_seen_ms ? (unsigned long long)(o->now_ms - f->last_seen_ms)
                                                 : 0,
             fl__page_age(o, f->last_seen_ms, text));
@@ -77,16 +86,24 @@ static void member_row(struct fl_html *html, const struct fl_page_overview *o,
     fl_html(
         html, "<td>%s</td><td class=\"t\">",
         fl_chart_text(FL_CHART_NUMBER, f->n_selected > 0 ? f->last_loss : FL_CHART_UNKNOWN, text));
-    member_note(html, o, c);
+    fl__page_client_note(html, o, c);
     fl_html(html, "</td></tr>\n");
 }
 
-void fl__page_client_table(struct fl_html *html, const struct fl_page_overview *o, const char *id,
-                           const uint32_t *order, size_t n)
+void fl__page_client_rows(struct fl_html *html, const struct fl_page_overview *o,
+                          const uint32_t *order, size_t n)
 {
-    static const char *const heads[] = {"Client",   "State",    "Last contact", "Samples",
-                                        "Selected", "Accepted", "Rejected",     "Lost",
-                                        "Score",    "Loss",     "Remarks"};
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        member_row(html, o, &o->clients[order[i]]);
+    }
+}
+
+/* The script makes its columns sortable. */
+static void member_table(struct fl_html *html, const struct fl_page_overview *o, const char *id,
+                         const uint32_t *order, size_t n)
+{
     size_t i;
 
     fl_html(html,
@@ -94,15 +111,12 @@ void fl__page_client_table(struct fl_html *html, const struct fl_page_overview *
             "<table id=\"%s\" data-sort><caption class=\"hide\">Clients and their participation"
             "</caption><thead><tr>",
             id);
-    for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        bool text = i == 1 || i + 1 == sizeof(heads) / sizeof(heads[0]);
-
-        fl_html(html, "<th scope=\"col\" class=\"%s\">%s</th>", text ? "t" : "n", heads[i]);
+    for (i = 0; i < FL_PAGE_COLUMN_N; i++) {
+        fl_html(html, "<th scope=\"col\" class=\"%s\">%s</th>",
+                fl__page_column_rows[i].text ? "t" : "n", fl__page_column_rows[i].head);
     }
     fl_html(html, "</tr></thead><tbody>\n");
-    for (i = 0; i < n; i++) {
-        member_row(html, o, &o->clients[order[i]]);
-    }
+    fl__page_client_rows(html, o, order, n);
     fl_html(html, "</tbody></table></div>\n");
 }
 
@@ -133,7 +147,7 @@ void fl__page_members(struct fl_html *html, const struct fl_page_overview *o, co
     if (o->n_clients == 0) {
         fl_html(html, "<p class=\"none\">No clients are known.</p>");
     } else {
-        fl__page_client_table(html, o, id, order, n);
+        member_table(html, o, id, order, n);
     }
     if (n < o->n_clients && o->simulated) {
         fl_html(html, "<p>%zu of %zu clients.</p>", n, o->n_clients);
@@ -193,10 +207,11 @@ void fl__page_rounds(struct fl_html *html, const struct fl_page_overview *o, con
         return;
     }
     fl_html(html,
-            "<details><summary>The last %zu of %zu rounds</summary><div class=\"scroll\" "
+            "<details id=\"%srounds-d\"><summary>The last %zu of %zu rounds</summary><div "
+            "class=\"scroll\" "
             "tabindex=\"0\" role=\"region\" aria-label=\"Rounds, table\"><table>"
             "<caption class=\"hide\">Committed rounds, newest first</caption><thead><tr>",
-            n, o->n_rounds);
+            prefix, n, o->n_rounds);
     for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         fl_html(html, "<th scope=\"col\">%s</th>", heads[i]);
     }

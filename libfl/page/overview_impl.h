@@ -6,8 +6,14 @@
 #include "libfl/page/chart.h"
 #include "libfl/page/page.h"
 
-/* Begin a document up to <main>; `live`: it is fetched again by the script. */
-void fl__page_begin(struct fl_html *html, const char *title, const char *federation, bool live);
+enum fl__page_kind {
+    FL_PAGE_FILE, /* no links to other pages */
+    FL_PAGE_FIXED,
+    FL_PAGE_LIVE /* fetched again by the script */
+};
+/* Begin a document up to <main>. */
+void fl__page_begin(struct fl_html *html, const char *title, const char *federation,
+                    enum fl__page_kind kind);
 void fl__page_end(struct fl_html *html, const char *version);
 
 /* The value of a figure of a round; FL_CHART_UNKNOWN when it is not known. */
@@ -28,8 +34,45 @@ void fl__page_rounds(struct fl_html *html, const struct fl_page_overview *o, con
 void fl__page_events(struct fl_html *html, const struct fl_page_overview *o, const char *prefix);
 void fl__page_members(struct fl_html *html, const struct fl_page_overview *o, const char *prefix,
                       size_t most);
-/* The table of clients itself, in the order of `order`. */
-void fl__page_client_table(struct fl_html *html, const struct fl_page_overview *o, const char *id,
-                           const uint32_t *order, size_t n);
+/* Columns of the table of clients. */
+#define FL_PAGE_COLUMNS(X)            \
+    X(name, "Client", true)           \
+    X(state, "State", true)           \
+    X(contact, "Last contact", false) \
+    X(samples, "Samples", false)      \
+    X(selected, "Selected", false)    \
+    X(accepted, "Accepted", false)    \
+    X(rejected, "Rejected", false)    \
+    X(lost, "Lost", false)            \
+    X(score, "Score", false)          \
+    X(loss, "Loss", false)            \
+    X(remarks, "Remarks", true)
+
+enum fl__page_column {
+#define X(key, head, text) FL_PAGE_COLUMN_##key,
+    FL_PAGE_COLUMNS(X)
+#undef X
+        FL_PAGE_COLUMN_N
+};
+
+struct fl__page_column_row {
+    const char *key, *head;
+    bool text; /* aligned to the left, sorted as text */
+};
+extern const struct fl__page_column_row fl__page_column_rows[FL_PAGE_COLUMN_N];
+
+/* The rows of clients, in the order of `order`. */
+void fl__page_client_rows(struct fl_html *html, const struct fl_page_overview *o,
+                          const uint32_t *order, size_t n);
+/* The state that is shown of a client. */
+const char *fl__page_client_state(const struct fl_wire_client *client);
+/* What went wrong with it last, and why it is not selected. */
+void fl__page_client_note(struct fl_html *html, const struct fl_page_overview *o,
+                          const struct fl_wire_client *c);
+
+/* Name, value and a note, between <dl> and </dl>. */
+void fl__page_fact(struct fl_html *html, const char *name, const char *value, const char *note);
+/* A list of commands with what they do: [n][2]. */
+void fl__page_commands(struct fl_html *html, const char *const (*commands)[2], size_t n);
 
 #endif

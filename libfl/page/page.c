@@ -17,7 +17,8 @@ const char *fl_page_policy(char out[FL_PAGE_POLICY])
     return out;
 }
 
-void fl__page_begin(struct fl_html *html, const char *title, const char *federation, bool live)
+void fl__page_begin(struct fl_html *html, const char *title, const char *federation,
+                    enum fl__page_kind kind)
 {
     char policy[FL_PAGE_POLICY];
 
@@ -28,15 +29,21 @@ void fl__page_begin(struct fl_html *html, const char *title, const char *federat
             "<meta name=\"color-scheme\" content=\"light dark\"><title>%s – %s</title><style>",
             fl_page_policy(policy), title, federation);
     fl_writer_add(&html->w, fl_page_css, fl_page_css_len);
+    fl_html(html, "</style></head>\n");
+    if (kind == FL_PAGE_LIVE) {
+        fl_html(html, "<body data-live>");
+    } else {
+        fl_html(html, "<body>");
+    }
     fl_html(html,
-            "</style></head>\n<body%s><a class=\"skip\" href=\"#main\">Skip to content</a>"
+            "<a class=\"skip\" href=\"#main\">Skip to content</a>"
             "<header><p class=\"name\">%s</p>",
-            live ? " data-live" : "", federation);
-    if (live) {
+            federation);
+    if (kind != FL_PAGE_FILE) {
         fl_html(html, "<nav aria-label=\"Pages\"><a href=\"/\">Overview</a>"
                       "<a href=\"/clients\">Clients</a></nav>");
     }
-    fl_html(html, "</header>\n<main id=\"main\">");
+    fl_html(html, "</header>\n<main id=\"main\" tabindex=\"-1\">");
 }
 
 void fl__page_end(struct fl_html *html, const char *version)

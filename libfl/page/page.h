@@ -77,6 +77,53 @@ struct fl_page_overview {
 /* The page at "/". */
 FL_MUST_CHECK int fl_page_overview(const struct fl_page_overview *overview, struct fl_buf *out);
 
+/* --- all clients, paged --- */
+
+/* What the query of the URL asks for. */
+struct fl_page_query {
+    unsigned column;  /* that the table is sorted by: enum in clients_page.c */
+    bool down;        /* largest first */
+    char filter[128]; /* clients whose name, state, remarks or labels contain it; "": all */
+    uint64_t page;    /* from 0; one behind the last is the last */
+};
+
+/* "sort=lost&down=1&filter=edge&page=2"; what is unknown or malformed there is ignored. */
+void fl_page_query_read(const char *text, struct fl_page_query *ret);
+/* The page at "/clients": FL_PAGE_CLIENTS of the clients of the overview, sorted and filtered by
+   links and a form, so that it needs no script. */
+FL_MUST_CHECK int fl_page_clients(const struct fl_page_overview *overview,
+                                  const struct fl_page_query *query, struct fl_buf *out);
+
+/* --- one client, one round --- */
+
+/* A client in an attempt at a round. */
+struct fl_page_part {
+    const char *client;
+    uint64_t round;
+    uint32_t attempt;
+    const char *state; /* "accepted", "late" … */
+    const char *asked; /* its upload mask, a digit for each layer, "0110"; NULL: no upload plan */
+    uint64_t bytes_up, bytes_down;
+    double train_loss;  /* NAN: unknown */
+    const char *remark; /* why it was left out; "": it was not */
+};
+
+struct fl_page_detail {
+    const struct fl_wire_status *status;
+    const struct fl_wire_client *client; /* of fl_page_client() */
+    const struct fl_wire_round *round;   /* of fl_page_round() */
+    const struct fl_page_part *parts;    /* newest first, or by client */
+    size_t n_parts;
+    const char *const *layers; /* names of the digits of the masks */
+    size_t n_layers;
+    uint64_t now_ms;
+};
+
+/* The page at "/clients/NAME". */
+FL_MUST_CHECK int fl_page_client(const struct fl_page_detail *detail, struct fl_buf *out);
+/* The page at "/rounds/N". */
+FL_MUST_CHECK int fl_page_round(const struct fl_page_detail *detail, struct fl_buf *out);
+
 /* --- report of a simulation --- */
 
 struct fl_page_point {

@@ -124,11 +124,14 @@
     var main = document.getElementById("main"), next = fresh.getElementById("main");
     var why = document.getElementById("why"), news = fresh.getElementById("why");
     if (!next) return;
-    var active = document.activeElement, id = active && main.contains(active) ? active.id : "";
-    var caret = active && active.type === "search" ? active.selectionStart : -1;
+    var active = document.activeElement, inside = active && main.contains(active);
+    var name = !inside ? "" : active.id ? "#" + CSS.escape(active.id)
+      : active.tagName === "A" ? 'a[href="' + CSS.escape(active.getAttribute("href")) + '"]'
+      : active.tagName === "SUMMARY" && active.parentElement.id ? "#" + CSS.escape(active.parentElement.id) + ">summary" : "";
     var open = Array.from(main.querySelectorAll("details[open][id]"), function (d) { return d.id; });
     var places = Array.from(main.querySelectorAll(".scroll"), function (s) { return [s.scrollLeft, s.scrollTop]; });
-    if (id === "" && active && main.contains(active)) return; // Something without a name: the next time.
+    // While something is typed, or what has the focus could not be found again: the next time.
+    if (inside && (name === "" || active.type === "search")) return;
     if (why && news) {
       if (why.textContent !== news.textContent) why.textContent = news.textContent;
       news.replaceWith(why); // The same element, so that it is announced only when it changes.
@@ -140,11 +143,8 @@
     main.querySelectorAll(".scroll").forEach(function (s, i) {
       if (places[i]) { s.scrollLeft = places[i][0]; s.scrollTop = places[i][1]; }
     });
-    var again = id && document.getElementById(id);
-    if (again) {
-      again.focus({ preventScroll: true });
-      if (caret >= 0) again.setSelectionRange(caret, caret);
-    }
+    var again = name && main.querySelector(name);
+    if (again) again.focus({ preventScroll: true });
   }
 
   function live() {

@@ -93,7 +93,7 @@ int fl_page_report(const struct fl_page_report *report, struct fl_buf *out)
     size_t shown = 0;
     size_t i;
 
-    fl__page_begin(&html, "Report", report->name, false);
+    fl__page_begin(&html, "Report", report->name, FL_PAGE_FILE);
     fl_html(&html, "<h1>Report of the simulation</h1><p class=\"why\">%s</p>\n", report->sentence);
     if (report->n_points > 0) {
         fl_html(&html, "<section aria-labelledby=\"compared\"><h2 id=\"compared\">Points</h2>");

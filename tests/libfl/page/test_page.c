@@ -2,144 +2,7 @@
 #include <zlib.h>
 
 #include "libfl/page/page_assets.h"
-#include "tests/libfl/page/page_fixture.h"
-
-#define ROUNDS  200
-#define CLIENTS 10000
-
-/* A federation in trouble, all of whose texts are hostile. */
-struct federation {
-    struct fl_wire_status status;
-    struct fl_wire_why why;
-    struct fl_wire_round *rounds;
-    struct fl_wire_client *clients;
-    struct fl_page_overview o;
-    char *missing[2], *changes[1];
-    char (*names)[FL_NAME_MAX];
-    double mixing[4], sent[6], phases[2 * ROUNDS];
-    const char *layers[3];
-    struct fl_page_grid grid;
-    struct fl_page_mixing mix;
-    struct fl_page_phases ph;
-    struct fl_page_event event;
-};
-
-static char evil[] = "x " EVIL;
-static char none[] = "";
-
-static void add_rounds(struct federation *f, size_t n)
-{
-    size_t i;
-
-    f->rounds = calloc(n + 1, sizeof(*f->rounds));
-    ck_assert_ptr_nonnull(f->rounds);
-    for (i = 0; i < n; i++) {
-        struct fl_round_rec *r = &f->rounds[i].figures;
-
-        fl_figures_init(&fl_round_rows, r);
-        r->round = i + 1;
-        r->n_selected = 10;
-        r->n_responders = 9;
-        r->accuracy = i % 5 == 0 ? 1 - 1 / (double)(i + 2) : -1;
-        r->loss = 1 / (double)(i + 1);
-        r->train_loss = i == 7 ? (double)NAN : 2 / (double)(i + 1);
-        r->uplink_bytes = 123456;
-        r->uplink_bytes_full = 9999999;
-        r->downlink_bytes = 11111111;
-        r->started_ms = 1700000000000 + i * 60000;
-        r->ended_ms = r->started_ms + 40000 + i;
-        r->effective = 3.5;
-        f->rounds[i].abandoned_by = none;
-        f->rounds[i].robust_clients = none;
-        f->rounds[i].changes = f->changes;
-        f->rounds[i].n_changes = i % 10 == 0;
-    }
-}
-
-static void add_clients(struct federation *f, size_t n)
-{
-    size_t i;
-
-    f->clients = calloc(n + 1, sizeof(*f->clients));
-    f->names = calloc(n + 1, sizeof(*f->names));
-    ck_assert(f->clients != NULL && f->names != NULL);
-    for (i = 0; i < n; i++) {
-        (void)snprintf(f->names[i], sizeof(f->names[i]), "client-%05zu%s", i,
-                       i % 50 == 0 ? EVIL : "");
-        f->clients[i] = (struct fl_wire_client){.name = f->names[i],
-                                                .agent = evil,
-                                                .state = evil,
-                                                .connected = i % 7 != 0,
-                                                .last_error = i % 9 == 0 ? evil : none,
-                                                .last_error_ms = 1700000000000 + i,
-                                                .quarantine = i == 5 ? evil : none,
-                                                .quarantined_ms = 1700000000000};
-        f->clients[i].figures =
-            (struct fl_client_figures){.samples = 600 + i,
-                                       .score = 1 / (double)(i + 1),
-                                       .n_selected = i * 7919 % 100,
-                                       .n_accepted = i * 7919 % 90,
-                                       .n_lost = i * 31 % 5,
-                                       .last_loss = 0.1 * (double)(i % 37),
-                                       .last_seen_ms = 1700000000000 + i * 1000};
-    }
-}
-
-static struct federation *federation(size_t n_rounds, size_t n_clients)
-{
-    struct federation *f = calloc(1, sizeof(*f));
-    size_t i;
-
-    ck_assert_ptr_nonnull(f);
-    f->changes[0] = f->missing[0] = f->missing[1] = evil;
-    f->layers[0] = f->layers[1] = f->layers[2] = evil;
-    f->status = (struct fl_wire_status){.federation = evil,
-                                        .phase = evil,
-                                        .algorithm = evil,
-                                        .version = evil,
-                                        .round = n_rounds + 1,
-                                        .rounds_committed = n_rounds,
-                                        .clients_known = (uint32_t)n_clients,
-                                        .why = evil};
-    fl_figures_init(&fl_round_rows, &f->status.totals);
-    f->why = (struct fl_wire_why){.text = evil, .missing = f->missing, .n_missing = 2};
-    add_rounds(f, n_rounds);
-    add_clients(f, n_clients);
-    for (i = 0; i < ARRAY_LEN(f->phases); i++) {
-        f->phases[i] = 1000.0 * (double)(i % 11);
-    }
-    f->grid = (struct fl_page_grid){.layers = f->layers,
-                                    .n_layers = 3,
-                                    .clients = f->layers,
-                                    .n_clients = 2,
-                                    .sent = f->sent,
-                                    .round = 1};
-    f->mix =
-        (struct fl_page_mixing){.clients = f->layers, .n = 2, .weights = f->mixing, .round = 1};
-    f->ph = (struct fl_page_phases){.names = f->layers, .n = 2, .us = f->phases};
-    f->event = (struct fl_page_event){1, evil};
-    f->o = (struct fl_page_overview){.status = &f->status,
-                                     .why = &f->why,
-                                     .rounds = f->rounds,
-                                     .n_rounds = n_rounds,
-                                     .clients = f->clients,
-                                     .n_clients = n_clients,
-                                     .phases = n_rounds == ROUNDS ? &f->ph : NULL,
-                                     .grid = &f->grid,
-                                     .mixing = &f->mix,
-                                     .events = &f->event,
-                                     .n_events = 1,
-                                     .now_ms = 1700099999000};
-    return f;
-}
-
-static void done(struct federation *f)
-{
-    free(f->rounds);
-    free(f->clients);
-    free(f->names);
-    free(f);
-}
+#include "tests/libfl/page/page_federation.h"
 
 /* Well-formed, and every text that is not of this program is text. */
 static void check_document(const char *text)
@@ -179,7 +42,7 @@ TEST_EACH(an_overview_of_any_size_is_well_formed_and_escaped, ARRAY_LEN(sizes))
     check_document(page_text(&out));
     ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"why\""));
     fl_buf_done(&out);
-    done(f);
+    federation_done(f);
 }
 
 TEST(an_overview_without_anything_optional_is_a_page)
@@ -195,7 +58,7 @@ TEST(an_overview_without_anything_optional_is_a_page)
     ck_assert_int_eq(fl_page_overview(&f->o, &out), FL_OK);
     check_document(page_text(&out));
     fl_buf_done(&out);
-    done(f);
+    federation_done(f);
 }
 
 TEST(an_overview_of_ten_thousand_clients_has_less_than_60_kb_compressed)
@@ -209,7 +72,7 @@ TEST(an_overview_of_ten_thousand_clients_has_less_than_60_kb_compressed)
     ck_assert_uint_lt(compressed(&out), 60000);
     ck_assert_ptr_nonnull(strstr(page_text(&out), "25 of 10000 clients"));
     fl_buf_done(&out);
-    done(f);
+    federation_done(f);
 }
 
 TEST(a_quarantined_client_and_disconnected_ones_come_first)
@@ -225,7 +88,7 @@ TEST(a_quarantined_client_and_disconnected_ones_come_first)
     ck_assert(strstr(text, "client-00005<") < strstr(text, "client-00007<"));
     ck_assert(strstr(text, "client-00007<") < strstr(text, "client-00001<"));
     fl_buf_done(&out);
-    done(f);
+    federation_done(f);
 }
 
 TEST(what_does_not_fit_the_buffer_is_an_error)
@@ -236,7 +99,7 @@ TEST(what_does_not_fit_the_buffer_is_an_error)
     fl_buf_init(&out, 20000);
     ck_assert_int_eq(fl_page_overview(&f->o, &out), FL_ELIMIT);
     fl_buf_done(&out);
-    done(f);
+    federation_done(f);
 }
 
 TEST(the_policy_names_the_hashes_of_what_is_in_the_page)
@@ -254,7 +117,7 @@ TEST(the_policy_names_the_hashes_of_what_is_in_the_page)
     ck_assert_ptr_nonnull(strstr(page_text(&out), fl_page_js_hash));
     ck_assert_uint_le(fl_page_js_len, 10 * 1024);
     fl_buf_done(&out);
-    done(f);
+    federation_done(f);
 }
 
 TEST(a_report_has_its_points_and_at_most_twelve_of_them_in_detail)
@@ -294,5 +157,119 @@ TEST(a_report_has_its_points_and_at_most_twelve_of_them_in_detail)
     ck_assert_int_eq(fl_page_report(&report, &out), FL_OK);
     check_document(page_text(&out));
     fl_buf_done(&out);
-    done(f);
+    federation_done(f);
+}
+
+/* --- clients, a client, a round --- */
+
+TEST(a_query_is_read_and_what_is_malformed_is_ignored)
+{
+    static const struct {
+        const char *text, *filter;
+        unsigned column;
+        bool down;
+        uint64_t page;
+    } all[] = {{"", "", 0, false, 0},
+               {"sort=lost&down=1&filter=a%20b%2B+c&page=2", "a b+ c", 7, true, 2},
+               {"page=-1&sort=nothing&down=2", "", 0, false, 0},
+               {"&&=&filter=%&filter=%4&x", "%4", 0, false, 0},
+               {"filter=%00a", "a", 0, false, 0},
+               {"page=99999999999999999999", "", 0, false, 0}};
+    char longest[3000];
+    struct fl_page_query q;
+    size_t i;
+
+    for (i = 0; i < ARRAY_LEN(all); i++) {
+        fl_page_query_read(all[i].text, &q);
+        ck_assert_str_eq(q.filter, all[i].filter);
+        ck_assert_uint_eq(q.column, all[i].column);
+        ck_assert_int_eq(q.down, all[i].down);
+        ck_assert_uint_eq(q.page, all[i].page);
+    }
+    (void)memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    (void)memcpy(longest, "filter=", 7);
+    fl_page_query_read(longest, &q);
+    ck_assert_uint_eq(strlen(q.filter), sizeof(q.filter) - 1);
+}
+
+static const char *clients(struct fl_buf *out, const struct federation *f, const char *query)
+{
+    struct fl_page_query q;
+
+    fl_page_query_read(query, &q);
+    fl_buf_init(out, 1 << 22);
+    ck_assert_int_eq(fl_page_clients(&f->o, &q, out), FL_OK);
+    check_document(page_text(out));
+    return page_text(out);
+}
+
+TEST(the_clients_are_paged_sorted_and_filtered_without_a_script)
+{
+    struct federation *f = federation(1, CLIENTS);
+    const char *text;
+    struct fl_buf out;
+
+    text = clients(&out, f, "");
+    ck_assert_ptr_nonnull(strstr(text, "1 to 200 of 10000"));
+    ck_assert_ptr_nonnull(strstr(text, "client-00199<"));
+    ck_assert_ptr_null(strstr(text, "client-00200"));
+    ck_assert_uint_lt(compressed(&out), 60000);
+    fl_buf_done(&out);
+    text = clients(&out, f, "page=49");
+    ck_assert_ptr_nonnull(strstr(text, "9801 to 10000 of 10000"));
+    ck_assert_ptr_null(strstr(text, "id=\"next\""));
+    fl_buf_done(&out);
+    text = clients(&out, f, "page=18446744073709551615");
+    ck_assert_ptr_nonnull(strstr(text, " of 10000"));
+    fl_buf_done(&out);
+    text = clients(&out, f, "sort=samples&down=1");
+    ck_assert(strstr(text, "client-09999<") < strstr(text, "client-09998<"));
+    ck_assert_ptr_nonnull(strstr(text, "aria-sort=\"descending\"><a id=\"sort-samples\""));
+    fl_buf_done(&out);
+    text = clients(&out, f, "filter=CLIENT-0123");
+    ck_assert_ptr_nonnull(strstr(text, "1 to 10 of 10<"));
+    fl_buf_done(&out);
+    text = clients(&out, f, "filter=%3Cscript%3E%22&page=3");
+    ck_assert_ptr_nonnull(strstr(text, "value=\"&lt;script&gt;&quot;\""));
+    fl_buf_done(&out);
+    federation_done(f);
+}
+
+TEST(no_clients_are_a_page_too)
+{
+    struct federation *f = federation(0, 0);
+    struct fl_buf out;
+
+    ck_assert_ptr_nonnull(strstr(clients(&out, f, "page=7&filter=x"), "No client matches"));
+    fl_buf_done(&out);
+    federation_done(f);
+}
+
+TEST_EACH(a_client_and_a_round_have_well_formed_pages, 4)
+{
+    static char robust[] = "a 0 12, b 0.5 3";
+    struct federation *f = federation(3, 3);
+    struct fl_buf out;
+
+    f->clients[0].labels = &f->label;
+    f->clients[0].n_labels = _i % 2 == 0;
+    f->rounds[1].robust_clients = _i % 2 == 0 ? robust : none;
+    f->rounds[1].n_changes = _i % 2 == 0;
+    f->rounds[1].abandoned_by = _i % 2 == 0 ? evil : none;
+    f->detail.n_parts = _i < 2 ? 3 : 0;
+    f->detail.client = &f->clients[0];
+    fl_buf_init(&out, 1 << 20);
+    ck_assert_int_eq(fl_page_client(&f->detail, &out), FL_OK);
+    check_document(page_text(&out));
+    ck_assert_uint_eq(page_count(page_text(&out), ">2 of 3"), _i < 2 ? 1 : 0);
+    fl_buf_clear(&out);
+    f->detail.client = NULL;
+    f->detail.round = &f->rounds[1];
+    ck_assert_int_eq(fl_page_round(&f->detail, &out), FL_OK);
+    check_document(page_text(&out));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "9 of 10 selected clients were aggregated"));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "href=\"/rounds/3\">Next"));
+    fl_buf_done(&out);
+    federation_done(f);
 }
