@@ -227,7 +227,7 @@ void fl__chart_table(struct fl_html *html, const struct fl_chart_head *head)
     fl_html(
         html,
         "<details id=\"%s-d\"><summary>%s as a table</summary><div class=\"scroll\" tabindex=\"0\" "
-        "role=\"region\" aria-label=\"%s, table\"><table><caption class=\"hide\">%s</caption>",
+        "role=\"group\" aria-label=\"%s, table\"><table><caption class=\"hide\">%s</caption>",
         head->id, head->title, head->title, head->caption);
 }
 

@@ -230,7 +230,7 @@ static void clients_head(struct fl_html *html, const struct fl_page_query *q)
     char link[FL_HTML_PATH];
     unsigned i;
 
-    fl_html(html, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Clients, "
+    fl_html(html, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Clients, "
                   "table\"><table id=\"clients\"><caption class=\"hide\">Clients and their "
                   "participation</caption><thead><tr>");
     for (i = 0; i < FL_PAGE_COLUMN_N; i++) {

@@ -59,35 +59,6 @@ static void parts_row(struct fl_html *html, const struct fl_page_detail *d,
             fl_chart_text(FL_CHART_NUMBER, p->train_loss, text), p->remark);
 }
 
-static void detail_parts(struct fl_html *html, const struct fl_page_detail *d)
-{
-    static const char *const heads[] = {"Attempt",  "Outcome", "Asked layers", "Sent",
-                                        "Received", "Loss",    "Remarks"};
-    size_t i;
-
-    fl_html(html, "<section aria-labelledby=\"parts-h\"><h2 id=\"parts-h\">%s</h2>",
-            d->client != NULL ? "Participation" : "Participants");
-    if (d->n_parts == 0) {
-        fl_html(html, "<p class=\"none\">Nothing is recorded.</p></section>\n");
-        return;
-    }
-    fl_html(
-        html,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Participation, table\">"
-        "<table id=\"parts\" data-sort><caption class=\"hide\">What was asked, sent and left out"
-        "</caption><thead><tr><th scope=\"col\">%s</th>",
-        d->client != NULL ? "Round" : "Client");
-    for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        fl_html(html, "<th scope=\"col\" class=\"%s\">%s</th>",
-                i == 1 || i == 2 || i == 6 ? "t" : "n", heads[i]);
-    }
-    fl_html(html, "</tr></thead><tbody>\n");
-    for (i = 0; i < d->n_parts; i++) {
-        parts_row(html, d, &d->parts[i]);
-    }
-    fl_html(html, "</tbody></table></div></section>\n");
-}
-
 /* Which layers were asked: a row for each participation with a plan. */
 static void detail_grid(struct fl_html *html, const struct fl_page_detail *d)
 {
@@ -134,6 +105,36 @@ done:
     free(numbers);
     free(rows);
     free(values);
+}
+
+static void detail_parts(struct fl_html *html, const struct fl_page_detail *d)
+{
+    static const char *const heads[] = {"Attempt",  "Outcome", "Asked layers", "Sent",
+                                        "Received", "Loss",    "Remarks"};
+    size_t i;
+
+    fl_html(html, "<section aria-labelledby=\"parts-h\"><h2 id=\"parts-h\">%s</h2>",
+            d->client != NULL ? "Participation" : "Participants");
+    if (d->n_parts == 0) {
+        fl_html(html, "<p class=\"none\">Nothing is recorded.</p></section>\n");
+        return;
+    }
+    detail_grid(html, d);
+    fl_html(
+        html,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Participation, table\">"
+        "<table id=\"parts\" data-sort><caption class=\"hide\">What was asked, sent and left out"
+        "</caption><thead><tr><th scope=\"col\">%s</th>",
+        d->client != NULL ? "Round" : "Client");
+    for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        fl_html(html, "<th scope=\"col\" class=\"%s\">%s</th>",
+                i == 1 || i == 2 || i == 6 ? "t" : "n", heads[i]);
+    }
+    fl_html(html, "</tr></thead><tbody>\n");
+    for (i = 0; i < d->n_parts; i++) {
+        parts_row(html, d, &d->parts[i]);
+    }
+    fl_html(html, "</tbody></table></div></section>\n");
 }
 
 /* --- a client --- */
@@ -196,13 +197,13 @@ int fl_page_client(const struct fl_page_detail *detail, struct fl_buf *out)
     (void)snprintf(forget, sizeof(forget), "flctl clients forget %s", c->name);
     fl__page_begin(&html, c->name, detail->status->federation, FL_PAGE_LIVE);
     fl_html(&html,
-            "<h1>%s</h1><p class=\"why\" id=\"why\" role=\"status\">%s, %s; last contact %s ago. ",
-            c->name, c->connected ? "connected" : "not connected", fl__page_client_state(c),
+            "<h1>%s</h1><p class=\"why\" id=\"why\" role=\"status\">%s%s%s; last contact %s ago. ",
+            c->name, c->connected ? "connected, " : "", fl__page_client_state(c),
+            !c->connected && c->quarantine[0] != '\0' ? ", disconnected" : "",
             fl__page_age(&o, c->figures.last_seen_ms, age));
     fl__page_client_note(&html, &o, c);
     fl_html(&html, "</p>\n");
     client_facts(&html, &c->figures);
-    detail_grid(&html, detail);
     detail_parts(&html, detail);
     client_labels(&html, c);
     fl__page_commands(&html, commands, sizeof(commands) / sizeof(commands[0]));
@@ -220,7 +221,7 @@ static void round_figures(struct fl_html *html, const struct fl_round_rec *r)
 
     fl_html(html,
             "<section aria-labelledby=\"figures\"><h2 id=\"figures\">Figures</h2>"
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures, table\">"
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Figures, table\">"
             "<table><caption class=\"hide\">Figures of the round</caption><thead><tr>"
             "<th scope=\"col\">Figure</th><th scope=\"col\">Value</th>"
             "<th scope=\"col\" class=\"t\">Meaning</th></tr></thead><tbody>\n");
@@ -299,7 +300,6 @@ int fl_page_round(const struct fl_page_detail *detail, struct fl_buf *out)
     }
     fl_html(&html, "</nav>\n");
     round_changes(&html, detail->round);
-    detail_grid(&html, detail);
     detail_parts(&html, detail);
     round_figures(&html, r);
     fl__page_end(&html, detail->status->version);

@@ -281,7 +281,7 @@ static void overview_heat_maps(struct overview_columns *c)
         heat.head.title = "Who sent which layer";
         heat.head.unit = FL_CHART_SHARE;
         heat.head.caption = "Share of a client's rounds in which it was asked for the layer and "
-                            "sent it; crossed out: it was in none of them.";
+                            "sent it; dashed: it was in none of them.";
         heat.row_head = "client";
         heat.rows = g->clients;
         heat.n_rows = g->n_clients;

@@ -107,7 +107,7 @@ static void member_table(struct fl_html *html, const struct fl_page_overview *o,
     size_t i;
 
     fl_html(html,
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Clients, table\">"
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Clients, table\">"
             "<table id=\"%s\" data-sort><caption class=\"hide\">Clients and their participation"
             "</caption><thead><tr>",
             id);
@@ -209,7 +209,7 @@ void fl__page_rounds(struct fl_html *html, const struct fl_page_overview *o, con
     fl_html(html,
             "<details id=\"%srounds-d\"><summary>The last %zu of %zu rounds</summary><div "
             "class=\"scroll\" "
-            "tabindex=\"0\" role=\"region\" aria-label=\"Rounds, table\"><table>"
+            "tabindex=\"0\" role=\"group\" aria-label=\"Rounds, table\"><table>"
             "<caption class=\"hide\">Committed rounds, newest first</caption><thead><tr>",
             prefix, n, o->n_rounds);
     for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {

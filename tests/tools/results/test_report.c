@@ -63,7 +63,8 @@ TEST(all_points_are_in_the_report_and_it_is_the_same_again)
     char *again = report();
 
     ck_assert_str_eq(first, again);
-    ck_assert_ptr_nonnull(strstr(first, "6 of 6 trials at 2 points finished; the best, FedAvg"));
+    ck_assert_ptr_nonnull(
+        strstr(first, "6 of 6 trials at 2 points finished; the best point, FedAvg, ends"));
     ck_assert_ptr_nonnull(strstr(first, "lean, 2 &quot;Mbit/s&quot;"));
     ck_assert_ptr_nonnull(strstr(first, "All rounds are done after round 60"));
     ck_assert_ptr_nonnull(strstr(first, "Round time by phase"));

@@ -397,10 +397,10 @@ static int report_render(struct report *r, struct fl_buf *out)
     used = snprintf(sentence, sizeof(sentence), "%zu of %zu trials at %zu point%s finished",
                     r->n_finished, r->n_trials, r->total, r->total == 1 ? "" : "s");
     if (r->n > 0 && !isnan(r->page[best].accuracy)) {
-        used +=
-            snprintf(sentence + used, sizeof(sentence) - (size_t)used,
-                     "; %s%.200s ends with an accuracy of %.4g %%", r->n > 1 ? "the best, " : "",
-                     r->page[best].label, r->page[best].accuracy * 100);
+        used += snprintf(sentence + used, sizeof(sentence) - (size_t)used,
+                         "; %s%.200s%s ends with an accuracy of %.4g %%",
+                         r->n > 1 ? "the best point, " : "", r->page[best].label,
+                         r->n > 1 ? "," : "", r->page[best].accuracy * 100);
     }
     (void)snprintf(
         sentence + used, sizeof(sentence) - (size_t)used,

@@ -12,7 +12,7 @@ static void report_table(struct fl_html *html, const struct fl_page_report *r)
     size_t i;
 
     fl_html(html,
-            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Points, table\">"
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Points, table\">"
             "<table id=\"points\" data-sort><caption class=\"hide\">Points of the experiment: "
             "means over the finished trials</caption><thead><tr>");
     for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
