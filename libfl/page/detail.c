@@ -13,52 +13,6 @@ static struct fl_page_overview detail_overview(const struct fl_page_detail *d)
     return (struct fl_page_overview){.status = d->status, .now_ms = d->now_ms};
 }
 
-/* --- participations --- */
-
-/* "3 of 8: conv1, conv2, fc" */
-static void parts_asked(struct fl_html *html, const struct fl_page_detail *d, const char *asked)
-{
-    size_t n = 0;
-    size_t i;
-
-    if (asked == NULL) {
-        fl_html(html, "all");
-        return;
-    }
-    for (i = 0; asked[i] != '\0'; i++) {
-        n += asked[i] == '1';
-    }
-    fl_html(html, "%zu of %zu", n, i);
-    for (i = 0, n = 0; asked[i] != '\0' && i < d->n_layers; i++) {
-        if (asked[i] == '1') {
-            fl_html(html, "%s%s", n++ == 0 ? ": " : ", ", d->layers[i]);
-        }
-    }
-}
-
-static void parts_row(struct fl_html *html, const struct fl_page_detail *d,
-                      const struct fl_page_part *p)
-{
-    char text[FL_CHART_TEXT];
-    char path[FL_HTML_PATH];
-
-    if (d->client != NULL) {
-        fl_html(html, "<tr><th scope=\"row\"><a href=\"/rounds/%llu\">%llu</a></th>",
-                (unsigned long long)p->round, (unsigned long long)p->round);
-    } else {
-        fl_html(html, "<tr><th scope=\"row\"><a href=\"/clients/%s\">%s</a></th>",
-                fl_html_path(p->client, path), p->client);
-    }
-    fl_html(html, "<td>%u</td><td class=\"t\">%s</td><td class=\"t\">", p->attempt, p->state);
-    parts_asked(html, d, p->asked);
-    fl_html(html, "</td><td data-v=\"%llu\">%s</td>", (unsigned long long)p->bytes_up,
-            fl_chart_text(FL_CHART_BYTES, (double)p->bytes_up, text));
-    fl_html(html, "<td data-v=\"%llu\">%s</td>", (unsigned long long)p->bytes_down,
-            fl_chart_text(FL_CHART_BYTES, (double)p->bytes_down, text));
-    fl_html(html, "<td>%s</td><td class=\"t\">%s</td></tr>\n",
-            fl_chart_text(FL_CHART_NUMBER, p->train_loss, text), p->remark);
-}
-
 /* Which layers were asked: a row for each participation with a plan. */
 static void detail_grid(struct fl_html *html, const struct fl_page_detail *d)
 {
@@ -109,9 +63,14 @@ done:
 
 static void detail_parts(struct fl_html *html, const struct fl_page_detail *d)
 {
-    static const char *const heads[] = {"Attempt",  "Outcome", "Asked layers", "Sent",
-                                        "Received", "Loss",    "Remarks"};
-    size_t i;
+    const struct fl__page_parts parts = {.id = "parts",
+                                         .parts = d->parts,
+                                         .n = d->n_parts,
+                                         .layers = d->layers,
+                                         .n_layers = d->n_layers,
+                                         .clients = d->client == NULL,
+                                         .rounds = d->client != NULL,
+                                         .links = true};
 
     fl_html(html, "<section aria-labelledby=\"parts-h\"><h2 id=\"parts-h\">%s</h2>",
             d->client != NULL ? "Participation" : "Participants");
@@ -120,21 +79,8 @@ static void detail_parts(struct fl_html *html, const struct fl_page_detail *d)
         return;
     }
     detail_grid(html, d);
-    fl_html(
-        html,
-        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Participation, table\">"
-        "<table id=\"parts\" data-sort><caption class=\"hide\">What was asked, sent and left out"
-        "</caption><thead><tr><th scope=\"col\">%s</th>",
-        d->client != NULL ? "Round" : "Client");
-    for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        fl_html(html, "<th scope=\"col\" class=\"%s\">%s</th>",
-                i == 1 || i == 2 || i == 6 ? "t" : "n", heads[i]);
-    }
-    fl_html(html, "</tr></thead><tbody>\n");
-    for (i = 0; i < d->n_parts; i++) {
-        parts_row(html, d, &d->parts[i]);
-    }
-    fl_html(html, "</tbody></table></div></section>\n");
+    fl__page_parts(html, &parts);
+    fl_html(html, "</section>\n");
 }
 
 /* --- a client --- */

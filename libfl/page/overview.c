@@ -365,7 +365,7 @@ static void overview_facts(struct fl_html *html, const struct fl_wire_status *s)
                    fl_chart_text(FL_CHART_NUMBER, fl__page_figure(t, FL_ROUND_loss), text));
     fl__page_fact(html, "Accuracy",
                   fl_chart_text(FL_CHART_SHARE, fl__page_figure(t, FL_ROUND_accuracy), text), note);
-    (void)snprintf(note, sizeof(note), t->uplink_bytes_full > 0 ? "%.3g %% of full" : "",
+    (void)snprintf(note, sizeof(note), t->uplink_bytes_full > 0 ? "%.3g %% of full" : " ",
                    (double)t->uplink_bytes / (double)t->uplink_bytes_full * 100);
     fl__page_fact(html, "Uploaded", fl_chart_text(FL_CHART_BYTES, (double)t->uplink_bytes, text),
                   note);

@@ -70,6 +70,18 @@ const char *fl__page_client_state(const struct fl_wire_client *client);
 void fl__page_client_note(struct fl_html *html, const struct fl_page_overview *o,
                           const struct fl_wire_client *c);
 
+/* The table of participations. */
+struct fl__page_parts {
+    const char *id;
+    const struct fl_page_part *parts;
+    size_t n;
+    const char *const *layers; /* names of the digits of the masks */
+    size_t n_layers;
+    bool clients, rounds; /* these columns */
+    bool links;
+};
+void fl__page_parts(struct fl_html *html, const struct fl__page_parts *table);
+
 /* Name, value and a note, between <dl> and </dl>. */
 void fl__page_fact(struct fl_html *html, const char *name, const char *value, const char *note);
 /* A list of commands with what they do: [n][2]. */

@@ -24,6 +24,8 @@
 #define FL_PAGE_CLIENTS 200
 /* Clients of a report: all of them are in the file. */
 #define FL_PAGE_REPORT_CLIENTS 10000
+/* Participations of a point of a report: the newest are in the file. */
+#define FL_PAGE_REPORT_PARTS 2000
 /* Points of a report with views of their own; all are in its table. */
 #define FL_PAGE_REPORT_POINTS 12
 
@@ -52,6 +54,18 @@ struct fl_page_mixing {
     uint64_t round;
 };
 
+/* A client in an attempt at a round. */
+struct fl_page_part {
+    const char *client;
+    uint64_t round;
+    uint32_t attempt;
+    const char *state; /* "accepted", "late" … */
+    const char *asked; /* its upload mask, a digit for each layer, "0110"; NULL: it got none */
+    uint64_t bytes_up, bytes_down;
+    double train_loss;  /* NAN: unknown */
+    const char *remark; /* why it was left out; "": it was not */
+};
+
 struct fl_page_event {
     uint64_t at_ms;
     const char *text;
@@ -67,6 +81,10 @@ struct fl_page_overview {
     const struct fl_page_phases *phases; /* NULL: only the durations of whole rounds */
     const struct fl_page_grid *grid;     /* NULL: not recorded */
     const struct fl_page_mixing *mixing; /* NULL: the algorithm has none, or it is not recorded */
+    const struct fl_page_part *parts;    /* of the last rounds, newest first; in a file only */
+    size_t n_parts;
+    const char *const *layers; /* names of the digits of their masks */
+    size_t n_layers;
     /* Beside changed settings, errors and quarantines, which follow from the messages. */
     const struct fl_page_event *events;
     size_t n_events;
@@ -95,18 +113,6 @@ FL_MUST_CHECK int fl_page_clients(const struct fl_page_overview *overview,
                                   const struct fl_page_query *query, struct fl_buf *out);
 
 /* --- one client, one round --- */
-
-/* A client in an attempt at a round. */
-struct fl_page_part {
-    const char *client;
-    uint64_t round;
-    uint32_t attempt;
-    const char *state; /* "accepted", "late" … */
-    const char *asked; /* its upload mask, a digit for each layer, "0110"; NULL: no upload plan */
-    uint64_t bytes_up, bytes_down;
-    double train_loss;  /* NAN: unknown */
-    const char *remark; /* why it was left out; "": it was not */
-};
 
 struct fl_page_detail {
     const struct fl_wire_status *status;

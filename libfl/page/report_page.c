@@ -69,6 +69,31 @@ static void report_curves(struct fl_html *html, const struct fl_page_report *r)
     fl_html(html, "</div>\n");
 }
 
+static void report_parts(struct fl_html *html, const struct fl_page_overview *o, const char *prefix)
+{
+    char id[64];
+    struct fl__page_parts table = {.id = id,
+                                   .parts = o->parts,
+                                   .n = o->n_parts,
+                                   .layers = o->layers,
+                                   .n_layers = o->n_layers,
+                                   .clients = true,
+                                   .rounds = true};
+
+    if (o->n_parts == 0) {
+        return;
+    }
+    table.n = table.n < FL_PAGE_REPORT_PARTS ? table.n : FL_PAGE_REPORT_PARTS;
+    (void)snprintf(id, sizeof(id), "%sparts", prefix);
+    fl_html(html,
+            "<section aria-labelledby=\"%s-h\"><h3 id=\"%s-h\">Participation</h3><details "
+            "id=\"%s-d\"><summary>What the clients were asked and sent in the last rounds: %zu of "
+            "%zu</summary>",
+            id, id, id, table.n, o->n_parts);
+    fl__page_parts(html, &table);
+    fl_html(html, "</details></section>\n");
+}
+
 static void report_view(struct fl_html *html, const struct fl_page_point *p, size_t number)
 {
     char prefix[32];
@@ -83,6 +108,7 @@ static void report_view(struct fl_html *html, const struct fl_page_point *p, siz
         fl_html(html, "<p class=\"none\">The run recorded no clients: 'fl-sim run --clients' does, "
                       "for their table and the layers that they sent.</p>");
     }
+    report_parts(html, p->view, prefix);
     fl__page_rounds(html, p->view, prefix);
     fl_html(html, "</section>\n");
 }

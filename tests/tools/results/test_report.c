@@ -82,6 +82,7 @@ TEST(clients_and_their_layers_are_counted)
         "\"asked\":\"11\"}\n"
         "{\"round\":59,\"samples\":9,\"name\":\"b<i>\",\"state\":\"accepted\",\"asked\":\"01\"}\n"
         "{\"round\":60,\"samples\":9,\"name\":\"b<i>\",\"state\":\"accepted\",\"asked\":\"11\"}\n"
+        "{\"round\":60,\"samples\":3,\"name\":\"c\",\"state\":\"empty\",\"asked\":\"00\"}\n"
         "{\"round\":60,\"samples\":5,\"name\":\"a\",\"state\":\"dropped\",\"attacker\":true}\n"
         "{\"round\":61,\"samples\":5,\"name\":\"later\",\"state\":\"accepted\"}\n"
         "not JSON\n{\"round\":60,\"name\":7}\n{\"round\":60,\"name\":\"cut");
@@ -91,8 +92,12 @@ TEST(clients_and_their_layers_are_counted)
     /* Half of its rounds, and all of them; "old" was in none of the last 20. */
     ck_assert_ptr_nonnull(
         strstr(text, "<th scope=\"row\">b&lt;i&gt;</th><td>50 %</td><td>100 %</td>"));
+    ck_assert_ptr_nonnull(strstr(text, "<th scope=\"row\">c</th><td>0 %</td><td>0 %</td>"));
     ck_assert_ptr_nonnull(strstr(text, "rounds 41 to 60"));
     ck_assert_ptr_nonnull(strstr(text, "<th scope=\"row\">old</th><td class=\"t\">accepted</td>"));
+    ck_assert_ptr_nonnull(strstr(text, "sent in the last rounds: 4 of 4<"));
+    ck_assert_ptr_nonnull(strstr(text, "<td class=\"t\">1 of 2: fc</td>"));
+    ck_assert_ptr_nonnull(strstr(text, "it disconnected"));
     ck_assert_ptr_nonnull(strstr(text, "simulated attacker"));
     ck_assert_ptr_null(strstr(text, "later")); /* Its round was not committed. */
     free(text);

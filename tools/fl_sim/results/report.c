@@ -246,6 +246,10 @@ static int report_take_clients(const struct report *r, const struct fl_read_poin
     }
     v->overview.clients = v->clients.list;
     v->overview.n_clients = v->clients.n;
+    v->overview.parts = v->clients.parts;
+    v->overview.n_parts = v->clients.n_parts;
+    v->overview.layers = v->clients.grid.layers;
+    v->overview.n_layers = v->clients.grid.n_layers;
     v->overview.grid = v->clients.grid.n_clients > 0 ? &v->clients.grid : NULL;
     return FL_OK;
 }

@@ -27,9 +27,19 @@ struct report_client {
     uint32_t sent[REPORT_LAYERS_MAX]; /* how often in them */
 };
 
+/* A participation in one of the rounds of the grid. */
+struct report_part {
+    const struct report_client *client;
+    struct fl_sim_client_round round;
+    enum fl_sim_fate fate;
+    char *asked;
+};
+
 struct report_reading {
     struct report_client **list; /* by name */
     size_t n, cap;
+    struct report_part *parts; /* oldest first */
+    size_t n_parts, parts_cap;
     uint64_t rounds, first; /* committed; first of the grid */
     size_t n_layers;
 };
@@ -113,6 +123,55 @@ static uint64_t report_latest(const struct fl_sim_client_round *round)
     return latest;
 }
 
+/* Why the update of a client is not in the model. */
+static const char *report_fate_text(enum fl_sim_fate fate)
+{
+    switch (fate) {
+    case FL_SIM_FATE_ACCEPTED:
+        return "";
+    case FL_SIM_FATE_EMPTY:
+        return "no layer was asked";
+    case FL_SIM_FATE_LATE:
+        return "it missed a deadline";
+    case FL_SIM_FATE_STOPPED:
+        return "enough others were in";
+    case FL_SIM_FATE_DROPPED:
+        return "it disconnected";
+    case FL_SIM_FATE_FAILED:
+        return "it reported an error, or its upload failed";
+    case FL_SIM_FATE_REJECTED:
+        return "its report or update was rejected";
+    case FL_SIM_FATE_ABORTED:
+        return "the attempt was aborted";
+    }
+    return "";
+}
+
+static int report_add_part(struct report_reading *r, const struct report_client *c,
+                           const struct fl_sim_client_round *round, const char *asked)
+{
+    struct report_part *p;
+    int fate = FL_SIM_FATE_ACCEPTED;
+    int rv = fl_grow(&r->parts, &r->parts_cap, r->n_parts, sizeof(*r->parts));
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    while (fate < FL_SIM_FATE_ABORTED && !report_is(c->state, (enum fl_sim_fate)fate)) {
+        fate++;
+    }
+    p = &r->parts[r->n_parts];
+    *p = (struct report_part){.client = c, .round = *round, .fate = (enum fl_sim_fate)fate};
+    if (asked != NULL) {
+        p->asked = fl_str_dup(asked);
+        if (p->asked == NULL) {
+            return FL_ENOMEM;
+        }
+    }
+    r->n_parts++;
+    return FL_OK;
+}
+
 /* One line; one that is not of fl_row_client_json() is left out. */
 static int report_take_line(struct report_reading *r, const json_t *object)
 {
@@ -120,6 +179,7 @@ static int report_take_line(struct report_reading *r, const json_t *object)
     const char *state = json_string_value(json_object_get(object, "state"));
     struct fl_sim_client_round round;
     struct report_client *c;
+    const char *asked;
 
     if (name == NULL || state == NULL) {
         return FL_OK;
@@ -145,10 +205,16 @@ static int report_take_line(struct report_reading *r, const json_t *object)
         c->dropped || report_is(state, FL_SIM_FATE_LATE) || report_is(state, FL_SIM_FATE_FAILED);
     c->figures.last_loss = round.train_loss;
     c->figures.last_seen_ms = report_latest(&round) / 1000;
-    if (round.round >= r->first && report_is(state, FL_SIM_FATE_ACCEPTED)) {
-        report_count_layers(r, c, json_string_value(json_object_get(object, "asked")));
+    if (round.round < r->first) {
+        return FL_OK;
     }
-    return FL_OK;
+    asked = json_string_value(json_object_get(object, "asked"));
+    if (report_is(state, FL_SIM_FATE_ACCEPTED)) {
+        report_count_layers(r, c, asked);
+    } else if (report_is(state, FL_SIM_FATE_EMPTY)) {
+        report_count_layers(r, c, asked != NULL ? asked : ""); /* Of no layer. */
+    }
+    return report_add_part(r, c, &round, asked);
 }
 
 static int report_take_lines(struct report_reading *r, const struct fl_buf *text)
@@ -237,16 +303,50 @@ static int report_make_grid(const struct report_reading *r, const struct fl_repo
     return FL_OK;
 }
 
+/* Takes the masks. The names are those of the list. */
+static int report_make_parts(struct report_reading *r, struct fl__report_clients *ret)
+{
+    size_t i;
+
+    ret->parts = calloc(r->n_parts + 1, sizeof(*ret->parts));
+    ret->masks = calloc(r->n_parts + 1, sizeof(*ret->masks));
+    if (ret->parts == NULL || ret->masks == NULL) {
+        return FL_ENOMEM;
+    }
+    for (i = 0; i < r->n_parts; i++) {
+        struct report_part *p = &r->parts[r->n_parts - 1 - i];
+
+        ret->masks[i] = p->asked;
+        p->asked = NULL;
+        ret->parts[i] = (struct fl_page_part){.client = p->client->name,
+                                              .round = p->round.round,
+                                              .attempt = p->round.attempt,
+                                              .state = fl_sim_fate_text(p->fate),
+                                              .asked = ret->masks[i],
+                                              .bytes_up = p->round.bytes_up,
+                                              .bytes_down = p->round.bytes_down,
+                                              .train_loss = p->round.train_loss,
+                                              .remark = report_fate_text(p->fate)};
+        ret->n_parts++;
+    }
+    return FL_OK;
+}
+
 static int report_make(struct report_reading *r, const struct fl_report_layers *layers,
                        struct fl__report_clients *ret)
 {
     static char none[] = "";
     static char attacker[] = "simulated attacker";
     size_t i;
+    int rv;
 
     ret->list = calloc(r->n + 1, sizeof(*ret->list));
     if (ret->list == NULL) {
         return FL_ENOMEM;
+    }
+    rv = report_make_parts(r, ret);
+    if (rv != FL_OK) {
+        return rv;
     }
     for (i = 0; i < r->n; i++) {
         struct report_client *c = r->list[i];
@@ -296,7 +396,11 @@ done:
         free(r.list[i]->name);
         free(r.list[i]);
     }
+    for (i = 0; i < r.n_parts; i++) {
+        free(r.parts[i].asked);
+    }
     free(r.list);
+    free(r.parts);
     if (rv != FL_OK) {
         fl__report_clients_done(ret);
         return fl_err_set(err, rv, "out of memory for the clients of '%s'", path);
@@ -315,6 +419,11 @@ void fl__report_clients_done(struct fl__report_clients *clients)
     for (i = 0; clients->layer_names != NULL && clients->layer_names[i] != NULL; i++) {
         free(clients->layer_names[i]);
     }
+    for (i = 0; i < clients->n_parts; i++) {
+        free(clients->masks[i]);
+    }
+    free(clients->parts);
+    free(clients->masks);
     free(clients->list);
     free(clients->grid_names);
     free(clients->layer_names);

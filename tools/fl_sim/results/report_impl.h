@@ -10,11 +10,14 @@
 struct fl__report_clients {
     struct fl_wire_client *list; /* by name */
     size_t n;
-    struct fl_page_grid grid; /* without clients: nothing is known of layers */
-    /* Memory of the grid. */
+    struct fl_page_grid grid;   /* without clients: nothing is known of layers */
+    struct fl_page_part *parts; /* of the rounds of the grid, newest first */
+    size_t n_parts;
+    /* Memory of the grid and of the parts. */
     const char **grid_names;
     char **layer_names;
     double *sent;
+    char **masks; /* [n_parts]; NULL: none */
 };
 
 /*
