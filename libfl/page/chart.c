@@ -14,7 +14,7 @@
 
 bool fl__chart_known(double value)
 {
-    return isfinite(value) && fabs(value) <= CHART_LARGEST;
+    return fabs(value) <= CHART_LARGEST; /* NAN is not. */
 }
 
 /* --- values as text --- */

@@ -145,6 +145,7 @@ TEST(equal_ends_of_lines_have_labels_apart)
         }
         ck_assert(fabs(strtod(y + 4, NULL) - last) >= 13.9);
         last = strtod(y + 4, NULL);
+        ck_assert(last > 0);
     }
     ck_assert_uint_eq(i, FL_CHART_SERIES);
     ck_assert_ptr_nonnull(strstr(page_text(&out), "2 more are not drawn"));
