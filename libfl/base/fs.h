@@ -51,6 +51,11 @@ FL_MUST_CHECK int fl_fs_remove(const char *path);
  * missing one is fine. */
 FL_MUST_CHECK int fl_fs_remove_tree(const char *path, struct fl_err *err);
 bool fl_fs_exists(const char *path);
+/* Free space for this user, and the size, of the file system of `path`, in bytes. */
+struct fl_fs_room {
+    uint64_t free, size;
+};
+FL_MUST_CHECK int fl_fs_space(const char *path, struct fl_fs_room *ret);
 /*
  * Call `cb` for each name in `folder`, in no order; an error of `cb` is returned at once. A missing
  * folder is empty. A file that is created or removed meanwhile may or may not be listed.

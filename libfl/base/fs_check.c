@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
@@ -121,4 +122,16 @@ int fl_fs_check_place(const char *path, struct fl_err *err)
     (void)memcpy(folder, path, strlen(path) + 1);
     go_up(folder);
     return check_existing(folder, "create a file", err);
+}
+
+int fl_fs_space(const char *path, struct fl_fs_room *ret)
+{
+    struct statvfs fs;
+
+    if (statvfs(path, &fs) != 0) {
+        return fl_err_from_errno(errno);
+    }
+    *ret = (struct fl_fs_room){.free = (uint64_t)fs.f_bavail * fs.f_frsize,
+                               .size = (uint64_t)fs.f_blocks * fs.f_frsize};
+    return FL_OK;
 }

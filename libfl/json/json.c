@@ -63,6 +63,13 @@ void fl_json_print(json_t *value, FILE *out)
     json_decref(value);
 }
 
+void fl_json_print_line(json_t *value, FILE *out)
+{
+    (void)json_dumpf(value, out, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(10));
+    (void)fputc('\n', out);
+    json_decref(value);
+}
+
 json_t *fl_json_robust_clients(const char *text)
 {
     json_t *list = json_array();

@@ -38,6 +38,8 @@ json_t *fl_json_robust_clients(const char *text);
 void fl_json_read_robust_clients(const json_t *list, char text[FL_ROBUST_CLIENTS_TEXT]);
 /* Indented by two, ASCII only, with a line end. Takes `value`. */
 void fl_json_print(json_t *value, FILE *out);
+/* The same on one line. */
+void fl_json_print_line(json_t *value, FILE *out);
 
 /* --- numbers that are read back as the same bits --- */
 

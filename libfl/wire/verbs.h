@@ -35,7 +35,7 @@
     X(WHY, "why", Why, LOOKS, NULL, COORDINATOR, why, empty, why,                                  \
       "what the round waits for, and for which clients")                                           \
     X(ROUNDS, "rounds", ListRounds, LOOKS, NULL, DB, rounds, rounds, rounds,                       \
-      "committed rounds (--last N), or abandoned ones (--abandoned)")                              \
+      "the newest committed rounds (--last N, --follow), or abandoned ones (--abandoned)")         \
     X(CLIENTS, "clients", ListClients, LOOKS, NULL, COORDINATOR, clients, empty, clients,          \
       "known clients with their counters")                                                         \
     X(CLIENTS_FORGET, "clients forget", ForgetClients, ACTS, "forget", COORDINATOR, forget,        \

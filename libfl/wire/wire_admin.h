@@ -28,7 +28,11 @@
     X(U64, uptime_ms, uptime_ms)                                                                   \
     /* Only the rows that are sent; the others are 0. */                                           \
     X(OWN_CODE, totals_code, struct fl_round_rec totals)                                           \
-    X(TEXT, why, why) /* as fl_wire_why.text */
+    X(TEXT, why, why) /* as fl_wire_why.text */                                                    \
+    X(U32, failed_attempts, failed_attempts)                                                       \
+    X(U64, disk_free_bytes, disk_free_bytes)                                                       \
+    X(U64, disk_bytes, disk_bytes) /* 0: not known */                                              \
+    X(U64, certificate_ends_ms, certificate_ends_ms) /* 0: no TLS */
 FL_WIRE_STRUCT(status)
 
 #define FL_WIRE_MAX_MISSING 4096

@@ -8,6 +8,7 @@
 #include "server/auth/auth.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,6 +44,7 @@ struct fl_auth {
     struct fl_stream_filter filter;
     struct fl_trust *trust; /* this and `chain`: those in use by `tls` */
     struct fl_chain *chain;
+    atomic_uint_fast64_t ends_ms; /* of the first certificate of `chain` */
     int64_t dates_logged_s;
     struct fl_revocations *revocations;
     int64_t grace_s;
@@ -113,6 +115,17 @@ bool fl_auth_is_revoked(struct fl_auth *auth, const char *name, const char **why
 
 /* --- credentials in use --- */
 
+/* Takes effect with fl_tls_create() or fl_tls_renew(). */
+static void auth_use_chain(struct fl_auth *g, struct fl_chain *chain)
+{
+    struct fl_cert_info info;
+
+    fl_chain_unref(g->chain);
+    g->chain = fl_chain_ref(chain);
+    fl_chain_info(chain, 0, &info);
+    atomic_store(&g->ends_ms, info.not_after > 0 ? (uint64_t)info.not_after * 1000 : 0);
+}
+
 /* False: they were rejected and the previous ones stay in use. */
 static bool auth_install_credentials(struct fl_auth *g, const struct fl_credentials *fresh)
 {
@@ -126,8 +139,7 @@ static bool auth_install_credentials(struct fl_auth *g, const struct fl_credenti
     }
     fl_trust_unref(g->trust);
     g->trust = fl_trust_ref(fresh->trust);
-    fl_chain_unref(g->chain);
-    g->chain = fl_chain_ref(fresh->chain);
+    auth_use_chain(g, fresh->chain);
     g->dates_logged_s = 0;
     fl_log(g->setup.log, FL_LOG_NOTICE, "identity",
            "certificates reloaded for new connections, open connections are unaffected");
@@ -240,6 +252,11 @@ uint64_t fl_auth_busy_ms(struct fl_auth *g)
     return fl_worker_thread_busy_ms(g->thread);
 }
 
+uint64_t fl_auth_ends_ms(struct fl_auth *g)
+{
+    return g != NULL ? atomic_load(&g->ends_ms) : 0;
+}
+
 void fl_auth_look(struct fl_auth *g, bool all)
 {
     if (g->checking && !all) {
@@ -305,7 +322,7 @@ static int auth_make_tls(struct fl_auth *g, struct fl_err *err)
         goto done;
     }
     g->trust = fl_trust_ref(c.trust);
-    g->chain = fl_chain_ref(c.chain);
+    auth_use_chain(g, c.chain);
     fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
     g->filter = fl_tls_filter(g->tls);
 done:

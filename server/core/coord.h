@@ -510,6 +510,8 @@ const char *fl_phase_name(enum fl_phase phase);
 /* Open round, or the next one when none is open. */
 uint64_t fl_coord_round(const struct fl_coord *coord);
 uint32_t fl_coord_attempt(const struct fl_coord *coord);
+/* Aborted attempts of that round so far. */
+uint32_t fl_coord_aborts(const struct fl_coord *coord);
 uint64_t fl_coord_committed(const struct fl_coord *coord);
 /* Client numbers are below this; some of them may be unused. */
 size_t fl_coord_numbers(const struct fl_coord *coord);

@@ -78,6 +78,11 @@ uint32_t fl_coord_attempt(const struct fl_coord *c)
     return c->round.round != 0 && !c->round.closing ? c->round.attempt : c->attempt;
 }
 
+uint32_t fl_coord_aborts(const struct fl_coord *c)
+{
+    return c->n_aborts;
+}
+
 uint64_t fl_coord_committed(const struct fl_coord *c)
 {
     return c->committed;

@@ -381,6 +381,7 @@ int fl_runtime_create(const struct fl_runtime_setup *setup, struct fl_runtime **
     if (rv != FL_OK) {
         goto fail;
     }
+    fl_runtime_disk_init(runtime);
     rv = fl_runtime_stall_create(runtime);
     if (rv != FL_OK) {
         goto fail;

@@ -11,6 +11,7 @@
 
 #include "libfl/base/clock.h"
 #include "libfl/model/safetensors.h"
+#include "server/auth/auth.h"
 #include "server/runtime/runtime_impl.h"
 #include "server/store/store_rollback.h"
 #include "server/work/checkpoints.h"
@@ -57,6 +58,10 @@ void fl_runtime_on_status(struct fl_runtime *runtime, struct fl_admin_request *r
         .uptime_ms = fl_clock_ms() - runtime->setup.started_ms,
         .totals = runtime->progress.totals,
         .why = text,
+        .failed_attempts = fl_coord_aborts(runtime->coord),
+        .disk_free_bytes = runtime->disk.space.free,
+        .disk_bytes = runtime->disk.space.size,
+        .certificate_ends_ms = fl_auth_ends_ms(runtime->setup.watch->auth),
     };
 
     (void)admin_why_text(runtime, text, sizeof(text), NULL, 0);

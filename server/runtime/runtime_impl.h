@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "libfl/base/fs.h"
 #include "libfl/net/systemd_status.h"
 #include "server/admin/admin_request.h"
 #include "server/network/no_memory.h"
@@ -20,6 +21,15 @@
 /* Operator commands in the order of arrival; the core has the first. */
 struct fl_runtime_commands {
     struct fl_admin_request *first, *last;
+};
+
+/* Free space of the state folder; see runtime_disk.c. */
+struct fl_runtime_disk {
+    const char *path;
+    struct fl_fs_room space; /* the newest that is known; size 0: not known */
+    struct fl_fs_room fresh; /* of the db thread while it measures */
+    bool measuring;
+    uint64_t measured_ms; /* begin of the last measurement */
 };
 
 struct fl_runtime {
@@ -55,6 +65,7 @@ struct fl_runtime {
     uint64_t stall_ms;                 /* duration of the reported stall, at the last check */
     char own_failure[FL_ERR_BUF_SIZE]; /* failure of the server itself; "": it succeeded since */
     bool finished;
+    struct fl_runtime_disk disk;
 };
 
 /* runtime_send.c */
@@ -151,6 +162,12 @@ FL_MUST_CHECK int fl_runtime_stall_create(struct fl_runtime *runtime);
 uint64_t fl_runtime_now(struct fl_runtime *runtime);
 /* Writes fl_stall_text() to `out` once the stall is long enough to report; else "". */
 void fl_runtime_stall_text(const struct fl_runtime *runtime, char *out, size_t size);
+
+/* runtime_disk.c */
+/* Measure on the calling thread, before the worker threads run. */
+void fl_runtime_disk_init(struct fl_runtime *runtime);
+/* Measure on the db thread when it is due. */
+void fl_runtime_disk_look(struct fl_runtime *runtime);
 
 /* runtime_status.c */
 FL_MUST_CHECK int fl_runtime_status_create(struct fl_runtime *runtime);

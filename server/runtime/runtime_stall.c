@@ -52,6 +52,7 @@ static void stall_on_timer(void *arg)
     }
     runtime->stall_reported = stalls;
     runtime->stall_ms = stall.for_ms;
+    fl_runtime_disk_look(runtime);
     fl_timer_start(runtime->stall_timer, STALL_CHECK_MS);
 }
 

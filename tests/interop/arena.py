@@ -171,7 +171,7 @@ class Arena:
         return {c["name"]: c for c in rows(self.server.flctl("clients", "--json"))}
 
     def records(self):
-        return rows(self.server.flctl("rounds", "--json"))
+        return rows(self.server.flctl("rounds", "--last", "0", "--json"))
 
     def committed(self):
         """Waits for the record of the round."""

@@ -121,7 +121,7 @@ def rounds_beside_clientd(folder, data, algorithm, more):
                   or not feedback)
             if round == 1:
                 until("round 1 in flctl", lambda: committed(server))
-                info = json.loads(server.flctl("rounds", "--json"))
+                info = json.loads(server.flctl("rounds", "--last", "0", "--json"))
                 info = info[0] if isinstance(info, list) else info["rounds"][0]
                 equal("responders", info["responders"], 3)
                 seen = json.loads(server.flctl("clients", "--json"))
@@ -199,7 +199,7 @@ def answer_evaluation(p, round):
 
 def committed(server):
     try:
-        rounds = json.loads(server.flctl("rounds", "--json"))
+        rounds = json.loads(server.flctl("rounds", "--last", "0", "--json"))
     except ValueError:
         return False
     return len(rounds if isinstance(rounds, list) else rounds["rounds"]) > 0

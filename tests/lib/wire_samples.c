@@ -445,18 +445,14 @@ static struct fl_round_rec round_rec(void)
 
 static int status(struct fl_buf *out)
 {
-    struct fl_wire_status msg = {.federation = text_federation,
-                                 .phase = text_reason,
-                                 .algorithm = text_solver,
-                                 .version = text_agent,
-                                 .round = 8,
-                                 .rounds_committed = 7,
-                                 .rounds_total = 30,
-                                 .clients_known = 10,
-                                 .clients_connected = 9,
-                                 .uptime_ms = 5,
-                                 .totals = round_rec(),
-                                 .why = text_reason};
+    /* clang-format off */
+    struct fl_wire_status msg = {
+        .federation = text_federation, .phase = text_reason, .algorithm = text_solver,
+        .version = text_agent, .round = 8, .rounds_committed = 7, .rounds_total = 30,
+        .clients_known = 10, .clients_connected = 9, .uptime_ms = 5, .totals = round_rec(),
+        .why = text_reason, .failed_attempts = 2, .disk_free_bytes = 3, .disk_bytes = 4,
+        .certificate_ends_ms = 6};
+    /* clang-format on */
 
     return fl_wire_status_encode(&msg, out);
 }

@@ -21,7 +21,9 @@
 struct call {
     enum fl_verb verb;
     const struct fl_buf *request;
-    struct fl_ctl_out *out;
+    fl_ctl_take_cb take;
+    void *ctx;
+    struct fl_err *err;
     struct fl_loop *loop;
     struct fl_grpc_channel *channel;
     struct fl_timer *slow_timer;
@@ -31,16 +33,16 @@ struct call {
     int exit_code;
 };
 
-/* Prints one clean line on the terminal, whatever the server sent. */
-FL_PRINTF(1, 2) static void complain(const char *fmt, ...)
+/* Keeps the exit code and the text, one clean line whatever the server sent. */
+FL_PRINTF(3, 4) static void call_failed(struct call *c, int code, const char *fmt, ...)
 {
-    char text[2048];
     va_list ap;
 
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    (void)vsnprintf(c->err->msg, sizeof(c->err->msg), fmt, ap);
     va_end(ap);
-    (void)fprintf(stderr, "flctl: %s\n", fl_str_clean(text));
+    (void)fl_str_clean(c->err->msg);
+    c->exit_code = code;
 }
 
 static void call_on_slow(void *ctx)
@@ -58,12 +60,11 @@ static bool call_on_message(struct fl_call *call, void *ctx, const uint8_t *data
 {
     struct call *c = ctx;
     struct fl_err err = {0};
-    int rv = fl_ctl_commands[c->verb].answer->message(c->out, data, len, &err);
+    int rv = c->take(c->ctx, data, len, &err);
 
     fl_timer_stop(c->slow_timer);
     if (rv != FL_OK) {
-        complain("%s", fl_err_text(&err, rv));
-        c->exit_code = FL_CTL_FAILED;
+        call_failed(c, FL_CTL_FAILED, "%s", fl_err_text(&err, rv));
         fl_call_cancel(call);
     }
     return true;
@@ -78,9 +79,8 @@ static void call_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status 
     c->ended = true;
     fl_timer_stop(c->slow_timer);
     if (status != FL_GRPC_OK && c->exit_code == FL_CTL_OK) {
-        complain("%s: %s", fl_grpc_status_name(status),
-                 message != NULL && message[0] != '\0' ? message : "the call failed");
-        c->exit_code = FL_CTL_FAILED;
+        call_failed(c, FL_CTL_FAILED, "%s: %s", fl_grpc_status_name(status),
+                    message != NULL && message[0] != '\0' ? message : "the call failed");
     }
     fl_grpc_channel_close(c->channel);
 }
@@ -96,7 +96,7 @@ static void call_on_up(void *ctx)
 
     c->up = true;
     if (fl_grpc_call(c->channel, fl_verbs[c->verb].path, CALL_MS, &handler, c, &call) != FL_OK) {
-        c->exit_code = FL_CTL_FAILED;
+        call_failed(c, FL_CTL_FAILED, "the call cannot be made: out of memory");
         fl_grpc_channel_close(c->channel);
         return;
     }
@@ -114,12 +114,10 @@ static void call_on_down(void *ctx, int code, const char *text)
 
     c->channel = NULL;
     if (!c->up) {
-        complain("no fl-serverd at '%s': %s (%s)", c->where,
-                 text != NULL ? text : fl_strerror(code), c->hint);
-        c->exit_code = FL_CTL_NO_SERVER;
+        call_failed(c, FL_CTL_NO_SERVER, "no fl-serverd at '%s': %s (%s)", c->where,
+                    text != NULL ? text : fl_strerror(code), c->hint);
     } else if (!c->ended && c->exit_code == FL_CTL_OK) {
-        (void)fprintf(stderr, "flctl: the server closed the connection\n");
-        c->exit_code = FL_CTL_FAILED;
+        call_failed(c, FL_CTL_FAILED, "the server closed the connection");
     }
     fl_loop_stop(c->loop);
 }
@@ -159,7 +157,7 @@ done:
     return rv;
 }
 
-static int call_socket(struct call *c, const char *socket)
+static void call_socket(struct call *c, const char *socket)
 {
     struct fl_err err = {0};
     char address[FL_CTL_PATH + sizeof("unix:")];
@@ -167,20 +165,18 @@ static int call_socket(struct call *c, const char *socket)
     int rv;
 
     if (n < 0 || (size_t)n >= sizeof(address)) {
-        (void)fprintf(stderr, "flctl: the path of the socket is too long\n");
-        return FL_CTL_USAGE;
+        call_failed(c, FL_CTL_USAGE, "the path of the socket is too long");
+        return;
     }
     c->where = socket;
     c->hint = "is it running? --socket or --state-dir selects another one";
     rv = call_run(c, address, NULL, &err);
     if (rv != FL_OK) {
-        complain("cannot use '%s': %s", socket, fl_err_text(&err, rv));
-        return FL_CTL_NO_SERVER;
+        call_failed(c, FL_CTL_NO_SERVER, "cannot use '%s': %s", socket, fl_err_text(&err, rv));
     }
-    return c->exit_code;
 }
 
-static int call_remote(struct call *c, const struct fl_ctl_remote *remote)
+static void call_remote(struct call *c, const struct fl_ctl_remote *remote)
 {
     struct fl_err err = {0};
     struct fl_tls *tls = NULL;
@@ -188,8 +184,8 @@ static int call_remote(struct call *c, const struct fl_ctl_remote *remote)
     int rv = fl_ctl_remote_open(remote, &tls, &err);
 
     if (rv != FL_OK) {
-        complain("%s", fl_err_text(&err, rv));
-        return rv == FL_EINVAL ? FL_CTL_USAGE : FL_CTL_FAILED;
+        call_failed(c, rv == FL_EINVAL ? FL_CTL_USAGE : FL_CTL_FAILED, "%s", fl_err_text(&err, rv));
+        return;
     }
     c->where = remote->server;
     c->hint = "is it one of the server's listen_admin addresses?";
@@ -197,16 +193,38 @@ static int call_remote(struct call *c, const struct fl_ctl_remote *remote)
     rv = call_run(c, remote->server, &filter, &err);
     fl_tls_unref(tls);
     if (rv != FL_OK) {
-        complain("cannot use '%s': %s", remote->server, fl_err_text(&err, rv));
-        return FL_CTL_NO_SERVER;
+        call_failed(c, FL_CTL_NO_SERVER, "cannot use '%s': %s", remote->server,
+                    fl_err_text(&err, rv));
     }
-    return c->exit_code;
+}
+
+int fl_ctl_fetch(const struct fl_ctl_args *args, enum fl_verb verb, const struct fl_buf *request,
+                 fl_ctl_take_cb take, void *ctx, struct fl_err *err)
+{
+    struct call c = {.verb = verb, .request = request, .take = take, .ctx = ctx, .err = err};
+
+    if (args->remote.server != NULL) {
+        call_remote(&c, &args->remote);
+    } else {
+        call_socket(&c, args->socket);
+    }
+    return c.exit_code;
+}
+
+static int call_print(void *ctx, const uint8_t *data, size_t len, struct fl_err *err)
+{
+    struct fl_ctl_args *args = ctx;
+
+    return fl_ctl_commands[args->verb].answer->message(&args->out, data, len, err);
 }
 
 int fl_ctl_call(struct fl_ctl_args *args, const struct fl_buf *request)
 {
-    struct call c = {.verb = args->verb, .request = request, .out = &args->out};
+    struct fl_err err = {0};
+    int code = fl_ctl_fetch(args, args->verb, request, call_print, args, &err);
 
-    return args->remote.server != NULL ? call_remote(&c, &args->remote)
-                                       : call_socket(&c, args->socket);
+    if (code != FL_CTL_OK) {
+        (void)fprintf(stderr, "flctl: %s\n", err.msg);
+    }
+    return code;
 }

@@ -75,14 +75,9 @@ static int backup_restore(const struct fl_ctl_backup *o, const char *backup)
     return FL_CTL_OK;
 }
 
-bool fl_ctl_is_backup(const char *word)
+int fl_ctl_backup(struct fl_ctl_args *args, int n, char **words)
 {
-    return strcmp(word, "backup") == 0 || strcmp(word, "restore") == 0 ||
-           strcmp(word, "unmove") == 0;
-}
-
-int fl_ctl_backup(const struct fl_ctl_backup *o, int n, char **words)
-{
+    const struct fl_ctl_backup *o = &args->backup;
     struct fl_err err = {0};
     int rv;
     bool makes = strcmp(words[0], "backup") == 0;

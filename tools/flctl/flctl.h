@@ -21,8 +21,12 @@ enum fl_ctl_exit { FL_CTL_OK = 0, FL_CTL_FAILED = 1, FL_CTL_USAGE = 2, FL_CTL_NO
 /* Maximum length of a path of the command line. */
 #define FL_CTL_PATH 4096
 
+/* How rounds are printed: as text or, with --json, as one list; a line each. */
+enum fl_ctl_rounds { FL_CTL_LIST, FL_CTL_CSV, FL_CTL_JSONL };
+
 struct fl_ctl_out {
     bool json;
+    enum fl_ctl_rounds rounds;
     bool abandoned;   /* rounds: the abandoned ones */
     bool all;         /* invitations, certificates */
     bool named;       /* certificates: of one name */
@@ -44,6 +48,7 @@ struct fl_ctl_remote {
     const char *server;                 /* address; NULL: use the socket */
     const char *identity;               /* folder of the three below */
     const char *certificate, *key, *ca; /* files */
+    bool quiet;                         /* no warning before the certificate expires */
 };
 
 /* Options of "backup TARGET", "restore BACKUP" and "unmove". */
@@ -60,6 +65,9 @@ struct fl_ctl_args {
     struct fl_ctl_out out;
     bool has_output;
     uint64_t last;
+    bool has_last, follow;
+    const char *format;          /* rounds, check; NULL: not given */
+    const char *warn, *critical; /* check: bounds; NULL: the defaults */
     uint64_t round;
     bool has_round;
     bool force, yes;
@@ -127,13 +135,34 @@ int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, 
 /* Remove the key of a certificate that was not issued. */
 void fl_ctl_forget_key(const char *folder);
 
+/* One message of an answer. */
+typedef int (*fl_ctl_take_cb)(void *ctx, const uint8_t *data, size_t len, struct fl_err *err);
+/*
+ * Call `verb` with `request` and pass the messages of the answer to `take`; returns an exit code,
+ * with the reason in `err`.
+ */
+int fl_ctl_fetch(const struct fl_ctl_args *args, enum fl_verb verb, const struct fl_buf *request,
+                 fl_ctl_take_cb take, void *ctx, struct fl_err *err);
 /* Call the command with `request`; returns an exit code, errors are printed. */
 int fl_ctl_call(struct fl_ctl_args *args, const struct fl_buf *request);
 
-/* backup_cmd.c. `words`: the command and its arguments; returns an exit code, errors are
+/* print.c: print or collect one round. */
+void fl_ctl_print_round(struct fl_ctl_out *out, const struct fl_wire_round *round);
+/* rounds_cmd.c: one line of its figures, the first one after the names of the columns. */
+void fl_ctl_rounds_csv(const struct fl_ctl_out *out, const struct fl_wire_round *round);
+/* Reads --format, --last and --follow of rounds: -1, or an exit code, the reason is printed. */
+int fl_ctl_rounds_options(struct fl_ctl_args *args);
+/* rounds --follow: prints rounds as they are committed; returns an exit code, errors are
    printed. */
-int fl_ctl_backup(const struct fl_ctl_backup *options, int n, char **words);
-bool fl_ctl_is_backup(const char *word);
+int fl_ctl_rounds_follow(struct fl_ctl_args *args);
+
+/*
+ * Commands that are no verb of the server: backup_cmd.c, check_cmd.c. `words`: the command and its
+ * arguments; each returns an exit code, errors are printed.
+ */
+int fl_ctl_backup(struct fl_ctl_args *args, int n, char **words);
+/* The exit codes are those of monitoring plugins (check_rules.h). */
+int fl_ctl_check(struct fl_ctl_args *args, int n, char **words);
 
 /* flctl_reference.c: print the figures of rounds and clients (Markdown). */
 void fl_ctl_reference(void);

@@ -16,6 +16,7 @@
 #include "libfl/base/quantity.h"
 #include "libfl/base/str.h"
 #include "libfl/json/json.h"
+#include "tools/flctl/check_rules.h"
 #include "tools/flctl/flctl.h"
 
 /* Maximum size of a request: the invitations of many clients. */
@@ -36,7 +37,11 @@ enum {
     OPT_SERIAL,
     OPT_PUBLIC_KEY,
     OPT_YES,
-    OPT_ACCESS
+    OPT_ACCESS,
+    OPT_FORMAT,
+    OPT_FOLLOW,
+    OPT_WARN,
+    OPT_CRITICAL
 };
 
 static const struct fl_arg options[] = {
@@ -56,7 +61,15 @@ static const struct fl_arg options[] = {
     FL_ARG("key", '\0', "F", OPT_KEY, "its private key,"),
     FL_ARG("ca", '\0', "F", OPT_CA, "and the roots of the server's certificate"),
     FL_ARG("json", 'j', NULL, 'j', "print JSON"),
-    FL_ARG("last", 'l', "N", 'l', "rounds, audit: only the newest N"),
+    FL_ARG("last", 'l', "N", 'l',
+           "rounds, audit: only the newest N; rounds: default 20, 0: all of them"),
+    FL_ARG("format", '\0', "WORD", OPT_FORMAT,
+           "rounds: csv or jsonl, a line for each; check: nagios (default), json or prometheus"),
+    FL_ARG("follow", '\0', NULL, OPT_FOLLOW,
+           "rounds: then wait for further ones and print each, until all are done"),
+    FL_ARG("warn", '\0', "A=B,…", OPT_WARN,
+           "check: bounds of a warning, such as late=5x,missing=10%,certificate=14d,paused=off"),
+    FL_ARG("critical", '\0', "A=B,…", OPT_CRITICAL, "check: the bounds that are critical"),
     FL_ARG("abandoned", 'a', NULL, 'a', "rounds: the abandoned ones, when and by what"),
     FL_ARG("reason", 'm', "TEXT", 'm',
            "pause, abort-round, clients quarantine, revoke, evict, disable: the reason, for the "
@@ -100,22 +113,76 @@ static const struct fl_arg options[] = {
 
 const struct fl_ctl_command fl_ctl_commands[FL_VERB_N] = {FL_VERBS(CTL_COMMAND_OF)};
 
+/* Commands that are no verb. */
+struct ctl_local {
+    const char *name;
+    const char *usage; /* with its arguments */
+    const char *help;  /* further lines are indented by 17 */
+    int (*run)(struct fl_ctl_args *args, int n, char **words);
+};
+
+/* clang-format off */
+static const struct ctl_local locals[] = {
+    {"check", "check",
+     "for monitoring: compare with the bounds of --warn and --critical; exit code\n"
+     "0 ok, 1 warning, 2 critical or no server, 3 unknown",
+     fl_ctl_check},
+    {"backup", "backup TARGET",
+     "copy the state folder of --state-dir into a new folder, as of one\n"
+     "instant, whether its server runs or not",
+     fl_ctl_backup},
+    {"restore", "restore BACKUP", "make the state folder of --state-dir from a backup",
+     fl_ctl_backup},
+    {"unmove", "unmove",
+     "undo backup --moved: servers may start from the state folder again; only\n"
+     "if no other server was or will be started from that backup",
+     fl_ctl_backup},
+};
+/* clang-format on */
+
+#define N_LOCALS (sizeof(locals) / sizeof(locals[0]))
+
+/* NULL: there is no such one. */
+static const struct ctl_local *ctl_find_local(const char *name)
+{
+    size_t i = 0;
+
+    while (i < N_LOCALS && strcmp(locals[i].name, name) != 0) {
+        i++;
+    }
+    return i < N_LOCALS ? &locals[i] : NULL;
+}
+
+static void ctl_print_local(const struct ctl_local *local, FILE *out)
+{
+    const char *line = local->help;
+
+    (void)fprintf(out, "  %-14s ", local->usage);
+    for (;;) {
+        int n = (int)strcspn(line, "\n");
+
+        (void)fprintf(out, "%.*s\n", n, line);
+        line += n;
+        if (*line == '\0') {
+            return;
+        }
+        line++;
+        (void)fprintf(out, "%17s", "");
+    }
+}
+
 static void ctl_print_usage(FILE *out)
 {
+    size_t i;
     int verb;
 
     (void)fputs("usage: flctl [options] COMMAND\n\ncommands:\n", out);
     for (verb = 0; verb < FL_VERB_N; verb++) {
         (void)fprintf(out, "  %-14s %s\n", fl_verbs[verb].name, fl_verbs[verb].help);
     }
-    (void)fputs(
-        "  backup TARGET  copy the state folder of --state-dir into a new folder, as of one\n"
-        "                 instant, whether its server runs or not\n"
-        "  restore BACKUP make the state folder of --state-dir from a backup\n"
-        "  unmove         undo backup --moved: servers may start from the state folder again; "
-        "only\n"
-        "                 if no other server was or will be started from that backup\n",
-        out);
+    for (i = 0; i < N_LOCALS; i++) {
+        ctl_print_local(&locals[i], out);
+    }
     (void)fputs("\noptions:\n", out);
     fl_args_help(options, out);
     (void)fputs(
@@ -197,6 +264,18 @@ static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
     case OPT_YES:
         a->yes = true;
         return -1;
+    case OPT_FORMAT:
+        a->format = arg;
+        return -1;
+    case OPT_FOLLOW:
+        a->follow = true;
+        return -1;
+    case OPT_WARN:
+        a->warn = arg;
+        return -1;
+    case OPT_CRITICAL:
+        a->critical = arg;
+        return -1;
     case OPT_SERIAL:
         a->serial = arg;
         return -1;
@@ -247,6 +326,7 @@ static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         a->out.json = true;
         return -1;
     case 'l':
+        a->has_last = true;
         return ctl_check_value(fl_str_to_u64(arg, &a->last) == FL_OK && a->last <= UINT32_MAX,
                                "last", "a number", arg);
     case 'r':
@@ -301,10 +381,12 @@ int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, .
 /* Finds the command, of two words or one, and reads its arguments. */
 static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
 {
-    const char *names[FL_VERB_N];
+    const char *names[FL_VERB_N + N_LOCALS];
     const char *near;
+    const struct ctl_local *local;
     const struct fl_ctl_request *request;
     char both[64];
+    size_t i;
     int used = 2;
     int verb;
 
@@ -312,8 +394,9 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
         (void)fprintf(stderr, "flctl: expected a command (see flctl --help)\n");
         return FL_CTL_USAGE;
     }
-    if (fl_ctl_is_backup(words[0])) {
-        return fl_ctl_backup(&a->backup, n, words);
+    local = ctl_find_local(words[0]);
+    if (local != NULL) {
+        return local->run(a, n, words);
     }
     if (n >= 2 && snprintf(both, sizeof(both), "%s %s", words[0], words[1]) < (int)sizeof(both)) {
         a->verb = ctl_find_command(both);
@@ -326,7 +409,10 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
         for (verb = 0; verb < FL_VERB_N; verb++) {
             names[verb] = fl_verbs[verb].name;
         }
-        near = fl_str_nearest(words[0], names, FL_VERB_N);
+        for (i = 0; i < N_LOCALS; i++) {
+            names[FL_VERB_N + i] = locals[i].name;
+        }
+        near = fl_str_nearest(words[0], names, FL_VERB_N + N_LOCALS);
         (void)fprintf(stderr, "flctl: unknown command '%s'%s%s%s (see flctl --help)\n", words[0],
                       near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
                       near != NULL ? "'?" : "");
@@ -341,6 +427,19 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
                                words[used]);
     }
     return -1;
+}
+
+/* A wrong option of a check must not look like a critical state. */
+static int ctl_usage_code(int argc, char **argv)
+{
+    int i;
+
+    for (i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "check") == 0) {
+            return FL_CHECK_UNKNOWN;
+        }
+    }
+    return FL_CTL_USAGE;
 }
 
 static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
@@ -360,12 +459,8 @@ static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
     while ((opt = fl_args_next(&args)) != FL_ARGS_END) {
         code = ctl_parse_option(a, opt, args.value);
         if (code >= 0) {
-            return code;
+            return code == FL_CTL_USAGE ? ctl_usage_code(argc, argv) : code;
         }
-    }
-    code = ctl_parse_command(args.n_operands, argv + 1, a);
-    if (code >= 0) {
-        return code;
     }
     if (fl_fs_absolute(a->socket, path, sizeof(path), &err) != FL_OK ||
         fl_str_copy(a->socket, sizeof(a->socket), path) != FL_OK)
@@ -373,7 +468,7 @@ static int ctl_parse(int argc, char **argv, struct fl_ctl_args *a)
         (void)fprintf(stderr, "flctl: the path of the socket is too long\n");
         return FL_CTL_USAGE;
     }
-    return -1;
+    return ctl_parse_command(args.n_operands, argv + 1, a);
 }
 
 /* Closes the file in any case; prints the first error. */
@@ -442,6 +537,9 @@ static int ctl_run(struct fl_ctl_args *a)
     struct fl_buf request;
     int code = FL_CTL_OK;
 
+    if (a->follow) {
+        return fl_ctl_rounds_follow(a);
+    }
     fl_buf_init(&request, REQUEST_MAX);
     if (command->request->fill != NULL) {
         code = command->request->fill(a, &request);

@@ -62,6 +62,10 @@ static json_t *status_json(const struct fl_wire_status *s)
     (void)json_object_set_new(o, "clients_known", fl_json_whole(s->clients_known));
     (void)json_object_set_new(o, "clients_connected", fl_json_whole(s->clients_connected));
     (void)json_object_set_new(o, "uptime_ms", fl_json_whole(s->uptime_ms));
+    (void)json_object_set_new(o, "failed_attempts", fl_json_whole(s->failed_attempts));
+    (void)json_object_set_new(o, "disk_free_bytes", fl_json_whole(s->disk_free_bytes));
+    (void)json_object_set_new(o, "disk_bytes", fl_json_whole(s->disk_bytes));
+    (void)json_object_set_new(o, "certificate_ends_ms", fl_json_whole(s->certificate_ends_ms));
     fl_json_figures(o, &fl_round_rows, &s->totals, /* totals= */ true);
     return o;
 }
@@ -227,6 +231,22 @@ static void print_abandoned(const struct fl_wire_round *round, bool first)
                  fl_str_clean(round->abandoned_by));
 }
 
+void fl_ctl_print_round(struct fl_ctl_out *out, const struct fl_wire_round *r)
+{
+    if (out->rounds == FL_CTL_CSV) {
+        fl_ctl_rounds_csv(out, r);
+    } else if (out->rounds == FL_CTL_JSONL) {
+        fl_json_print_line(round_json(r), stdout);
+    } else if (out->json) {
+        (void)json_array_append_new(out->array, round_json(r));
+    } else if (out->abandoned) {
+        print_abandoned(r, out->n == 0);
+    } else {
+        print_round(r, out->n == 0);
+    }
+    out->n++;
+}
+
 static int print_on_round(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                           struct fl_err *err)
 {
@@ -242,14 +262,7 @@ static int print_on_round(struct fl_ctl_out *out, const uint8_t *data, size_t le
                           "rounds --abandoned: the server sent committed rounds: it is "
                           "older than this flctl, upgrade the server");
     }
-    if (out->json) {
-        (void)json_array_append_new(out->array, round_json(&r));
-    } else if (out->abandoned) {
-        print_abandoned(&r, out->n == 0);
-    } else {
-        print_round(&r, out->n == 0);
-    }
-    out->n++;
+    fl_ctl_print_round(out, &r);
     fl_wire_round_done(&r);
     return FL_OK;
 }
@@ -324,6 +337,9 @@ const struct fl_ctl_answer fl_ctl_answer_clients = {print_on_client, fl_ctl_fini
 
 static void print_finish_rounds(struct fl_ctl_out *out)
 {
+    if (out->rounds != FL_CTL_LIST) {
+        return;
+    }
     if (out->abandoned && !out->json && out->n == 0) {
         (void)printf("no round was abandoned\n");
     }

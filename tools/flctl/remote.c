@@ -68,7 +68,7 @@ static int remote_make_trust(const struct fl_chain *chain, const char *ca, struc
  * expired certificate is an error; in the last third of its validity each call prints a warning and
  * proceeds.
  */
-static int remote_check_dates(const struct fl_chain *chain, struct fl_err *err)
+static int remote_check_dates(const struct fl_chain *chain, bool quiet, struct fl_err *err)
 {
     struct fl_uri_name name;
     struct fl_cert_info info;
@@ -87,7 +87,9 @@ static int remote_check_dates(const struct fl_chain *chain, struct fl_err *err)
     if (rv != FL_EAGAIN) {
         return rv;
     }
-    (void)fprintf(stderr, "flctl: %s\n", fl_err_text(err, rv));
+    if (!quiet) {
+        (void)fprintf(stderr, "flctl: %s\n", fl_err_text(err, rv));
+    }
     *err = (struct fl_err){0};
     return FL_OK;
 }
@@ -121,7 +123,7 @@ int fl_ctl_remote_open(const struct fl_ctl_remote *remote, struct fl_tls **ret, 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = remote_check_dates(chain, err);
+    rv = remote_check_dates(chain, remote->quiet, err);
     if (rv != FL_OK) {
         goto done;
     }

@@ -63,7 +63,16 @@ static int requests_fill_rounds(struct fl_ctl_args *args, struct fl_buf *request
     return fl_ctl_encoded(args, fl_wire_list_rounds_encode(&list, request));
 }
 
-const struct fl_ctl_request fl_ctl_request_rounds = {NULL, requests_fill_rounds};
+static int requests_rounds_args(struct fl_ctl_args *args, int n, char **words)
+{
+    if (n > 0) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "unexpected argument '%s' (see flctl --help)",
+                               words[0]);
+    }
+    return fl_ctl_rounds_options(args);
+}
+
+const struct fl_ctl_request fl_ctl_request_rounds = {requests_rounds_args, requests_fill_rounds};
 
 static int requests_fill_forget(struct fl_ctl_args *args, struct fl_buf *request)
 {

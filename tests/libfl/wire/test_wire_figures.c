@@ -48,13 +48,10 @@ TEST(every_number_of_the_messages_has_its_row)
 {
     static const char *const of_round[] = {"generation", "abandoned_ms", NULL};
     static const char *const of_client[] = {"last_error_ms", "takeovers", "quarantined_ms", NULL};
-    static const char *const of_status[] = {"round",
-                                            "rounds_committed",
-                                            "rounds_total",
-                                            "clients_known",
-                                            "clients_connected",
-                                            "uptime_ms",
-                                            NULL};
+    static const char *const of_status[] = {
+        "round",     "rounds_committed", "rounds_total",    "clients_known", "clients_connected",
+        "uptime_ms", "failed_attempts",  "disk_free_bytes", "disk_bytes",    "certificate_ends_ms",
+        NULL};
 
     every_number_is_listed(&fl__v1__round_info__descriptor, round_fields, of_round);
     every_number_is_listed(&fl__v1__client_info__descriptor, client_fields, of_client);

@@ -70,6 +70,7 @@ TEST(resume_begins_the_next_attempt_of_the_round_and_forgets_who_diverged)
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
     ck_assert_uint_eq(fl_coord_round(s->coord), 1);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
+    ck_assert_uint_eq(fl_coord_aborts(s->coord), 1);
     script_failed(s, "b", "no power");
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 3);

@@ -140,7 +140,7 @@ asked() { # exit code, text, arguments…
   "$flctl" -d "$state" "${@:3}" >"$dir/asked.out" 2>&1 || code=$?
   [ "$code" -eq "$1" ] && grep -qF -- "$2" "$dir/asked.out"
 }
-wait_for "the answer that more is not sent" asked 1 "the answer would be longer than the limit of 64 MB" --abandoned rounds
+wait_for "the answer that more is not sent" asked 1 "the answer would be longer than the limit of 64 MB" --abandoned --last 0 rounds
 wait_for "an answer that is shorter" asked 0 " 1036000 " --abandoned --last 2 rounds
 
 ### Export
