@@ -240,11 +240,15 @@ static int main_run_command(const char *path, const struct command *command)
     struct fl_client_conf *conf = NULL;
     static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
     struct fl_log_out out;
-    struct fl_log log = {
-        .level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out, .limit = &limit};
+    struct fl_log log = {.level = FL_LOG_INFO,
+                         .sink = fl_log_out_sink,
+                         .note = fl_log_out_note,
+                         .ctx = &out,
+                         .limit = &limit};
     int exit_code;
 
     fl_log_out_init(&out, STDERR_FILENO);
+    fl_log_out_fields(&out, FL_LOG_JOURNAL);
     if (main_load_conf(path, &out, &conf) != FL_OK) {
         return FL_EXIT_CONFIG;
     }

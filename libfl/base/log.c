@@ -14,6 +14,21 @@ const char *const fl_log_names[] = {
     [FL_LOG_ERROR] = "error", [FL_LOG_WARNING] = "warning", [FL_LOG_NOTICE] = "notice",
     [FL_LOG_INFO] = "info",   [FL_LOG_DEBUG] = "debug",     NULL};
 
+#define LOG_EVENT_ROW(id, name_, message_id_) \
+    [FL_LOG_EVENT_##id] = {.name = (name_), .message_id = (message_id_)},
+
+const struct fl_log_event_row fl_log_events[FL_LOG_EVENT_N] = {FL_LOG_EVENTS(LOG_EVENT_ROW)};
+
+static void log_pass(const struct fl_log *log, enum fl_log_level level, const char *component,
+                     const char *text, const struct fl_log_note *note)
+{
+    if (note != NULL && log->note != NULL) {
+        log->note(log->ctx, level, component, text, note);
+    } else {
+        log->sink(log->ctx, level, component, text);
+    }
+}
+
 void fl_log(const struct fl_log *log, enum fl_log_level level, const char *component,
             const char *fmt, ...)
 {
@@ -43,9 +58,15 @@ static void log_left_out_lines(const struct fl_log *log, uint64_t now_ms)
     }
 }
 
-FL_PRINTF(6, 0)
-static void log_reason(const struct fl_log *log, enum fl_log_level level, const char *component,
-                       const char *peer, const char *reason, const char *fmt, va_list ap)
+/* What belongs to a line beside its text. */
+struct log_about {
+    const char *peer, *reason; /* peer NULL: the line is not limited */
+    const struct fl_log_note *note;
+};
+
+FL_PRINTF(5, 0)
+static void log_about(const struct fl_log *log, enum fl_log_level level, const char *component,
+                      const struct log_about *about, const char *fmt, va_list ap)
 {
     char text[FL_LOG_LINE_MAX - 128];
     bool pass = true;
@@ -55,16 +76,16 @@ static void log_reason(const struct fl_log *log, enum fl_log_level level, const 
     }
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     (void)fl_str_clean(text);
-    if (log->limit != NULL) {
+    if (log->limit != NULL && about->peer != NULL) {
         uint64_t now_ms = fl_clock_ms();
 
         (void)pthread_mutex_lock(&log->limit->lock);
         log_left_out_lines(log, now_ms);
-        pass = fl_log_gate_pass(&log->limit->gate, now_ms, peer, reason, text);
+        pass = fl_log_gate_pass(&log->limit->gate, now_ms, about->peer, about->reason, text);
         (void)pthread_mutex_unlock(&log->limit->lock);
     }
     if (pass) {
-        log->sink(log->ctx, level, component, text);
+        log_pass(log, level, component, text, about->note);
     }
 }
 
@@ -74,7 +95,7 @@ void fl_log_peer(const struct fl_log *log, enum fl_log_level level, const char *
     va_list ap;
 
     va_start(ap, fmt);
-    log_reason(log, level, component, peer, fmt, fmt, ap);
+    log_about(log, level, component, &(struct log_about){.peer = peer, .reason = fmt}, fmt, ap);
     va_end(ap);
 }
 
@@ -84,7 +105,18 @@ void fl_log_reason(const struct fl_log *log, enum fl_log_level level, const char
     va_list ap;
 
     va_start(ap, fmt);
-    log_reason(log, level, component, peer, reason, fmt, ap);
+    log_about(log, level, component, &(struct log_about){.peer = peer, .reason = reason}, fmt, ap);
+    va_end(ap);
+}
+
+void fl_log_noted(const struct fl_log *log, enum fl_log_level level, const char *component,
+                  const char *peer, const struct fl_log_note *note, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    log_about(log, level, component, &(struct log_about){.peer = peer, .reason = fmt, .note = note},
+              fmt, ap);
     va_end(ap);
 }
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libfl/base/log_words.h"
 #include "libfl/base/str.h"
 
 #define LINE_MAX_BYTES 4096
@@ -42,7 +43,15 @@ void fl_log_out_init(struct fl_log_out *out, int fd)
 {
     out->fd = fd;
     out->journal = fl_log_is_journal(fd);
+    out->socket.fd = -1;
     atomic_init(&out->format, FL_LOG_TEXT);
+}
+
+void fl_log_out_fields(struct fl_log_out *out, const char *path)
+{
+    if (out->journal) {
+        fl_log_journal_open(&out->socket, path);
+    }
 }
 
 static void write_line(const struct fl_log_out *out, char *line, size_t n, size_t size)
@@ -67,18 +76,26 @@ static const char *now_text(char out[TIME_SIZE])
     return out;
 }
 
-void fl_log_out_sink(void *ctx, enum fl_log_level level, const char *component, const char *text)
+void fl_log_out_note(void *ctx, enum fl_log_level level, const char *component, const char *text,
+                     const struct fl_log_note *note)
 {
     struct fl_log_out *out = ctx;
+    bool json = atomic_load(&out->format) == FL_LOG_JSON;
     char line[LINE_MAX_BYTES];
     char when[TIME_SIZE];
     size_t n = 0;
 
+    if (!json && out->socket.fd >= 0 &&
+        fl_log_journal_send(&out->socket, priorities[level], component, text, note))
+    {
+        return;
+    }
     if (out->journal) {
         n = (size_t)snprintf(line, sizeof(line), "<%d>", priorities[level]);
     }
-    if (atomic_load(&out->format) == FL_LOG_JSON) {
-        n += fl_log_json(line + n, sizeof(line) - n - 1, now_text(when), level, component, text);
+    if (json) {
+        n += fl_log_json(line + n, sizeof(line) - n - 1, now_text(when), level, component, text,
+                         note);
         n++;
     } else if (out->journal) {
         n += (size_t)snprintf(line + n, sizeof(line) - n, "%s: %s\n", component, text);
@@ -87,6 +104,11 @@ void fl_log_out_sink(void *ctx, enum fl_log_level level, const char *component, 
                              fl_log_names[level], component, text);
     }
     write_line(out, line, n, sizeof(line));
+}
+
+void fl_log_out_sink(void *ctx, enum fl_log_level level, const char *component, const char *text)
+{
+    fl_log_out_note(ctx, level, component, text, NULL);
 }
 
 void fl_log_out_complain(const struct fl_log_out *out, const char *program, const char *text)
@@ -191,54 +213,10 @@ static bool is_number(const char *s, size_t len)
     return end == len && (end > sign + whole ? isfinite(strtod(s, NULL)) : whole <= DBL_DIG);
 }
 
-/* Length of the key of a "key=value" at `s`; 0: no such word. */
-static size_t key_of(const char *s)
-{
-    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
-
-    return n > 0 && n < 40 && s[n] == '=' ? n : 0;
-}
-
-/* Length of the word at `s`: to the next blank, or to the end of its quotes. */
-static size_t word_at(const char *s)
-{
-    const char *quote = strstr(s, "='");
-    size_t n = strcspn(s, " ");
-
-    if (quote != NULL && quote < s + n) {
-        const char *end = strchr(quote + 2, '\'');
-
-        if (end != NULL && (end[1] == ' ' || end[1] == '\0')) {
-            return (size_t)(end + 1 - s);
-        }
-    }
-    return n;
-}
-
-/* Start of the trailing key=value words. */
-static const char *fields_of(const char *text)
-{
-    const char *fields = NULL;
-    const char *s = text;
-
-    while (*s != '\0') {
-        size_t n = word_at(s);
-
-        if (key_of(s) == 0) {
-            fields = NULL;
-        } else if (fields == NULL) {
-            fields = s;
-        }
-        s += n;
-        s += strspn(s, " ");
-    }
-    return fields != NULL ? fields : s;
-}
-
 /* Names of the fixed members are not available for fields. */
 static bool is_taken(const char *key, size_t len)
 {
-    static const char *const taken[] = {"time", "level", "component", "message"};
+    static const char *const taken[] = {"time", "level", "component", "message", "event"};
     size_t i;
 
     for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
@@ -249,13 +227,34 @@ static bool is_taken(const char *key, size_t len)
     return false;
 }
 
+static void json_put_note(struct json *j, const struct fl_log_note *note)
+{
+    const char *event = fl_log_events[note->event].name;
+    char number[24];
+    size_t i;
+
+    if (event != NULL) {
+        (void)put_member(j, "event", 5, event, strlen(event), false);
+    }
+    for (i = 0; i < note->n; i++) {
+        const struct fl_log_field *f = &note->fields[i];
+        const char *value = f->text;
+
+        if (value == NULL) {
+            (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)f->whole);
+            value = number;
+        }
+        (void)put_member(j, f->name, strlen(f->name), value, strlen(value), f->text == NULL);
+    }
+}
+
 size_t fl_log_json(char *out, size_t size, const char *time, enum fl_log_level level,
-                   const char *component, const char *text)
+                   const char *component, const char *text, const struct fl_log_note *note)
 {
     struct json j = {.out = out, .size = size};
-    const char *fields = fields_of(text);
-    const char *end = fields;
-    const char *s = fields;
+    const char *end = fl_log_words(text);
+    const char *at = end;
+    struct fl_log_word w;
 
     while (end > text && end[-1] == ' ') {
         end--;
@@ -265,24 +264,21 @@ size_t fl_log_json(char *out, size_t size, const char *time, enum fl_log_level l
     (void)put_member(&j, "level", 5, fl_log_names[level], strlen(fl_log_names[level]), false);
     (void)put_member(&j, "component", 9, component, strlen(component), false);
     (void)put_member(&j, "message", 7, text, (size_t)(end - text), false);
-    while (*s != '\0') {
-        size_t n = word_at(s);
-        size_t len = key_of(s);
-        const char *value = s + len + 1;
-        size_t value_len = n - len - 1;
-        bool number = is_number(value, value_len);
+    if (note != NULL) {
+        json_put_note(&j, note);
+    }
+    while (fl_log_words_next(&at, &w)) {
+        bool number = !w.quoted && is_number(w.value, w.value_len);
         char key[64];
 
-        (void)snprintf(key, sizeof(key), "%s%.*s", is_taken(s, len) ? "field_" : "", (int)len, s);
-        if (value_len >= 2 && value[0] == '\'' && value[value_len - 1] == '\'') {
-            value++;
-            value_len -= 2;
+        if (fl_log_note_has(note, w.key, w.key_len)) {
+            continue;
         }
-        if (!put_member(&j, key, strlen(key), value, value_len, number)) {
+        (void)snprintf(key, sizeof(key), "%s%.*s", is_taken(w.key, w.key_len) ? "field_" : "",
+                       (int)w.key_len, w.key);
+        if (!put_member(&j, key, strlen(key), w.value, w.value_len, number)) {
             break;
         }
-        s += n;
-        s += strspn(s, " ");
     }
     (void)json_put(&j, "}", 1);
     return j.n;

@@ -72,6 +72,14 @@ int fl_auth_dated_authority(const struct fl_auth_setup *setup, const struct fl_c
         err);
 }
 
+static uint64_t dates_end(const struct fl_chain *chain)
+{
+    struct fl_cert_info info;
+
+    fl_chain_info(chain, 0, &info);
+    return info.not_after > 0 ? (uint64_t)info.not_after : 0;
+}
+
 void fl_auth_log_dates(const struct fl_auth_setup *setup, const struct fl_chain *chain, int64_t now,
                        int64_t *logged_s)
 {
@@ -84,7 +92,8 @@ void fl_auth_log_dates(const struct fl_auth_setup *setup, const struct fl_chain 
     rv = fl_auth_dated(setup->conf, chain, now, &err);
     if (rv != FL_OK) {
         *logged_s = now;
-        fl_log(setup->log, rv == FL_EPERM ? FL_LOG_ERROR : FL_LOG_WARNING, "identity",
-               "certificate that this server shows to clients: %s", fl_err_text(&err, rv));
+        fl_log_noted(setup->log, rv == FL_EPERM ? FL_LOG_ERROR : FL_LOG_WARNING, "identity", NULL,
+                     FL_LOG_NOTE(CERTIFICATE_EXPIRING, FL_LOG_WHOLE("ends_s", dates_end(chain))),
+                     "certificate that this server shows to clients: %s", fl_err_text(&err, rv));
     }
 }

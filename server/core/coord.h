@@ -27,6 +27,7 @@
 
 #include <math.h>
 
+#include "libfl/base/log_events.h"
 #include "libfl/model/task.h"
 #include "libfl/strategy/broadcast/plateau.h"
 #include "libfl/strategy/strategy.h"
@@ -466,11 +467,14 @@ struct fl_effect {
     uint32_t client;
     uint64_t round;
     uint32_t attempt;
-    struct fl_task task;  /* TASK; EVALUATE_CLIENT and DRAIN: its deadline_ms, a span from now */
-    const uint8_t *units; /* [n_units] or NULL */
-    const char *text;     /* reason or trace line */
-    bool warning;         /* TRACE: for the operator's attention */
-    int code;             /* ANSWER */
+    struct fl_task task;     /* TASK; EVALUATE_CLIENT and DRAIN: its deadline_ms, a span from now */
+    const uint8_t *units;    /* [n_units] or NULL */
+    const char *text;        /* reason or trace line */
+    bool warning;            /* TRACE: for the operator's attention */
+    bool detail;             /* TRACE: of every round, and no news */
+    enum fl_log_event event; /* TRACE */
+    enum fl_phase phase;     /* in which it was made */
+    int code;                /* ANSWER */
     const struct fl_participant_rec *parts;
     size_t n_parts;
     const struct fl_client_rec *clients;

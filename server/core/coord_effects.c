@@ -49,6 +49,7 @@ struct fl_effect *fl__coord_emit(struct fl_coord *c, enum fl_effect_type type)
     e->attempt = c->round.round != 0 ? c->round.attempt : c->attempt;
     e->size = c->round.size;
     e->epoch = c->clients.epoch;
+    e->phase = (enum fl_phase)c->sm.state;
     return e;
 }
 
@@ -92,6 +93,30 @@ void fl__coord_trace(struct fl_coord *c, const char *fmt, ...)
     va_start(ap, fmt);
     e->text = fl__coord_vtext(c, fmt, ap);
     va_end(ap);
+}
+
+void fl__coord_detail(struct fl_coord *c, const char *fmt, ...)
+{
+    struct fl_effect *e = fl__coord_emit(c, FL_EFF_TRACE);
+    va_list ap;
+
+    va_start(ap, fmt);
+    e->text = fl__coord_vtext(c, fmt, ap);
+    va_end(ap);
+    e->detail = true;
+}
+
+void fl__coord_event(struct fl_coord *c, enum fl_log_event event, bool warning, const char *fmt,
+                     ...)
+{
+    struct fl_effect *e = fl__coord_emit(c, FL_EFF_TRACE);
+    va_list ap;
+
+    va_start(ap, fmt);
+    e->text = fl__coord_vtext(c, fmt, ap);
+    va_end(ap);
+    e->warning = warning;
+    e->event = event;
 }
 
 void fl__coord_warn(struct fl_coord *c, const char *fmt, ...)

@@ -284,8 +284,8 @@ void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev)
     }
     c->round.rec.accuracy = ev->u.evaluated.accuracy;
     c->round.rec.loss = ev->u.evaluated.loss;
-    fl__coord_trace(c, "round %" PRIu64 ": accuracy %.4f, loss %.4f", c->round.round,
-                    c->round.rec.accuracy, c->round.rec.loss);
+    fl__coord_detail(c, "round %" PRIu64 ": accuracy %.4f, loss %.4f", c->round.round,
+                     c->round.rec.accuracy, c->round.rec.loss);
 }
 
 void fl__coord_eval_failed(struct fl_coord *c, const char *reason)

@@ -350,6 +350,12 @@ FL_PRINTF(2, 0) const char *fl__coord_vtext(struct fl_coord *c, const char *fmt,
 FL_PRINTF(2, 3) void fl__coord_trace(struct fl_coord *c, const char *fmt, ...);
 /* A trace line for the operator's attention. */
 FL_PRINTF(2, 3) void fl__coord_warn(struct fl_coord *c, const char *fmt, ...);
+/* A trace line that each round has: log_level debug. */
+FL_PRINTF(2, 3) void fl__coord_detail(struct fl_coord *c, const char *fmt, ...);
+/* A trace line about an event. */
+FL_PRINTF(4, 5)
+void fl__coord_event(struct fl_coord *c, enum fl_log_event event, bool warning, const char *fmt,
+                     ...);
 /* Emit a piece of work, also to retry it after a failure. */
 void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind);
 void fl__coord_work_done(struct fl_coord *c);

@@ -31,6 +31,27 @@ const char *fl_phase_name(enum fl_phase phase)
     return (unsigned)phase < FL_PHASE_COUNT ? phases[phase].name : "unknown";
 }
 
+/* What a transition means to the tools of an operator. */
+static enum fl_log_event phase_event(enum fl_phase before, enum fl_phase after)
+{
+    if (after == FL_PHASE_PAUSED) {
+        return FL_LOG_EVENT_PAUSED;
+    }
+    if (after == FL_PHASE_IDLE) {
+        return before == FL_PHASE_PAUSED                                ? FL_LOG_EVENT_RESUMED
+               : before > FL_PHASE_IDLE && before < FL_PHASE_COMMITTING ? FL_LOG_EVENT_ROUND_ABORTED
+                                                                        : FL_LOG_NO_EVENT;
+    }
+    return FL_LOG_NO_EVENT;
+}
+
+/* The log of a round has its begin, the begin of its uploads and, from the commit, its figures. */
+static bool phase_is_detail(enum fl_phase before, enum fl_phase after)
+{
+    return before < FL_PHASE_PAUSED && after < FL_PHASE_PAUSED && after != FL_PHASE_UPLOADING &&
+           after != FL_PHASE_TRAINING;
+}
+
 static void phase_trace(const struct fl_sm *sm, unsigned previous, void *ctx)
 {
     struct fl_coord *c = ctx;
@@ -43,6 +64,9 @@ static void phase_trace(const struct fl_sm *sm, unsigned previous, void *ctx)
         sm->state == FL_PHASE_PAUSED ||
         (sm->state == FL_PHASE_IDLE && previous < FL_PHASE_COMMITTING) ||
         (previous == FL_PHASE_COMMITTING && c->round.rec.n_responders < c->round.size.selected);
+    e->phase = (enum fl_phase)sm->state;
+    e->event = phase_event((enum fl_phase)previous, (enum fl_phase)sm->state);
+    e->detail = !e->warning && phase_is_detail((enum fl_phase)previous, (enum fl_phase)sm->state);
 }
 
 /* Invariants after every transition. */

@@ -148,9 +148,9 @@ static void quarantine_begin(struct fl_coord *c, uint32_t client, const char *re
     fl__list_add(&c->clients, &c->clients.quarantined, client);
     fl__coord_forget_evaluation(c, client);
     quarantine_queue(c, client);
-    fl__coord_warn(c, "client '%s' is quarantined until 'flctl clients release %s'%s: %s",
-                   rec->name, rec->name, quarantine_until(c, until, sizeof(until)),
-                   rec->quarantine);
+    fl__coord_event(c, FL_LOG_EVENT_CLIENT_QUARANTINED, /* warning= */ true,
+                    "client '%s' is quarantined until 'flctl clients release %s'%s: %s", rec->name,
+                    rec->name, quarantine_until(c, until, sizeof(until)), rec->quarantine);
     if (c->clients.n_alive < fl__coord_need(c)) {
         fl__coord_warn(c,
                        "%zu connected clients are not quarantined, but %" PRIu32
@@ -200,7 +200,8 @@ void fl__quarantine_age(struct fl_coord *c)
         quarantine_end(c, client);
     }
     if (names.total > 0) {
-        fl__coord_trace(c, "released from quarantine after round.quarantine_time: %s",
+        fl__coord_event(c, FL_LOG_EVENT_CLIENT_RELEASED, /* warning= */ false,
+                        "released from quarantine after round.quarantine_time: %s",
                         fl__names_text(&names));
     }
 }
@@ -353,7 +354,8 @@ void fl__coord_end_quarantine(struct fl_coord *c, const char *name, const char *
                           "nothing to release: client '%s' is not quarantined", name);
     } else {
         quarantine_end(c, client);
-        fl__coord_trace(c, "client '%s' is released from quarantine by the operator", name);
+        fl__coord_event(c, FL_LOG_EVENT_CLIENT_RELEASED, /* warning= */ false,
+                        "client '%s' is released from quarantine by the operator", name);
         fl__command_await(c, FL__COMMAND_QUARANTINE,
                           "client '%s' is released: it can be selected from the next round on",
                           name);

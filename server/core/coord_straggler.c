@@ -76,9 +76,9 @@ bool fl__straggler_training(struct fl_coord *c)
         return false;
     }
     r->deadline_ms = until;
-    fl__coord_trace(c,
-                    "round %" PRIu64 ": %zu of %zu reports are in, the others have %" PRIu64 " ms",
-                    r->round, in, r->n, span);
+    fl__coord_detail(c,
+                     "round %" PRIu64 ": %zu of %zu reports are in, the others have %" PRIu64 " ms",
+                     r->round, in, r->n, span);
     return c->now_ms >= until;
 }
 
@@ -100,7 +100,7 @@ void fl__straggler_evaluating(struct fl_coord *c)
     until = fl__coord_after(c, span);
     if (until < r->deadline_ms) {
         r->deadline_ms = until;
-        fl__coord_trace(
+        fl__coord_detail(
             c, "round %" PRIu64 ": %zu of %zu evaluations are in, the others have %" PRIu64 " ms",
             r->round, in, r->n_answers, span);
     }

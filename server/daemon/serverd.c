@@ -178,10 +178,12 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
         goto done;
     }
     exit_code = FL_EXIT_OK;
-    fl_log(log, FL_LOG_NOTICE, "server",
-           "federation '%s' runs: algorithm=%s units=%zu parameters=%zu kernels=%s blas=%s",
-           conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
-           fl_layout_count(conf->layout), fl_kernels_name(conf->net.kernels), fl_gemm_kernel());
+    fl_log_noted(log, FL_LOG_NOTICE, "server", NULL,
+                 FL_LOG_NOTE(SERVER_STARTED, FL_LOG_WORD("federation", conf->main->federation)),
+                 "federation '%s' runs: algorithm=%s units=%zu parameters=%zu kernels=%s blas=%s",
+                 conf->main->federation, conf->strategy->algorithm, fl_layout_units(conf->layout),
+                 fl_layout_count(conf->layout), fl_kernels_name(conf->net.kernels),
+                 fl_gemm_kernel());
     fl_notify_ready();
     fl_start_succeeded();
     fl_loop_run(srv.net);
@@ -205,7 +207,9 @@ done:
     fl_serverd_close(&srv);
     *ret_restart = srv.restart;
     if (exit_code == FL_EXIT_OK && !srv.restart) {
-        fl_log(log, FL_LOG_NOTICE, "server", "stopped");
+        fl_log_noted(log, FL_LOG_NOTICE, "server", NULL,
+                     FL_LOG_NOTE(SERVER_STOPPED, FL_LOG_WORD("federation", conf->main->federation)),
+                     "stopped");
     }
     return exit_code;
 }

@@ -277,11 +277,15 @@ static int serverd_run(const char *path, enum task task)
     static struct fl_log_limit limit = FL_LOG_LIMIT_INIT;
     static struct fl_findings odd;
     struct fl_log_out out;
-    struct fl_log log = {
-        .level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out, .limit = &limit};
+    struct fl_log log = {.level = FL_LOG_INFO,
+                         .sink = fl_log_out_sink,
+                         .note = fl_log_out_note,
+                         .ctx = &out,
+                         .limit = &limit};
     int exit_code;
 
     fl_log_out_init(&out, STDERR_FILENO);
+    fl_log_out_fields(&out, FL_LOG_JOURNAL);
     if (serverd_load(path, &out, &own) != FL_OK) {
         return FL_EXIT_CONFIG;
     }

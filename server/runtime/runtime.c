@@ -69,8 +69,10 @@ static void runtime_finished(void *ctx, const struct fl_effect *e)
 
     (void)e;
     runtime->finished = true;
-    fl_log(runtime->setup.log, FL_LOG_NOTICE, "server", "all rounds are done rounds=%llu",
-           (unsigned long long)fl_coord_committed(runtime->coord));
+    fl_log_noted(runtime->setup.log, FL_LOG_NOTICE, "server", NULL,
+                 FL_LOG_NOTE(FINISHED, FL_LOG_WHOLE("round", fl_coord_committed(runtime->coord))),
+                 "all rounds are done rounds=%llu",
+                 (unsigned long long)fl_coord_committed(runtime->coord));
     fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_FINISHED));
 }
 
@@ -118,18 +120,23 @@ static void runtime_trace(void *ctx, const struct fl_effect *e)
 {
     static const char about[] = "client '";
     const struct fl_runtime *runtime = ctx;
-    enum fl_log_level level = e->warning ? FL_LOG_WARNING : FL_LOG_INFO;
+    enum fl_log_level level = e->warning ? FL_LOG_WARNING : e->detail ? FL_LOG_DEBUG : FL_LOG_INFO;
+    struct fl_log_field fields[] = {
+        FL_LOG_WHOLE("round", e->round), FL_LOG_WHOLE("attempt", e->attempt),
+        FL_LOG_WORD("phase", fl_phase_name(e->phase)), FL_LOG_WORD("client", NULL)};
+    struct fl_log_note note = {.event = e->event, .fields = fields, .n = 3};
     const char *text = e->text;
     const char *name = text + sizeof(about) - 1;
     const char *end;
     char who[FL_NAME_MAX];
 
     if (strncmp(text, about, sizeof(about) - 1) != 0 || (end = strchr(name, '\'')) == NULL) {
-        fl_log(runtime->setup.log, level, "round", "%s", text);
+        fl_log_noted(runtime->setup.log, level, "round", NULL, &note, "%s", text);
         return;
     }
     (void)snprintf(who, sizeof(who), "%.*s", (int)(end - name), name);
-    fl_log_peer(runtime->setup.log, level, "round", who, "%s", text);
+    fields[note.n++].text = who;
+    fl_log_noted(runtime->setup.log, level, "round", who, &note, "%s", text);
 }
 
 /* --- the operations of the shell --- */

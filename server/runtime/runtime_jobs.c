@@ -83,7 +83,9 @@ void fl_runtime_work_failed(void *ctx, int code, const char *reason)
 {
     struct fl_runtime *runtime = ctx;
 
-    fl_log(runtime->setup.log, FL_LOG_ERROR, "server", "work failed: %s", reason);
+    fl_log_noted(runtime->setup.log, FL_LOG_ERROR, "server", NULL,
+                 FL_LOG_NOTE(WORK_FAILED, FL_LOG_WHOLE("round", fl_coord_round(runtime->coord))),
+                 "work failed: %s", reason);
     fl_runtime_own_failure(runtime, reason);
     if (code == FL_ENOSPC) { /* The job is retried. */
         fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_NO_SPACE));
@@ -101,11 +103,14 @@ void fl_runtime_result(void *ctx, const struct fl_coord_job *job)
         return;
     }
     /* Round and bytes appear as key=value too: log_format json makes them members. */
-    fl_log(runtime->setup.log, FL_LOG_NOTICE, "server",
-           "round %llu committed: round=%llu selected=%u responders=%u%s train_loss=%.4f "
-           "uplink_bytes=%llu uplink_bytes_full=%llu",
-           (unsigned long long)r->round, (unsigned long long)r->round, r->n_selected,
-           r->n_responders, fl_figures_log(&fl_round_rows, r, figures, sizeof(figures)),
-           r->train_loss, (unsigned long long)r->uplink_bytes,
-           (unsigned long long)r->uplink_bytes_full);
+    fl_log_noted(
+        runtime->setup.log, FL_LOG_NOTICE, "server", NULL,
+        FL_LOG_NOTE(ROUND_COMMITTED, FL_LOG_WHOLE("round", r->round),
+                    FL_LOG_WHOLE("wire_up_bytes", r->wire_up_bytes),
+                    FL_LOG_WHOLE("wire_down_bytes", r->wire_down_bytes)),
+        "round %llu committed: round=%llu attempt=%u selected=%u responders=%u%s train_loss=%.4f "
+        "uplink_bytes=%llu uplink_bytes_full=%llu",
+        (unsigned long long)r->round, (unsigned long long)r->round, r->attempt, r->n_selected,
+        r->n_responders, fl_figures_log(&fl_round_rows, r, figures, sizeof(figures)), r->train_loss,
+        (unsigned long long)r->uplink_bytes, (unsigned long long)r->uplink_bytes_full);
 }

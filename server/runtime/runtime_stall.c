@@ -38,14 +38,17 @@ static void stall_on_timer(void *arg)
     stall = fl_stall_find(runtime->setup.watch);
     stalls = stall.for_ms >= FL_STALL_REPORT_MS;
     if (stalls && !runtime->stall_reported) {
-        fl_log(log, FL_LOG_WARNING, "server",
-               "%s: rounds and commands are waiting, no client is timed out meanwhile; check the "
-               "kernel log (dmesg) and the storage behind the disk",
-               fl_stall_text(runtime->setup.watch, stall, text, sizeof(text)));
+        fl_log_noted(
+            log, FL_LOG_WARNING, "server", NULL,
+            FL_LOG_NOTE(DISK_STALLED, FL_LOG_WORD("thread", stall.thread)),
+            "%s: rounds and commands are waiting, no client is timed out meanwhile; check the "
+            "kernel log (dmesg) and the storage behind the disk",
+            fl_stall_text(runtime->setup.watch, stall, text, sizeof(text)));
     } else if (!stalls && runtime->stall_reported) {
-        fl_log(log, FL_LOG_NOTICE, "server",
-               "the disk of '%s' answers again after %" PRIu64 " s, deadlines continue",
-               runtime->setup.state_dir, runtime->stall_ms / 1000);
+        fl_log_noted(log, FL_LOG_NOTICE, "server", NULL,
+                     FL_LOG_NOTE(DISK_ANSWERS, FL_LOG_WHOLE("seconds", runtime->stall_ms / 1000)),
+                     "the disk of '%s' answers again after %" PRIu64 " s, deadlines continue",
+                     runtime->setup.state_dir, runtime->stall_ms / 1000);
     }
     if (stalls || runtime->stall_reported) {
         fl_status_changed(runtime->status);

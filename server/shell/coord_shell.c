@@ -178,7 +178,7 @@ static void shell_log_aggregation(struct fl_coord_shell *shell, const struct fl_
     const struct fl_agg_info *info = &job->aggregation.info;
 
     if (info->effective > 0.0) {
-        fl_log(shell->log, FL_LOG_INFO, "round",
+        fl_log(shell->log, FL_LOG_DEBUG, "round",
                "round %llu: attention as over %.2f of %zu clients, %.3f on themselves",
                (unsigned long long)job->e.round, info->effective, job->e.n_parts,
                info->self_weight);

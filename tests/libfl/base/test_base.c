@@ -238,7 +238,7 @@ static void keep_line(void *ctx, enum fl_log_level level, const char *component,
 TEST(a_line_of_the_log_is_one_line_whatever_is_in_it)
 {
     char line[64] = "";
-    struct fl_log log = {FL_LOG_INFO, keep_line, line, NULL};
+    struct fl_log log = {.level = FL_LOG_INFO, .sink = keep_line, .ctx = line};
 
     fl_log(&log, FL_LOG_INFO, "test", "said: %s", "go\r\n2026 error: \x1b]0;x\a");
     ck_assert_str_eq(line, "said: go??2026 error: ?]0;x?");

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "libfl/base/log_out.h"
@@ -88,7 +90,7 @@ TEST(a_stream_that_went_elsewhere_is_not_the_journals)
 static json_t *parsed(const char *text)
 {
     char line[4096];
-    size_t n = fl_log_json(line, sizeof(line), "T", FL_LOG_NOTICE, "net", text);
+    size_t n = fl_log_json(line, sizeof(line), "T", FL_LOG_NOTICE, "net", text, NULL);
     json_t *object = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
 
     ck_assert_msg(object != NULL, "no JSON: %.*s", (int)n, line);
@@ -196,7 +198,7 @@ TEST(a_line_that_is_too_long_is_cut_and_still_an_object)
     (void)memset(text, '"', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
     for (i = 256; i <= sizeof(line); i++) {
-        n = fl_log_json(line, i, "2026", FL_LOG_ERROR, "net", text);
+        n = fl_log_json(line, i, "2026", FL_LOG_ERROR, "net", text, NULL);
         ck_assert_uint_le(n, i);
         o = json_loadb(line, n, 0, NULL);
         ck_assert_ptr_nonnull(json_object_get(o, "message"));
@@ -208,7 +210,7 @@ TEST(a_line_that_is_too_long_is_cut_and_still_an_object)
         (void)snprintf(text + strlen(text), sizeof(text) - strlen(text), " k%zu=12345", i);
     }
     for (i = 256; i <= sizeof(line); i++) {
-        n = fl_log_json(line, i, "2026", FL_LOG_ERROR, "net", text);
+        n = fl_log_json(line, i, "2026", FL_LOG_ERROR, "net", text, NULL);
         o = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL);
         ck_assert_ptr_nonnull(json_object_get(o, "k0"));
         json_decref(o);
@@ -231,4 +233,147 @@ TEST(the_format_of_a_running_log_can_change)
     atomic_store(&out.format, (int)FL_LOG_JSON);
     fl_log_out_sink(&out, FL_LOG_WARNING, "net", "x a=1");
     ck_assert_int_eq(strncmp(written(), "<4>{\"time\":\"", 12), 0);
+}
+
+/* --- notes --- */
+
+static struct fl_log log_of(struct fl_log_out *out)
+{
+    return (struct fl_log){
+        .level = FL_LOG_INFO, .sink = fl_log_out_sink, .note = fl_log_out_note, .ctx = out};
+}
+
+TEST(a_note_becomes_members_which_replace_words_of_the_same_name)
+{
+    struct fl_log_out out;
+    struct fl_log log = log_of(&out);
+    json_t *o;
+
+    fl_log_out_init(&out, ends[1]);
+    atomic_store(&out.format, (int)FL_LOG_JSON);
+    fl_log_noted(&log, FL_LOG_NOTICE, "server", NULL,
+                 FL_LOG_NOTE(PAUSED, FL_LOG_WHOLE("round", 3), FL_LOG_WORD("client", "a'\"b")),
+                 "x round=%d bytes=%d", 3, 12);
+    o = json_loads(written(), JSON_REJECT_DUPLICATES, NULL);
+    ck_assert_ptr_nonnull(o);
+    ck_assert_str_eq(json_string_value(json_object_get(o, "event")), "paused");
+    ck_assert_int_eq(json_integer_value(json_object_get(o, "round")), 3);
+    ck_assert_int_eq(json_integer_value(json_object_get(o, "bytes")), 12);
+    ck_assert_str_eq(json_string_value(json_object_get(o, "client")), "a'\"b");
+    ck_assert_str_eq(json_string_value(json_object_get(o, "message")), "x");
+    json_decref(o);
+}
+
+TEST(text_does_not_repeat_what_a_note_says)
+{
+    struct fl_log_out out;
+    struct fl_log log = log_of(&out);
+
+    fl_log_out_init(&out, ends[1]);
+    fl_log_noted(&log, FL_LOG_NOTICE, "server", NULL, FL_LOG_NOTE(PAUSED, FL_LOG_WHOLE("round", 3)),
+                 "round 3 waits");
+    ck_assert_ptr_nonnull(strstr(written(), "Z notice  server: round 3 waits\n"));
+}
+
+TEST(a_sink_without_notes_gets_the_text)
+{
+    struct fl_log_out out;
+    struct fl_log log = {.level = FL_LOG_INFO, .sink = fl_log_out_sink, .ctx = &out};
+
+    fl_log_out_init(&out, ends[1]);
+    fl_log_noted(&log, FL_LOG_DEBUG, "server", NULL, FL_LOG_NOTE(PAUSED, FL_LOG_WHOLE("round", 3)),
+                 "too much detail");
+    fl_log_noted(&log, FL_LOG_INFO, "server", NULL, FL_LOG_NOTE(PAUSED, FL_LOG_WHOLE("round", 3)),
+                 "plain");
+    ck_assert_ptr_nonnull(strstr(written(), "Z info    server: plain\n"));
+}
+
+/* A socket in the place of the journal's; `*ret` receives its entries. */
+static void journal_begin(struct fl_log_out *out, int *ret)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/tmp/fl-journal-%d", (int)getpid());
+    (void)memcpy(address.sun_path, path, sizeof(path));
+    (void)unlink(path);
+    *ret = socket(AF_UNIX, SOCK_DGRAM, 0);
+    ck_assert_int_eq(bind(*ret, (const struct sockaddr *)&address, sizeof(address)), 0);
+    be_journal(ends[1]);
+    fl_log_out_init(out, ends[1]);
+    fl_log_out_fields(out, path);
+    ck_assert_int_ge(out->socket.fd, 0);
+}
+
+static void journal_end(const struct fl_log_out *out, int fd)
+{
+    (void)unlink(out->socket.address.sun_path);
+    (void)close(fd);
+    (void)close(out->socket.fd);
+}
+
+static const char *journal_entry(int fd)
+{
+    static char text[16384];
+    ssize_t n = recv(fd, text, sizeof(text) - 1, MSG_DONTWAIT);
+
+    ck_assert_int_gt(n, 0);
+    text[n] = '\0';
+    return text;
+}
+
+TEST(the_journal_gets_fields_and_the_id_of_the_event)
+{
+    struct fl_log_out out;
+    struct fl_log log = log_of(&out);
+    const char *entry;
+    int fd;
+
+    journal_begin(&out, &fd);
+    fl_log_noted(&log, FL_LOG_WARNING, "server", NULL,
+                 FL_LOG_NOTE(CLIENT_QUARANTINED, FL_LOG_WHOLE("round", 3),
+                             FL_LOG_WORD("client", "a\nMESSAGE_ID=1")),
+                 "gone round=9 name='x y'");
+    entry = journal_entry(fd);
+    ck_assert_ptr_nonnull(strstr(entry, "MESSAGE=server: gone round=9 name='x y'\nPRIORITY=4\n"));
+    ck_assert_ptr_nonnull(strstr(entry, "\nFL_COMPONENT=server\n"));
+    ck_assert_ptr_nonnull(strstr(entry, "\nMESSAGE_ID=2325396bda044865b9d0f755efa4ae18\n"));
+    ck_assert_ptr_nonnull(strstr(entry, "\nFL_EVENT=client_quarantined\n"));
+    ck_assert_ptr_nonnull(strstr(entry, "\nFL_ROUND=3\n"));
+    ck_assert_ptr_null(strstr(entry, "FL_ROUND=9"));
+    ck_assert_ptr_nonnull(strstr(entry, "\nFL_NAME=x y\n"));
+    ck_assert_ptr_nonnull(strstr(entry, "\nFL_CLIENT=a?MESSAGE_ID=1\n"));
+    journal_end(&out, fd);
+}
+
+TEST(lines_without_a_note_go_there_too_and_json_stays_in_the_stream)
+{
+    struct fl_log_out out;
+    int fd;
+
+    journal_begin(&out, &fd);
+    fl_log_out_sink(&out, FL_LOG_NOTICE, "net", "x a=1");
+    ck_assert_ptr_nonnull(strstr(journal_entry(fd), "\nFL_A=1\n"));
+    atomic_store(&out.format, (int)FL_LOG_JSON);
+    fl_log_out_sink(&out, FL_LOG_NOTICE, "net", "x a=1");
+    ck_assert_int_eq(strncmp(written(), "<5>{\"time\":\"", 12), 0);
+    journal_end(&out, fd);
+}
+
+TEST(without_the_socket_of_the_journal_lines_go_to_the_stream_until_it_is_back)
+{
+    struct fl_log_out out;
+    int fd;
+
+    journal_begin(&out, &fd);
+    (void)unlink(out.socket.address.sun_path);
+    fl_log_out_sink(&out, FL_LOG_NOTICE, "net", "x a=1");
+    ck_assert_str_eq(written(), "<5>net: x a=1\n");
+    (void)close(fd);
+    fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    ck_assert_int_eq(
+        bind(fd, (const struct sockaddr *)&out.socket.address, sizeof(out.socket.address)), 0);
+    fl_log_out_sink(&out, FL_LOG_NOTICE, "net", "y");
+    ck_assert_ptr_nonnull(strstr(journal_entry(fd), "MESSAGE=net: y\n"));
+    journal_end(&out, fd);
 }

@@ -21,7 +21,7 @@ free_one() { # the number that the next file of the server gets
 # text, times: it was tried so often, or an update was left out, which the checks below find
 tried_or_dropped() { [ "$(grep -cF -- "$1" "$dir/srv.log")" -ge "$2" ] || in_log srv "left out"; }
 # An update of more than 16 KiB: a smaller one is read while its head is.
-write_server srv "model: {input: 60, layers: [\"dense 200\", \"relu\", \"dense 10\"]}" "strategy: {personal: own, aggregate: mcsa}" "rounds: 2" \
+write_server srv "log_level: debug" "model: {input: 60, layers: [\"dense 200\", \"relu\", \"dense 10\"]}" "strategy: {personal: own, aggregate: mcsa}" "rounds: 2" \
   "round: {start_clients: 2, min_responders: 2, retry: 50ms}"
 start_server srv
 

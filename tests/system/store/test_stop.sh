@@ -97,7 +97,7 @@ stop up
 phases=(SELECTING TRAINING PLANNING UPLOADING AGGREGATING EVALUATING COMMITTING IDLE)
 # Without an end: how many rounds pass between a start and the next kill depends on the machine.
 write_server hard "rounds: 0" "$wide" "training: {epochs: 0, steps: 2}" "algorithm: fedldf" \
-  "strategy: {fraction: {fraction: 1}, upload: {n: 1}}" "round: {start_clients: 3, lost_grace: 1m}" \
+  "strategy: {fraction: {fraction: 1}, upload: {n: 1}}" "round: {start_clients: 3, lost_grace: 1m}" "log_level: debug" \
   "evaluation: {every: 1, data: \"$dir/data/server\"}"
 start_server hard
 hit=''

@@ -76,9 +76,9 @@ refuses=no # somebody, for good reason: warnings are as they should be
 part=''
 see() { # line
   case $1 in
-    *": COMMITTING -> IDLE, committed with "*)
+    *" committed: round="*)
       rounds=$((rounds + 1))
-      [[ $1 == *" attempt 1: "*"committed with $there of $there clients" ]] || trouble+=("day $day: $1")
+      [[ $1 == *" attempt=1 selected=$there responders=$there "* ]] || trouble+=("day $day: $1")
       ;;
     *"identity: audit: renew "*": ok"*)
       local name=${1##*audit: renew }
