@@ -23,7 +23,8 @@
     X(CERTIFICATE_EXPIRING, "certificate_expiring", "ca115eef56ec4c3eb5dbbf7458c32410")            \
     X(DISK_STALLED, "disk_stalled", "9f0788fa31324bd7b96ceac832df494b")                            \
     X(DISK_ANSWERS, "disk_answers", "dae371c8be0e4e8a908ee70305067f4f")                            \
-    X(WORK_FAILED, "work_failed", "f859ffccb3f44dc3a2260747cd6740c6")
+    X(WORK_FAILED, "work_failed", "f859ffccb3f44dc3a2260747cd6740c6")                              \
+    X(HOOK_FAILED, "hook_failed", "4a8ce8d33324494e84e6378e7d46b73f")
 /* clang-format on */
 
 #define FL__LOG_EVENT_ID(id, ...) FL_LOG_EVENT_##id,

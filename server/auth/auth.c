@@ -45,7 +45,7 @@ struct fl_auth {
     struct fl_trust *trust; /* this and `chain`: those in use by `tls` */
     struct fl_chain *chain;
     atomic_uint_fast64_t ends_ms; /* of the first certificate of `chain` */
-    int64_t dates_logged_s;
+    struct fl_auth_dates dates;
     struct fl_revocations *revocations;
     int64_t grace_s;
     uint64_t checked_ms;
@@ -140,10 +140,10 @@ static bool auth_install_credentials(struct fl_auth *g, const struct fl_credenti
     fl_trust_unref(g->trust);
     g->trust = fl_trust_ref(fresh->trust);
     auth_use_chain(g, fresh->chain);
-    g->dates_logged_s = 0;
+    g->dates = (struct fl_auth_dates){0};
     fl_log(g->setup.log, FL_LOG_NOTICE, "identity",
            "certificates reloaded for new connections, open connections are unaffected");
-    fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
+    fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates);
     return true;
 }
 
@@ -273,7 +273,7 @@ void fl_auth_sweep(struct fl_auth *g, uint64_t now_ms)
     if (now_ms >= g->checked_ms + FL_AUTH_LOOK_MS) {
         g->checked_ms = now_ms;
         fl_auth_look(g, /* all= */ false);
-        fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
+        fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates);
     }
 }
 
@@ -323,7 +323,7 @@ static int auth_make_tls(struct fl_auth *g, struct fl_err *err)
     }
     g->trust = fl_trust_ref(c.trust);
     auth_use_chain(g, c.chain);
-    fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates_logged_s);
+    fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates);
     g->filter = fl_tls_filter(g->tls);
 done:
     fl_credentials_done(&c);

@@ -29,6 +29,9 @@ struct fl_auth_setup {
     const struct fl_server_conf *conf;
     const char *state_dir;
     const struct fl_log *log;
+    /* Once a day when the server's certificate expires soon or has expired; on the loop; NULL. */
+    void (*expiring)(void *ctx, uint64_t ends_ms);
+    void *ctx; /* of expiring */
 };
 
 /* The data of a client with a revoked certificate that remains, beside its contributions. */

@@ -72,28 +72,36 @@ int fl_auth_dated_authority(const struct fl_auth_setup *setup, const struct fl_c
         err);
 }
 
-static uint64_t dates_end(const struct fl_chain *chain)
+/* A day has passed since *last_s, or the clock was set back. */
+static bool dates_due(int64_t last_s, int64_t now)
 {
-    struct fl_cert_info info;
-
-    fl_chain_info(chain, 0, &info);
-    return info.not_after > 0 ? (uint64_t)info.not_after : 0;
+    return last_s == 0 || now < last_s || now - last_s >= LOG_INTERVAL_S;
 }
 
 void fl_auth_log_dates(const struct fl_auth_setup *setup, const struct fl_chain *chain, int64_t now,
-                       int64_t *logged_s)
+                       struct fl_auth_dates *dates)
 {
+    struct fl_cert_info info;
     struct fl_err err = {0};
+    uint64_t ends_s;
     int rv;
 
-    if (*logged_s != 0 && now >= *logged_s && now - *logged_s < LOG_INTERVAL_S) {
+    fl_chain_info(chain, 0, &info);
+    ends_s = info.not_after > 0 ? (uint64_t)info.not_after : 0;
+    if (setup->expiring != NULL && dates_due(dates->told_s, now) &&
+        info.not_after - now <= soon_of(chain, 0))
+    {
+        dates->told_s = now;
+        setup->expiring(setup->ctx, ends_s * 1000);
+    }
+    if (!dates_due(dates->logged_s, now)) {
         return;
     }
     rv = fl_auth_dated(setup->conf, chain, now, &err);
     if (rv != FL_OK) {
-        *logged_s = now;
+        dates->logged_s = now;
         fl_log_noted(setup->log, rv == FL_EPERM ? FL_LOG_ERROR : FL_LOG_WARNING, "identity", NULL,
-                     FL_LOG_NOTE(CERTIFICATE_EXPIRING, FL_LOG_WHOLE("ends_s", dates_end(chain))),
+                     FL_LOG_NOTE(CERTIFICATE_EXPIRING, FL_LOG_WHOLE("ends_s", ends_s)),
                      "certificate that this server shows to clients: %s", fl_err_text(&err, rv));
     }
 }

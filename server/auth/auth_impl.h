@@ -45,9 +45,16 @@ FL_MUST_CHECK int fl_auth_dated(const struct fl_server_conf *conf, const struct 
 FL_MUST_CHECK int fl_auth_dated_authority(const struct fl_auth_setup *setup,
                                           const struct fl_chain *chain, int64_t now,
                                           struct fl_err *err);
-/* Log it, once a day; `*said_s`: time of the last log line, 0: log in any case. */
+/* When it was done last; 0: do it in any case. */
+struct fl_auth_dates {
+    int64_t logged_s, told_s;
+};
+/*
+ * Log it, once a day. Call setup->expiring, once a day, in the time that is soon as above, also for
+ * a certificate that the authority should have renewed by then.
+ */
 void fl_auth_log_dates(const struct fl_auth_setup *setup, const struct fl_chain *chain, int64_t now,
-                       int64_t *logged_s);
+                       struct fl_auth_dates *dates);
 
 struct fl_authority *fl_auth_authority(struct fl_auth *auth);
 

@@ -240,6 +240,25 @@ const struct fl_opt_spec fl_server_evaluation_specs[] = {
      .help = "Memory limit of that program (resident); it is killed above it. 0: no limit"},
     FL_OPT_END_OF(struct fl_server_evaluation)};
 
+const struct fl_opt_spec fl_server_hook_specs[] = {
+    {FL_OPT(struct fl_server_hooks, STRING_LIST, round_committed),
+     .help = "Program and arguments that run after each committed round, with the round in its "
+             "environment (docs/operating.md#hooks). The federation never waits for a hook"},
+    {FL_OPT(struct fl_server_hooks, STRING_LIST, paused),
+     .help = "The same when the federation pauses, by an operator or because a round diverged"},
+    {FL_OPT(struct fl_server_hooks, STRING_LIST, finished),
+     .help = "The same when all rounds are done"},
+    {FL_OPT(struct fl_server_hooks, STRING_LIST, client_quarantined),
+     .help = "The same when a client is quarantined"},
+    {FL_OPT(struct fl_server_hooks, STRING_LIST, certificate_expiring),
+     .help = "The same, once a day, when the certificate of the server is in the last quarter of "
+             "its validity, or in its last 30 days"},
+    {FL_OPT(struct fl_server_hooks, DURATION, limit), .def = "1m", .min = 100, .max = 6.048e8,
+     .help = "Time limit of a hook: after it the program is ended"},
+    {FL_OPT(struct fl_server_hooks, BYTES, memory), .def = "256M", .min = 0, .max = 1.1e12,
+     .help = "Memory limit of a hook (resident); it is killed above it. 0: no limit"},
+    FL_OPT_END_OF(struct fl_server_hooks)};
+
 const struct fl_opt_spec fl_server_checkpoint_specs[] = {
     {FL_OPT(struct fl_server_checkpoints, INT, keep), .def = "3", .min = 1, .max = 1e6,
      .help = "Number of newest checkpoints to keep, however fast rounds are"},
@@ -322,6 +341,9 @@ const struct fl_conf_section fl__server_sections[] = {
                      struct fl_server_checkpoints)},
     {FL_CONF_SECTION("limits", fl_server_limit_specs, struct fl_server_conf, limits,
                      struct fl_server_limits)},
+    {FL_CONF_SECTION("hooks", fl_server_hook_specs, struct fl_server_conf, hooks,
+                     struct fl_server_hooks),
+     .flags = FL_SERVER_DAEMON},
     {FL_CONF_SECTION("tls", fl_server_tls_specs, struct fl_server_conf, tls, struct fl_server_tls),
      .flags = FL_SERVER_DAEMON},
     {FL_CONF_SECTION("identity", fl_server_identity_specs, struct fl_server_conf, identity,

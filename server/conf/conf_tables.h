@@ -66,6 +66,13 @@ struct fl_server_evaluation {
     uint64_t command_limit_ms, command_start_limit_ms, command_memory;
 };
 
+/* Programs of the operator that run after an event (server/core/hook_events.h). */
+struct fl_server_hooks {
+    struct fl_opt_texts round_committed, paused, finished, client_quarantined; /* n 0: none */
+    struct fl_opt_texts certificate_expiring;
+    uint64_t limit_ms, memory;
+};
+
 struct fl_server_checkpoints {
     int64_t keep, keep_best, every;
     uint64_t keep_for_ms;
@@ -113,6 +120,7 @@ extern const struct fl_opt_spec fl_server_round_specs[];
 extern const struct fl_opt_spec fl_server_evaluation_specs[];
 extern const struct fl_opt_spec fl_server_checkpoint_specs[];
 extern const struct fl_opt_spec fl_server_limit_specs[];
+extern const struct fl_opt_spec fl_server_hook_specs[];
 extern const struct fl_opt_spec fl_server_tls_specs[];
 extern const struct fl_opt_spec fl_server_identity_specs[];
 

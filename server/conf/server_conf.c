@@ -66,14 +66,41 @@ static int check_training(const struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+static int conf_check_program(const struct fl_server_conf *conf, const struct fl_opt_texts *command,
+                              struct fl_err *err)
+{
+    return command->n == 0 || command->list[0][0] != '\0'
+               ? FL_OK
+               : fl_conf_error(fl_conf_field(conf->file, command), err,
+                               "expected a program and its arguments, found an empty name");
+}
+
+static int conf_check_hooks(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_server_hooks *h = conf->hooks;
+    const struct fl_opt_texts *const commands[] = {&h->round_committed, &h->paused, &h->finished,
+                                                   &h->client_quarantined,
+                                                   &h->certificate_expiring};
+    size_t i;
+
+    for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        int rv = conf_check_program(conf, commands[i], err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
+}
+
 static int conf_check_evaluation(const struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_opt_texts *command = &conf->evaluation->command;
     size_t i;
+    int rv = conf_check_program(conf, command, err);
 
-    if (command->n > 0 && command->list[0][0] == '\0') {
-        return fl_conf_error(fl_conf_field(conf->file, command), err,
-                             "expected a program and its arguments, found an empty name");
+    if (rv != FL_OK) {
+        return rv;
     }
     for (i = 0; i < command->n; i++) {
         if (strstr(command->list[i], "{task}") != NULL) {
@@ -240,11 +267,11 @@ static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_
     static const struct {
         int (*check)(const struct fl_server_conf *conf, struct fl_err *err);
         bool daemon; /* not for simulations */
-    } checks[] = {{check_training, false},    {conf_check_evaluation, false},
-                  {conf_check_clients, true}, {check_steps, true},
-                  {check_rate, false},        {conf_check_momentum, false},
-                  {conf_check_robust, false}, {conf_check_share, false},
-                  {conf_check_buckets, true}};
+    } checks[] = {{check_training, false},      {conf_check_evaluation, false},
+                  {conf_check_hooks, false},    {conf_check_clients, true},
+                  {check_steps, true},          {check_rate, false},
+                  {conf_check_momentum, false}, {conf_check_robust, false},
+                  {conf_check_share, false},    {conf_check_buckets, true}};
     size_t i;
     int rv = fl_findings_keep(all, conf_check_name(conf, daemon, err), err);
 

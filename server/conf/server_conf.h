@@ -24,7 +24,7 @@
 #define FL_SERVER_PATH_MAX 4096
 
 struct fl_server_conf {
-    struct fl_conf_file *file; /* owns what the next nine members point to */
+    struct fl_conf_file *file; /* owns what the next ten members point to */
     const struct fl_server_main *main;
     const struct fl_server_model *model;
     const struct fl_server_training *training;
@@ -32,6 +32,7 @@ struct fl_server_conf {
     const struct fl_server_evaluation *evaluation;
     const struct fl_server_checkpoints *checkpoints;
     const struct fl_server_limits *limits;
+    const struct fl_server_hooks *hooks;
     const struct fl_server_tls *tls;
     const struct fl_server_identity *identity;
     struct fl_strategy *strategy;

@@ -7,6 +7,7 @@
 
 #include "server/admin/admin.h"
 #include "server/auth/auth.h"
+#include "server/daemon/hook_runner.h"
 #include "server/daemon/serverd.h"
 #include "server/network/frontend.h"
 #include "server/runtime/runtime.h"
@@ -23,6 +24,7 @@ struct fl_serverd {
     struct fl_frontend *frontend;
     struct fl_admin *admin;
     struct fl_runtime *runtime;
+    struct fl_hooks *hooks; /* NULL: none is configured */
     uint64_t started_ms;
     uint64_t max_connections;         /* limits.clients, or fewer if descriptors are short */
     bool restart, stopping;           /* restart after the stop; network loop only */

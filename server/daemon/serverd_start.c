@@ -4,6 +4,7 @@
  */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "libfl/base/descriptors.h"
 #include "libfl/net/stop_limit.h"
@@ -97,6 +98,36 @@ static void serverd_send(void *ctx, struct fl_net_msg *down)
     fl_frontend_post(srv->frontend, down);
 }
 
+static int open_hooks(struct fl_serverd *srv, struct fl_err *err)
+{
+    static const char scheme[] = "unix:";
+    const char *admin = srv->own->admin;
+    bool has_scheme = strncmp(admin, scheme, sizeof(scheme) - 1) == 0;
+
+    return fl_hooks_create(
+        &(struct fl_hooks_setup){.conf = srv->conf,
+                                 .state_dir = srv->disk.state_dir,
+                                 .admin = has_scheme ? admin + sizeof(scheme) - 1 : admin,
+                                 .log = srv->log},
+        &srv->hooks, err);
+}
+
+static void serverd_expiring(void *ctx, uint64_t ends_ms)
+{
+    const struct fl_serverd *srv = ctx;
+    struct fl_hook_event event = {.hook = FL_HOOK_CERTIFICATE_EXPIRING};
+
+    fl_hook_event_add(&event, "FL_ENDS=%llu", (unsigned long long)(ends_ms / 1000));
+    fl_hooks_fire(srv->hooks, &event);
+}
+
+static void serverd_hook(void *ctx, const struct fl_hook_event *event)
+{
+    const struct fl_serverd *srv = ctx;
+
+    fl_hooks_fire(srv->hooks, event);
+}
+
 /* The state of the federation, and what evaluates its models. */
 static int open_runtime(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
@@ -108,6 +139,7 @@ static int open_runtime(struct fl_serverd *srv, int *ret_exit, struct fl_err *er
                                      .work = srv->disk.work,
                                      .watch = &srv->disk,
                                      .traffic = &srv->traffic,
+                                     .hook = serverd_hook,
                                      .send = serverd_send,
                                      .ctx = srv};
     bool no_model = false;
@@ -186,8 +218,11 @@ static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
 
 int fl_serverd_open(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
-    const struct fl_auth_setup auth = {
-        .conf = srv->conf, .state_dir = srv->disk.state_dir, .log = srv->log};
+    const struct fl_auth_setup auth = {.conf = srv->conf,
+                                       .state_dir = srv->disk.state_dir,
+                                       .log = srv->log,
+                                       .expiring = serverd_expiring,
+                                       .ctx = srv};
     int rv;
 
     rv = fl_preflight_places(srv->own, NULL, ret_exit, err);
@@ -208,6 +243,10 @@ int fl_serverd_open(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
         return rv;
     }
     rv = serverd_open_threads(srv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = open_hooks(srv, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -274,6 +313,9 @@ void fl_serverd_close(struct fl_serverd *srv)
     }
     atomic_store(&srv->stop_waits_for, "thread identity");
     fl_auth_close(srv->disk.auth);
+    atomic_store(&srv->stop_waits_for, "hooks");
+    fl_hooks_close(srv->hooks);
+    srv->hooks = NULL;
     atomic_store(&srv->stop_waits_for, "thread io");
     fl_worker_thread_free(srv->disk.io);
     srv->disk.io = NULL;

@@ -73,6 +73,7 @@ static void runtime_finished(void *ctx, const struct fl_effect *e)
                  FL_LOG_NOTE(FINISHED, FL_LOG_WHOLE("round", fl_coord_committed(runtime->coord))),
                  "all rounds are done rounds=%llu",
                  (unsigned long long)fl_coord_committed(runtime->coord));
+    fl_runtime_hook_finished(runtime);
     fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_FINISHED));
 }
 
@@ -119,7 +120,7 @@ static void runtime_release(void *ctx, const struct fl_effect *e)
 static void runtime_trace(void *ctx, const struct fl_effect *e)
 {
     static const char about[] = "client '";
-    const struct fl_runtime *runtime = ctx;
+    struct fl_runtime *runtime = ctx;
     enum fl_log_level level = e->warning ? FL_LOG_WARNING : e->detail ? FL_LOG_DEBUG : FL_LOG_INFO;
     struct fl_log_field fields[] = {
         FL_LOG_WHOLE("round", e->round), FL_LOG_WHOLE("attempt", e->attempt),
@@ -132,11 +133,13 @@ static void runtime_trace(void *ctx, const struct fl_effect *e)
 
     if (strncmp(text, about, sizeof(about) - 1) != 0 || (end = strchr(name, '\'')) == NULL) {
         fl_log_noted(runtime->setup.log, level, "round", NULL, &note, "%s", text);
+        fl_runtime_hook_traced(runtime, e, NULL);
         return;
     }
     (void)snprintf(who, sizeof(who), "%.*s", (int)(end - name), name);
     fields[note.n++].text = who;
     fl_log_noted(runtime->setup.log, level, "round", who, &note, "%s", text);
+    fl_runtime_hook_traced(runtime, e, who);
 }
 
 /* --- the operations of the shell --- */

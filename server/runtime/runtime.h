@@ -11,6 +11,7 @@
 
 #include "libfl/net/conn.h"
 #include "server/conf/server_conf.h"
+#include "server/core/hook_events.h"
 #include "server/network/loop_messages.h"
 #include "server/runtime/stall.h"
 #include "server/work/evaluator.h"
@@ -27,6 +28,7 @@ struct fl_runtime_setup {
     struct fl_evaluator *evaluator;   /* taken; NULL: the server does not evaluate */
     struct fl_root *root;             /* taken, as fl_federation.root */
     const struct fl_traffic *traffic; /* of all clients */
+    void (*hook)(void *ctx, const struct fl_hook_event *event); /* runs the hook of an event */
     void (*send)(void *ctx, struct fl_net_msg *down); /* to the network front end; takes `down` */
     void *ctx;
 };

@@ -169,6 +169,12 @@ void fl_runtime_disk_init(struct fl_runtime *runtime);
 /* Measure on the db thread when it is due. */
 void fl_runtime_disk_look(struct fl_runtime *runtime);
 
+/* runtime_hooks.c: pass an event that has a hook to the daemon. */
+void fl_runtime_hook_traced(struct fl_runtime *runtime, const struct fl_effect *e,
+                            const char *client);
+void fl_runtime_hook_committed(struct fl_runtime *runtime, const struct fl_round_rec *r);
+void fl_runtime_hook_finished(struct fl_runtime *runtime);
+
 /* runtime_status.c */
 FL_MUST_CHECK int fl_runtime_status_create(struct fl_runtime *runtime);
 /* The server's own work failed, and is retried; NULL: it succeeded. */

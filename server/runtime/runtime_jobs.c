@@ -113,4 +113,5 @@ void fl_runtime_result(void *ctx, const struct fl_coord_job *job)
         (unsigned long long)r->round, (unsigned long long)r->round, r->attempt, r->n_selected,
         r->n_responders, fl_figures_log(&fl_round_rows, r, figures, sizeof(figures)), r->train_loss,
         (unsigned long long)r->uplink_bytes, (unsigned long long)r->uplink_bytes_full);
+    fl_runtime_hook_committed(runtime, r);
 }
