@@ -30,6 +30,7 @@ struct call {
     const char *where;
     const char *hint;
     bool up, ended;
+    uint64_t limit_ms;
     int exit_code;
 };
 
@@ -95,7 +96,8 @@ static void call_on_up(void *ctx)
     struct fl_call *call = NULL;
 
     c->up = true;
-    if (fl_grpc_call(c->channel, fl_verbs[c->verb].path, CALL_MS, &handler, c, &call) != FL_OK) {
+    if (fl_grpc_call(c->channel, fl_verbs[c->verb].path, c->limit_ms, &handler, c, &call) != FL_OK)
+    {
         call_failed(c, FL_CTL_FAILED, "the call cannot be made: out of memory");
         fl_grpc_channel_close(c->channel);
         return;
@@ -201,7 +203,12 @@ static void call_remote(struct call *c, const struct fl_ctl_remote *remote)
 int fl_ctl_fetch(const struct fl_ctl_args *args, enum fl_verb verb, const struct fl_buf *request,
                  fl_ctl_take_cb take, void *ctx, struct fl_err *err)
 {
-    struct call c = {.verb = verb, .request = request, .take = take, .ctx = ctx, .err = err};
+    struct call c = {.verb = verb,
+                     .request = request,
+                     .take = take,
+                     .ctx = ctx,
+                     .err = err,
+                     .limit_ms = args->call_ms != 0 ? args->call_ms : CALL_MS};
 
     if (args->remote.server != NULL) {
         call_remote(&c, &args->remote);

@@ -19,7 +19,9 @@
 #define CHECK_ROUNDS 20
 /* Clients whose names the line of a plugin lists. */
 #define CHECK_NAMES 5
-#define CHECK_TEXT  4096
+/* Shorter than the patience of a monitoring system with its plugins. */
+#define CHECK_CALL_MS 9000
+#define CHECK_TEXT    4096
 
 enum check_format { CHECK_NAGIOS, CHECK_JSON, CHECK_PROMETHEUS };
 
@@ -119,7 +121,8 @@ static void check_text(const struct check *c, char *out, size_t size)
         }
         text_add(out, size, "); ");
     }
-    text_add(out, size, "%s", look->has_status ? look->status.why : c->err.msg);
+    text_add(out, size, "%s%s%s", c->err.msg, c->err.msg[0] != '\0' && look->has_status ? "; " : "",
+             look->has_status ? look->status.why : "");
     (void)fl_str_clean(out);
 }
 
@@ -293,9 +296,12 @@ static void check_measure(struct fl_ctl_args *args, struct check *c)
     int i;
 
     if (code != FL_CTL_OK) {
-        /* A server that does not run is what a check is for; anything else says nothing of it. */
-        c->level = code == FL_CTL_NO_SERVER ? FL_CHECK_CRITICAL : FL_CHECK_UNKNOWN;
-        fl_ctl_look_done(&c->look);
+        /*
+         * A server that does not run, or answers without its disk only, is what a check is for;
+         * anything else says nothing of it.
+         */
+        c->level =
+            code == FL_CTL_NO_SERVER || c->look.has_status ? FL_CHECK_CRITICAL : FL_CHECK_UNKNOWN;
         for (i = 0; i < FL_CHECK_N; i++) {
             c->values.of[i] = (double)NAN;
         }
@@ -346,6 +352,7 @@ int fl_ctl_check(struct fl_ctl_args *args, int n, char **words)
         (void)fprintf(stderr, "flctl: check: %s\n", fl_str_clean(c.err.msg));
         return FL_CHECK_UNKNOWN;
     }
+    args->call_ms = CHECK_CALL_MS;
     check_measure(args, &c);
     switch (c.format) {
     case CHECK_NAGIOS:

@@ -68,6 +68,7 @@ struct fl_ctl_args {
     bool has_last, follow;
     const char *format;          /* rounds, check; NULL: not given */
     const char *warn, *critical; /* check: bounds; NULL: the defaults */
+    uint64_t call_ms;            /* time limit of a call; 0: that of a change on a slow disk */
     uint64_t round;
     bool has_round;
     bool force, yes;
@@ -157,12 +158,13 @@ int fl_ctl_rounds_options(struct fl_ctl_args *args);
 int fl_ctl_rounds_follow(struct fl_ctl_args *args);
 
 /*
- * Commands that are no verb of the server: backup_cmd.c, check_cmd.c. `words`: the command and its
- * arguments; each returns an exit code, errors are printed.
+ * Commands that are no verb of the server: backup_cmd.c, check_cmd.c, watch_cmd.c. `words`: the
+ * command and its arguments; each returns an exit code, errors are printed.
  */
 int fl_ctl_backup(struct fl_ctl_args *args, int n, char **words);
 /* The exit codes are those of monitoring plugins (check_rules.h). */
 int fl_ctl_check(struct fl_ctl_args *args, int n, char **words);
+int fl_ctl_watch(struct fl_ctl_args *args, int n, char **words);
 
 /* flctl_reference.c: print the figures of rounds and clients (Markdown). */
 void fl_ctl_reference(void);

@@ -127,6 +127,10 @@ static const struct ctl_local locals[] = {
      "for monitoring: compare with the bounds of --warn and --critical; exit code\n"
      "0 ok, 1 warning, 2 critical or no server, 3 unknown",
      fl_ctl_check},
+    {"watch", "watch",
+     "status, why, the newest rounds and the clients in the terminal, once a second; q\n"
+     "quits; without a terminal it prints them once",
+     fl_ctl_watch},
     {"backup", "backup TARGET",
      "copy the state folder of --state-dir into a new folder, as of one\n"
      "instant, whether its server runs or not",
