@@ -407,6 +407,7 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
         goto done;
     }
     cli.exit_code = FL_EXIT_OK;
+    fl_log_out_fields(out, FL_LOG_JOURNAL);
     fl_notify_ready();
     fl_start_succeeded();
     if (!cli.data.trainer_counts) {

@@ -248,7 +248,6 @@ static int main_run_command(const char *path, const struct command *command)
     int exit_code;
 
     fl_log_out_init(&out, STDERR_FILENO);
-    fl_log_out_fields(&out, FL_LOG_JOURNAL);
     if (main_load_conf(path, &out, &conf) != FL_OK) {
         return FL_EXIT_CONFIG;
     }

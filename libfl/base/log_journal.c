@@ -12,9 +12,11 @@
 
 void fl_log_journal_open(struct fl_log_journal *journal, const char *path)
 {
-    *journal = (struct fl_log_journal){.fd = -1, .address.sun_family = AF_UNIX};
-    if (fl_str_copy(journal->address.sun_path, sizeof(journal->address.sun_path), path) == FL_OK) {
-        journal->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un *address = &journal->address;
+
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (fl_str_copy(address->sun_path, sizeof(address->sun_path), path) == FL_OK) {
+        atomic_store(&journal->fd, socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     }
 }
 
@@ -101,7 +103,7 @@ bool fl_log_journal_send(const struct fl_log_journal *journal, int priority, con
             journal_put(&e, "FL_", w.key, w.key_len, w.value, w.value_len);
         }
     }
-    return sendto(journal->fd, e.data, e.n, MSG_NOSIGNAL,
+    return sendto(atomic_load(&journal->fd), e.data, e.n, MSG_NOSIGNAL,
                   (const struct sockaddr *)&journal->address,
                   sizeof(journal->address)) == (ssize_t)e.n;
 }

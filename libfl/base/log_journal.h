@@ -6,6 +6,7 @@
  * thread.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/un.h>
 
@@ -13,11 +14,11 @@
 
 /* An address without a connection: a journal that was restarted gets the next line. */
 struct fl_log_journal {
-    int fd; /* -1: none */
+    atomic_int fd; /* -1: none; set last */
     struct sockaddr_un address;
 };
 
-/* For the life of the process. */
+/* For the life of the process; `journal` has none. */
 void fl_log_journal_open(struct fl_log_journal *journal, const char *path);
 /* `priority` as syslog(3); `note` may be NULL. False: it was not sent. */
 bool fl_log_journal_send(const struct fl_log_journal *journal, int priority, const char *component,

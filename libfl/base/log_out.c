@@ -43,13 +43,13 @@ void fl_log_out_init(struct fl_log_out *out, int fd)
 {
     out->fd = fd;
     out->journal = fl_log_is_journal(fd);
-    out->socket.fd = -1;
+    atomic_init(&out->socket.fd, -1);
     atomic_init(&out->format, FL_LOG_TEXT);
 }
 
 void fl_log_out_fields(struct fl_log_out *out, const char *path)
 {
-    if (out->journal) {
+    if (out->journal && atomic_load(&out->socket.fd) < 0) {
         fl_log_journal_open(&out->socket, path);
     }
 }
@@ -85,7 +85,7 @@ void fl_log_out_note(void *ctx, enum fl_log_level level, const char *component, 
     char when[TIME_SIZE];
     size_t n = 0;
 
-    if (!json && out->socket.fd >= 0 &&
+    if (!json && atomic_load(&out->socket.fd) >= 0 &&
         fl_log_journal_send(&out->socket, priorities[level], component, text, note))
     {
         return;

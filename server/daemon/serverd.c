@@ -178,6 +178,7 @@ static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struc
         goto done;
     }
     exit_code = FL_EXIT_OK;
+    fl_log_out_fields(out, FL_LOG_JOURNAL);
     fl_log_noted(log, FL_LOG_NOTICE, "server", NULL,
                  FL_LOG_NOTE(SERVER_STARTED, FL_LOG_WORD("federation", conf->main->federation)),
                  "federation '%s' runs: algorithm=%s units=%zu parameters=%zu kernels=%s blas=%s",

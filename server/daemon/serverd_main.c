@@ -285,7 +285,6 @@ static int serverd_run(const char *path, enum task task)
     int exit_code;
 
     fl_log_out_init(&out, STDERR_FILENO);
-    fl_log_out_fields(&out, FL_LOG_JOURNAL);
     if (serverd_load(path, &out, &own) != FL_OK) {
         return FL_EXIT_CONFIG;
     }

@@ -22,6 +22,11 @@ equal "the server is active" active "$(prop server fl-serverd ActiveState)"
 check "the model learns" "$python" -c 'import sys; sys.exit(not float(sys.argv[1]) > 0.8)' \
   "$(on server flctl rounds --socket /run/fl-serverd/admin.sock --json | json 'd[-1]["accuracy"]')"
 
+### The journal has fields and ids
+on server journalctl --no-pager -o json -u fl-serverd MESSAGE_ID=4904458b359c4da29167ee915dcc4bd7 FL_ROUND=3 >"$dir/round.json"
+equal "a round is found by its event and its number, with its figures" "round_committed 5 2 server fl-serverd" \
+  "$(json '"%s %s %s %s %s" % tuple(d[k] for k in ("FL_EVENT", "PRIORITY", "FL_RESPONDERS", "FL_COMPONENT", "SYSLOG_IDENTIFIER"))' <"$dir/round.json")"
+
 ### The status follows
 status_is() { prop "$1" "$2" StatusText | grep -qE "$3"; }
 wait_for "the server's status" status_is server fl-serverd '^round [0-9]+: [A-Z]+; clients: 2 connected; committed rounds: [0-9]+$'
