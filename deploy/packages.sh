@@ -8,13 +8,13 @@
 FL_BUILD_PACKAGES=(
   gcc make autoconf automake pkg-config
   protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
-  libuv1-dev libnghttp2-dev libssl-dev libopenblas-serial-dev/libopenblas-pthread-dev libyaml-dev libsqlite3-dev
+  libuv1-dev libnghttp2-dev libmicrohttpd-dev libssl-dev libopenblas-serial-dev/libopenblas-pthread-dev libyaml-dev libsqlite3-dev
   zlib1g-dev libjansson-dev libxxhash-dev libsystemd-dev check)
 # Open MPI is for fl-sim-mpi: 11 MB to fetch, 48 MB on disk.
 # shellcheck disable=SC2034
 FL_TEST_PACKAGES=(
   git clang-format-14 shellcheck python3 python3-numpy python3-grpcio python3-protobuf protobuf-compiler-grpc
-  systemd openssl gnuplot-nox man-db
+  systemd openssl gnuplot-nox man-db prometheus
   python3-pyflakes python3-sklearn python3-torch
   dh-python python3-pip python3-setuptools python3-wheel
   debhelper lintian mmdebstrap fakeroot dpkg-dev buildah python3-yaml ansible-core

@@ -40,6 +40,7 @@ lower_rpc="wire model base"
 lower_h2="rpc base"
 lower_net="base"
 lower_grpc="net h2 rpc wire base"
+lower_http="net conf base"
 lower_pki="base"
 lower_tls="pki net base"
 lower_sim="base"
@@ -135,6 +136,7 @@ only() { # pattern, allowed path regex, name
 $out"
 }
 only 'uv\.h' 'libfl/net/|tests/' libuv
+only 'microhttpd\.h' 'libfl/http/|tests/' libmicrohttpd
 only 'nghttp2/' 'libfl/h2/|tests/' nghttp2
 only 'openssl/' 'libfl/pki/|libfl/tls/|libfl/model/digest|bench/sealed|tests/' OpenSSL
 only 'openssl/ssl' 'libfl/tls/|bench/sealed|tests/' libssl

@@ -5,7 +5,7 @@
 # systemd, what a test looks around with, and the libraries that our programs need (deploy/packages.sh has
 # their -dev packages).
 hosts_packages=(systemd systemd-sysv dbus iproute2 procps
-  libuv1 libnghttp2-14 libopenblas0 libopenblas0-serial libyaml-0-2 libsqlite3-0 zlib1g libprotobuf-c1 libssl3 libjansson4
+  libuv1 libnghttp2-14 libmicrohttpd12 libopenblas0 libopenblas0-serial libyaml-0-2 libsqlite3-0 zlib1g libprotobuf-c1 libssl3 libjansson4
   libsystemd0 libxxhash0)
 
 # folder: a root file system, made when it is not there or was made of other packages. Two tests that come at once

@@ -1,0 +1,62 @@
+/* The section `http` of a daemon's configuration. No state; reads the token file to check it. */
+
+#include <string.h>
+
+#include "libfl/http/http.h"
+#include "libfl/http/token.h"
+#include "libfl/net/address.h"
+
+const struct fl_opt_spec fl_http_specs[] = {
+    {FL_OPT(struct fl_http_conf, STRING_LIST, listen),
+     .help = "Addresses of the read-only HTTP port (docs/http.md), such as 127.0.0.1:7880: metrics "
+             "for Prometheus, health, status as JSON; host:port or [v6]:port, port 0 picks a free "
+             "one. Plaintext: others than loopback need token_file. Default: none"},
+    {FL_OPT(struct fl_http_conf, STRING, token_file),
+     .help = "File with one line, the bearer token that readers of the HTTP port show: 16 to 512 "
+             "characters; read at the start. Default: none, every reader is answered"},
+    FL_OPT_END_OF(struct fl_http_conf)};
+
+static bool is_loopback(const struct fl_address *a)
+{
+    switch (a->kind) {
+    case FL_ADDRESS_IP4:
+        return strncmp(a->host, "127.", 4) == 0;
+    case FL_ADDRESS_IP6:
+        return strcmp(a->host, "::1") == 0;
+    case FL_ADDRESS_NAME:
+        return strcmp(a->host, "localhost") == 0;
+    case FL_ADDRESS_ANY:
+    case FL_ADDRESS_UNIX:
+        break;
+    }
+    return false;
+}
+
+int fl_http_conf_check(const struct fl_http_conf *conf, struct fl_err *err)
+{
+    struct fl_http_token token;
+    struct fl_address address;
+    struct fl_err inner = {0};
+    size_t i;
+    int rv;
+
+    for (i = 0; i < conf->listen.n; i++) {
+        rv = fl_address_parse(conf->listen.list[i], &address, &inner);
+        if (rv != FL_OK) {
+            return fl_err_set(err, FL_ECONF, "http.listen: %s", fl_err_text(&inner, rv));
+        }
+        if (address.kind == FL_ADDRESS_UNIX) {
+            return fl_err_set(err, FL_ECONF,
+                              "http.listen: '%s' is a unix socket: expected host:port",
+                              conf->listen.list[i]);
+        }
+        if (!is_loopback(&address) && conf->token_file[0] == '\0') {
+            return fl_err_set(err, FL_ECONF,
+                              "http.listen: '%s' is not on loopback, where everybody could read: "
+                              "set http.token_file, or listen on 127.0.0.1 behind a proxy with "
+                              "TLS (docs/http.md)",
+                              conf->listen.list[i]);
+        }
+    }
+    return conf->listen.n > 0 ? fl_http_token_read(conf->token_file, &token, err) : FL_OK;
+}
