@@ -41,7 +41,6 @@ struct fl_ctl_out {
 };
 
 struct fl_tls;
-struct json_t;
 
 /* A server over TLS; each NULL when it is not given. */
 struct fl_ctl_remote {
@@ -125,8 +124,7 @@ int fl_ctl_encoded(const struct fl_ctl_args *args, int rv);
 
 /* print.c: "2026-11-22T19:00:00Z", or "-". */
 const char *fl_ctl_when(char *out, size_t size, uint64_t ms);
-/* The labels of a client as an object, and as a line "  labels a=b c=d" (none: no line). */
-struct json_t *fl_ctl_labels_json(const struct fl_wire_pair *labels, size_t n);
+/* The labels of a client as a line "  labels a=b c=d" (none: no line). */
 void fl_ctl_print_labels(const struct fl_wire_pair *labels, size_t n);
 /* Print the collected list, as JSON. */
 void fl_ctl_finish_list(struct fl_ctl_out *out);

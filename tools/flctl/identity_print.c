@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/str.h"
+#include "libfl/json/admin_json.h"
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
@@ -109,7 +110,7 @@ static int identity_on_invitation(struct fl_ctl_out *out, const uint8_t *data, s
         (void)json_object_set_new(o, "made_ms", fl_json_whole(v.made_ms));
         (void)json_object_set_new(o, "ends_ms", fl_json_whole(v.ends_ms));
         (void)json_object_set_new(o, "by", json_string(v.by));
-        (void)json_object_set_new(o, "labels", fl_ctl_labels_json(v.labels.list, v.labels.n));
+        (void)json_object_set_new(o, "labels", fl_json_labels(v.labels.list, v.labels.n));
         (void)json_array_append_new(out->array, o);
     } else {
         if (out->n == 0) {

@@ -9,6 +9,7 @@
 #include "libfl/base/str.h"
 #include "libfl/base/utc.h"
 #include "libfl/figures/figures_text.h"
+#include "libfl/json/admin_json.h"
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
 
@@ -23,17 +24,6 @@ const char *fl_ctl_when(char *out, size_t size, uint64_t ms)
     return out;
 }
 
-json_t *fl_ctl_labels_json(const struct fl_wire_pair *labels, size_t n)
-{
-    json_t *o = json_object();
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        (void)json_object_set_new(o, labels[i].key, json_string(labels[i].value));
-    }
-    return o;
-}
-
 void fl_ctl_print_labels(const struct fl_wire_pair *labels, size_t n)
 {
     size_t i;
@@ -45,29 +35,6 @@ void fl_ctl_print_labels(const struct fl_wire_pair *labels, size_t n)
     if (n > 0) {
         (void)printf("\n");
     }
-}
-
-static json_t *status_json(const struct fl_wire_status *s)
-{
-    json_t *o = json_object();
-
-    (void)json_object_set_new(o, "federation", json_string(s->federation));
-    (void)json_object_set_new(o, "version", json_string(s->version));
-    (void)json_object_set_new(o, "algorithm", json_string(s->algorithm));
-    (void)json_object_set_new(o, "phase", json_string(s->phase));
-    (void)json_object_set_new(o, "why", json_string(s->why));
-    (void)json_object_set_new(o, "round", fl_json_whole(s->round));
-    (void)json_object_set_new(o, "rounds_committed", fl_json_whole(s->rounds_committed));
-    (void)json_object_set_new(o, "rounds_total", fl_json_whole(s->rounds_total));
-    (void)json_object_set_new(o, "clients_known", fl_json_whole(s->clients_known));
-    (void)json_object_set_new(o, "clients_connected", fl_json_whole(s->clients_connected));
-    (void)json_object_set_new(o, "uptime_ms", fl_json_whole(s->uptime_ms));
-    (void)json_object_set_new(o, "failed_attempts", fl_json_whole(s->failed_attempts));
-    (void)json_object_set_new(o, "disk_free_bytes", fl_json_whole(s->disk_free_bytes));
-    (void)json_object_set_new(o, "disk_bytes", fl_json_whole(s->disk_bytes));
-    (void)json_object_set_new(o, "certificate_ends_ms", fl_json_whole(s->certificate_ends_ms));
-    fl_json_figures(o, &fl_round_rows, &s->totals, /* totals= */ true);
-    return o;
 }
 
 /* Prints accuracies on the clients' own test data, if they are known; clients 0: their number is
@@ -97,7 +64,7 @@ static int print_on_status(struct fl_ctl_out *out, const uint8_t *data, size_t l
         return rv;
     }
     if (out->json) {
-        fl_json_print(status_json(&s), stdout);
+        fl_json_print(fl_json_status(&s), stdout);
     } else {
         (void)printf("federation  %s (fl %s), %s\n", fl_str_clean(s.federation),
                      fl_str_clean(s.version), fl_str_clean(s.algorithm));
@@ -165,29 +132,6 @@ static int print_on_why(struct fl_ctl_out *out, const uint8_t *data, size_t len,
 
 const struct fl_ctl_answer fl_ctl_answer_why = {print_on_why, NULL};
 
-static json_t *round_json(const struct fl_wire_round *r)
-{
-    json_t *o = json_object();
-
-    fl_json_figures(o, &fl_round_rows, &r->figures, /* totals= */ false);
-    (void)json_object_set_new(o, "robust_clients", fl_json_robust_clients(r->robust_clients));
-    if (r->n_changes > 0) {
-        json_t *changes = json_array();
-        size_t i;
-
-        for (i = 0; i < r->n_changes; i++) {
-            (void)json_array_append_new(changes, json_string(r->changes[i]));
-        }
-        (void)json_object_set_new(o, "changes", changes);
-    }
-    if (r->abandoned_by[0] != '\0') {
-        (void)json_object_set_new(o, "generation", fl_json_whole(r->generation));
-        (void)json_object_set_new(o, "abandoned_ms", fl_json_whole(r->abandoned_ms));
-        (void)json_object_set_new(o, "abandoned_by", json_string(r->abandoned_by));
-    }
-    return o;
-}
-
 static void print_round(const struct fl_wire_round *round, bool first)
 {
     const struct fl_round_rec *r = &round->figures;
@@ -236,9 +180,9 @@ void fl_ctl_print_round(struct fl_ctl_out *out, const struct fl_wire_round *r)
     if (out->rounds == FL_CTL_CSV) {
         fl_ctl_rounds_csv(out, r);
     } else if (out->rounds == FL_CTL_JSONL) {
-        fl_json_print_line(round_json(r), stdout);
+        fl_json_print_line(fl_json_round(r), stdout);
     } else if (out->json) {
-        (void)json_array_append_new(out->array, round_json(r));
+        (void)json_array_append_new(out->array, fl_json_round(r));
     } else if (out->abandoned) {
         print_abandoned(r, out->n == 0);
     } else {
@@ -279,22 +223,7 @@ static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t l
         return rv;
     }
     if (out->json) {
-        json_t *o = json_object();
-
-        (void)json_object_set_new(o, "name", json_string(c.name));
-        (void)json_object_set_new(o, "connected", json_boolean(c.connected));
-        (void)json_object_set_new(o, "state", json_string(c.state));
-        fl_json_figures(o, &fl_client_rows, &c.figures, /* totals= */ false);
-        (void)json_object_set_new(o, "agent", json_string(c.agent));
-        (void)json_object_set_new(
-            o, "last_error", c.last_error[0] != '\0' ? json_string(c.last_error) : json_null());
-        (void)json_object_set_new(o, "last_error_ms", fl_json_whole(c.last_error_ms));
-        (void)json_object_set_new(o, "takeovers", fl_json_whole(c.takeovers));
-        (void)json_object_set_new(
-            o, "quarantine", c.quarantine[0] != '\0' ? json_string(c.quarantine) : json_null());
-        (void)json_object_set_new(o, "quarantined_ms", fl_json_whole(c.quarantined_ms));
-        (void)json_object_set_new(o, "labels", fl_ctl_labels_json(c.labels, c.n_labels));
-        (void)json_array_append_new(out->array, o);
+        (void)json_array_append_new(out->array, fl_json_client(&c));
     } else {
         if (out->n == 0) {
             (void)printf("%-20s %-9s %-11s %s  %s\n", "name", "connected", "state",
