@@ -63,7 +63,7 @@ for f in $files; do
         case "$inc" in
           "$side"/*) to=${inc#*/}; to=${to%%/*}
             case "$side/$room:$to" in
-              */core:core|*/shell:shell|*/conf:conf|server/conf:core|server/conf:store|*/identity:identity|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/shell:core|server/shell:store|server/shell:work|server/auth:auth|server/auth:conf|server/auth:identity|server/network:network|server/network:auth|server/network:conf|server/network:identity|server/network:store|server/network:work|server/admin:admin|server/admin:auth|server/admin:conf|server/admin:identity|server/admin:network|server/admin:store|server/runtime:runtime|server/runtime:admin|server/runtime:auth|server/runtime:conf|server/runtime:core|server/runtime:network|server/runtime:shell|server/runtime:store|server/runtime:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/shell:core|client/shell:work|client/shell:store|client/daemon:*) ;;
+              */core:core|*/shell:shell|*/conf:conf|server/conf:core|server/conf:store|*/identity:identity|server/store:store|server/store:core|server/work:core|server/work:store|server/work:work|server/shell:core|server/shell:store|server/shell:work|server/auth:auth|server/auth:conf|server/auth:identity|server/network:network|server/network:auth|server/network:conf|server/network:identity|server/network:store|server/network:work|server/admin:admin|server/admin:auth|server/admin:conf|server/admin:identity|server/admin:network|server/admin:store|server/http:http|server/http:admin|server/http:auth|server/http:conf|server/http:core|server/http:network|server/http:store|server/runtime:http|server/runtime:runtime|server/runtime:admin|server/runtime:auth|server/runtime:conf|server/runtime:core|server/runtime:network|server/runtime:shell|server/runtime:store|server/runtime:work|server/daemon:*|client/store:store|client/store:core|client/train:train|client/work:core|client/work:store|client/work:train|client/work:work|client/shell:core|client/shell:work|client/shell:store|client/http:core|client/http:http|client/daemon:*) ;;
               *) say "$f: room $side/$room must not include $inc" ;;
             esac ;;
           server/*|client/*|tools/*|tests/*|bench/*) say "$f: $side must not include $inc" ;;
@@ -89,9 +89,11 @@ for f in $files; do
               network:*) say "$f: the network front end must not include $inc" ;;
               admin:base|admin:model|admin:net|admin:pki|admin:rpc|admin:wire) ;;
               admin:*) say "$f: calls of operators must not include $inc" ;;
-              runtime:base|runtime:figures|runtime:model|runtime:net|runtime:strategy|runtime:wire) ;;
+              http:base|http:conf|http:figures|http:http|http:json|http:net|http:wire) ;;
+              http:*) say "$f: the HTTP port of a daemon must not include $inc" ;;
+              runtime:base|runtime:figures|runtime:http|runtime:model|runtime:net|runtime:strategy|runtime:wire) ;;
               runtime:*) say "$f: the coordinator thread must not include $inc" ;;
-              daemon:base|daemon:conf|daemon:figures|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:program|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc|daemon:pki|daemon:tls) ;;
+              daemon:base|daemon:conf|daemon:figures|daemon:http|daemon:json|daemon:num|daemon:model|daemon:nn|daemon:data|daemon:program|daemon:strategy|daemon:wire|daemon:rpc|daemon:net|daemon:grpc|daemon:pki|daemon:tls) ;;
               daemon:*) say "$f: a daemon schedules, moves bytes and translates; it must not include $inc" ;;
             esac ;;
           fl/v1/*|grpc/*) say "$f: generated messages belong to libfl/wire" ;;

@@ -130,6 +130,18 @@ void fl_log_left_out(const struct fl_log *log, bool all)
     (void)pthread_mutex_unlock(&log->limit->lock);
 }
 
+uint64_t fl_log_n_left_out(const struct fl_log *log)
+{
+    uint64_t n = 0;
+
+    if (log != NULL && log->limit != NULL) {
+        (void)pthread_mutex_lock(&log->limit->lock);
+        n = log->limit->gate.left_out;
+        (void)pthread_mutex_unlock(&log->limit->lock);
+    }
+    return n;
+}
+
 const char *fl_log_quote(char *out, size_t size, const char *text, size_t len)
 {
     size_t i;

@@ -100,6 +100,9 @@ void fl_log_noted(const struct fl_log *log, enum fl_log_level level, const char 
 /* Log the number of suppressed lines of ended spans; `all`: of current spans too. */
 void fl_log_left_out(const struct fl_log *log, bool all);
 
+/* All lines that the rate limit left out so far. */
+uint64_t fl_log_n_left_out(const struct fl_log *log);
+
 /* Names of the levels, NULL terminated. */
 extern const char *const fl_log_names[];
 

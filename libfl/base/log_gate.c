@@ -84,6 +84,7 @@ bool fl_log_gate_pass(struct fl_log_gate *gate, uint64_t now_ms, const char *pee
         gate->lines++;
         return true;
     }
+    gate->left_out++;
     if (p->left_out++ == 0) {
         uint64_t due = p->since_ms + FL_LOG_GATE_SPAN_MS;
 

@@ -34,7 +34,8 @@ struct fl_log_gate_place {
 struct fl_log_gate {
     uint64_t since_ms; /* start of the span of the total */
     unsigned lines;
-    uint64_t due_ms; /* the next summary; 0: none */
+    uint64_t due_ms;   /* the next summary; 0: none */
+    uint64_t left_out; /* all lines so far that were not written */
     /* The last entry is shared by peers that do not fit. */
     struct fl_log_gate_place places[FL_LOG_GATE_PLACES + 1];
 };

@@ -19,18 +19,10 @@
 
 #include "libfl/base/buf.h"
 #include "libfl/base/log.h"
-#include "libfl/conf/options.h"
+#include "libfl/conf/http_options.h"
 
 struct fl_http;
 struct fl_http_request;
-
-/* The section `http` of a daemon's configuration (http_conf.c has its rows). */
-struct fl_http_conf {
-    struct fl_opt_texts listen; /* host:port; none: no HTTP port */
-    const char *token_file;     /* "": no token is asked for */
-};
-
-extern const struct fl_opt_spec fl_http_specs[];
 
 /*
  * Check addresses and token file: FL_ECONF, the text names the key and what is expected. An address

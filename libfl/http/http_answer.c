@@ -300,6 +300,10 @@ static void http_dispatch(struct fl_http_request *r, const char *method)
     const struct fl_http_route *route = http_find(http, r->path, &r->rest);
     const void *args[2] = {NULL, NULL};
 
+    if (atomic_load(&http->stop)) {
+        fl_http_fail(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the daemon is stopping");
+        return;
+    }
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
         fl_http_fail(r, MHD_HTTP_METHOD_NOT_ALLOWED,
                      "method %.16s: this port is read-only, expected GET or HEAD", method);

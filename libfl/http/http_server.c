@@ -134,10 +134,12 @@ static void http_thread_main(void *arg)
         fl__http_streams_resume(http, fl_clock_ms(), atomic_exchange(&http->woken, false));
         http_run(http);
     }
-    http_run_posts(http, true);
+    /* libmicrohttpd cannot be stopped while connections are suspended. Whoever owes an answer
+       learns that it is gone before posts are refused. */
     fl__http_expire(http, fl_clock_ms(), true);
     fl__http_streams_resume(http, fl_clock_ms(), true);
-    http_run(http); /* libmicrohttpd cannot be stopped while connections are suspended. */
+    http_run(http);
+    http_run_posts(http, true);
 }
 
 static void http_log_addresses(const struct fl_http *http)

@@ -365,9 +365,19 @@ static int reference_labels(struct fl_buf *out, const struct fl_metric *m)
 
 int fl_metrics_reference(struct fl_buf *out, const struct fl_metric *rows)
 {
-    static const char *const types[] = {"gauge", "counter", "info", "histogram"};
     int rv =
         fl_buf_printf(out, "| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n");
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_metrics_rows(out, rows);
+}
+
+int fl_metrics_rows(struct fl_buf *out, const struct fl_metric *rows)
+{
+    static const char *const types[] = {"gauge", "counter", "info", "histogram"};
+    int rv = FL_OK;
 
     for (; rows->name != NULL && rv == FL_OK; rows++) {
         rv = fl_buf_printf(out, "| `" FL_METRICS_PREFIX "%s%s` | %s | ", rows->name,

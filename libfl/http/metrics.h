@@ -99,7 +99,8 @@ FL_MUST_CHECK int fl_metrics_add(struct fl_buf *out, enum fl_metrics_format form
 FL_MUST_CHECK int fl_metrics_end(struct fl_buf *out, enum fl_metrics_format format);
 /* The series of the rows: lines of the text that are no comments. */
 size_t fl_metrics_series(const struct fl_metric *rows);
-/* Append a table of the rows (Markdown). */
+/* Append a table of the rows (Markdown); the second: further rows of it. */
 FL_MUST_CHECK int fl_metrics_reference(struct fl_buf *out, const struct fl_metric *rows);
+FL_MUST_CHECK int fl_metrics_rows(struct fl_buf *out, const struct fl_metric *rows);
 
 #endif

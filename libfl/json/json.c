@@ -56,9 +56,29 @@ void fl_json_read_figures(const json_t *object, const struct fl_figures *figures
     }
 }
 
+#define JSON_DOCUMENT (JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(10))
+
+static int json_add_bytes(const char *data, size_t len, void *out)
+{
+    return fl_buf_add(out, data, len) == FL_OK ? 0 : -1;
+}
+
+int fl_json_add_document(struct fl_buf *out, json_t *value)
+{
+    int rv = value == NULL || json_dump_callback(value, json_add_bytes, out, JSON_DOCUMENT) != 0
+                 ? FL_ENOMEM
+                 : FL_OK;
+
+    json_decref(value);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_buf_add(out, "\n", 1);
+}
+
 void fl_json_print(json_t *value, FILE *out)
 {
-    (void)json_dumpf(value, out, JSON_INDENT(2) | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(10));
+    (void)json_dumpf(value, out, JSON_DOCUMENT);
     (void)fputc('\n', out);
     json_decref(value);
 }

@@ -40,6 +40,9 @@ void fl_json_read_robust_clients(const json_t *list, char text[FL_ROBUST_CLIENTS
 void fl_json_print(json_t *value, FILE *out);
 /* The same on one line. */
 void fl_json_print_line(json_t *value, FILE *out);
+/* As fl_json_print(), appended to `out`. Takes `value`, also on error. FL_ENOMEM, also beyond the
+ * limit. */
+FL_MUST_CHECK int fl_json_add_document(struct fl_buf *out, json_t *value);
 
 /* --- numbers that are read back as the same bits --- */
 

@@ -15,9 +15,21 @@
 
 struct fl_admin;
 struct fl_blob;
+struct fl_coord_figures;
 struct fl_call;
 struct fl_runtime;
 struct fl_timer;
+
+/* Part of a list, for a request of the HTTP port. */
+struct fl_admin_page {
+    uint32_t most;           /* entries; 0: all, as flctl asks */
+    uint64_t before;         /* ROUNDS: below this round, newest first */
+    char after[FL_NAME_MAX]; /* CLIENTS: behind this name, by name */
+    char name[FL_NAME_MAX];  /* CLIENTS: this one only; "": not set */
+    const char *state;       /* CLIENTS: in this state; NULL: any */
+    bool more;               /* answer: there are further entries; */
+    char last[FL_NAME_MAX];  /* CLIENTS: they follow this name */
+};
 
 /* One admin call: the coordinator fills in the answer, the network front end sends it. */
 struct fl_admin_request {
@@ -41,16 +53,28 @@ struct fl_admin_request {
     struct fl_wire_forget forget;
     char drop[FL_NAME_MAX]; /* SUMMARIES_DROP: the client's name */
     struct fl_wire_forgotten forgotten;
-    size_t n_waits;            /* CLIENTS_FORGET: number of pending writes */
-    struct fl_replies replies; /* the answer */
-    atomic_size_t n_replies;   /* messages of the answer so far; any thread */
-    struct fl_blob *model;     /* EXPORT */
+    size_t n_waits; /* CLIENTS_FORGET: number of pending writes */
+    /*
+     * A request of the HTTP port, which has no call: the coordinator calls it on its thread with
+     * the complete answer, and it takes the request. NULL: the answer goes to the network loop.
+     */
+    void (*done)(struct fl_admin_request *request);
+    void *done_ctx;
+    struct fl_admin_page page;        /* HTTP port only */
+    struct fl_coord_figures *figures; /* HTTP port only: filled in instead of the verb */
+    struct fl_replies replies;        /* the answer */
+    atomic_size_t n_replies;          /* messages of the answer so far; any thread */
+    struct fl_blob *model;            /* EXPORT */
     uint64_t model_round;
     uint64_t offset; /* bytes of the export sent so far */
     struct fl_buf header;
     int code; /* FL_OK, or the error */
     struct fl_err err;
 };
+
+/* A request without a call. NULL: out of memory. */
+struct fl_admin_request *fl_admin_request_new(enum fl_verb verb);
+void fl_admin_request_free(struct fl_admin_request *request); /* any thread */
 
 /* Append one encoded message to `replies`. */
 FL_MUST_CHECK int fl_admin_reply(struct fl_admin_request *request, const struct fl_buf *message);

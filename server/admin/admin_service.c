@@ -17,7 +17,19 @@
 /* Interval at which an unanswered command checks for a disk stall. */
 #define ANSWER_CHECK_MS 2000
 
-static void admin_request_free(struct fl_admin_request *r)
+struct fl_admin_request *fl_admin_request_new(enum fl_verb verb)
+{
+    struct fl_admin_request *r = calloc(1, sizeof(*r));
+
+    if (r != NULL) {
+        r->verb = verb;
+        fl_replies_init(&r->replies);
+        fl_buf_init(&r->header, 0);
+    }
+    return r;
+}
+
+void fl_admin_request_free(struct fl_admin_request *r)
 {
     fl_replies_done(&r->replies);
     fl_buf_done(&r->header);
@@ -110,7 +122,7 @@ static void admin_answer(void *arg)
 
     r->answered = true;
     if (r->call == NULL) {
-        admin_request_free(r);
+        fl_admin_request_free(r);
     } else {
         admin_answer_send(r);
     }
@@ -381,7 +393,7 @@ static void admin_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status
     fl_timer_close(r->timer);
     r->timer = NULL;
     if (r->answered || !r->asked) {
-        admin_request_free(r);
+        fl_admin_request_free(r);
     }
 }
 
@@ -394,23 +406,23 @@ static void admin_start(struct fl_call *call, void *ctx)
 {
     const struct fl_admin_method *method = ctx;
     const struct fl_identity *who = fl_call_identity(call);
-    struct fl_admin_request *r = calloc(1, sizeof(*r));
+    struct fl_admin_request *r = fl_admin_request_new(method->verb);
 
-    if (r == NULL ||
-        fl_timer_create(method->admin->setup.net, on_answer_timer, r, &r->timer) != FL_OK) {
-        free(r);
+    if (r == NULL) {
         fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
     }
-    r->verb = method->verb;
+    if (fl_timer_create(method->admin->setup.net, on_answer_timer, r, &r->timer) != FL_OK) {
+        fl_admin_request_free(r);
+        fl_call_finish(call, FL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        return;
+    }
     r->admin = method->admin;
     r->call = call;
     r->known = who != NULL;
     if (who != NULL) {
         r->who = *who;
     }
-    fl_replies_init(&r->replies);
-    fl_buf_init(&r->header, 0);
     fl_call_set_handler(call, &admin_handler, r);
 }
 

@@ -30,6 +30,21 @@ int fl_replies_add(struct fl_replies *replies, const struct fl_buf *message)
     return fl_buf_add(to, message->data, len);
 }
 
+bool fl_replies_next(struct fl_replies *replies, const uint8_t **ret, size_t *ret_len)
+{
+    const struct fl_buf *from = &replies->messages;
+    size_t len;
+
+    if (replies->next >= from->len) {
+        return false;
+    }
+    (void)memcpy(&len, from->data + replies->next, sizeof(len));
+    *ret = from->data + replies->next + sizeof(len);
+    *ret_len = len;
+    replies->next += sizeof(len) + len;
+    return true;
+}
+
 int fl_replies_send(struct fl_replies *replies, struct fl_call *call)
 {
     const struct fl_buf *from = &replies->messages;

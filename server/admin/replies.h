@@ -6,6 +6,8 @@
  * the network loop sends, as fast as the peer receives them.
  */
 
+#include <stdbool.h>
+
 #include "libfl/base/buf.h"
 #include "libfl/rpc/call.h"
 
@@ -26,5 +28,7 @@ FL_MUST_CHECK int fl_replies_add(struct fl_replies *replies, const struct fl_buf
  * FL_OK: all are queued. FL_ELIMIT: call it again from on_writable(); other codes: finish the call.
  */
 FL_MUST_CHECK int fl_replies_send(struct fl_replies *replies, struct fl_call *call);
+/* The next message, which points into the replies; false after the last. For a reader of all. */
+bool fl_replies_next(struct fl_replies *replies, const uint8_t **ret, size_t *ret_len);
 
 #endif

@@ -44,7 +44,7 @@ struct fl_auth {
     struct fl_stream_filter filter;
     struct fl_trust *trust; /* this and `chain`: those in use by `tls` */
     struct fl_chain *chain;
-    atomic_uint_fast64_t ends_ms; /* of the first certificate of `chain` */
+    atomic_uint_fast64_t ends_ms[2]; /* of its first two certificates; any thread */
     struct fl_auth_dates dates;
     struct fl_revocations *revocations;
     int64_t grace_s;
@@ -54,6 +54,23 @@ struct fl_auth {
     void *ctx;
     char why[FL_ERR_BUF_SIZE]; /* text of the last fl_auth_who() */
 };
+
+/* Keeps a reference to `chain`, in place of the one before. */
+static void auth_take_chain(struct fl_auth *g, struct fl_chain *chain)
+{
+    struct fl_cert_info info;
+    size_t i;
+
+    fl_chain_unref(g->chain);
+    g->chain = fl_chain_ref(chain);
+    for (i = 0; i < 2; i++) {
+        info.not_after = 0;
+        if (i < fl_chain_len(chain)) {
+            fl_chain_info(chain, i, &info);
+        }
+        atomic_store(&g->ends_ms[i], info.not_after > 0 ? 1000 * (uint64_t)info.not_after : 0);
+    }
+}
 
 static int64_t auth_now_s(void *ctx)
 {
@@ -115,17 +132,6 @@ bool fl_auth_is_revoked(struct fl_auth *auth, const char *name, const char **why
 
 /* --- credentials in use --- */
 
-/* Takes effect with fl_tls_create() or fl_tls_renew(). */
-static void auth_use_chain(struct fl_auth *g, struct fl_chain *chain)
-{
-    struct fl_cert_info info;
-
-    fl_chain_unref(g->chain);
-    g->chain = fl_chain_ref(chain);
-    fl_chain_info(chain, 0, &info);
-    atomic_store(&g->ends_ms, info.not_after > 0 ? (uint64_t)info.not_after * 1000 : 0);
-}
-
 /* False: they were rejected and the previous ones stay in use. */
 static bool auth_install_credentials(struct fl_auth *g, const struct fl_credentials *fresh)
 {
@@ -139,7 +145,7 @@ static bool auth_install_credentials(struct fl_auth *g, const struct fl_credenti
     }
     fl_trust_unref(g->trust);
     g->trust = fl_trust_ref(fresh->trust);
-    auth_use_chain(g, fresh->chain);
+    auth_take_chain(g, fresh->chain);
     g->dates = (struct fl_auth_dates){0};
     fl_log(g->setup.log, FL_LOG_NOTICE, "identity",
            "certificates reloaded for new connections, open connections are unaffected");
@@ -252,9 +258,10 @@ uint64_t fl_auth_busy_ms(struct fl_auth *g)
     return fl_worker_thread_busy_ms(g->thread);
 }
 
-uint64_t fl_auth_ends_ms(struct fl_auth *g)
+void fl_auth_ends(struct fl_auth *g, uint64_t ret[2])
 {
-    return g != NULL ? atomic_load(&g->ends_ms) : 0;
+    ret[0] = g != NULL ? atomic_load(&g->ends_ms[0]) : 0;
+    ret[1] = g != NULL ? atomic_load(&g->ends_ms[1]) : 0;
 }
 
 void fl_auth_look(struct fl_auth *g, bool all)
@@ -322,7 +329,7 @@ static int auth_make_tls(struct fl_auth *g, struct fl_err *err)
         goto done;
     }
     g->trust = fl_trust_ref(c.trust);
-    auth_use_chain(g, c.chain);
+    auth_take_chain(g, c.chain);
     fl_auth_log_dates(&g->setup, g->chain, auth_now_s(NULL), &g->dates);
     g->filter = fl_tls_filter(g->tls);
 done:

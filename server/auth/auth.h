@@ -58,11 +58,9 @@ const struct fl_stream_filter *fl_auth_filter(const struct fl_auth *auth);
 bool fl_auth_own_pki(const struct fl_server_conf *conf);
 /* Age of the job that runs on the identity thread; see fl_worker_thread_busy_ms(). Any thread. */
 uint64_t fl_auth_busy_ms(struct fl_auth *auth);
-/*
- * When the certificate that the server shows expires (ms since 1970); 0: `auth` is NULL. Any
- * thread.
- */
-uint64_t fl_auth_ends_ms(struct fl_auth *auth);
+/* When the certificate that the server shows, and the first of its issuers, expire: ms since 1970,
+   0: not known. Any thread; NULL: no address uses TLS. */
+void fl_auth_ends(struct fl_auth *auth, uint64_t ret[2]);
 /* As in struct fl_grpc_listen; the context is a struct fl_auth. */
 uint32_t fl_auth_who(void *auth, const struct fl_identity *identity, const char **why);
 

@@ -349,6 +349,8 @@ const struct fl_conf_section fl__server_sections[] = {
     {FL_CONF_SECTION("identity", fl_server_identity_specs, struct fl_server_conf, identity,
                      struct fl_server_identity),
      .flags = FL_SERVER_DAEMON},
+    {FL_CONF_SECTION("http", fl_http_specs, struct fl_server_conf, http, struct fl_http_conf),
+     .flags = FL_SERVER_DAEMON},
     {.name = NULL}};
 
 int fl_server_conf_reference(struct fl_buf *out)

@@ -12,6 +12,7 @@
  */
 
 #include "libfl/base/findings.h"
+#include "libfl/conf/http_options.h"
 #include "libfl/conf/sections.h"
 #include "libfl/nn/net.h"
 #include "libfl/strategy/strategy.h"
@@ -35,6 +36,7 @@ struct fl_server_conf {
     const struct fl_server_hooks *hooks;
     const struct fl_server_tls *tls;
     const struct fl_server_identity *identity;
+    const struct fl_http_conf *http;
     struct fl_strategy *strategy;
     struct fl_layout *layout;
     struct fl_space *space; /* of updates; NULL: they have the layout of the model */

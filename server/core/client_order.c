@@ -74,6 +74,21 @@ static size_t order_place_in(const struct fl_order_block *b, const struct fl_cli
     return low;
 }
 
+struct fl_order_at fl_order_seek(const struct fl_order *order, const struct fl_client_rec *recs,
+                                 const char *name)
+{
+    struct fl_order_at at = {0};
+    const struct fl_order_block *b;
+
+    if (order->n_blocks > 0) {
+        at.block = order_block_of(order, recs, name);
+        b = order->blocks[at.block];
+        at.i = order_place_in(b, recs, name);
+        at.i += at.i < b->n && strcmp(recs[b->ids[at.i]].name, name) == 0;
+    }
+    return at;
+}
+
 uint32_t fl_order_find(const struct fl_order *order, const struct fl_client_rec *recs,
                        const char *name)
 {

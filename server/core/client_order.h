@@ -44,5 +44,8 @@ void fl_order_insert(struct fl_order *order, const struct fl_client_rec *recs, u
 void fl_order_remove(struct fl_order *order, const struct fl_client_rec *recs, uint32_t id);
 /* The next number, or FL_ORDER_NONE after the last. No insertion or removal in between. */
 uint32_t fl_order_next(const struct fl_order *order, struct fl_order_at *at);
+/* An iterator whose next number is the first with a greater name; "": the first of all. */
+struct fl_order_at fl_order_seek(const struct fl_order *order, const struct fl_client_rec *recs,
+                                 const char *name);
 
 #endif

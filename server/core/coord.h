@@ -521,6 +521,9 @@ uint64_t fl_coord_committed(const struct fl_coord *coord);
 size_t fl_coord_numbers(const struct fl_coord *coord);
 /* The number of a known name, or UINT32_MAX. */
 uint32_t fl_coord_find(const struct fl_coord *coord, const char *name);
+/* The numbers of the first `max` known clients whose name is greater than `after`, by name. */
+size_t fl_coord_after_name(const struct fl_coord *coord, const char *after, uint32_t *out,
+                           size_t max);
 size_t fl_coord_n_known(const struct fl_coord *coord);
 size_t fl_coord_n_connected(const struct fl_coord *coord);
 /* The clock of fl_client_rec.seen_up_ms now. */

@@ -98,6 +98,18 @@ uint32_t fl_coord_find(const struct fl_coord *c, const char *name)
     return fl__clients_find(&c->clients, name);
 }
 
+size_t fl_coord_after_name(const struct fl_coord *c, const char *after, uint32_t *out, size_t max)
+{
+    struct fl_order_at at = fl_order_seek(&c->clients.names, c->clients.recs, after);
+    size_t n = 0;
+    uint32_t client;
+
+    while (n < max && (client = fl_order_next(&c->clients.names, &at)) != FL_ORDER_NONE) {
+        out[n++] = client;
+    }
+    return n;
+}
+
 size_t fl_coord_n_known(const struct fl_coord *c)
 {
     return c->clients.names.n;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/http/http.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 #include "libfl/wire/messages.h"
@@ -217,6 +218,16 @@ static void size_uploads(struct fl_serverd_conf *own)
     own->rpc.stream_window = 2 * (uint32_t)own->rpc.message_bytes;
 }
 
+static int check_http(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    struct fl_err inner = {0};
+    int rv = fl_http_conf_check(conf->http, &inner);
+
+    return rv == FL_ECONF
+               ? fl_conf_error(fl_conf_field(conf->file, conf->http), err, "%s", inner.msg)
+               : rv;
+}
+
 static int serverd_conf_check(struct fl_serverd_conf *own, struct fl_findings *all,
                               struct fl_err *err)
 {
@@ -236,6 +247,10 @@ static int serverd_conf_check(struct fl_serverd_conf *own, struct fl_findings *a
         return rv;
     }
     rv = fl_findings_keep(all, check_tls(own, err), err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_findings_keep(all, check_http(own->conf, err), err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -9,6 +9,7 @@
 #include "server/auth/auth.h"
 #include "server/daemon/hook_runner.h"
 #include "server/daemon/serverd.h"
+#include "server/http/server_http.h"
 #include "server/network/frontend.h"
 #include "server/runtime/runtime.h"
 
@@ -24,7 +25,9 @@ struct fl_serverd {
     struct fl_frontend *frontend;
     struct fl_admin *admin;
     struct fl_runtime *runtime;
-    struct fl_hooks *hooks; /* NULL: none is configured */
+    struct fl_hooks *hooks;      /* NULL: none is configured */
+    struct fl_event_log *events; /* NULL without an HTTP port */
+    struct fl_server_http *http; /* likewise */
     uint64_t started_ms;
     uint64_t max_connections;         /* limits.clients, or fewer if descriptors are short */
     bool restart, stopping;           /* restart after the stop; network loop only */

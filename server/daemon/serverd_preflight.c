@@ -13,6 +13,7 @@
 
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
+#include "libfl/http/http.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 #include "libfl/program/program.h"
@@ -395,7 +396,9 @@ int fl_preflight_connections(const struct fl_server_conf *conf, uint64_t descrip
     uint64_t start = (uint64_t)conf->round->start_clients;
     uint64_t least = (uint64_t)conf->round->min_clients;
     const int64_t *field = start > least ? &conf->round->start_clients : &conf->round->min_clients;
-    int rv = fl_serverd_connections(descriptors, wanted, start > least ? start : least, ret, err);
+    uint64_t http = conf->http->listen.n > 0 ? FL_HTTP_DESCRIPTORS : 0;
+    int rv = fl_serverd_connections(descriptors > http ? descriptors - http : 0, wanted,
+                                    start > least ? start : least, ret, err);
 
     fewer[0] = '\0';
     if (rv != FL_OK) {

@@ -138,6 +138,7 @@ static int open_runtime(struct fl_serverd *srv, int *ret_exit, struct fl_err *er
                                      .db = srv->disk.db,
                                      .work = srv->disk.work,
                                      .watch = &srv->disk,
+                                     .events = srv->events,
                                      .traffic = &srv->traffic,
                                      .hook = serverd_hook,
                                      .send = serverd_send,
@@ -216,6 +217,46 @@ static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
                              fl_admin_methods(srv->admin), err);
 }
 
+static void serverd_ask(void *ctx, struct fl_admin_request *request)
+{
+    struct fl_serverd *srv = ctx;
+    struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_ADMIN);
+
+    if (up == NULL) {
+        request->code = FL_ENOMEM;
+        request->done(request);
+        return;
+    }
+    up->request = request;
+    fl_runtime_post(srv->runtime, up);
+}
+
+static int open_http(struct fl_serverd *srv, struct fl_err *err)
+{
+    const struct fl_server_http_setup setup = {.conf = srv->conf,
+                                               .state_dir = srv->disk.state_dir,
+                                               .log = srv->log,
+                                               .io = srv->disk.io,
+                                               .db = srv->disk.db,
+                                               .work = srv->disk.work,
+                                               .auth = srv->disk.auth,
+                                               .events = srv->events,
+                                               .ask = serverd_ask,
+                                               .ctx = srv};
+
+    return srv->events != NULL ? fl_server_http_create(&setup, &srv->http, err) : FL_OK;
+}
+
+static int serverd_start_threads(struct fl_serverd *srv, struct fl_err *err)
+{
+    int rv = fl_runtime_start(srv->runtime, err);
+
+    if (rv != FL_OK || srv->http == NULL) {
+        return rv;
+    }
+    return fl_server_http_start(srv->http, err);
+}
+
 int fl_serverd_open(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
 {
     const struct fl_auth_setup auth = {.conf = srv->conf,
@@ -250,6 +291,10 @@ int fl_serverd_open(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
+    rv = srv->conf->http->listen.n > 0 ? fl_event_log_create(&srv->events) : FL_OK;
+    if (rv != FL_OK) {
+        return rv;
+    }
     rv = open_runtime(srv, ret_exit, err);
     if (rv != FL_OK) {
         return rv;
@@ -276,8 +321,12 @@ int fl_serverd_open(struct fl_serverd *srv, int *ret_exit, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
+    rv = open_http(srv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     *ret_exit = FL_EXIT_FAILURE;
-    return fl_runtime_start(srv->runtime, err);
+    return serverd_start_threads(srv, err);
 }
 
 struct stop {
@@ -294,14 +343,16 @@ static void serverd_on_frontend_closed(void *arg)
 }
 
 /*
- * Shutdown order: the network first, so that nothing new arrives; then the coordinator, so that no
- * effect starts new work; then the worker threads, which finish their jobs; then memory.
+ * Shutdown order: the HTTP port and the network first, so that nothing new arrives; then the
+ * coordinator, so that no effect starts new work; then the worker threads, which finish their jobs;
+ * then memory.
  */
 void fl_serverd_close(struct fl_serverd *srv)
 {
     struct stop stop = {.srv = srv};
 
     fl_serverd_limit_stop(srv); /* Also runs after a failed start. */
+    fl_server_http_stop(srv->http);
     if (srv->frontend != NULL) {
         fl_frontend_close(srv->frontend, STOP_GRACE_MS, serverd_on_frontend_closed, &stop);
         while (!stop.done) {
@@ -327,6 +378,8 @@ void fl_serverd_close(struct fl_serverd *srv)
     fl_worker_thread_free(srv->disk.db);
     fl_runtime_free(srv->runtime);
     srv->runtime = NULL;
+    fl_server_http_free(srv->http);
+    fl_event_log_free(srv->events);
     if (srv->net != NULL) {
         fl_loop_free(srv->net);
     }

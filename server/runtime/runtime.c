@@ -134,12 +134,14 @@ static void runtime_trace(void *ctx, const struct fl_effect *e)
     if (strncmp(text, about, sizeof(about) - 1) != 0 || (end = strchr(name, '\'')) == NULL) {
         fl_log_noted(runtime->setup.log, level, "round", NULL, &note, "%s", text);
         fl_runtime_hook_traced(runtime, e, NULL);
+        fl_runtime_event(runtime, FL_EVENT_ROUND, e->warning, NULL, text);
         return;
     }
     (void)snprintf(who, sizeof(who), "%.*s", (int)(end - name), name);
     fields[note.n++].text = who;
     fl_log_noted(runtime->setup.log, level, "round", who, &note, "%s", text);
     fl_runtime_hook_traced(runtime, e, who);
+    fl_runtime_event(runtime, FL_EVENT_CLIENT, e->warning, who, text);
 }
 
 /* --- the operations of the shell --- */
@@ -193,6 +195,7 @@ static void runtime_settled(void *ctx)
 {
     struct fl_runtime *runtime = ctx;
 
+    fl_runtime_phase(runtime);
     fl_runtime_age_errors(runtime);
     fl_status_changed(runtime->status);
 }
@@ -207,6 +210,7 @@ static const struct fl_coord_ops runtime_ops = {
     .result = fl_runtime_result,
     .failed = fl_runtime_work_failed,
     .no_memory = runtime_no_memory,
+    .stepped = fl_runtime_stepped,
     .settled = runtime_settled,
     .effects = {[FL_EFF_TASK] = runtime_command,
                 [FL_EFF_PLAN] = runtime_command,
@@ -379,6 +383,7 @@ int fl_runtime_create(const struct fl_runtime_setup *setup, struct fl_runtime **
                                              .federation = &runtime->federation,
                                              .progress = &runtime->progress,
                                              .log = setup->log};
+    fl_runtime_figures_init(runtime);
     rv = fl_loop_create(&runtime->loop, err);
     if (rv != FL_OK) {
         goto fail;

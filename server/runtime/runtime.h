@@ -12,6 +12,7 @@
 #include "libfl/net/conn.h"
 #include "server/conf/server_conf.h"
 #include "server/core/hook_events.h"
+#include "server/http/event_log.h"
 #include "server/network/loop_messages.h"
 #include "server/runtime/stall.h"
 #include "server/work/evaluator.h"
@@ -24,6 +25,7 @@ struct fl_runtime_setup {
     const struct fl_log *log;
     uint64_t started_ms;
     struct fl_worker_thread *db, *work;
+    struct fl_event_log *events; /* NULL: none is kept */
     const struct fl_stall_watch *watch;
     struct fl_evaluator *evaluator;   /* taken; NULL: the server does not evaluate */
     struct fl_root *root;             /* taken, as fl_federation.root */

@@ -61,9 +61,11 @@ void fl_runtime_on_status(struct fl_runtime *runtime, struct fl_admin_request *r
         .failed_attempts = fl_coord_aborts(runtime->coord),
         .disk_free_bytes = runtime->disk.space.free,
         .disk_bytes = runtime->disk.space.size,
-        .certificate_ends_ms = fl_auth_ends_ms(runtime->setup.watch->auth),
     };
+    uint64_t ends[2];
 
+    fl_auth_ends(runtime->setup.watch->auth, ends);
+    s.certificate_ends_ms = ends[0];
     (void)admin_why_text(runtime, text, sizeof(text), NULL, 0);
     FL_ADMIN_REPLY(request, fl_wire_status_encode, &s);
     fl_runtime_answer(runtime, request);
@@ -85,18 +87,25 @@ void fl_runtime_on_why(struct fl_runtime *runtime, struct fl_admin_request *requ
     fl_runtime_answer(runtime, request);
 }
 
+static const char *admin_state(const struct fl_runtime *runtime, uint32_t number,
+                               const struct fl_client_rec *c)
+{
+    const struct fl_participant_rec *part = fl_coord_part(runtime->coord, number);
+
+    return c->quarantine[0] != '\0' ? "quarantined"
+           : part != NULL           ? fl_part_state_name(part->state)
+                                    : "idle";
+}
+
 static void admin_add_client(struct fl_runtime *runtime, struct fl_admin_request *request,
                              uint32_t number, const struct fl_client_rec *c)
 {
-    const struct fl_participant_rec *part = fl_coord_part(runtime->coord, number);
     const struct fl_client_error *error = fl_errors_find(&runtime->errors, c->name);
     const struct fl_label_set *labels = fl_labels_find(&runtime->labels, number);
     struct fl_wire_client w = {
         .name = fl_wire_lend(c->name),
         .agent = fl_wire_lend(c->agent),
-        .state = fl_wire_lend(c->quarantine[0] != '\0' ? "quarantined"
-                              : part != NULL           ? fl_part_state_name(part->state)
-                                                       : "idle"),
+        .state = fl_wire_lend(admin_state(runtime, number, c)),
         .connected = fl_coord_connected(runtime->coord, number),
         .figures = fl_client_rec_figures(c),
         .last_error = fl_wire_lend(error != NULL ? error->text : ""),
@@ -128,7 +137,54 @@ static void add_error(struct fl_admin_request *request, const struct fl_client_e
     FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
 }
 
-void fl_runtime_on_clients(struct fl_runtime *runtime, struct fl_admin_request *request)
+/* One client by its name, also one of which only the last error is left. */
+static void admin_find_client(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    const char *name = request->page.name;
+    uint32_t number = fl_coord_find(runtime->coord, name);
+    const struct fl_client_error *error = fl_errors_find(&runtime->errors, name);
+
+    if (number != UINT32_MAX) {
+        admin_add_client(runtime, request, number, fl_coord_client(runtime->coord, number));
+    } else if (error != NULL) {
+        add_error(request, error);
+    } else {
+        request->code = fl_err_set(&request->err, FL_ENOENT, "no client '%s' is known", name);
+    }
+}
+
+/* Clients that a page may look at, so that a filter that few fit costs no long step. */
+#define ADMIN_LOOK_MAX 1024
+
+static void admin_page_clients(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    struct fl_admin_page *page = &request->page;
+    uint32_t numbers[ADMIN_LOOK_MAX];
+    size_t n = fl_coord_after_name(runtime->coord, page->after, numbers, ADMIN_LOOK_MAX);
+    uint32_t found = 0;
+    size_t i;
+
+    for (i = 0; i < n && found < page->most && request->code == FL_OK; i++) {
+        const struct fl_client_rec *c = fl_coord_client(runtime->coord, numbers[i]);
+
+        if (c == NULL) {
+            continue;
+        }
+        (void)snprintf(page->last, sizeof(page->last), "%s", c->name);
+        if (page->state == NULL ||
+            (strcmp(page->state, "connected") == 0 ? fl_coord_connected(runtime->coord, numbers[i])
+             : strcmp(page->state, "disconnected") == 0
+                 ? !fl_coord_connected(runtime->coord, numbers[i])
+                 : strcmp(page->state, admin_state(runtime, numbers[i], c)) == 0))
+        {
+            found++;
+            admin_add_client(runtime, request, numbers[i], c);
+        }
+    }
+    page->more = i < n || n == ADMIN_LOOK_MAX;
+}
+
+static void admin_all_clients(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     const struct fl_errors *errors = &runtime->errors;
     size_t n = fl_coord_numbers(runtime->coord);
@@ -153,6 +209,17 @@ void fl_runtime_on_clients(struct fl_runtime *runtime, struct fl_admin_request *
         }
     }
     free(known);
+}
+
+void fl_runtime_on_clients(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    if (request->page.name[0] != '\0') {
+        admin_find_client(runtime, request);
+    } else if (request->page.most > 0) {
+        admin_page_clients(runtime, request);
+    } else {
+        admin_all_clients(runtime, request);
+    }
     fl_runtime_answer(runtime, request);
 }
 
@@ -213,6 +280,11 @@ void fl_runtime_db_rounds(void *arg)
     struct fl_store *store = request->runtime->federation.store;
     uint32_t last = request->list.last;
 
+    if (request->page.before > 0) {
+        request->code = fl_store_rounds_before(store, request->page.before, request->page.most,
+                                               admin_add_round, request, &request->err);
+        return;
+    }
     request->code = request->list.abandoned
                         ? fl_store_abandoned(store, last, add_abandoned, request, &request->err)
                         : fl_store_rounds(store, last, admin_add_round, request, &request->err);
@@ -360,7 +432,10 @@ void fl_runtime_admin(struct fl_runtime *runtime, struct fl_admin_request *reque
     const struct admin_handler *handler = &admin_handlers[request->verb];
 
     request->runtime = runtime;
-    if (handler->db != NULL) {
+    if (request->figures != NULL) {
+        fl_runtime_fill_figures(runtime, request->figures);
+        fl_runtime_answer(runtime, request);
+    } else if (handler->db != NULL) {
         admin_submit_db_job(runtime, request, handler->db);
     } else {
         handler->on(runtime, request);

@@ -81,6 +81,8 @@ void fl_runtime_client_error(void *ctx, const struct fl_effect *e)
     if (fl_errors_set(&runtime->errors, &error) != FL_OK) {
         return; /* The log has it. */
     }
+    runtime->figures.client_errors++;
+    fl_runtime_event(runtime, FL_EVENT_CLIENT, true, error.name, error.text);
     (void)snprintf(runtime->newest_error, sizeof(runtime->newest_error), "%s", error.name);
     error_persist(runtime, &error);
 }
@@ -99,6 +101,7 @@ void fl_runtime_takeover(struct fl_runtime *runtime, uint32_t client, const char
     struct fl_effect e = {.type = FL_EFF_CLIENT_ERROR, .client = client};
     char error[512];
 
+    runtime->figures.takeovers++;
     if (fl_takeovers_count(&runtime->takeovers, client, now) != FL_OK ||
         !fl_takeovers_tell(&runtime->takeovers, client, now))
     {

@@ -8,6 +8,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/net/systemd_status.h"
 #include "server/admin/admin_request.h"
+#include "server/http/coord_figures.h"
 #include "server/network/no_memory.h"
 #include "server/runtime/client_errors.h"
 #include "server/runtime/labels.h"
@@ -58,6 +59,11 @@ struct fl_runtime {
     struct fl_admin_request **forgetting; /* [n_forgetting] by client number: waits for FORGOTTEN */
     size_t n_forgetting;
     struct fl_runtime_commands commands;
+    struct fl_coord_figures figures; /* the counters of it */
+    enum fl_phase phase;             /* at the end of the last step */
+    uint64_t phase_at_ms;            /* since when, fl_clock_ms(); and by the wall clock */
+    uint64_t phase_since_ms;
+    bool attempt_open;
     struct fl_status *status;     /* for systemd; updated after each step */
     struct fl_timer *stall_timer; /* checks for a disk stall */
     struct fl_stall_clock clock;
@@ -174,6 +180,20 @@ void fl_runtime_hook_traced(struct fl_runtime *runtime, const struct fl_effect *
                             const char *client);
 void fl_runtime_hook_committed(struct fl_runtime *runtime, const struct fl_round_rec *r);
 void fl_runtime_hook_finished(struct fl_runtime *runtime);
+
+/* runtime_figures.c: what the HTTP port shows. */
+void fl_runtime_figures_init(struct fl_runtime *runtime);
+/* Operations of the shell; `ctx` is the runtime. */
+void fl_runtime_stepped(void *ctx, const struct fl_event *event, const struct fl_effects *effects);
+/* After a step: counts the time in the phase before. */
+void fl_runtime_phase(struct fl_runtime *runtime);
+/* A job of the coordinator ended. */
+void fl_runtime_worked(struct fl_runtime *runtime, const struct fl_coord_job *job);
+/* Fill in a copy of the figures. */
+void fl_runtime_fill_figures(const struct fl_runtime *runtime, struct fl_coord_figures *ret);
+/* Add to the event log; `client` NULL: about none. */
+void fl_runtime_event(struct fl_runtime *runtime, enum fl_event_kind kind, bool warning,
+                      const char *client, const char *text);
 
 /* runtime_status.c */
 FL_MUST_CHECK int fl_runtime_status_create(struct fl_runtime *runtime);

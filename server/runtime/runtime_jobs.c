@@ -6,14 +6,14 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+#include "libfl/base/clock.h"
 #include "libfl/figures/figures_text.h"
 #include "server/runtime/runtime_impl.h"
 
 #define TRIM_MIN ((size_t)256 << 10) /* bytes of a model */
 
-static void job_work(void *arg)
+static void job_run(struct fl_coord_job *job)
 {
-    struct fl_coord_job *job = arg;
     struct fl_runtime *runtime = job->shell->ctx;
 
     if (job->e.type == FL_EFF_EVALUATE) {
@@ -33,10 +33,20 @@ static void job_work(void *arg)
     fl_coord_job_run(job);
 }
 
+static void job_work(void *arg)
+{
+    struct fl_coord_job *job = arg;
+    uint64_t from = fl_clock_ns();
+
+    job_run(job);
+    job->seconds = (double)(fl_clock_ns() - from) / 1e9;
+}
+
 static void job_done(void *arg)
 {
     struct fl_coord_job *job = arg;
 
+    fl_runtime_worked(job->shell->ctx, job);
     fl_coord_shell_done(job->shell, job);
 }
 
@@ -86,6 +96,7 @@ void fl_runtime_work_failed(void *ctx, int code, const char *reason)
     fl_log_noted(runtime->setup.log, FL_LOG_ERROR, "server", NULL,
                  FL_LOG_NOTE(WORK_FAILED, FL_LOG_WHOLE("round", fl_coord_round(runtime->coord))),
                  "work failed: %s", reason);
+    fl_runtime_event(runtime, FL_EVENT_SERVER, true, NULL, reason);
     fl_runtime_own_failure(runtime, reason);
     if (code == FL_ENOSPC) { /* The job is retried. */
         fl_runtime_down(runtime, fl_net_msg_new(runtime, FL_NET_MSG_NO_SPACE));

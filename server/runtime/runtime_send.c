@@ -41,8 +41,13 @@ char *fl_net_msg_text(const struct fl_runtime *runtime, const char *text)
 
 void fl_runtime_answer(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
-    struct fl_net_msg *down = fl_net_msg_new(runtime, FL_NET_MSG_ADMIN);
+    struct fl_net_msg *down;
 
+    if (request->done != NULL) {
+        request->done(request);
+        return;
+    }
+    down = fl_net_msg_new(runtime, FL_NET_MSG_ADMIN);
     down->request = request;
     fl_runtime_down(runtime, down);
 }

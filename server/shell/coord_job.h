@@ -21,6 +21,7 @@ struct fl_coord_job {
     struct fl_aggregation aggregation; /* AGGREGATE */
     struct fl_collection collection;   /* with `summaries` */
     double accuracy, loss;             /* EVALUATE */
+    double seconds;                    /* that it ran, measured by its owner; 0: not measured */
     int code;
     struct fl_err err;
     struct fl_event event; /* the result for the coordinator; type 0: not taken yet */

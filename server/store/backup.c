@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -374,4 +375,29 @@ done:
     fl__backup_needs_done(&m.needs);
     fl__backup_list_done(&m.files);
     return rv;
+}
+
+#define BACKUP_NOTE "backup.made"
+
+int fl_backup_note(const char *dir, struct fl_err *err)
+{
+    static const char text[] = "The time of this file is that of the newest complete backup.\n";
+    char path[FL__STORE_PATH_MAX];
+    int rv = fl__store_join(path, dir, BACKUP_NOTE, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_fs_replace(path, text, sizeof(text) - 1, /* sync= */ false, err);
+}
+
+uint64_t fl_backup_last_ms(const char *dir)
+{
+    char path[FL__STORE_PATH_MAX];
+    struct stat st;
+
+    if (fl__store_join(path, dir, BACKUP_NOTE, NULL) != FL_OK || stat(path, &st) != 0) {
+        return 0;
+    }
+    return 1000 * (uint64_t)st.st_mtim.tv_sec + (uint64_t)st.st_mtim.tv_nsec / 1000000;
 }

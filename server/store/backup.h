@@ -8,10 +8,11 @@
  *   <target>/state/…       the state folder, ready for a start
  *   <target>/SHA256SUMS    checksums of all other files, for 'sha256sum -c'; written last
  *
- * A backup can be made while the server runs or is stopped, and does not change the state folder:
- * the database is read in one transaction, and the files that it refers to are opened inside it.
- * Published files never change, so an open file is the one that the records refer to. When a round
- * was committed in between and a file is missing, both steps are repeated.
+ * A backup can be made while the server runs or is stopped, and changes nothing in the state folder
+ * but the note of fl_backup_note(): the database is read in one transaction, and the files that it
+ * refers to are opened inside it. Published files never change, so an open file is the one that the
+ * records refer to. When a round was committed in between and a file is missing, both steps are
+ * repeated.
  *
  * Threading: blocking, one thread; not inside the server process, as closing the database would
  * release the server's locks on it. Errors: as store.h, and those of the disk.
@@ -42,6 +43,14 @@ struct fl_backup {
  * SHA256SUMS: it is not a valid backup.
  */
 FL_MUST_CHECK int fl_backup_make(struct fl_backup *backup, struct fl_err *err);
+
+/*
+ * Note in the state folder, in the file backup.made, that a backup is complete; its time is for
+ * monitoring and nothing depends on it.
+ */
+FL_MUST_CHECK int fl_backup_note(const char *dir, struct fl_err *err);
+/* When that was last done, ms since 1970; 0: never. */
+uint64_t fl_backup_last_ms(const char *dir);
 
 struct fl_restore {
     const char *backup; /* folder written by fl_backup_make() */

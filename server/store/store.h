@@ -148,6 +148,9 @@ FL_MUST_CHECK int fl_store_round(struct fl_store *store, uint64_t round, struct 
 typedef int (*fl_store_round_cb)(void *ctx, const struct fl_round_rec *round);
 FL_MUST_CHECK int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb,
                                   void *ctx, struct fl_err *err);
+/* The newest `most` of the rounds below `before`, in descending order. */
+FL_MUST_CHECK int fl_store_rounds_before(struct fl_store *store, uint64_t before, uint32_t most,
+                                         fl_store_round_cb cb, void *ctx, struct fl_err *err);
 /*
  * Sums over all committed rounds, in a record whose `round` is the last one, `attempt`
  * the number of rounds, accuracy and loss those of the last evaluation (negative: none),

@@ -74,6 +74,8 @@
         FL__ROUND_ROWS(FL_ROW_PARAM) "(SELECT generation FROM federation))") \
     X(GET_ROUNDS, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) \
         " FROM (SELECT * FROM round ORDER BY round DESC LIMIT ?) ORDER BY round") \
+    X(GET_ROUNDS_BEFORE, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) \
+        " FROM round WHERE round < ? ORDER BY round DESC LIMIT ?") \
     X(GET_ROUND, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) " FROM round WHERE round = ?") \
     X(EACH_ROUND, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) " FROM round ORDER BY round") \
     X(EACH_LOSS, "SELECT round, train_loss FROM round ORDER BY round") \

@@ -302,23 +302,39 @@ int fl_store_round(struct fl_store *store, uint64_t round, struct fl_round_rec *
     return FL_OK;
 }
 
+static int load_rounds(struct fl_query *q, fl_store_round_cb cb, void *ctx, struct fl_err *err)
+{
+    struct fl_round_rec r;
+    int rv;
+
+    while ((rv = fl__round_next(q, &r, err)) == FL_OK) {
+        rv = cb(ctx, &r);
+        if (rv != FL_OK) {
+            fl_query_reset(q);
+            return rv;
+        }
+    }
+    fl_query_reset(q);
+    return rv == FL_ENOENT ? FL_OK : rv;
+}
+
 int fl_store_rounds(struct fl_store *store, uint32_t last, fl_store_round_cb cb, void *ctx,
                     struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROUNDS);
-    struct fl_round_rec r;
-    int rv;
 
     fl_query_u64(&q, last == 0 ? (uint64_t)INT64_MAX : last);
-    while ((rv = fl__round_next(&q, &r, err)) == FL_OK) {
-        rv = cb(ctx, &r);
-        if (rv != FL_OK) {
-            fl_query_reset(&q);
-            return rv;
-        }
-    }
-    fl_query_reset(&q);
-    return rv == FL_ENOENT ? FL_OK : rv;
+    return load_rounds(&q, cb, ctx, err);
+}
+
+int fl_store_rounds_before(struct fl_store *store, uint64_t before, uint32_t most,
+                           fl_store_round_cb cb, void *ctx, struct fl_err *err)
+{
+    struct fl_query q = fl_db_query(&store->db, FL__DB_GET_ROUNDS_BEFORE);
+
+    fl_query_u64(&q, before);
+    fl_query_u64(&q, most);
+    return load_rounds(&q, cb, ctx, err);
 }
 
 int fl_store_totals(struct fl_store *store, struct fl_round_rec *ret, struct fl_err *err)

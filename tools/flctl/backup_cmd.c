@@ -44,6 +44,12 @@ static int backup_make(const struct fl_ctl_backup *o, const char *target)
         return backup_failed("backup", &err, rv);
     }
     backup_print(target, &b);
+    rv = fl_backup_note(o->state_dir, &err);
+    if (rv != FL_OK) { /* Of a state folder that is mounted read-only, for example. */
+        (void)fprintf(stderr,
+                      "flctl: backup: complete, but its time is not noted for monitoring: %s\n",
+                      fl_err_text(&err, rv));
+    }
     if (o->moved) {
         (void)printf(
             "servers refuse to start from %s now; next, on the other host: flctl --state-dir DIR "

@@ -1,0 +1,110 @@
+/* Reads /proc/self and the file system of the state folder: a few system calls, no disk. */
+
+#include "libfl/http/process_figures.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libfl/base/clock.h"
+
+const struct fl_metric fl_process_metrics[] = {
+    {FL_METRIC(struct fl_process_figures, GAUGE, U64, resident_bytes),
+     .name = "process_resident_memory_bytes", .help = "Memory of the process in RAM"},
+    {FL_METRIC(struct fl_process_figures, GAUGE, U64, virtual_bytes),
+     .name = "process_virtual_memory_bytes", .help = "Address space of the process"},
+    {FL_METRIC(struct fl_process_figures, GAUGE, U64, descriptors), .name = "process_open_fds",
+     .help = "Open file descriptors"},
+    {FL_METRIC(struct fl_process_figures, GAUGE, U64, descriptors_max), .name = "process_max_fds",
+     .help = "Limit of open file descriptors"},
+    {FL_METRIC(struct fl_process_figures, GAUGE, U64, threads), .name = "process_threads",
+     .help = "Threads of the process"},
+    {FL_METRIC(struct fl_process_figures, COUNTER, US, cpu_us), .name = "process_cpu_seconds",
+     .help = "Processor time, user and system"},
+    {FL_METRIC(struct fl_process_figures, GAUGE, MS, started_ms),
+     .name = "process_start_timestamp_seconds", .help = "When the process was started"},
+    {FL_METRIC(struct fl_process_figures, GAUGE, U64, disk_free_bytes), .name = "disk_free_bytes",
+     .help = "Space that the daemon may still use on the file system of its state folder"},
+    {FL_METRIC(struct fl_process_figures, GAUGE, U64, disk_bytes), .name = "disk_size_bytes",
+     .help = "Size of that file system"},
+    FL_METRIC_END};
+
+static uint64_t count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    uint64_t n = 0;
+
+    if (dir == NULL) {
+        return 0;
+    }
+    while (readdir(dir) != NULL) {
+        n++;
+    }
+    (void)closedir(dir);
+    return n > 3 ? n - 3 : 0; /* Without ".", ".." and that of `dir`. */
+}
+
+/* The fields of /proc/self/stat behind the name, the first is the state. */
+enum { STAT_THREADS = 17, STAT_START = 19, STAT_VIRTUAL = 20, STAT_RESIDENT = 21, STAT_N };
+
+static void read_stat(struct fl_process_figures *f)
+{
+    uint64_t fields[STAT_N] = {0};
+    uint64_t now_ms = fl_clock_wall_ms();
+    struct timespec up = {0};
+    char text[1024];
+    FILE *in = fopen("/proc/self/stat", "re");
+    long ticks = sysconf(_SC_CLK_TCK);
+    size_t n = 0;
+    size_t i = 0;
+    char *at;
+
+    if (in != NULL) {
+        n = fread(text, 1, sizeof(text) - 1, in);
+        (void)fclose(in);
+    }
+    text[n] = '\0';
+    at = strrchr(text, ')');
+    while (at != NULL && i < STAT_N) {
+        at = strchr(at, ' ');
+        if (at != NULL) {
+            fields[i++] = strtoull(++at, NULL, 10);
+        }
+    }
+    f->threads = fields[STAT_THREADS];
+    f->virtual_bytes = fields[STAT_VIRTUAL];
+    f->resident_bytes = fields[STAT_RESIDENT] * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (ticks > 0 && fields[STAT_START] > 0 && clock_gettime(CLOCK_BOOTTIME, &up) == 0) {
+        uint64_t up_ms = 1000 * (uint64_t)up.tv_sec + (uint64_t)up.tv_nsec / 1000000;
+        uint64_t start_ms = 1000 * fields[STAT_START] / (uint64_t)ticks;
+
+        f->started_ms = now_ms - (up_ms > start_ms ? up_ms - start_ms : 0);
+    }
+}
+
+void fl_process_figures_read(const char *state_dir, struct fl_process_figures *ret)
+{
+    struct rlimit limit = {0};
+    struct rusage usage;
+    struct statvfs disk;
+
+    *ret = (struct fl_process_figures){0};
+    read_stat(ret);
+    ret->descriptors = count_descriptors();
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        ret->descriptors_max = limit.rlim_cur;
+    }
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        ret->cpu_us = 1000000 * (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                      (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    }
+    if (statvfs(state_dir, &disk) == 0) {
+        ret->disk_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+        ret->disk_bytes = (uint64_t)disk.f_blocks * disk.f_frsize;
+    }
+}

@@ -1,0 +1,35 @@
+#ifndef FL_SERVER_HTTP_SERVER_HTTP_IMPL_H
+#define FL_SERVER_HTTP_SERVER_HTTP_IMPL_H
+
+/* Private to the files of this room. */
+
+#include "server/http/coord_figures.h"
+#include "server/http/server_http.h"
+
+/* Requests that the coordinator has not answered yet. */
+#define FL_SERVER_ASKED_MAX 32
+
+struct fl_server_http {
+    struct fl_server_http_setup setup;
+    struct fl_http *http;
+    unsigned n_asked; /* HTTP thread */
+};
+
+extern const struct fl_http_route fl_server_routes[];
+
+/*
+ * The coordinator has answered: `asked->code`, `asked->replies`, `asked->figures`. Answers
+ * `request`; borrows `asked`. HTTP thread.
+ */
+typedef void (*fl_server_answer_cb)(struct fl_server_http *server, struct fl_http_request *request,
+                                    struct fl_admin_request *asked);
+/*
+ * Post `ask` to the coordinator; takes it, with its `figures`. NULL: out of memory, which is
+ * answered. An error of the coordinator is answered here, too.
+ */
+void fl_server_ask(struct fl_server_http *server, struct fl_http_request *request,
+                   struct fl_admin_request *ask, fl_server_answer_cb answer);
+/* A request for fl_server_ask() that asks for the figures; NULL: out of memory. */
+struct fl_admin_request *fl_server_ask_figures(void);
+
+#endif
