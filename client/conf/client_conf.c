@@ -218,6 +218,8 @@ static const struct fl_conf_section sections[] = {
      .flags = FL_CLIENT_DAEMON},
     {FL_CONF_SECTION("limits", limits_specs, struct fl_client_conf, limits,
                      struct fl_client_limits)},
+    {FL_CONF_SECTION("http", fl_http_specs, struct fl_client_conf, http, struct fl_http_conf),
+     .flags = FL_CLIENT_DAEMON},
     {.name = NULL}};
 
 /* Limits of Hello and of the server: all configured labels have to fit. */

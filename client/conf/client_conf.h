@@ -10,6 +10,7 @@
 
 #include "libfl/base/findings.h"
 #include "libfl/base/log_out.h"
+#include "libfl/conf/http_options.h"
 #include "libfl/conf/sections.h"
 #include "libfl/data/dataset.h"
 #include "libfl/num/kernels.h"
@@ -72,13 +73,14 @@ struct fl_client_limits {
 };
 
 struct fl_client_conf {
-    struct fl_conf_file *file; /* owns what the next six point to */
+    struct fl_conf_file *file; /* owns what the next seven point to */
     const struct fl_client_main *main;
     const struct fl_client_tls *tls;
     const struct fl_client_data *data;
     const struct fl_client_command *command;
     const struct fl_client_reconnect *reconnect;
     const struct fl_client_limits *limits;
+    const struct fl_http_conf *http;
     const struct fl_kernels *kernels; /* those of main->instructions */
 };
 

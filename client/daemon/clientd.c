@@ -134,6 +134,7 @@ static int clientd_create_parts(struct fl_clientd *cli)
         .loop = jobs->loop,
         .log = cli->log,
         .server = cli->conf->main->server,
+        .traffic = &cli->traffic,
         .filter = cli->credentials != NULL ? fl_credentials_filter(cli->credentials) : NULL,
         .timeout_ms = (uint32_t)cli->conf->reconnect->connect_timeout_ms,
         .limits = cli->conf->limits,
@@ -246,8 +247,20 @@ static int clientd_start(struct fl_clientd *cli, uint64_t descriptors, struct fl
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_resting_start(&cli->resting, &cli->jobs, &cli->worker,
-                            cli->conf->command->persistent ? cli->conf->command->idle_exit_ms : 0);
+    rv = fl_resting_start(&cli->resting, &cli->jobs, &cli->worker,
+                          cli->conf->command->persistent ? cli->conf->command->idle_exit_ms : 0);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    cli->exit_code = FL_EXIT_FAILURE;
+    return fl_client_http_create(
+        &(struct fl_client_http_setup){.conf = cli->conf->http,
+                                       .state_dir = cli->conf->main->state_dir,
+                                       .log = cli->log,
+                                       .loop = cli->jobs.loop,
+                                       .fill = fl__clientd_shown,
+                                       .ctx = cli},
+        &cli->http, err);
 }
 
 /* Below TimeoutStopSec= of the unit. A thread that waits for a hung disk cannot be joined. */
@@ -265,6 +278,7 @@ static void clientd_stop_message(void *ctx, char *out, size_t size)
 
 static void clientd_free_parts(struct fl_clientd *cli)
 {
+    fl_client_http_stop(cli->http);
     fl__clientd_stop_session(cli);
     fl_renewal_stop(cli->renewal);
     fl_connection_free(cli->connection);
@@ -277,6 +291,7 @@ static void clientd_free_parts(struct fl_clientd *cli)
     if (cli->jobs.loop != NULL) { /* Runs the callbacks of finished jobs, which do nothing. */
         fl_loop_free(cli->jobs.loop);
     }
+    fl_client_http_free(cli->http);
     fl_renewal_free(cli->renewal);
     fl_credentials_free(cli->credentials);
     fl_downloads_cancel_task(&cli->downloads);

@@ -1,5 +1,6 @@
 #include "client/daemon/clientd_conf.h"
 
+#include "libfl/http/http.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
 
@@ -46,6 +47,16 @@ static int clientd_conf_check_server_name(const struct fl_client_conf *conf, str
                : fl_conf_error(fl_conf_field(conf->file, &tls->server_name), err, "%s", inner.msg);
 }
 
+static int clientd_conf_check_http(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    struct fl_err inner = {0};
+    int rv = fl_http_conf_check(conf->http, &inner);
+
+    return rv == FL_ECONF
+               ? fl_conf_error(fl_conf_field(conf->file, conf->http), err, "%s", inner.msg)
+               : rv;
+}
+
 int fl_clientd_conf_load(const char *path, struct fl_findings *all, struct fl_client_conf **ret,
                          struct fl_err *err)
 {
@@ -60,6 +71,10 @@ int fl_clientd_conf_load(const char *path, struct fl_findings *all, struct fl_cl
         goto fail;
     }
     rv = fl_findings_keep(all, clientd_conf_check_server_name(conf, err), err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_findings_keep(all, clientd_conf_check_http(conf, err), err);
     if (rv != FL_OK) {
         goto fail;
     }

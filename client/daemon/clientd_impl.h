@@ -13,6 +13,7 @@
 #include "client/daemon/delivery.h"
 #include "client/daemon/idle_trainer.h"
 #include "client/daemon/trainer_start.h"
+#include "client/http/client_http.h"
 #include "libfl/net/systemd_status.h"
 
 struct fl_clientd {
@@ -22,7 +23,10 @@ struct fl_clientd {
     struct fl_status *status; /* for systemd */
     int lock_fd;
     int exit_code;
-    uint64_t heartbeats; /* sent so far */
+    uint64_t heartbeats;          /* sent so far */
+    struct fl_client_shown shown; /* its counters; of the loop */
+    struct fl_traffic traffic;    /* of all connections to the server */
+    struct fl_client_http *http;  /* NULL: no HTTP port */
 
     struct fl_jobs jobs;    /* the loop, the training thread and the session */
     struct fl_timer *timer; /* of the session */
@@ -54,6 +58,8 @@ const char *fl__clientd_name(const struct fl_clientd *cli);
 
 /* The operations of the session; the context is a struct fl_clientd. */
 extern const struct fl_session_ops fl__clientd_ops;
+/* Fills in a copy of what the HTTP port shows; the context is a struct fl_clientd. */
+void fl__clientd_shown(void *ctx, struct fl_client_shown *ret);
 /* The callback of `timer`. */
 void fl__clientd_on_timer(void *arg);
 /* The session does nothing more; call it before the loop is freed. It may be called again. */

@@ -5,6 +5,9 @@
  * client/core, what a task means in client/work.
  */
 
+#include <math.h>
+#include <stdio.h>
+
 #include "client/daemon/clientd_exit.h"
 #include "client/daemon/clientd_impl.h"
 #include "libfl/base/clock.h"
@@ -76,11 +79,59 @@ static int clientd_train(struct fl_clientd *cli, struct fl_round_key key, struct
     return fl_trainings_begin(&cli->trainings, &cli->wanted.task, key, &inputs, err);
 }
 
+static enum fl_client_work clientd_work_of(enum fl_activity activity)
+{
+    switch (activity) {
+    case FL_ACTIVITY_CONNECTION:
+        return FL_CLIENT_WORK_CONNECT;
+    case FL_ACTIVITY_FETCH:
+        return FL_CLIENT_WORK_FETCH;
+    case FL_ACTIVITY_TRAINING:
+        return FL_CLIENT_WORK_TRAIN;
+    case FL_ACTIVITY_PUSH:
+        return FL_CLIENT_WORK_PUSH;
+    case FL_ACTIVITY_EVALUATION:
+        break;
+    }
+    return FL_CLIENT_WORK_EVALUATE;
+}
+
+static void clientd_stepped(void *ctx, const struct fl_session_event *event)
+{
+    struct fl_clientd *cli = ctx;
+
+    fl_client_shown_event(&cli->shown, event, fl_clock_ns(), fl_clock_wall_ms());
+}
+
+void fl__clientd_shown(void *ctx, struct fl_client_shown *ret)
+{
+    const struct fl_clientd *cli = ctx;
+    enum fl_session_state state = fl_session_state(fl_session_shell_session(cli->jobs.shell));
+    const struct fl_result *result = cli->pending.result;
+    struct fl_cert_info info = {.not_after = 0};
+
+    *ret = cli->shown;
+    ret->state[state] = 1;
+    ret->connected = state >= FL_SESSION_READY && state <= FL_SESSION_DONE;
+    ret->round = cli->wanted.task.key.round;
+    ret->samples = cli->data.samples;
+    ret->pending = result != NULL;
+    ret->train_loss = result != NULL ? result->train_loss : (double)NAN;
+    ret->wire[0] = atomic_load(&cli->traffic.out);
+    ret->wire[1] = atomic_load(&cli->traffic.in);
+    (void)snprintf(ret->name, sizeof(ret->name), "%s", fl__clientd_name(cli));
+    if (cli->credentials != NULL) {
+        fl_chain_info(fl_credentials_identity(cli->credentials)->chain, 0, &info);
+        ret->certificate_ms = info.not_after > 0 ? 1000 * (uint64_t)info.not_after : 0;
+    }
+}
+
 static int clientd_begin(void *ctx, enum fl_activity activity, const struct fl_session_effect *e,
                          struct fl_err *err)
 {
     struct fl_clientd *cli = ctx;
 
+    fl_client_shown_begin(&cli->shown, clientd_work_of(activity), fl_clock_ns());
     switch (activity) {
     case FL_ACTIVITY_CONNECTION:
         if (fl_renewal_may_connect(cli->renewal)) {
@@ -211,7 +262,8 @@ const struct fl_session_ops fl__clientd_ops = {.now_ms = clientd_now_ms,
                                                .has_result = clientd_has_result,
                                                .drop_result = clientd_drop_result,
                                                .log = clientd_log,
-                                               .leave = clientd_leave};
+                                               .leave = clientd_leave,
+                                               .stepped = clientd_stepped};
 
 void fl__clientd_on_timer(void *arg)
 {

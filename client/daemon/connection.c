@@ -160,6 +160,7 @@ int fl_connection_open(struct fl_connection *c, struct fl_err *err)
     limits.take_rate = c->conf.limits->download_rate_per_s;
     c->queue_bytes = limits.queue_bytes;
     rv = fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->conf.loop,
+                                                         .traffic = c->conf.traffic,
                                                          .address = c->conf.server,
                                                          .limits = &limits,
                                                          .timeout_ms = c->conf.timeout_ms,

@@ -118,6 +118,9 @@ static void shell_step_now(struct fl_session_shell *s, struct fl_session_event *
 
     s->stepping = true;
     event->now_ms = s->ops->now_ms(s->ctx);
+    if (s->ops->stepped != NULL) {
+        s->ops->stepped(s->ctx, event);
+    }
     fl_session_step(s->session, event, &effects);
     for (i = 0; i < effects.n; i++) {
         shell_carry_out(s, &effects.list[i]);

@@ -35,7 +35,7 @@ enum fl_activity {
     FL_ACTIVITY_EVALUATION /* fetch the model, evaluate it */
 };
 
-/* All are required. `ctx` is the context of the shell. */
+/* All but `stepped` are required. `ctx` is the context of the shell. */
 struct fl_session_ops {
     /* Time: milliseconds of a clock that never goes back. */
     uint64_t (*now_ms)(void *ctx);
@@ -78,6 +78,8 @@ struct fl_session_ops {
     void (*log)(void *ctx, enum fl_log_level level, const char *text);
     /* The client ends. `code`: enum fl_session_exit; `why` may be NULL. */
     void (*leave)(void *ctx, int code, const char *why);
+    /* Optional. Before each step of the session, for figures. */
+    void (*stepped)(void *ctx, const struct fl_session_event *event);
 };
 
 struct fl_session_shell;

@@ -99,6 +99,7 @@ int fl_grpc_connect(const struct fl_grpc_channel_setup *setup, struct fl_grpc_ch
     if (rv != FL_OK) {
         goto fail;
     }
+    fl_conn_count(stream, setup->traffic);
     if (fl_stream_wrap(setup->filter, &stream) != FL_OK) {
         fl_stream_close(stream);
         rv = fl_err_set(err, FL_ENOMEM, "connecting: out of memory");

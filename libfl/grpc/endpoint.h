@@ -105,9 +105,10 @@ struct fl_grpc_channel_setup {
     const struct fl_grpc_channel_cbs *cbs;
     void *ctx;
     const struct fl_stream_filter *filter; /* over the connection; NULL: none */
+    struct fl_traffic *traffic;            /* of the connection, outlives it; NULL: not counted */
 };
 
-/* Copies `setup` and what it points to, except `cbs`. */
+/* Copies `setup` and what it points to, except `cbs` and `traffic`. */
 FL_MUST_CHECK int fl_grpc_connect(const struct fl_grpc_channel_setup *setup,
                                   struct fl_grpc_channel **ret, struct fl_err *err);
 FL_MUST_CHECK int fl_grpc_call(struct fl_grpc_channel *channel, const char *path,

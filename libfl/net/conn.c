@@ -410,6 +410,11 @@ static struct fl_conn *conn_of(struct fl_stream *stream)
     return (struct fl_conn *)(void *)stream;
 }
 
+void fl_conn_count(struct fl_stream *stream, struct fl_traffic *traffic)
+{
+    conn_of(stream)->traffic = traffic;
+}
+
 static void stream_start(struct fl_stream *stream, const struct fl_stream_cbs *cbs, void *ctx)
 {
     struct fl_conn *conn = conn_of(stream);

@@ -1,0 +1,36 @@
+#ifndef FL_CLIENT_HTTP_CLIENT_HTTP_H
+#define FL_CLIENT_HTTP_CLIENT_HTTP_H
+
+/*
+ * The HTTP port of a client (docs/http.md): health, metrics and its state as JSON, from a copy of
+ * the figures that the loop of the client makes for each request.
+ */
+
+#include "client/http/client_figures.h"
+#include "libfl/net/loop.h"
+
+struct fl_client_http;
+
+/* Everything is borrowed and outlives the port. */
+struct fl_client_http_setup {
+    const struct fl_http_conf *conf;
+    const char *state_dir;
+    const struct fl_log *log;
+    struct fl_loop *loop;
+    /* Fill in a copy of the figures, on the loop. */
+    void (*fill)(void *ctx, struct fl_client_shown *ret);
+    void *ctx;
+};
+
+/*
+ * FL_OK with NULL when `conf` has no address. Binds the addresses and starts the thread. As
+ * fl_http_create().
+ */
+FL_MUST_CHECK int fl_client_http_create(const struct fl_client_http_setup *setup,
+                                        struct fl_client_http **ret, struct fl_err *err);
+/* Before the loop is freed. NULL is allowed. */
+void fl_client_http_stop(struct fl_client_http *client);
+/* After the loop was freed. NULL is allowed. */
+void fl_client_http_free(struct fl_client_http *client);
+
+#endif
