@@ -3,7 +3,7 @@
 # A test compares the committed pages with what this prints.
 set -euo pipefail
 build=$1
-tables() { # program, option: the page as it is, with new tables between the marks "<!-- program option … -->"
+tables() { # program, option: stdin as it is, with new tables between the marks "<!-- program option … -->"
   local inside=no line what
   while IFS= read -r line; do
     case $line in
@@ -20,9 +20,10 @@ tables() { # program, option: the page as it is, with new tables between the mar
       "$build/$1" "$2" $what
       ;;
     esac
-  done <"$(dirname "${BASH_SOURCE[0]}")/$page.md"
+  done
 }
 page=$2
+text=$(dirname "${BASH_SOURCE[0]}")/$page.md
 case $page in
 configuration)
   cat <<'TEXT'
@@ -65,10 +66,11 @@ that starts counts from 0: what was carried between the last record before and t
 TEXT
   "$build/flctl" --reference | sed 's/^## /### /'
   ;;
-simulation) tables fl-sim --reference ;;
-security) tables flctl --access ;;
+simulation) tables fl-sim --reference <"$text" ;;
+security) tables flctl --access <"$text" ;;
+http) tables fl-serverd --metrics <"$text" | tables fl-clientd --metrics ;;
 *)
-  echo "docs/reference.sh: expected the page configuration, security or simulation, found '$2'" >&2
+  echo "docs/reference.sh: expected the page configuration, http, security or simulation, found '$2'" >&2
   exit 2
   ;;
 esac

@@ -13,6 +13,7 @@
 #include "client/daemon/init_trainer.h"
 #include "client/daemon/invitation_file.h"
 #include "client/daemon/try_trainer.h"
+#include "client/http/client_shown.h"
 #include "libfl/base/args.h"
 #include "libfl/base/buf.h"
 #include "libfl/base/fs.h"
@@ -26,6 +27,7 @@
 /* Values above those of the short options. */
 enum {
     OPT_REFERENCE = 256,
+    OPT_METRICS,
     OPT_INVITATION,
     OPT_NAME,
     OPT_DATA,
@@ -75,6 +77,7 @@ static const struct fl_arg options[] = {
            "model that they are put into"),
     FL_ARG("reference", '\0', NULL, OPT_REFERENCE,
            "print all configuration keys with defaults (Markdown)"),
+    FL_ARG("metrics", '\0', NULL, OPT_METRICS, "print all metrics of the HTTP port (Markdown)"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     FL_ARG("version", 'V', NULL, 'V', "version"),
     {.name = NULL}};
@@ -102,13 +105,14 @@ static void client_print_usage(FILE *out)
         out);
 }
 
-static int client_print_reference(void)
+/* What `reference` appends. */
+static int client_print(int (*reference)(struct fl_buf *out))
 {
     struct fl_buf buf;
     bool printed = false;
 
     fl_buf_init(&buf, 1u << 20);
-    if (fl_client_conf_reference(&buf) == FL_OK) {
+    if (reference(&buf) == FL_OK) {
         (void)fwrite(buf.data, 1, buf.len, stdout);
         printed = fflush(stdout) == 0;
     }
@@ -424,7 +428,9 @@ int main(int argc, char **argv)
             command.export_model = args.value;
             break;
         case OPT_REFERENCE:
-            return client_print_reference();
+            return client_print(fl_client_conf_reference);
+        case OPT_METRICS:
+            return client_print(fl_client_metrics_reference);
         case 'h':
             client_print_usage(stdout);
             return FL_EXIT_OK;

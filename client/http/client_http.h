@@ -6,7 +6,7 @@
  * the figures that the loop of the client makes for each request.
  */
 
-#include "client/http/client_figures.h"
+#include "client/http/client_shown.h"
 #include "libfl/net/loop.h"
 
 struct fl_client_http;

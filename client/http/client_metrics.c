@@ -1,6 +1,6 @@
 /* The rows of the metrics of a client, and their counting from events of the session. Pure. */
 
-#include "client/http/client_figures.h"
+#include "client/http/client_shown.h"
 
 /* A small network trains in milliseconds, a large one on a phone for hours. */
 static const double client_work_bounds[FL_HISTOGRAM_BOUNDS] = {0.01, 0.1, 1,    5,    30,

@@ -151,7 +151,7 @@ static void http_log_addresses(const struct fl_http *http)
                "HTTP port on '%s', %s http_port=%u", http->listeners[i].text,
                http->token.text[0] != '\0' ? "for readers with the token"
                                            : "for every reader without a token",
-               http->listeners[i].port);
+               fl_http_port(http, i));
     }
 }
 

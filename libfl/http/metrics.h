@@ -97,7 +97,7 @@ FL_MUST_CHECK int fl_metrics_add(struct fl_buf *out, enum fl_metrics_format form
                                  const struct fl_metric *rows, const void *record);
 /* What ends the text. */
 FL_MUST_CHECK int fl_metrics_end(struct fl_buf *out, enum fl_metrics_format format);
-/* The series of the rows: lines of the text that are no comments. */
+/* The number of series of the rows: lines of the text that are no comments. */
 size_t fl_metrics_series(const struct fl_metric *rows);
 /* Append a table of the rows (Markdown); the second: further rows of it. */
 FL_MUST_CHECK int fl_metrics_reference(struct fl_buf *out, const struct fl_metric *rows);

@@ -18,6 +18,7 @@
 #include "server/daemon/serverd.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"
+#include "server/http/server_metrics.h"
 #include "server/network/no_memory.h"
 #include "server/runtime/runtime.h"
 
@@ -34,6 +35,7 @@ static const struct fl_arg options[] = {
            "when the state database is lost or damaged: make the newest good checkpoint the last "
            "committed round, report what is lost, start nothing"),
     FL_ARG("reference", '\0', NULL, 'r', "print all configuration keys with defaults (Markdown)"),
+    FL_ARG("metrics", '\0', NULL, 'm', "print all metrics of the HTTP port (Markdown)"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     FL_ARG("version", 'V', NULL, 'V', "version"),
     {.name = NULL}};
@@ -70,13 +72,14 @@ static void serverd_usage(FILE *out)
     (void)fputc('\n', out);
 }
 
-static int serverd_print_reference(void)
+/* What `reference` appends. */
+static int serverd_print(int (*reference)(struct fl_buf *out))
 {
     struct fl_buf buf;
     bool printed = false;
 
     fl_buf_init(&buf, 1u << 20);
-    if (fl_server_conf_reference(&buf) == FL_OK) {
+    if (reference(&buf) == FL_OK) {
         (void)fwrite(buf.data, 1, buf.len, stdout);
         printed = fflush(stdout) == 0;
     }
@@ -327,7 +330,9 @@ int main(int argc, char **argv)
             task = TASK_RECOVER;
             break;
         case 'r':
-            return serverd_print_reference();
+            return serverd_print(fl_server_conf_reference);
+        case 'm':
+            return serverd_print(fl_server_metrics_reference);
         case 'h':
             serverd_usage(stdout);
             return FL_EXIT_OK;

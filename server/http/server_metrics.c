@@ -81,6 +81,8 @@ const struct fl_metric fl_server_metrics[] = {
     {ROW(GAUGE, U64, coord.clients), .name = "clients", LABEL("state", client_words),
      .help = "Known clients by state; those of the open round by how far they are"},
     {ROW(GAUGE, U64, coord.connected), .name = "clients_connected", .help = "Connected clients"},
+    {ROW(GAUGE, U64, clients_needed), .name = "clients_needed",
+     .help = "Connected clients that a round needs to begin (round.min_clients)"},
     {ROW(COUNTER, U64, coord.did), .name = "client_events", LABEL("event", did_words),
      .help = "What clients did since the start; leave: sessions that ended"},
     {ROW(COUNTER, U64, coord.got), .name = "client_commands", LABEL("command", got_words),
@@ -150,5 +152,11 @@ int fl_server_metrics_reference(struct fl_buf *out)
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_metrics_rows(out, fl_process_metrics);
+    rv = fl_metrics_rows(out, fl_process_metrics);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_buf_printf(out, "\nThese are %zu series.\n",
+                         fl_metrics_series(fl_server_metrics) +
+                             fl_metrics_series(fl_process_metrics));
 }

@@ -114,6 +114,7 @@ static void routes_metrics_answer(struct fl_server_http *server, struct fl_http_
     int rv;
 
     routes_threads(setup, &f);
+    f.clients_needed = (uint64_t)setup->conf->round->min_clients;
     fl_auth_ends(setup->auth, f.certificate_ms);
     f.log_left_out = fl_log_n_left_out(setup->log);
     f.backup_ms = fl_backup_last_ms(setup->state_dir);

@@ -29,7 +29,7 @@ for d in server client; do
 import re, sys
 known = {"model", "strategy", "algorithm", "training", "round", "evaluation", "checkpoints", "limits",
          "data", "command", "reconnect", "selection", "fraction", "upload", "solver", "codec",
-         "aggregate", "site", "floor"}
+         "aggregate", "site", "floor", "http"}
 for line in open(sys.argv[2], encoding="utf-8"):
     for key in re.findall(r"^\| `([a-z_.]+)` \|", line):
         known.update(key.split("."))

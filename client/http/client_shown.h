@@ -1,5 +1,5 @@
-#ifndef FL_CLIENT_HTTP_CLIENT_FIGURES_H
-#define FL_CLIENT_HTTP_CLIENT_FIGURES_H
+#ifndef FL_CLIENT_HTTP_CLIENT_SHOWN_H
+#define FL_CLIENT_HTTP_CLIENT_SHOWN_H
 
 /*
  * What a client shows at its HTTP port, one row of the metrics for each (client_metrics.c). The
