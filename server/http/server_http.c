@@ -26,11 +26,17 @@ static void question_free(struct question *q)
     free(q);
 }
 
+/* How many of its kind are open. */
+static unsigned *question_count(const struct question *q)
+{
+    return q->ask->figures != NULL ? &q->server->n_figures : &q->server->n_asked;
+}
+
 static void question_answered(void *arg)
 {
     struct question *q = arg;
 
-    q->server->n_asked--;
+    *question_count(q) -= 1;
     if (q->request != NULL) {
         if (q->ask->code != FL_OK) {
             fl_http_fail_code(q->request, q->ask->code, &q->ask->err);
@@ -85,17 +91,20 @@ void fl_server_ask(struct fl_server_http *server, struct fl_http_request *reques
         return;
     }
     *q = (struct question){.server = server, .request = request, .ask = ask, .answer = answer};
-    if (ask == NULL || server->n_asked >= FL_SERVER_ASKED_MAX) {
-        fl_http_fail(request, 503,
-                     ask == NULL ? "out of memory"
-                                 : "the coordinator has not answered %u requests yet: retry later",
-                     server->n_asked);
+    if (ask == NULL) {
+        fl_http_fail_code(request, FL_ENOMEM, NULL);
+        question_free(q);
+        return;
+    }
+    if (*question_count(q) >= FL_SERVER_ASKED_MAX) {
+        fl_http_fail(request, 503, "the coordinator has not answered %u requests yet: retry later",
+                     *question_count(q));
         question_free(q);
         return;
     }
     ask->done = server_done;
     ask->done_ctx = q;
-    server->n_asked++;
+    *question_count(q) += 1;
     fl_http_later(request, question_gone, q);
     server->setup.ask(server->setup.ctx, ask);
 }

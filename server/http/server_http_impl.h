@@ -6,13 +6,14 @@
 #include "server/http/coord_figures.h"
 #include "server/http/server_http.h"
 
-/* Requests that the coordinator has not answered yet. */
-#define FL_SERVER_ASKED_MAX 32
+/* Requests that the coordinator has not answered yet, of each kind: pages of documents, and the
+   figures that scrapes and probes ask for, which pages must not keep out. */
+#define FL_SERVER_ASKED_MAX 16
 
 struct fl_server_http {
     struct fl_server_http_setup setup;
     struct fl_http *http;
-    unsigned n_asked; /* HTTP thread */
+    unsigned n_asked, n_figures; /* HTTP thread */
 };
 
 extern const struct fl_http_route fl_server_routes[];
