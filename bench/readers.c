@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "bench/line.h"
@@ -271,12 +272,31 @@ static void control_on_down(void *ctx, int code, const char *text)
     die(text != NULL ? text : "the control connection ended");
 }
 
+/* The server listens at its address for clients first. */
+static void control_await(const char *path)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    int fd;
+
+    must(fl_str_copy(to.sun_path, sizeof(to.sun_path), path), "the path of the admin socket");
+    do {
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0) {
+            (void)close(fd);
+            return;
+        }
+        (void)close(fd);
+        (void)poll(NULL, 0, 10);
+    } while (true);
+}
+
 static void control_open(struct control *c, const char *admin)
 {
     static const struct fl_grpc_channel_cbs cbs = {.on_up = control_on_up,
                                                    .on_down = control_on_down};
     struct fl_rpc_limits limits;
 
+    control_await(admin + sizeof("unix:") - 1);
     fl_rpc_limits_default(&limits);
     c->seconds = calloc(CALLS_MAX, sizeof(double));
     must(c->seconds != NULL ? FL_OK : FL_ENOMEM, "calls");

@@ -517,6 +517,14 @@ uint32_t fl_coord_attempt(const struct fl_coord *coord);
 /* Aborted attempts of that round so far. */
 uint32_t fl_coord_aborts(const struct fl_coord *coord);
 uint64_t fl_coord_committed(const struct fl_coord *coord);
+/* Known clients by what they do; each is counted once. */
+struct fl_client_counts {
+    size_t quarantined;
+    size_t parts[FL_PARTICIPANT_LOST + 1]; /* of the open round, by enum fl_participant_state */
+    size_t idle, disconnected;             /* the others */
+};
+/* Looks at the participants of the open round and at quarantined clients only. */
+void fl_coord_count(const struct fl_coord *coord, struct fl_client_counts *ret);
 /* Client numbers are below this; some of them may be unused. */
 size_t fl_coord_numbers(const struct fl_coord *coord);
 /* The number of a known name, or UINT32_MAX. */

@@ -88,6 +88,35 @@ uint64_t fl_coord_committed(const struct fl_coord *c)
     return c->committed;
 }
 
+void fl_coord_count(const struct fl_coord *c, struct fl_client_counts *ret)
+{
+    const struct fl__clients *t = &c->clients;
+    size_t connected = t->connected.n;
+    size_t others = t->names.n;
+    uint32_t client;
+    size_t i;
+
+    *ret = (struct fl_client_counts){.quarantined = t->quarantined.n};
+    others -= t->quarantined.n;
+    for (i = 0, client = t->quarantined.first; i < t->quarantined.n; i++) {
+        connected -= t->live[client].connected;
+        client = t->live[client].next;
+    }
+    for (i = 0; !c->round.closing && i < c->round.n; i++) {
+        const struct fl_participant_rec *part = &c->round.parts[i];
+
+        client = part->client;
+        if (fl_coord_client(c, client) == NULL || fl__clients_quarantined(t, client)) {
+            continue;
+        }
+        ret->parts[part->state]++;
+        connected -= t->live[client].connected;
+        others--;
+    }
+    ret->idle = connected < others ? connected : others;
+    ret->disconnected = others - ret->idle;
+}
+
 size_t fl_coord_numbers(const struct fl_coord *c)
 {
     return c->clients.n;

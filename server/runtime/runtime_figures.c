@@ -149,23 +149,15 @@ void fl_runtime_worked(struct fl_runtime *runtime, const struct fl_coord_job *jo
 
 static void figures_clients(const struct fl_runtime *runtime, struct fl_coord_figures *f)
 {
-    size_t n = fl_coord_numbers(runtime->coord);
-    uint32_t i;
+    struct fl_client_counts counts;
+    size_t i;
 
-    for (i = 0; i < n; i++) {
-        const struct fl_client_rec *c = fl_coord_client(runtime->coord, i);
-        const struct fl_participant_rec *part;
-        size_t state;
-
-        if (c == NULL) {
-            continue;
-        }
-        part = fl_coord_part(runtime->coord, i);
-        state = c->quarantine[0] != '\0' ? FL_CLIENTS_QUARANTINED
-                : part != NULL           ? FL_CLIENTS_QUARANTINED + (size_t)part->state
-                : fl_coord_connected(runtime->coord, i) ? FL_CLIENTS_IDLE
-                                                        : FL_CLIENTS_DISCONNECTED;
-        f->clients[state]++;
+    fl_coord_count(runtime->coord, &counts);
+    f->clients[FL_CLIENTS_IDLE] = counts.idle;
+    f->clients[FL_CLIENTS_DISCONNECTED] = counts.disconnected;
+    f->clients[FL_CLIENTS_QUARANTINED] = counts.quarantined;
+    for (i = FL_PARTICIPANT_SELECTED; i <= FL_PARTICIPANT_LOST; i++) {
+        f->clients[FL_CLIENTS_QUARANTINED + i] = counts.parts[i];
     }
     f->connected = fl_coord_n_connected(runtime->coord);
 }

@@ -646,6 +646,40 @@ static void check_excluded(struct coord_check *c, const struct fl_coord *coord, 
     }
 }
 
+/* The counts for monitoring are those of all clients, one after the other. */
+static void check_counts(struct coord_check *c, const struct fl_coord *coord)
+{
+    struct fl_client_counts counts;
+    struct fl_client_counts each = {0};
+    uint32_t i;
+
+    for (i = 0; i < fl_coord_numbers(coord); i++) {
+        const struct fl_client_rec *rec = fl_coord_client(coord, i);
+        const struct fl_participant_rec *part = fl_coord_part(coord, i);
+
+        if (rec == NULL) {
+            continue;
+        }
+        if (rec->quarantine[0] != '\0') {
+            each.quarantined++;
+        } else if (part != NULL) {
+            each.parts[part->state]++;
+        } else if (fl_coord_connected(coord, i)) {
+            each.idle++;
+        } else {
+            each.disconnected++;
+        }
+    }
+    fl_coord_count(coord, &counts);
+    if (memcmp(&counts, &each, sizeof(counts)) != 0) {
+        fail(c,
+             "clients are counted as %zu idle, %zu disconnected, %zu quarantined, which are %zu, "
+             "%zu, %zu",
+             counts.idle, counts.disconnected, counts.quarantined, each.idle, each.disconnected,
+             each.quarantined);
+    }
+}
+
 void coord_check_effects(struct coord_check *c, const struct fl_coord *coord,
                          const struct fl_event *ev, const struct fl_effects *effects)
 {
@@ -662,6 +696,7 @@ void coord_check_effects(struct coord_check *c, const struct fl_coord *coord,
         check_effect(c, coord, &effects->list[i]);
         check_stopped(c, &effects->list[i]);
     }
+    check_counts(c, coord);
     if (fl_coord_phase(coord) == FL_PHASE_PAUSED && !c->pause_durable && c->wish == 0 &&
         !c->pause_failed)
     {
