@@ -2,11 +2,12 @@
 
 #include "libfl/http/process_figures.h"
 
-#include <dirent.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,19 +35,43 @@ const struct fl_metric fl_process_metrics[] = {
      .help = "Size of that file system"},
     FL_METRIC_END};
 
-static uint64_t count_descriptors(void)
+/* Descriptors that are tried at once. */
+#define POLL_DESCRIPTORS 1024
+
+/*
+ * The size of /proc/self/fd is their number from Linux 6.2 on. Before, to list it takes 10 ms for
+ * 10 000 of them: poll() marks those that are not open, in a tenth of that.
+ */
+static uint64_t count_descriptors(uint64_t max)
 {
-    DIR *dir = opendir("/proc/self/fd");
+    struct pollfd fds[POLL_DESCRIPTORS];
+    struct stat st;
+    uint64_t from;
     uint64_t n = 0;
 
-    if (dir == NULL) {
-        return 0;
+    if (stat("/proc/self/fd", &st) == 0 && st.st_size > 0) {
+        return (uint64_t)st.st_size;
     }
-    while (readdir(dir) != NULL) {
-        n++;
+    for (from = 0; from < max; from += POLL_DESCRIPTORS) {
+        nfds_t tried = max - from < POLL_DESCRIPTORS ? (nfds_t)(max - from) : POLL_DESCRIPTORS;
+        uint64_t found = 0;
+        nfds_t i;
+
+        for (i = 0; i < tried; i++) {
+            fds[i] = (struct pollfd){.fd = (int)(from + i)};
+        }
+        if (poll(fds, tried, 0) < 0) {
+            return n;
+        }
+        for (i = 0; i < tried; i++) {
+            found += (fds[i].revents & POLLNVAL) == 0;
+        }
+        if (found == 0) {
+            break; /* They are given out from below. */
+        }
+        n += found;
     }
-    (void)closedir(dir);
-    return n > 3 ? n - 3 : 0; /* Without ".", ".." and that of `dir`. */
+    return n;
 }
 
 /* The fields of /proc/self/stat behind the name, the first is the state. */
@@ -95,10 +120,10 @@ void fl_process_figures_read(const char *state_dir, struct fl_process_figures *r
 
     *ret = (struct fl_process_figures){0};
     read_stat(ret);
-    ret->descriptors = count_descriptors();
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         ret->descriptors_max = limit.rlim_cur;
     }
+    ret->descriptors = count_descriptors(ret->descriptors_max);
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         ret->cpu_us = 1000000 * (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
