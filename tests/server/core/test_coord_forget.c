@@ -530,6 +530,9 @@ static void check_order(const struct fl_order *order, const struct fl_client_rec
     uint32_t id;
 
     while ((id = fl_order_next(order, &at)) != FL_ORDER_NONE) {
+        struct fl_order_at behind = fl_order_seek(order, recs, last);
+
+        ck_assert_uint_eq(fl_order_next(order, &behind), id);
         ck_assert_int_lt(strcmp(last, recs[id].name), 0);
         last = recs[id].name;
         ck_assert_uint_eq(fl_order_find(order, recs, last), id);
