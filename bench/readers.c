@@ -30,12 +30,13 @@ const char bench_name[] = "bench/readers";
 #define CALL_EVERY_MS 5
 #define CALLS_MAX     200000
 #define SCRAPES_MAX   1000
+#define BLOCKS_MAX    100
 
 static const struct fl_arg rows[] = {
     FL_ARG("clients", '\0', "N", 'c', "connected clients, default 1000"),
     FL_ARG("readers", '\0', "N", 'n', "readers that never read, default 200"),
-    FL_ARG("blocks", '\0', "N", 'b', "measurements of each kind, default 4"),
-    FL_ARG("seconds", '\0', "N", 't', "of each measurement, default 5"),
+    FL_ARG("blocks", '\0', "N", 'b', "measurements of each kind, default 7"),
+    FL_ARG("seconds", '\0', "N", 't', "of each measurement, default 3"),
     FL_ARG("server", '\0', "PROGRAM", 's', "default: fl-serverd of the same build folder"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     {.name = NULL}};
@@ -45,7 +46,8 @@ static const char prints[] =
     "Prints\n"
     "  readers: clients=… readers=… calls=… p50_ms=… p99_ms=… with_p50_ms=… with_p99_ms=…\n"
     "           ratio_p99=… scrapes=… scrape_ms=MEDIAN scrape_max_ms=… bytes=…\n"
-    "the latency of control calls without readers and with them, a scrape a second included;\n"
+    "the latency of control calls without readers and with them, a scrape a second included,\n"
+    "medians over the measurements of each kind, which alternate;\n"
     "scrape_ms is what Prometheus would measure.\n";
 
 struct readers_of {
@@ -322,31 +324,27 @@ static void control_for(struct control *c, uint64_t ms)
 
 /* --- the measurement --- */
 
+/* Medians over the measurements of one kind: what else the machine does comes in bursts. */
 struct latencies {
-    double *seconds;
-    size_t n;
+    double p50[BLOCKS_MAX], p99[BLOCKS_MAX]; /* ms */
+    size_t n, calls;
 };
 
-static void latencies_add(struct latencies *to, const struct control *c)
+static void latencies_add(struct latencies *to, struct control *c)
 {
-    to->seconds = realloc(to->seconds, (to->n + c->n + 1) * sizeof(double));
-    must(to->seconds != NULL ? FL_OK : FL_ENOMEM, "latencies");
-    memcpy(to->seconds + to->n, c->seconds, c->n * sizeof(double));
-    to->n += c->n;
-}
-
-static double latencies_at(struct latencies *l, double share)
-{
-    fl_sort(l->seconds, l->n);
-    return 1e3 * l->seconds[(size_t)((double)(l->n - 1) * share)];
+    must(c->n > 0 ? FL_OK : FL_ETIMEOUT, "no control call was answered");
+    fl_sort(c->seconds, c->n);
+    to->p50[to->n] = 1e3 * c->seconds[c->n / 2];
+    to->p99[to->n++] = 1e3 * c->seconds[(size_t)((double)(c->n - 1) * 0.99)];
+    to->calls += c->n;
 }
 
 static void print_latencies(const struct readers_of *a, struct latencies *without,
-                            struct latencies *with, struct scrape *scrapes, size_t n)
+                            struct latencies *with, const struct scrape *scrapes, size_t n)
 {
     double seconds[SCRAPES_MAX];
-    double p99 = latencies_at(without, 0.99);
-    double with_p99 = latencies_at(with, 0.99);
+    double p99 = bench_median(without->p99, without->n);
+    double with_p99 = bench_median(with->p99, with->n);
     size_t i;
 
     for (i = 0; i < n; i++) {
@@ -356,17 +354,16 @@ static void print_latencies(const struct readers_of *a, struct latencies *withou
     (void)printf("readers: clients=%llu readers=%llu calls=%zu p50_ms=%.3f p99_ms=%.3f "
                  "with_p50_ms=%.3f with_p99_ms=%.3f ratio_p99=%.2f scrapes=%zu scrape_ms=%.2f "
                  "scrape_max_ms=%.2f bytes=%llu\n",
-                 (unsigned long long)a->clients, (unsigned long long)a->readers, without->n,
-                 latencies_at(without, 0.5), p99, latencies_at(with, 0.5), with_p99, with_p99 / p99,
-                 n, 1e3 * seconds[n / 2], 1e3 * seconds[n - 1],
-                 (unsigned long long)scrapes[0].bytes);
+                 (unsigned long long)a->clients, (unsigned long long)a->readers,
+                 without->calls + with->calls, bench_median(without->p50, without->n), p99,
+                 bench_median(with->p50, with->n), with_p99, with_p99 / p99, n,
+                 1e3 * seconds[n / 2], 1e3 * seconds[n - 1], (unsigned long long)scrapes[0].bytes);
 }
 
 static void measure_readers(const struct readers_of *a, struct control *c)
 {
-    struct latencies without = {NULL, 0};
-    struct latencies with = {NULL, 0};
-    struct scrape scrapes[SCRAPES_MAX];
+    static struct latencies without, with;
+    static struct scrape scrapes[SCRAPES_MAX];
     size_t n = 0;
     uint64_t block;
 
@@ -391,8 +388,6 @@ static void measure_readers(const struct readers_of *a, struct control *c)
         (void)close(fd);
     }
     print_latencies(a, &without, &with, scrapes, n);
-    free(without.seconds);
-    free(with.seconds);
 }
 
 static uint16_t free_port(void)
@@ -467,7 +462,7 @@ static const char *default_program(char *out, size_t size, const char *argv0)
 int main(int argc, char **argv)
 {
     struct fl_args line = {.program = bench_name, .rows = rows, .argc = argc, .argv = argv};
-    struct readers_of a = {.clients = 1000, .readers = 200, .blocks = 4, .seconds = 5};
+    struct readers_of a = {.clients = 1000, .readers = 200, .blocks = 7, .seconds = 3};
     struct fl_err err = {0};
     char program[4096];
     int opt;
@@ -484,7 +479,7 @@ int main(int argc, char **argv)
                                            : opt == 'b' ? &a.blocks
                                                         : &a.seconds);
         }
-        if (rv != FL_OK || a.blocks == 0 || a.seconds == 0) {
+        if (rv != FL_OK || a.blocks == 0 || a.blocks > BLOCKS_MAX || a.seconds == 0) {
             bench_usage(&line, prints, /* asked= */ false);
         }
     }

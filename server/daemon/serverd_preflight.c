@@ -123,7 +123,8 @@ static int check_sockets(const struct fl_serverd_conf *own, struct fl_preflight_
                          int *ret_exit, struct fl_err *err)
 {
     const struct fl_server_main *m = own->conf->main;
-    const struct fl_opt_texts *const lists[] = {&m->listen, &m->listen_insecure, &m->listen_admin};
+    const struct fl_opt_texts *const lists[] = {&m->listen, &m->listen_insecure, &m->listen_admin,
+                                                &own->conf->http->listen};
     long running = report != NULL ? fl_fs_lock_holder(own->state_dir) : 0;
     size_t i;
     size_t n;

@@ -174,6 +174,7 @@ bad() { # name, exit code, text, line of YAML
   says "$1" "$2" "$3" "$build/fl-serverd" "$dir/$1.yaml"
 }
 bad taken 6 "is used by another process" "http: {listen: [\"127.0.0.1:$(http_port a)\"]}"
+says "a check finds it, too" 6 "address in use by another process" "$build/fl-serverd" --check-config "$dir/taken.yaml"
 bad open 3 "is not on loopback" "http: {listen: [\"*:0\"]}"
 bad no-token 3 "http.token_file: cannot read '$dir/none'" "http: {listen: [\"127.0.0.1:0\"], token_file: \"$dir/none\"}"
 
