@@ -15,7 +15,7 @@ cat >"$dir/slow.py" <<'TEXT'
 import sys, time
 time.sleep(3600)
 TEXT
-# A sound one, one that waits for clients, one whose rounds an operator aborts.
+# A sound one, one that waits for clients, one whose rounds an operator aborts, one with a certificate of five days.
 serve sound "rounds: 2" "round: {start_clients: 2, min_clients: 2}"
 for i in 0 1; do start_client "c$i" "$dir/data/client-00$i" "exit_when_done: no"; done
 wait_for "two rounds" at_round sound 2
@@ -25,6 +25,17 @@ start_client slow "" "trainer: command" \
   "command: {program: [\"$python\", \"$dir/slow.py\", \"{task}\"], samples: 10, time_limit: 1h}"
 trains() { ctl aborted why | grep -qE "round 1 is TRAINING"; }
 wait_for "the training" trains
+cat >"$dir/soon.yaml" <<TEXT
+federation: integ
+state_dir: "$dir/soon.state"
+listen: ["127.0.0.1:0"]
+identity: {hosts: [localhost], validity: 5d}
+model: {preset: dnn60}
+http: {listen: ["127.0.0.1:0"]}
+TEXT
+check "an identity" "$build/fl-serverd" --init "$dir/soon.yaml"
+start_server soon
+wait_for "the HTTP port" test -n "$(http_port soon)"
 
 # The rules as they are, but for the time that they wait.
 sed -E 's/for: [0-9]+[smh]/for: 0s/' "$srcdir/deploy/prometheus/fl-alerts.yaml" >"$dir/alerts.yaml"
@@ -37,6 +48,7 @@ scrape_configs:
       - {targets: ["127.0.0.1:$(http_port sound)"], labels: {server: sound}}
       - {targets: ["127.0.0.1:$(http_port alone)"], labels: {server: alone}}
       - {targets: ["127.0.0.1:$(http_port aborted)"], labels: {server: aborted}}
+      - {targets: ["127.0.0.1:$(http_port soon)"], labels: {server: soon}}
 TEXT
 port=$("$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 "$prometheus" --config.file="$dir/prometheus.yaml" --storage.tsdb.path="$dir/tsdb" \
@@ -56,13 +68,16 @@ else:
 PY
 ask() { "$python" "$dir/ask.py" "$port" "$@"; }
 ports=()
-for name in sound alone aborted; do ports+=("$(http_port $name)=$name"); done
+for name in sound alone aborted soon; do ports+=("$(http_port $name)=$name"); done
 fires() { [[ " $(ask alerts "${ports[@]}") " == *" $1 "* ]]; } # alert/server
-is_up() { [ "$(ask 'sum(up)')" = 3.0 ]; }
-wait_for "three targets" is_up
+is_up() { [ "$(ask 'sum(up)')" = 4.0 ]; }
+wait_for "four targets" is_up
 equal "scrapes without an error" 0.0 "$(ask 'sum(scrape_samples_post_metric_relabeling == 0) or vector(0)')"
 wait_for "the alert of the one that waits" fires FlTooFewClients/alone
-equal "and no other one fires" FlTooFewClients/alone "$(ask alerts "${ports[@]}")"
+wait_for "the alert of the certificate" fires FlCertificateEnds/soon
+wait_for "the alert of its clients" fires FlTooFewClients/soon
+fired="FlCertificateEnds/soon FlTooFewClients/alone FlTooFewClients/soon"
+equal "and no other one fires" "$fired" "$(ask alerts "${ports[@]}")"
 for i in 1 2 3 4; do
   wait_for "the training again" trains
   ctl aborted abort-round >"$dir/abort" 2>&1
@@ -71,5 +86,6 @@ wait_for "the alert of the aborted rounds" fires FlRoundsAborted/aborted
 equal "four aborted attempts" 4.0 "$(ask 'fl_round_attempts_aborted_total{server="aborted"}')"
 kill_hard sound
 wait_for "the alert of the one that is gone" fires FlServerDown/sound
-equal "those alerts and no other" "FlRoundsAborted/aborted FlServerDown/sound FlTooFewClients/alone" "$(ask alerts "${ports[@]}")"
+equal "those alerts and no other" "FlCertificateEnds/soon FlRoundsAborted/aborted FlServerDown/sound FlTooFewClients/alone FlTooFewClients/soon" \
+  "$(ask alerts "${ports[@]}")"
 finish
