@@ -35,6 +35,14 @@ static const struct fl_opt_spec main_specs[] = {
      .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON | FL_OPT_BASIC,
      .help = "Folder for a finished and unsent result, and for the client state kept between "
              "rounds; created when missing"},
+    {FL_OPT(struct fl_client_main, STRING, proxy), .flags = FL_CLIENT_DAEMON,
+     .help = "HTTP proxy of the connection to 'server', which has to allow CONNECT: "
+             "http://host:port; none: connect directly. Not set: that of the environment variable "
+             "https_proxy, unless 'server' is in no_proxy or a loopback address (docs/network.md)"},
+    {FL_OPT(struct fl_client_main, STRING, proxy_credentials), .flags = FL_CLIENT_DAEMON,
+     .help = "File with the line USER:PASSWORD for a proxy that asks for them (Basic "
+             "authentication), which other users must not be able to read; read again for each "
+             "connection"},
     {FL_OPT(struct fl_client_main, BOOL, insecure), .flags = FL_CLIENT_DAEMON | FL_OPT_BASIC,
      .def = "no",
      .help = "Plaintext instead of TLS, for loopback addresses and socket files. No "

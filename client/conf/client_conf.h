@@ -23,6 +23,8 @@ struct fl_client_main {
     const char *server;
     const char *name; /* "": that of the certificate */
     const char *state_dir;
+    const char *proxy; /* "": that of the environment */
+    const char *proxy_credentials;
     bool insecure, insecure_remote, exit_when_done, summaries;
     int64_t least_group;
     enum fl_client_trainer trainer;

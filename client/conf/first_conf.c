@@ -39,8 +39,11 @@ static int first_conf_add_quoted(struct fl_buf *out, const char *before, const c
 
 static int first_conf_text(const struct fl_client_first *first, struct fl_buf *out)
 {
-    const char *const keys[][2] = {
-        {"server: ", first->server}, {"name: ", first->name}, {"state_dir: ", first->state_dir}};
+    const char *const keys[][2] = {{"server: ", first->server},
+                                   {"proxy: ", first->proxy},
+                                   {"proxy_credentials: ", first->proxy_credentials},
+                                   {"name: ", first->name},
+                                   {"state_dir: ", first->state_dir}};
     size_t i;
     int rv =
         fl_buf_printf(out, "# Written by fl-clientd --join. All keys: fl-clientd --reference\n");
@@ -49,6 +52,9 @@ static int first_conf_text(const struct fl_client_first *first, struct fl_buf *o
         return rv;
     }
     for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (keys[i][1] == NULL || keys[i][1][0] == '\0') {
+            continue;
+        }
         rv = first_conf_add_quoted(out, keys[i][0], keys[i][1], "\n");
         if (rv != FL_OK) {
             return rv;

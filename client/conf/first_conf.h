@@ -9,6 +9,7 @@
 #include "libfl/conf/options.h"
 
 struct fl_client_first {
+    const char *proxy, *proxy_credentials; /* "": not set */
     const char *server, *name, *state_dir;
     const char *data; /* data folder; NULL: FL_CLIENT_FIRST_DATA with a note to edit it */
     const struct fl_opt_pair *labels; /* [n_labels], may be NULL */

@@ -136,6 +136,7 @@ static int clientd_create_parts(struct fl_clientd *cli)
         .server = cli->conf->main->server,
         .traffic = &cli->traffic,
         .filter = cli->credentials != NULL ? fl_credentials_filter(cli->credentials) : NULL,
+        .proxy = &cli->proxy,
         .timeout_ms = (uint32_t)cli->conf->reconnect->connect_timeout_ms,
         .limits = cli->conf->limits,
         .cbs = fl_commands_cbs,
@@ -402,7 +403,8 @@ int fl_client_run(const struct fl_client_conf *conf, const char *path, struct fl
                              .log = log,
                              .reload = {path, conf, log, out, NULL},
                              .lock_fd = -1,
-                             .jobs = {.log = log}};
+                             .jobs = {.log = log},
+                             .proxy = fl_clientd_proxy(conf)};
     struct clientd_signals to = {NULL};
     struct fl_err err = {0};
     uint64_t descriptors = 0;

@@ -1,5 +1,7 @@
 #include "client/daemon/clientd_conf.h"
 
+#include <string.h>
+
 #include "libfl/http/http.h"
 #include "libfl/net/address.h"
 #include "libfl/net/conn.h"
@@ -57,6 +59,32 @@ static int clientd_conf_check_http(const struct fl_client_conf *conf, struct fl_
                : rv;
 }
 
+struct fl_proxy_rule fl_clientd_proxy(const struct fl_client_conf *conf)
+{
+    return (struct fl_proxy_rule){.proxy = conf->main->proxy,
+                                  .credentials = conf->main->proxy_credentials,
+                                  .key = "'proxy'",
+                                  .file_key = "'proxy_credentials'"};
+}
+
+/* Only the text: file and environment are checked by clientd_preflight.c, as the service's user. */
+static int clientd_conf_check_proxy(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const char *proxy = conf->main->proxy;
+    struct fl_proxy parsed = {.key = NULL};
+    struct fl_err inner = {0};
+    int rv;
+
+    if (proxy[0] == '\0' || strcmp(proxy, FL_PROXY_NONE) == 0) {
+        return FL_OK;
+    }
+    rv = fl_proxy_parse(proxy, "'proxy'", &parsed, &inner);
+    fl_proxy_done(&parsed);
+    return rv == FL_OK ? FL_OK
+                       : fl_conf_error(fl_conf_field(conf->file, &conf->main->proxy), err, "%s",
+                                       fl_err_text(&inner, rv));
+}
+
 int fl_clientd_conf_load(const char *path, struct fl_findings *all, struct fl_client_conf **ret,
                          struct fl_err *err)
 {
@@ -75,6 +103,10 @@ int fl_clientd_conf_load(const char *path, struct fl_findings *all, struct fl_cl
         goto fail;
     }
     rv = fl_findings_keep(all, clientd_conf_check_http(conf, err), err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    rv = fl_findings_keep(all, clientd_conf_check_proxy(conf, err), err);
     if (rv != FL_OK) {
         goto fail;
     }

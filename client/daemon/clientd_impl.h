@@ -36,6 +36,7 @@ struct fl_clientd {
     struct fl_pending_result pending;
     struct fl_wanted wanted;
     struct fl_client_credentials *credentials; /* NULL: plaintext */
+    struct fl_proxy_rule proxy;
     struct fl_connection *connection;
     struct fl_renewal *renewal;
 

@@ -32,6 +32,8 @@ enum {
     OPT_NAME,
     OPT_DATA,
     OPT_STATE_DIR,
+    OPT_PROXY,
+    OPT_PROXY_CREDENTIALS,
     OPT_NO_START,
     OPT_INIT_TRAINER,
     OPT_TRY_TRAINER,
@@ -59,6 +61,11 @@ static const struct fl_arg options[] = {
            "for a first CONFIG: folder of this host's data (/srv/fl/data)"),
     FL_ARG("state-dir", '\0', "FOLDER", OPT_STATE_DIR,
            "for a first CONFIG: state folder (/var/lib/fl-clientd)"),
+    FL_ARG("proxy", '\0', "URL", OPT_PROXY,
+           "for a first CONFIG: HTTP proxy of this host, http://host:port, or none; without it "
+           "that of the environment variable https_proxy"),
+    FL_ARG("proxy-credentials", '\0', "FILE", OPT_PROXY_CREDENTIALS,
+           "for a first CONFIG: file with the line USER:PASSWORD for the proxy"),
     FL_ARG("no-start", '\0', NULL, OPT_NO_START,
            "do not start the service, which --join by root does otherwise"),
     FL_ARG("init-trainer", '\0', "KIND", OPT_INIT_TRAINER,
@@ -292,6 +299,12 @@ static bool take_enrol_option(struct fl_enrol_options *enrol, int opt, const cha
     case OPT_STATE_DIR:
         enrol->state_dir = value;
         return true;
+    case OPT_PROXY:
+        enrol->proxy = value;
+        return true;
+    case OPT_PROXY_CREDENTIALS:
+        enrol->proxy_credentials = value;
+        return true;
     case OPT_NO_START:
         enrol->no_start = true;
         return true;
@@ -387,8 +400,9 @@ static int main_dispatch(struct command *command, int n, char **operands)
         return fl_enrol_command(&command->enrol);
     }
     if (command->enrol_given && !command->join) {
-        return client_usage_error(
-            "--invitation, --name, --data, --state-dir and --no-start require --join");
+        return client_usage_error("--invitation, --name, --data, --state-dir, --proxy, "
+                                  "--proxy-credentials and --no-start "
+                                  "require --join");
     }
     if (n != 1 || command->join) {
         (void)fprintf(stderr, "fl-clientd: expected one configuration file, found %d arguments\n",

@@ -21,6 +21,18 @@ static int preflight_keep_finding(struct fl_findings *all, int exit_code, int *r
     return fl_findings_keep(all, rv, err);
 }
 
+/* The file with the credentials of the proxy is readable, and the environment names a usable one.
+ */
+static int preflight_check_proxy(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_proxy_rule proxy = fl_clientd_proxy(conf);
+    int rv = fl_proxy_check(&proxy, err);
+
+    return rv == FL_OK || proxy.proxy[0] == '\0'
+               ? rv
+               : fl_conf_blame(conf->file, &conf->main->proxy, rv, err);
+}
+
 int fl_client_preflight_places(const struct fl_client_conf *conf, struct fl_findings *all,
                                int *ret_exit, struct fl_err *err)
 {
@@ -31,6 +43,11 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, struct fl_find
         rv = fl_conf_blame(conf->file, &conf->main->state_dir, rv, err);
     }
     rv = preflight_keep_finding(all, FL_EXIT_STATE, ret_exit, rv, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = preflight_keep_finding(all, FL_EXIT_CONFIG, ret_exit, preflight_check_proxy(conf, err),
+                                err);
     if (rv != FL_OK) {
         return rv;
     }

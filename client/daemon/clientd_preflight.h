@@ -14,8 +14,9 @@
 #include "libfl/base/findings.h"
 
 /*
- * The cheap checks: the state folder is usable, and the training program or the library of the
- * built-in trainer exists. `all` (may be NULL) collects errors, and the next check follows.
+ * The cheap checks: the state folder is usable, the proxy is one, and the training program or the
+ * library of the built-in trainer exists. `all` (may be NULL) collects errors, and the next check
+ * follows.
  */
 FL_MUST_CHECK int fl_client_preflight_places(const struct fl_client_conf *conf,
                                              struct fl_findings *all, int *ret_exit,

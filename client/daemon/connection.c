@@ -166,7 +166,8 @@ int fl_connection_open(struct fl_connection *c, struct fl_err *err)
                                                          .timeout_ms = c->conf.timeout_ms,
                                                          .cbs = &channel_cbs,
                                                          .ctx = c,
-                                                         .filter = c->conf.filter},
+                                                         .filter = c->conf.filter,
+                                                         .proxy = c->conf.proxy},
                          &c->channel, err);
     if (rv != FL_OK) {
         log_down(c, rv, fl_err_text(err, rv));

@@ -41,6 +41,7 @@ struct fl_connection_conf {
     const char *server;                    /* address */
     const struct fl_stream_filter *filter; /* wraps each connection (TLS); NULL: plaintext */
     struct fl_traffic *traffic;            /* of all connections */
+    const struct fl_proxy_rule *proxy;     /* NULL: none */
     uint32_t timeout_ms;                   /* of connecting */
     const struct fl_client_limits *limits;
     struct fl_connection_cbs cbs;

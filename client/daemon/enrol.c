@@ -375,7 +375,8 @@ static void enrol_attempt(void *arg)
                                         .timeout_ms = (uint32_t)s->connect_timeout_ms,
                                         .cbs = &channel_cbs,
                                         .ctx = e,
-                                        .filter = &e->filter},
+                                        .filter = &e->filter,
+                                        .proxy = s->proxy},
         &e->channel, &e->err);
 done:
     if (rv != FL_OK) {

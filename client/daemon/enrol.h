@@ -14,6 +14,7 @@
 #include "libfl/base/identity.h"
 #include "libfl/base/log.h"
 #include "libfl/net/loop.h"
+#include "libfl/net/proxy_rule.h"
 #include "libfl/pki/invitation.h"
 #include "libfl/wire/wire_identity.h"
 
@@ -23,7 +24,8 @@ struct fl_enrol_setup {
     const struct fl_log *log;
     const char *dir; /* STATE_DIR/identity */
     const struct fl_invite *invite;
-    const char *name; /* requested name; "": that of the invitation */
+    const char *name;                  /* requested name; "": that of the invitation */
+    const struct fl_proxy_rule *proxy; /* NULL: none */
     uint64_t first_ms, longest_ms, connect_timeout_ms;
     /*
      * Pause after a refusal that needs a new invitation; after one that an operator or a correct

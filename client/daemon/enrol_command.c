@@ -40,6 +40,8 @@ struct enrol_order {
     char state_dir[PATH_BYTES];
     char dir[PATH_BYTES];
     const char *name;
+    struct fl_proxy_rule proxy;
+    char credentials[PATH_BYTES]; /* of `proxy`, absolute; "": none */
     struct fl_invite invite;
     struct fl_enrolled enrolled;
 };
@@ -60,10 +62,13 @@ static int enrol_order_from_conf(struct enrol_order *o, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    if (given->name != NULL || given->data != NULL || given->state_dir != NULL) {
+    if (given->name != NULL || given->data != NULL || given->state_dir != NULL ||
+        given->proxy != NULL || given->proxy_credentials != NULL)
+    {
         return fl_err_set(err, FL_ECONF,
-                          "'%s' exists already: --name, --data and --state-dir apply to a first "
-                          "configuration only, edit the file instead",
+                          "'%s' exists already: --name, --data, --state-dir, --proxy and "
+                          "--proxy-credentials apply to a first configuration only, edit the file "
+                          "instead",
                           o->config);
     }
     if (o->conf->main->insecure) {
@@ -79,14 +84,28 @@ static int enrol_order_from_conf(struct enrol_order *o, struct fl_err *err)
                           o->config);
     }
     o->name = o->conf->main->name;
+    o->proxy = fl_clientd_proxy(o->conf);
     return fl_str_copy(o->state_dir, sizeof(o->state_dir), o->conf->main->state_dir);
 }
 
-static int enrol_order_from_options(struct enrol_order *o)
+static int enrol_order_from_options(struct enrol_order *o, struct fl_err *err)
 {
-    o->name = o->options->name != NULL ? o->options->name : "";
-    return o->options->state_dir != NULL
-               ? fl_fs_absolute(o->options->state_dir, o->state_dir, sizeof(o->state_dir), NULL)
+    const struct fl_enrol_options *given = o->options;
+    int rv =
+        given->proxy_credentials != NULL
+            ? fl_fs_absolute(given->proxy_credentials, o->credentials, sizeof(o->credentials), err)
+            : FL_OK;
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    o->proxy = (struct fl_proxy_rule){.proxy = given->proxy != NULL ? given->proxy : "",
+                                      .credentials = o->credentials,
+                                      .key = "--proxy",
+                                      .file_key = "--proxy-credentials"};
+    o->name = given->name != NULL ? given->name : "";
+    return given->state_dir != NULL
+               ? fl_fs_absolute(given->state_dir, o->state_dir, sizeof(o->state_dir), NULL)
                : fl_unit_state_dir(o->config, o->state_dir, sizeof(o->state_dir));
 }
 
@@ -97,7 +116,11 @@ static int enrol_order_prepare(struct enrol_order *o, struct fl_err *err)
     int rv;
 
     o->config = o->options->config != NULL ? o->options->config : FL_ENROL_CONFIG;
-    rv = fl_fs_exists(o->config) ? enrol_order_from_conf(o, err) : enrol_order_from_options(o);
+    rv = fl_fs_exists(o->config) ? enrol_order_from_conf(o, err) : enrol_order_from_options(o, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_proxy_check(&o->proxy, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -160,6 +183,7 @@ static int enrol_order_run(struct enrol_order *o, bool *ret_local, struct fl_err
                                    .dir = o->dir,
                                    .invite = &o->invite,
                                    .name = o->name,
+                                   .proxy = &o->proxy,
                                    .first_ms = FIRST_MS,
                                    .longest_ms = LONGEST_MS,
                                    .connect_timeout_ms = CONNECT_MS,
@@ -214,6 +238,8 @@ static int write_first(const struct enrol_order *o, struct fl_err *err)
     struct fl_client_first first = {.server = fl_enrol_address(&o->invite, address),
                                     .name = o->enrolled.who.name,
                                     .state_dir = o->state_dir,
+                                    .proxy = o->proxy.proxy,
+                                    .proxy_credentials = o->credentials,
                                     .labels = labels};
     size_t i;
     int rv;

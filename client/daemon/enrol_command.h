@@ -15,7 +15,7 @@ struct fl_enrol_options {
     const char *config;     /* NULL: FL_ENROL_CONFIG */
     const char *invitation; /* file; NULL: the systemd credential, else standard input */
     /* Of the first configuration; NULL: not given. */
-    const char *name, *data, *state_dir;
+    const char *name, *data, *state_dir, *proxy, *proxy_credentials;
     bool no_start; /* do not start the service */
 };
 

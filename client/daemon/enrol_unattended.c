@@ -5,6 +5,7 @@
 
 #include <signal.h>
 
+#include "client/daemon/clientd_conf.h"
 #include "client/daemon/clientd_exit.h"
 #include "client/daemon/credentials.h"
 #include "client/daemon/enrol.h"
@@ -58,11 +59,13 @@ static int join_with(const struct fl_client_conf *conf, const char *credential,
     char dir[PATH_BYTES];
     char when[FL_WHEN_TEXT];
     bool local = false;
+    const struct fl_proxy_rule proxy = fl_clientd_proxy(conf);
     struct fl_enrol_setup setup = {.loop = loop,
                                    .log = log,
                                    .dir = dir,
                                    .invite = &invite,
                                    .name = conf->main->name,
+                                   .proxy = &proxy,
                                    .first_ms = conf->reconnect->first_ms,
                                    .longest_ms = conf->reconnect->longest_ms,
                                    .refused_ms = conf->reconnect->after_refusal_ms,

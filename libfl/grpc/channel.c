@@ -4,6 +4,7 @@
 #include "libfl/base/str.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/grpc/link_impl.h"
+#include "libfl/net/proxy.h"
 
 /*
  * A connection attempt that times out reports the better reason, so its deadline is this much
@@ -95,7 +96,8 @@ int fl_grpc_connect(const struct fl_grpc_channel_setup *setup, struct fl_grpc_ch
     channel->limits = *setup->limits;
     channel->cbs = setup->cbs;
     channel->ctx = setup->ctx;
-    rv = fl_conn_connect(setup->loop, setup->address, setup->timeout_ms, &stream, err);
+    rv = fl_proxy_connect(setup->loop, setup->address, setup->proxy, setup->timeout_ms, &stream,
+                          err);
     if (rv != FL_OK) {
         goto fail;
     }

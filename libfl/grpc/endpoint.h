@@ -11,6 +11,7 @@
 
 #include "libfl/h2/h2.h"
 #include "libfl/net/conn.h"
+#include "libfl/net/proxy_rule.h"
 
 struct fl_grpc_server;
 
@@ -106,6 +107,7 @@ struct fl_grpc_channel_setup {
     void *ctx;
     const struct fl_stream_filter *filter; /* over the connection; NULL: none */
     struct fl_traffic *traffic;            /* of the connection, outlives it; NULL: not counted */
+    const struct fl_proxy_rule *proxy;     /* read when connecting; NULL: no proxy */
 };
 
 /* Copies `setup` and what it points to, except `cbs` and `traffic`. */

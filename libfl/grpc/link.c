@@ -208,7 +208,7 @@ static void on_close(void *ctx, int code, const char *text)
 {
     struct fl__link *link = ctx;
     struct fl_h2 *h2 = link->h2;
-    char ours[256];
+    char ours[FL_ERR_BUF_SIZE]; /* the name of a peer behind a proxy is long */
 
     if (link->code != FL_OK) {
         code = link->code;

@@ -71,7 +71,10 @@ const struct fl_opt_spec fl_server_main_specs[] = {
      .choices = finish_choices, .help = "After the last round: stay (flctl still works) or exit"},
     {FL_OPT(struct fl_server_main, DURATION, heartbeat), .flags = FL_SERVER_DAEMON, .def = "10s",
      .min = 200, .max = 3600000,
-     .help = "Interval of heartbeats; a session is disconnected after three missed ones"},
+     .help =
+         "Interval of heartbeats; a session is disconnected after three missed ones. Below half of "
+         "the shortest idle timeout of proxies and firewalls on the way, often 60 s "
+         "(docs/network.md)"},
     {FL_OPT(struct fl_server_main, ENUM, instructions), .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG,
      .def = "auto", .choices = fl_kernels_names,
      .help = "CPU instruction set that the built-in engine evaluates with; one that the processor "

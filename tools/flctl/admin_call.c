@@ -127,7 +127,7 @@ static void call_on_down(void *ctx, int code, const char *text)
 static const struct fl_grpc_channel_cbs cbs = {.on_up = call_on_up, .on_down = call_on_down};
 
 static int call_run(struct call *c, const char *address, const struct fl_stream_filter *filter,
-                    struct fl_err *err)
+                    const struct fl_proxy_rule *proxy, struct fl_err *err)
 {
     struct fl_rpc_limits limits;
     int rv = fl_loop_create(&c->loop, err);
@@ -147,7 +147,8 @@ static int call_run(struct call *c, const char *address, const struct fl_stream_
                                                          .timeout_ms = CONNECT_MS,
                                                          .cbs = &cbs,
                                                          .ctx = c,
-                                                         .filter = filter},
+                                                         .filter = filter,
+                                                         .proxy = proxy},
                          &c->channel, err);
     if (rv != FL_OK) {
         goto done;
@@ -172,7 +173,7 @@ static void call_socket(struct call *c, const char *socket)
     }
     c->where = socket;
     c->hint = "is it running? --socket or --state-dir selects another one";
-    rv = call_run(c, address, NULL, &err);
+    rv = call_run(c, address, NULL, NULL, &err);
     if (rv != FL_OK) {
         call_failed(c, FL_CTL_NO_SERVER, "cannot use '%s': %s", socket, fl_err_text(&err, rv));
     }
@@ -192,7 +193,14 @@ static void call_remote(struct call *c, const struct fl_ctl_remote *remote)
     c->where = remote->server;
     c->hint = "is it one of the server's listen_admin addresses?";
     filter = fl_tls_filter(tls);
-    rv = call_run(c, remote->server, &filter, &err);
+    rv = call_run(c, remote->server, &filter,
+                  &(struct fl_proxy_rule){.proxy = remote->proxy != NULL ? remote->proxy : "",
+                                          .credentials = remote->proxy_credentials != NULL
+                                                             ? remote->proxy_credentials
+                                                             : "",
+                                          .key = "--proxy",
+                                          .file_key = "--proxy-credentials"},
+                  &err);
     fl_tls_unref(tls);
     if (rv != FL_OK) {
         call_failed(c, FL_CTL_NO_SERVER, "cannot use '%s': %s", remote->server,

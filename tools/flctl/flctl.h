@@ -48,6 +48,8 @@ struct fl_ctl_remote {
     const char *identity;               /* folder of the three below */
     const char *certificate, *key, *ca; /* files */
     bool quiet;                         /* no warning before the certificate expires */
+    const char *proxy;                  /* URL, or "none" */
+    const char *proxy_credentials;      /* file */
 };
 
 /* Options of "backup TARGET", "restore BACKUP" and "unmove". */

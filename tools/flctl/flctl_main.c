@@ -30,6 +30,8 @@ enum {
     OPT_CERTIFICATE,
     OPT_KEY,
     OPT_CA,
+    OPT_PROXY,
+    OPT_PROXY_CREDENTIALS,
     OPT_USES,
     OPT_LABELS,
     OPT_MANY,
@@ -60,6 +62,11 @@ static const struct fl_arg options[] = {
            "the admin's certificate and its chain to a root,"),
     FL_ARG("key", '\0', "F", OPT_KEY, "its private key,"),
     FL_ARG("ca", '\0', "F", OPT_CA, "and the roots of the server's certificate"),
+    FL_ARG("proxy", '\0', "URL", OPT_PROXY,
+           "with --server: HTTP proxy on the way, http://host:port, or none; default: that of the "
+           "environment variable https_proxy"),
+    FL_ARG("proxy-credentials", '\0', "F", OPT_PROXY_CREDENTIALS,
+           "file with the line USER:PASSWORD for the proxy"),
     FL_ARG("json", 'j', NULL, 'j', "print JSON"),
     FL_ARG("last", 'l', "N", 'l',
            "rounds, audit: only the newest N; rounds: default 20, 0: all of them"),
@@ -258,6 +265,12 @@ static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
         return -1;
     case OPT_CA:
         a->remote.ca = arg;
+        return -1;
+    case OPT_PROXY:
+        a->remote.proxy = arg;
+        return -1;
+    case OPT_PROXY_CREDENTIALS:
+        a->remote.proxy_credentials = arg;
         return -1;
     case OPT_ALL:
         a->out.all = true;
