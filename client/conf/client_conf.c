@@ -25,9 +25,11 @@ static const char *const reloads[] = {
     [FL_RELOAD_BEFORE_TASK] = "before_task", [FL_RELOAD_NEVER] = "never", NULL};
 
 static const struct fl_opt_spec main_specs[] = {
-    {FL_OPT(struct fl_client_main, STRING, server),
+    {FL_OPT(struct fl_client_main, STRING_LIST, server),
      .flags = FL_OPT_REQUIRED | FL_CLIENT_DAEMON | FL_OPT_BASIC,
-     .help = "Address of fl-serverd: host:port, [v6]:port or unix:/path"},
+     .help = "Address of fl-serverd: host:port, [v6]:port or unix:/path. Several (at most 16), of "
+             "one federation, are tried in this order, with random pauses of at most "
+             "reconnect.first in between (docs/network.md)"},
     {FL_OPT(struct fl_client_main, STRING, name), .flags = FL_CLIENT_DAEMON | FL_OPT_BASIC,
      .help = "Name of this client, unique in the federation: 1 to 127 of A-Z a-z 0-9 . _ -; not "
              "set: the name in its certificate, which must be equal when both are set"},

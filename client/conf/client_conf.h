@@ -18,10 +18,13 @@
 
 enum fl_client_trainer { FL_TRAINER_BUILTIN, FL_TRAINER_COMMAND };
 
+/* Most addresses in `server`. */
+#define FL_CLIENT_SERVERS 16
+
 /* The meaning of the keys, their ranges and defaults are in the tables (fl-clientd --reference). */
 struct fl_client_main {
-    const char *server;
-    const char *name; /* "": that of the certificate */
+    struct fl_opt_texts server; /* 1 to FL_CLIENT_SERVERS addresses, in the order of trying */
+    const char *name;           /* "": that of the certificate */
     const char *state_dir;
     const char *proxy; /* "": that of the environment */
     const char *proxy_credentials;

@@ -49,8 +49,8 @@ static void fill_status(void *arg, char *out, size_t size)
         return;
     }
     (void)fl_client_status_line(fl_session_state(session), cli->wanted.task.key.round,
-                                cli->conf->main->server, fl_session_offline_reason(session), out,
-                                size);
+                                fl_connection_server(cli->connection),
+                                fl_session_offline_reason(session), out, size);
 }
 
 static void clientd_on_signal(void *arg, int signum)
@@ -133,9 +133,12 @@ static int clientd_create_parts(struct fl_clientd *cli)
     const struct fl_connection_conf conf = {
         .loop = jobs->loop,
         .log = cli->log,
-        .server = cli->conf->main->server,
         .traffic = &cli->traffic,
-        .filter = cli->credentials != NULL ? fl_credentials_filter(cli->credentials) : NULL,
+        .servers = cli->conf->main->server.list,
+        .n_servers = cli->conf->main->server.n,
+        .filters = cli->credentials != NULL ? fl_credentials_filters(cli->credentials) : NULL,
+        .seed = seed_of(cli),
+        .pause_ms = cli->conf->reconnect->first_ms,
         .proxy = &cli->proxy,
         .timeout_ms = (uint32_t)cli->conf->reconnect->connect_timeout_ms,
         .limits = cli->conf->limits,

@@ -10,17 +10,20 @@ static int clientd_conf_check_plaintext(const struct fl_client_conf *conf, struc
 {
     const struct fl_client_main *m = conf->main;
     const struct fl_client_tls *tls = conf->tls;
+    size_t i;
 
     if (tls->certificate[0] != '\0' || tls->ca[0] != '\0' || tls->crl.n > 0) {
         return fl_conf_error(
             fl_conf_section(conf->file, tls), err,
             "'insecure: yes' is plaintext, which has no certificates: expected one of the two");
     }
-    if (!fl_address_is_loopback(m->server) && !m->insecure_remote) {
-        return fl_conf_error(fl_conf_field(conf->file, &m->server), err,
-                             "'%s' is not a loopback address; plaintext there requires "
-                             "'insecure_remote: yes' as well",
-                             m->server);
+    for (i = 0; i < m->server.n && !m->insecure_remote; i++) {
+        if (!fl_address_is_loopback(m->server.list[i])) {
+            return fl_conf_error(fl_conf_field(conf->file, &m->server), err,
+                                 "'%s' is not a loopback address; plaintext there requires "
+                                 "'insecure_remote: yes' as well",
+                                 m->server.list[i]);
+        }
     }
     return FL_OK;
 }
@@ -30,11 +33,20 @@ static int clientd_conf_check_server(const struct fl_client_conf *conf, struct f
     const struct fl_client_main *m = conf->main;
     struct fl_address parsed;
     struct fl_err inner = {0};
-    int rv = fl_address_parse(m->server, &parsed, &inner);
+    size_t i;
+    int rv;
 
-    if (rv != FL_OK) {
-        return fl_conf_error(fl_conf_field(conf->file, &m->server), err, "%s",
-                             fl_err_text(&inner, rv));
+    if (m->server.n == 0 || m->server.n > FL_CLIENT_SERVERS) {
+        return fl_conf_error(fl_conf_field(conf->file, &m->server), err,
+                             "expected 1 to %d addresses, found %zu", FL_CLIENT_SERVERS,
+                             m->server.n);
+    }
+    for (i = 0; i < m->server.n; i++) {
+        rv = fl_address_parse(m->server.list[i], &parsed, &inner);
+        if (rv != FL_OK) {
+            return fl_conf_error(fl_conf_field(conf->file, &m->server), err, "%s",
+                                 fl_err_text(&inner, rv));
+        }
     }
     return m->insecure ? clientd_conf_check_plaintext(conf, err) : FL_OK;
 }

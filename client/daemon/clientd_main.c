@@ -217,7 +217,7 @@ static int main_check_config(const struct fl_client_conf *conf, const char *path
     exit_code = FL_EXIT_OK;
     (void)printf("%s: ok: client '%s' of '%s', trainer %s\n", path,
                  conf->main->name[0] != '\0' ? conf->main->name : "(of its certificate)",
-                 conf->main->server, fl_client_trainers[conf->main->trainer]);
+                 conf->main->server.list[0], fl_client_trainers[conf->main->trainer]);
 done:
     if (rv != FL_OK && errors.n == 0) {
         main_complain(out, fl_err_text(&err, rv));

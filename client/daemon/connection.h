@@ -6,6 +6,11 @@
  * and chunk size from Welcome. The control stream is opened as soon as the channel is up; when it
  * ends, the channel is closed too.
  *
+ * Several servers are tried in their order, beginning with the first, with a random pause before
+ * each other one, so that many clients that lose one server do not reach the next at the same
+ * moment. Only when the last one has failed too the connection is down. A server that let us in
+ * and gave no Welcome is followed by the next one when connecting again.
+ *
  * Threading: everything on the loop. Callbacks never run inside the function that caused them.
  */
 
@@ -29,7 +34,7 @@ struct fl_connection_cbs {
     void (*on_ended)(void *ctx, enum fl_grpc_status status, const char *message);
     /*
      * The last callback: connecting failed, or the connection was lost. `refused`: one side
-     * rejected the certificate of the other.
+     * rejected the certificate of the other, at each server.
      */
     void (*on_down)(void *ctx, bool refused, const char *why);
 };
@@ -38,11 +43,14 @@ struct fl_connection_cbs {
 struct fl_connection_conf {
     struct fl_loop *loop;
     const struct fl_log *log;
-    const char *server;                    /* address */
-    const struct fl_stream_filter *filter; /* wraps each connection (TLS); NULL: plaintext */
-    struct fl_traffic *traffic;            /* of all connections */
-    const struct fl_proxy_rule *proxy;     /* NULL: none */
-    uint32_t timeout_ms;                   /* of connecting */
+    const char *const *servers; /* [n_servers] addresses, at least one, in the order of trying */
+    size_t n_servers;
+    const struct fl_stream_filter *filters; /* [n_servers] (TLS); NULL: plaintext */
+    uint64_t seed;                          /* of the pauses between two servers */
+    uint64_t pause_ms;                      /* the longest of them */
+    struct fl_traffic *traffic;             /* of all connections */
+    const struct fl_proxy_rule *proxy;      /* NULL: none */
+    uint32_t timeout_ms;                    /* of connecting */
     const struct fl_client_limits *limits;
     struct fl_connection_cbs cbs;
     void *ctx; /* of cbs */
@@ -53,10 +61,12 @@ FL_MUST_CHECK int fl_connection_create(const struct fl_connection_conf *conf,
 /* Close the channel and run the loop until that is done, without a callback. NULL is allowed. */
 void fl_connection_free(struct fl_connection *connection);
 
-/* Start connecting, unless a connection exists. Errors are logged already. */
+/* Start connecting, unless it has begun already. Errors are logged already. */
 FL_MUST_CHECK int fl_connection_open(struct fl_connection *connection, struct fl_err *err);
-/* on_down follows if a channel exists. */
+/* on_down follows if a channel exists; else connecting ends without it. */
 void fl_connection_close(struct fl_connection *connection);
+/* The address that is tried now or next, or was reached. */
+const char *fl_connection_server(const struct fl_connection *connection);
 
 /* Store what Welcome has: the session token of transfers and the longest chunk. */
 void fl_connection_welcomed(struct fl_connection *connection, struct fl_wire_session token,

@@ -25,12 +25,13 @@ struct fl_client_credentials {
     const struct fl_client_conf *conf;
     const struct fl_log *log;
     char dir[DIR_MAX];
-    char host[FL_INVITE_HOST_MAX];
     struct fl_client_identity_files files;
     struct fl_client_identity identity;
     uint64_t mark; /* fl_client_identity_mark() of the files at the last check */
-    struct fl_tls *tls;
-    struct fl_stream_filter filter;
+    /* Of each server: the name that its certificate must have, and tickets, are its own. */
+    struct fl_tls *tls[FL_CLIENT_SERVERS];
+    struct fl_stream_filter filters[FL_CLIENT_SERVERS];
+    size_t n_tls;
 };
 
 int fl_credentials_dir(const struct fl_client_conf *conf, char *out, size_t size)
@@ -111,29 +112,31 @@ done:
 
 /* --- TLS --- */
 
-static int credentials_create_tls(struct fl_client_credentials *c, struct fl_err *err)
+static int credentials_create_tls(struct fl_client_credentials *c, const char *host,
+                                  struct fl_err *err)
 {
     const struct fl_tls_setup setup = {.chain = c->identity.chain,
                                        .key = c->identity.key,
                                        .trust = c->identity.trust,
-                                       .host = c->host,
+                                       .host = host,
                                        .now = fl_wall_seconds};
-    int rv = fl_tls_create(&setup, &c->tls, err);
+    int rv = fl_tls_create(&setup, &c->tls[c->n_tls], err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    c->filter = fl_tls_filter(c->tls);
+    c->filters[c->n_tls] = fl_tls_filter(c->tls[c->n_tls]);
+    c->n_tls++;
     return FL_OK;
 }
 
-static int credentials_host(const struct fl_client_conf *conf, char *out, size_t size,
-                            struct fl_err *err)
+static int credentials_host(const struct fl_client_conf *conf, const char *server, char *out,
+                            size_t size, struct fl_err *err)
 {
     const char *given = conf->tls->server_name;
 
     if (given[0] == '\0') {
-        return fl_tls_host(conf->main->server, out, size, err);
+        return fl_tls_host(server, out, size, err);
     }
     return fl_str_copy(out, size, given) == FL_OK
                ? FL_OK
@@ -141,17 +144,34 @@ static int credentials_host(const struct fl_client_conf *conf, char *out, size_t
                                "expected a host name, found %zu characters", strlen(given));
 }
 
+static int credentials_create_each(struct fl_client_credentials *c, int *ret_exit,
+                                   struct fl_err *err)
+{
+    const struct fl_opt_texts *servers = &c->conf->main->server;
+    char host[FL_INVITE_HOST_MAX];
+    size_t i;
+    int rv;
+
+    for (i = 0; i < servers->n && i < FL_CLIENT_SERVERS; i++) {
+        rv = credentials_host(c->conf, servers->list[i], host, sizeof(host), err);
+        if (rv != FL_OK) {
+            *ret_exit = FL_EXIT_CONFIG;
+            return rv;
+        }
+        rv = credentials_create_tls(c, host, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
+}
+
 static int credentials_open_files(struct fl_client_credentials *c, int *ret_exit,
                                   struct fl_err *err)
 {
-    int rv = credentials_host(c->conf, c->host, sizeof(c->host), err);
+    int rv = fl_credentials_dir(c->conf, c->dir, sizeof(c->dir));
 
-    if (rv != FL_OK) {
-        *ret_exit = FL_EXIT_CONFIG;
-        return rv;
-    }
     *ret_exit = FL_EXIT_STATE;
-    rv = fl_credentials_dir(c->conf, c->dir, sizeof(c->dir));
     if (rv != FL_OK) {
         return fl_err_set(err, rv, "path '%s' is too long", c->conf->main->state_dir);
     }
@@ -167,7 +187,7 @@ static int credentials_open_files(struct fl_client_credentials *c, int *ret_exit
     if (rv != FL_OK) {
         return rv;
     }
-    return credentials_create_tls(c, err);
+    return credentials_create_each(c, ret_exit, err);
 }
 
 int fl_credentials_open(const struct fl_client_conf *conf, const struct fl_log *log,
@@ -196,14 +216,16 @@ void fl_credentials_free(struct fl_client_credentials *c)
     if (c == NULL) {
         return;
     }
-    fl_tls_unref(c->tls);
+    for (; c->n_tls > 0; c->n_tls--) {
+        fl_tls_unref(c->tls[c->n_tls - 1]);
+    }
     fl_client_identity_done(&c->identity);
     free(c);
 }
 
-const struct fl_stream_filter *fl_credentials_filter(const struct fl_client_credentials *c)
+const struct fl_stream_filter *fl_credentials_filters(const struct fl_client_credentials *c)
 {
-    return &c->filter;
+    return c->filters;
 }
 
 const struct fl_client_identity *fl_credentials_identity(const struct fl_client_credentials *c)
@@ -222,6 +244,7 @@ int fl_credentials_read(struct fl_client_credentials *c, struct fl_err *err)
 {
     struct fl_client_identity found = {.chain = NULL};
     int exit_code;
+    size_t i;
     int rv;
 
     c->mark = fl_client_identity_mark(&c->files);
@@ -229,9 +252,12 @@ int fl_credentials_read(struct fl_client_credentials *c, struct fl_err *err)
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = fl_tls_renew(c->tls, found.chain, found.key, found.trust, err);
-    if (rv != FL_OK) {
-        goto fail;
+    /* Out of memory in between: the next reading repeats it, both identities are valid. */
+    for (i = 0; i < c->n_tls; i++) {
+        rv = fl_tls_renew(c->tls[i], found.chain, found.key, found.trust, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     fl_client_identity_done(&c->identity);
     c->identity = found;

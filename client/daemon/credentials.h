@@ -34,7 +34,8 @@ void fl_credentials_free(struct fl_client_credentials *credentials);
 FL_MUST_CHECK int fl_credentials_check(const struct fl_client_conf *conf, int *ret_exit,
                                        struct fl_err *err);
 
-const struct fl_stream_filter *fl_credentials_filter(
+/* One for each address of `server`, in the same order; all have the same identity. */
+const struct fl_stream_filter *fl_credentials_filters(
     const struct fl_client_credentials *credentials);
 const struct fl_client_identity *fl_credentials_identity(
     const struct fl_client_credentials *credentials);

@@ -44,7 +44,7 @@ TEST(it_is_read_as_it_was_meant)
     struct fl_client_conf *conf = written();
     struct stat st;
 
-    ck_assert_str_eq(conf->main->server, "fl.example.org:7800");
+    ck_assert_str_eq(conf->main->server.list[0], "fl.example.org:7800");
     ck_assert_str_eq(conf->main->name, "edge-001");
     ck_assert_str_eq(conf->main->state_dir, "/var/lib/fl-clientd");
     ck_assert_str_eq(conf->data->path, FL_CLIENT_FIRST_DATA);
@@ -65,7 +65,7 @@ TEST(no_character_of_what_was_told_is_lost)
     first.labels = labels;
     first.n_labels = 2;
     conf = written();
-    ck_assert_str_eq(conf->main->server, first.server);
+    ck_assert_str_eq(conf->main->server.list[0], first.server);
     ck_assert_str_eq(conf->data->path, first.data);
     ck_assert_uint_eq(conf->main->labels.n, 2);
     ck_assert_str_eq(conf->main->labels.list[0].value, labels[0].value);

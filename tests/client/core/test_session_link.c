@@ -29,6 +29,46 @@ TEST(heartbeats_go_out_every_interval_and_silence_ends_the_session)
           "          READY -> OFFLINE: the server is silent, reconnecting in 1171 ms\n");
 }
 
+/* Proxies, firewalls and NAT drop a connection that is silent for a minute. */
+#define MIDDLEBOX_IDLE_MS 60000
+/* The default of the server's `heartbeat`, which test_server_conf compares. */
+#define DEFAULT_HEARTBEAT_MS 10000
+
+/* An hour in which nothing but heartbeats travels, each of which the server answers. */
+static void idle_for_an_hour(void)
+{
+    uint64_t until = world.now_ms + 3600000;
+    uint64_t sent_at = world.now_ms;
+
+    while (world.now_ms < until) {
+        size_t i;
+
+        session_trace_tick(&world);
+        for (i = 0; i < world.effects.n; i++) {
+            ck_assert_int_eq(world.effects.list[i].type, FL_CEFF_HEARTBEAT);
+            ck_assert_uint_le(world.now_ms - sent_at, MIDDLEBOX_IDLE_MS / 2);
+            sent_at = world.now_ms;
+            go(session_event(FL_CEV_HEARTBEAT));
+        }
+        session_trace_skip(&world);
+    }
+    ck_assert_uint_le(world.now_ms - sent_at, MIDDLEBOX_IDLE_MS / 2);
+}
+
+TEST(an_idle_session_is_never_silent_for_as_long_as_a_middlebox_allows)
+{
+    go(session_event_key(FL_CEV_START, 0, 0));
+    go(session_event(FL_CEV_CONNECTED));
+    go(session_event_welcome(DEFAULT_HEARTBEAT_MS));
+    idle_for_an_hour();
+    fetch_and_train(7, 1);
+    idle_for_an_hour();
+    ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_TRAINING);
+    go(session_event_key(FL_CEV_TRAINED, 7, 1));
+    idle_for_an_hour();
+    ck_assert_int_eq(fl_session_state(world.session), FL_SESSION_REPORTED);
+}
+
 TEST(a_server_that_does_not_answer_hello_is_left)
 {
     go(session_event_key(FL_CEV_START, 0, 0));

@@ -205,16 +205,18 @@ static void begin(void)
                   err.msg);
     ck_assert_int_eq(fl_session_shell_create(&session, &ops, NULL, &shell), FL_OK);
     ck_assert_int_eq(fl_timer_create(loop, on_session_timer, NULL, &timer), FL_OK);
-    ck_assert_int_eq(fl_connection_create(
-                         &(struct fl_connection_conf){.loop = loop,
-                                                      .log = &logs,
-                                                      .server = conf->main->server,
-                                                      .filter = fl_credentials_filter(credentials),
-                                                      .timeout_ms = 600000,
-                                                      .limits = conf->limits,
-                                                      .cbs = cbs},
-                         &connection),
-                     FL_OK);
+    ck_assert_int_eq(
+        fl_connection_create(
+            &(struct fl_connection_conf){.loop = loop,
+                                         .log = &logs,
+                                         .servers = conf->main->server.list,
+                                         .n_servers = conf->main->server.n,
+                                         .filters = fl_credentials_filters(credentials),
+                                         .timeout_ms = 600000,
+                                         .limits = conf->limits,
+                                         .cbs = cbs},
+            &connection),
+        FL_OK);
     ck_assert_int_eq(fl_renewal_create(loop, &logs, credentials, connection, shell, &renewal),
                      FL_OK);
     fl_session_shell_key(shell, FL_CEV_START, (struct fl_round_key){0});

@@ -201,3 +201,16 @@ TEST(what_may_be_said_of_the_program_is_read)
     ck_assert_uint_eq(conf->evaluation->command_memory, UINT64_C(2) << 30);
     fl_server_conf_free(conf);
 }
+
+/* tests/client/core/test_session_link.c shows that a minute without traffic never passes then. */
+TEST(the_heartbeat_is_10_s_unless_set)
+{
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_err err = {0};
+
+    refused_write(robust_head, "round: {}", path);
+    ck_assert_msg(fl_server_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(conf->main->heartbeat_ms, 10000);
+    fl_server_conf_free(conf);
+}

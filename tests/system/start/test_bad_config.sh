@@ -187,7 +187,7 @@ client "!name" 'server: localhost:1\nname: a/b\nstate_dir: s\ninsecure: yes\ndat
   "2: key 'name': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, the first a letter, a digit or _, found 'a/b'"
 client "!an option as name" 'server: localhost:1\nname: "-a"\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
   "2: key 'name': expected 1 to 127 characters of A-Z a-z 0-9 . _ -, the first a letter, a digit or _, found '-a'"
-client "!no server" 'name: a\nstate_dir: s\n' "1: the required key 'server' is missing (a text)"
+client "!no server" 'name: a\nstate_dir: s\n' "1: the required key 'server' is missing (a list of texts)"
 client "!no name" 'server: localhost:1\nstate_dir: s\ninsecure: yes\ndata: {path: x}\n' \
   "1: a client without a certificate ('insecure: yes') needs a 'name'"
 tls='server: localhost:7800\nstate_dir: s\n'
