@@ -19,7 +19,7 @@ FL_TEST_PACKAGES=(
   dh-python python3-pip python3-setuptools python3-wheel
   debhelper lintian mmdebstrap fakeroot dpkg-dev buildah python3-yaml ansible-core
   qemu-user-static systemd-container iproute2 util-linux procps xz-utils faketime chromium
-  tinyproxy-bin)
+  tinyproxy-bin haproxy)
 # What deploy/package.sh needs besides those of the build.
 # shellcheck disable=SC2034
 FL_PACKAGE_PACKAGES=(debhelper dh-python fakeroot dpkg-dev)

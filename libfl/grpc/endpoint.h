@@ -10,6 +10,7 @@
  */
 
 #include "libfl/h2/h2.h"
+#include "libfl/net/address_range.h"
 #include "libfl/net/conn.h"
 #include "libfl/net/proxy_rule.h"
 
@@ -65,6 +66,12 @@ struct fl_grpc_listen {
     uint32_t (*who)(void *ctx, const struct fl_identity *identity, const char **why);
     void *who_ctx;
     struct fl_traffic *traffic; /* of its connections, outlives the server; NULL: not counted */
+    /*
+     * Addresses of load balancers: their connections begin with a header that names the client
+     * (libfl/net/balancer.h), which is the peer from then on. [n_balancers], copied.
+     */
+    const struct fl_address_range *balancers;
+    size_t n_balancers;
 };
 
 FL_MUST_CHECK int fl_grpc_server_create(const struct fl_grpc_server_setup *setup,

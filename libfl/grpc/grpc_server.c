@@ -10,6 +10,7 @@
 #include "libfl/base/list.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/grpc/link_impl.h"
+#include "libfl/net/balancer.h"
 
 /* A connection without calls gets a GOAWAY and this long to answer it. */
 #define IDLE_GRACE_MS 1000
@@ -20,8 +21,9 @@
 struct listener {
     struct listener *next;
     struct fl_grpc_server *server;
-    struct fl_listener *net;    /* NULL: closed, but its sessions may still exist */
-    struct fl_grpc_listen rule; /* without its address */
+    struct fl_listener *net;      /* NULL: closed, but its sessions may still exist */
+    struct fl_balancer *balancer; /* NULL: none, or closed */
+    struct fl_grpc_listen rule;   /* without its address and balancers */
 };
 
 struct session {
@@ -378,6 +380,24 @@ static void on_accept(void *ctx, struct fl_stream *stream)
     }
 }
 
+static void listener_on_accept(void *ctx, struct fl_stream *stream)
+{
+    struct listener *listener = ctx;
+
+    if (listener->balancer != NULL) {
+        fl_balancer_accept(listener->balancer, stream);
+    } else {
+        on_accept(listener, stream);
+    }
+}
+
+static void on_balancer_notice(void *ctx, const char *peer, const char *reason, const char *text)
+{
+    const struct listener *listener = ctx;
+
+    server_notice(listener->server, peer, reason, text);
+}
+
 static void on_closer(void *arg)
 {
     struct fl_grpc_server *server = arg;
@@ -433,10 +453,26 @@ int fl_grpc_server_listen(struct fl_grpc_server *server, const struct fl_grpc_li
     listener->server = server;
     listener->rule = *listen;
     listener->rule.address = NULL;
-    rv = fl_listen(server->setup.loop, listen->address, on_accept, listener, &listener->net, err);
+    listener->rule.balancers = NULL;
+    if (listen->n_balancers > 0) {
+        rv = fl_balancer_create(
+            &(struct fl_balancer_setup){.loop = server->setup.loop,
+                                        .from = listen->balancers,
+                                        .n_from = listen->n_balancers,
+                                        .timeout_ms = server->setup.limits.handshake_ms,
+                                        .on_accept = on_accept,
+                                        .notice = on_balancer_notice,
+                                        .ctx = listener},
+            &listener->balancer);
+        if (rv != FL_OK) {
+            rv = fl_err_set(err, rv, "listening: out of memory");
+            goto fail;
+        }
+    }
+    rv = fl_listen(server->setup.loop, listen->address, listener_on_accept, listener,
+                   &listener->net, err);
     if (rv != FL_OK) {
-        free(listener);
-        return rv;
+        goto fail;
     }
     fl_listener_count(listener->net, listen->traffic);
     listener->next = server->listeners;
@@ -445,6 +481,10 @@ int fl_grpc_server_listen(struct fl_grpc_server *server, const struct fl_grpc_li
         *ret_port = fl_listener_port(listener->net);
     }
     return FL_OK;
+fail:
+    fl_balancer_free(listener->balancer);
+    free(listener);
+    return rv;
 }
 
 size_t fl_grpc_server_connections(const struct fl_grpc_server *server)
@@ -480,6 +520,8 @@ void fl_grpc_server_close(struct fl_grpc_server *server, uint32_t grace_ms, fl_l
     for (listener = server->listeners; listener != NULL; listener = listener->next) {
         fl_listener_close(listener->net);
         listener->net = NULL;
+        fl_balancer_free(listener->balancer);
+        listener->balancer = NULL;
     }
     /* Nothing is freed here: sessions end in callbacks. */
     FL_LIST_FOREACH (session, &server->sessions, struct session, among) {

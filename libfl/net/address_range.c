@@ -2,6 +2,7 @@
 #include "libfl/net/address_range.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libfl/base/log.h"
@@ -12,18 +13,54 @@
 /* Longest text of an address, without brackets and port. */
 #define IP_TEXT_MAX 64
 
+static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+void fl_ip_of_v4(const uint8_t *v4, struct fl_ip *ret)
+{
+    (void)memcpy(ret->bytes, mapped, sizeof(mapped));
+    (void)memcpy(ret->bytes + sizeof(mapped), v4, 4);
+}
+
 int fl_ip_parse(const char *text, struct fl_ip *ret)
 {
-    static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    struct fl_ip ip = {{0}};
+    struct fl_ip ip;
+    uint8_t v4[4];
 
-    if (inet_pton(AF_INET, text, ip.bytes + sizeof(mapped)) == 1) {
-        (void)memcpy(ip.bytes, mapped, sizeof(mapped));
+    if (inet_pton(AF_INET, text, v4) == 1) {
+        fl_ip_of_v4(v4, &ip);
     } else if (inet_pton(AF_INET6, text, ip.bytes) != 1) {
         return FL_EINVAL;
     }
     *ret = ip;
     return FL_OK;
+}
+
+void fl_ip_peer(const struct fl_ip *ip, unsigned port, char out[FL_PEER_MAX])
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+
+    if (memcmp(ip->bytes, mapped, sizeof(mapped)) == 0) {
+        (void)inet_ntop(AF_INET, ip->bytes + sizeof(mapped), host, sizeof(host));
+        (void)snprintf(out, FL_PEER_MAX, "%s:%u", host, port);
+    } else {
+        (void)inet_ntop(AF_INET6, ip->bytes, host, sizeof(host));
+        (void)snprintf(out, FL_PEER_MAX, "[%s]:%u", host, port);
+    }
+}
+
+int fl_ip_of_peer(const char *peer, struct fl_ip *ret)
+{
+    bool bracketed = peer[0] == '[';
+    const char *host = bracketed ? peer + 1 : peer;
+    const char *end = bracketed ? strchr(host, ']') : strrchr(host, ':');
+    char text[IP_TEXT_MAX];
+
+    if (end == NULL || (size_t)(end - host) >= sizeof(text)) {
+        return FL_EINVAL;
+    }
+    (void)memcpy(text, host, (size_t)(end - host));
+    text[end - host] = '\0';
+    return fl_ip_parse(text, ret);
 }
 
 int fl_address_range_parse(const char *text, struct fl_address_range *ret, struct fl_err *err)

@@ -151,11 +151,8 @@ void fl__conn_established(struct fl_conn *conn, bool is_unix)
     } else {
         int lowat = NOTSENT_BYTES;
         struct sockaddr_storage addr;
-        struct sockaddr_in6 *ip6;
-        struct sockaddr_in *ip4;
+        struct fl_ip ip;
         int len;
-        char host[INET6_ADDRSTRLEN] = "?";
-        unsigned port;
 
         /*
          * The kernel tunes the socket buffers; setting SO_RCVBUF would switch its autotuning off.
@@ -166,28 +163,23 @@ void fl__conn_established(struct fl_conn *conn, bool is_unix)
         if (uv_fileno(&conn->u.handle, &fd) == 0) {
             (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &lowat, sizeof(lowat));
         }
-        ip6 = (struct sockaddr_in6 *)(void *)&addr;
-        ip4 = (struct sockaddr_in *)(void *)&addr;
         len = sizeof(addr);
         if (uv_tcp_getpeername(&conn->u.tcp, (struct sockaddr *)&addr, &len) != 0) {
             (void)snprintf(conn->peer, sizeof(conn->peer), "unknown");
             return;
         }
         if (addr.ss_family == AF_INET) {
-            (void)uv_ip4_name(ip4, host, sizeof(host));
-            port = ntohs(ip4->sin_port);
-            (void)snprintf(conn->peer, sizeof(conn->peer), "%s:%u", host, port);
-            return;
-        }
-        port = ntohs(ip6->sin6_port);
-        if (IN6_IS_ADDR_V4MAPPED(&ip6->sin6_addr)) {
+            const struct sockaddr_in *ip4 = (const struct sockaddr_in *)(void *)&addr;
+
+            fl_ip_of_v4((const uint8_t *)&ip4->sin_addr, &ip);
+        } else {
+            const struct sockaddr_in6 *ip6 = (const struct sockaddr_in6 *)(void *)&addr;
+
             /* A socket that listens on "*" reports an IPv4 peer as a mapped address. */
-            (void)uv_inet_ntop(AF_INET, &ip6->sin6_addr.s6_addr[12], host, sizeof(host));
-            (void)snprintf(conn->peer, sizeof(conn->peer), "%s:%u", host, port);
-            return;
+            (void)memcpy(ip.bytes, &ip6->sin6_addr, sizeof(ip.bytes));
         }
-        (void)uv_ip6_name(ip6, host, sizeof(host));
-        (void)snprintf(conn->peer, sizeof(conn->peer), "[%s]:%u", host, port);
+        /* sin_port and sin6_port have the same offset. */
+        fl_ip_peer(&ip, ntohs(((const struct sockaddr_in *)(void *)&addr)->sin_port), conn->peer);
     }
 }
 

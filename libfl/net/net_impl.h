@@ -10,6 +10,7 @@
 
 #include "libfl/base/sm.h"
 #include "libfl/net/address.h"
+#include "libfl/net/address_range.h"
 #include "libfl/net/conn.h"
 #include "libfl/net/loop.h"
 
@@ -161,7 +162,7 @@ struct fl_conn {
     bool paused;
     bool peer_ended;  /* The peer's FIN arrived while we were flushing. */
     bool stream_live; /* u is initialised and not closing. */
-    char peer[64];
+    char peer[FL_PEER_MAX];
     struct fl_identity *identity; /* Peer of a unix socket; NULL: unknown. */
     char *text;                   /* The text of on_close, NULL for FL_OK. */
 };

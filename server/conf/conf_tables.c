@@ -37,6 +37,12 @@ const struct fl_opt_spec fl_server_main_specs[] = {
              "is revoked is rejected there (docs/security.md)"},
     {FL_OPT(struct fl_server_main, STRING_LIST, listen_admin), .flags = FL_SERVER_DAEMON,
      .help = "Addresses for flctl over TLS with an admin certificate; none by default"},
+    {FL_OPT(struct fl_server_main, STRING_LIST, proxy_protocol_from), .flags = FL_SERVER_DAEMON,
+     .help =
+         "Addresses and ranges (10.0.0.0/8) of TCP load balancers whose connections begin with a "
+         "header of the PROXY protocol, version 2, so that logs, limits and the audit have the "
+         "address of the client; at most 64. Connections from there without the header are "
+         "closed, and a header from elsewhere is not read (docs/network.md)"},
     {FL_OPT(struct fl_server_main, BOOL, insecure), .flags = FL_SERVER_DAEMON | FL_OPT_BASIC,
      .def = "no",
      .help = "Plaintext on all of `listen`. No TLS, no authentication: every client is trusted by "

@@ -10,12 +10,16 @@
 
 enum fl_when_finished { FL_FINISHED_STAY, FL_FINISHED_EXIT };
 
+/* Most entries of proxy_protocol_from. */
+#define FL_SERVER_BALANCERS 64
+
 struct fl_server_main {
     const char *federation;
     const char *state_dir; /* as written in the file */
     struct fl_opt_texts listen;
     struct fl_opt_texts listen_insecure; /* plaintext, regardless of `insecure` */
     struct fl_opt_texts listen_admin;
+    struct fl_opt_texts proxy_protocol_from; /* addresses and ranges, at most FL_SERVER_BALANCERS */
     bool insecure, insecure_remote;
     const char *admin_socket;                /* "": the default */
     const char *admin_group, *admin_viewers; /* "": the default; none */

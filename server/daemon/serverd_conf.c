@@ -12,6 +12,7 @@
 #include "libfl/base/fs.h"
 #include "libfl/http/http.h"
 #include "libfl/net/address.h"
+#include "libfl/net/address_range.h"
 #include "libfl/net/conn.h"
 #include "libfl/wire/messages.h"
 
@@ -61,6 +62,34 @@ static int check_addresses(const struct fl_server_conf *conf, struct fl_findings
             if (rv != FL_OK) {
                 return rv;
             }
+        }
+    }
+    return FL_OK;
+}
+
+static int check_balancers(const struct fl_server_conf *conf, struct fl_findings *all,
+                           struct fl_err *err)
+{
+    const struct fl_opt_texts *from = &conf->main->proxy_protocol_from;
+    const struct fl_conf_node *node = fl_conf_field(conf->file, from);
+    struct fl_address_range range;
+    struct fl_err inner = {0};
+    size_t i;
+    int rv;
+
+    if (from->n > FL_SERVER_BALANCERS) {
+        rv = fl_conf_error(node, err, "expected at most %d addresses, found %zu",
+                           FL_SERVER_BALANCERS, from->n);
+        return fl_findings_keep(all, rv, err);
+    }
+    for (i = 0; i < from->n; i++) {
+        rv = fl_address_range_parse(from->list[i], &range, &inner);
+        if (rv != FL_OK) {
+            rv = fl_conf_error(node, err, "%s", inner.msg);
+        }
+        rv = fl_findings_keep(all, rv, err);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
     return FL_OK;
@@ -239,6 +268,10 @@ static int serverd_conf_check(struct fl_serverd_conf *own, struct fl_findings *a
         return rv;
     }
     rv = check_addresses(own->conf, all, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_balancers(own->conf, all, err);
     if (rv != FL_OK) {
         return rv;
     }

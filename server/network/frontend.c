@@ -359,6 +359,25 @@ static int check_inherited(const struct fl_frontend *frontend, struct fl_err *er
                          address);
 }
 
+/* serverd_conf.c checked them. */
+static int balancers_of(const struct fl_server_conf *conf, struct fl_address_range *out,
+                        struct fl_grpc_listen *listen, struct fl_err *err)
+{
+    const struct fl_opt_texts *from = &conf->main->proxy_protocol_from;
+    size_t i;
+    int rv;
+
+    for (i = 0; i < from->n && i < FL_SERVER_BALANCERS; i++) {
+        rv = fl_address_range_parse(from->list[i], &out[i], err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    listen->balancers = out;
+    listen->n_balancers = i;
+    return FL_OK;
+}
+
 /* Bind all addresses of a list, with TLS or in plaintext. */
 static int listen_list(struct fl_frontend *frontend, struct fl_grpc_server *server,
                        const char *kind, const struct fl_opt_texts *list, bool plain,
@@ -366,9 +385,13 @@ static int listen_list(struct fl_frontend *frontend, struct fl_grpc_server *serv
 {
     struct fl_auth *auth = frontend->setup.auth;
     struct fl_grpc_listen listen = {.address = NULL};
+    struct fl_address_range balancers[FL_SERVER_BALANCERS];
     size_t i;
-    int rv = FL_OK;
+    int rv = balancers_of(frontend->setup.conf, balancers, &listen, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (!plain && list->n > 0) {
         FL_REQUIRE(auth != NULL);
         listen.filter = fl_auth_filter(auth);

@@ -208,7 +208,7 @@ static const struct {
      "502 Bad Gateway: it cannot reach " TARGET ": check that the server runs"},
     {"HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n", FL_EUNAVAIL,
      "302 Found: it opens no tunnel to " TARGET},
-    {"SSH-2.0-OpenSSH_9.2\r\n", FL_EPROTO, "it does not answer CONNECT with HTTP"},
+    {"SSH-2.0-OpenSSH_9.2\r\n", FL_EPROTO, "it does not answer CONNECT " TARGET " with HTTP"},
     {NULL, FL_EUNAVAIL, "it closed the connection without an answer to CONNECT " TARGET},
 };
 

@@ -42,6 +42,21 @@ TEST_EACH(an_address_is_in_the_ranges_that_hold_it, ARRAY_LEN(ranges))
                      ranges[_i].has);
 }
 
+static const char *const peers[] = {"192.0.2.7:50312", "[2001:db8::1]:1", "0.0.0.0:0"};
+
+TEST_EACH(the_name_of_a_peer_is_written_as_it_is_read, ARRAY_LEN(peers))
+{
+    const char *port = strrchr(peers[_i], ':') + 1;
+    char out[FL_PEER_MAX];
+    struct fl_ip ip;
+
+    ck_assert_int_eq(fl_ip_of_peer(peers[_i], &ip), FL_OK);
+    fl_ip_peer(&ip, (unsigned)strtoul(port, NULL, 10), out);
+    ck_assert_str_eq(out, peers[_i]);
+    ck_assert_int_eq(fl_ip_of_peer("unix", &ip), FL_EINVAL);
+    ck_assert_int_eq(fl_ip_of_peer("[::1:5", &ip), FL_EINVAL);
+}
+
 static const char *const bad_ranges[] = {"",         "example.org", "10.0.0.0/33",
                                          "10.0.0/8", "::/129",      "10.0.0.0/",
                                          "/8",       "[::1]",       "10.0.0.1:5"};

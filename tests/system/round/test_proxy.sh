@@ -3,39 +3,14 @@
 # trains and reconnects through it, an admin reaches the server through it, and each failure of a proxy has its message while
 # the federation goes on.
 # shellcheck disable=SC2086 # $inside and $join are commands with arguments
-if [ -z "${FL_PROXY_NET:-}" ]; then
-  for program in tinyproxy ip unshare nsenter; do
-    command -v $program >/dev/null || { echo "skipped: no $program (FL_TEST_PACKAGES of deploy/packages.sh)"; exit 77; }
-  done
-  user=()
-  [ "$(id -u)" -eq 0 ] || user=(--user --map-root-user)
-  unshare "${user[@]}" --net true 2>/dev/null || { echo "skipped: network namespaces cannot be made here"; exit 77; }
-  FL_PROXY_NET=yes exec unshare "${user[@]}" --net bash "$0" "$@"
-fi
-# shellcheck source=tests/system/lib.sh
-. "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/system/netns.sh
+. "$(dirname "$0")/../netns.sh"
+netns_begin tinyproxy
 # shellcheck source=tests/system/failures.sh
 . "$(dirname "$0")/../failures.sh"
 clientd=$build/fl-clientd
-unset https_proxy HTTPS_PROXY no_proxy NO_PROXY
 server_host=10.79.0.1
 proxy=10.78.0.1:3128
-
-### Here the server and the proxy; inside another namespace the client, which reaches the proxy's address and nothing else
-unshare --net sleep infinity &
-pid_of[inside]=$!
-inner=${pid_of[inside]}
-apart() { [ "$(readlink "/proc/$inner/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
-wait_for "the namespace of the client" apart
-inside="nsenter --target $inner --net --"
-inside() { $inside "$@"; }
-make_net() {
-  ip link set lo up && ip address add $server_host/32 dev lo &&
-    ip link add outer type veth peer name inner netns "$inner" &&
-    ip address add 10.78.0.1/24 dev outer && ip link set outer up &&
-    inside ip link set lo up && inside ip address add 10.78.0.2/24 dev inner && inside ip link set inner up
-}
-make_net >"$dir/net.out" 2>&1 || skip "no veth device: $(tail -n 1 "$dir/net.out")"
 
 synthetic "$dir/data" 2 --seed 3
 write_server srv "listen: [\"$server_host:7443\"]" "listen_admin: [\"$server_host:7444\"]" "model: {preset: dnn60}" \
@@ -76,10 +51,6 @@ has_line "the first configuration has the proxy" "$dir/edge-001.yaml" "proxy: \"
 has_line "and the file" "$dir/edge-001.yaml" "proxy_credentials: \"$dir/password\""
 
 ### It trains through the proxy, also after the proxy was restarted
-run_inside() { # client
-  inside "$clientd" "$dir/$1.yaml" >>"$dir/$1.out" 2>>"$dir/$1.log" &
-  pid_of[$1]=$!
-}
 accepted() { # name, number: so many updates of it were accepted
   ctl srv clients --json | json "any(c['name'] == '$1' and c['accepted'] >= $2 for c in d)"
 }
