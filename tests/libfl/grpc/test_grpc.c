@@ -294,13 +294,19 @@ TEST(a_server_that_does_not_speak_http2_is_told_apart)
     gworld_end(&world);
 }
 
+static void take_filters(void)
+{
+    gworld_filter = NULL;
+    gworld_dial_filter = NULL;
+}
+
 static void put_filter(void)
 {
     gworld_filter = &mangle_filter;
     gworld_dial_filter = &mangle_filter;
 }
 
-TEST_CASE_AGAIN("any stream", "over a filter", put_filter, NULL);
+TEST_CASE_AGAIN("any stream", "over a filter", put_filter, take_filters);
 
 TEST(a_server_that_never_completes_the_filters_handshake_is_told_apart)
 {
@@ -346,6 +352,7 @@ static void put_tls(void)
 static void end_tls(void)
 {
     tlsrig_end(&rig);
+    take_filters();
 }
 
 TEST_CASE_AGAIN("any stream", "over TLS", put_tls, end_tls);

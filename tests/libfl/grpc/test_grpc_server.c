@@ -190,13 +190,19 @@ TEST(a_client_of_another_protocol_is_closed_and_others_go_on)
 static const char *const not_mangled[] = {"GET / HTTP/1.1\r\n\r\n", MANGLE_BROKEN};
 static const char *const whys[] = {"it does not greet", "its frame is too long"};
 
+static void take_filters(void)
+{
+    gworld_filter = NULL;
+    gworld_dial_filter = NULL;
+}
+
 static void put_filter(void)
 {
     gworld_filter = &mangle_filter;
     gworld_dial_filter = &mangle_filter;
 }
 
-TEST_CASE_AGAIN("any stream", "over a filter", put_filter, NULL);
+TEST_CASE_AGAIN("any stream", "over a filter", put_filter, take_filters);
 
 TEST_EACH(a_client_that_breaks_the_filters_protocol_is_closed_and_named_and_others_go_on, 2)
 {
@@ -639,6 +645,7 @@ static void put_tls(void)
 static void end_tls(void)
 {
     tlsrig_end(&rig);
+    take_filters();
 }
 
 TEST_CASE_AGAIN("any stream", "over TLS", put_tls, end_tls);
