@@ -215,6 +215,38 @@ static const struct fl_opt_spec limits_specs[] = {
              "disconnects and reconnects on the next day. 0: no limit"},
     FL_OPT_END_OF(struct fl_client_limits)};
 
+static const char *const outsides[] = {
+    [FL_WHEN_STAY] = "stay", [FL_WHEN_DISCONNECT] = "disconnect", NULL};
+
+static const struct fl_opt_spec when_specs[] = {
+    {FL_OPT(struct fl_client_when, STRING_LIST, hours),
+     .help =
+         "Hours in which this device takes part, such as 22:00-06:00, in the time of this host; "
+         "at most 16. Not set: at any time"},
+    {FL_OPT(struct fl_client_when, FLOAT, load_below), .def = "0", .min = 0, .max = 1e6,
+     .help =
+         "Only while the load average of the last minute is below it for each processor (0.5: half "
+         "of them are busy), this client's training included; 0: any"},
+    {FL_OPT(struct fl_client_when, BOOL, mains), .def = "no",
+     .help = "Only on mains power. A device that reports no power supply is on mains power"},
+    {FL_OPT(struct fl_client_when, BOOL, unmetered), .def = "no",
+     .help = "Only on a network that NetworkManager does not report as metered; without "
+             "NetworkManager on any"},
+    {FL_OPT(struct fl_client_when, BYTES, free_memory), .def = "0", .min = 0, .max = 1.1e12,
+     .help = "Only while so much memory is available; 0: any"},
+    {FL_OPT(struct fl_client_when, BYTES, free_disk), .def = "0", .min = 0, .max = 1.1e15,
+     .help = "Only while so much disk space is free at state_dir; 0: any"},
+    {FL_OPT(struct fl_client_when, ENUM, outside), .def = "stay", .choices = outsides,
+     .help =
+         "While a rule does not hold: stay connected without being selected, or disconnect once "
+         "the server has the reason. A round in which the client takes part is finished either "
+         "way"},
+    {FL_OPT(struct fl_client_when, DURATION, check), .flags = FL_OPT_DEBUG, .def = "30s", .min = 10,
+     .max = 3.6e6, .help = "Interval at which the rules are checked"},
+    {FL_OPT(struct fl_client_when, STRING, system_root), .flags = FL_OPT_DEBUG,
+     .help = "Folder whose proc and sys are read in place of those of this host"},
+    FL_OPT_END_OF(struct fl_client_when)};
+
 static const struct fl_conf_section sections[] = {
     {FL_CONF_SECTION("", main_specs, struct fl_client_conf, main, struct fl_client_main)},
     {FL_CONF_SECTION("tls", tls_specs, struct fl_client_conf, tls, struct fl_client_tls),
@@ -229,6 +261,8 @@ static const struct fl_conf_section sections[] = {
     {FL_CONF_SECTION("limits", limits_specs, struct fl_client_conf, limits,
                      struct fl_client_limits)},
     {FL_CONF_SECTION("http", fl_http_specs, struct fl_client_conf, http, struct fl_http_conf),
+     .flags = FL_CLIENT_DAEMON},
+    {FL_CONF_SECTION("when", when_specs, struct fl_client_conf, when, struct fl_client_when),
      .flags = FL_CLIENT_DAEMON},
     {.name = NULL}};
 

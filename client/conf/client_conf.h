@@ -77,6 +77,17 @@ struct fl_client_limits {
     uint64_t largest_model;                             /* 0: no limit */
 };
 
+/* When the owner lends the device (client/core/lending.h). */
+struct fl_client_when {
+    struct fl_opt_texts hours;
+    double load_below; /* 0: any */
+    bool mains, unmetered;
+    uint64_t free_memory, free_disk; /* 0: any */
+    enum fl_client_when_outside { FL_WHEN_STAY, FL_WHEN_DISCONNECT } outside;
+    uint64_t check_ms;
+    const char *system_root; /* "": / */
+};
+
 struct fl_client_conf {
     struct fl_conf_file *file; /* owns what the next seven point to */
     const struct fl_client_main *main;
@@ -86,6 +97,7 @@ struct fl_client_conf {
     const struct fl_client_reconnect *reconnect;
     const struct fl_client_limits *limits;
     const struct fl_http_conf *http;
+    const struct fl_client_when *when;
     const struct fl_kernels *kernels; /* those of main->instructions */
 };
 

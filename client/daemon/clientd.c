@@ -48,6 +48,12 @@ static void fill_status(void *arg, char *out, size_t size)
                        starting->why);
         return;
     }
+    if (fl_session_state(session) == FL_SESSION_READY && fl_availability_told(cli->availability)) {
+        (void)snprintf(out, size, "connected to %s, not available: %s",
+                       fl_connection_server(cli->connection),
+                       fl_availability_why(cli->availability));
+        return;
+    }
     (void)fl_client_status_line(fl_session_state(session), cli->wanted.task.key.round,
                                 fl_connection_server(cli->connection),
                                 fl_session_offline_reason(session), out, size);
@@ -155,6 +161,11 @@ static int clientd_create_parts(struct fl_clientd *cli)
         return rv;
     }
     cli->reload.renewal = cli->renewal;
+    rv = fl_availability_create(cli->conf, jobs->loop, cli->log, fl__clientd_on_availability, cli,
+                                &cli->availability);
+    if (rv != FL_OK) {
+        return rv;
+    }
     cli->trainings = (struct fl_trainings){jobs, worker, &cli->pending, NULL};
     cli->evaluations = (struct fl_evaluations){jobs, worker, NULL};
     fl_summary_upload_init(&cli->summary_upload, jobs, worker, c);
@@ -171,6 +182,7 @@ static int clientd_create_parts(struct fl_clientd *cli)
         (struct fl_join_job){.jobs = jobs,
                              .watch = &cli->watch,
                              .connection = c,
+                             .availability = cli->availability,
                              .worker = worker,
                              .pending = &cli->pending,
                              .trainings = &cli->trainings,
@@ -285,6 +297,8 @@ static void clientd_free_parts(struct fl_clientd *cli)
     fl_client_http_stop(cli->http);
     fl__clientd_stop_session(cli);
     fl_renewal_stop(cli->renewal);
+    fl_availability_free(cli->availability);
+    cli->availability = NULL;
     fl_connection_free(cli->connection);
     fl_trainings_cancel(&cli->trainings);
     fl_evaluations_leave(&cli->evaluations);

@@ -6,6 +6,7 @@
  * operations of the session.
  */
 
+#include "client/daemon/availability.h"
 #include "client/daemon/clientd_reload.h"
 #include "client/daemon/commands.h"
 #include "client/daemon/credentials.h"
@@ -39,6 +40,7 @@ struct fl_clientd {
     struct fl_proxy_rule proxy;
     struct fl_connection *connection;
     struct fl_renewal *renewal;
+    struct fl_availability *availability;
 
     struct fl_trainings trainings;
     struct fl_evaluations evaluations;
@@ -61,6 +63,8 @@ const char *fl__clientd_name(const struct fl_clientd *cli);
 extern const struct fl_session_ops fl__clientd_ops;
 /* Fills in a copy of what the HTTP port shows; the context is a struct fl_clientd. */
 void fl__clientd_shown(void *ctx, struct fl_client_shown *ret);
+/* The callback of `availability`. */
+void fl__clientd_on_availability(void *arg);
 /* The callback of `timer`. */
 void fl__clientd_on_timer(void *arg);
 /* The session does nothing more; call it before the loop is freed. It may be called again. */

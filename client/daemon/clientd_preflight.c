@@ -1,5 +1,6 @@
 #include "client/daemon/clientd_preflight.h"
 
+#include "client/daemon/availability.h"
 #include "client/daemon/clientd_exit.h"
 #include "client/daemon/credentials.h"
 #include "client/daemon/invitation_file.h"
@@ -47,6 +48,11 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, struct fl_find
         return rv;
     }
     rv = preflight_keep_finding(all, FL_EXIT_CONFIG, ret_exit, preflight_check_proxy(conf, err),
+                                err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = preflight_keep_finding(all, FL_EXIT_CONFIG, ret_exit, fl_availability_check(conf, err),
                                 err);
     if (rv != FL_OK) {
         return rv;

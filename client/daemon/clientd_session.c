@@ -40,6 +40,11 @@ static void clientd_on_data(void *ctx, const char *why)
     int rv;
 
     if (why == NULL) {
+        (void)fl_availability_look(cli->availability);
+        why = fl_availability_parts(cli->availability) ? fl_availability_why(cli->availability)
+                                                       : NULL;
+    }
+    if (why == NULL) {
         rv = fl_connection_open(cli->connection, &err);
         if (rv != FL_OK) {
             why = fl_err_text(&err, rv);
@@ -48,6 +53,20 @@ static void clientd_on_data(void *ctx, const char *why)
     if (why != NULL) {
         fl_session_shell_failed(cli->jobs.shell, FL_ACTIVITY_CONNECTION, (struct fl_round_key){0},
                                 FL_FAULT_PASSING, why);
+    }
+}
+
+/* Between two rounds the next Hello tells the server; a round is finished before. */
+void fl__clientd_on_availability(void *arg)
+{
+    struct fl_clientd *cli = arg;
+    enum fl_session_state state = fl_session_state(fl_session_shell_session(cli->jobs.shell));
+
+    if (state == FL_SESSION_READY || state == FL_SESSION_DONE) {
+        fl_log(cli->log, FL_LOG_INFO, "client", "reconnecting, so that the server knows");
+        fl_connection_close(cli->connection);
+    } else if (state == FL_SESSION_OFFLINE && fl_availability_why(cli->availability)[0] == '\0') {
+        fl_session_shell_key(cli->jobs.shell, FL_CEV_RETRY, (struct fl_round_key){0});
     }
 }
 
@@ -176,7 +195,7 @@ static void clientd_cancel(void *ctx, enum fl_activity activity, const char *why
 }
 
 /* `labels` has FL_WIRE_MAX_PAIRS places. */
-static void clientd_describe(const struct fl_clientd *cli, struct fl_wire_pair *labels,
+static void clientd_describe(struct fl_clientd *cli, struct fl_wire_pair *labels,
                              struct fl_wire_hello *hello)
 {
     const struct fl_opt_map *given = &cli->conf->main->labels;
@@ -192,6 +211,7 @@ static void clientd_describe(const struct fl_clientd *cli, struct fl_wire_pair *
     hello->labels = labels;
     hello->n_labels = i;
     hello->agent = fl_wire_lend("fl-clientd " PACKAGE_VERSION);
+    hello->unavailable = (char *)(uintptr_t)fl_availability_tell(cli->availability);
 }
 
 static void clientd_send(void *ctx, struct fl_wire_event *message)

@@ -136,11 +136,30 @@ static bool leave_for_data(struct fl_join_job *j, struct fl_round_key key)
     return true;
 }
 
+/* The owner does not lend the device now: the next Hello says so too. */
+static bool leave_for_owner(struct fl_join_job *j, struct fl_round_key key)
+{
+    const char *why = fl_availability_look(j->availability);
+    struct fl_wire_event of_round;
+
+    if (why[0] == '\0') {
+        return false;
+    }
+    (void)snprintf(j->unfit, sizeof(j->unfit), "not available: %s", why);
+    j->back_ms = AFTER_LOSS_MS;
+    if (key.round > 0) { /* The server's round continues at once. */
+        of_round = fl_session_failed(key, j->unfit, /* diverged= */ false);
+        fl_connection_send(j->connection, &of_round);
+    }
+    fl_connection_end(j->connection);
+    return true;
+}
+
 bool fl_joining_may_train(struct fl_join_job *j, struct fl_round_key key)
 {
     /* A round already trained or in training is not counted again. */
     return fl_pending_result_is(j->pending, key) || fl_trainings_is(j->trainings, key) ||
-           !(leave_for_data(j, key) || leave_for_today(j, key));
+           !(leave_for_owner(j, key) || leave_for_data(j, key) || leave_for_today(j, key));
 }
 
 void fl_joining_count_round(struct fl_join_job *j)
@@ -265,7 +284,9 @@ bool fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w,
         return false;
     }
     joining_log(j);
-    return true;
+    /* With a pending result it stays until that is delivered. */
+    return j->pending->result != NULL || !fl_availability_parts(j->availability) ||
+           !leave_for_owner(j, (struct fl_round_key){0});
 fail:
     if (rv == FL_ENOMEM) {
         joining_reconnect(j);

@@ -9,15 +9,17 @@
  * Threading: the loop.
  */
 
+#include "client/daemon/availability.h"
 #include "client/daemon/data_watch.h"
 #include "client/daemon/download.h"
 #include "client/daemon/summary_upload.h"
 #include "client/daemon/training_job.h"
 
 struct fl_join_job {
-    const struct fl_jobs *jobs;              /* borrowed, as are the next eight */
+    const struct fl_jobs *jobs;              /* borrowed, as are the next nine */
     struct fl_data_watch *watch;             /* watches the training data */
     struct fl_connection *connection;        /* the source of Welcome */
+    struct fl_availability *availability;    /* `when` */
     struct fl_worker *worker;                /* prepared for the setup */
     const struct fl_pending_result *pending; /* may not fit the new setup */
     struct fl_trainings *trainings;
@@ -38,9 +40,9 @@ struct fl_join_job {
 bool fl_joining_welcome(struct fl_join_job *joining, struct fl_wire_welcome *welcome,
                         struct fl_session_event *event);
 /*
- * May this client train in the round of a new task? False: today's limit is reached or the data is
- * missing, so the reason is being sent and the client leaves; or the data changed, so the client
- * reconnects with the new data and the server sends the task again.
+ * May this client train in the round of a new task? False: today's limit is reached, the device is
+ * not lent now or the data is missing, so the reason is being sent and the client leaves; or the
+ * data changed, so the client reconnects with the new data and the server sends the task again.
  */
 bool fl_joining_may_train(struct fl_join_job *joining, struct fl_round_key key);
 /* Count a round that starts training now. */

@@ -110,6 +110,7 @@ enum fl_wire_event_type {
     X(TEXT, agent, agent)                                                                          \
     X(FLAT_IF, held, held, hello_held)                                                             \
     X(BOOL, yields, yields) /* refused while another session of the client is open */              \
+    X(TEXT, unavailable, unavailable) /* NULL or "": available */                                  \
     X(DIGEST, digest, model_digest)
 #define FL_WIRE_ROWS_hello_held(X)                                                                 \
     X(U64, held_round, round, .min = 1)                                                            \

@@ -322,6 +322,7 @@ struct fl_event {
             const char *agent;
             uint64_t samples;
             uint64_t evaluation_samples;
+            const char *unavailable; /* why it is not to be selected now; NULL or "": it is */
             /* its data summary is missing; until it arrives the client counts with no samples */
             bool summary_missing;
         } joined;
@@ -538,6 +539,8 @@ size_t fl_coord_n_connected(const struct fl_coord *coord);
 uint64_t fl_coord_up_ms(const struct fl_coord *coord);
 /* The record of a known client, NULL for any other number. */
 const struct fl_client_rec *fl_coord_client(const struct fl_coord *coord, uint32_t client);
+/* False: connected, and its owner does not lend it now. */
+bool fl_coord_available(const struct fl_coord *coord, uint32_t client);
 /* The same, also of a forgotten client that still has a part in the open round. */
 const struct fl_client_rec *fl_coord_part_client(const struct fl_coord *coord, uint32_t client);
 /* Its share of all scores (AdaFL: its attention). */

@@ -169,8 +169,8 @@ bool fl__clients_quarantined(const struct fl__clients *t, uint32_t client)
 
 bool fl__clients_alive(const struct fl__clients *t, uint32_t client)
 {
-    return t->live[client].connected && t->recs[client].samples > 0 &&
-           !fl__clients_quarantined(t, client);
+    return t->live[client].connected && !t->live[client].unavailable &&
+           t->recs[client].samples > 0 && !fl__clients_quarantined(t, client);
 }
 
 static bool took_part(const struct fl_client_rec *rec)

@@ -59,6 +59,7 @@ struct fl__client {
     uint64_t evaluation_samples;
     /* samples that count once its data summary is in; 0: none is awaited */
     uint64_t withheld;
+    bool unavailable;        /* its owner does not lend it now: it is not selected */
     bool unfit;              /* it reported in this session that it cannot take part */
     bool evaluates;          /* it announced test samples: it can be asked for an evaluation */
     uint64_t accepted_round; /* newest accepted update since the process began */
@@ -109,10 +110,11 @@ struct fl__clients {
     uint32_t first_dirty, last_dirty;
     /* deletion queue: removed, and the record is still on disk */
     uint32_t first_deletion, last_deletion;
-    size_t n_alive;   /* connected, with samples, and not quarantined */
-    size_t n_members; /* alive, or known from a committed round, with samples, not quarantined */
-    size_t n_counted; /* alive, or counted in a round of the epoch */
-    uint64_t epoch;   /* of the next round's size */
+    size_t n_alive; /* connected, available, with samples, and not quarantined */
+    /* connected, or known from a committed round, with samples, not quarantined */
+    size_t n_members;
+    size_t n_counted;                           /* alive, or counted in a round of the epoch */
+    uint64_t epoch;                             /* of the next round's size */
     uint64_t deletion_ms;                       /* a write failed: when to try again */
     bool deleting;                              /* a deletion is being written */
     struct fl_client_rec deletions[FL__DELETE]; /* the batch that FORGET_CLIENTS points to */

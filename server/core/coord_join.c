@@ -54,7 +54,8 @@ static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *e
         fl__clients_dirty(&c->clients, id);
     }
     live->evaluation_samples = ev->u.joined.evaluation_samples;
-    live->evaluates = ev->u.joined.evaluation_samples > 0;
+    live->unavailable = ev->u.joined.unavailable != NULL && ev->u.joined.unavailable[0] != '\0';
+    live->evaluates = ev->u.joined.evaluation_samples > 0 && !live->unavailable;
     live->unfit = false;
     if (ev->u.joined.agent != NULL) {
         (void)fl__coord_clean(agent, sizeof(agent), ev->u.joined.agent);
@@ -65,6 +66,20 @@ static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *e
     }
     fl__clients_seen(c, id);
     fl__clients_count(&c->clients, id);
+}
+
+/* Operators read the reason in the log and in `flctl clients`. */
+static void note_unavailable(struct fl_coord *c, uint32_t id, const struct fl_event *ev)
+{
+    char clean[FL__CLEAN_SIZE];
+
+    if (!c->clients.live[id].unavailable) {
+        return;
+    }
+    (void)fl__coord_clean(clean, sizeof(clean), ev->u.joined.unavailable);
+    fl__coord_trace(c, "client '%s' is not available: %s; not selected until it is",
+                    fl__coord_name(c, id), clean);
+    fl__coord_client_error(c, id, fl__coord_text(c, "not available: %s", clean));
 }
 
 void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
@@ -93,7 +108,8 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
         : c->clients.live[id].withheld > 0       ? "; not selected until its data summary arrives"
                                                  : "");
     if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 &&
-        c->clients.recs[id].samples > 0 && !c->clients.live[id].evaluates)
+        c->clients.recs[id].samples > 0 && !c->clients.live[id].evaluates &&
+        !c->clients.live[id].unavailable)
     {
         fl__coord_trace(c,
                         "client '%s' announced no test samples: it is not asked to evaluate; "
@@ -101,6 +117,7 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
                         name);
     }
     (void)fl__coord_effect_for(c, FL_EFF_CLIENT_ID, id);
+    note_unavailable(c, id, ev);
     fl__coord_rejoin(c, id);
 }
 

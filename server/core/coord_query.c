@@ -159,6 +159,12 @@ const struct fl_client_rec *fl_coord_part_client(const struct fl_coord *c, uint3
     return fl__clients_used(&c->clients, client) ? &c->clients.recs[client] : NULL;
 }
 
+bool fl_coord_available(const struct fl_coord *c, uint32_t client)
+{
+    return !fl__clients_used(&c->clients, client) || !c->clients.live[client].connected ||
+           !c->clients.live[client].unavailable;
+}
+
 const struct fl_client_rec *fl_coord_client(const struct fl_coord *c, uint32_t client)
 {
     return fl__clients_used(&c->clients, client) && !c->clients.live[client].removed

@@ -295,16 +295,27 @@ static void why_add_notes(const struct fl_coord *c, char *out, size_t size)
     size_t connected = c->clients.connected.n;
     size_t evaluate = 0;
     size_t waiting = 0;
+    struct fl__names away = {.used = 0};
     char note[FL__CLEAN_SIZE];
     uint32_t client;
 
     while ((client = fl_order_next(&c->clients.connected, &at)) != FL__NONE) {
         evaluate += c->clients.live[client].evaluates;
         waiting += c->clients.live[client].withheld > 0;
+        if (c->clients.live[client].unavailable) {
+            fl__names_add(&away, fl__coord_name(c, client));
+        }
     }
     fl__quarantine_why(c, out, size);
     fl__share_why(c, out, size);
     why_add_bounds(c, out, size);
+    if (away.total > 0) {
+        (void)snprintf(note, sizeof(note),
+                       "; %zu connected clients are not available ('flctl clients' has the "
+                       "reasons): %s",
+                       away.total, fl__names_text(&away));
+        why_append(out, size, note);
+    }
     if (waiting > 0) {
         (void)snprintf(note, sizeof(note),
                        "; %zu connected clients have not sent their data summary yet (solver '%s' "

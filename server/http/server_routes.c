@@ -342,9 +342,9 @@ static void routes_client_answer(struct fl_server_http *server, struct fl_http_r
     routes_one(request, list, "no such client is known");
 }
 
-static const char *const client_states[] = {"connected", "disconnected", "idle",    "quarantined",
-                                            "selected",  "reported",     "planned", "accepted",
-                                            "empty",     "rejected",     "lost",    NULL};
+static const char *const client_states[] = {
+    "connected", "disconnected", "idle",     "unavailable", "quarantined", "selected",
+    "reported",  "planned",      "accepted", "empty",       "rejected",    "lost", NULL};
 
 static bool routes_name(struct fl_http_request *request, const char *what, const char *name)
 {

@@ -94,7 +94,8 @@ static const char *admin_state(const struct fl_runtime *runtime, uint32_t number
 
     return c->quarantine[0] != '\0' ? "quarantined"
            : part != NULL           ? fl_part_state_name(part->state)
-                                    : "idle";
+           : !fl_coord_available(runtime->coord, number) ? "unavailable"
+                                                         : "idle";
 }
 
 static void admin_add_client(struct fl_runtime *runtime, struct fl_admin_request *request,

@@ -40,6 +40,7 @@ bool fl_coord_event_of(const struct fl_wire_event *message, uint32_t client, str
         event.u.joined.name = message->u.hello.client;
         event.u.joined.agent = message->u.hello.agent != NULL ? message->u.hello.agent : "";
         event.u.joined.samples = message->u.hello.samples;
+        event.u.joined.unavailable = message->u.hello.unavailable;
         event.u.joined.evaluation_samples = message->u.hello.evaluation_samples;
         break;
     case FL_WIRE_REPORT:

@@ -442,6 +442,17 @@ void script_join(struct script *s, const char *name, uint64_t samples)
     script_step(s, &ev);
 }
 
+void script_join_unavailable(struct script *s, const char *name, uint64_t samples,
+                             const char *reason)
+{
+    struct fl_event ev = {.type = FL_EV_CLIENT_JOINED};
+
+    ev.u.joined.name = name;
+    ev.u.joined.samples = samples;
+    ev.u.joined.unavailable = reason;
+    script_step(s, &ev);
+}
+
 void script_join_waiting(struct script *s, const char *name, uint64_t samples)
 {
     struct fl_event ev = {.type = FL_EV_CLIENT_JOINED};

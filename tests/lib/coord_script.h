@@ -70,6 +70,9 @@ void script_start(struct script *s);
 void script_step(struct script *s, struct fl_event *ev);
 uint32_t script_id(const struct script *s, const char *name);
 void script_join(struct script *s, const char *name, uint64_t samples);
+/* It is not available, for this reason. */
+void script_join_unavailable(struct script *s, const char *name, uint64_t samples,
+                             const char *reason);
 /* Its data summary is missing; is present. */
 void script_join_waiting(struct script *s, const char *name, uint64_t samples);
 /* Under the number of `name`, as `said`. */

@@ -24,8 +24,7 @@ static char text_control[] = "control";
 static char text_dense[] = "dense 2";
 static char text_relu[] = "relu";
 
-static const struct fl_wire_session session = {
-    {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0}};
+static const struct fl_wire_session session = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}};
 
 struct fl_layout *wire_sample_layout(void)
 {
@@ -77,6 +76,7 @@ static int hello(struct fl_buf *out)
                                            .held_round = 7,
                                            .held_attempt = 2,
                                            .yields = true,
+                                           .unavailable = text_reason,
                                            .has_digest = true,
                                            .digest = {9, 8, 7}};
     return fl_wire_event_encode(&event, out);

@@ -144,3 +144,44 @@ TEST(what_goes_wrong_with_a_client_is_told_with_its_end)
     ck_assert_str_eq(s->error, "c: no such solver");
     script_free(s);
 }
+
+TEST(a_client_that_is_not_available_is_not_selected_and_says_why)
+{
+    struct script *s = script_new("fedavg");
+
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
+    s->conf.start_clients = 2;
+    s->conf.rounds = 2;
+    script_create(s, NULL);
+    script_start(s);
+    script_join(s, "a", 100);
+    script_join_unavailable(s, "b", 100, "outside\nits hours");
+    ck_assert_ptr_nonnull(strstr((const char *)s->log.data,
+                                 "client 'b' is not available: outside?its hours; not selected"));
+    script_why(s, "round 1 is IDLE: 1 of 2 clients are connected; 1 connected clients are not "
+                  "available ('flctl clients' has the reasons): b");
+    ck_assert(!fl_coord_available(s->coord, script_id(s, "b")));
+    ck_assert(fl_coord_available(s->coord, script_id(s, "a")));
+    script_join(s, "c", 100);
+    ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_TRAINING);
+    ck_assert_ptr_null(fl_coord_part(s->coord, script_id(s, "b")));
+    script_respond(s, "a");
+    script_join(s, "b", 100); /* available from now on */
+    ck_assert(fl_coord_available(s->coord, script_id(s, "b")));
+    script_respond(s, "c");
+    ck_assert_ptr_nonnull(fl_coord_part(s->coord, script_id(s, "b")));
+    script_free(s);
+}
+
+TEST(a_participant_that_is_not_available_any_more_stays_in_its_round)
+{
+    struct script *s = three();
+
+    script_join_unavailable(s, "b", 100, "on battery");
+    ck_assert_ptr_nonnull(fl_coord_part(s->coord, script_id(s, "b")));
+    script_respond(s, "a");
+    script_respond(s, "b");
+    script_respond(s, "c");
+    ck_assert_ptr_null(fl_coord_part(s->coord, script_id(s, "b")));
+    script_free(s);
+}
