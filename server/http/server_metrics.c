@@ -79,7 +79,8 @@ const struct fl_metric fl_server_metrics[] = {
      .help = "All bytes of the addresses for clients since the start, with framing and TLS"},
     /* Clients. */
     {ROW(GAUGE, U64, coord.clients), .name = "clients", LABEL("state", client_words),
-     .help = "Known clients by state; those of the open round by how far they are"},
+     .help = "Known clients by state; those of the open round by how far they are, those whose "
+             "owner does not lend them now among the idle"},
     {ROW(GAUGE, U64, coord.connected), .name = "clients_connected", .help = "Connected clients"},
     {ROW(GAUGE, U64, clients_needed), .name = "clients_needed",
      .help = "Connected clients that a round needs to begin (round.min_clients)"},

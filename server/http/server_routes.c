@@ -343,8 +343,8 @@ static void routes_client_answer(struct fl_server_http *server, struct fl_http_r
 }
 
 static const char *const client_states[] = {
-    "connected", "disconnected", "idle",     "unavailable", "quarantined", "selected",
-    "reported",  "planned",      "accepted", "empty",       "rejected",    "lost", NULL};
+    "connected", "disconnected", "idle",  "unavailable", "quarantined", "selected", "reported",
+    "planned",   "accepted",     "empty", "rejected",    "lost",        NULL};
 
 static bool routes_name(struct fl_http_request *request, const char *what, const char *name)
 {

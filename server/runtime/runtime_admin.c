@@ -92,8 +92,8 @@ static const char *admin_state(const struct fl_runtime *runtime, uint32_t number
 {
     const struct fl_participant_rec *part = fl_coord_part(runtime->coord, number);
 
-    return c->quarantine[0] != '\0' ? "quarantined"
-           : part != NULL           ? fl_part_state_name(part->state)
+    return c->quarantine[0] != '\0'                      ? "quarantined"
+           : part != NULL                                ? fl_part_state_name(part->state)
            : !fl_coord_available(runtime->coord, number) ? "unavailable"
                                                          : "idle";
 }
