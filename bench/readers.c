@@ -157,7 +157,8 @@ struct scrape {
 
 static struct scrape scrape_once(uint16_t port)
 {
-    static const char request[] = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    static const char request[] =
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     struct scrape s = {0};
     uint64_t from = fl_clock_ns();
     char answer[65536];
@@ -177,7 +178,8 @@ static struct scrape scrape_once(uint16_t port)
 
 static void run_readers(const void *ctx, int out)
 {
-    static const char stuck[] = "GET /api/v1/clients?limit=1000 HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char stuck[] =
+        "GET /api/v1/clients?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
     const struct readers_of *a = ctx;
     size_t i;
 

@@ -89,7 +89,7 @@ for f in $files; do
               network:*) say "$f: the network front end must not include $inc" ;;
               admin:base|admin:model|admin:net|admin:pki|admin:rpc|admin:wire) ;;
               admin:*) say "$f: calls of operators must not include $inc" ;;
-              http:base|http:conf|http:figures|http:http|http:json|http:net|http:wire) ;;
+              http:base|http:conf|http:figures|http:http|http:json|http:net|http:page|http:wire) ;;
               http:*) say "$f: the HTTP port of a daemon must not include $inc" ;;
               runtime:base|runtime:figures|runtime:http|runtime:model|runtime:net|runtime:strategy|runtime:wire) ;;
               runtime:*) say "$f: the coordinator thread must not include $inc" ;;

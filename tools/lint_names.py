@@ -119,9 +119,7 @@ FOR_TESTS = {"fl__source_mem", "fl_grpc_server_connections", "fl_net_step_flops"
     "fl_net_first", "fl_net_watch", "fl_net_gradient", "fl_conv_algorithm", "fl_gemm_ref", "fl__kernels_row",
     "fl_conv_forward_ref", "fl_conv_backward_data_ref", "fl_conv_backward_weights_ref", "fl_key_is_private", "fl_key_equal",
     "fl_trust_roots", "fl_codec_validate", "fl_tls_peer_chain", "fl_store_put_clients",
-    "fl_uploads_bytes", "fl_call_metadata", "fl_flows_set_hub",
-    # Pages that fl-serverd is to serve.
-    "fl_page_client", "fl_page_clients", "fl_page_query_read", "fl_page_round"}
+    "fl_uploads_bytes", "fl_call_metadata", "fl_flows_set_hub"}
 
 
 def without_caller(product):

@@ -121,6 +121,8 @@ FL_MUST_CHECK bool fl_http_query_word(struct fl_http_request *request, const cha
  */
 void fl_http_answer(struct fl_http_request *request, const char *type, struct fl_buf *body,
                     bool tag);
+/* The answer gets this Content-Security-Policy; before fl_http_answer(). Borrowed until then. */
+void fl_http_policy(struct fl_http_request *request, const char *policy);
 /* One line of plain text; control characters are replaced. */
 FL_PRINTF(3, 4)
 void fl_http_fail(struct fl_http_request *request, unsigned status, const char *fmt, ...);

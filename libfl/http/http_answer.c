@@ -3,6 +3,7 @@
  * answer, at once or when it is there. HTTP thread.
  */
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,8 @@ void fl__http_respond(struct fl_http_request *r, unsigned status, struct MHD_Res
     if (response != NULL) {
         fl__http_add_header(response, "X-Content-Type-Options", "nosniff");
         fl__http_add_header(response, "Cache-Control", "no-cache");
+        fl__http_add_header(response, "Referrer-Policy", "no-referrer");
+        fl__http_add_header(response, "X-Frame-Options", "DENY");
     }
     atomic_fetch_add(status < 400 ? &http->n_requests : &http->n_refused, 1);
     fl_list_remove(&r->link);
@@ -83,6 +86,11 @@ static struct MHD_Response *response_of(struct fl_http *http, struct fl_buf *bod
     return response;
 }
 
+void fl_http_policy(struct fl_http_request *r, const char *policy)
+{
+    r->policy = policy;
+}
+
 /* Is `tag` in a list of If-None-Match ("\"a\", W/\"b\"", or "*")? */
 static bool http_tag_matches(const char *list, const char *tag)
 {
@@ -117,6 +125,9 @@ void fl_http_answer(struct fl_http_request *r, const char *type, struct fl_buf *
     response = response_of(http, body);
     if (response != NULL) {
         fl__http_add_header(response, "Content-Type", type);
+        if (r->policy != NULL) {
+            fl__http_add_header(response, "Content-Security-Policy", r->policy);
+        }
         if (tag) {
             fl__http_add_header(response, "ETag", etag);
         }
@@ -294,6 +305,28 @@ static void http_fail_path(struct fl_http_request *r)
                  list);
 }
 
+/*
+ * Is this the name of a loopback address, or an address? Without a token, a page of another site in
+ * a browser of this host could read the port through a name of its own that it lets resolve to it.
+ */
+static bool http_host_is_own(const char *host)
+{
+    struct in_addr address;
+    char name[64];
+    size_t n;
+
+    if (host == NULL || host[0] == '[') {
+        return true;
+    }
+    n = strcspn(host, ":");
+    if (n >= sizeof(name)) {
+        return false;
+    }
+    memcpy(name, host, n);
+    name[n] = '\0';
+    return strcasecmp(name, "localhost") == 0 || inet_pton(AF_INET, name, &address) == 1;
+}
+
 static void http_dispatch(struct fl_http_request *r, const char *method)
 {
     struct fl_http *http = r->http;
@@ -307,6 +340,13 @@ static void http_dispatch(struct fl_http_request *r, const char *method)
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0) {
         fl_http_fail(r, MHD_HTTP_METHOD_NOT_ALLOWED,
                      "method %.16s: this port is read-only, expected GET or HEAD", method);
+        return;
+    }
+    if (http->token.text[0] == '\0' && !http_host_is_own(fl_http_header(r, "Host"))) {
+        fl_http_fail(r, MHD_HTTP_FORBIDDEN,
+                     "host '%.128s': without http.token_file this port answers to localhost and to "
+                     "addresses only",
+                     fl_http_header(r, "Host"));
         return;
     }
     if ((route == NULL || !route->open) &&

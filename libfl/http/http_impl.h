@@ -90,8 +90,9 @@ struct fl_http_request {
     uint64_t due_ms;
     void (*gone)(void *ctx);
     void *gone_ctx;
-    size_t body; /* bytes of the request's body, which are discarded */
-    char *path;  /* owned */
+    size_t body;        /* bytes of the request's body, which are discarded */
+    char *path;         /* owned */
+    const char *policy; /* NULL: none */
 };
 
 /* http_answer.c */

@@ -10,36 +10,9 @@
 
 /* --- the query --- */
 
-static int query_hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
+const char *const fl_page_query_keys[] = {"sort", "down", "filter", "page", NULL};
 
-/* Decodes text up to '&' or its end; cut when it is too long. Returns its end. */
-static const char *query_value(const char *text, char *out, size_t size)
-{
-    size_t used = 0;
-
-    while (*text != '\0' && *text != '&') {
-        char c = *text == '+' ? ' ' : *text;
-
-        if (c == '%' && query_hex(text[1]) >= 0 && query_hex(text[2]) >= 0) {
-            c = (char)(query_hex(text[1]) * 16 + query_hex(text[2]));
-            text += 2;
-        }
-        text++;
-        if (used + 1 < size && c != '\0') {
-            out[used++] = c;
-        }
-    }
-    out[used] = '\0';
-    return text;
-}
-
-static void query_take(struct fl_page_query *q, const char *key, const char *value)
+void fl_page_query_set(struct fl_page_query *q, const char *key, const char *value)
 {
     unsigned i;
 
@@ -53,24 +26,6 @@ static void query_take(struct fl_page_query *q, const char *key, const char *val
         (void)snprintf(q->filter, sizeof(q->filter), "%s", value);
     } else if (strcmp(key, "page") == 0 && fl_str_to_u64(value, &q->page) != FL_OK) {
         q->page = 0;
-    }
-}
-
-void fl_page_query_read(const char *text, struct fl_page_query *ret)
-{
-    *ret = (struct fl_page_query){0};
-    while (*text != '\0') {
-        char key[16];
-        char value[sizeof(ret->filter)] = "";
-        size_t n = strcspn(text, "=&");
-
-        (void)snprintf(key, sizeof(key), "%.*s", n < sizeof(key) ? (int)n : 0, text);
-        text += n;
-        if (*text == '=') {
-            text = query_value(text + 1, value, sizeof(value));
-        }
-        query_take(ret, key, value);
-        text += *text == '&';
     }
 }
 

@@ -105,8 +105,10 @@ struct fl_page_query {
     uint64_t page;    /* from 0; one behind the last is the last */
 };
 
-/* "sort=lost&down=1&filter=edge&page=2"; what is unknown or malformed there is ignored. */
-void fl_page_query_read(const char *text, struct fl_page_query *ret);
+/* The names of its parameters, NULL terminated: sort, down, filter, page. */
+extern const char *const fl_page_query_keys[];
+/* Take one of them, unescaped; what is malformed is ignored. */
+void fl_page_query_set(struct fl_page_query *query, const char *key, const char *value);
 /* The page at "/clients": FL_PAGE_CLIENTS of the clients of the overview, sorted and filtered by
    links and a form, so that it needs no script. */
 FL_MUST_CHECK int fl_page_clients(const struct fl_page_overview *overview,

@@ -13,6 +13,7 @@
 struct question {
     struct fl_server_http *server;
     struct fl_http_request *request; /* NULL: it was answered in another way. HTTP thread */
+    bool own;                        /* of the port itself, for no request */
     struct fl_admin_request *ask;
     fl_server_answer_cb answer;
 };
@@ -37,7 +38,9 @@ static void question_answered(void *arg)
     struct question *q = arg;
 
     *question_count(q) -= 1;
-    if (q->request != NULL) {
+    if (q->own) {
+        q->answer(q->server, NULL, q->ask);
+    } else if (q->request != NULL) {
         if (q->ask->code != FL_OK) {
             fl_http_fail_code(q->request, q->ask->code, &q->ask->err);
         } else {
@@ -77,6 +80,19 @@ struct fl_admin_request *fl_server_ask_figures(void)
     return ask;
 }
 
+/* `ask` failed with its code before it was asked. */
+static void server_unasked(struct fl_server_http *server, struct fl_http_request *request,
+                           struct fl_admin_request *ask, fl_server_answer_cb answer)
+{
+    if (request == NULL) {
+        answer(server, NULL, ask);
+    } else {
+        fl_http_fail_code(request, ask->code, &ask->err);
+    }
+    free(ask->figures);
+    fl_admin_request_free(ask);
+}
+
 void fl_server_ask(struct fl_server_http *server, struct fl_http_request *request,
                    struct fl_admin_request *ask, fl_server_answer_cb answer)
 {
@@ -84,19 +100,21 @@ void fl_server_ask(struct fl_server_http *server, struct fl_http_request *reques
 
     if (q == NULL) {
         if (ask != NULL) {
-            free(ask->figures);
-            fl_admin_request_free(ask);
+            ask->code = FL_ENOMEM;
+            server_unasked(server, request, ask, answer);
+        } else {
+            fl_http_fail_code(request, FL_ENOMEM, NULL);
         }
-        fl_http_fail_code(request, FL_ENOMEM, NULL);
         return;
     }
-    *q = (struct question){.server = server, .request = request, .ask = ask, .answer = answer};
+    *q = (struct question){
+        .server = server, .request = request, .own = request == NULL, .ask = ask, .answer = answer};
     if (ask == NULL) {
         fl_http_fail_code(request, FL_ENOMEM, NULL);
         question_free(q);
         return;
     }
-    if (*question_count(q) >= FL_SERVER_ASKED_MAX) {
+    if (!q->own && *question_count(q) >= FL_SERVER_ASKED_MAX) {
         fl_http_fail(request, 503, "the coordinator has not answered %u requests yet: retry later",
                      *question_count(q));
         question_free(q);
@@ -105,7 +123,9 @@ void fl_server_ask(struct fl_server_http *server, struct fl_http_request *reques
     ask->done = server_done;
     ask->done_ctx = q;
     *question_count(q) += 1;
-    fl_http_later(request, question_gone, q);
+    if (!q->own) {
+        fl_http_later(request, question_gone, q);
+    }
     server->setup.ask(server->setup.ctx, ask);
 }
 
@@ -131,9 +151,15 @@ int fl_server_http_create(const struct fl_server_http_setup *setup, struct fl_se
         return FL_ENOMEM;
     }
     server->setup = *setup;
+    server->pages = fl_server_pages_new();
+    if (server->pages == NULL) {
+        free(server);
+        return FL_ENOMEM;
+    }
     fl_http_limits_default(&http.limits);
     rv = fl_http_create(&http, &server->http, err);
     if (rv != FL_OK) {
+        fl_server_pages_free(server->pages);
         free(server);
         return rv;
     }
@@ -158,6 +184,7 @@ void fl_server_http_free(struct fl_server_http *server)
 {
     if (server != NULL) {
         fl_http_free(server->http);
+        fl_server_pages_free(server->pages);
         free(server);
     }
 }

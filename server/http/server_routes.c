@@ -11,6 +11,7 @@
 #include "libfl/base/clock.h"
 #include "libfl/json/admin_json.h"
 #include "libfl/json/json.h"
+#include "libfl/page/page.h"
 #include "server/http/server_http_impl.h"
 #include "server/http/server_metrics.h"
 #include "server/store/backup.h"
@@ -490,6 +491,10 @@ static const char *const clients_query[] = {"after", "limit", "state", NULL};
 static const char *const events_query[] = {"after", "limit", "kind", NULL};
 
 const struct fl_http_route fl_server_routes[] = {
+    {.path = "/", .handle = fl_server_page_overview},
+    {.path = "/clients", .handle = fl_server_page_clients, .query = fl_page_query_keys},
+    {.path = "/clients/", .handle = fl_server_page_client},
+    {.path = "/rounds/", .handle = fl_server_page_round},
     {.path = "/healthz", .handle = routes_healthz, .open = true},
     {.path = "/readyz", .handle = routes_readyz, .open = true},
     {.path = "/metrics", .handle = routes_metrics},

@@ -235,7 +235,7 @@ static const char *asked(const char *method, const char *path, const char *field
     int fd = dial();
 
     (void)snprintf(request, sizeof(request),
-                   "%s %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%s\r\n", method, path,
+                   "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n", method, path,
                    fields);
     put(fd, request);
     (void)rest_of(fd, NULL);
@@ -340,7 +340,7 @@ TEST(an_answer_may_come_later_and_others_do_not_wait_for_it)
 
     begin("");
     fd = dial();
-    put(fd, "GET /later HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    put(fd, "GET /later HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     until_count(&n_waiting, 1);
     answers("/hello", "200", "hello");
     ck_assert(fl_http_post(http, finish_later, NULL));
@@ -363,7 +363,7 @@ TEST(a_stop_answers_what_is_due_and_takes_no_further_function)
 
     begin("");
     fd = dial();
-    put(fd, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+    put(fd, "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
     until_count(&n_waiting, 1);
     fl_http_stop(http);
     ck_assert_uint_eq(atomic_load(&n_gone), 1);
@@ -382,7 +382,7 @@ TEST(a_huge_header_is_refused_and_others_are_answered)
     begin("");
     memset(field, 'a', 100000);
     fd = dial();
-    put(fd, "GET / HTTP/1.1\r\nHost: x\r\nCookie: ");
+    put(fd, "GET / HTTP/1.1\r\nHost: localhost\r\nCookie: ");
     put(fd, field);
     put(fd, "\r\n\r\n");
     (void)rest_of(fd, NULL);
@@ -401,7 +401,7 @@ TEST(readers_that_read_nothing_block_no_other_and_hold_limited_memory)
     begin("");
     for (i = 0; i < ARRAY_LEN(fds); i++) {
         fds[i] = dial();
-        put(fds[i], "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
+        put(fds[i], "GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n");
         ck_assert_int_gt(recv(fds[i], reply, 20, MSG_WAITALL), 0);
         reply[20] = '\0';
         ck_assert_ptr_nonnull(strstr(reply, i < 3 ? " 200 " : " 503 "));
@@ -421,7 +421,7 @@ TEST(connections_beyond_the_limits_are_closed_with_a_line)
     begin("");
     for (i = 0; i < ARRAY_LEN(fds); i++) {
         fds[i] = dial();
-        put(fds[i], "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+        put(fds[i], "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
         (void)rest_of(fds[i], "hello 7 all");
     }
     ck_assert_str_eq(asked("GET", "/hello", ""), "");
@@ -429,7 +429,7 @@ TEST(connections_beyond_the_limits_are_closed_with_a_line)
     (void)pthread_mutex_lock(&log_lock);
     ck_assert_ptr_nonnull(strstr(logged, "HTTP connection from '127.0.0.1' closed: 4 connections"));
     (void)pthread_mutex_unlock(&log_lock);
-    put(fds[0], "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    put(fds[0], "GET /hello HTTP/1.1\r\nHost: localhost\r\n\r\n");
     ck_assert_ptr_nonnull(strstr(rest_of(fds[0], "hello 7 all"), " 200 "));
     for (i = 0; i < ARRAY_LEN(fds); i++) {
         (void)close(fds[i]);
@@ -443,7 +443,7 @@ TEST(a_stream_sends_what_is_there_and_then_what_comes)
     begin("");
     atomic_store(&n_events, 2);
     fd = dial();
-    put(fd, "GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+    put(fd, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
     (void)rest_of(fd, "id: 2\ndata: x\n\n");
     ck_assert_ptr_nonnull(strstr(reply, "Content-Type: text/event-stream"));
     atomic_store(&n_events, 3);
@@ -467,7 +467,7 @@ TEST(streams_beyond_the_limit_are_refused_and_a_closed_one_frees_its_place)
     begin("");
     for (i = 0; i < ARRAY_LEN(fds); i++) {
         fds[i] = dial();
-        put(fds[i], "GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
+        put(fds[i], "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
         (void)rest_of(fds[i], ": no news");
     }
     ck_assert_uint_eq(fl_http_counts(http).streams, 3);

@@ -91,4 +91,52 @@ static inline void page_check(const char *text)
     }
 }
 
+static inline int page_query_hex(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Decodes text up to '&' or its end; cut when it is too long. Returns its end. */
+static inline const char *page_query_value(const char *text, char *out, size_t size)
+{
+    size_t used = 0;
+
+    while (*text != '\0' && *text != '&') {
+        char c = *text == '+' ? ' ' : *text;
+
+        if (c == '%' && page_query_hex(text[1]) >= 0 && page_query_hex(text[2]) >= 0) {
+            c = (char)(page_query_hex(text[1]) * 16 + page_query_hex(text[2]));
+            text += 2;
+        }
+        text++;
+        if (used + 1 < size && c != '\0') {
+            out[used++] = c;
+        }
+    }
+    out[used] = '\0';
+    return text;
+}
+
+/* The parameters of a query, as a server decodes them. */
+static inline void page_query_read(const char *text, struct fl_page_query *ret)
+{
+    *ret = (struct fl_page_query){0};
+    while (*text != '\0') {
+        char key[16];
+        char value[sizeof(ret->filter)] = "";
+        size_t n = strcspn(text, "=&");
+
+        (void)snprintf(key, sizeof(key), "%.*s", n < sizeof(key) ? (int)n : 0, text);
+        text += n;
+        if (*text == '=') {
+            text = page_query_value(text + 1, value, sizeof(value));
+        }
+        fl_page_query_set(ret, key, value);
+        text += *text == '&';
+    }
+}
+
 #endif

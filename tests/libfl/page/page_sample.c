@@ -41,7 +41,7 @@ static int sample(const char *kind, const char *text, struct federation *f, stru
         return fl_page_report(&report, out);
     }
     if (strcmp(kind, "clients") == 0) {
-        fl_page_query_read(text, &query);
+        page_query_read(text, &query);
         return fl_page_clients(&f->o, &query, out);
     }
     f->detail.client = strcmp(kind, "client") == 0 ? &f->clients[0] : NULL;

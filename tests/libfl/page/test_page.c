@@ -180,7 +180,7 @@ TEST(a_query_is_read_and_what_is_malformed_is_ignored)
     size_t i;
 
     for (i = 0; i < ARRAY_LEN(all); i++) {
-        fl_page_query_read(all[i].text, &q);
+        page_query_read(all[i].text, &q);
         ck_assert_str_eq(q.filter, all[i].filter);
         ck_assert_uint_eq(q.column, all[i].column);
         ck_assert_int_eq(q.down, all[i].down);
@@ -189,7 +189,7 @@ TEST(a_query_is_read_and_what_is_malformed_is_ignored)
     (void)memset(longest, 'x', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
     (void)memcpy(longest, "filter=", 7);
-    fl_page_query_read(longest, &q);
+    page_query_read(longest, &q);
     ck_assert_uint_eq(strlen(q.filter), sizeof(q.filter) - 1);
 }
 
@@ -197,7 +197,7 @@ static const char *clients(struct fl_buf *out, const struct federation *f, const
 {
     struct fl_page_query q;
 
-    fl_page_query_read(query, &q);
+    page_query_read(query, &q);
     fl_buf_init(out, 1 << 22);
     ck_assert_int_eq(fl_page_clients(&f->o, &q, out), FL_OK);
     check_document(page_text(out));

@@ -104,14 +104,14 @@ equal "events" 200 "$(get a '/api/v1/events?limit=1000&kind=round')"
 check "a round's commit is an event" grep -q 'round 3 attempt 1: .*COMMITTING' "$dir/body"
 is "a bad parameter" a '/api/v1/clients?limit=0' 400 "limit: expected a number from 1 to 1000, found '0'"
 is "an unknown parameter" a '/api/v1/status?x=1' 400 "'x' is not known"
-is "another path" a /nowhere 404 "expected one of /healthz"
+is "another path" a /nowhere 404 "expected one of /, /clients, "
 is "another method" a /metrics 405 "read-only" "method: POST"
 
 ### A stream gets what happens from then on
 "$python" - "$(http_port a)" >"$dir/stream" 2>&1 <<'PY' &
 import socket, sys
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])), 600)
-s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n")
+s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
 while True:
     data = s.recv(65536)
     if not data:
@@ -132,12 +132,12 @@ port = int(sys.argv[1])
 kept = []
 for i in range(200):
     s = socket.create_connection(("127.0.0.1", port), 60)
-    s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n" if i % 2 else
-              b"GET /api/v1/clients HTTP/1.1\r\nHost: x\r\n\r\n")
+    s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n" if i % 2 else
+              b"GET /api/v1/clients HTTP/1.1\r\nHost: localhost\r\n\r\n")
     kept.append(s)
 s = socket.create_connection(("127.0.0.1", port), 60)
 try:
-    s.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nCookie: " + 100000 * b"a" + b"\r\n\r\n")
+    s.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nCookie: " + 100000 * b"a" + b"\r\n\r\n")
     s.recv(100)
 except OSError:
     pass
@@ -161,12 +161,28 @@ equal "the streams are counted" 64 "$(value http_streams)"
 exec 9>&-
 wait_end harm
 
+### The pages for people
+is "the status page" a / 200 '<h1>Status</h1>'
+has_line "its policy" "$dir/head" "Content-Security-Policy: default-src 'none'"
+has_line "the sentence of flctl why" "$dir/body" "$(ctl a why | sed -n '1s/&/\&amp;/g; 1p' | cut -c1-40)"
+is "the clients" a '/clients?sort=lost&down=1' 200 'href="/clients/c2"'
+is "a filter that none matches" a '/clients?filter=%3Cb%3E' 200 'value="&lt;b&gt;"'
+is "one client" a /clients/c1 200 '<h1>c1</h1>'
+is "a client that is not known" a /clients/nobody 404 "no client 'nobody' is known"
+is "a name with markup" a '/clients/%3Cscript%3E' 404 "is known: /clients lists them"
+is "one round" a /rounds/2 200 '<h1>Round 2</h1>'
+is "a round that was not committed" a /rounds/99 404 "none of the last"
+is "an unknown parameter" a '/clients?x=1' 400 "query parameter 'x' is not known at /clients"
+is "a name of another site that resolves to this host" a / 403 "answers to localhost and to addresses only" "Host: evil.example"
+is "this host by name" a /healthz 200 ok "Host: localhost:7880"
+
 ### A token, and settings that are refused
 echo 0123456789abcdef0123456789abcdef >"$dir/token"
 write_server b "model: {preset: dnn60}" "listen: [\"unix:$dir/b.sock\"]" "http: {listen: [\"127.0.0.1:0\"], token_file: \"$dir/token\"}"
 start_server b
 is "without the token" b /metrics 401 "Authorization: Bearer TOKEN"
 is "a probe" b /healthz 200 ok
+is "pages need it, too" b / 401 "Authorization: Bearer TOKEN"
 equal "with it" 200 "$(get b /metrics "Authorization: Bearer $(cat "$dir/token")")"
 stop b
 bad() { # name, exit code, text, line of YAML
