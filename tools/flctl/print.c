@@ -226,14 +226,15 @@ static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t l
         (void)json_array_append_new(out->array, fl_json_client(&c));
     } else {
         if (out->n == 0) {
-            (void)printf("%-20s %-9s %-11s %s  %s\n", "name", "connected", "state",
-                         fl_figures_columns(&fl_client_rows, NULL, line, sizeof(line)),
-                         "last seen");
+            (void)printf("%-20s %-9s %-11s %s  %-20s  %s\n", "name", "connected", "state",
+                         fl_figures_columns(&fl_client_rows, NULL, line, sizeof(line)), "last seen",
+                         "agent");
         }
-        (void)printf("%-20s %-9s %-11s %s  %s\n", fl_str_clean(c.name), c.connected ? "yes" : "no",
-                     fl_str_clean(c.state),
+        (void)printf("%-20s %-9s %-11s %s  %-20s  %s\n", fl_str_clean(c.name),
+                     c.connected ? "yes" : "no", fl_str_clean(c.state),
                      fl_figures_columns(&fl_client_rows, &c.figures, line, sizeof(line)),
-                     fl_ctl_when(seen, sizeof(seen), c.figures.last_seen_ms));
+                     fl_ctl_when(seen, sizeof(seen), c.figures.last_seen_ms),
+                     c.agent[0] != '\0' ? fl_str_clean(c.agent) : "-");
         fl_ctl_print_labels(c.labels, c.n_labels);
         if (c.takeovers > 0) {
             (void)printf("  %llu sessions were taken over by a newer one of the same name\n",
@@ -412,7 +413,7 @@ static int print_on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_
     (void)printf("%" PRIu64 " client%s forgotten\n", r.forgotten, r.forgotten == 1 ? "" : "s");
     if (r.in_round > 0) {
         (void)printf("%" PRIu64
-                     "of them participate in the open round: an accepted update is still "
+                     " of them participate in the open round: an accepted update is still "
                      "aggregated, the record is deleted when the round has ended\n",
                      r.in_round);
     }
