@@ -195,7 +195,7 @@ static void clientd_cancel(void *ctx, enum fl_activity activity, const char *why
 }
 
 /* `labels` has FL_WIRE_MAX_PAIRS places. */
-static void clientd_describe(struct fl_clientd *cli, struct fl_wire_pair *labels,
+static void clientd_describe(struct fl_clientd *cli, struct fl_pair *labels,
                              struct fl_wire_hello *hello)
 {
     const struct fl_opt_map *given = &cli->conf->main->labels;
@@ -216,7 +216,7 @@ static void clientd_describe(struct fl_clientd *cli, struct fl_wire_pair *labels
 
 static void clientd_send(void *ctx, struct fl_wire_event *message)
 {
-    struct fl_wire_pair labels[FL_WIRE_MAX_PAIRS];
+    struct fl_pair labels[FL_WIRE_MAX_PAIRS];
     struct fl_clientd *cli = ctx;
 
     if (message->type == FL_WIRE_HELLO) {

@@ -4,7 +4,7 @@
 
 #include "libfl/json/json.h"
 
-json_t *fl_json_labels(const struct fl_wire_pair *labels, size_t n)
+json_t *fl_json_labels(const struct fl_pair *labels, size_t n)
 {
     json_t *o = json_object();
     size_t i;

@@ -346,6 +346,8 @@ _Static_assert(sizeof(entry) == sizeof(Fl__V1__Hello__LabelsEntry) &&
     X(LABEL, key, key, .hidden = true) X(TEXT, value, value, .hidden = true)
 #define FL_WIRE_ROWS_option(X) \
     X(NAME, key, key, .hidden = true) X(TEXT, value, value, .raw = true, .hidden = true)
+/* Rooms without messages have labels too, so the struct is theirs (libfl/base/match.h). */
+#define fl_wire_pair fl_pair
 FL__WIRE_TABLE(label, pair, Labels__LabelsEntry, labels__labels_entry, .max = 0)
 FL__WIRE_TABLE(option, pair, Labels__LabelsEntry, labels__labels_entry, .max = 0)
 

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 
 #include "libfl/base/buf.h"
+#include "libfl/base/match.h"
 #include "libfl/model/layout.h"
 #include "libfl/model/task.h"
 #include "libfl/wire/wire_row.h"
@@ -62,11 +63,6 @@ static inline char *fl_wire_lend(const char *text)
 {
     return (char *)(uintptr_t)text;
 }
-
-struct fl_wire_pair {
-    char *key;
-    char *value;
-};
 
 struct fl_wire_session {
     uint8_t id[FL_WIRE_SESSION];

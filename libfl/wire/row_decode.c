@@ -171,14 +171,14 @@ static int take_value(const struct fl__wire_row *row, const struct fl__wire_at *
 /* --- lists --- */
 
 /* A repeated key keeps its last value, as maps on the wire do. Returns how many pairs are left. */
-static size_t unite_pairs(struct fl_wire_pair *pairs, size_t n)
+static size_t unite_pairs(struct fl_pair *pairs, size_t n)
 {
     size_t left = 0;
     size_t i;
     size_t j;
 
     for (i = 0; i < n; i++) {
-        struct fl_wire_pair pair = pairs[i];
+        struct fl_pair pair = pairs[i];
 
         for (j = 0; j < left && strcmp(pairs[j].key, pair.key) != 0; j++) {
         }
@@ -232,7 +232,7 @@ static int take_list(const struct fl__wire_row *row, const struct fl__wire_at *a
         }
     }
     if (row->pairs) {
-        const struct fl_wire_pair *pairs = (void *)list.data;
+        const struct fl_pair *pairs = (void *)list.data;
         size_t bytes = 0;
 
         for (i = 0; i < list.len; i++) {

@@ -40,12 +40,12 @@
       "known clients with their counters")                                                         \
     X(CLIENTS_FORGET, "clients forget", ForgetClients, ACTS, "forget", COORDINATOR, forget,        \
       forget, forgotten,                                                                           \
-      "NAME, or --unseen-for SPAN: delete clients; one that reconnects is new")                    \
+      "NAME or PATTERN, or --unseen-for SPAN: delete clients; one that reconnects is new")                    \
     X(CLIENTS_QUARANTINE, "clients quarantine", QuarantineClient, ACTS, "quarantine", CORE,        \
       QUARANTINE, client_control, controlled,                                                      \
-      "NAME: do not select this client until it is released (--reason TEXT)")                      \
+      "NAME or PATTERN: do not select this client until it is released (--reason TEXT)")                      \
     X(CLIENTS_RELEASE, "clients release", ReleaseClient, ACTS, "release", CORE, END_QUARANTINE,    \
-      client_control, controlled, "NAME: end the quarantine of this client")                       \
+      client_control, controlled, "NAME or PATTERN: end the quarantine of this client")                       \
     X(PAUSE, "pause", Pause, ACTS, "pause", CORE, PAUSE, control, controlled,                      \
       "start no round after the open one until resume, also after a restart (--reason TEXT)")      \
     X(RESUME, "resume", Resume, ACTS, "resume", CORE, RESUME, control, controlled,                 \
@@ -61,7 +61,7 @@
       summaries,                                                                                   \
       "FedMix: data summaries of clients, their largest values, and which are excluded")           \
     X(SUMMARIES_DROP, "summaries drop", DropSummary, ACTS, "summaries drop", COORDINATOR,          \
-      summaries, drop, done, "NAME: stop sending the data summary of this client to clients, and " \
+      summaries, drop, done, "NAME or PATTERN: stop sending the data summary of this client, and " \
       "accept no other from it")                                                                   \
     X(EXPORT, "export", ExportModel, ACTS, "export", COORDINATOR, export, export, export,          \
       "the current model, or that of a checkpoint (--round N), as safetensors (--output FILE)")    \
@@ -83,13 +83,13 @@
       certificates, certificates,                                                                  \
       "list all valid certificates, or those of NAME; --all: also expired or replaced ones")       \
     X(REVOKE, "revoke", Revoke, ACTS, "revoke", IDENTITY, revoke, revoke, revoked,                 \
-      "NAME, --serial or --public-key: reject these certificates permanently")                     \
+      "NAME or PATTERN, --serial or --public-key: reject these certificates permanently")                     \
     X(EVICT, "evict", Evict, ACTS, "evict", IDENTITY, revoke, revoke, revoked,                     \
-      "NAME: the same, but with a new invitation it may join again")                               \
+      "NAME or PATTERN: the same, but with a new invitation it may join again")                               \
     X(DISABLE, "disable", Disable, ACTS, "disable", IDENTITY, revoke, revoke, revoked,             \
-      "NAME, --serial or --public-key: reject these certificates until enable")                    \
+      "NAME or PATTERN, --serial or --public-key: reject these certificates until enable")                    \
     X(ENABLE, "enable", Enable, ACTS, "enable", IDENTITY, revoke, revoke, revoked,                 \
-      "NAME, --serial or --public-key: accept disabled certificates again")                        \
+      "NAME or PATTERN, --serial or --public-key: accept disabled certificates again")                        \
     X(ADMIN_CERTIFICATE, "admin-certificate", IssueAdmin, ACTS, "admin certificate", IDENTITY,     \
       issue_admin, admin, admin,                                                                   \
       "NAME --output DIR: make a key and a certificate for flctl --server")                        \

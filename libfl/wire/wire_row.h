@@ -22,7 +22,7 @@
  *   PREFIX        char[FL_WIRE_PREFIX_SIZE]: fl_wire_prefix_valid()
  *   TEXTS NAMES   char **, size_t n_member; encoded as they are
  *   FLOATS DIMS   float * or uint32_t *, size_t n_member; DIMS: each at least 1
- *   PAIRS         struct fl_wire_pair *, size_t n_member: labels, a map; at most FL_WIRE_MAX_PAIRS
+ *   PAIRS         struct fl_pair *, size_t n_member: labels, a map; at most FL_WIRE_MAX_PAIRS
  *   OPTIONS       the same; keys are names
  *   LABEL_LIST    the same with its count in `n`; at most FL_WIRE_LABELS_BYTES
  *   SESSION       struct fl_wire_session
@@ -70,9 +70,9 @@
 #define FL_WIRE_MEMBER_NAMES(m, ...)              char **m; size_t n_##m;
 #define FL_WIRE_MEMBER_FLOATS(m, ...)             float *m; size_t n_##m;
 #define FL_WIRE_MEMBER_DIMS(m, ...)               uint32_t *m; size_t n_##m;
-#define FL_WIRE_MEMBER_PAIRS(m, ...)              struct fl_wire_pair *m; size_t n_##m;
-#define FL_WIRE_MEMBER_OPTIONS(m, ...)            struct fl_wire_pair *m; size_t n_##m;
-#define FL_WIRE_MEMBER_LABEL_LIST(m, ...)         struct fl_wire_pair *m; size_t n;
+#define FL_WIRE_MEMBER_PAIRS(m, ...)              struct fl_pair *m; size_t n_##m;
+#define FL_WIRE_MEMBER_OPTIONS(m, ...)            struct fl_pair *m; size_t n_##m;
+#define FL_WIRE_MEMBER_LABEL_LIST(m, ...)         struct fl_pair *m; size_t n;
 #define FL_WIRE_MEMBER_SESSION(m, ...)            struct fl_wire_session m;
 #define FL_WIRE_MEMBER_SESSION_TOKEN(m, ...)      struct fl_wire_session m;
 #define FL_WIRE_MEMBER_DIGEST(m, ...)             bool has_##m; uint8_t m[FL_DIGEST_SIZE];

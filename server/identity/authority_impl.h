@@ -75,8 +75,8 @@ FL_MUST_CHECK int fl__revoked_by(struct fl_authority *a, const struct fl_revoked
 FL_MUST_CHECK int fl__issues(const struct fl_authority *a, struct fl_err *err);
 
 /* Labels as they are stored: keys and values, each with its NUL. Owned: fl__labels_free(). */
-FL_MUST_CHECK int fl__labels_unpack(const void *data, size_t len, struct fl_wire_pair **ret,
+FL_MUST_CHECK int fl__labels_unpack(const void *data, size_t len, struct fl_pair **ret,
                                     size_t *ret_n);
-void fl__labels_free(struct fl_wire_pair *labels, size_t n);
+void fl__labels_free(struct fl_pair *labels, size_t n);
 
 #endif

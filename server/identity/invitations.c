@@ -1,6 +1,6 @@
 /*
- * Invitations: validates and stores them, lists them, withdraws them, and matches names with
- * patterns. Runs on the thread of the authority. Their use is in joining.c.
+ * Invitations: validates and stores them, lists them, withdraws them. Runs on the thread of the
+ * authority. Their use is in joining.c.
  */
 
 #include "server/identity/invitations.h"
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/match.h"
 #include "libfl/base/str.h"
 #include "libfl/pki/when.h"
 #include "libfl/wire/verbs.h"
@@ -20,37 +21,6 @@
  * not happen.
  */
 #define PREFIX_TRIES 8
-
-bool fl_invitation_fits(const char *pattern, const char *name)
-{
-    const char *star = NULL;
-    const char *from =
-        NULL; /* where in `name` the letters of the last star end in the current attempt */
-
-    while (*name != '\0') {
-        if (*pattern == '*') {
-            star = pattern++;
-            from = name;
-        } else if (*pattern == '?' || *pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star != NULL) {
-            pattern = star + 1;
-            name = ++from;
-        } else {
-            return false;
-        }
-    }
-    while (*pattern == '*') {
-        pattern++;
-    }
-    return *pattern == '\0';
-}
-
-static bool is_pattern(const char *name)
-{
-    return strpbrk(name, "*?") != NULL;
-}
 
 /* A name with stars and question marks. */
 static bool pattern_valid(const char *pattern)
@@ -69,7 +39,7 @@ static bool pattern_valid(const char *pattern)
 
 /* --- labels --- */
 
-static int labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_buf *out)
+static int labels_pack(const struct fl_pair *labels, size_t n, struct fl_buf *out)
 {
     size_t i;
 
@@ -84,7 +54,7 @@ static int labels_pack(const struct fl_wire_pair *labels, size_t n, struct fl_bu
     return FL_OK;
 }
 
-void fl__labels_free(struct fl_wire_pair *labels, size_t n)
+void fl__labels_free(struct fl_pair *labels, size_t n)
 {
     size_t i;
 
@@ -105,9 +75,9 @@ static char *next_text(const char *data, size_t len, size_t *at)
     return copy;
 }
 
-int fl__labels_unpack(const void *data, size_t len, struct fl_wire_pair **ret, size_t *ret_n)
+int fl__labels_unpack(const void *data, size_t len, struct fl_pair **ret, size_t *ret_n)
 {
-    struct fl_wire_pair *labels = calloc(FL_WIRE_MAX_PAIRS, sizeof(*labels));
+    struct fl_pair *labels = calloc(FL_WIRE_MAX_PAIRS, sizeof(*labels));
     size_t n = 0;
     size_t at = 0;
 
@@ -146,7 +116,7 @@ static int invitation_check(struct fl_authority *a, const struct fl_invitation *
                               : "nothing",
                           FL_IDENTITY_NAME_MAX - 1);
     }
-    if (in->uses > FL_INVITATION_USES_MAX || (in->uses > 1 && !is_pattern(in->name))) {
+    if (in->uses > FL_INVITATION_USES_MAX || (in->uses > 1 && !fl_name_is_pattern(in->name))) {
         return fl_err_set(err, FL_EINVAL,
                           in->uses > FL_INVITATION_USES_MAX
                               ? "an invitation for '%s' with more than %d uses"
@@ -158,7 +128,7 @@ static int invitation_check(struct fl_authority *a, const struct fl_invitation *
         return fl_err_set(err, FL_EINVAL, "an invitation for '%s' is valid for a year at most",
                           in->name);
     }
-    if (is_pattern(in->name)) {
+    if (fl_name_is_pattern(in->name)) {
         return FL_OK;
     }
     rv = fl__revoked_by(a, &(struct fl_revoked){.name = in->name}, &revoked, err);

@@ -20,7 +20,7 @@
 
 struct fl_invitation {
     const char *name; /* or pattern */
-    const struct fl_wire_pair *labels;
+    const struct fl_pair *labels;
     size_t n_labels;  /* at most FL_WIRE_LABELS_BYTES in all */
     uint32_t uses;    /* 0: 1 */
     int64_t valid_ms; /* 0: as configured */
@@ -62,7 +62,7 @@ const char *fl_invitation_state_text(enum fl_invitation_state state);
 struct fl_invitation_info {
     char prefix[FL_TOKEN_PREFIX_TEXT];
     char name[FL_IDENTITY_NAME_MAX];
-    struct fl_wire_pair *labels;
+    struct fl_pair *labels;
     size_t n_labels;
     uint32_t uses, used;
     int64_t made_ms, ends_ms;
@@ -86,8 +86,5 @@ FL_MUST_CHECK int fl_authority_withdraw(struct fl_authority *authority, const ch
                                         const char *by, int64_t now_ms,
                                         char ret_name[FL_IDENTITY_NAME_MAX], uint32_t *ret_used,
                                         struct fl_err *err);
-
-/* True when `name` matches `pattern`. Pure. */
-bool fl_invitation_fits(const char *pattern, const char *name);
 
 #endif

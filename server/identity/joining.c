@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libfl/base/match.h"
 #include "libfl/base/str.h"
 #include "libfl/pki/request.h"
 #include "libfl/pki/when.h"
-#include "server/identity/invitations.h"
 #include "server/identity/issuing_impl.h"
 
 /* A key that joins by an invitation; in the end also what it gets. */
@@ -116,7 +116,7 @@ static int join_check_open(const struct fl__invitation *in, int64_t now_ms, stru
 static int choose_name(const struct fl__invitation *in, const char *wanted, char *out,
                        struct fl_err *err)
 {
-    bool pattern = strpbrk(in->name, "*?") != NULL;
+    bool pattern = fl_name_is_pattern(in->name);
 
     if (wanted[0] == '\0' && pattern) {
         return fl_err_set(err, FL_EINVAL,
@@ -130,7 +130,7 @@ static int choose_name(const struct fl__invitation *in, const char *wanted, char
             "invalid name: expected 1 to %d of [A-Za-z0-9._-], not starting with a dot or '-'",
             FL_IDENTITY_NAME_MAX - 1);
     }
-    if (wanted[0] != '\0' && !fl_invitation_fits(in->name, wanted)) {
+    if (wanted[0] != '\0' && !fl_name_matches(in->name, wanted)) {
         return fl_err_set(err, FL_EREFUSED,
                           "this invitation is for '%s', but '%s' was requested: join by a name "
                           "that it is for, or run on the server: flctl invite %s",

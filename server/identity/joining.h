@@ -22,7 +22,7 @@ struct fl_joined {
     char name[FL_IDENTITY_NAME_MAX];
     struct fl_chain *chain; /* the peer's certificate first, without the root */
     struct fl_chain *roots; /* to be trusted from now on */
-    struct fl_wire_pair *labels;
+    struct fl_pair *labels;
     size_t n_labels;
     bool again; /* issued by an earlier request */
 };

@@ -15,7 +15,7 @@ static char *label_put_text(char **at, const char *text)
     return copy;
 }
 
-static struct fl_label_set *copy_pairs(const struct fl_wire_pair *pairs, size_t n)
+static struct fl_label_set *copy_pairs(const struct fl_pair *pairs, size_t n)
 {
     struct fl_label_set *set = malloc(sizeof(*set) + n * sizeof(*pairs) + FL_LABELS_BYTES);
     size_t left = FL_LABELS_BYTES;
@@ -39,8 +39,7 @@ static struct fl_label_set *copy_pairs(const struct fl_wire_pair *pairs, size_t 
     return set;
 }
 
-int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_wire_pair *pairs,
-                  size_t n)
+int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_pair *pairs, size_t n)
 {
     int rv;
 

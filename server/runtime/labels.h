@@ -15,7 +15,7 @@
 
 struct fl_label_set {
     size_t n;
-    struct fl_wire_pair pairs[]; /* the texts follow in the same block */
+    struct fl_pair pairs[]; /* the texts follow in the same block */
 };
 
 struct fl_labels {
@@ -28,7 +28,7 @@ struct fl_labels {
  * FL_ENOMEM: the client has no labels.
  */
 FL_MUST_CHECK int fl_labels_set(struct fl_labels *labels, uint32_t client,
-                                const struct fl_wire_pair *pairs, size_t n);
+                                const struct fl_pair *pairs, size_t n);
 /* NULL: none. Valid until the next set or drop. */
 const struct fl_label_set *fl_labels_find(const struct fl_labels *labels, uint32_t client);
 void fl_labels_drop(struct fl_labels *labels, uint32_t client);

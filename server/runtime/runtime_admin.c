@@ -118,7 +118,7 @@ static void admin_add_client(struct fl_runtime *runtime, struct fl_admin_request
 
     w.figures.score = fl_coord_score(runtime->coord, number);
     if (labels != NULL) {
-        w.labels = (struct fl_wire_pair *)(uintptr_t)labels->pairs;
+        w.labels = (struct fl_pair *)(uintptr_t)labels->pairs;
         w.n_labels = labels->n;
     }
     FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);

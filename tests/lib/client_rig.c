@@ -14,9 +14,9 @@
 static void take_option(struct fl_wire_component *component, const char *word)
 {
     const char *equals = strchr(word, '=');
-    struct fl_wire_pair *grown =
+    struct fl_pair *grown =
         realloc(component->options, (component->n_options + 1) * sizeof(*component->options));
-    struct fl_wire_pair *pair;
+    struct fl_pair *pair;
 
     ck_assert_ptr_nonnull(grown);
     ck_assert_ptr_nonnull(equals);

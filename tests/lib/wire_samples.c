@@ -61,7 +61,7 @@ int wire_recode_event(const void *data, size_t len, struct fl_buf *out, struct f
 
 static int hello(struct fl_buf *out)
 {
-    struct fl_wire_pair labels[] = {{text_site, text_reason}, {text_agent, text_empty}};
+    struct fl_pair labels[] = {{text_site, text_reason}, {text_agent, text_empty}};
     struct fl_wire_event event = {.type = FL_WIRE_HELLO};
 
     event.u.hello = (struct fl_wire_hello){.version_min = 1,
@@ -181,7 +181,7 @@ int wire_recode_command(const void *data, size_t len, struct fl_buf *out, struct
 
 static int welcome(struct fl_buf *out)
 {
-    struct fl_wire_pair options[] = {{text_mu, text_value}};
+    struct fl_pair options[] = {{text_mu, text_value}};
     uint32_t input[] = {1, 28, 28};
     char *layers[] = {text_dense, text_relu};
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
@@ -519,7 +519,7 @@ static int recode_round(const void *data, size_t len, struct fl_buf *out, struct
 
 static int client_info(struct fl_buf *out)
 {
-    struct fl_wire_pair labels[] = {{text_site, text_reason}, {text_agent, text_empty}};
+    struct fl_pair labels[] = {{text_site, text_reason}, {text_agent, text_empty}};
     struct fl_wire_client msg = {.name = text_client,
                                  .agent = text_agent,
                                  .state = text_reason,

@@ -23,7 +23,7 @@ static struct fl_wire_bytes chain_list[] = {{der, sizeof(der)}, {issuer, sizeof(
 static struct fl_wire_bytes root_list[] = {{issuer, 2}};
 static const struct fl_wire_chain chain = {chain_list, 2};
 static const struct fl_wire_chain roots = {root_list, 1};
-static struct fl_wire_pair label_list[] = {{text_site, text_lab}, {text_rack, text_empty}};
+static struct fl_pair label_list[] = {{text_site, text_lab}, {text_rack, text_empty}};
 static const struct fl_wire_labels labels = {label_list, 2};
 
 /* What comes out of a decode goes in again, and is freed. */

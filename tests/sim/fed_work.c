@@ -142,7 +142,7 @@ static void open_setup(struct fed *fed)
         w.personal.name = fl_str_dup("own");
     } else {
         w.solver.options = calloc(1, sizeof(*w.solver.options));
-        w.solver.options[w.solver.n_options++] = (struct fl_wire_pair){
+        w.solver.options[w.solver.n_options++] = (struct fl_pair){
             fl_str_dup("rebuild_dc"), fl_str_dup(fed->plan.rebuild ? "yes" : "no")};
     }
     w.input = malloc(sizeof(*w.input));

@@ -32,8 +32,10 @@ struct fl_ctl_out {
     bool named;       /* certificates: of one name */
     const char *file; /* export */
     FILE *export;
-    size_t n;       /* messages received so far */
-    void *array;    /* json_t *, for lists */
+    size_t n;     /* messages received so far */
+    void *array;  /* json_t *, for lists */
+    void *answer; /* json_t *, owned: the answer to one of several calls; NULL: none */
+    bool keeps_answer;
     uint64_t round; /* rollback: the requested round */
     uint64_t export_bytes, export_round;
     struct fl_wire_invite invite; /* invite: the requested invitations */
@@ -56,6 +58,17 @@ struct fl_ctl_remote {
 struct fl_ctl_backup {
     const char *state_dir; /* NULL: not given */
     bool without_keys, moved;
+};
+
+/* Most --label. */
+#define FL_CTL_LABELS 16
+
+/* Of a verb that takes the name of a client: the clients that it is for. */
+struct fl_ctl_bulk {
+    bool on, dry_run;
+    const char *pattern;
+    const char *labels[FL_CTL_LABELS]; /* "KEY=VALUE" */
+    size_t n_labels;
 };
 
 /* The command line. */
@@ -81,6 +94,7 @@ struct fl_ctl_args {
     const char *labels, *many;       /* NULL: not given */
     const char *serial, *public_key; /* in hexadecimal; NULL: not given */
     struct fl_ctl_backup backup;
+    struct fl_ctl_bulk bulk;
     enum fl_verb verb; /* FL_VERB_N: not read yet */
 };
 
@@ -127,7 +141,9 @@ int fl_ctl_encoded(const struct fl_ctl_args *args, int rv);
 /* print.c: "2026-11-22T19:00:00Z", or "-". */
 const char *fl_ctl_when(char *out, size_t size, uint64_t ms);
 /* The labels of a client as a line "  labels a=b c=d" (none: no line). */
-void fl_ctl_print_labels(const struct fl_wire_pair *labels, size_t n);
+void fl_ctl_print_labels(const struct fl_pair *labels, size_t n);
+/* Print an answer that is one object, or keep it for the caller. Takes `object`. */
+void fl_ctl_print_object(struct fl_ctl_out *out, struct json_t *object);
 /* Print the collected list, as JSON. */
 void fl_ctl_finish_list(struct fl_ctl_out *out);
 
@@ -156,6 +172,17 @@ int fl_ctl_rounds_options(struct fl_ctl_args *args);
 /* rounds --follow: prints rounds as they are committed; returns an exit code, errors are
    printed. */
 int fl_ctl_rounds_follow(struct fl_ctl_args *args);
+
+/* bulk_cmd.c: takes one --label: -1, or an exit code, the reason is printed. */
+int fl_ctl_bulk_label(struct fl_ctl_args *args, const char *text);
+/* True when the arguments choose clients by a pattern or labels, or only list them (--dry-run). */
+bool fl_ctl_bulk_wanted(struct fl_ctl_args *args, int n, char **words);
+/* Reads them: -1, or an exit code, the reason is printed. */
+int fl_ctl_bulk_args(struct fl_ctl_args *args, int n, char **words);
+/* Carries the verb out for each of them; returns an exit code, errors are printed. */
+int fl_ctl_bulk(struct fl_ctl_args *args);
+/* The user typed yes, after a question on the terminal. */
+bool fl_ctl_confirmed(void);
 
 /*
  * Commands that are no verb of the server: backup_cmd.c, check_cmd.c, watch_cmd.c. `words`: the

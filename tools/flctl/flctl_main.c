@@ -41,6 +41,8 @@ enum {
     OPT_YES,
     OPT_ACCESS,
     OPT_FORMAT,
+    OPT_LABEL,
+    OPT_DRY_RUN,
     OPT_FOLLOW,
     OPT_WARN,
     OPT_CRITICAL
@@ -86,7 +88,13 @@ static const struct fl_arg options[] = {
            "rollback: even if clients and server have state between rounds; revoke, disable: "
            "even if the server knows no such name"),
     FL_ARG("yes", '\0', NULL, OPT_YES,
-           "revoke: do not ask for confirmation; required without a terminal"),
+           "revoke, and commands for several clients: do not ask for confirmation; required "
+           "without a terminal"),
+    FL_ARG("label", '\0', "KEY=VALUE", OPT_LABEL,
+           "commands that take the NAME of a client: all clients that announced this label; "
+           "repeated, values of one key are alternatives"),
+    FL_ARG("dry-run", '\0', NULL, OPT_DRY_RUN,
+           "the same commands: print the names of the clients and change nothing"),
     FL_ARG("round", 'r', "N", 'r', "export, pin, unpin: the round; export without it: the last"),
     FL_ARG("unseen-for", 'u', "SPAN", 'u', "clients forget: all not seen for so long, such as 30d"),
     FL_ARG("output", 'o', "FILE", 'o',
@@ -281,6 +289,11 @@ static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
     case OPT_YES:
         a->yes = true;
         return -1;
+    case OPT_LABEL:
+        return fl_ctl_bulk_label(a, arg);
+    case OPT_DRY_RUN:
+        a->bulk.dry_run = true;
+        return -1;
     case OPT_FORMAT:
         a->format = arg;
         return -1;
@@ -413,7 +426,8 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
     }
     local = ctl_find_local(words[0]);
     if (local != NULL) {
-        return local->run(a, n, words);
+        return fl_ctl_bulk_wanted(a, 0, NULL) ? fl_ctl_bulk_args(a, 0, NULL)
+                                              : local->run(a, n, words);
     }
     if (n >= 2 && snprintf(both, sizeof(both), "%s %s", words[0], words[1]) < (int)sizeof(both)) {
         a->verb = ctl_find_command(both);
@@ -436,6 +450,9 @@ static int ctl_parse_command(int n, char **words, struct fl_ctl_args *a)
         return FL_CTL_USAGE;
     }
     request = fl_ctl_commands[a->verb].request;
+    if (fl_ctl_bulk_wanted(a, n - used, words + used)) {
+        return fl_ctl_bulk_args(a, n - used, words + used);
+    }
     if (request->args != NULL) {
         return request->args(a, n - used, words + used);
     }
@@ -556,6 +573,9 @@ static int ctl_run(struct fl_ctl_args *a)
 
     if (a->follow) {
         return fl_ctl_rounds_follow(a);
+    }
+    if (a->bulk.on) {
+        return fl_ctl_bulk(a);
     }
     fl_buf_init(&request, REQUEST_MAX);
     if (command->request->fill != NULL) {

@@ -23,8 +23,8 @@ static int identity_no_more_arguments(const struct fl_ctl_args *args, int n, cha
 static int invite_add_label(struct fl_wire_labels *labels, char *text, struct fl_err *err)
 {
     char *equals = strchr(text, '=');
-    struct fl_wire_pair *grown;
-    struct fl_wire_pair pair;
+    struct fl_pair *grown;
+    struct fl_pair pair;
 
     if (equals == NULL || equals == text) {
         return fl_err_set(err, FL_EINVAL, "'%s' is not a label such as site=lab-7", text);
@@ -38,7 +38,7 @@ static int invite_add_label(struct fl_wire_labels *labels, char *text, struct fl
         return FL_ENOMEM;
     }
     labels->list = grown;
-    pair = (struct fl_wire_pair){fl_str_dup(text), fl_str_dup(equals + 1)};
+    pair = (struct fl_pair){fl_str_dup(text), fl_str_dup(equals + 1)};
     if (pair.key == NULL || pair.value == NULL) {
         free(pair.key);
         free(pair.value);
@@ -300,7 +300,6 @@ static int identity_confirm(const struct fl_ctl_args *args)
     const char *whom = args->name != NULL     ? args->name
                        : args->serial != NULL ? args->serial
                                               : args->public_key;
-    char answer[16] = "";
 
     if (args->yes || args->verb != FL_VERB_REVOKE) {
         return FL_CTL_OK;
@@ -317,9 +316,7 @@ static int identity_confirm(const struct fl_ctl_args *args)
         : args->serial != NULL ? "certificate"
                                : "key",
         whom, args->name != NULL ? ", with its certificates, their keys and the name" : "");
-    if (fgets(answer, sizeof(answer), stdin) == NULL ||
-        (strcmp(answer, "y\n") != 0 && strcmp(answer, "yes\n") != 0))
-    {
+    if (!fl_ctl_confirmed()) {
         return fl_ctl_complain(args, FL_CTL_FAILED, "not confirmed, nothing was changed");
     }
     return FL_CTL_OK;

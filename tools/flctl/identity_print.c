@@ -254,7 +254,7 @@ static int identity_on_revoked(struct fl_ctl_out *out, const uint8_t *data, size
         (void)json_object_set_new(o, "certificates", fl_json_whole(r.certificates));
         (void)json_object_set_new(o, "sessions", fl_json_whole(r.sessions));
         (void)json_object_set_new(o, "text", json_string(r.text));
-        fl_json_print(o, stdout);
+        fl_ctl_print_object(out, o);
     } else {
         (void)printf("%s\n", fl_str_clean(r.text));
     }

@@ -24,7 +24,7 @@ const char *fl_ctl_when(char *out, size_t size, uint64_t ms)
     return out;
 }
 
-void fl_ctl_print_labels(const struct fl_wire_pair *labels, size_t n)
+void fl_ctl_print_labels(const struct fl_pair *labels, size_t n)
 {
     size_t i;
 
@@ -255,6 +255,16 @@ static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t l
     return FL_OK;
 }
 
+void fl_ctl_print_object(struct fl_ctl_out *out, json_t *object)
+{
+    if (!out->keeps_answer) {
+        fl_json_print(object, stdout);
+        return;
+    }
+    json_decref(out->answer);
+    out->answer = object;
+}
+
 void fl_ctl_finish_list(struct fl_ctl_out *out)
 {
     if (out->json) {
@@ -383,7 +393,7 @@ static int print_on_controlled(struct fl_ctl_out *out, const uint8_t *data, size
         (void)json_object_set_new(o, "phase", json_string(r.phase));
         (void)json_object_set_new(o, "round", fl_json_whole(r.round));
         (void)json_object_set_new(o, "text", json_string(r.text));
-        fl_json_print(o, stdout);
+        fl_ctl_print_object(out, o);
     } else {
         (void)printf("%s\n", r.text);
     }
@@ -407,7 +417,7 @@ static int print_on_forgotten(struct fl_ctl_out *out, const uint8_t *data, size_
 
         (void)json_object_set_new(o, "forgotten", fl_json_whole(r.forgotten));
         (void)json_object_set_new(o, "in_round", fl_json_whole(r.in_round));
-        fl_json_print(o, stdout);
+        fl_ctl_print_object(out, o);
         return FL_OK;
     }
     (void)printf("%" PRIu64 " client%s forgotten\n", r.forgotten, r.forgotten == 1 ? "" : "s");

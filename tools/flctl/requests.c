@@ -31,10 +31,8 @@ static int requests_round_arg(struct fl_ctl_args *args, int n, char **words)
 /* A client's name, or --unseen-for. */
 static int requests_forget_args(struct fl_ctl_args *args, int n, char **words)
 {
-    if (n == (args->forget.unseen_for_ms == 0 ? 1 : 0) &&
-        (n == 0 || (fl_name_valid(words[0]) &&
-                    fl_str_copy(args->forget.name, sizeof(args->forget.name), words[0]) == FL_OK)))
-    {
+    if (n == (args->forget.unseen_for_ms == 0 ? 1 : 0) && (n == 0 || fl_name_valid(words[0]))) {
+        args->name = n > 0 ? words[0] : "";
         return -1;
     }
     return fl_ctl_complain(args, FL_CTL_USAGE, "expected the name of a client, or --unseen-for");
@@ -76,7 +74,13 @@ const struct fl_ctl_request fl_ctl_request_rounds = {requests_rounds_args, reque
 
 static int requests_fill_forget(struct fl_ctl_args *args, struct fl_buf *request)
 {
-    return fl_ctl_encoded(args, fl_wire_forget_encode(&args->forget, request));
+    struct fl_wire_forget forget = args->forget;
+    int rv = fl_str_copy(forget.name, sizeof(forget.name), args->name);
+
+    if (rv != FL_OK) {
+        return fl_ctl_encoded(args, rv);
+    }
+    return fl_ctl_encoded(args, fl_wire_forget_encode(&forget, request));
 }
 
 const struct fl_ctl_request fl_ctl_request_forget = {requests_forget_args, requests_fill_forget};

@@ -108,7 +108,7 @@ TEST_CASE("checks", bad_setup, NULL);
 TEST_EACH(a_text_with_a_nul_byte_is_refused_and_not_cut, 4)
 {
     static const char *const parts[] = {"client-Z", "agent-Z", "key-Z", "value-Z"};
-    struct fl_wire_pair label = {.key = fl_wire_lend("key-Z"), .value = fl_wire_lend("value-Z")};
+    struct fl_pair label = {.key = fl_wire_lend("key-Z"), .value = fl_wire_lend("value-Z")};
     struct fl_wire_event hello = {.type = FL_WIRE_HELLO};
     struct fl_wire_event event;
     struct fl_err err = {0};

@@ -190,7 +190,7 @@ TEST(a_key_that_comes_twice_keeps_its_last_value)
     static char first[] = "one";
     static char last[] = "two";
     static char client[] = "c";
-    struct fl_wire_pair labels[] = {{key, first}, {client, first}, {key, last}};
+    struct fl_pair labels[] = {{key, first}, {client, first}, {key, last}};
     struct fl_wire_event event = {.type = FL_WIRE_HELLO};
     struct fl_wire_event got;
     struct fl_buf out;

@@ -84,7 +84,7 @@ static int refresh(void)
 
 static int invite(void)
 {
-    struct fl_wire_pair labels[] = {{(char *)(uintptr_t) "site", (char *)(uintptr_t) "kiel"}};
+    struct fl_pair labels[] = {{(char *)(uintptr_t) "site", (char *)(uintptr_t) "kiel"}};
     struct fl_invitation in = {.name = "*", .uses = 2, .labels = labels, .n_labels = 1};
 
     return fl_authority_invite(r.a, &(struct fl_invitations){.list = &in, .n = 1, .by = "ops"},

@@ -5,15 +5,15 @@
 #include "server/runtime/labels.h"
 #include "tests/lib/suites.h"
 
-static struct fl_wire_pair pair_of(const char *key, const char *value)
+static struct fl_pair pair_of(const char *key, const char *value)
 {
-    return (struct fl_wire_pair){.key = fl_wire_lend(key), .value = fl_wire_lend(value)};
+    return (struct fl_pair){.key = fl_wire_lend(key), .value = fl_wire_lend(value)};
 }
 
 TEST(the_labels_of_the_newest_hello_replace_those_before)
 {
     struct fl_labels labels = {.n = 0};
-    struct fl_wire_pair pairs[] = {pair_of("site", "north"), pair_of("rack", "")};
+    struct fl_pair pairs[] = {pair_of("site", "north"), pair_of("rack", "")};
 
     ck_assert_ptr_null(fl_labels_find(&labels, 100));
     ck_assert_int_eq(fl_labels_set(&labels, 100, pairs, 2), FL_OK);
@@ -34,7 +34,7 @@ TEST(the_labels_of_the_newest_hello_replace_those_before)
 TEST(the_labels_of_who_is_nobody_any_more_are_gone)
 {
     struct fl_labels labels = {.n = 0};
-    struct fl_wire_pair pair = pair_of("site", "north");
+    struct fl_pair pair = pair_of("site", "north");
 
     fl_labels_drop(&labels, 3);
     ck_assert_int_eq(fl_labels_set(&labels, 3, &pair, 1), FL_OK);
@@ -49,7 +49,7 @@ TEST(a_label_that_does_not_fit_is_left_out_whole)
 {
     struct fl_labels labels = {.n = 0};
     static char most[FL_LABELS_BYTES - 8];
-    struct fl_wire_pair pairs[] = {pair_of("a", most), pair_of("long", "er"), pair_of("b", "c")};
+    struct fl_pair pairs[] = {pair_of("a", most), pair_of("long", "er"), pair_of("b", "c")};
 
     (void)memset(most, 'x', sizeof(most) - 1);
     ck_assert_int_eq(fl_labels_set(&labels, 0, pairs, 3), FL_OK);
