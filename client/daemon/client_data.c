@@ -78,7 +78,7 @@ char **fl_local_environment(const struct fl_client_conf *conf)
     size_t i;
 
     for (i = 0; list != NULL && i < map->n; i++) {
-        const struct fl_opt_pair *pair = &map->list[i];
+        const struct fl_pair *pair = &map->list[i];
         size_t size = strlen(pair->key) + strlen(pair->value) + 2;
 
         list[i] = malloc(size);

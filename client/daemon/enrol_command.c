@@ -234,21 +234,15 @@ static int write_first(const struct enrol_order *o, struct fl_err *err)
 {
     char address[FL_ENROL_ADDRESS_MAX];
     char data[PATH_BYTES];
-    struct fl_opt_pair labels[FL_WIRE_MAX_PAIRS];
     struct fl_client_first first = {.server = fl_enrol_address(&o->invite, address),
                                     .name = o->enrolled.who.name,
                                     .state_dir = o->state_dir,
                                     .proxy = o->proxy.proxy,
                                     .proxy_credentials = o->credentials,
-                                    .labels = labels};
-    size_t i;
+                                    .labels = o->enrolled.labels.list,
+                                    .n_labels = o->enrolled.labels.n};
     int rv;
 
-    for (i = 0; i < o->enrolled.labels.n && i < FL_WIRE_MAX_PAIRS; i++) {
-        labels[i] =
-            (struct fl_opt_pair){o->enrolled.labels.list[i].key, o->enrolled.labels.list[i].value};
-    }
-    first.n_labels = i;
     if (o->options->data != NULL) {
         rv = fl_fs_absolute(o->options->data, data, sizeof(data), err);
         if (rv != FL_OK) {

@@ -45,8 +45,7 @@ const char *fl_pairs_find(const struct fl_pair *pairs, size_t n, const char *key
     return NULL;
 }
 
-/* One of the conditions on this key is fulfilled. */
-static bool match_key(const struct fl_pair *wanted, size_t n, const char *key, const char *value)
+bool fl_labels_value(const struct fl_pair *wanted, size_t n, const char *key, const char *value)
 {
     size_t i;
 
@@ -66,7 +65,7 @@ bool fl_labels_match(const struct fl_pair *wanted, size_t n_wanted, const struct
     for (i = 0; i < n_wanted; i++) {
         const char *key = wanted[i].key;
 
-        if (!match_key(wanted, n_wanted, key, fl_pairs_find(has, n_has, key))) {
+        if (!fl_labels_value(wanted, n_wanted, key, fl_pairs_find(has, n_has, key))) {
             return false;
         }
     }

@@ -19,6 +19,8 @@ bool fl_name_matches(const char *pattern, const char *name);
 
 /* The value of `key`; NULL: there is none. Of a key that stands twice, the first. */
 const char *fl_pairs_find(const struct fl_pair *pairs, size_t n, const char *key);
+/* True when a condition on `key` is fulfilled by `value`, which may be NULL. */
+bool fl_labels_value(const struct fl_pair *wanted, size_t n, const char *key, const char *value);
 /*
  * True when the labels `has` fulfil all conditions `wanted`: conditions with the same key are
  * alternatives, and each key has to be fulfilled. No conditions: true.

@@ -125,6 +125,41 @@ static const char *kind_words(const struct fl_conf_node *node)
     return fl__conf_is_null(node) ? "nothing" : "a single value";
 }
 
+/* One item of a list, or one entry of a map. */
+static int apply_item(const struct fl_conf_node *item, const struct fl_opt_spec *spec,
+                      const char *key, struct fl_options *options, struct fl_err *err)
+{
+    struct fl_err bare = {0};
+    int rv;
+
+    if (fl_conf_kind(item) != FL_CONF_SCALAR || fl__conf_is_null(item)) {
+        return fl_conf_error(item, err, "expected %s, found %s",
+                             spec->type == FL_OPT_INT_LIST ? "a whole number" : "a text",
+                             kind_words(item));
+    }
+    rv = fl__options_add(options, spec, key, fl_conf_text(item), &bare);
+    return rv == FL_OK ? FL_OK : at_node(item, rv, &bare, err);
+}
+
+/* An entry of a map that has several values. */
+static int apply_values(const struct fl_conf_node *list, const struct fl_opt_spec *spec,
+                        const char *key, struct fl_options *options, struct fl_err *err)
+{
+    size_t i;
+
+    if (fl_conf_size(list) == 0) {
+        return fl_conf_error(list, err, "expected a text or a list of texts, found an empty list");
+    }
+    for (i = 0; i < fl_conf_size(list); i++) {
+        int rv = apply_item(fl_conf_at(list, i), spec, key, options, err);
+
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
+}
+
 static int apply_one(const struct fl_conf_node *node, const struct fl_opt_spec *spec,
                      struct fl_options *options, struct fl_err *err)
 {
@@ -141,14 +176,13 @@ static int apply_one(const struct fl_conf_node *node, const struct fl_opt_spec *
             const struct fl_conf_node *item = fl_conf_at(node, i);
             const char *key = spec->type == FL_OPT_MAP ? fl_conf_key(node, i) : NULL;
 
-            if (fl_conf_kind(item) != FL_CONF_SCALAR || fl__conf_is_null(item)) {
-                return fl_conf_error(item, err, "expected %s, found %s",
-                                     spec->type == FL_OPT_INT_LIST ? "a whole number" : "a text",
-                                     kind_words(item));
+            if ((spec->flags & (unsigned)FL_OPT_MANY) != 0 && fl_conf_kind(item) == FL_CONF_SEQ) {
+                rv = apply_values(item, spec, key, options, err);
+            } else {
+                rv = apply_item(item, spec, key, options, err);
             }
-            rv = fl__options_add(options, spec, key, fl_conf_text(item), &bare);
             if (rv != FL_OK) {
-                return at_node(item, rv, &bare, err);
+                return rv;
             }
         }
         return FL_OK;
@@ -308,8 +342,10 @@ static int reference_add_row(const struct fl_opt_spec *spec, const char *prefix,
     char name[512];
     char range[512];
     char def[512] = "";
-    const char *const cells[] = {name, type_names[spec->type], required ? "required" : def, range,
-                                 spec->help != NULL ? spec->help : ""};
+    bool many = (spec->flags & (unsigned)FL_OPT_MANY) != 0;
+    const char *const cells[] = {
+        name, many ? "map of texts or lists of texts" : type_names[spec->type],
+        required ? "required" : def, range, spec->help != NULL ? spec->help : ""};
     size_t i;
     char words[512];
     int rv;

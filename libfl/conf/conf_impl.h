@@ -15,10 +15,6 @@ struct fl__opt_number {
     uint64_t u; /* bytes, ms, bytes/s */
 };
 
-struct fl__opt_pair {
-    char *key, *value;
-};
-
 /* The value of a field: its public type, but writable. */
 union fl__opt_field {
     bool flag;
@@ -32,7 +28,7 @@ union fl__opt_field {
             void *any;
             char **texts;
             int64_t *ints;
-            struct fl__opt_pair *pairs;
+            struct fl_pair *pairs;
         } list;
         size_t n;
     } items;

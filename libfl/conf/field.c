@@ -59,7 +59,7 @@ int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, co
     static const size_t sizes[] = {
         [FL_OPT_STRING_LIST] = sizeof(const char *),
         [FL_OPT_INT_LIST] = sizeof(int64_t),
-        [FL_OPT_MAP] = sizeof(struct fl_opt_pair),
+        [FL_OPT_MAP] = sizeof(struct fl_pair),
     };
     void *list;
 
@@ -73,8 +73,9 @@ int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, co
     }
     field->items.list.any = list;
     if (spec->type == FL_OPT_MAP) {
-        struct fl__opt_pair *pairs = field->items.list.pairs;
-        struct fl__opt_pair pair = {fl_str_dup(key), fl_str_dup(text)};
+        struct fl_pair *pairs = field->items.list.pairs;
+        struct fl_pair pair = {fl_str_dup(key), fl_str_dup(text)};
+        bool many = (spec->flags & (unsigned)FL_OPT_MANY) != 0;
         size_t i;
 
         /* Append the item, or replace the value of the same key. */
@@ -83,7 +84,7 @@ int fl__field_put(const struct fl_opt_spec *spec, union fl__opt_field *field, co
             free(pair.value);
             return FL_ENOMEM;
         }
-        for (i = 0; i < field->items.n && strcmp(pairs[i].key, key) != 0; i++) {
+        for (i = 0; i < field->items.n && (many || strcmp(pairs[i].key, key) != 0); i++) {
         }
         if (i < field->items.n) {
             free(pairs[i].key);

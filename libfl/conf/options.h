@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "libfl/base/err.h"
+#include "libfl/base/match.h"
 
 enum fl_opt_type {
     FL_OPT_BOOL,        /* yes/no, true/false, on/off: bool */
@@ -51,12 +52,9 @@ struct fl_opt_ints {
     size_t n;
 };
 
-struct fl_opt_pair {
-    const char *key, *value;
-};
-
 struct fl_opt_map {
-    const struct fl_opt_pair *list; /* in the order of the file, each key once */
+    /* in the order of the file, each key once; with FL_OPT_MANY once for each of its values */
+    const struct fl_pair *list;
     size_t n;
 };
 
@@ -65,6 +63,7 @@ enum fl_opt_flags {
     FL_OPT_SECRET = 1u << 1, /* never printed back */
     FL_OPT_BASIC = 1u << 2,  /* a first configuration sets it; the reference begins with these */
     FL_OPT_DEBUG = 1u << 3,  /* for tests and diagnosis only; the reference ends with these */
+    FL_OPT_MANY = 1u << 4,   /* of a map: an entry is a text or a list of texts */
     FL_OPT_OWNERS = 1u << 8  /* this flag and higher ones are defined by the owner of the table */
 };
 

@@ -142,6 +142,10 @@ const char *fl__opt_describe(const struct fl_opt_spec *spec, char *out, size_t s
     size_t used = 0;
     size_t i;
 
+    if ((spec->flags & (unsigned)FL_OPT_MANY) != 0) {
+        (void)snprintf(out, size, "a mapping of text to text or to a list of texts");
+        return out;
+    }
     if (spec->type != FL_OPT_ENUM) {
         (void)fl__opt_range(spec, range, sizeof(range));
         (void)snprintf(out, size, "%s%s%s%s", type_words(spec->type), range[0] != '\0' ? ", " : "",

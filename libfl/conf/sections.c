@@ -4,6 +4,7 @@
  */
 #include "libfl/conf/sections.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,17 +20,37 @@ struct fl_conf_file {
     struct fl_options *options[];
 };
 
+/* Size of the name of a section with others in it. */
+#define SECTION_NAME 64
+
+/* The key of a section in another one: what follows the dot; NULL: it stands in the root. */
+static const char *section_inner(const char *name)
+{
+    const char *dot = strchr(name, '.');
+
+    return dot != NULL ? dot + 1 : NULL;
+}
+
 /* The map of a section, NULL when it is not given. */
 static const struct fl_conf_node *map_of(const struct fl_conf_file *file, size_t i)
 {
     const char *name = file->sections[i].name;
+    const char *inner = section_inner(name);
+    char outer[SECTION_NAME];
 
-    return name[0] != '\0' ? fl_conf_get(file->map, name) : file->map;
+    if (inner == NULL) {
+        return name[0] != '\0' ? fl_conf_get(file->map, name) : file->map;
+    }
+    (void)snprintf(outer, sizeof(outer), "%.*s", (int)(inner - name - 1), name);
+    return fl_conf_get(fl_conf_get(file->map, outer), inner);
 }
 
-/* Keys of the root that are not options: the sections, and the keys of the caller. */
-static const char **root_keys(const struct fl_conf_file *file, const char *const *others)
+/* Keys of a section that are not options: the sections in it, and in the root the keys of the
+   caller. */
+static const char **section_keys(const struct fl_conf_file *file, const char *name,
+                                 const char *const *others)
 {
+    size_t len = strlen(name);
     const char **keys;
     size_t n = 0;
     size_t i;
@@ -42,8 +63,13 @@ static const char **root_keys(const struct fl_conf_file *file, const char *const
         keys[i] = others[i];
     }
     for (i = 0; keys != NULL && i < file->n; i++) {
-        if (file->sections[i].name[0] != '\0') {
-            keys[n++] = file->sections[i].name;
+        const char *other = file->sections[i].name;
+        const char *inner = section_inner(other);
+
+        if (len == 0 && inner == NULL && other[0] != '\0') {
+            keys[n++] = other;
+        } else if (len > 0 && inner == other + len + 1 && strncmp(other, name, len) == 0) {
+            keys[n++] = inner;
         }
     }
     return keys;
@@ -70,34 +96,32 @@ static int conf_file_make(const struct fl_conf_section *sections, struct fl_conf
 static int read_sections(struct fl_conf_file *file, const char *const *others, void *base,
                          struct fl_err *err)
 {
-    const char **keys = root_keys(file, others);
     size_t i;
-    int rv = keys != NULL ? FL_OK : FL_ENOMEM;
 
-    if (rv != FL_OK) {
-        goto done;
-    }
     for (i = 0; i < file->n; i++) {
         const struct fl_conf_section *section = &file->sections[i];
         const void *values;
+        const char **keys;
+        int rv = fl_options_create(section->specs, &file->options[i]);
 
-        rv = fl_options_create(section->specs, &file->options[i]);
         if (rv != FL_OK) {
-            goto done;
+            return rv;
         }
         FL_REQUIRE(file->options[i]->specs[file->options[i]->n].offset == section->size);
         values = fl_options_values(file->options[i]);
         (void)memcpy((char *)base + section->offset, &values, sizeof(values));
-        rv = fl__conf_apply(file->doc, map_of(file, i), section->name,
-                            section->name[0] == '\0' ? keys : NULL, file->optional,
+        keys = section_keys(file, section->name, section->name[0] == '\0' ? others : NULL);
+        if (keys == NULL) {
+            return FL_ENOMEM;
+        }
+        rv = fl__conf_apply(file->doc, map_of(file, i), section->name, keys, file->optional,
                             file->options[i], err);
+        free(keys);
         if (rv != FL_OK) {
-            goto done;
+            return rv;
         }
     }
-done:
-    free(keys);
-    return rv;
+    return FL_OK;
 }
 
 int fl_conf_read(const char *path, const struct fl_conf_section *sections,

@@ -13,7 +13,9 @@
 #include "libfl/conf/yaml.h"
 
 struct fl_conf_section {
-    const char *name; /* key in the root; "": the keys of the root itself */
+    /* key in the root, "round.eligible": the key of a section that stands before it; "": the keys
+       of the root itself */
+    const char *name;
     const struct fl_opt_spec *specs;
     size_t offset;  /* offset of the pointer to the section's struct in the filled struct */
     size_t size;    /* of the section's struct */

@@ -56,8 +56,8 @@ TEST(it_is_read_as_it_was_meant)
 
 TEST(no_character_of_what_was_told_is_lost)
 {
-    static const struct fl_opt_pair labels[] = {{"site", "Köln \"Süd\": \\ # 1"},
-                                                {"x: y", "- 'z'"}};
+    static char site[] = "site", city[] = "Köln \"Süd\": \\ # 1", odd[] = "x: y", z[] = "- 'z'";
+    static const struct fl_pair labels[] = {{site, city}, {odd, z}};
     struct fl_client_conf *conf;
 
     first.server = "[2001:db8::1]:7800";

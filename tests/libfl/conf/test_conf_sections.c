@@ -235,3 +235,93 @@ TEST_ROW(a_table_for_another_struct_is_our_own_bug, 6, 0, 0, 1)
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     ck_assert_int_eq(fl_conf_read(path, wrong, NULL, NULL, &conf, &file, NULL), FL_OK);
 }
+
+/* --- sections in sections, and maps with several values of a key --- */
+
+struct inner {
+    struct fl_opt_map labels;
+};
+
+struct nested {
+    const struct part *part;
+    const struct inner *inner;
+};
+
+static const struct fl_opt_spec inner_specs[] = {
+    {FL_OPT(struct inner, MAP, labels), .flags = FL_OPT_MANY, .help = "Labels."},
+    FL_OPT_END_OF(struct inner),
+};
+
+static const struct fl_conf_section nested_sections[] = {
+    {FL_CONF_SECTION("part", part_specs, struct nested, part, struct part)},
+    {FL_CONF_SECTION("part.inner", inner_specs, struct nested, inner, struct inner), .flags = 1024},
+    {.name = NULL},
+};
+
+static int read_nested(const char *text, struct nested *conf, struct fl_conf_doc **doc,
+                       struct fl_conf_file **ret, struct fl_err *err)
+{
+    struct fl_conf_part part = {0};
+
+    ck_assert_int_eq(fl_conf_parse("some.yaml", text, strlen(text), doc, err), FL_OK);
+    part.doc = *doc;
+    part.map = fl_conf_root(*doc);
+    return fl_conf_read_map(&part, nested_sections, NULL, conf, ret, err);
+}
+
+TEST(a_section_stands_in_another_one)
+{
+    struct nested conf;
+    struct fl_conf_doc *doc = NULL;
+    struct fl_conf_file *file = NULL;
+    struct fl_err err = {0};
+    const char *text = "part:\n  wait: 5s\n  inner: {labels: {site: [a, b], rack: c}}\n";
+    char shown[64];
+
+    ck_assert_msg(read_nested(text, &conf, &doc, &file, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(conf.part->wait_ms, 5000);
+    ck_assert_uint_eq(conf.inner->labels.n, 3);
+    ck_assert_str_eq(conf.inner->labels.list[1].key, "site");
+    ck_assert_str_eq(conf.inner->labels.list[1].value, "b");
+    ck_assert_str_eq(
+        fl_options_show(fl_conf_file_options(file, 1), &inner_specs[0], shown, sizeof(shown)),
+        "site=a,site=b,rack=c");
+    ck_assert_str_eq(fl_conf_path(fl_conf_field(file, &conf.inner->labels)), "part.inner.labels");
+    ck_assert_uint_eq(fl_conf_line(fl_conf_section(file, conf.inner)), 3);
+    ck_assert_uint_eq(fl_conf_key_flags(nested_sections, "part.inner.labels"),
+                      1024 | (unsigned)FL_OPT_MANY);
+    fl_conf_file_free(file);
+    fl_conf_free(doc);
+}
+
+TEST(what_stands_wrongly_in_an_inner_section_is_told_with_its_line)
+{
+    static const struct {
+        const char *text, *says;
+    } rows[] = {
+        {"part:\n  inner: {label: {a: b}}\n", "some.yaml:2: key 'part.inner': unknown key 'label'"},
+        {"part:\n  innner: {}\n", "some.yaml:2: key 'part': unknown key 'innner', did you mean "
+                                  "'inner'?"},
+        {"part:\n  inner: 3\n", "some.yaml:2: key 'part.inner': expected a section"},
+        {"part:\n  inner: {labels: [a]}\n", "some.yaml:2: key 'part.inner.labels': expected a "
+                                            "mapping of text to text or to a list of texts, found "
+                                            "a list"},
+        {"part:\n  inner: {labels: {a: [b, [c]]}}\n",
+         "some.yaml:2: key 'part.inner.labels.a[1]': expected a text, found a list"},
+        {"part:\n  inner: {labels: {a: []}}\n", "some.yaml:2: key 'part.inner.labels.a': expected "
+                                                "a text or a list of texts, found an empty list"},
+    };
+    size_t i;
+
+    for (i = 0; i < ARRAY_LEN(rows); i++) {
+        struct nested conf;
+        struct fl_conf_doc *doc = NULL;
+        struct fl_conf_file *file = NULL;
+        struct fl_err err = {0};
+
+        ck_assert_msg(read_nested(rows[i].text, &conf, &doc, &file, &err) == FL_ECONF, "%s",
+                      rows[i].text);
+        ck_assert_msg(strstr(err.msg, rows[i].says) != NULL, "%s", err.msg);
+        fl_conf_free(doc);
+    }
+}
