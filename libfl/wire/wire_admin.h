@@ -63,7 +63,8 @@ FL_WIRE_STRUCT(round)
     X(U64, takeovers, takeovers)                                                                   \
     X(TEXT, quarantine, quarantine) /* "": it is not quarantined */                                \
     X(U64, quarantined_ms, quarantined_ms)                                                         \
-    X(PAIRS, labels, labels)
+    X(PAIRS, labels, labels)                                                                       \
+    X(TEXT, ineligible, ineligible) /* "": it can be selected, as far as it is not quarantined */
 FL_WIRE_STRUCT(client)
 
 #define FL_WIRE_ROWS_checkpoint(X)                                                                 \

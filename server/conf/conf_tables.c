@@ -220,6 +220,20 @@ const struct fl_opt_spec fl_server_round_specs[] = {
      .help = "Reject updates with a larger Euclidean norm; 0: no bound"},
     FL_OPT_END_OF(struct fl_server_round)};
 
+const struct fl_opt_spec fl_server_eligible_specs[] = {
+    {FL_OPT(struct fl_server_eligible, MAP, labels), .flags = FL_SERVER_DAEMON | FL_OPT_MANY,
+     .help = "Only clients that announced these labels are selected; of several values of a label "
+             "one has to match, and each label has to (docs/operating.md#schedules-of-a-fleet). "
+             "Default: all clients"},
+    {FL_OPT(struct fl_server_eligible, STRING_LIST, hours),
+     .help = "Rounds start only within these hours of the day, such as [22:00-06:00, "
+             "12:00-13:00], up to 16 spans; 24:00 is midnight at the end of the day. An open round "
+             "is finished also after them. Default: at any time"},
+    {FL_OPT(struct fl_server_eligible, STRING, utc_offset), .def = "+00:00",
+     .help = "How far the time of hours is ahead of UTC, such as +01:00 or -03:30. It does not "
+             "change with daylight saving time"},
+    FL_OPT_END_OF(struct fl_server_eligible)};
+
 const struct fl_opt_spec fl_server_evaluation_specs[] = {
     {FL_OPT(struct fl_server_evaluation, INT, every), .def = "1", .min = 0, .max = 1e6,
      .help = "Evaluate every this many rounds, and after the last one; 0: never"},
@@ -342,6 +356,9 @@ const struct fl_conf_section fl__server_sections[] = {
      .flags = FL_SERVER_FIGURE},
     {FL_CONF_SECTION("round", fl_server_round_specs, struct fl_server_conf, round,
                      struct fl_server_round),
+     .flags = FL_SERVER_FIGURE},
+    {FL_CONF_SECTION("round.eligible", fl_server_eligible_specs, struct fl_server_conf, eligible,
+                     struct fl_server_eligible),
      .flags = FL_SERVER_FIGURE},
     {FL_CONF_SECTION("evaluation", fl_server_evaluation_specs, struct fl_server_conf, evaluation,
                      struct fl_server_evaluation),

@@ -61,6 +61,13 @@ struct fl_server_round {
     bool backfill;
 };
 
+/* Which clients are selected, and when. */
+struct fl_server_eligible {
+    struct fl_opt_map labels;
+    struct fl_opt_texts hours; /* fl_hours_read() */
+    const char *utc_offset;    /* fl_utc_offset_read() */
+};
+
 struct fl_server_evaluation {
     int64_t every;
     const char *data; /* "": none */
@@ -121,6 +128,7 @@ extern const struct fl_opt_spec fl_server_main_specs[];
 extern const struct fl_opt_spec fl_server_model_specs[];
 extern const struct fl_opt_spec fl_server_training_specs[];
 extern const struct fl_opt_spec fl_server_round_specs[];
+extern const struct fl_opt_spec fl_server_eligible_specs[];
 extern const struct fl_opt_spec fl_server_evaluation_specs[];
 extern const struct fl_opt_spec fl_server_checkpoint_specs[];
 extern const struct fl_opt_spec fl_server_limit_specs[];

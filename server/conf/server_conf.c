@@ -328,6 +328,10 @@ static int conf_finish(struct fl_server_conf *conf, bool daemon, struct fl_findi
     if (rv != FL_OK) {
         goto fail;
     }
+    rv = fl_findings_keep(all, fl__server_conf_eligible(conf, err), err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
     rv = fl_findings_keep(all, conf_choose_kernels(conf, err), err);
     if (rv != FL_OK) {
         goto fail;
@@ -422,6 +426,7 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
         .quarantine_after = (uint32_t)r->quarantine_after,
         .quarantine_window = (uint64_t)r->quarantine_window,
         .quarantine_ms = r->quarantine_time_ms,
+        .eligible = conf->rule,
         .over_grace = r->over_selected == FL_OVER_GRACE,
         .train_ms = r->train_deadline_ms,
         .upload_ms = r->upload_deadline_ms,

@@ -17,6 +17,7 @@
 #include "libfl/nn/net.h"
 #include "libfl/strategy/strategy.h"
 #include "server/conf/conf_tables.h"
+#include "server/core/eligible.h"
 #include "server/core/settings.h"
 
 /* Sent to clients when the server stops: about how long a restart takes. */
@@ -30,6 +31,7 @@ struct fl_server_conf {
     const struct fl_server_model *model;
     const struct fl_server_training *training;
     const struct fl_server_round *round;
+    const struct fl_server_eligible *eligible;
     const struct fl_server_evaluation *evaluation;
     const struct fl_server_checkpoints *checkpoints;
     const struct fl_server_limits *limits;
@@ -37,6 +39,7 @@ struct fl_server_conf {
     const struct fl_server_tls *tls;
     const struct fl_server_identity *identity;
     const struct fl_http_conf *http;
+    struct fl_eligible rule; /* round.eligible */
     struct fl_strategy *strategy;
     struct fl_layout *layout;
     struct fl_space *space; /* of updates; NULL: they have the layout of the model */
@@ -84,7 +87,7 @@ FL_MUST_CHECK int fl_server_conf_daemons(const struct fl_server_conf *conf, stru
 FL_MUST_CHECK int fl_server_conf_model(const struct fl_server_conf *conf, float *theta,
                                        struct fl_err *err);
 void fl_server_conf_free(struct fl_server_conf *conf);
-/* The configuration of the coordinator; borrows strategy and layout. */
+/* The configuration of the coordinator; borrows strategy, layout and labels. */
 void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret);
 /* All keys as Markdown, for `fl-serverd --reference`. */
 FL_MUST_CHECK int fl_server_conf_reference(struct fl_buf *out);

@@ -413,7 +413,8 @@ static bool coord_idle(struct fl_coord *c)
         return false;
     }
     if (c->now_ms < c->not_before_ms || c->clients.n_alive < fl__coord_need(c) ||
-        coord_awaits_known(c)) {
+        coord_awaits_known(c) || !fl__eligible_open(c))
+    {
         return false;
     }
     return fl__coord_select(c);

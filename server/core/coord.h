@@ -31,6 +31,7 @@
 #include "libfl/model/task.h"
 #include "libfl/strategy/broadcast/plateau.h"
 #include "libfl/strategy/strategy.h"
+#include "server/core/eligible.h"
 #include "server/core/records.h"
 
 /*
@@ -162,6 +163,11 @@ struct fl_coord_conf {
      */
     uint32_t quarantine_after;
     uint64_t quarantine_window, quarantine_ms;
+    /*
+     * Clients are selected only if the labels of their newest CLIENT_JOINED match, and rounds start
+     * only within the hours, by the wall clock; an open round is finished. Borrows the labels.
+     */
+    struct fl_eligible eligible;
     uint64_t train_ms;    /* deadline from task to report */
     uint64_t upload_ms;   /* deadline from plan to accepted upload */
     uint64_t evaluate_ms; /* deadline of client evaluation */
@@ -323,6 +329,8 @@ struct fl_event {
             uint64_t samples;
             uint64_t evaluation_samples;
             const char *unavailable; /* why it is not to be selected now; NULL or "": it is */
+            const struct fl_pair *labels; /* [n_labels] */
+            size_t n_labels;
             /* its data summary is missing; until it arrives the client counts with no samples */
             bool summary_missing;
         } joined;
@@ -551,6 +559,13 @@ const struct fl_participant_rec *fl_coord_part(const struct fl_coord *coord, uin
 /* It is LOST without a fault of its own: enough others were in (over_selection), or the server
    lost its update. */
 bool fl_coord_blameless(const struct fl_coord *coord, uint32_t client);
+/*
+ * Why a connected client cannot be selected now, beside a quarantine: "" when it can. `labels`:
+ * what it announced. Returns `out`.
+ */
+const char *fl_coord_ineligible(const struct fl_coord *coord, uint32_t client,
+                                const struct fl_pair *labels, size_t n_labels, char *out,
+                                size_t size);
 /* May `client` upload for (round, attempt) now? FL_OK, FL_EEXIST when it was already accepted,
    FL_ESTATE with the reason in `err`. On FL_OK `*ret_units` is its upload mask. */
 FL_MUST_CHECK int fl_coord_may_push(const struct fl_coord *coord, uint32_t client, uint64_t round,

@@ -170,7 +170,8 @@ bool fl__clients_quarantined(const struct fl__clients *t, uint32_t client)
 bool fl__clients_alive(const struct fl__clients *t, uint32_t client)
 {
     return t->live[client].connected && !t->live[client].unavailable &&
-           t->recs[client].samples > 0 && !fl__clients_quarantined(t, client);
+           t->recs[client].samples > 0 && !fl__clients_quarantined(t, client) &&
+           !t->live[client].ineligible;
 }
 
 static bool took_part(const struct fl_client_rec *rec)
@@ -181,7 +182,7 @@ static bool took_part(const struct fl_client_rec *rec)
 static bool is_member(const struct fl__clients *t, uint32_t client)
 {
     return !t->live[client].removed && t->recs[client].samples > 0 &&
-           !fl__clients_quarantined(t, client) &&
+           !fl__clients_quarantined(t, client) && !t->live[client].ineligible &&
            (t->live[client].connected || took_part(&t->recs[client]));
 }
 

@@ -61,6 +61,7 @@ struct fl__client {
     uint64_t withheld;
     bool unavailable;        /* its owner does not lend it now: it is not selected */
     bool unfit;              /* it reported in this session that it cannot take part */
+    bool ineligible;         /* its labels are not those of conf.eligible */
     bool evaluates;          /* it announced test samples: it can be asked for an evaluation */
     uint64_t accepted_round; /* newest accepted update since the process began */
     uint32_t accepted_attempt;
@@ -110,8 +111,8 @@ struct fl__clients {
     uint32_t first_dirty, last_dirty;
     /* deletion queue: removed, and the record is still on disk */
     uint32_t first_deletion, last_deletion;
-    size_t n_alive; /* connected, available, with samples, and not quarantined */
-    /* connected, or known from a committed round, with samples, not quarantined */
+    size_t n_alive; /* fl__clients_alive() */
+    /* alive, or known from a committed round: with samples, not quarantined, not ineligible */
     size_t n_members;
     size_t n_counted;                           /* alive, or counted in a round of the epoch */
     uint64_t epoch;                             /* of the next round's size */
@@ -308,7 +309,9 @@ struct fl_coord {
     bool draining;
     bool stopping;
     bool finished;
-    bool aborting; /* abort the open attempt as soon as nothing of it is being written */
+    bool waits_for_hours;   /* the next round does, as was traced */
+    bool warned_ineligible; /* no connected client has the labels of conf.eligible, as was traced */
+    bool aborting;          /* abort the open attempt as soon as nothing of it is being written */
     struct fl__pause pause;
     struct fl__command command;
     char abort_command[FL__CLEAN_SIZE];
@@ -409,7 +412,7 @@ void fl__clients_recycle(struct fl__clients *clients, uint32_t client);
 void fl__list_add(struct fl__clients *clients, struct fl__list *list, uint32_t client);
 void fl__list_remove(struct fl__clients *clients, uint32_t client);
 bool fl__clients_quarantined(const struct fl__clients *clients, uint32_t client);
-/* It can be selected: connected, with samples, and not quarantined. */
+/* It can be selected: connected, with samples, not quarantined, and not ineligible. */
 bool fl__clients_alive(const struct fl__clients *clients, uint32_t client);
 /* It disconnected: append it to the list that it belongs to. */
 void fl__clients_disconnected(struct fl_coord *c, uint32_t client);
@@ -684,6 +687,21 @@ FL_MUST_CHECK int fl__quarantine_resume(struct fl_coord *c, const struct fl_coor
 void fl__quarantine_resume_part(struct fl_coord *c, struct fl_participant_rec *part);
 /* "; 2 clients are quarantined …", or nothing. */
 void fl__quarantine_why(const struct fl_coord *c, char *out, size_t size);
+
+/* --- coord_eligible.c: labels and hours --- */
+
+/* Compare the labels of a client that joined; the caller counts. */
+void fl__eligible_take(struct fl_coord *c, uint32_t client, const struct fl_event *ev);
+/* A client joined: warn when it and all others have other labels. */
+void fl__eligible_joined(struct fl_coord *c, uint32_t client);
+/* A round may start now; traces when that changes. */
+bool fl__eligible_open(struct fl_coord *c);
+/* When to look again; FL__NEVER: it may start now. */
+uint64_t fl__eligible_due(const struct fl_coord *c);
+/* IDLE because of the hours: the text of that, and true. */
+bool fl__eligible_idle(const struct fl_coord *c, uint64_t now_ms, char *out, size_t size);
+/* "; 2 connected clients have other labels …", or nothing. */
+void fl__eligible_why(const struct fl_coord *c, char *out, size_t size);
 
 /* --- coord_backfill.c --- */
 

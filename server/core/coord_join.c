@@ -57,6 +57,7 @@ static void take_hello(struct fl_coord *c, uint32_t id, const struct fl_event *e
     live->unavailable = ev->u.joined.unavailable != NULL && ev->u.joined.unavailable[0] != '\0';
     live->evaluates = ev->u.joined.evaluation_samples > 0 && !live->unavailable;
     live->unfit = false;
+    fl__eligible_take(c, id, ev);
     if (ev->u.joined.agent != NULL) {
         (void)fl__coord_clean(agent, sizeof(agent), ev->u.joined.agent);
         if (strcmp(agent, rec->agent) != 0) {
@@ -105,8 +106,10 @@ void fl__coord_joined(struct fl_coord *c, const struct fl_event *ev)
         c, "client '%s' %s, %" PRIu64 " samples%s", name, known ? "is back" : "is new",
         ev->u.joined.samples,
         fl__clients_quarantined(&c->clients, id) ? "; not selected while it is quarantined"
-        : c->clients.live[id].withheld > 0       ? "; not selected until its data summary arrives"
-                                                 : "");
+        : c->clients.live[id].ineligible   ? "; not selected with these labels (round.eligible)"
+        : c->clients.live[id].withheld > 0 ? "; not selected until its data summary arrives"
+                                           : "");
+    fl__eligible_joined(c, id);
     if (c->conf.evaluate_clients && c->conf.evaluate_every != 0 &&
         c->clients.recs[id].samples > 0 && !c->clients.live[id].evaluates &&
         !c->clients.live[id].unavailable)

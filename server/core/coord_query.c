@@ -37,6 +37,7 @@ uint64_t fl_coord_deadline(const struct fl_coord *c)
         if (c->started && !r->closing && c->clients.n_alive >= fl__coord_need(c)) {
             at = query_earlier_ms(
                 at, query_earlier_ms(future_ms(c, c->not_before_ms), future_ms(c, c->settle_ms)));
+            at = query_earlier_ms(at, fl__eligible_due(c));
         }
         break;
     case FL_PHASE_TRAINING:

@@ -70,10 +70,14 @@ static void why_idle(const struct fl_coord *c, uint64_t now_ms, char *out, size_
     } else if (c->clients.n_alive < fl__coord_need(c)) {
         missing_clients(c, m);
         (void)snprintf(out, size,
-                       "round %" PRIu64 " is IDLE: %zu of %" PRIu32 " clients are connected%s%s%s",
+                       "round %" PRIu64 " is IDLE: %zu of %" PRIu32
+                       " clients are connected%s%s%s%s",
                        round, c->clients.n_alive, fl__coord_need(c),
                        c->clients.quarantined.n > 0 ? " and not quarantined" : "",
+                       c->conf.eligible.n_labels > 0 ? ", with the labels of round.eligible" : "",
                        m->n > 0 ? ", disconnected: " : "", fl__names_text(&m->text));
+    } else if (fl__eligible_idle(c, now_ms, out, size)) {
+        return;
     } else if (now_ms < c->settle_ms && c->not_before_ms <= now_ms) {
         missing_clients(c, m);
         (void)snprintf(out, size,
@@ -307,6 +311,7 @@ static void why_add_notes(const struct fl_coord *c, char *out, size_t size)
         }
     }
     fl__quarantine_why(c, out, size);
+    fl__eligible_why(c, out, size);
     fl__share_why(c, out, size);
     why_add_bounds(c, out, size);
     if (away.total > 0) {

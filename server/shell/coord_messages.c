@@ -42,6 +42,8 @@ bool fl_coord_event_of(const struct fl_wire_event *message, uint32_t client, str
         event.u.joined.samples = message->u.hello.samples;
         event.u.joined.unavailable = message->u.hello.unavailable;
         event.u.joined.evaluation_samples = message->u.hello.evaluation_samples;
+        event.u.joined.labels = message->u.hello.labels;
+        event.u.joined.n_labels = message->u.hello.n_labels;
         break;
     case FL_WIRE_REPORT:
         messages_set_report(&event, &message->u.report);

@@ -537,6 +537,7 @@ static int client_info(struct fl_buf *out)
                                  .last_error_ms = 6,
                                  .quarantine = text_reason,
                                  .quarantined_ms = 7,
+                                 .ineligible = text_reason,
                                  .labels = labels,
                                  .n_labels = 2};
 

@@ -281,7 +281,8 @@ static struct fl_fed_conf trial_fed_conf(struct trial *t, const struct fl_sim_cl
     };
 
     fl_server_conf_coord(server, &conf.coord);
-    conf.coord.straggler_rate = 0; /* No simulated client sends slower on purpose. */
+    conf.coord.straggler_rate = 0;    /* No simulated client sends slower on purpose. */
+    conf.coord.eligible.n_labels = 0; /* Simulated clients announce no labels. */
     conf.coord.max_clients = (uint32_t)sim_clients->n + 1;
     conf.coord.evaluate_server = conf.test != NULL && !t->run->dry;
     /*

@@ -137,6 +137,49 @@ TEST(a_momentum_of_clients_that_cannot_hold_is_refused_at_its_key)
     expect_refused(&row);
 }
 
+static const struct refused eligible_rows[] = {
+    {"round: {eligible: {hours: [22:00-06:00, 22-06]}}",
+     "some.yaml:6: key 'round.eligible.hours[1]': expected two times of the day such as "
+     "22:00-06:00, 00:00 to 24:00, found '22-06'"},
+    {"round:\n  eligible:\n    hours: 06:00-06:00",
+     "some.yaml:8: key 'round.eligible.hours': expected two different times, found '06:00-06:00'"},
+    {"round: {eligible: {utc_offset: Berlin}}",
+     "some.yaml:6: key 'round.eligible.utc_offset': expected hours and minutes that local time is "
+     "ahead of UTC, such as +01:00 or -03:30, at most 14:00, found 'Berlin'"},
+    {"round: {eligible: {labels: [site]}}",
+     "some.yaml:6: key 'round.eligible.labels': expected a mapping of text to text or to a list"},
+    {"eligible: {labels: {site: a}}", "some.yaml:6: unknown key 'eligible'"},
+    {"round: {eligible: {label: {site: a}}}",
+     "some.yaml:6: key 'round.eligible': unknown key 'label', did you mean 'labels'?"},
+};
+
+TEST_EACH(a_schedule_that_cannot_be_read_is_refused_at_its_key, 6)
+{
+    expect_refused(&eligible_rows[_i]);
+}
+
+TEST(labels_and_hours_of_the_file_are_those_of_the_coordinator)
+{
+    char path[FOLDER_PATH + 32];
+    struct fl_server_conf *conf = NULL;
+    struct fl_coord_conf coord;
+    struct fl_err err = {0};
+
+    refused_write(robust_head,
+                  "round: {eligible: {labels: {site: [berlin, paris]}, hours: [22:00-06:00], "
+                  "utc_offset: +01:00}}",
+                  path);
+    ck_assert_msg(fl_server_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
+    fl_server_conf_coord(conf, &coord);
+    ck_assert_uint_eq(coord.eligible.n_labels, 2);
+    ck_assert_str_eq(coord.eligible.labels[1].value, "paris");
+    ck_assert_uint_eq(coord.eligible.n_hours, 1);
+    ck_assert_uint_eq(coord.eligible.hours[0].from, 22 * 60);
+    ck_assert_uint_eq(coord.eligible.hours[0].to, 6 * 60);
+    ck_assert_int_eq(coord.eligible.utc_offset, 60);
+    fl_server_conf_free(conf);
+}
+
 static const char *const robust_allowed[] = {
     "round: {min_responders: 7}\nstrategy: {robust: {policy: krum, f: 2}}",
     "strategy: {robust: {policy: krum, f: 2, report: yes}}",

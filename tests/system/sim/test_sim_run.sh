@@ -146,4 +146,19 @@ check "one says in which round it diverged" grep -q '"ended": "diverged"' diverg
 # --- times and bytes without arithmetic ---
 check "no training" "$fl_sim" run e.yaml --quiet --no-training --out dry
 check "its rounds take time" grep -q '"training_us":[1-9]' "dry/1-algorithm=fedldf/seed-1/rounds.jsonl"
+# --- hours of round.eligible, in virtual time ---
+cat >hours.yaml <<END
+server:
+  algorithm: fedavg
+  model: {input: [64], layers: [dense 10]}
+  round: {eligible: {labels: {site: x}, hours: ["03:00-03:01"], utc_offset: "+00:30"}}
+data: {set: $srcdir/deploy/data/optdigits, method: iid, clients: 4, seed: 3}
+stop: {rounds: 6}
+world: {train: {samples_per_s: 20}}
+END
+says "labels have no effect, and a warning says so" 0 "without effect in a simulation: server.round.eligible.labels" \
+  "$fl_sim" run hours.yaml --out hours
+equal "four rounds start in that minute, the others a day later" "02:30:00 02:30:18 02:30:37 02:30:56 02:30:00 02:30:18" \
+  "$("$python" -c 'import json, sys, time
+print(" ".join(time.strftime("%H:%M:%S", time.gmtime(json.loads(line)["started_ms"] // 1000)) for line in sys.stdin))' <hours/base/seed-1/rounds.jsonl)"
 finish

@@ -256,8 +256,9 @@ static const char *const obeyed[] = {
     "server.round.lost_grace", "server.round.retry", "server.round.backfill",
     "server.round.norm_bound", "server.round.norm_cap", "server.round.norm_clip",
     "server.round.weight_cap", "server.round.share_cap", "server.round.quarantine_after",
-    "server.round.quarantine_window", "server.round.quarantine_time", "server.evaluation.every",
-    "server.evaluation.clients", "server.evaluation.deadline",
+    "server.round.quarantine_window", "server.round.quarantine_time", "server.round.eligible.hours",
+    "server.round.eligible.utc_offset", "server.evaluation.every", "server.evaluation.clients",
+    "server.evaluation.deadline",
     /* With --keep-state. */
     "server.checkpoints.keep", "server.checkpoints.keep_for", "server.checkpoints.keep_best",
     "server.checkpoints.every", "server.limits.summary", "server.limits.summary_range",
@@ -278,9 +279,11 @@ static bool is_in(const char *const *list, const char *key)
 /* A value for a row of a reference: its default, or one of its type. */
 static const char *value_for(const char *key, const char *type, const char *def)
 {
-    static const char *const values[][2] = {{"text", "x"},          {"list of texts", "[x]"},
-                                            {"map of texts", "{}"}, {"integer", "1"},
-                                            {"duration", "1h"},     {"rate", "1Mbit/s"}};
+    static const char *const values[][2] = {
+        {"text", "x"},          {"list of texts", "[x]"},
+        {"map of texts", "{}"}, {"map of texts or lists of texts", "{}"},
+        {"integer", "1"},       {"duration", "1h"},
+        {"rate", "1Mbit/s"}};
     size_t i;
 
     if (strcmp(key, "client.trainer") == 0) {

@@ -69,7 +69,7 @@ has_keys rounds "accuracy attempt capped clipped downlink_bytes effective_client
 equal "rounds: sound values" True "$(ctl srv rounds --json | json \
   'all(0 < r["accuracy"] <= 1 and r["loss"] > 0 and r["ended_ms"] >= r["started_ms"] > 1.6e12 for r in d)')"
 c "clients for people" 0 "c2 " clients
-has_keys clients "accepted agent connected labels last_error last_error_ms last_loss last_seen_ms lost name rejected samples score selected share_capped state takeovers" "$(ctl srv clients --json)"
+has_keys clients "accepted agent connected ineligible labels last_error last_error_ms last_loss last_seen_ms lost name rejected samples score selected share_capped state takeovers" "$(ctl srv clients --json)"
 version=$("$flctl" --version | cut -d' ' -f2)
 equal "the agent of each client as JSON" "fl-clientd $version" \
   "$(ctl srv clients --json | json '" ".join(sorted({c["agent"] for c in d}))')"

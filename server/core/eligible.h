@@ -1,0 +1,52 @@
+#ifndef FL_CORE_ELIGIBLE_H
+#define FL_CORE_ELIGIBLE_H
+
+/*
+ * Which clients can be selected, and when (round.eligible): by the labels that they announced, and
+ * by hours of the day. Pure: the time is an argument, in ms since 1970.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libfl/base/err.h"
+#include "libfl/base/match.h"
+
+#define FL_HOURS_MAX 16
+/* Size of the texts below. */
+#define FL_ELIGIBLE_TEXT 256
+
+/* Minutes since midnight, `to` not included; `to` below `from`: over midnight. */
+struct fl_hours {
+    uint32_t from, to;
+};
+
+/* All zero: every client, at any time. */
+struct fl_eligible {
+    const struct fl_pair *labels; /* as fl_labels_match() takes them; borrowed */
+    size_t n_labels;
+    struct fl_hours hours[FL_HOURS_MAX];
+    size_t n_hours;
+    int32_t utc_offset; /* of the hours, in minutes: local time is UTC and this */
+};
+
+/* "22:00-06:00", up to 24:00. FL_EINVAL: with what was expected. */
+FL_MUST_CHECK int fl_hours_read(const char *text, struct fl_hours *ret, struct fl_err *err);
+/* "+01:00", "-03:30", up to 14 hours. FL_EINVAL: with what was expected. */
+FL_MUST_CHECK int fl_utc_offset_read(const char *text, int32_t *ret_minutes, struct fl_err *err);
+
+/* How long until clients can be selected again; 0: they can. At most a day. */
+uint64_t fl_hours_wait_ms(const struct fl_eligible *e, uint64_t wall_ms);
+/* "22:00 (utc_offset +01:00), in 7 h 30 min": when the next hours begin. Returns `out`. */
+const char *fl_hours_next(const struct fl_eligible *e, uint64_t wall_ms, char *out, size_t size);
+
+bool fl_eligible_labels(const struct fl_eligible *e, const struct fl_pair *labels, size_t n);
+/* "site=berlin, site=paris": the labels that are wanted. Returns `out`. */
+const char *fl_eligible_wanted(const struct fl_eligible *e, char *out, size_t size);
+/* "site is 'rome'", "rack is not announced": the first label that does not match; "": all do.
+   Returns `out`. */
+const char *fl_eligible_missing(const struct fl_eligible *e, const struct fl_pair *labels, size_t n,
+                                char *out, size_t size);
+
+#endif
