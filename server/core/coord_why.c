@@ -48,7 +48,9 @@ static void missing_clients(const struct fl_coord *c, struct missing *m)
     uint32_t client;
 
     while ((client = fl_order_next(&c->clients.names, &at)) != FL__NONE) {
-        if (!c->clients.live[client].connected && c->clients.recs[client].samples > 0) {
+        const struct fl__client *live = &c->clients.live[client];
+
+        if (!live->connected && c->clients.recs[client].samples > 0 && !live->ineligible) {
             missing_add(m, fl__coord_name(c, client));
         }
     }

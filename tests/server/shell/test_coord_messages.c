@@ -53,6 +53,20 @@ TEST(a_hello_joins_and_without_an_agent_it_has_an_empty_one)
     ck_assert_str_eq(event.u.joined.agent, "agent 1");
 }
 
+TEST(a_hello_joins_with_its_labels)
+{
+    struct fl_pair labels[] = {{fl_wire_lend("site"), fl_wire_lend("berlin")}};
+    struct fl_wire_event w = {.type = FL_WIRE_HELLO};
+    struct fl_event event;
+
+    w.u.hello.client = fl_wire_lend("edge");
+    w.u.hello.labels = labels;
+    w.u.hello.n_labels = 1;
+    ck_assert(fl_coord_event_of(&w, FL_NO_CLIENT, &event));
+    ck_assert_ptr_eq(event.u.joined.labels, labels);
+    ck_assert_uint_eq(event.u.joined.n_labels, 1);
+}
+
 TEST(a_report_has_all_its_fields_and_no_evaluation_that_was_not_sent)
 {
     float divergence[N_UNITS] = {0.5F, 2};

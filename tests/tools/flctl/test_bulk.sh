@@ -55,6 +55,33 @@ c "nor a command that is no verb" 2 "only for commands that take the name of a c
 c "how many, and which" 2 "clients quarantine: that is 3 clients: core-1, edge-1, edge-2; without a terminal to confirm it, add --yes" clients quarantine '*'
 equal "nothing was changed" "core-1:idle edge-1:idle edge-2:idle" "$(states)"
 
+### At a terminal it asks
+cat >"$dir/terminal.py" <<'PY'
+import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+os.write(fd, sys.argv[1].encode() + b"\n")
+out = b""
+while True:
+    try:
+        data = os.read(fd, 4096)
+    except OSError:
+        break
+    if not data:
+        break
+    out += data
+sys.stdout.write(out.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PY
+says "with the number and the names" 1 "clients quarantine for 2 clients: edge-1, edge-2? [y/N]" \
+  "$python" "$dir/terminal.py" n "$build/flctl" -d "$dir/srv.state" clients quarantine 'edge-*'
+has_line "no is no" "$dir/says.out" "not confirmed, nothing was changed"
+equal "nothing was changed" "core-1:idle edge-1:idle edge-2:idle" "$(states)"
+says "yes is yes" 0 "edge-2: client 'edge-2' is not selected until" \
+  "$python" "$dir/terminal.py" y "$build/flctl" -d "$dir/srv.state" clients quarantine 'edge-*'
+c "and back" 0 "client 'edge-1' is released" clients release '*' --yes
+
 ### Each is one call
 c "quarantine by pattern" 0 "edge-2: client 'edge-2' is not selected until" clients quarantine 'edge-*' --yes --reason "for the test"
 equal "these two" "core-1:idle edge-1:quarantined edge-2:quarantined" "$(states)"
@@ -70,6 +97,8 @@ c "revoke asks also for one" 2 "revoke: that is 1 client: core-1; without a term
 
 ### What failed
 c "forget by pattern" 0 "edge-2: 1 client forgotten" clients forget 'edge-2*'
+back() { ctl srv status | grep -qF "2 connected"; }
+wait_for "edge-2 and core-1" back
 c "what failed is named" 1 "summaries drop: failed for " summaries drop '*' --yes
 stop srv
 c "a server that is gone" 3 "no fl-serverd at" clients quarantine '*' --yes
