@@ -77,8 +77,8 @@ json_t *fl_json_client(const struct fl_wire_client *c)
     (void)json_object_set_new(o, "quarantine",
                               c->quarantine[0] != '\0' ? json_string(c->quarantine) : json_null());
     (void)json_object_set_new(o, "quarantined_ms", fl_json_whole(c->quarantined_ms));
-    (void)json_object_set_new(
-        o, "ineligible", c->ineligible[0] != '\0' ? json_string(c->ineligible) : json_null());
+    (void)json_object_set_new(o, "ineligible",
+                              c->ineligible[0] != '\0' ? json_string(c->ineligible) : json_null());
     (void)json_object_set_new(o, "labels", fl_json_labels(c->labels, c->n_labels));
     return o;
 }

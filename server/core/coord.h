@@ -328,7 +328,7 @@ struct fl_event {
             const char *agent;
             uint64_t samples;
             uint64_t evaluation_samples;
-            const char *unavailable; /* why it is not to be selected now; NULL or "": it is */
+            const char *unavailable;      /* why it is not to be selected now; NULL or "": it is */
             const struct fl_pair *labels; /* [n_labels] */
             size_t n_labels;
             /* its data summary is missing; until it arrives the client counts with no samples */

@@ -24,6 +24,8 @@ enum fl_ctl_exit { FL_CTL_OK = 0, FL_CTL_FAILED = 1, FL_CTL_USAGE = 2, FL_CTL_NO
 /* How rounds are printed: as text or, with --json, as one list; a line each. */
 enum fl_ctl_rounds { FL_CTL_LIST, FL_CTL_CSV, FL_CTL_JSONL };
 
+struct json_t;
+
 struct fl_ctl_out {
     bool json;
     enum fl_ctl_rounds rounds;

@@ -25,7 +25,7 @@ struct federation {
     struct fl_page_event event;
     struct fl_page_part parts[3];
     struct fl_page_detail detail;
-    struct fl_wire_pair label;
+    struct fl_pair label;
 };
 
 /* Not an assertion of a test: page_sample is none. */
@@ -154,7 +154,7 @@ static inline struct federation *federation(size_t n_rounds, size_t n_clients)
                                             .train_loss = i == 2 ? (double)NAN : 0.5,
                                             .remark = evil};
     }
-    f->label = (struct fl_wire_pair){evil, evil};
+    f->label = (struct fl_pair){evil, evil};
     f->detail = (struct fl_page_detail){.status = &f->status,
                                         .parts = f->parts,
                                         .n_parts = 3,
