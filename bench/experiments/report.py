@@ -30,6 +30,7 @@ VIEWS = {
                           ("clients:", "best", ["--of", "client_accuracy_mean"])],
     "mnist-shards": [("", "trials," + REACHED, []), ("mean10:", "uplink@0.9,models@0.9", ["--mean-of", "10"])],
     "both-directions": [("", "trials,rounds@0.9,uplink@0.9,bytes@0.9,rounds@0.95,uplink@0.95,bytes@0.95", [])],
+    "links": [("", "trials,rounds@0.9,bytes@0.9,time@0.9,rounds@0.95,bytes@0.95,time@0.95", [])],
     "hashed": [("", "trials,bytes@0.9,bytes@0.93,bytes@0.95", []),
                ("mean10:", "best,bytes@0.9,bytes@0.93,bytes@0.95", ["--mean-of", "10"])],
     "hashed-confirm": [("", "trials,bytes,rounds@0.9,bytes@0.9,rounds@0.95,bytes@0.95", []),
@@ -46,6 +47,8 @@ VIEWS = {
     "tailored": [("", "trials,accuracy", [])],
     "backdoor": [("", "trials,accuracy,backdoor_success", [])],
     "imitation": [("", "trials,personal_accuracy", [])],
+    "defaults": [("mean10:", "best", ["--mean-of", "10"])],
+    "defaults-personal": [("", "personal_accuracy,accuracy", [])],
     "share-cap": [("", "trials,uplink", []), ("mean10:", "best", ["--mean-of", "10"])],
     "share-attacks": [("", "trials,accuracy", [])],
     "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
@@ -99,6 +102,19 @@ def shares(folder, run):
     return found
 
 
+def bounds_that_acted(folder, run):
+    """How often each bound acted, of all participants of all rounds of all trials, and how many clients were left out or quarantined."""
+    found = {}
+    for point in run["points"]:
+        rounds = [row for trial in run["trials"] if trial.startswith(point["point"] + "/")
+                  for row in rows_of(os.path.join(folder, trial, "rounds.jsonl"))]
+        responders = sum(row["responders"] for row in rounds)
+        row = {"out": sum((row["left_out"] or 0) + (row["quarantined"] or 0) for row in rounds)}
+        row.update((key, f"{sum(row[key] or 0 for row in rounds) / responders:.4f}") for key in ("capped", "clipped", "share_capped"))
+        found[point["label"]] = {f"acted:{key}": value for key, value in row.items()}
+    return found
+
+
 def keep(folder, sim):
     with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
         run = json.load(file)
@@ -110,6 +126,9 @@ def keep(folder, sim):
             rows.setdefault(point, {"point": point}).update((prefix + key, value) for key, value in row.items())
     if name in ("share-cap", "share-attacks", "imitation"):
         for label, row in shares(folder, run).items():
+            rows[label].update(row)
+    if name.startswith("defaults"):
+        for label, row in bounds_that_acted(folder, run).items():
             rows[label].update(row)
     last = run["runs"][-1]
     machine = last["machine"]
@@ -186,7 +205,7 @@ def amount(row, key, unit=1.0, digits=0):
         return "-"
     mean, off, n = float(row[key]) / unit, float(row[key + ".std"]) / unit, int(row[key + ".trials"])
     text = f"{mean:.{digits}f} ± {off:.{digits}f}"
-    return text if n == int(row["trials"]) else f"{text} ({n} of {row['trials']})"
+    return text if n == int(row.get("trials", n)) else f"{text} ({n} of {row['trials']})"
 
 
 def megabytes(row, key):
@@ -221,6 +240,29 @@ def directions():
              megabytes(row, f"bytes@{share}")]
             for row in kept("both-directions")[1] for target, share in ((90, "0.9"), (95, "0.95"))]
     return markdown(["", "to", "rounds", "MB up", "MB up and down"], rows)
+
+
+def seconds(row, key):
+    """Of all trials, in the unit that people would use."""
+    if row[key] == "":
+        return "-"
+    mean = float(row[key]) / 1e6
+    return f"{mean:.0f} s" if mean < 600 else f"{mean / 60:.0f} min" if mean < 36000 else f"{mean / 3600:.0f} h"
+
+
+def linked():
+    """Time to an accuracy by link, and what lost clients cost in rounds and bytes."""
+    cells = {}
+    for row in kept("links")[1]:
+        link, what = row["point"].split(" / ")
+        cells.setdefault(what, {})[link] = row
+    links = list(next(iter(cells.values())))
+    steady, lost = links[1], links[-1]
+    heads = [""] + [f"{target} %, {link}" for target in (90, 95) for link in links] + [f"rounds to 95 %, {steady}", lost, f"MB, {steady}", lost]
+    return markdown(heads, [[what] + [seconds(found[link], f"time@{share}") for share in ("0.9", "0.95") for link in links] +
+                            [alone(found[link], "rounds@0.95") for link in (steady, lost)] +
+                            [megabytes(found[link], "bytes@0.95").split(" ±")[0] for link in (steady, lost)]
+                            for what, found in cells.items()])
 
 
 def alone(row, key, unit=1.0, digits=0):
@@ -295,8 +337,9 @@ def grid(name):
         split, attack, rule = row["point"].split(" / ")
         options = dict(re.findall(r"(\w+):([^,]+)", attack))
         options["attack"] = "clean" if options["clients"] == "0" else options["attack"]
-        policy, mix = re.search(r"policy=(\w+)", rule), re.search(r"mix=(\w+)", rule)
+        policy, mix, feature = (re.search(rf"{key}=(\w+)", rule) for key in ("policy", "mix", "feature"))
         rule = "no-bounds" if "norm_clip=0" in rule else policy[1] if policy else "defaults"
+        rule += f" {feature[1]}" if feature else ""
         found[SPLITS[split], tuple(options.items()), f"{mix[1]}+{rule}" if mix else rule] = row
     return found
 
@@ -424,6 +467,18 @@ def honest():
     return cap_off_and_on("share-cap", "mean10:best", ("layers", "weight"), ("best mean of ten, off", "largest share, off"))
 
 
+def defaults():
+    """What the bounds that are on by default cost: accuracy without and with them, and how often each acted."""
+    rows = []
+    for name in ("defaults", "defaults-personal"):
+        for what, off, on in without_and_with(name, [lambda off, on: [off, on]]):
+            figure = "mean10:best" if name == "defaults" else "personal_accuracy" if on["personal_accuracy"] else "accuracy"
+            rows.append([what, *(amount(row, figure, 0.01, 2) for row in (off, on)),
+                         f"{100 * (float(on[figure]) - float(off[figure])):+.2f}", on["acted:out"],
+                         *(f"{100 * float(on['acted:' + key]):.1f} %" for key in ("clipped", "capped", "share_capped"))])
+    return markdown(["", "off", "default", "difference", "left out or quarantined", "shortened", "weight capped", "share lowered"], rows)
+
+
 def imitated():
     return cap_off_and_on("imitation", "personal_accuracy", ("weight",), ("accuracy of the clients' models, off", "largest weight, off"))
 
@@ -439,13 +494,14 @@ def bounded():
     return markdown(["", "share of", "off", "default"], rows)
 
 
-TABLES = {"share-cap": honest, "share-attacks": bounded, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
-          "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions,
+TABLES = {"share-cap": honest, "share-attacks": bounded, "defaults": defaults, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
+          "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": synthetic, "mnist-shards": shards, "lean": lean, "both-directions": directions, "links": linked,
           "bucketing-mimic": lambda: bucketed("bucketing-mimic"), "heat-map": heat, "tailored": known, "backdoor": backdoors,
           "imitation": imitated,
           "hashed": hashed, "hashed-confirm": confirmed}
 # Tables of more than one run.
-RUNS = {"heat-map": [f"heat-map-{share}" for share in HEAT_SHARES] + ["heat-clean"]}
+RUNS = {"defaults": ["defaults", "defaults-personal"],
+        "heat-map": [f"heat-map-{share}" for share in HEAT_SHARES] + ["heat-clean"]}
 
 
 def about(name):

@@ -41,7 +41,7 @@ END
 echo "experiment,point,round,responders,up_update_bytes,down_model_bytes,time_us,accuracy" >"$dir/found.csv"
 for file in "$srcdir"/bench/experiments/*.yaml; do
   case $file in
-    */fedmcsa-synthetic.yaml | */imitation.yaml) miniature "$file" --set data.clients=20 --set server.evaluation.every=2 ;;
+    */fedmcsa-synthetic.yaml | */defaults-personal.yaml | */imitation.yaml) miniature "$file" --set data.clients=20 --set server.evaluation.every=2 ;;
     # Krum behind buckets needs all its clients.
     */bucketing-mimic.yaml) miniature "$file" "${digits[@]}" --set data.clients=25 --set server.round.start_clients=25 ;;
     */bucketing-clean.yaml) miniature "$file" "${digits[@]}" --set data.clients=24 --set server.round.start_clients=24 ;;
