@@ -3,9 +3,8 @@
 #include "server/http/server_metrics.h"
 
 /*
- * Bounds of buckets, chosen from bench/commit and bench/round: models of 10 KB to 1 GB are
- * aggregated and committed within 2 ms to some minutes; rounds last from half a second (a test) to
- * half a day (phones at night).
+ * Bounds of buckets, by judgement: from the commit of a small model to one that waits for a slow
+ * disk, from a round of a test to one of phones at night.
  */
 const double fl_coord_work_bounds[FL_HISTOGRAM_BOUNDS] = {0.002, 0.01, 0.05, 0.2, 1,
                                                           5,     20,   60,   300};
