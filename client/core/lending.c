@@ -6,72 +6,26 @@
 
 #include "libfl/base/str.h"
 
-/* "HH:MM" with 24:00 as the end of the day; -1: it is none. */
-static int when_minute(const char *text)
-{
-    int hour = (text[0] - '0') * 10 + text[1] - '0';
-    int minute = (text[3] - '0') * 10 + text[4] - '0';
-
-    return hour > 24 || minute > 59 || hour * 60 + minute > FL_WHEN_DAY ? -1 : hour * 60 + minute;
-}
-
-int fl_when_span_parse(const char *text, struct fl_when_span *ret, struct fl_err *err)
-{
-    static const char pattern[] = "00:00-00:00";
-    struct fl_when_span span;
-    size_t i;
-
-    for (i = 0; i < sizeof(pattern) - 1; i++) {
-        bool fits = pattern[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == pattern[i];
-
-        if (!fits) {
-            goto bad;
-        }
-    }
-    span = (struct fl_when_span){when_minute(text), when_minute(text + 6)};
-    if (text[i] != '\0' || span.from < 0 || span.to < 0 || span.from == FL_WHEN_DAY) {
-        goto bad;
-    }
-    if (span.from == span.to) {
-        return fl_err_set(err, FL_EINVAL,
-                          "'%s' never holds: expected an end after the beginning, or 00:00-24:00 "
-                          "for the whole day",
-                          text);
-    }
-    *ret = span;
-    return FL_OK;
-bad:
-    return fl_err_set(err, FL_EINVAL,
-                      "expected hours such as 22:00-06:00, in the time of this host, found '%.40s'",
-                      text);
-}
-
-static bool when_in_span(const struct fl_when_span *span, int minute)
-{
-    return span->from < span->to ? minute >= span->from && minute < span->to
-                                 : minute >= span->from || minute < span->to;
-}
-
-static bool when_in_hours(const struct fl_when *when, int minute, char *why)
+static bool when_in_hours(const struct fl_when *when, uint32_t minute, char *why)
 {
     size_t used;
     size_t i;
 
     for (i = 0; i < when->n_hours; i++) {
-        if (when_in_span(&when->hours[i], minute)) {
+        if (fl_hours_hold(&when->hours[i], minute)) {
             return true;
         }
     }
     if (when->n_hours == 0) {
         return true;
     }
-    (void)snprintf(why, FL_WHEN_REASON, "it is %02d:%02d, outside its hours", minute / 60,
+    (void)snprintf(why, FL_WHEN_REASON, "it is %02u:%02u, outside its hours", minute / 60,
                    minute % 60);
     for (i = 0; i < when->n_hours; i++) {
-        const struct fl_when_span *span = &when->hours[i];
+        const struct fl_hours *span = &when->hours[i];
 
         used = strlen(why);
-        (void)snprintf(why + used, FL_WHEN_REASON - used, "%s%02d:%02d-%02d:%02d",
+        (void)snprintf(why + used, FL_WHEN_REASON - used, "%s%02u:%02u-%02u:%02u",
                        i > 0 ? ", " : " ", span->from / 60, span->from % 60, span->to / 60,
                        span->to % 60);
     }

@@ -13,40 +13,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libfl/base/err.h"
+#include "libfl/base/hours.h"
 
-#define FL_WHEN_SPANS  16
-#define FL_WHEN_DAY    1440 /* minutes */
 #define FL_WHEN_REASON 256
 
-/* Minutes of the day, local time: from <= t < to, over midnight when to < from. */
-struct fl_when_span {
-    int from, to;
-};
-
 struct fl_when {
-    struct fl_when_span hours[FL_WHEN_SPANS];
-    size_t n_hours;                  /* 0: at any time */
-    double load_below;               /* load average of a minute for each processor; 0: any */
-    bool mains;                      /* on mains power only */
-    bool unmetered;                  /* on an unmetered network only */
-    uint64_t free_memory, free_disk; /* bytes; 0: any */
+    struct fl_hours hours[FL_HOURS_MAX]; /* local time */
+    size_t n_hours;                      /* 0: at any time */
+    double load_below;                   /* load average of a minute for each processor; 0: any */
+    bool mains;                          /* on mains power only */
+    bool unmetered;                      /* on an unmetered network only */
+    uint64_t free_memory, free_disk;     /* bytes; 0: any */
 };
 
 enum fl_fact { FL_FACT_UNKNOWN, FL_FACT_NO, FL_FACT_YES };
 
 struct fl_when_facts {
-    int minute;  /* of the day, local time; 0 to FL_WHEN_DAY - 1 */
-    double load; /* as load_below; negative: unknown */
+    uint32_t minute; /* of the day, local time */
+    double load;     /* as load_below; negative: unknown */
     enum fl_fact mains, unmetered;
     uint64_t free_memory, free_disk; /* UINT64_MAX: unknown */
 };
 
-/*
- * "22:00-06:00", "00:00-24:00". FL_EINVAL with what was expected; a span without a minute is none.
- */
-FL_MUST_CHECK int fl_when_span_parse(const char *text, struct fl_when_span *ret,
-                                     struct fl_err *err);
 /* Do all rules hold? `why`, of FL_WHEN_REASON bytes: "", or the first one that does not. */
 bool fl_when_holds(const struct fl_when *when, const struct fl_when_facts *facts, char *why);
 

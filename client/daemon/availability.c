@@ -36,12 +36,12 @@ int fl_availability_rules(const struct fl_client_conf *conf, struct fl_when *ret
     struct fl_err inner = {0};
     size_t i;
 
-    if (given->hours.n > FL_WHEN_SPANS) {
-        return fl_conf_error(node, err, "expected at most %d spans, found %zu", FL_WHEN_SPANS,
+    if (given->hours.n > FL_HOURS_MAX) {
+        return fl_conf_error(node, err, "expected at most %d spans, found %zu", FL_HOURS_MAX,
                              given->hours.n);
     }
     for (i = 0; i < given->hours.n; i++) {
-        if (fl_when_span_parse(given->hours.list[i], &when.hours[i], &inner) != FL_OK) {
+        if (fl_hours_read(given->hours.list[i], &when.hours[i], &inner) != FL_OK) {
             return fl_conf_error(node, err, "%s", inner.msg);
         }
     }

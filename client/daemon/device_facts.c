@@ -134,12 +134,12 @@ static enum fl_fact device_mains(const char *root)
 
 /* --- all of them --- */
 
-static int device_minute(void)
+static uint32_t device_minute(void)
 {
     time_t now = (time_t)fl_wall_seconds(NULL);
     struct tm local;
 
-    return localtime_r(&now, &local) != NULL ? local.tm_hour * 60 + local.tm_min : 0;
+    return localtime_r(&now, &local) != NULL ? (uint32_t)(local.tm_hour * 60 + local.tm_min) : 0;
 }
 
 void fl_device_facts(const struct fl_device *device, struct fl_when_facts *ret)

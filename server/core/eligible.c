@@ -5,61 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DAY_MINUTES    1440
 #define MINUTE_MS      UINT64_C(60000)
-#define DAY_MS         (DAY_MINUTES * MINUTE_MS)
+#define DAY_MS         (FL_DAY_MINUTES * MINUTE_MS)
 #define OFFSET_MINUTES (14 * 60)
 
 /* --- reading --- */
 
-/* "HH:MM"; returns the text behind it, or NULL. */
-static const char *eligible_time(const char *text, uint32_t *ret_minutes)
-{
-    uint32_t hour;
-    uint32_t minute;
-    size_t i;
-
-    for (i = 0; i < 5; i++) {
-        if (i == 2 ? text[i] != ':' : text[i] < '0' || text[i] > '9') {
-            return NULL;
-        }
-    }
-    hour = (uint32_t)(text[0] - '0') * 10 + (uint32_t)(text[1] - '0');
-    minute = (uint32_t)(text[3] - '0') * 10 + (uint32_t)(text[4] - '0');
-    *ret_minutes = hour * 60 + minute;
-    return minute < 60 && *ret_minutes <= DAY_MINUTES ? text + 5 : NULL;
-}
-
-int fl_hours_read(const char *text, struct fl_hours *ret, struct fl_err *err)
-{
-    struct fl_hours hours = {0, 0};
-    const char *rest = eligible_time(text, &hours.from);
-
-    if (rest != NULL && *rest == '-') {
-        rest = eligible_time(rest + 1, &hours.to);
-    } else {
-        rest = NULL;
-    }
-    if (rest == NULL || *rest != '\0' || hours.from == DAY_MINUTES) {
-        return fl_err_set(
-            err, FL_EINVAL,
-            "expected two times of the day such as 22:00-06:00, 00:00 to 24:00, found "
-            "'%.64s'",
-            text);
-    }
-    if (hours.from == hours.to) {
-        return fl_err_set(
-            err, FL_EINVAL,
-            "expected two different times, found '%.64s': the whole day is 00:00-24:00", text);
-    }
-    *ret = hours;
-    return FL_OK;
-}
-
 int fl_utc_offset_read(const char *text, int32_t *ret_minutes, struct fl_err *err)
 {
     uint32_t minutes = 0;
-    const char *rest = text[0] == '+' || text[0] == '-' ? eligible_time(text + 1, &minutes) : NULL;
+    const char *rest = text[0] == '+' || text[0] == '-' ? fl_hours_time(text + 1, &minutes) : NULL;
 
     if (rest == NULL || *rest != '\0' || minutes > OFFSET_MINUTES) {
         return fl_err_set(err, FL_EINVAL,
@@ -76,17 +31,9 @@ int fl_utc_offset_read(const char *text, int32_t *ret_minutes, struct fl_err *er
 /* Time since midnight there. */
 static uint64_t eligible_local_ms(const struct fl_eligible *e, uint64_t wall_ms)
 {
-    uint64_t ahead = (uint64_t)(DAY_MINUTES + e->utc_offset) * MINUTE_MS;
+    uint64_t ahead = (uint64_t)(FL_DAY_MINUTES + e->utc_offset) * MINUTE_MS;
 
     return (wall_ms % DAY_MS + ahead) % DAY_MS;
-}
-
-static bool hours_hold(const struct fl_hours *hours, uint64_t local_ms)
-{
-    uint64_t from = hours->from * MINUTE_MS;
-    uint64_t to = hours->to * MINUTE_MS;
-
-    return from < to ? local_ms >= from && local_ms < to : local_ms >= from || local_ms < to;
 }
 
 /* The span that begins next, or holds now (`*ret_wait` 0). NULL: there are none. */
@@ -100,7 +47,9 @@ static const struct fl_hours *hours_next(const struct fl_eligible *e, uint64_t w
     *ret_wait = 0;
     for (i = 0; i < e->n_hours; i++) {
         uint64_t from = e->hours[i].from * MINUTE_MS;
-        uint64_t wait = hours_hold(&e->hours[i], local) ? 0 : (from + DAY_MS - local) % DAY_MS;
+        uint64_t wait = fl_hours_hold(&e->hours[i], (uint32_t)(local / MINUTE_MS))
+                            ? 0
+                            : (from + DAY_MS - local) % DAY_MS;
 
         if (next == NULL || wait < *ret_wait) {
             next = &e->hours[i];

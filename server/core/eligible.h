@@ -10,17 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libfl/base/err.h"
+#include "libfl/base/hours.h"
 #include "libfl/base/match.h"
 
-#define FL_HOURS_MAX 16
 /* Size of the texts below. */
 #define FL_ELIGIBLE_TEXT 256
-
-/* Minutes since midnight, `to` not included; `to` below `from`: over midnight. */
-struct fl_hours {
-    uint32_t from, to;
-};
 
 /* All zero: every client, at any time. */
 struct fl_eligible {
@@ -31,8 +25,6 @@ struct fl_eligible {
     int32_t utc_offset; /* of the hours, in minutes: local time is UTC and this */
 };
 
-/* "22:00-06:00", up to 24:00. FL_EINVAL: with what was expected. */
-FL_MUST_CHECK int fl_hours_read(const char *text, struct fl_hours *ret, struct fl_err *err);
 /* "+01:00", "-03:30", up to 14 hours. FL_EINVAL: with what was expected. */
 FL_MUST_CHECK int fl_utc_offset_read(const char *text, int32_t *ret_minutes, struct fl_err *err);
 

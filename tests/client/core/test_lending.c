@@ -6,51 +6,14 @@
 #include "client/core/lending.h"
 #include "tests/lib/suites.h"
 
-static const struct {
-    const char *text;
-    int from, to; /* from < 0: refused */
-} spans[] = {
-    {"22:00-06:00", 1320, 360}, {"00:00-24:00", 0, 1440}, {"09:30-17:05", 570, 1025},
-    {"23:59-00:00", 1439, 0},   {"09:30-09:30", -1, 0},   {"24:00-06:00", -1, 0},
-    {"00:00-24:01", -1, 0},     {"00:00-25:00", -1, 0},   {"09:60-10:00", -1, 0},
-    {"9:30-17:05", -1, 0},      {"09:30", -1, 0},         {"", -1, 0},
-    {"09:30-17:05 ", -1, 0},    {"always", -1, 0},
-};
-
-TEST_EACH(hours_are_read_or_refused_with_what_was_expected, ARRAY_LEN(spans))
-{
-    struct fl_when_span span = {-1, -1};
-    struct fl_err err = {0};
-    int rv = fl_when_span_parse(spans[_i].text, &span, &err);
-
-    if (spans[_i].from >= 0) {
-        ck_assert_int_eq(rv, FL_OK);
-        ck_assert_int_eq(span.from, spans[_i].from);
-        ck_assert_int_eq(span.to, spans[_i].to);
-    } else {
-        ck_assert_int_eq(rv, FL_EINVAL);
-        ck_assert_ptr_nonnull(strstr(err.msg, "expected"));
-        ck_assert_ptr_nonnull(strstr(err.msg, spans[_i].text));
-    }
-}
-
-TEST(a_span_without_a_minute_says_that_it_never_holds)
-{
-    struct fl_when_span span;
-    struct fl_err err = {0};
-
-    ck_assert_int_eq(fl_when_span_parse("09:30-09:30", &span, &err), FL_EINVAL);
-    ck_assert_ptr_nonnull(strstr(err.msg, "never holds"));
-}
-
-static struct fl_when_facts unknown_at(int minute)
+static struct fl_when_facts unknown_at(uint32_t minute)
 {
     return (struct fl_when_facts){
         .minute = minute, .load = -1.0, .free_memory = UINT64_MAX, .free_disk = UINT64_MAX};
 }
 
 static const struct {
-    int minute;
+    uint32_t minute;
     bool in;
 } minutes[] = {{1319, false}, {1320, true}, {1439, true}, {0, true},   {359, true},
                {360, false},  {719, false}, {720, true},  {779, true}, {780, false}};
@@ -110,13 +73,13 @@ TEST_EACH(each_rule_holds_up_to_its_limit, ARRAY_LEN(rules))
 
 TEST(the_reason_of_many_hours_is_cut_and_not_overrun)
 {
-    struct fl_when when = {.n_hours = FL_WHEN_SPANS};
+    struct fl_when when = {.n_hours = FL_HOURS_MAX};
     const struct fl_when_facts facts = unknown_at(1439);
     char why[FL_WHEN_REASON];
     size_t i;
 
-    for (i = 0; i < FL_WHEN_SPANS; i++) {
-        when.hours[i] = (struct fl_when_span){1200, 1201};
+    for (i = 0; i < FL_HOURS_MAX; i++) {
+        when.hours[i] = (struct fl_hours){1200, 1201};
     }
     ck_assert(!fl_when_holds(&when, &facts, why));
     ck_assert_uint_lt(strlen(why), FL_WHEN_REASON);

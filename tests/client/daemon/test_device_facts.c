@@ -41,8 +41,7 @@ static struct fl_when_facts facts_of(const struct fl_when *when)
     struct fl_when_facts facts;
 
     fl_device_facts(&device, &facts);
-    ck_assert_int_ge(facts.minute, 0);
-    ck_assert_int_lt(facts.minute, FL_WHEN_DAY);
+    ck_assert_uint_lt(facts.minute, FL_DAY_MINUTES);
     return facts;
 }
 

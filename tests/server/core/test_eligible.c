@@ -87,33 +87,6 @@ TEST(the_offset_is_how_far_local_time_is_ahead_of_utc)
                      "22:00 (utc_offset -03:30), in 4 h 30 min");
 }
 
-TEST(other_forms_of_hours_are_refused_with_what_was_expected)
-{
-    static const char *const bad[] = {"",
-                                      "22-06",
-                                      "22:00",
-                                      "22:00-",
-                                      "2:00-06:00",
-                                      "22:60-06:00",
-                                      "22:00-24:01",
-                                      "24:00-06:00",
-                                      "22:00-06:0x",
-                                      "22:00-06:001",
-                                      "22:00 06:00",
-                                      "25:00-06:00"};
-    struct fl_hours hours;
-    struct fl_err err;
-    size_t i;
-
-    for (i = 0; i < ARRAY_LEN(bad); i++) {
-        err = (struct fl_err){0};
-        ck_assert_msg(fl_hours_read(bad[i], &hours, &err) == FL_EINVAL, "'%s'", bad[i]);
-        ck_assert_msg(strstr(err.msg, "expected two times of the day") != NULL, "%s", err.msg);
-    }
-    ck_assert_int_eq(fl_hours_read("06:00-06:00", &hours, &err), FL_EINVAL);
-    ck_assert_msg(strstr(err.msg, "expected two different times") != NULL, "%s", err.msg);
-}
-
 TEST(other_forms_of_an_offset_are_refused_with_what_was_expected)
 {
     static const char *const bad[] = {"", "01:00", "+1", "+1:00", "+01:00x", "+14:01", "Z"};

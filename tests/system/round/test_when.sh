@@ -60,7 +60,7 @@ bad() { # text, rules
   { grep -v '^when:' "$dir/lent.yaml"; echo "when: {$2}"; } >"$dir/bad.yaml"
   says "when: {$2}" 3 "$1" "$build/fl-clientd" --check-config "$dir/bad.yaml"
 }
-bad "key 'when.hours': '09:00-09:00' never holds" "hours: [\"09:00-09:00\"]"
-bad "key 'when.hours': expected hours such as 22:00-06:00, in the time of this host, found 'nights'" "hours: nights"
+bad "key 'when.hours': expected two different times, found '09:00-09:00'" "hours: [\"09:00-09:00\"]"
+bad "key 'when.hours': expected two times of the day such as 22:00-06:00, 00:00 to 24:00, found 'nights'" "hours: nights"
 bad "key 'when.free_memory': 1.1 TB of memory never are free: this host has" "free_memory: 1T"
 finish
