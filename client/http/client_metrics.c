@@ -134,24 +134,10 @@ int fl_client_metrics_add(struct fl_buf *out, enum fl_metrics_format format,
                           const struct fl_client_shown *shown,
                           const struct fl_process_figures *process)
 {
-    int rv = fl_metrics_add(out, format, fl_client_metrics, shown);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_metrics_add(out, format, fl_process_metrics, process);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_metrics_end(out, format);
+    return fl_process_metrics_add(out, format, fl_client_metrics, shown, process);
 }
 
 int fl_client_metrics_reference(struct fl_buf *out)
 {
-    int rv = fl_metrics_reference(out, fl_client_metrics);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_metrics_rows(out, fl_process_metrics);
+    return fl_process_metrics_reference(out, fl_client_metrics);
 }

@@ -133,3 +133,29 @@ void fl_process_figures_read(const char *state_dir, struct fl_process_figures *r
         ret->disk_bytes = (uint64_t)disk.f_blocks * disk.f_frsize;
     }
 }
+
+int fl_process_metrics_add(struct fl_buf *out, enum fl_metrics_format format,
+                           const struct fl_metric *rows, const void *figures,
+                           const struct fl_process_figures *process)
+{
+    int rv = fl_metrics_add(out, format, rows, figures);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_metrics_add(out, format, fl_process_metrics, process);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_metrics_end(out, format);
+}
+
+int fl_process_metrics_reference(struct fl_buf *out, const struct fl_metric *rows)
+{
+    int rv = fl_metrics_reference(out, rows);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_metrics_rows(out, fl_process_metrics);
+}

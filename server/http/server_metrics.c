@@ -133,26 +133,13 @@ int fl_server_metrics_add(struct fl_buf *out, enum fl_metrics_format format,
                           const struct fl_server_figures *figures,
                           const struct fl_process_figures *process)
 {
-    int rv = fl_metrics_add(out, format, fl_server_metrics, figures);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_metrics_add(out, format, fl_process_metrics, process);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_metrics_end(out, format);
+    return fl_process_metrics_add(out, format, fl_server_metrics, figures, process);
 }
 
 int fl_server_metrics_reference(struct fl_buf *out)
 {
-    int rv = fl_metrics_reference(out, fl_server_metrics);
+    int rv = fl_process_metrics_reference(out, fl_server_metrics);
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_metrics_rows(out, fl_process_metrics);
     if (rv != FL_OK) {
         return rv;
     }
