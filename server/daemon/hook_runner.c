@@ -199,7 +199,7 @@ int fl_hooks_create(const struct fl_hooks_setup *setup, struct fl_hooks **ret, s
     hooks->setup = *setup;
     for (i = 0; i < FL_HOOK_N; i++) {
         struct hook *hook = &hooks->list[i];
-        char name[16];
+        char name[24];
 
         (void)pthread_mutex_init(&hook->lock, NULL);
         if (texts[i]->n == 0) {
