@@ -49,7 +49,7 @@ void fl_log_out_init(struct fl_log_out *out, int fd)
 
 void fl_log_out_fields(struct fl_log_out *out, const char *path)
 {
-    if (out->journal && atomic_load(&out->socket.fd) < 0) {
+    if (out != NULL && out->journal && atomic_load(&out->socket.fd) < 0) {
         fl_log_journal_open(&out->socket, path);
     }
 }

@@ -45,7 +45,7 @@ void fl_log_out_init(struct fl_log_out *out, int fd);
  * When the output is the journal, send lines to its socket at `path`, for the life of the process;
  * without such a socket nothing changes. Call it when the start has succeeded: the journal finds
  * the unit of such a line by its process, which a failed start has ended by then, and a line of the
- * stream has its unit in any case. Again: nothing. One thread; others may log.
+ * stream has its unit in any case. Again, or NULL: nothing. One thread; others may log.
  */
 void fl_log_out_fields(struct fl_log_out *out, const char *path);
 /* A sink; `ctx` is a struct fl_log_out. */
