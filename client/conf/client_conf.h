@@ -77,7 +77,7 @@ struct fl_client_limits {
     uint64_t largest_model;                             /* 0: no limit */
 };
 
-/* When the owner lends the device (client/core/lending.h). */
+/* When the device is available (client/core/device_policy.h). */
 struct fl_client_when {
     struct fl_opt_texts hours;
     double load_below; /* 0: any */

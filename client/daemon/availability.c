@@ -1,6 +1,6 @@
 /*
  * Compares the rules of `when` with the device now and then, and logs changes. Runs on the loop. It
- * neither reads the device (device_facts.c) nor decides (client/core/lending.c), and does not
+ * neither reads the device (device_facts.c) nor decides (client/core/device_policy.c), and does not
  * connect (clientd_session.c).
  */
 #include "client/daemon/availability.h"
@@ -19,7 +19,7 @@ struct fl_availability {
     struct fl_timer *timer;
     fl_loop_cb changed;
     void *ctx;
-    bool told; /* that it is not available */
+    bool announced; /* that it is not available */
     char why[FL_WHEN_REASON];
 };
 
@@ -70,7 +70,7 @@ int fl_availability_check(const struct fl_client_conf *conf, struct fl_err *err)
     return fl_device_check(&device, err);
 }
 
-const char *fl_availability_look(struct fl_availability *a)
+const char *fl_availability_evaluate(struct fl_availability *a)
 {
     struct fl_when_facts facts;
     bool before = a->why[0] == '\0';
@@ -92,29 +92,29 @@ const char *fl_availability_why(const struct fl_availability *a)
     return a->why;
 }
 
-const char *fl_availability_tell(struct fl_availability *a)
+const char *fl_availability_announce(struct fl_availability *a)
 {
-    a->told = a->why[0] != '\0';
-    return a->told ? a->why : NULL;
+    a->announced = a->why[0] != '\0';
+    return a->announced ? a->why : NULL;
 }
 
-bool fl_availability_told(const struct fl_availability *a)
+bool fl_availability_announced(const struct fl_availability *a)
 {
-    return a->told;
+    return a->announced;
 }
 
-bool fl_availability_parts(const struct fl_availability *a)
+bool fl_availability_disconnects(const struct fl_availability *a)
 {
-    return a->conf->when->outside == FL_WHEN_DISCONNECT && a->told && a->why[0] != '\0';
+    return a->conf->when->outside == FL_WHEN_DISCONNECT && a->announced && a->why[0] != '\0';
 }
 
 static void availability_on_timer(void *arg)
 {
     struct fl_availability *a = arg;
-    bool available = fl_availability_look(a)[0] == '\0';
+    bool available = fl_availability_evaluate(a)[0] == '\0';
 
     fl_timer_start(a->timer, a->conf->when->check_ms);
-    if (available == a->told || fl_availability_parts(a)) {
+    if (available == a->announced || fl_availability_disconnects(a)) {
         a->changed(a->ctx);
     }
 }

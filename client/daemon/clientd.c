@@ -48,7 +48,8 @@ static void fill_status(void *arg, char *out, size_t size)
                        starting->why);
         return;
     }
-    if (fl_session_state(session) == FL_SESSION_READY && fl_availability_told(cli->availability)) {
+    if (fl_session_state(session) == FL_SESSION_READY &&
+        fl_availability_announced(cli->availability)) {
         (void)snprintf(out, size, "connected to %s, not available: %s",
                        fl_connection_server(cli->connection),
                        fl_availability_why(cli->availability));

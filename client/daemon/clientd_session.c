@@ -40,9 +40,10 @@ static void clientd_on_data(void *ctx, const char *why)
     int rv;
 
     if (why == NULL) {
-        (void)fl_availability_look(cli->availability);
-        why = fl_availability_parts(cli->availability) ? fl_availability_why(cli->availability)
-                                                       : NULL;
+        (void)fl_availability_evaluate(cli->availability);
+        why = fl_availability_disconnects(cli->availability)
+                  ? fl_availability_why(cli->availability)
+                  : NULL;
     }
     if (why == NULL) {
         rv = fl_connection_open(cli->connection, &err);
@@ -211,7 +212,7 @@ static void clientd_describe(struct fl_clientd *cli, struct fl_pair *labels,
     hello->labels = labels;
     hello->n_labels = i;
     hello->agent = fl_wire_lend("fl-clientd " PACKAGE_VERSION);
-    hello->unavailable = (char *)(uintptr_t)fl_availability_tell(cli->availability);
+    hello->unavailable = (char *)(uintptr_t)fl_availability_announce(cli->availability);
 }
 
 static void clientd_send(void *ctx, struct fl_wire_event *message)

@@ -2,12 +2,12 @@
 #define FL_CLIENTD_DEVICE_FACTS_H
 
 /*
- * Facts about this device for the rules of `when` (client/core/lending.h): clock, load, memory,
- * disk, power supply, and NetworkManager's opinion of the network. Threading: none; a few small
- * reads, and up to 300 ms for NetworkManager if `when` asks for it.
+ * Facts about this device for the rules of `when` (client/core/device_policy.h): clock, load,
+ * memory, disk, power supply, and NetworkManager's opinion of the network. Threading: none; a few
+ * small reads, and up to 300 ms for NetworkManager if `when` asks for it.
  */
 
-#include "client/core/lending.h"
+#include "client/core/device_policy.h"
 
 struct fl_device {
     const char *root;      /* "": the files of the system; else the folder of others, for tests */

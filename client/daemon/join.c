@@ -136,10 +136,10 @@ static bool leave_for_data(struct fl_join_job *j, struct fl_round_key key)
     return true;
 }
 
-/* The owner does not lend the device now: the next Hello says so too. */
+/* The device is not available now: the next Hello says so too. */
 static bool leave_for_owner(struct fl_join_job *j, struct fl_round_key key)
 {
-    const char *why = fl_availability_look(j->availability);
+    const char *why = fl_availability_evaluate(j->availability);
     struct fl_wire_event of_round;
 
     if (why[0] == '\0') {
@@ -285,7 +285,7 @@ bool fl_joining_welcome(struct fl_join_job *j, struct fl_wire_welcome *w,
     }
     joining_log(j);
     /* With a pending result it stays until that is delivered. */
-    return j->pending->result != NULL || !fl_availability_parts(j->availability) ||
+    return j->pending->result != NULL || !fl_availability_disconnects(j->availability) ||
            !leave_for_owner(j, (struct fl_round_key){0});
 fail:
     if (rv == FL_ENOMEM) {

@@ -41,8 +41,8 @@ bool fl_joining_welcome(struct fl_join_job *joining, struct fl_wire_welcome *wel
                         struct fl_session_event *event);
 /*
  * May this client train in the round of a new task? False: today's limit is reached, the device is
- * not lent now or the data is missing, so the reason is being sent and the client leaves; or the
- * data changed, so the client reconnects with the new data and the server sends the task again.
+ * not available now or the data is missing, so the reason is being sent and the client leaves; or
+ * the data changed, so the client reconnects with the new data and the server sends the task again.
  */
 bool fl_joining_may_train(struct fl_join_job *joining, struct fl_round_key key);
 /* Count a round that starts training now. */

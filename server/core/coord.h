@@ -547,7 +547,7 @@ size_t fl_coord_n_connected(const struct fl_coord *coord);
 uint64_t fl_coord_up_ms(const struct fl_coord *coord);
 /* The record of a known client, NULL for any other number. */
 const struct fl_client_rec *fl_coord_client(const struct fl_coord *coord, uint32_t client);
-/* False: connected, and its owner does not lend it now. */
+/* False: connected, and not available by its owner's rules. */
 bool fl_coord_available(const struct fl_coord *coord, uint32_t client);
 /* The same, also of a forgotten client that still has a part in the open round. */
 const struct fl_client_rec *fl_coord_part_client(const struct fl_coord *coord, uint32_t client);

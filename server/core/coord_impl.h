@@ -59,7 +59,7 @@ struct fl__client {
     uint64_t evaluation_samples;
     /* samples that count once its data summary is in; 0: none is awaited */
     uint64_t withheld;
-    bool unavailable;        /* its owner does not lend it now: it is not selected */
+    bool unavailable;        /* by its owner's rules: it is not selected */
     bool unfit;              /* it reported in this session that it cannot take part */
     bool ineligible;         /* its labels are not those of conf.eligible */
     bool evaluates;          /* it announced test samples: it can be asked for an evaluation */

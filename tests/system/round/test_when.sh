@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A device that its owner lends only sometimes (`when`): outside it is connected and not selected, or disconnected, a round that
+# A device that is available only sometimes (`when`): outside it is connected and not selected, or disconnected, a round that
 # has begun is finished, server and owner read why, and the federation goes on. The device's load is a file of the test.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
@@ -11,8 +11,8 @@ write_server srv "model: {preset: dnn60}" "rounds: 1000000" "strategy: {fraction
   "round: {start_clients: 2, min_responders: 1, retry: 20ms}"
 start_server srv || finish
 rules="load_below: 1, check: 20ms, system_root: \"$dir/system\""
-start_client lent "$dir/data/client-000" "when: {$rules}"
-start_client parts "$dir/data/client-001" "when: {$rules, outside: disconnect}"
+start_client hours "$dir/data/client-000" "when: {$rules}"
+start_client leaves "$dir/data/client-001" "when: {$rules, outside: disconnect}"
 accepted() { # client, number
   ctl srv clients --json | json "any(c['name'] == '$1' and c['accepted'] >= $2 for c in d)"
 }
@@ -20,44 +20,44 @@ of() { # client, key
   ctl srv clients --json | json "[c['$2'] for c in d if c['name'] == '$1'][0]"
 }
 is() { [ "$(of "$1" "$2")" = "$3" ]; }
-wait_for "an update of the first" accepted lent 1
-wait_for "an update of the second" accepted parts 1
+wait_for "an update of the first" accepted hours 1
+wait_for "an update of the second" accepted leaves 1
 
 ### Busy: both finish their round and say why
 load 99.00
 told() { of "$1" last_error | grep -q '^not available: it is busy: load .*, not below 1.00$'; }
-for name in lent parts; do wait_for "the server to have the reason of $name" told $name; done
-wait_for "one stays connected and is not available" is lent state unavailable
-wait_for "the other is not connected" is parts connected False
-for name in lent parts; do
+for name in hours leaves; do wait_for "the server to have the reason of $name" told $name; done
+wait_for "one stays connected and is not available" is hours state unavailable
+wait_for "the other is not connected" is leaves connected False
+for name in hours leaves; do
   has_line "the owner of $name reads why" "$dir/$name.log" "not available (section 'when'): it is busy: load "
   check "$name runs" running $name
 done
 wait_for "no round" in_phase srv IDLE
 ctl srv why >"$dir/why.out"
-has_line "flctl why says it too" "$dir/why.out" "1 connected clients are not available ('flctl clients' has the reasons): lent"
+has_line "flctl why says it too" "$dir/why.out" "1 connected clients are not available ('flctl clients' has the reasons): hours"
 
 ### A third client without rules: the federation goes on without them
 stop srv
 sed -i 's/start_clients: 2/start_clients: 1/' "$dir/srv.yaml"
 start_server srv || finish
-wait_for "the first to say so again" is lent state unavailable
-selected=$(of lent selected)
+wait_for "the first to say so again" is hours state unavailable
+selected=$(of hours selected)
 start_client free "$dir/data/client-000"
 wait_for "rounds of the third" accepted free 3
-equal "the first was not selected in them" "$selected" "$(of lent selected)"
-is lent connected True || wait_for "it is connected" is lent connected True
+equal "the first was not selected in them" "$selected" "$(of hours selected)"
+is hours connected True || wait_for "it is connected" is hours connected True
 
 ### Idle again: both take part again by themselves
 load 0.01
-one=$(of lent accepted) other=$(of parts accepted)
-wait_for "the first again" accepted lent $((one + 1))
-wait_for "the second again" accepted parts $((other + 1))
-has_line "its owner reads that" "$dir/lent.log" "available again (section 'when')"
+one=$(of hours accepted) other=$(of leaves accepted)
+wait_for "the first again" accepted hours $((one + 1))
+wait_for "the second again" accepted leaves $((other + 1))
+has_line "its owner reads that" "$dir/hours.log" "available again (section 'when')"
 
 ### Rules that cannot be
 bad() { # text, rules
-  { grep -v '^when:' "$dir/lent.yaml"; echo "when: {$2}"; } >"$dir/bad.yaml"
+  { grep -v '^when:' "$dir/hours.yaml"; echo "when: {$2}"; } >"$dir/bad.yaml"
   says "when: {$2}" 3 "$1" "$build/fl-clientd" --check-config "$dir/bad.yaml"
 }
 bad "key 'when.hours': expected two different times, found '09:00-09:00'" "hours: [\"09:00-09:00\"]"

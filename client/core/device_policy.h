@@ -1,9 +1,9 @@
-#ifndef FL_CLIENT_CORE_LENDING_H
-#define FL_CLIENT_CORE_LENDING_H
+#ifndef FL_CLIENT_CORE_DEVICE_POLICY_H
+#define FL_CLIENT_CORE_DEVICE_POLICY_H
 
 /*
- * When the owner of a device lends it: rules of the configuration (`when`), compared with facts
- * about the device. Pure: the caller reads clock and device.
+ * When a device is available: rules of the configuration (`when`), compared with facts about the
+ * device. Pure: the caller reads clock and device.
  *
  * A fact that the device does not report keeps no rule from holding: a host without a battery is on
  * mains power.

@@ -1,5 +1,5 @@
 /* The rules of `when`. Pure functions, any thread. */
-#include "client/core/lending.h"
+#include "client/core/device_policy.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* When a device is lent: each rule, at its limit, and what a device does not report. */
+/* When a device is available: each rule, at its limit, and what a device does not report. */
 #include <check.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/core/lending.h"
+#include "client/core/device_policy.h"
 #include "tests/lib/suites.h"
 
 static struct fl_when_facts unknown_at(uint32_t minute)
