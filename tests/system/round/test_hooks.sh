@@ -55,7 +55,7 @@ lacks_line "nothing is wrong" "$dir/srv.log" "warning hooks"
 
 ### Programs that hang, fail, are missing, may not be executed
 write_server odd "rounds: 0" "log_level: debug" "${settings[@]}" \
-  "hooks: {round_committed: [\"$dir/hang.sh\"], paused: [\"$dir/fail.sh\"], client_quarantined: [\"$dir/none.sh\"], limit: 100ms," \
+  "hooks: {round_committed: [\"$dir/hang.sh\"], paused: [\"$dir/fail.sh\"], client_quarantined: [\"$dir/none.sh\"], limit: 500ms," \
   "  finished: [\"$dir/plain.sh\"]}"
 start_server odd
 has_line "what is missing is told at the start" "$dir/odd.log" "hooks.client_quarantined: cannot run '$dir/none.sh': No such file or directory; the federation runs without this hook"
@@ -63,8 +63,7 @@ has_line "and what may not be executed" "$dir/odd.log" "hooks.finished: cannot r
 start_client d0 "$dir/data/client-000" "exit_when_done: no"
 start_client d1 "$dir/data/client-001" "exit_when_done: no"
 wait_for "a hook that hangs to be ended" in_log odd "hook 'round_committed' failed, the federation continues: '$dir/hang.sh': it ran for longer than hooks.limit and was ended; its stderr ends: hanging"
-wait_for "events to be left out, and that to be said" in_log odd "hook 'round_committed' is slower than its events: 16 waited already, and "
-wait_for "rounds meanwhile" at_round odd 20
+wait_for "rounds meanwhile" at_round odd 5
 check "pause" ctl odd pause
 wait_for "a failure with the end of stderr" in_log odd "hook 'paused' failed, the federation continues: '$dir/fail.sh': "
 has_line "it says why" "$dir/odd.log" "no mail server"
@@ -76,6 +75,29 @@ gone() { ! kill -0 "$(tail -n 1 "$dir/hung")" 2>/dev/null; }
 check "and leaves none behind" gone
 stop d0
 stop d1
+
+### A program that is slower than its events
+cat >"$dir/hold.sh" <<'SH'
+#!/bin/sh
+# Ends when somebody has opened the gate and closed it again.
+echo "$$" >>"$HOOKS/held"
+exec cat "$HOOKS/gate"
+SH
+chmod +x "$dir/hold.sh"
+mkfifo "$dir/gate"
+write_server slow "rounds: 0" "${settings[@]}" "hooks: {round_committed: [\"$dir/hold.sh\"], limit: 1h}"
+start_server slow
+start_client e0 "$dir/data/client-000" "exit_when_done: no"
+start_client e1 "$dir/data/client-001" "exit_when_done: no"
+wait_for "more events than wait" at_round slow 20
+wait_for "the first program" test -s "$dir/held"
+equal "one program at a time" 1 "$(wc -l <"$dir/held")"
+: >"$dir/gate"
+wait_for "events to be left out, and that to be said" in_log slow "hook 'round_committed' is slower than its events: 16 waited already, and "
+stop slow
+equal "a stop does not wait for the next" 0 "$rc"
+stop e0
+stop e1
 
 ### A certificate that is in the last quarter of its time
 state=$dir/tls.state
