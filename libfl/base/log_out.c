@@ -259,6 +259,9 @@ size_t fl_log_json(char *out, size_t size, const char *time, enum fl_log_level l
     while (end > text && end[-1] == ' ') {
         end--;
     }
+    if (*at != '\0' && end > text && end[-1] == ':') {
+        end--; /* What it announces follows as members. */
+    }
     (void)json_put(&j, "{", 1);
     (void)put_member(&j, "time", 4, time, strlen(time), false);
     (void)put_member(&j, "level", 5, fl_log_names[level], strlen(fl_log_names[level]), false);

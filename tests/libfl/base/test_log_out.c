@@ -105,7 +105,7 @@ TEST(fields_of_a_line_become_members)
     ck_assert_str_eq(json_string_value(json_object_get(o, "time")), "T");
     ck_assert_str_eq(json_string_value(json_object_get(o, "level")), "notice");
     ck_assert_str_eq(json_string_value(json_object_get(o, "component")), "net");
-    ck_assert_str_eq(json_string_value(json_object_get(o, "message")), "round 3 committed:");
+    ck_assert_str_eq(json_string_value(json_object_get(o, "message")), "round 3 committed");
     ck_assert_int_eq(json_integer_value(json_object_get(o, "clients")), 7);
     ck_assert(json_real_value(json_object_get(o, "accuracy")) == 0.978);
     ck_assert_str_eq(json_string_value(json_object_get(o, "name")), "a b\"c");

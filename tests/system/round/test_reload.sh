@@ -72,6 +72,6 @@ start_server jsn
 start_client b "$dir/data/client-000"
 wait_end jsn
 equal "round, clients and bytes are numbers" "[1, 1, 1, 5720, 5720, 'float']" \
-  "$(grep -F '"message":"round 1 committed:"' "$dir/jsn.log" |
+  "$(grep -F '"message":"round 1 committed"' "$dir/jsn.log" |
     json '[d["round"], d["selected"], d["responders"], d["uplink_bytes"], d["uplink_bytes_full"], type(d["train_loss"]).__name__]')"
 finish
