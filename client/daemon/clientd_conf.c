@@ -63,12 +63,13 @@ static int clientd_conf_check_server_name(const struct fl_client_conf *conf, str
 
 static int clientd_conf_check_http(const struct fl_client_conf *conf, struct fl_err *err)
 {
-    struct fl_err inner = {0};
-    int rv = fl_http_conf_check(conf->http, &inner);
+    const void *field = NULL;
+    int rv = fl_http_conf_check(conf->http, &field, err);
 
-    return rv == FL_ECONF
-               ? fl_conf_error(fl_conf_field(conf->file, conf->http), err, "%s", inner.msg)
-               : rv;
+    if (rv != FL_OK) {
+        return fl_conf_blame(conf->file, field, rv, err);
+    }
+    return FL_OK;
 }
 
 struct fl_proxy_rule fl_clientd_proxy(const struct fl_client_conf *conf)

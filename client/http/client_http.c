@@ -127,7 +127,10 @@ static void client_metrics_answer(struct fl_client_http *client, struct fl_http_
     struct fl_process_figures process;
     struct fl_buf body;
 
-    fl_process_figures_read(client->setup.state_dir, &process);
+    fl_process_figures_read(&process);
+    if (fl_fs_space(client->setup.state_dir, &shown->disk) != FL_OK) {
+        shown->disk = (struct fl_fs_room){0};
+    }
     fl_buf_init(&body, CLIENT_TEXT_MAX);
     client_finish(request, fl_client_metrics_add(&body, format, shown, &process),
                   fl_metrics_types[format], &body, false);

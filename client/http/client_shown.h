@@ -7,6 +7,7 @@
  */
 
 #include "client/core/session.h"
+#include "libfl/base/fs.h"
 #include "libfl/http/http.h"
 #include "libfl/http/process_figures.h"
 
@@ -38,6 +39,7 @@ struct fl_client_shown {
     double train_loss;
     uint64_t wire[2]; /* up, down */
     uint64_t certificate_ms, log_left_out;
+    struct fl_fs_room disk; /* of the state folder; set by the reader of the copy */
     char name[FL_NAME_MAX];
     const char *info[2]; /* version, name; set by the reader of the copy */
     struct fl_http_counts http;

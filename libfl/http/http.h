@@ -25,10 +25,11 @@ struct fl_http;
 struct fl_http_request;
 
 /*
- * Check addresses and token file: FL_ECONF, the text names the key and what is expected. An address
- * that is not on loopback needs a token file.
+ * Check addresses and token file: FL_ECONF, and `*ret_field` is the field of `conf` that is meant,
+ * for fl_conf_blame(). An address that is not on loopback needs a token file.
  */
-FL_MUST_CHECK int fl_http_conf_check(const struct fl_http_conf *conf, struct fl_err *err);
+FL_MUST_CHECK int fl_http_conf_check(const struct fl_http_conf *conf, const void **ret_field,
+                                     struct fl_err *err);
 
 /* How the answer to a path is made. A table of them ends with a NULL path. */
 struct fl_http_route {
@@ -81,7 +82,8 @@ FL_MUST_CHECK int fl_http_create(const struct fl_http_setup *setup, struct fl_ht
                                  struct fl_err *err);
 /* Start the thread: from here on requests are answered. */
 FL_MUST_CHECK int fl_http_start(struct fl_http *http, struct fl_err *err);
-/* Close all connections and join the thread: answers that are still due are dropped with `gone`. */
+/* Close all connections and join the thread: answers that are still due are dropped with `dropped`.
+ */
 void fl_http_stop(struct fl_http *http);
 /* Stops first. NULL is allowed. */
 void fl_http_free(struct fl_http *http);
@@ -129,10 +131,10 @@ void fl_http_fail(struct fl_http_request *request, unsigned status, const char *
 /* The status for an error of libfl, and its text. */
 void fl_http_fail_code(struct fl_http_request *request, int code, const struct fl_err *err);
 /*
- * The answer comes later, by fl_http_answer() or fl_http_fail() on the HTTP thread. `gone(ctx)`:
+ * The answer comes later, by fl_http_answer() or fl_http_fail() on the HTTP thread. `dropped(ctx)`:
  * the request was answered in another way (too late, or the port stops) and must not be used again.
  */
-void fl_http_later(struct fl_http_request *request, void (*gone)(void *ctx), void *ctx);
+void fl_http_later(struct fl_http_request *request, void (*dropped)(void *ctx), void *ctx);
 
 /*
  * What an event stream sends next: append at most about `max` bytes after `*at` to `out` and

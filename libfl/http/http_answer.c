@@ -169,10 +169,10 @@ void fl_http_fail_code(struct fl_http_request *r, int code, const struct fl_err 
                  "%s", fl_err_text(err, code));
 }
 
-void fl_http_later(struct fl_http_request *r, void (*gone)(void *ctx), void *ctx)
+void fl_http_later(struct fl_http_request *r, void (*dropped)(void *ctx), void *ctx)
 {
-    r->gone = gone;
-    r->gone_ctx = ctx;
+    r->dropped = dropped;
+    r->dropped_ctx = ctx;
     r->state = FL__HTTP_LATER;
     r->due_ms = fl_clock_ms() + 1000u * r->http->setup.limits.answer_s;
     fl_list_append(&r->http->later, &r->link);
@@ -185,7 +185,7 @@ void fl__http_expire(struct fl_http *http, uint64_t now_ms, bool stop)
     while ((r = FL_LIST_FIRST(&http->later, struct fl_http_request, link)) != NULL &&
            (stop || now_ms >= r->due_ms))
     {
-        r->gone(r->gone_ctx);
+        r->dropped(r->dropped_ctx);
         fl_http_fail(r, MHD_HTTP_SERVICE_UNAVAILABLE,
                      stop ? "the daemon is stopping"
                           : "no answer within %u s: the daemon is waiting, perhaps for its disk: "
@@ -436,7 +436,7 @@ void fl__http_on_completed(void *cls, struct MHD_Connection *connection, void **
     }
     if (r->state == FL__HTTP_LATER) {
         fl_list_remove(&r->link);
-        r->gone(r->gone_ctx);
+        r->dropped(r->dropped_ctx);
     }
     if (r->response != NULL) {
         MHD_destroy_response(r->response);

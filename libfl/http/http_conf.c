@@ -22,31 +22,31 @@ static bool is_loopback(const struct fl_address *a)
     return false;
 }
 
-int fl_http_conf_check(const struct fl_http_conf *conf, struct fl_err *err)
+int fl_http_conf_check(const struct fl_http_conf *conf, const void **ret_field, struct fl_err *err)
 {
     struct fl_http_token token;
     struct fl_address address;
-    struct fl_err inner = {0};
     size_t i;
-    int rv;
 
+    *ret_field = &conf->listen;
     for (i = 0; i < conf->listen.n; i++) {
-        rv = fl_address_parse(conf->listen.list[i], &address, &inner);
+        int rv = fl_address_parse(conf->listen.list[i], &address, err);
+
         if (rv != FL_OK) {
-            return fl_err_set(err, FL_ECONF, "http.listen: %s", fl_err_text(&inner, rv));
+            return rv == FL_ENOMEM ? rv : FL_ECONF;
         }
         if (address.kind == FL_ADDRESS_UNIX) {
-            return fl_err_set(err, FL_ECONF,
-                              "http.listen: '%s' is a unix socket: expected host:port",
+            return fl_err_set(err, FL_ECONF, "'%s' is a unix socket: expected host:port",
                               conf->listen.list[i]);
         }
         if (!is_loopback(&address) && conf->token_file[0] == '\0') {
             return fl_err_set(err, FL_ECONF,
-                              "http.listen: '%s' is not on loopback, where everybody could read: "
+                              "'%s' is not on loopback, where everybody could read: "
                               "set http.token_file, or listen on 127.0.0.1 behind a proxy with "
                               "TLS (docs/http.md)",
                               conf->listen.list[i]);
         }
     }
+    *ret_field = &conf->token_file;
     return conf->listen.n > 0 ? fl_http_token_read(conf->token_file, &token, err) : FL_OK;
 }

@@ -88,8 +88,8 @@ struct fl_http_request {
     unsigned status;
     struct fl_list link; /* in fl_http.later */
     uint64_t due_ms;
-    void (*gone)(void *ctx);
-    void *gone_ctx;
+    void (*dropped)(void *ctx);
+    void *dropped_ctx;
     size_t body;        /* bytes of the request's body, which are discarded */
     char *path;         /* owned */
     const char *policy; /* NULL: none */

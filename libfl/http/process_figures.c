@@ -1,4 +1,4 @@
-/* Reads /proc/self and the file system of the state folder: a few system calls, no disk. */
+/* Reads /proc/self: a few system calls, no disk. */
 
 #include "libfl/http/process_figures.h"
 
@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,10 +28,6 @@ const struct fl_metric fl_process_metrics[] = {
      .help = "Processor time, user and system"},
     {FL_METRIC(struct fl_process_figures, GAUGE, MS, started_ms),
      .name = "process_start_timestamp_seconds", .help = "When the process was started"},
-    {FL_METRIC(struct fl_process_figures, GAUGE, U64, disk_free_bytes), .name = "disk_free_bytes",
-     .help = "Space that the daemon may still use on the file system of its state folder"},
-    {FL_METRIC(struct fl_process_figures, GAUGE, U64, disk_bytes), .name = "disk_size_bytes",
-     .help = "Size of that file system"},
     FL_METRIC_END};
 
 /* Descriptors that are tried at once. */
@@ -112,11 +107,10 @@ static void read_stat(struct fl_process_figures *f)
     }
 }
 
-void fl_process_figures_read(const char *state_dir, struct fl_process_figures *ret)
+void fl_process_figures_read(struct fl_process_figures *ret)
 {
     struct rlimit limit = {0};
     struct rusage usage;
-    struct statvfs disk;
 
     *ret = (struct fl_process_figures){0};
     read_stat(ret);
@@ -127,10 +121,6 @@ void fl_process_figures_read(const char *state_dir, struct fl_process_figures *r
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         ret->cpu_us = 1000000 * (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    }
-    if (statvfs(state_dir, &disk) == 0) {
-        ret->disk_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
-        ret->disk_bytes = (uint64_t)disk.f_blocks * disk.f_frsize;
     }
 }
 

@@ -8,7 +8,6 @@
 struct fl_process_figures {
     uint64_t resident_bytes, virtual_bytes, descriptors, descriptors_max, threads;
     uint64_t cpu_us, started_ms;
-    uint64_t disk_free_bytes, disk_bytes; /* of the file system of the state folder */
 };
 
 extern const struct fl_metric fl_process_metrics[];
@@ -21,7 +20,7 @@ FL_MUST_CHECK int fl_process_metrics_add(struct fl_buf *out, enum fl_metrics_for
 /* The table of both for the documents. */
 FL_MUST_CHECK int fl_process_metrics_reference(struct fl_buf *out, const struct fl_metric *rows);
 
-/* Reads /proc and the file system of `state_dir`; what cannot be read is 0. Any thread. */
-void fl_process_figures_read(const char *state_dir, struct fl_process_figures *ret);
+/* Reads /proc, and no disk; what cannot be read is 0. Any thread. */
+void fl_process_figures_read(struct fl_process_figures *ret);
 
 #endif

@@ -20,7 +20,7 @@ int fl_http_token_read(const char *path, struct fl_http_token *ret, struct fl_er
     rv = fl_fs_read(path, 4096, &buf, &inner);
     if (rv != FL_OK) {
         return fl_err_set(err, rv == FL_ENOMEM ? rv : FL_ECONF,
-                          "http.token_file: cannot read '%s': %s: expected a file with one line, "
+                          "cannot read '%s': %s: expected a file with one line, "
                           "the token, that the daemon's user may read",
                           path, fl_err_text(&inner, rv));
     }
@@ -28,7 +28,7 @@ int fl_http_token_read(const char *path, struct fl_http_token *ret, struct fl_er
     }
     if (n < FL_HTTP_TOKEN_MIN || n > FL_HTTP_TOKEN_MAX || (n < buf.len && buf.data[n] != '\n')) {
         rv = fl_err_set(err, FL_ECONF,
-                        "http.token_file: the first line of '%s' is no token: expected %d to %d "
+                        "the first line of '%s' is no token: expected %d to %d "
                         "printable ASCII characters without a blank and a line end (openssl rand "
                         "-hex 32 makes one)",
                         path, FL_HTTP_TOKEN_MIN, FL_HTTP_TOKEN_MAX);

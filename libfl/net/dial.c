@@ -39,11 +39,10 @@ static void dial_fail(struct fl_conn *conn)
         /* Callers get one code for all connection errors: the server is unavailable. */
         code = FL_EUNAVAIL;
     }
-    fl__conn_fail(
-        conn, code, "cannot connect to %s: %s%s", name, uv_strerror(dial->status),
-        dial->status == UV_ECONNREFUSED
-            ? ": nothing listens there; check that the server runs and that the port is right"
-            : "");
+    fl__conn_fail(conn, code, "cannot connect to %s: %s%s", name, uv_strerror(dial->status),
+                  dial->status == UV_ECONNREFUSED
+                      ? ": nothing listens there; check host and port, and that its program runs"
+                      : "");
 }
 
 /* An attempt failed and its handle is closed: the next address needs a new handle. */

@@ -249,12 +249,13 @@ static void size_uploads(struct fl_serverd_conf *own)
 
 static int check_http(const struct fl_server_conf *conf, struct fl_err *err)
 {
-    struct fl_err inner = {0};
-    int rv = fl_http_conf_check(conf->http, &inner);
+    const void *field = NULL;
+    int rv = fl_http_conf_check(conf->http, &field, err);
 
-    return rv == FL_ECONF
-               ? fl_conf_error(fl_conf_field(conf->file, conf->http), err, "%s", inner.msg)
-               : rv;
+    if (rv != FL_OK) {
+        return fl_conf_blame(conf->file, field, rv, err);
+    }
+    return FL_OK;
 }
 
 static int serverd_conf_check(struct fl_serverd_conf *own, struct fl_findings *all,

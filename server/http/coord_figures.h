@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "libfl/base/fs.h"
 #include "libfl/http/metrics.h"
 #include "server/core/coord.h"
 
@@ -67,7 +68,9 @@ struct fl_coord_figures {
     uint64_t excluded[FL_EXCLUDED_N], limited[FL_LIMITED_N];
     uint64_t wire[2]; /* up, down */
     uint64_t clients[FL_CLIENTS_STATES], connected;
-    uint64_t own_failure; /* 1: the newest work of the server failed, and is retried */
+    uint64_t own_failure;   /* 1: the newest work of the server failed, and is retried */
+    struct fl_fs_room disk; /* of the state folder, as last measured */
+    uint64_t backup_ms;     /* the last backup; 0: none */
 };
 
 extern const double fl_coord_work_bounds[FL_HISTOGRAM_BOUNDS];

@@ -50,7 +50,7 @@ static void question_answered(void *arg)
     question_free(q);
 }
 
-static void question_gone(void *ctx)
+static void question_dropped(void *ctx)
 {
     struct question *q = ctx;
 
@@ -124,7 +124,7 @@ void fl_server_ask(struct fl_server_http *server, struct fl_http_request *reques
     ask->done_ctx = q;
     *question_count(q) += 1;
     if (!q->own) {
-        fl_http_later(request, question_gone, q);
+        fl_http_later(request, question_dropped, q);
     }
     server->setup.ask(server->setup.ctx, ask);
 }

@@ -117,7 +117,11 @@ const struct fl_metric fl_server_metrics[] = {
     {ROW(GAUGE, MS, certificate_ms), .name = "certificate_end_timestamp_seconds",
      LABEL("certificate", certificate_words),
      .help = "When the certificate expires that the server shows, and its issuer's; 0: none"},
-    {ROW(GAUGE, MS, backup_ms), .name = "backup_timestamp_seconds",
+    {ROW(GAUGE, U64, coord.disk.free), .name = "disk_free_bytes",
+     .help = "Space that the daemon may still use on the file system of its state folder"},
+    {ROW(GAUGE, U64, coord.disk.size), .name = "disk_size_bytes",
+     .help = "Size of that file system; 0: not known"},
+    {ROW(GAUGE, MS, coord.backup_ms), .name = "backup_timestamp_seconds",
      .help = "When flctl backup last completed a backup of the state folder; 0: never"},
     /* The port itself. */
     {ROW(COUNTER, U64, http.requests), .name = "http_requests",

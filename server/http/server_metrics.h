@@ -15,7 +15,7 @@ struct fl_server_figures {
     struct fl_coord_figures coord;
     uint64_t queued[FL_SERVER_THREADS], busy_since_ms[FL_SERVER_THREADS];
     uint64_t log_left_out, clients_needed;
-    uint64_t certificate_ms[2], backup_ms;
+    uint64_t certificate_ms[2];
     struct fl_http_counts http;
 };
 

@@ -14,7 +14,6 @@
 #include "libfl/page/page.h"
 #include "server/http/server_http_impl.h"
 #include "server/http/server_metrics.h"
-#include "server/store/backup.h"
 
 /* Entries of a page. */
 #define PAGE_DEFAULT 100
@@ -118,9 +117,8 @@ static void routes_metrics_answer(struct fl_server_http *server, struct fl_http_
     f.clients_needed = (uint64_t)setup->conf->round->min_clients;
     fl_auth_ends(setup->auth, f.certificate_ms);
     f.log_left_out = fl_log_n_left_out(setup->log);
-    f.backup_ms = fl_backup_last_ms(setup->state_dir);
     f.http = fl_http_counts(server->http);
-    fl_process_figures_read(setup->state_dir, &process);
+    fl_process_figures_read(&process);
     fl_buf_init(&body, METRICS_MAX);
     rv = fl_server_metrics_add(&body, format, &f, &process);
     if (rv != FL_OK) {

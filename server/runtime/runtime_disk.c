@@ -1,12 +1,13 @@
 /*
- * Free space on the file system of the state folder, for `flctl status`. It is measured on the db
- * thread, because the call waits for a disk that does not answer, and read on the coordinator
- * thread.
+ * Free space on the file system of the state folder and the time of its last backup, for
+ * `flctl status` and the metrics. Both are read on the db thread, because the calls wait for a disk
+ * that does not answer, and used on the coordinator thread.
  */
 
 #include "libfl/base/clock.h"
 #include "libfl/base/fs.h"
 #include "server/runtime/runtime_impl.h"
+#include "server/store/backup.h"
 
 #define DISK_INTERVAL_MS 10000
 
@@ -17,6 +18,7 @@ static void disk_measure(void *arg)
     if (fl_fs_space(disk->path, &disk->fresh) != FL_OK) {
         disk->fresh = (struct fl_fs_room){0, 0};
     }
+    disk->fresh_backup_ms = fl_backup_last_ms(disk->path);
 }
 
 static void disk_measured(void *arg)
@@ -24,6 +26,7 @@ static void disk_measured(void *arg)
     struct fl_runtime_disk *disk = arg;
 
     disk->space = disk->fresh;
+    disk->backup_ms = disk->fresh_backup_ms;
     disk->measuring = false;
 }
 

@@ -208,6 +208,8 @@ void fl_runtime_fill_figures(const struct fl_runtime *runtime, struct fl_coord_f
     ret->wire[0] = atomic_load(&traffic->in);
     ret->wire[1] = atomic_load(&traffic->out);
     ret->own_failure = runtime->own_failure[0] != '\0';
+    ret->disk = runtime->disk.space;
+    ret->backup_ms = runtime->disk.backup_ms;
     figures_rounds(runtime, ret);
     figures_clients(runtime, ret);
 }

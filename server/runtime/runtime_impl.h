@@ -24,11 +24,13 @@ struct fl_runtime_commands {
     struct fl_admin_request *first, *last;
 };
 
-/* Free space of the state folder; see runtime_disk.c. */
+/* Of the state folder: free space and the last backup; see runtime_disk.c. */
 struct fl_runtime_disk {
     const char *path;
     struct fl_fs_room space; /* the newest that is known; size 0: not known */
-    struct fl_fs_room fresh; /* of the db thread while it measures */
+    uint64_t backup_ms;      /* the last backup; 0: none */
+    struct fl_fs_room fresh; /* both of the db thread while it measures */
+    uint64_t fresh_backup_ms;
     bool measuring;
     uint64_t measured_ms; /* begin of the last measurement */
 };

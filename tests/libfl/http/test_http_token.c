@@ -59,7 +59,7 @@ TEST(a_file_that_has_no_token_is_named_with_what_is_expected)
         ck_assert_ptr_nonnull(strstr(err.msg, "expected 16 to 512"));
     }
     ck_assert_int_eq(fl_http_token_read("/nowhere/token", &token, &err), FL_ECONF);
-    ck_assert_ptr_nonnull(strstr(err.msg, "http.token_file: cannot read '/nowhere/token'"));
+    ck_assert_ptr_nonnull(strstr(err.msg, "cannot read '/nowhere/token'"));
 }
 
 TEST(only_the_token_itself_is_accepted)
@@ -79,13 +79,18 @@ TEST(only_the_token_itself_is_accepted)
     ck_assert(fl_http_token_shown(&token, NULL));
 }
 
+/* What was checked last, and the field that the error is about. */
+static struct fl_http_conf checked_conf;
+static const void *about;
+
 static int checked(const char *address, const char *file, struct fl_err *err)
 {
-    const char *list[] = {address, NULL};
-    const struct fl_http_conf conf = {.listen = {.list = list, .n = 1}, .token_file = file};
+    static const char *list[2];
 
+    list[0] = address;
+    checked_conf = (struct fl_http_conf){.listen = {.list = list, .n = 1}, .token_file = file};
     *err = (struct fl_err){0};
-    return fl_http_conf_check(&conf, err);
+    return fl_http_conf_check(&checked_conf, &about, err);
 }
 
 TEST(an_address_that_is_not_on_loopback_needs_a_token)
@@ -102,6 +107,8 @@ TEST(an_address_that_is_not_on_loopback_needs_a_token)
     ck_assert_int_eq(checked("10.0.0.1:7880", "", &err), FL_ECONF);
     ck_assert_int_eq(checked("10.0.0.1:7880", token_path, &err), FL_OK);
     ck_assert_int_eq(checked("unix:/run/x", "", &err), FL_ECONF);
+    ck_assert_ptr_eq(about, &checked_conf.listen);
     ck_assert_int_eq(checked("127.0.0.1", "", &err), FL_ECONF);
     ck_assert_int_eq(checked("127.0.0.1:0", "/nowhere", &err), FL_ECONF);
+    ck_assert_ptr_eq(about, &checked_conf.token_file);
 }

@@ -197,8 +197,8 @@ bad no-token 3 "http.token_file: cannot read '$dir/none'" "http: {listen: [\"127
 ### A backup is noted
 equal "no backup" 0 "$(get a /metrics >"$dir/status" && value backup_timestamp_seconds)"
 check "a backup" "$build/flctl" --state-dir "$dir/a.state" backup "$dir/backup"
-get a /metrics >"$dir/status"
-check "its time" test "$(value backup_timestamp_seconds | cut -d. -f1)" -ge "$((EPOCHSECONDS - 600))"
+backed_up() { get a /metrics >"$dir/status" && [ "$(value backup_timestamp_seconds | cut -d. -f1)" -ge "$((EPOCHSECONDS - 600))" ]; }
+wait_for "its time" backed_up
 
 ### promtool
 promtool=$(command -v promtool) || promtool=${FL_PROMTOOL:-}

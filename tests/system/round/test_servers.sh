@@ -34,7 +34,7 @@ accepted() { # number: so many updates were accepted
 }
 run_client a
 wait_for "an update at the fourth address" accepted 1
-has_line "nothing listens at the first" "$dir/a.log" "no connection to '127.0.0.5:1': cannot connect to 127.0.0.5:1: connection refused: nothing listens there; check that the server runs and that the port is right; trying '$foreign' next"
+has_line "nothing listens at the first" "$dir/a.log" "no connection to '127.0.0.5:1': cannot connect to 127.0.0.5:1: connection refused: nothing listens there; check host and port, and that its program runs; trying '$foreign' next"
 has_line "the second is another federation's" "$dir/a.log" "is not trusted here"
 has_line "the certificate is not for the third" "$dir/a.log" "is not that of '127.0.0.3', its names are 127.0.0.1, 127.0.0.2"
 has_line "it is this one's server" "$dir/a.log" "trying '$one' next"
