@@ -132,7 +132,11 @@ static int make_data(struct bench *b, struct fl_err *err)
     for (i = 0; i < b->c->clients; i++) {
         (void)snprintf(b->names[i], sizeof(b->names[i]), "c%07zu", i);
     }
-    b->sim_clients = (struct fl_sim_clients){b->c->clients, sim_client, data, release, b};
+    b->sim_clients = (struct fl_sim_clients){.n = b->c->clients,
+                                             .sim_client = sim_client,
+                                             .data = data,
+                                             .release = release,
+                                             .ctx = b};
     return FL_OK;
 }
 

@@ -6,6 +6,7 @@
 
 #include "client/conf/client_conf.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,12 @@
 #include "libfl/base/rate.h"
 #include "libfl/base/str.h"
 #include "libfl/wire/messages.h"
+
+/*
+ * Time limit of the first run of a program for this federation: a program that hangs must not hold
+ * a round longer.
+ */
+#define FIRST_LIMIT_MS 600000
 
 const char *const fl_client_trainers[] = {
     [FL_TRAINER_BUILTIN] = "builtin", [FL_TRAINER_COMMAND] = "command", NULL};
@@ -130,11 +137,12 @@ static const struct fl_opt_spec command_specs[] = {
      FL_OPT_GIVEN(struct fl_client_command, first_limit), .min = 100, .max = 6.048e8,
      .help = "Time limit while no run for this federation has succeeded yet, as there is none to "
              "compare with; not set: 10m, or time_limit when that is set or straggler_factor is 0"},
-    {FL_OPT(struct fl_client_command, FLOAT, straggler_factor), .def = "10", .min = 0, .max = 1e6,
+    {FL_OPT(struct fl_client_command, FLOAT, straggler_factor), .flags = FL_CLIENT_DAEMON,
+     .def = "10", .min = 0, .max = 1e6,
      .help = "The program is also killed after this many times its longest run for this federation "
              "so far; 0: never"},
-    {FL_OPT(struct fl_client_command, DURATION, straggler_min), .def = "2m", .min = 0,
-     .max = 6.048e8, .help = "Least time before straggler_factor applies"},
+    {FL_OPT(struct fl_client_command, DURATION, straggler_min), .flags = FL_CLIENT_DAEMON,
+     .def = "2m", .min = 0, .max = 6.048e8, .help = "Least time before straggler_factor applies"},
     {FL_OPT(struct fl_client_command, BYTES, memory_limit), .def = "0", .min = 0, .max = 1.1e12,
      .help = "Memory limit of the program; 0: no limit"},
     {FL_OPT(struct fl_client_command, ENUM, memory_of), .def = "address_space", .choices = memories,
@@ -154,10 +162,11 @@ static const struct fl_opt_spec command_specs[] = {
      .min = 0, .max = 3.6e6,
      .help =
          "A persistent program that does not confirm a canceled task within this time is killed"},
-    {FL_OPT(struct fl_client_command, DURATION, idle_exit), .def = "10m", .min = 0, .max = 6.048e8,
+    {FL_OPT(struct fl_client_command, DURATION, idle_exit), .flags = FL_CLIENT_DAEMON, .def = "10m",
+     .min = 0, .max = 6.048e8,
      .help = "A persistent program that is idle for this time is stopped, and started again for "
              "the next task; 0: never"},
-    {FL_OPT(struct fl_client_command, INT, samples),
+    {FL_OPT(struct fl_client_command, INT, samples), .flags = FL_CLIENT_DAEMON,
      FL_OPT_GIVEN(struct fl_client_command, samples), .def = "1", .min = 1, .max = 1e12,
      .help = "Number of training samples to announce before the program has run. Without it the "
              "client leaves when limits.least_samples or limits.least_steps need the number; the "
@@ -253,8 +262,7 @@ static const struct fl_conf_section sections[] = {
      .flags = FL_CLIENT_DAEMON},
     {FL_CONF_SECTION("data", data_specs, struct fl_client_conf, data, struct fl_client_data)},
     {FL_CONF_SECTION("command", command_specs, struct fl_client_conf, command,
-                     struct fl_client_command),
-     .flags = FL_CLIENT_DAEMON},
+                     struct fl_client_command)},
     {FL_CONF_SECTION("reconnect", reconnect_specs, struct fl_client_conf, reconnect,
                      struct fl_client_reconnect),
      .flags = FL_CLIENT_DAEMON},
@@ -484,6 +492,38 @@ int fl_client_conf_daemons(const struct fl_client_conf *conf, struct fl_buf *out
 bool fl_client_conf_is_daemons(const char *key)
 {
     return (fl_conf_key_flags(sections, key) & (unsigned)FL_CLIENT_DAEMON) != 0;
+}
+
+uint64_t fl_client_conf_first_limit(const struct fl_client_command *c)
+{
+    if (c->first_limit_given) {
+        return c->first_limit_ms;
+    }
+    /*
+     * An operator who set time_limit, or who disabled the straggler timeout, means the first run
+     * too.
+     */
+    return c->time_limit_given || !(c->straggler_factor > 0.0) ? 0 : FIRST_LIMIT_MS;
+}
+
+char **fl_client_conf_environment(const struct fl_client_command *command)
+{
+    const struct fl_opt_map *map = &command->environment;
+    char **list = calloc(map->n + 1, sizeof(*list));
+    size_t i;
+
+    for (i = 0; list != NULL && i < map->n; i++) {
+        const struct fl_pair *pair = &map->list[i];
+        size_t size = strlen(pair->key) + strlen(pair->value) + 2;
+
+        list[i] = malloc(size);
+        if (list[i] == NULL) {
+            fl_str_list_free(list);
+            return NULL;
+        }
+        (void)snprintf(list[i], size, "%s=%s", pair->key, pair->value);
+    }
+    return list;
 }
 
 void fl_client_conf_free(struct fl_client_conf *conf)

@@ -131,6 +131,10 @@ bool fl_client_conf_is_daemons(const char *key);
  * FL_ENOMEM, FL_ELIMIT.
  */
 FL_MUST_CHECK int fl_client_conf_daemons(const struct fl_client_conf *conf, struct fl_buf *out);
+/* Time limit of a first run of the program, while its run times are unknown, in ms; 0: none. */
+uint64_t fl_client_conf_first_limit(const struct fl_client_command *command);
+/* command.environment as a list of "NAME=value", for fl_str_list_free(); NULL: out of memory. */
+char **fl_client_conf_environment(const struct fl_client_command *command);
 void fl_client_conf_free(struct fl_client_conf *conf);
 FL_MUST_CHECK int fl_client_conf_reference(struct fl_buf *out);
 

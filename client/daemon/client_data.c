@@ -15,12 +15,6 @@
 #include "libfl/num/gemm.h"
 
 /*
- * Time limit of the first run of a program for this federation: a program that hangs must not hold
- * a round longer.
- */
-#define FIRST_LIMIT_MS 600000
-
-/*
  * A class without samples is normal for one client of many, so this is not a warning. The line also
  * reveals labels that were numbered wrongly.
  */
@@ -58,46 +52,13 @@ static int local_data_load(const struct fl_client_conf *conf, const struct fl_lo
     return FL_OK;
 }
 
-/* Time limit of a run while the run times of the program are unknown. */
-static uint64_t first_limit(const struct fl_client_command *c)
-{
-    if (c->first_limit_given) {
-        return c->first_limit_ms;
-    }
-    /*
-     * An operator who set time_limit, or who disabled the straggler timeout, means the first run
-     * too.
-     */
-    return c->time_limit_given || !(c->straggler_factor > 0.0) ? 0 : FIRST_LIMIT_MS;
-}
-
-char **fl_local_environment(const struct fl_client_conf *conf)
-{
-    const struct fl_opt_map *map = &conf->command->environment;
-    char **list = calloc(map->n + 1, sizeof(*list));
-    size_t i;
-
-    for (i = 0; list != NULL && i < map->n; i++) {
-        const struct fl_pair *pair = &map->list[i];
-        size_t size = strlen(pair->key) + strlen(pair->value) + 2;
-
-        list[i] = malloc(size);
-        if (list[i] == NULL) {
-            fl_str_list_free(list);
-            return NULL;
-        }
-        (void)snprintf(list[i], size, "%s=%s", pair->key, pair->value);
-    }
-    return list;
-}
-
 /* Of a persistent program the counts are those of its `ready`; see trainer_start.c. */
 static int open_command(const struct fl_client_conf *conf, const char *name, uint64_t descriptors,
                         const struct fl_log *log, struct fl_local_data *data,
                         struct fl_trainer **ret, struct fl_err *err)
 {
     const struct fl_client_command *c = conf->command;
-    char **environment = fl_local_environment(conf);
+    char **environment = fl_client_conf_environment(conf->command);
     char work[4096];
     struct fl_command_conf command = {
         .program = {.argv = c->program.list,
@@ -114,7 +75,7 @@ static int open_command(const struct fl_client_conf *conf, const char *name, uin
                     .idle_exit_ms = c->idle_exit_ms,
                     .log = log},
         .time_limit_ms = c->time_limit_ms,
-        .first_limit_ms = first_limit(c),
+        .first_limit_ms = fl_client_conf_first_limit(c),
         .straggler_factor = c->straggler_factor,
         .straggler_min_ms = c->straggler_min_ms};
     int rv = environment != NULL ? fl_fs_join(work, sizeof(work), conf->main->state_dir, "tasks")

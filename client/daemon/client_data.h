@@ -24,11 +24,6 @@ FL_MUST_CHECK int fl_local_data_open(const struct fl_client_conf *conf, const ch
                                      uint64_t descriptors, const struct fl_log *log,
                                      struct fl_local_data *data, struct fl_trainer **ret,
                                      struct fl_err *err);
-/*
- * command.environment as a list of "NAME=value"; free it with fl_str_list_free(). NULL: out of
- * memory.
- */
-char **fl_local_environment(const struct fl_client_conf *conf);
 void fl_local_data_done(struct fl_local_data *data);
 
 #endif

@@ -568,7 +568,7 @@ static int try_create_program(struct fl__try *t, char **environment, struct fl_e
 
 static int try_run(struct fl__try *t)
 {
-    char **environment = fl_local_environment(t->conf);
+    char **environment = fl_client_conf_environment(t->conf->command);
     struct fl_err err = {0};
     bool good = false;
     int rv = environment != NULL ? try_create_program(t, environment, &err) : FL_ENOMEM;

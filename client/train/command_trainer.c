@@ -475,6 +475,12 @@ static int command_start(struct fl_trainer *trainer, uint64_t *ret_samples,
     return FL_OK;
 }
 
+static int command_act_for(struct fl_trainer *trainer, const struct fl_persistent_client *client,
+                           struct fl_err *err)
+{
+    return fl_persistent_act_for(command_of(trainer)->r, client, err);
+}
+
 static uint64_t command_idle(struct fl_trainer *trainer)
 {
     return fl_persistent_rest(command_of(trainer)->r);
@@ -518,7 +524,7 @@ static int open_program(struct command *c, const struct fl_command_conf *conf, s
         return fl_err_set(err, FL_ENOMEM, "trainer: out of memory");
     }
     program.client = program.client != NULL ? program.client : "";
-    program.purpose = "train";
+    program.purpose = program.purpose != NULL ? program.purpose : "train";
     return fl_persistent_create(&program, &c->r, err);
 }
 
@@ -532,6 +538,7 @@ int fl_trainer_command(const struct fl_command_conf *conf, struct fl_trainer **r
                                                .samples = command_samples,
                                                .adapt = command_adapt,
                                                .evaluate = command_evaluate,
+                                               .act_for = command_act_for,
                                                .start = command_start,
                                                .rest = command_idle,
                                                .stop = command_stop,

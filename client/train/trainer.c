@@ -92,6 +92,14 @@ int fl_trainer_set_data(struct fl_trainer *trainer, const struct fl_dataset *tra
                : fl_err_set(err, FL_EUNIMPL, "a program that trains has its own data");
 }
 
+int fl_trainer_act_for(struct fl_trainer *trainer, const struct fl_persistent_client *client,
+                       struct fl_err *err)
+{
+    return trainer->ops->act_for != NULL
+               ? trainer->ops->act_for(trainer, client, err)
+               : fl_err_set(err, FL_EUNIMPL, "the built-in engine is given the data of a client");
+}
+
 int fl_trainer_prepare(struct fl_trainer *trainer, const struct fl_train_model *model,
                        struct fl_err *err)
 {

@@ -91,9 +91,17 @@ FL_MUST_CHECK int fl_trainer_builtin(const struct fl_dataset *train, const struc
 FL_MUST_CHECK int fl_trainer_set_data(struct fl_trainer *trainer, const struct fl_dataset *train,
                                       const struct fl_dataset *test, struct fl_err *err);
 
+/*
+ * The following tasks of a command trainer are for this client, which is copied. FL_EUNIMPL: the
+ * built-in engine; the program is told with its next task, where it may be refused
+ * (fl_persistent_act_for()). FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_trainer_act_for(struct fl_trainer *trainer,
+                                     const struct fl_persistent_client *client, struct fl_err *err);
+
 /* The user's own program (docs/trainers.md). */
 struct fl_command_conf {
-    /* `purpose` is set here; `client` NULL: "". */
+    /* `purpose` NULL: "train"; `client` NULL: "". */
     struct fl_persistent_conf program;
     uint64_t time_limit_ms;  /* 0: only the task's deadline */
     uint64_t first_limit_ms; /* limit of runs before the first good one; 0: only the other two */

@@ -22,6 +22,9 @@ struct fl__trainer_ops {
     /* NULL: the program has its own data */
     int (*set_data)(struct fl_trainer *trainer, const struct fl_dataset *train,
                     const struct fl_dataset *test, struct fl_err *err);
+    /* NULL: it trains on its data */
+    int (*act_for)(struct fl_trainer *trainer, const struct fl_persistent_client *client,
+                   struct fl_err *err);
     /* NULL: nothing runs between tasks. */
     int (*start)(struct fl_trainer *trainer, uint64_t *ret_samples, uint64_t *ret_test_samples,
                  struct fl_err *err);

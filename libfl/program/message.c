@@ -47,6 +47,29 @@ char *fl_message_start(const struct fl_persistent_conf *conf)
                                   "purpose", conf->purpose));
 }
 
+/* NULL: null, for all samples. */
+static json_t *message_indices(const uint32_t *list, size_t n)
+{
+    json_t *array = list != NULL ? json_array() : json_null();
+    size_t i;
+
+    for (i = 0; list != NULL && i < n; i++) {
+        if (json_array_append_new(array, json_integer((json_int_t)list[i])) != 0) {
+            json_decref(array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+char *fl_message_client(const struct fl_persistent_client *c)
+{
+    return message_text(json_pack(
+        "{s:s, s:s?, s:I, s:I, s:s?, s:o, s:o}", "type", "client", "client", c->name, "number",
+        (json_int_t)c->number, "of", (json_int_t)c->of, "data", c->data, "train",
+        message_indices(c->train, c->n_train), "test", message_indices(c->test, c->n_test)));
+}
+
 json_t *fl_message_description(const struct fl_persistent_model *m, bool for_files)
 {
     /* A NULL from any of the parts makes json_pack() fail as a whole. */

@@ -29,6 +29,8 @@ struct fl_answer {
     uint64_t done, total;             /* PROGRESS */
     struct fl_persistent_ready ready; /* READY */
     uint64_t protocol;
+    /* ACCEPTED, the answer to `client`: its samples */
+    uint64_t samples, test_samples;
     bool diverged; /* FAILED */
     char error[FL_PERSISTENT_TEXT];
     /* DONE: the result; the kind of the task says which members are required */
@@ -80,6 +82,8 @@ json_t *fl_message_description(const struct fl_persistent_model *model, bool for
 
 /* Each returns a text that the caller frees, NULL when out of memory. */
 char *fl_message_start(const struct fl_persistent_conf *conf);
+/* NULL also for a text that is not UTF-8. */
+char *fl_message_client(const struct fl_persistent_client *client);
 char *fl_message_model(json_t *description, const struct fl_slots *slots);
 char *fl_message_task(const struct fl_persistent_task *task, uint64_t id);
 /* task.json of a TRAIN task. */

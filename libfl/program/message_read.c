@@ -90,7 +90,8 @@ static int message_read_ready(const json_t *json, struct fl_answer *ret, struct 
         }
     }
     message_read_text(json, "software", ready->software);
-    if ((ready->can & 1u << FL_PERSISTENT_TRAIN) != 0 && ready->samples == 0) {
+    ready->clients = json_is_true(json_object_get(json, "clients"));
+    if ((ready->can & 1u << FL_PERSISTENT_TRAIN) != 0 && ready->samples == 0 && !ready->clients) {
         return fl_err_set(err, FL_EFORMAT,
                           "'ready': 'samples' is 0, but a program that can train needs at least 1");
     }
@@ -192,6 +193,10 @@ static int message_read_fields(const json_t *json, enum fl_persistent_kind asked
         ret->diverged = json_is_true(json_object_get(json, "diverged"));
         return FL_OK;
     case FL_ANSWER_ACCEPTED:
+        /* Of `client` only, whose reader misses what is not there. */
+        (void)(fl_field_count(json, "", "samples", &ret->samples, NULL) != FL_OK ||
+               fl_field_count(json, "", "test_samples", &ret->test_samples, NULL) != FL_OK);
+        return FL_OK;
     case FL_ANSWER_CANCELED:
     case FL_ANSWER_TYPES:
         break;

@@ -115,6 +115,7 @@ void fl_persistent_free(struct fl_persistent *r)
     free(r->client);
     free(r->purpose);
     free(r->data);
+    free(r->client_message);
     free(r);
 }
 
@@ -238,8 +239,8 @@ fail:
 }
 
 /* The program did not answer in time and is killed. */
-static int persistent_timed_out(struct fl_persistent *r, int rv, const char *what,
-                                uint64_t limit_ms, struct fl_err *err)
+int fl__persistent_timed_out(struct fl_persistent *r, int rv, const char *what, uint64_t limit_ms,
+                             struct fl_err *err)
 {
     if (rv == FL_ECANCELED) {
         (void)fl_err_set(err, rv, "cancelled while '%.100s' was at '%s'", r->argv[0], what);
@@ -271,7 +272,7 @@ static int persistent_start_program(struct fl_persistent *r, const atomic_bool *
     rv = fl__persistent_await(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX, cancel,
                               &answer, err);
     if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
-        return persistent_timed_out(r, rv, "start", limit, err);
+        return fl__persistent_timed_out(r, rv, "start", limit, err);
     }
     if (rv != FL_OK) {
         return rv;
@@ -475,15 +476,17 @@ static int persistent_get_ready(struct fl_persistent *r, const struct fl_persist
             return rv;
         }
     }
-    if (r->model_accepted) {
-        return FL_OK;
+    if (!r->model_accepted) {
+        rv = persistent_describe(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX,
+                                 task->cancel, err);
+        if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
+            return fl__persistent_timed_out(r, rv, "model", limit, err);
+        }
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
-    rv = persistent_describe(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX,
-                             task->cancel, err);
-    if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
-        return persistent_timed_out(r, rv, "model", limit, err);
-    }
-    return rv;
+    return fl__persistent_switch(r, task->cancel, err);
 }
 
 /* The end of the open task, reported by the program. */

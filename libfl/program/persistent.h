@@ -54,7 +54,7 @@ struct fl_persistent_conf { /* copied */
     uint64_t descriptors; /* soft limit; 0: that of this process */
     const char *client;   /* sent to the program, as the next two; not NULL, nor is `purpose` */
     const char *data;     /* NULL: none */
-    const char *purpose;  /* "train", "evaluate" or "try" */
+    const char *purpose;  /* "train", "evaluate", "simulate" or "try" */
     uint64_t start_limit_ms, cancel_grace_ms;
     uint64_t idle_exit_ms;                   /* idle timeout; 0: none */
     const struct fl_persistent_clock *clock; /* borrowed; NULL: CLOCK_MONOTONIC */
@@ -77,7 +77,17 @@ struct fl_persistent_ready {
     char parts[FL_PERSISTENT_PARTS][FL_PERSISTENT_PART];
     size_t n_parts;
     uint64_t samples, test_samples;
+    bool clients; /* it can act for several clients in turn */
     char software[FL_PERSISTENT_TEXT];
+};
+
+/* A client that the program acts for: one of several in turn, as a simulation has them. */
+struct fl_persistent_client {
+    const char *name;             /* NULL: the server, which evaluates the common model */
+    uint64_t number, of;          /* from 0 on, of so many; 0 of the server */
+    const char *data;             /* a folder; NULL: the program knows where its data is */
+    const uint32_t *train, *test; /* [n_train], [n_test] samples of `data`; NULL: all there are */
+    size_t n_train, n_test;
 };
 
 /* Vectors of a model's shape that a task can have as input. */
@@ -164,6 +174,20 @@ FL_MUST_CHECK int fl_persistent_describe(struct fl_persistent *r,
                                          const struct fl_persistent_model *model, uint64_t wait_ms,
                                          struct fl_err *err);
 void fl_persistent_forget(struct fl_persistent *r);
+/*
+ * The following tasks are for this client, which is copied. The program is told with the next task
+ * or fl_persistent_count(); one that is started again is told again. FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_persistent_act_for(struct fl_persistent *r,
+                                        const struct fl_persistent_client *client,
+                                        struct fl_err *err);
+/*
+ * How many samples the client has, for which the program acts, as it says. Starts the program if it
+ * is not running. FL_EUNIMPL: it acts for one client only; FL_ESTATE: a description of the model is
+ * not answered yet.
+ */
+FL_MUST_CHECK int fl_persistent_count(struct fl_persistent *r, uint64_t *ret_samples,
+                                      uint64_t *ret_test_samples, struct fl_err *err);
 /*
  * Run a task; starts the program if it is not running. FL_ESTATE: no model is set. A program per
  * task trains only, and `trained` of the task is not NULL.

@@ -18,6 +18,7 @@ enum fl__persistent_state {
     FL__PERSISTENT_STARTING,   /* `start` was sent */
     FL__PERSISTENT_READY,      /* it has no model */
     FL__PERSISTENT_DESCRIBING, /* `model` was sent */
+    FL__PERSISTENT_SWITCHING,  /* `client` was sent */
     FL__PERSISTENT_IDLE,
     FL__PERSISTENT_BUSY,      /* a task was sent */
     FL__PERSISTENT_CANCELING, /* `cancel` was sent */
@@ -54,6 +55,10 @@ struct fl_persistent {
     struct fl_slots slots;
     bool model_accepted; /* the running program has accepted the model */
 
+    /* The client that it acts for, as the message; NULL: its own only. */
+    char *client_message;
+    bool client_told; /* to the running program */
+
     /* The open task. */
     const struct fl_persistent_task *task;
     uint64_t id;
@@ -67,6 +72,13 @@ static inline uint64_t fl__persistent_now(const struct fl_persistent *r)
     return r->conf.clock->now_ms(r->conf.clock->ctx);
 }
 
+/* The program did not answer `what` within limit_ms, or its task was cancelled meanwhile (`rv`): it
+   is killed. Returns `rv`. */
+int fl__persistent_timed_out(struct fl_persistent *r, int rv, const char *what, uint64_t limit_ms,
+                             struct fl_err *err);
+/* Tell the program for which client it acts, unless it was told already. */
+FL_MUST_CHECK int fl__persistent_switch(struct fl_persistent *r, const atomic_bool *cancel,
+                                        struct fl_err *err);
 /* r->slots for the model. FL_ELIMIT: larger than the address space. */
 FL_MUST_CHECK int fl__persistent_place(struct fl_persistent *r, struct fl_err *err);
 /* Does the memory of the running program have room for the slots, or has it none yet? */

@@ -25,9 +25,11 @@ static const struct fl_backoff start_waits = {.first_ms = 1000, .cap_ms = 60000,
 const struct fl_sm_state fl__persistent_states[FL__PERSISTENT_STATES] = {
     [FL__PERSISTENT_OFF] = {"OFF", TO(STARTING)},
     [FL__PERSISTENT_STARTING] = {"STARTING", TO(READY) | TO(OFF)},
-    [FL__PERSISTENT_READY] = {"READY", TO(DESCRIBING) | TO(LEAVING) | TO(OFF)},
+    [FL__PERSISTENT_READY] = {"READY", TO(DESCRIBING) | TO(SWITCHING) | TO(LEAVING) | TO(OFF)},
     [FL__PERSISTENT_DESCRIBING] = {"DESCRIBING", TO(IDLE) | TO(READY) | TO(LEAVING) | TO(OFF)},
-    [FL__PERSISTENT_IDLE] = {"IDLE", TO(BUSY) | TO(DESCRIBING) | TO(LEAVING) | TO(OFF)},
+    [FL__PERSISTENT_SWITCHING] = {"SWITCHING", TO(IDLE) | TO(READY) | TO(OFF)},
+    [FL__PERSISTENT_IDLE] = {"IDLE",
+                             TO(BUSY) | TO(DESCRIBING) | TO(SWITCHING) | TO(LEAVING) | TO(OFF)},
     [FL__PERSISTENT_BUSY] = {"BUSY", TO(IDLE) | TO(CANCELING) | TO(OFF)},
     [FL__PERSISTENT_CANCELING] = {"CANCELING", TO(IDLE) | TO(OFF)},
     [FL__PERSISTENT_LEAVING] = {"LEAVING", TO(OFF)},
@@ -38,6 +40,7 @@ const unsigned fl__persistent_allowed[FL__PERSISTENT_STATES] = {
     [FL__PERSISTENT_STARTING] = SAYS(READY) | SAYS(FAILED),
     [FL__PERSISTENT_READY] = 0,
     [FL__PERSISTENT_DESCRIBING] = SAYS(ACCEPTED) | SAYS(FAILED),
+    [FL__PERSISTENT_SWITCHING] = SAYS(ACCEPTED) | SAYS(FAILED),
     [FL__PERSISTENT_IDLE] = 0,
     [FL__PERSISTENT_BUSY] = SAYS(PROGRESS) | SAYS(DONE) | SAYS(FAILED),
     [FL__PERSISTENT_CANCELING] = SAYS(PROGRESS) | SAYS(DONE) | SAYS(FAILED) | SAYS(CANCELED),
@@ -76,6 +79,7 @@ static const char *protocol_expected(const struct fl_persistent *r, char *out, s
     case FL__PERSISTENT_STARTING:
         return "'ready' was expected";
     case FL__PERSISTENT_DESCRIBING:
+    case FL__PERSISTENT_SWITCHING:
         return "'accepted' was expected";
     case FL__PERSISTENT_BUSY:
         (void)snprintf(out, size, "'done' of '%s' %" PRIu64 " was expected",
@@ -137,6 +141,7 @@ static void protocol_drop(struct fl_persistent *r)
     fl_shared_done(&r->weights);
     fl_shared_done(&r->result);
     r->model_accepted = false;
+    r->client_told = false;
     fl_sm_move(&r->sm, FL__PERSISTENT_OFF);
 }
 

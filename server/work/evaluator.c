@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "libfl/program/persistent.h"
 #include "server/work/measure.h"
 
 struct fl_evaluator {
@@ -34,9 +33,11 @@ int fl_evaluator_program(const struct fl_evaluator_program *conf, struct fl_eval
                          struct fl_err *err)
 {
     struct fl_persistent_conf program = {.argv = conf->argv,
+                                         .environment = conf->environment,
                                          .client = conf->federation,
                                          .data = conf->data,
-                                         .purpose = "evaluate",
+                                         .purpose =
+                                             conf->acts_for != NULL ? "simulate" : "evaluate",
                                          .memory_bytes = conf->memory_bytes,
                                          .memory_of = FL_PROGRAM_RESIDENT_MEMORY,
                                          .descriptors = conf->descriptors,
@@ -73,6 +74,12 @@ int fl_evaluator_program(const struct fl_evaluator_program *conf, struct fl_eval
     rv = fl_persistent_describe(e->program, &model, conf->start_limit_ms, err);
     if (rv != FL_OK) {
         goto fail;
+    }
+    if (conf->acts_for != NULL) {
+        rv = fl_persistent_act_for(e->program, conf->acts_for, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = e;
     return FL_OK;

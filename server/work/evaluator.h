@@ -14,6 +14,7 @@
 #include "libfl/base/log.h"
 #include "libfl/data/dataset.h"
 #include "libfl/nn/net.h"
+#include "libfl/program/persistent.h"
 
 struct fl_evaluator;
 
@@ -23,6 +24,7 @@ FL_MUST_CHECK int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *n
 
 struct fl_evaluator_program {          /* copied but for the log */
     const char *const *argv;           /* NULL-terminated */
+    const char *const *environment;    /* "NAME=value", NULL-terminated; NULL: none */
     const char *federation;            /* sent to the program as its client name */
     const char *data;                  /* sent to the program; NULL: none */
     const struct fl_layout *layout;    /* of the federation's model */
@@ -31,6 +33,8 @@ struct fl_evaluator_program {          /* copied but for the log */
     uint64_t memory_bytes;             /* resident memory; 0: no limit */
     uint64_t descriptors;              /* soft limit of descriptors; 0: as this process */
     const struct fl_log *log;          /* borrowed */
+    /* Whose data a program evaluates on that acts for many clients; NULL: it has its own. */
+    const struct fl_persistent_client *acts_for;
 };
 /*
  * Starts the program and sends it the model. Errors name the program, with the end of its stderr:

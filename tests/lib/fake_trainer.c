@@ -11,6 +11,9 @@
  *   good            no misbehaviour
  *   few             can train only, and none of the parts
  *   odd_part        declares a part that no solver asks for
+ *   many            acts for many clients: each has 100 samples more than its number
+ *   no_client       the same, and refuses every client
+ *   silent_client   the same, and never answers `client`
  *   no_samples      says that it can train and has no samples
  *   version         answers `start` with version 7
  *   fails_start     answers `start` with `failed`
@@ -244,6 +247,31 @@ static json_t *parts(void)
                      "mixup");
 }
 
+static bool acts(void)
+{
+    return is("many") || is("no_client") || is("silent_client");
+}
+
+static void on_client(const json_t *m)
+{
+    const char *name = json_string_value(json_object_get(m, "client"));
+    json_int_t number = json_integer_value(json_object_get(m, "number"));
+    json_t *train = json_object_get(m, "train");
+    char *text = json_dumps(train, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    note("client %s %s", name != NULL ? name : "null", text);
+    free(text);
+    if (is("silent_client")) {
+        hang();
+    }
+    if (is("no_client")) {
+        say(json_pack("{s:s, s:s}", "type", "failed", "error", "it has no folder"));
+        return;
+    }
+    say(json_pack("{s:s, s:I, s:i}", "type", "accepted", "samples", 100 + number, "test_samples",
+                  10));
+}
+
 static void on_start(const json_t *m)
 {
     json_t *can =
@@ -267,10 +295,10 @@ static void on_start(const json_t *m)
     if (is("seals")) {
         (void)fcntl(result, F_ADD_SEALS, F_SEAL_SEAL);
     }
-    say(json_pack("{s:s, s:i, s:o, s:o, s:i, s:i, s:s, s:i}", "type", "ready", "protocol",
+    say(json_pack("{s:s, s:i, s:o, s:o, s:i, s:i, s:s, s:i, s:b}", "type", "ready", "protocol",
                   is("version") ? 7 : 1, "can", can, "parts", parts(), "samples",
-                  is("no_samples") ? 0 : 270, "test_samples", is("few") ? 0 : 30, "software",
-                  "fake trainer", "of_no_interest", 5));
+                  is("no_samples") || acts() ? 0 : 270, "test_samples", is("few") ? 0 : 30,
+                  "software", "fake trainer", "of_no_interest", 5, "clients", acts()));
     if (is("never_reads")) {
         hang();
     }
@@ -635,6 +663,8 @@ static void on_message(const char *type, const json_t *m)
         on_start(m);
     } else if (strcmp(type, "model") == 0) {
         on_model(m);
+    } else if (strcmp(type, "client") == 0) {
+        on_client(m);
     } else if (strcmp(type, "cancel") == 0) {
         note("cancel");
     } else if (strcmp(type, "bye") == 0) {

@@ -10,6 +10,7 @@
 
 #define JOBS_MAX 1024
 
+#include "client/train/trainer.h"
 #include "tools/fl_sim/data/sim_data.h"
 #include "tools/fl_sim/engine/ranks.h"
 #include "tools/fl_sim/experiment/experiment.h"
@@ -48,8 +49,10 @@ struct setting {
     struct fl_experiment_point *point;
     struct fl_sim_data_conf *data_conf;
     const struct fl_sim_data *data;
-    struct fl_world *world; /* NULL: no network delays */
-    bool *attackers;        /* [clients]; owned; NULL: the point has no such section */
+    struct fl_world *world;         /* NULL: no network delays */
+    bool *attackers;                /* [clients]; owned; NULL: the point has no such section */
+    char **environment;             /* of the program; owned */
+    struct fl_command_conf program; /* argv NULL: the built-in engine trains */
     size_t n_attackers;
 };
 FL_MUST_CHECK int setting_open(const struct run *run, size_t point, size_t trial,

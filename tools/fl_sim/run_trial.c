@@ -34,7 +34,8 @@ struct trial {
     uint64_t round;
     double accuracy;
     bool interrupted;
-    struct fl_err err; /* state folder of the results */
+    char test_folder[FL_SIM_FOLDER]; /* of a program; "": it knows */
+    struct fl_err err;               /* state folder of the results */
     int code;
 };
 
@@ -53,6 +54,13 @@ static void trial_client(void *ctx, size_t client, struct fl_sim_client *ret)
                        &ret->evaluation_samples);
 }
 
+static void trial_release_data(void *ctx, struct fl_sim_client_data *data)
+{
+    (void)ctx;
+    fl_dataset_free(data->of[0]);
+    fl_dataset_free(data->of[1]);
+}
+
 static int trial_client_data(void *ctx, size_t client, struct fl_sim_client_data *ret,
                              struct fl_err *err)
 {
@@ -63,15 +71,22 @@ static int trial_client_data(void *ctx, size_t client, struct fl_sim_client_data
     int rv = fl_sim_data_client(t->setting.data, client, conf->data->validation,
                                 conf->data->augment, &train, &test, err);
 
-    *ret = (struct fl_sim_client_data){train, test, {train, test}};
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret = (struct fl_sim_client_data){.train = train, .test = test, .of = {train, test}};
+    if (t->setting.program.program.argv != NULL) {
+        rv =
+            fl_sim_data_conf_folder(t->setting.data_conf, fl_sim_data_name(t->setting.data, client),
+                                    ret->folder, sizeof(ret->folder), &ret->whole, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    return FL_OK;
+fail:
+    trial_release_data(ctx, ret);
     return rv;
-}
-
-static void trial_release_data(void *ctx, struct fl_sim_client_data *data)
-{
-    (void)ctx;
-    fl_dataset_free(data->of[0]);
-    fl_dataset_free(data->of[1]);
 }
 
 /* --- rows of results --- */
@@ -268,6 +283,7 @@ static struct fl_fed_conf trial_fed_conf(struct trial *t, const struct fl_sim_cl
         .settings = &t->settings,
         .sim_clients = sim_clients,
         .test = fl_sim_data_server(t->setting.data),
+        .test_folder = t->test_folder,
         .world = t->setting.world,
         .upload_rate = (double)limits->upload_rate_per_s,
         .download_rate = (double)limits->download_rate_per_s,
@@ -298,8 +314,13 @@ static struct fl_fed_conf trial_fed_conf(struct trial *t, const struct fl_sim_cl
 
 static struct fl_sim_clients trial_clients(struct trial *t)
 {
-    return (struct fl_sim_clients){fl_sim_data_clients(t->setting.data), trial_client,
-                                   trial_client_data, trial_release_data, t};
+    return (struct fl_sim_clients){
+        .n = fl_sim_data_clients(t->setting.data),
+        .sim_client = trial_client,
+        .data = trial_client_data,
+        .release = trial_release_data,
+        .program = t->setting.program.program.argv != NULL ? &t->setting.program : NULL,
+        .ctx = t};
 }
 
 static int trial_run_federation(struct trial *t, struct fl_err *err)
@@ -316,6 +337,13 @@ static int trial_run_federation(struct trial *t, struct fl_err *err)
         return fl_err_set(err, rv, "path '%s' is too long", fl_trial_state_dir(t->out));
     }
     conf = trial_fed_conf(t, &sim_clients, t->run->dry ? NULL : journal);
+    if (sim_clients.program != NULL) {
+        rv = fl_sim_data_conf_folder(t->setting.data_conf, NULL, t->test_folder,
+                                     sizeof(t->test_folder), &conf.test_whole, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
     rv = setting_model(&t->setting, &first, err);
     if (rv != FL_OK) {
         return rv;

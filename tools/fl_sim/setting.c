@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "client/work/data_summary.h"
+#include "libfl/base/str.h"
 #include "libfl/nn/net.h"
 #include "tools/fl_sim/engine/sim_federation.h"
 #include "tools/fl_sim/run.h"
@@ -28,6 +29,81 @@ static int setting_choose_attackers(struct setting *s, struct fl_err *err)
                                 : FL_ENOMEM;
 }
 
+/* --- the program that trains --- */
+
+static int setting_open_program(struct setting *s, struct fl_err *err)
+{
+    const struct fl_client_command *c = s->point->client->command;
+    struct fl_err why = {0};
+    int rv;
+
+    if (s->point->client->main->trainer != FL_TRAINER_COMMAND) {
+        return !fl_sim_data_conf_of_program(s->data_conf)
+                   ? FL_OK
+                   : fl_conf_error(
+                         s->point->data, err,
+                         "'clients' alone is the data of a program, but client.trainer is "
+                         "not 'command': expected 'path' or 'set'");
+    }
+    rv = fl_trainer_command_find(c->program.list[0], &why);
+    if (rv != FL_OK) {
+        return fl_conf_error(fl_conf_field(s->point->client->file, &c->program), err, "%s",
+                             fl_err_text(&why, rv));
+    }
+    s->environment = fl_client_conf_environment(c);
+    if (s->environment == NULL) {
+        return FL_ENOMEM;
+    }
+    s->program =
+        (struct fl_command_conf){.program = {.argv = c->program.list,
+                                             .environment = (const char *const *)s->environment,
+                                             .memory_bytes = c->memory_limit,
+                                             .memory_of = c->memory_of,
+                                             .client = "fl-sim",
+                                             .purpose = "simulate",
+                                             .start_limit_ms = c->start_limit_ms,
+                                             .cancel_grace_ms = c->cancel_grace_ms},
+                                 .time_limit_ms = c->time_limit_ms,
+                                 .first_limit_ms = fl_client_conf_first_limit(c)};
+    return FL_OK;
+}
+
+/* Asks one program for the counts of all clients, and for those of the server. */
+static int setting_count(void *ctx, size_t client, const char *name, size_t clients,
+                         uint64_t *ret_train, uint64_t *ret_test, struct fl_err *err)
+{
+    struct fl_persistent_client who = {
+        .name = name, .number = name != NULL ? client : 0, .of = name != NULL ? clients : 0};
+    struct fl_persistent *program = ctx;
+    int rv = fl_persistent_act_for(program, &who, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_persistent_count(program, ret_train, ret_test, err);
+}
+
+static int setting_open_data(const struct run *run, uint64_t seed, struct setting *s,
+                             struct fl_err *err)
+{
+    struct fl_persistent_conf conf = s->program.program;
+    struct fl_persistent *program = NULL;
+    int rv;
+
+    if (!fl_sim_data_conf_of_program(s->data_conf)) {
+        return fl_sim_data_get(run->data, s->data_conf, seed, &s->data, err);
+    }
+    rv = fl_persistent_create(&conf, &program, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_sim_data_conf_ask(s->data_conf, setting_count, program);
+    rv = fl_sim_data_get(run->data, s->data_conf, seed, &s->data, err);
+    fl_persistent_stop(program);
+    fl_persistent_free(program);
+    return rv;
+}
+
 int setting_open(const struct run *run, size_t point, size_t trial, struct setting *ret,
                  struct fl_err *err)
 {
@@ -44,7 +120,11 @@ int setting_open(const struct run *run, size_t point, size_t trial, struct setti
     if (rv != FL_OK) {
         goto done;
     }
-    rv = fl_sim_data_get(run->data, ret->data_conf, seed, &ret->data, err);
+    rv = setting_open_program(ret, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = setting_open_data(run, seed, ret, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -75,6 +155,7 @@ void setting_close(struct setting *s)
     fl_sim_data_conf_free(s->data_conf);
     fl_experiment_close(s->point);
     free(s->attackers);
+    fl_str_list_free(s->environment);
     *s = (struct setting){.point = NULL};
 }
 
@@ -89,15 +170,18 @@ int setting_memory(const struct setting *s, unsigned threads, uint64_t *ret, str
     uint64_t sent =
         fl_solver_names(fl_solver_sends(strategy->solver, strategy->options[FL_COMPONENT_SOLVER]));
     uint64_t model = fl_layout_count(server->layout) * sizeof(float);
-    struct fl_net_memory memory;
+    struct fl_net_memory memory = {.all = 0};
     struct fl_net *net = NULL;
-    int rv = fl_net_create(&server->net, (size_t)server->training->batch_size, &net, err);
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
+    if (s->program.program.argv == NULL) {
+        rv = fl_net_create(&server->net, (size_t)server->training->batch_size, &net, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        memory = fl_net_memory(net);
+        fl_net_free(net);
     }
-    memory = fl_net_memory(net);
-    fl_net_free(net);
     round = round < clients ? round : clients;
     if (s->n_attackers > 0 &&
         (fl_attack_effects(s->point->attackers.attack.kind) & FL_ATTACK_COLLUDES) != 0)
@@ -187,25 +271,18 @@ static int setting_check_root(const struct setting *s, struct fl_err *err)
                                strategy->robust->policy.name, (long long)o->samples, data->n);
 }
 
-int setting_check(const struct setting *s, struct fl_err *err)
+/* The network of the built-in engine, and the samples that it reads. */
+static int setting_check_network(const struct setting *s, struct fl_err *err)
 {
-    const struct fl_server_conf *server;
-    const struct fl_server_round *round;
-    const struct fl_dataset *samples;
-    const struct fl_conf_node *node;
-    const int64_t *needs;
-    float *first = NULL;
-    bool start;
-    size_t n;
-    int rv;
+    const struct fl_server_conf *server = s->point->server;
+    const struct fl_dataset *samples = fl_sim_data_samples(s->data);
+    const struct fl_conf_node *node = fl_conf_section(server->file, server->model);
 
-    server = s->point->server;
-    samples = fl_sim_data_samples(s->data);
-    node = fl_conf_section(server->file, server->model);
     if (server->net.n_layers == 0) {
         return fl_conf_error(node, err,
-                             "expected preset or layers: a model from a file has no layers, and "
-                             "simulated clients train with the built-in engine");
+                             "expected preset or layers: a model from a file has no layers, which "
+                             "the built-in engine needs; a program of yours trains it with "
+                             "client.trainer: command");
     }
     if (server->inputs != samples->dim) {
         return fl_conf_error(node, err,
@@ -215,6 +292,46 @@ int setting_check(const struct setting *s, struct fl_err *err)
     if (server->classes < samples->classes) {
         return fl_conf_error(node, err, "the network has %zu classes, the data has %zu",
                              server->classes, samples->classes);
+    }
+    return FL_OK;
+}
+
+/* What a program cannot do: its samples are not ours. */
+static int setting_check_program(const struct setting *s, struct fl_err *err)
+{
+    const struct fl_experiment_attackers *a = &s->point->attackers;
+    char folder[FL_SIM_FOLDER];
+    bool whole;
+
+    if (s->n_attackers > 0 && (fl_attack_effects(a->attack.kind) & FL_ATTACK_POISONS) != 0) {
+        return fl_conf_error(a->node, err,
+                             "'%s' changes training samples, which are those of the program: "
+                             "expected an attack on the update or on its figures",
+                             fl_attack_names[a->attack.kind]);
+    }
+    if (fl_robust_trusts(s->point->server->strategy->robust)) {
+        return fl_conf_error(fl_conf_section(s->point->server->file, s->point->server->model), err,
+                             "robust '%s' trains on the server with the built-in engine: it cannot "
+                             "be combined with client.trainer: command in a simulation",
+                             s->point->server->strategy->robust->policy.name);
+    }
+    return fl_sim_data_conf_folder(s->data_conf, NULL, folder, sizeof(folder), &whole, err);
+}
+
+int setting_check(const struct setting *s, struct fl_err *err)
+{
+    const struct fl_server_conf *server;
+    const struct fl_server_round *round;
+    const int64_t *needs;
+    float *first = NULL;
+    bool start;
+    size_t n;
+    int rv;
+
+    rv = s->program.program.argv != NULL ? setting_check_program(s, err)
+                                         : setting_check_network(s, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = setting_model(s, &first, err);
     free(first);

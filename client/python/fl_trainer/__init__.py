@@ -24,12 +24,14 @@ from ._parts import PartError
 from ._sklearn import Sklearn
 from ._task import Canceled, Diverged, Evaluation, Task, Trained
 from ._wire import ProtocolError
+from ._work import Client
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Adapter",
     "Canceled",
+    "Client",
     "Diverged",
     "Evaluation",
     "FormatError",

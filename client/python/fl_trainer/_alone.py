@@ -33,7 +33,8 @@ def run_alone(program: Program) -> None:
     )
     program.backend.entries()  # report tensors that cannot be sent, as with a client
     task = Task(
-        message, program.backend, kind="train", samples=program.samples, criterion=program.criterion
+        message, program.backend, kind="train", samples=program.samples, criterion=program.criterion,
+        client=program.client,
     )
     _judge(program, task, "before")
     if program.train is not None:

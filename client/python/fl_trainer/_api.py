@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _memory
 from ._alone import run_alone
@@ -13,7 +13,7 @@ from ._loop import Persistent
 from ._models import CLOSURE_PARTS, LOSS_PARTS, ModelError, backend_of, check_names
 from ._task import Task
 from ._wire import Gone, ProtocolError
-from ._work import Program, show
+from ._work import Client, Program, show
 
 Train = Callable[[Any, Task], Any]
 Evaluate = Callable[[Any, Task], Any]
@@ -69,6 +69,7 @@ def run(
     classes: int = 0,
     evaluate_received: bool = True,
     software: str = "",
+    clients: Optional[Callable[[Client], Tuple[int, int]]] = None,
     alone: Optional[Dict[str, Any]] = None,
 ) -> None:
     """Take part in a federation: carry out what the client asks for until it has no more to ask.
@@ -101,6 +102,10 @@ def run(
         False: do not evaluate the received model in each round before training.
     software
         Your own name and version for the client's log.
+    clients
+        In place of samples and test_samples, for a program that acts for many clients of a simulation in
+        turn (fl-sim): clients(client) prepares for the data of a Client and returns how many training and
+        test samples that has. On a machine of its own it is called once, with name and data of that client.
     alone
         learning_rate, epochs, … of a run by hand: without a client the model is trained once, as it is.
 
@@ -120,14 +125,16 @@ def run(
         "classes": classes,
         "evaluate_received": evaluate_received,
         "software": software,
+        "clients": clients,
         "alone": alone,
     }
     try:
         if isinstance(caller, Persistent):
             _line_by_line()
-            caller.start
+            start = caller.start
             try:
                 program = _program(model, train, evaluate, **settings)
+                _act_for(program, start.get("client"), start)
             except Exception as e:
                 show(e)
                 caller.refuse(e)
@@ -139,10 +146,18 @@ def run(
     except ProtocolError as e:
         sys.exit(f"fl_trainer: the client: {e}")
     program = _program(model, train, evaluate, **settings)
+    _act_for(program, "", caller.message if isinstance(caller, TaskFile) else {})
     if caller is None:
         run_alone(program)
     else:
         caller.serve(program)
+
+
+def _act_for(program: Program, name: Optional[str], start: Mapping[str, Any]) -> None:
+    """The client that started the program, if run() was given `clients`; a simulation tells later."""
+    purpose = start.get("purpose") or "train"
+    if program.clients is not None and purpose != "simulate":
+        program.act_for(Client(None if purpose == "evaluate" else name, data=start.get("data")))
 
 
 def _program(
@@ -154,14 +169,17 @@ def _program(
     test_samples: Optional[int] = None,
     parts: Optional[Sequence[str]] = None,
     alone: Optional[Dict[str, Any]] = None,
+    clients: Optional[Callable[[Client], Tuple[int, int]]] = None,
     **settings: Any,
 ) -> Program:
     """Made from run()'s arguments."""
     if train is None and evaluate is None:
         raise TypeError("fl_trainer.run(): neither train nor evaluate was given")
-    if train is not None and samples < 1:
+    if clients is not None and (samples or test_samples):
+        raise TypeError("fl_trainer.run(): clients= counts the samples, do not say samples= or test_samples=")
+    if clients is None and train is not None and samples < 1:
         raise TypeError("fl_trainer.run(): say samples=, the number of local training samples")
-    if evaluate is not None and test_samples is None:
+    if clients is None and evaluate is not None and test_samples is None:
         raise TypeError("fl_trainer.run(): say test_samples=, the number of samples evaluate() sees")
     backend = backend_of(model)
     backend.entries()
@@ -172,6 +190,7 @@ def _program(
         samples=int(samples),
         test_samples=int(test_samples or 0),
         alone=dict(alone or {}),
+        clients=clients,
         **settings,
     )
     program.parts = _parts(program, parts)

@@ -48,6 +48,7 @@ class TaskFile:
             kind="train",
             samples=program.samples,
             data=message.get("data"),
+            client=program.client,
             slots=slots,
             criterion=program.criterion,
             buffers=[t["name"] for u in message["units"] for t in u["tensors"] if t["buffer"]],

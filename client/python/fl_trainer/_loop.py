@@ -13,6 +13,7 @@ from ._parts import PartError
 from ._task import Canceled, Diverged, Task
 from ._wire import Channel, Gone, ProtocolError
 from ._work import (
+    Client,
     Program,
     do_adapt,
     do_evaluate,
@@ -99,6 +100,7 @@ class Persistent:
             "parts": list(program.parts),
             "samples": program.samples,
             "test_samples": program.test_samples,
+            "clients": program.clients is not None,
             "software": software[:200],
         }
 
@@ -106,6 +108,8 @@ class Persistent:
         kind = message["type"]
         if kind == "model":
             return self._model(program, message)
+        if kind == "client":
+            return self._client(program, message)
         answer = {"id": message.get("id")}
         try:
             if kind not in program.can(self.start.get("purpose") or "train"):
@@ -145,6 +149,19 @@ class Persistent:
         return {"type": "accepted"}
 
     @staticmethod
+    def _client(program: Program, message: Mapping[str, Any]) -> Dict[str, Any]:
+        if program.clients is None:
+            return {"type": "failed", "error": "fl_trainer.run() was given no clients="}
+        try:
+            program.act_for(
+                Client(*(message.get(key) for key in ("client", "number", "of", "data", "train", "test")))
+            )
+        except Exception as e:
+            show(e)
+            return {"type": "failed", "error": last_line(e)[:900]}
+        return {"type": "accepted", "samples": program.samples, "test_samples": program.test_samples}
+
+    @staticmethod
     def _check_solver(program: Program, message: Mapping[str, Any]) -> None:
         solver = message.get("solver") or {}
         variant = (solver.get("options") or {}).get("variant", "fo")
@@ -182,7 +199,8 @@ class Persistent:
             program.backend,
             kind=kind,
             samples=program.samples,
-            data=self.start.get("data"),
+            data=program.client.data if program.client else self.start.get("data"),
+            client=program.client,
             slots={name: self._given[name] for name in message["given"] if name in self._given},
             buffers=self._buffers,
             criterion=program.criterion,

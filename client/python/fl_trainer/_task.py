@@ -65,6 +65,7 @@ class Task:
         kind: str,
         samples: int = 0,
         data: Optional[str] = None,
+        client: Any = None,
         slots: Optional[Mapping[str, Block]] = None,
         buffers: Iterable[str] = (),
         criterion: Optional[Callable[[Any, Any], Any]] = None,
@@ -92,6 +93,8 @@ class Task:
         self.deadline: Optional[float] = time.monotonic() + limit / 1000 if limit else None
         #: data.path of the client's configuration.
         self.data = data
+        #: Whose data it is, a Client, where run() was given `clients`.
+        self.client = client
         #: What each step has to do beyond gradient descent.
         self.parts: Dict[str, Any] = dict(message.get("do") or {})
         self.samples = samples

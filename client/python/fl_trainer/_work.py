@@ -19,6 +19,23 @@ MAX_ERROR = 1000
 MAX_SUMMARY = 64 << 20
 
 
+@dataclass(frozen=True)
+class Client:
+    """Whose data the next tasks are about.
+
+    `name` is None for the server, which evaluates the common model. In a simulation `number` is that of
+    the client, from 0 on, of `of`; `train` and `test` are the indices of its samples in the data set
+    `data`, None for all samples of that folder.
+    """
+
+    name: Optional[str]
+    number: Optional[int] = None
+    of: Optional[int] = None
+    data: Optional[str] = None
+    train: Optional[List[int]] = None
+    test: Optional[List[int]] = None
+
+
 @dataclass
 class Program:
     """The arguments of fl_trainer.run()."""
@@ -35,6 +52,8 @@ class Program:
     criterion: Optional[Callable[[Any, Any], Any]] = None
     examples: Any = None
     classes: int = 0
+    clients: Optional[Callable[[Client], Tuple[int, int]]] = None
+    client: Optional[Client] = None
     _summaries: Dict[Tuple[int, int], bytes] = field(default_factory=dict)
 
     @property
@@ -50,6 +69,19 @@ class Program:
                 self.examples, self.classes, group, seed, room
             )
         return self._summaries[group, seed]
+
+    def act_for(self, client: Client) -> None:
+        """Be this client from now on: run()'s `clients` counts its samples."""
+        assert self.clients is not None
+        counts = self.clients(client)
+        try:
+            samples, test_samples = (int(n) for n in counts)
+        except (TypeError, ValueError):
+            raise TypeError(f"clients() returned {counts!r}, expected (samples, test_samples)") from None
+        if samples < 0 or test_samples < 0 or (samples == 0 and client.name is not None):
+            raise ValueError(f"clients(): {samples} training and {test_samples} test samples of {client.name}")
+        self.client, self.samples, self.test_samples = client, samples, test_samples
+        self._summaries.clear()
 
     def can(self, purpose: str) -> List[str]:
         """The tasks that the program carries out."""

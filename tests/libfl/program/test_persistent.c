@@ -62,6 +62,75 @@ TEST(what_it_says_of_itself_is_known_before_a_task)
     rig_done(&rig);
 }
 
+/* The following tasks are for client `number` of three. */
+static void act_for(struct rig *rig, const char *name, uint64_t number, const uint32_t *train,
+                    size_t n)
+{
+    const struct fl_persistent_client client = {
+        .name = name, .number = number, .of = 3, .train = train, .n_train = n};
+
+    ck_assert_int_eq(fl_persistent_act_for(rig->r, &client, &rig->err), FL_OK);
+}
+
+TEST(one_program_acts_for_many_clients_and_is_told_of_a_change_only)
+{
+    const uint32_t samples[] = {7, 5};
+    struct fl_persistent_answer a;
+    uint64_t train = 0;
+    uint64_t test = 0;
+    struct rig rig;
+
+    rig_init(&rig, "many");
+    rig_create(&rig);
+    act_for(&rig, "a", 1, NULL, 0);
+    ck_assert_int_eq(fl_persistent_count(rig.r, &train, &test, &rig.err), FL_OK);
+    ck_assert_uint_eq(train, 101);
+    ck_assert_uint_eq(test, 10);
+    rig_describe(&rig);
+    ck_assert_msg(rig_run(&rig, FL_PERSISTENT_TRAIN, &a) == FL_OK, "%s", rig.err.msg);
+    act_for(&rig, "b", 2, samples, 2);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_OK);
+    act_for(&rig, "b", 2, samples, 2);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_OK);
+    act_for(&rig, NULL, 0, samples, 0);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_EVALUATE, &a), FL_OK);
+    fl_persistent_stop(rig.r);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_EVALUATE, &a), FL_OK);
+    fl_persistent_stop(rig.r);
+    ck_assert_str_eq(rig_notes(&rig),
+                     "start edge-1 /srv/data train;client a null;model;train 1;client b [7,5];"
+                     "train 2;train 3;client null [];evaluate 4;bye;"
+                     "start edge-1 /srv/data train;model;client null [];evaluate 5;bye;");
+    rig_done(&rig);
+}
+
+TEST(a_program_that_cannot_be_another_client_fails_its_task)
+{
+    struct fl_persistent_answer a;
+    struct rig rig;
+
+    rig_open(&rig, "good");
+    act_for(&rig, "a", 1, NULL, 0);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_EUNIMPL);
+    ck_assert_msg(rig_says(&rig, "acts for one client only"), "%s", rig.err.msg);
+    rig_done(&rig);
+    rig_open(&rig, "no_client");
+    act_for(&rig, "a", 1, NULL, 0);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_EIO);
+    ck_assert_msg(rig_says(&rig, "failed at 'client': it has no folder"), "%s", rig.err.msg);
+    ck_assert(fl_persistent_runs(rig.r));
+    rig_done(&rig);
+    rig_init(&rig, "silent_client");
+    rig.conf.start_limit_ms = 2000;
+    rig_create(&rig);
+    rig_describe(&rig);
+    act_for(&rig, "a", 1, NULL, 0);
+    ck_assert_int_eq(rig_run(&rig, FL_PERSISTENT_TRAIN, &a), FL_ETIMEOUT);
+    ck_assert_msg(rig_says(&rig, "did not answer 'client' within"), "%s", rig.err.msg);
+    ck_assert(!fl_persistent_runs(rig.r));
+    rig_done(&rig);
+}
+
 TEST(a_task_before_a_model_is_refused)
 {
     struct fl_persistent_answer a;
@@ -379,7 +448,8 @@ TEST(nothing_is_heard_where_nothing_was_asked)
 
     for (state = 0; state < FL__PERSISTENT_STATES; state++) {
         bool asked = state == FL__PERSISTENT_STARTING || state == FL__PERSISTENT_DESCRIBING ||
-                     state == FL__PERSISTENT_BUSY || state == FL__PERSISTENT_CANCELING;
+                     state == FL__PERSISTENT_SWITCHING || state == FL__PERSISTENT_BUSY ||
+                     state == FL__PERSISTENT_CANCELING;
 
         ck_assert_msg((fl__persistent_allowed[state] != 0) == asked, "%s",
                       fl__persistent_states[state].name);

@@ -67,7 +67,7 @@ static const struct {
     {"server: &a\n  model: {preset: mlr60}\ndata: *a\n", "x.yaml:1: anchors and aliases are not"},
     /* The client's part. */
     {HEAD "client:\n  trainer: command\n",
-     "x.yaml:6: key 'client.trainer': simulated clients train with the built-in engine"},
+     "x.yaml:6: key 'client.trainer': the required key 'command.program' is missing"},
     {HEAD "client:\n  data: {path: /x}\n",
      "x.yaml:6: key 'client.data.path': the data of simulated"},
     {HEAD "client:\n  data: {augment: flop}\n",
@@ -263,10 +263,14 @@ static const char *const obeyed[] = {
     "server.checkpoints.keep", "server.checkpoints.keep_for", "server.checkpoints.keep_best",
     "server.checkpoints.every", "server.limits.summary", "server.limits.summary_range",
     "client.summaries", "client.least_group", "client.seed", "client.data.validation",
-    "client.data.augment", "client.limits.upload_rate", "client.limits.download_rate", NULL};
+    "client.data.augment", "client.limits.upload_rate", "client.limits.download_rate",
+    "client.trainer", "client.command.program", "client.command.time_limit",
+    "client.command.first_limit", "client.command.memory_limit", "client.command.memory_of",
+    "client.command.persistent", "client.command.start_limit", "client.command.cancel_grace",
+    "client.command.environment", NULL};
 /* And those that it refuses. */
 static const char *const refused[] = {"server.model.units", "server.evaluation.command",
-                                      "client.trainer", "client.data.path", NULL};
+                                      "client.data.path", NULL};
 
 static bool is_in(const char *const *list, const char *key)
 {
@@ -390,7 +394,7 @@ TEST(a_program_that_evaluates_is_refused_with_its_line)
 
     ck_assert_int_eq(load_set(text, NULL, 0, &e, &err), FL_ECONF);
     ck_assert_ptr_nonnull(strstr(err.msg, "x.yaml:5: key 'server.evaluation.command': a simulated "
-                                          "server evaluates with the built-in engine"));
+                                          "server evaluates with what its clients train with"));
 }
 
 TEST(what_only_a_daemon_has_changes_nothing)

@@ -108,7 +108,8 @@ static void run_init(struct run *r, const char *algorithm)
         r->train[k] = make_data(N_SAMPLES, INPUTS, CLASSES, 1 + k);
         (void)snprintf(r->names[k], sizeof(r->names[k]), "c%zu", k);
     }
-    r->sim_clients = (struct fl_sim_clients){N_CLIENTS, sim_client, data, release, r};
+    r->sim_clients = (struct fl_sim_clients){
+        .n = N_CLIENTS, .sim_client = sim_client, .data = data, .release = release, .ctx = r};
     r->test = make_data(N_SAMPLES, INPUTS, CLASSES, 99);
 }
 

@@ -87,7 +87,8 @@ static struct run *begin(const char *algorithm, size_t clients, const char *worl
     for (k = 0; k < clients; k++) {
         (void)snprintf(r->names[k], sizeof(r->names[k]), "c%02zu", k);
     }
-    r->sim_clients = (struct fl_sim_clients){clients, sim_client, data, release, r};
+    r->sim_clients = (struct fl_sim_clients){
+        .n = clients, .sim_client = sim_client, .data = data, .release = release, .ctx = r};
     ck_assert_msg(fl_conf_parse("world", world, strlen(world), &r->doc, &err) == FL_OK, "%s",
                   err.msg);
     ask.node = fl_conf_root(r->doc);

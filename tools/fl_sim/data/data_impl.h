@@ -16,7 +16,8 @@
 enum fl__data_kind {
     FL__DATA_FOLDER, /* made by fl-data */
     FL__DATA_SET,    /* with a partition */
-    FL__DATA_SYNTHETIC
+    FL__DATA_SYNTHETIC,
+    FL__DATA_PROGRAM /* a program's, of which only the counts are known */
 };
 
 struct fl_sim_data_conf {
@@ -26,6 +27,9 @@ struct fl_sim_data_conf {
     bool by_trial;              /* the seeds below are replaced by that of the trial */
     struct fl_split_conf split; /* SET; test_share of SYNTHETIC too */
     struct fl_synthetic_conf synthetic;
+    size_t n_clients; /* PROGRAM */
+    fl_sim_data_count_cb *count;
+    void *ctx;
 };
 
 /* Samples in memory. */
@@ -75,6 +79,8 @@ FL_MUST_CHECK int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, 
                                           struct fl_sim_data *data, struct fl_err *err);
 FL_MUST_CHECK int fl__data_share(const struct fl_split_conf *conf, const char *keep,
                                  struct fl_sim_data *data, struct fl_err *err);
+FL_MUST_CHECK int fl__data_open_program(const struct fl_sim_data_conf *conf,
+                                        struct fl_sim_data *data, struct fl_err *err);
 /* Allocates names and test counts of `n` clients. FL_ENOMEM. */
 FL_MUST_CHECK int fl__data_take_clients(struct fl_sim_data *data, size_t n, size_t name_size,
                                         struct fl_err *err);

@@ -122,6 +122,93 @@ int fl__data_share(const struct fl_split_conf *conf, const char *keep, struct fl
     return FL_OK;
 }
 
+/* --- data of a program --- */
+
+/* `n` samples that only count: one value of 0 each. */
+static int made_blank(size_t n, struct fl_dataset **ret, struct fl_err *err)
+{
+    const size_t dim = 1;
+    int rv = fl_dataset_create(FL_DATA_U8, n, &dim, 1, ret, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    (*ret)->classes = 1;
+    return FL_OK;
+}
+
+/* Asks for the counts of all clients; `part->items` are not yet set. */
+static int made_count(const struct fl_sim_data_conf *conf, struct fl_sim_data *data,
+                      uint64_t *ret_server, struct fl_err *err)
+{
+    struct fl_partition *part = &data->part;
+    char name[FL_SPLIT_NAME];
+    uint64_t train = 0;
+    uint64_t test = 0;
+    size_t k;
+    int rv;
+
+    for (k = 0; k < conf->n_clients; k++) {
+        rv = conf->count(conf->ctx, k, fl_split_name(name, k, conf->n_clients), conf->n_clients,
+                         &train, &test, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        if (train == 0 || train > UINT32_MAX || test > UINT32_MAX ||
+            part->start[k] + train + test > UINT32_MAX)
+        {
+            return fl_err_set(err, FL_ERANGE,
+                              "the program counts %llu training and %llu test samples of '%s': "
+                              "expected at least 1 to train on, and below 2^32 of all clients",
+                              (unsigned long long)train, (unsigned long long)test, name);
+        }
+        part->start[k + 1] = part->start[k] + (size_t)(train + test);
+        data->n_test[k] = (uint32_t)test;
+        (void)memcpy(data->names + k * data->name_size, name, data->name_size);
+    }
+    return conf->count(conf->ctx, k, NULL, conf->n_clients, &train, ret_server, err);
+}
+
+int fl__data_open_program(const struct fl_sim_data_conf *conf, struct fl_sim_data *data,
+                          struct fl_err *err)
+{
+    char name[FL_SPLIT_NAME];
+    size_t size = strlen(fl_split_name(name, 0, conf->n_clients)) + 1;
+    struct fl_partition *part = &data->part;
+    uint64_t n_server = 0;
+    size_t total;
+    size_t i;
+    int rv;
+
+    FL_REQUIRE(conf->count != NULL);
+    rv = fl__data_take_clients(data, conf->n_clients, size, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = made_count(conf, data, &n_server, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    total = part->start[conf->n_clients];
+    part->items = malloc(total * sizeof(*part->items));
+    if (part->items == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "out of memory for %zu samples", total);
+    }
+    for (i = 0; i < total; i++) {
+        part->items[i] = (uint32_t)i;
+    }
+    rv = made_blank(total, &data->samples->set.train, err);
+    if (rv != FL_OK || n_server == 0) {
+        return rv;
+    }
+    rv = made_blank((size_t)n_server, &data->samples->set.test, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    data->server = data->samples->set.test;
+    return FL_OK;
+}
+
 /* --- Synthetic(alpha, beta) --- */
 
 /* One set with the samples of all clients, one after the other. */

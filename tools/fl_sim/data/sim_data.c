@@ -103,6 +103,9 @@ static int data_make_key(const struct fl_sim_data_conf *conf, struct fl_buf *out
         fl_writer_printf(&w, "synthetic %zu %.17g %.17g %" PRIu64 " %.17g", s->n_clients, s->alpha,
                          s->beta, s->seed, split->test_share);
         break;
+    case FL__DATA_PROGRAM:
+        fl_writer_printf(&w, "program %zu", conf->n_clients);
+        break;
     case FL__DATA_SET:
         fl_writer_printf(&w, "set %" PRIu64 " %d %d %s", split->crop, (int)split->standardise,
                          (int)fl_split_pools_test(split), conf->path);
@@ -186,6 +189,9 @@ static int data_fill(const struct fl_sim_data_conf *conf, bool new_samples,
         break;
     case FL__DATA_SYNTHETIC:
         rv = fl__data_open_synthetic(&conf->synthetic, conf->split.test_share, data, err);
+        break;
+    case FL__DATA_PROGRAM:
+        rv = fl__data_open_program(conf, data, err);
         break;
     case FL__DATA_SET:
         rv = new_samples ? fl_split_open(conf->path, &conf->split, &s->set, err) : FL_OK;

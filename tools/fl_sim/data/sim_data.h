@@ -33,6 +33,25 @@ FL_MUST_CHECK int fl_sim_data_conf_read(const struct fl_conf_doc *doc,
                                         const struct fl_conf_node *map, const char *base,
                                         struct fl_sim_data_conf **ret, struct fl_err *err);
 void fl_sim_data_conf_free(struct fl_sim_data_conf *conf);
+/* The data is that of a program (`clients` only), which says how many samples each client has. */
+bool fl_sim_data_conf_of_program(const struct fl_sim_data_conf *conf);
+/*
+ * Asks it: fl_sim_data_get() calls `count(ctx, client, name, clients, …)` for each client in order,
+ * from 0 on, and for the server's test samples at the end with client = clients and name NULL. An
+ * error ends the opening. Only of such data, before it is opened.
+ */
+typedef int fl_sim_data_count_cb(void *ctx, size_t client, const char *name, size_t clients,
+                                 uint64_t *ret_train, uint64_t *ret_test, struct fl_err *err);
+void fl_sim_data_conf_ask(struct fl_sim_data_conf *conf, fl_sim_data_count_cb *count, void *ctx);
+/*
+ * Where a program finds the samples of a client, or those of the server when `name` is NULL: into
+ * `out`, "" where it knows itself. `*ret_whole`: all samples of that folder; false: of a data set,
+ * those with the indices of fl_sim_data_client(). FL_ELIMIT: the path is too long; FL_EUNIMPL: the
+ * samples are generated, and in no folder.
+ */
+FL_MUST_CHECK int fl_sim_data_conf_folder(const struct fl_sim_data_conf *conf, const char *name,
+                                          char *out, size_t size, bool *ret_whole,
+                                          struct fl_err *err);
 /* Does the data depend on the seed of the trial (`seed: trial`)? Otherwise all trials share it. */
 bool fl_sim_data_conf_by_trial(const struct fl_sim_data_conf *conf);
 

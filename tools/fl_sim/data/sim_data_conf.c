@@ -326,6 +326,19 @@ static int conf_read_set(const struct reading *r, struct fl_err *err)
     return FL_OK;
 }
 
+static int conf_read_program(const struct reading *r, struct fl_err *err)
+{
+    static const char *const keep[] = {"clients", NULL};
+    int rv = conf_only_keys(r, keep, "'clients' alone, where a program has the data", err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    r->conf->kind = FL__DATA_PROGRAM;
+    r->conf->n_clients = (size_t)r->v->clients;
+    return FL_OK;
+}
+
 int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_node *map,
                           const char *base, struct fl_sim_data_conf **ret, struct fl_err *err)
 {
@@ -366,10 +379,15 @@ int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_no
     }
     r.v = fl_options_values(options);
     v = r.v;
+    if (!v->path_given && !v->set_given && v->clients_given) {
+        rv = conf_read_program(&r, err);
+        goto done;
+    }
     if (v->path_given == v->set_given) {
         rv = fl_conf_error(r.map, err,
                            "expected either 'path', a folder that fl-data made, or 'set', a data "
-                           "set to partition, found %s",
+                           "set to partition, found %s ('clients' alone: the data of a program, "
+                           "with client.trainer: command)",
                            v->set_given ? "both" : "neither");
         goto done;
     }
@@ -391,6 +409,41 @@ done:
 void fl_sim_data_conf_free(struct fl_sim_data_conf *conf)
 {
     free(conf);
+}
+
+bool fl_sim_data_conf_of_program(const struct fl_sim_data_conf *conf)
+{
+    return conf->kind == FL__DATA_PROGRAM;
+}
+
+void fl_sim_data_conf_ask(struct fl_sim_data_conf *conf, fl_sim_data_count_cb *count, void *ctx)
+{
+    conf->count = count;
+    conf->ctx = ctx;
+}
+
+int fl_sim_data_conf_folder(const struct fl_sim_data_conf *conf, const char *name, char *out,
+                            size_t size, bool *ret_whole, struct fl_err *err)
+{
+    int rv = FL_OK;
+
+    *ret_whole = conf->kind != FL__DATA_SET;
+    switch (conf->kind) {
+    case FL__DATA_FOLDER:
+        rv = fl_fs_join(out, size, conf->path, name != NULL ? name : FL_SPLIT_SERVER);
+        break;
+    case FL__DATA_SET:
+        rv = fl_str_copy(out, size, conf->path);
+        break;
+    case FL__DATA_PROGRAM:
+        out[0] = '\0';
+        break;
+    case FL__DATA_SYNTHETIC:
+        return fl_conf_error(conf->map, err,
+                             "'set: synthetic' is generated and in no file that a program could "
+                             "read: write it with 'fl-data synthetic', and set 'path'");
+    }
+    return rv == FL_OK ? FL_OK : fl_err_set(err, rv, "path '%s' is too long", conf->path);
 }
 
 bool fl_sim_data_conf_by_trial(const struct fl_sim_data_conf *conf)

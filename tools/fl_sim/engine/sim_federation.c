@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "server/work/evaluator.h"
 #include "server/work/opening.h"
 #include "tools/fl_sim/engine/poison.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
@@ -314,14 +315,21 @@ static int federation_describe(struct fl_fed *fed, struct fl_err *err)
     return FL_OK;
 }
 
-/* Memory of a client: network, optimiser and batch; the received model, and the update. */
+/* Memory of a client: network, optimiser and batch, which of a program are not known; the received
+   model, and the update. */
 static int federation_measure_training(struct fl_fed *fed, struct fl_err *err)
 {
     uint64_t model = fl_layout_count(fed->conf.coord.layout) * sizeof(float);
     struct fl_net_memory memory;
     struct fl_net *net = NULL;
-    int rv = fl_net_create(&fed->conf.net, fed->conf.training.batch_size, &net, err);
+    int rv;
 
+    fed->training_bytes = 3 * model;
+    fed->classes = fed->conf.classes;
+    if (fed->conf.net.n_layers == 0) {
+        return FL_OK;
+    }
+    rv = fl_net_create(&fed->conf.net, fed->conf.training.batch_size, &net, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -369,12 +377,41 @@ static bool federation_has_backdoor(const struct fl_fed *fed)
     return false;
 }
 
+/* The server has a program of its own, which evaluates on the test part of the data. */
+static int federation_open_program(struct fl_fed *fed, struct fl_err *err)
+{
+    const struct fl_command_conf *program = fed->conf.sim_clients->program;
+    const struct fl_dataset *test = fed->conf.test;
+    struct fl_persistent_client server = {.name = NULL};
+    struct fl_evaluator_program conf = {.argv = program->program.argv,
+                                        .environment = program->program.environment,
+                                        .federation = fed->conf.name,
+                                        .layout = fed->conf.coord.layout,
+                                        .net = &fed->conf.net,
+                                        .start_limit_ms = program->program.start_limit_ms,
+                                        .memory_bytes = program->program.memory_bytes,
+                                        .log = fed->conf.log,
+                                        .acts_for = &server};
+
+    if (fed->conf.test_folder[0] != '\0') {
+        conf.data = server.data = fed->conf.test_folder;
+        if (!fed->conf.test_whole) {
+            server.test = test->items; /* NULL: the whole test part */
+            server.n_test = test->of != NULL ? test->n : 0;
+        }
+    }
+    return fl_evaluator_program(&conf, &fed->evaluator, err);
+}
+
 static int federation_open_evaluation(struct fl_fed *fed, struct fl_err *err)
 {
     int rv;
 
     if (fed->conf.test == NULL || fed->conf.dry) {
         return FL_OK;
+    }
+    if (fed->conf.sim_clients->program != NULL) {
+        return federation_open_program(fed, err);
     }
     rv = fl_net_create_evaluator(&fed->conf.net, &fed->net, err);
     if (rv != FL_OK) {
@@ -502,6 +539,7 @@ void fl_fed_free(struct fl_fed *fed)
     fl_buf_done(&fed->scratch);
     fl_journal_close(fed->journal);
     fl_net_free(fed->net);
+    fl_evaluator_free(fed->evaluator);
     fl_dataset_free(fed->triggered);
     fl_coord_free(fed->coord);
     fl_progress_done(&fed->progress);

@@ -52,7 +52,10 @@ struct fl_fed_conf {
     const struct fl_settings *settings; /* that the folder stores; NULL: those of the strategy */
     const struct fl_sim_clients *sim_clients;
     const struct fl_dataset *test; /* of the server; NULL: none */
-    const struct fl_world *world;  /* network and device model; NULL: nothing takes time */
+    /* Of a program (sim_clients->program), which evaluates for the server too; "": it has them. */
+    const char *test_folder;
+    bool test_whole;              /* all of the folder */
+    const struct fl_world *world; /* network and device model; NULL: nothing takes time */
     /* Own limits of each client's payload traffic, bytes/s; 0: no limit. */
     double upload_rate, download_rate;
     const float *first_model; /* [layout], read by fl_fed_create(); NULL: drawn from the seed */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/work/evaluator.h"
 #include "server/work/measure.h"
 #include "tools/fl_sim/engine/sim_federation_impl.h"
 
@@ -175,14 +176,17 @@ static void server_aggregate(struct fl_fed *fed, struct fl_coord_job *job)
 
 /* Accuracy, loss, and how far a backdoor works. */
 static int server_measure_live(struct fl_fed *fed, const float *theta,
-                               struct fl_journal_evaluated *ret)
+                               struct fl_journal_evaluated *ret, struct fl_err *err)
 {
     const atomic_bool never = false;
     double loss;
     int rv;
 
-    rv = fl_measure(fed->net, fed->conf.test, theta, &never, &ret->accuracy, &ret->loss);
     ret->backdoor_success = -1;
+    if (fed->evaluator != NULL) {
+        return fl_evaluator_run(fed->evaluator, theta, &never, &ret->accuracy, &ret->loss, err);
+    }
+    rv = fl_measure(fed->net, fed->conf.test, theta, &never, &ret->accuracy, &ret->loss);
     if (rv != FL_OK || fed->triggered == NULL) {
         return rv;
     }
@@ -200,7 +204,7 @@ static int server_measure(struct fl_fed *fed, struct fl_coord_job *job, struct f
     if (fl__fed_replays(fed)) {
         rv = fl_journal_take_evaluated(fed->journal, &found, err);
     } else {
-        rv = server_measure_live(fed, fl_blob_floats(job->theta), &found);
+        rv = server_measure_live(fed, fl_blob_floats(job->theta), &found, err);
     }
     if (rv != FL_OK) {
         return rv;

@@ -315,6 +315,7 @@ void fl_worker_pool_free(struct fl_worker_pool *pool)
         fl__worker_pool_close(pool, i);
     }
     while (pool->n_spare > 0) {
+        fl_trainer_stop(pool->spare[pool->n_spare - 1]);
         fl_trainer_free(pool->spare[--pool->n_spare]);
     }
     free(pool->spare);

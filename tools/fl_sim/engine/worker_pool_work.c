@@ -61,29 +61,85 @@ void fl__worker_pool_close(struct fl_worker_pool *pool, uint32_t client)
 
 /* --- engines --- */
 
-/* An idle engine, set to this data. */
-static int work_take_trainer(struct fl_worker_pool *pool, const struct fl_sim_client_data *data,
-                             struct fl_trainer **ret, struct fl_err *err)
+static int work_open_trainer(const struct fl_worker_pool *pool,
+                             const struct fl_sim_client_data *data, struct fl_trainer **ret,
+                             struct fl_err *err)
+{
+    const struct fl_command_conf *program = pool->conf.sim_clients->program;
+    struct fl_trainer *trainer = NULL;
+    uint64_t samples;
+    uint64_t test_samples;
+    int rv = program != NULL
+                 ? fl_trainer_command(program, &trainer, err)
+                 : fl_trainer_builtin(data->train, data->test, pool->conf.kernels, &trainer, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (program != NULL) {
+        rv = fl_trainer_start(trainer, &samples, &test_samples, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
+    rv = fl_worker_prepare_trainer(trainer, pool->conf.setup, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    *ret = trainer;
+    return FL_OK;
+fail:
+    fl_trainer_free(trainer);
+    return rv;
+}
+
+/* The program is to be this client from now on. */
+static int work_act_for(const struct fl_worker_pool *pool, uint32_t client,
+                        const struct fl_sim_client_data *data, struct fl_trainer *trainer,
+                        struct fl_err *err)
+{
+    const struct fl_sim_clients *all = pool->conf.sim_clients;
+    struct fl_persistent_client who = {.number = client, .of = all->n};
+    struct fl_sim_client sim_client;
+
+    all->sim_client(all->ctx, client, &sim_client);
+    who.name = sim_client.name;
+    who.data = data->folder[0] != '\0' ? data->folder : NULL;
+    if (who.data != NULL && !data->whole) {
+        who.train = data->train->items;
+        who.n_train = data->train->n;
+        who.test = data->test != NULL ? data->test->items : data->train->items;
+        who.n_test = data->test != NULL ? data->test->n : 0;
+    }
+    return fl_trainer_act_for(trainer, &who, err);
+}
+
+/* An idle trainer, for this client. */
+static int work_take_trainer(struct fl_worker_pool *pool, uint32_t client,
+                             const struct fl_sim_client_data *data, struct fl_trainer **ret,
+                             struct fl_err *err)
 {
     struct fl_trainer *trainer = NULL;
-    int rv;
+    int rv = FL_OK;
 
     (void)pthread_mutex_lock(&pool->lock);
     if (pool->n_spare > 0) {
         trainer = pool->spare[--pool->n_spare];
     }
     (void)pthread_mutex_unlock(&pool->lock);
-    if (trainer != NULL) {
+    if (trainer == NULL) {
+        rv = work_open_trainer(pool, data, &trainer, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    } else if (pool->conf.sim_clients->program == NULL) {
         rv = fl_trainer_set_data(trainer, data->train, data->test, err);
         if (rv != FL_OK) {
             goto fail;
         }
-    } else {
-        rv = fl_trainer_builtin(data->train, data->test, pool->conf.kernels, &trainer, err);
-        if (rv != FL_OK) {
-            goto fail;
-        }
-        rv = fl_worker_prepare_trainer(trainer, pool->conf.setup, err);
+    }
+    if (pool->conf.sim_clients->program != NULL) {
+        rv = work_act_for(pool, client, data, trainer, err);
         if (rv != FL_OK) {
             goto fail;
         }
@@ -314,7 +370,7 @@ static int work_run_with_data(struct fl_pool_job *job, const struct fl_sim_clien
         goto done;
     }
     if (job->kind != FL_JOB_CODE) {
-        rv = work_take_trainer(pool, data, &trainer, err);
+        rv = work_take_trainer(pool, job->client, data, &trainer, err);
         if (rv != FL_OK) {
             goto done;
         }

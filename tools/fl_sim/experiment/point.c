@@ -131,8 +131,27 @@ static int point_check_evaluation(struct fl_experiment_point *p, struct fl_err *
     return command->n == 0
                ? FL_OK
                : fl_conf_error(fl_conf_field(p->server->file, command), err,
-                               "a simulated server evaluates with the built-in engine, on the test "
-                               "part that 'data:' gives it: evaluation.command is not allowed");
+                               "a simulated server evaluates with what its clients train with, on "
+                               "the test part that 'data:' gives it: evaluation.command is not "
+                               "allowed");
+}
+
+/* One program acts for many clients, one after the other. */
+static int point_check_command(const struct fl_experiment_point *p, struct fl_err *err)
+{
+    const struct fl_client_conf *c = p->client;
+
+    if (c->command->program.n == 0) {
+        return fl_conf_error(fl_conf_field(c->file, &c->main->trainer), err,
+                             "the required key 'command.program' is missing: the program that "
+                             "trains");
+    }
+    if (!c->command->persistent) {
+        return fl_conf_error(fl_conf_field(c->file, &c->command->program), err,
+                             "expected command.persistent: yes, as a program for each task would "
+                             "be started for each training of each simulated client");
+    }
+    return FL_OK;
 }
 
 static int point_read_client(struct fl_experiment_point *p, struct fl_err *err)
@@ -145,11 +164,11 @@ static int point_read_client(struct fl_experiment_point *p, struct fl_err *err)
         return rv;
     }
     c = p->client;
-    if (c->main->trainer != FL_TRAINER_BUILTIN) {
-        return fl_conf_error(
-            fl_conf_field(c->file, &c->main->trainer), err,
-            "simulated clients train with the built-in engine: an external trainer "
-            "takes real time, and runs with fl-clientd only");
+    if (c->main->trainer == FL_TRAINER_COMMAND) {
+        rv = point_check_command(p, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     if (c->data->path[0] != '\0') {
         return fl_conf_error(fl_conf_field(c->file, &c->data->path), err,

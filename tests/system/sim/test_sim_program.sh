@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# fl-sim run with a training program of the user: one process for each thread acts for all clients; the files do not depend on the
+# threads or on kills; the rounds are those of fl-serverd and fl-clientd with the same script; what cannot be is told before it runs.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+fl_sim=$build/fl-sim
+pid=''
+trap 'kill -KILL $pid 2>/dev/null; end_all' EXIT
+cd "$dir" || exit 99
+"$python" -c 'import numpy' 2>/dev/null || skip "$python has no numpy"
+export PYTHONPATH=$srcdir/client/python PYTHONDONTWRITEBYTECODE=1
+
+cat >script.py <<'END'
+import os
+import sys
+import numpy as np
+import fl_trainer
+
+held = {}
+own = sys.argv[1] != "files"
+
+
+def features(folder, part):
+    return np.load(f"{folder}/{part}-x.npy"), np.load(f"{folder}/{part}-y.npy")
+
+
+def clients(client):
+    if os.environ.get("TOLD"):
+        with open(os.environ["TOLD"], "a") as file:
+            print(os.getpid(), client.name, client.number, client.of, client.data, client.train and len(client.train), file=file)
+    if sys.argv[1] == "fails" and client.number == 2:
+        raise OSError("no such sensor")
+    if own:  # a client is a centre among four
+        draw = np.random.default_rng(int(client.name[-1]) if client.name else 99)
+        x = draw.normal(size=(60, 4)).astype(np.float32)
+        y = (x @ [1, -1, 0.5, 0] > 0).astype(int)
+        held["train"], held["test"] = (x[:40], y[:40]), (x[40:], y[40:])
+    elif client.train is None and client.name is not None:
+        held["train"], held["test"] = features(client.data, "train"), features(client.data, "test")
+    elif client.name is None:
+        held["test"] = features(client.data, "test")
+    else:
+        x, y = features(client.data, "train")
+        held["train"], held["test"] = (x[client.train], y[client.train]), (x[client.test], y[client.test])
+    return 0 if client.name is None else len(held["train"][1]), len(held["test"][1])
+
+
+def values(m, x):
+    z = x @ m["w"].T + m["b"]
+    return z - np.log(np.exp(z - z.max(1, keepdims=True)).sum(1, keepdims=True)) - z.max(1, keepdims=True)
+
+
+def train(m, task):
+    optimizer = task.optimizer()
+    x, y = held["train"]
+    for i in task.batches():
+        z = values(m, x[i])
+        task.count(-z[np.arange(len(i)), y[i]].mean(), len(i))
+        p = np.exp(z)
+        p[np.arange(len(i)), y[i]] -= 1
+        optimizer.step({"w": (p.T @ x[i] / len(i)).astype(np.float32), "b": p.mean(0).astype(np.float32)})
+    if sys.argv[1] == "nan":
+        m["w"][0, 0] = np.nan
+
+
+def evaluate(m, task):
+    x, y = held["test"]
+    z = values(m, x)
+    return len(y), int((z.argmax(1) == y).sum()), float(-z[np.arange(len(y)), y].sum())
+
+
+def model():
+    return {"w": np.zeros((2, 4), np.float32), "b": np.zeros(2, np.float32)}
+
+
+if __name__ == "__main__":
+    how = {"samples": 40, "test_samples": 20} if sys.argv[1] == "one" else {"clients": clients}
+    fl_trainer.run(model(), train, evaluate, **how)
+END
+check "the first model is the script's" "$python" -m fl_trainer save script.py first.safetensors own
+
+experiment() { # file, mode of the script, data, further lines
+  local file=$1 mode=$2 data=$3
+  shift 3
+  cat >"$file" <<END
+server:
+  model: {file: first.safetensors}
+  algorithm: scaffold
+  training: {epochs: 2, batch_size: 8, learning_rate: 0.1}
+  round: {start_clients: 5}
+client: {trainer: command, command: {program: ["$python", script.py, $mode], persistent: yes}}
+data: {$data}
+END
+  printf '%s\n' "$@" >>"$file"
+}
+files_of() { (cd "$1" && find . \( -name 'rounds.*' -o -name clients.jsonl -o -name summary.json \) -print0 | sort -z | xargs -0 sha256sum); }
+
+### Data of the program
+experiment own.yaml own "clients: 5" "stop: {rounds: 6}" "trials: 2" "world: {train: {samples_per_s: 20}}"
+export TOLD=$dir/told
+check "it runs" "$fl_sim" run own.yaml --quiet --clients --jobs 1 --out jobs-1
+equal "two processes for a thread: one counts, one of each trial trains and one evaluates" 5 "$(cut -d' ' -f1 told | sort -u | wc -l)"
+unset TOLD
+check "it runs with two threads" "$fl_sim" run own.yaml --quiet --clients --jobs 2 --out jobs-2
+files_of jobs-1 >sums-1
+files_of jobs-2 >sums-2
+check "which change nothing" cmp sums-1 sums-2
+equal "it learns" True "$(json 'd["accuracy"]["last"] > 0.75' <"$(find jobs-1 -name summary.json | head -n 1)")"
+equal "a training takes the time that the world says: 40 samples, twice, 20 a second" 4000000 \
+  "$(tail -n 1 "$(find jobs-1 -name rounds.jsonl | head -n 1)" | json 'd["training_us"]')"
+kills=0
+while [ "$kills" -lt 4 ]; do
+  "$fl_sim" run own.yaml --quiet --clients --out killed >kill.log 2>&1 &
+  pid=$!
+  rows() { [ "$(cat killed/*/*/rounds.jsonl 2>/dev/null | wc -l)" -gt "$((2 * kills))" ] || ! kill -0 "$pid" 2>/dev/null; }
+  wait_for "a few rounds" rows
+  kill -KILL "$pid" 2>/dev/null
+  wait "$pid" 2>/dev/null
+  kills=$((kills + 1))
+done
+check "it goes on" "$fl_sim" run own.yaml --quiet --clients --out killed
+files_of killed >sums-killed
+check "and kills change nothing" cmp sums-1 sums-killed
+
+### The same script with the daemons
+experiment daemons.yaml own "clients: 5" "stop: {rounds: 4}" "trials: {seeds: [7]}"
+check "in the simulation" "$fl_sim" run daemons.yaml --quiet --out simulated
+write_server real "seed: 7" "rounds: 4" "model: {file: \"$dir/first.safetensors\"}" "algorithm: scaffold" \
+  "training: {epochs: 2, batch_size: 8, learning_rate: 0.1}" "round: {start_clients: 5, min_clients: 5, min_responders: 5}" \
+  "evaluation: {command: [\"$python\", \"$dir/script.py\", own]}"
+start_server real
+for k in 0 1 2 3 4; do
+  start_client "client-00$k" "" "trainer: command" "command: {program: [\"$python\", \"$dir/script.py\", own], persistent: yes}"
+done
+wait_for "four rounds" at_round real 4
+for k in 0 1 2 3 4; do wait_end "client-00$k"; done
+figures='["%d %.7g %.7g %.7g %d" % (r["round"], r["accuracy"], r["loss"], r["train_loss"], r["uplink_bytes"]) for r in d]'
+ctl real rounds --json | json "$figures" >real.txt
+stop real
+"$python" -c 'import json, sys; print(json.dumps([json.loads(line) for line in open(sys.argv[1])]))' \
+  "$(find simulated -name rounds.jsonl)" | json "$figures" >simulated.txt
+check "the rounds are those of the simulation" diff real.txt simulated.txt
+
+### Data in files
+"$python" - <<'END'
+import numpy as np
+draw = np.random.default_rng(3)
+import os
+os.makedirs("set")
+for part, n in (("train", 300), ("test", 80)):
+    x = draw.normal(size=(n, 4)).astype(np.float32)
+    np.save(f"set/{part}-x.npy", x)
+    np.save(f"set/{part}-y.npy", (x @ [1, -1, 0.5, 0] > 0).astype(np.int64))
+END
+experiment set.yaml files "set: $dir/set, clients: 5, test_share: 0.2" "stop: {rounds: 3}"
+check "a set, of which a client has some samples" "$fl_sim" run set.yaml --quiet --out of-set
+check "divided in folders" "$build/fl-data" split --input set --output folders --clients 5 --method iid --test-share 0.2 --seed 0
+experiment folders.yaml files "path: $dir/folders" "stop: {rounds: 3}"
+check "a folder for each client" "$fl_sim" run folders.yaml --quiet --out of-folders
+check "are the same" cmp "$(find of-set -name rounds.jsonl)" "$(find of-folders -name rounds.jsonl)"
+
+### What cannot be
+experiment bad.yaml one "clients: 5" "stop: {rounds: 3}"
+says "a script for one client" 1 "acts for one client only" "$fl_sim" run bad.yaml --out bad
+experiment bad.yaml fails "clients: 5" "stop: {rounds: 3}"
+says "one that cannot count" 1 "failed at 'client': OSError: no such sensor" "$fl_sim" run bad.yaml --out bad
+experiment bad.yaml own "clients: 5" "stop: {rounds: 3}" "attackers: {share: 20%, attack: label_flip}"
+says "an attack on its samples" 1 "'label_flip' changes training samples, which are those of the program" "$fl_sim" run bad.yaml --out bad
+experiment bad.yaml own "set: synthetic, clients: 5" "stop: {rounds: 3}"
+says "samples in no file" 1 "is generated and in no file" "$fl_sim" run bad.yaml --out bad
+experiment bad.yaml own "clients: 5" "stop: {rounds: 3}"
+sed -i 's/, persistent: yes//' bad.yaml
+says "a program for each task" 1 "expected command.persistent: yes" "$fl_sim" run bad.yaml --out bad
+sed -i 's/trainer: command, //' bad.yaml
+says "no program" 1 "'clients' alone is the data of a program" "$fl_sim" run bad.yaml --out bad
+experiment nan.yaml nan "clients: 5" "stop: {rounds: 3}"
+check "one that diverges ends as diverged" "$fl_sim" run nan.yaml --quiet --out nan
+equal "in its round" "diverged 1" "$(json '"%s %s" % (d["ended"], d["diverged_round"])' <"$(find nan -name summary.json)")"
+finish
