@@ -41,10 +41,11 @@ void fl__layer_backward_twice(const struct fl__layer *layer, const struct fl__pa
     layer->ops->backward(layer, pass, io);
     tangents.dy = along->sy;
     tangents.dx = along->sx;
+    tangents.dx2 = along->sx2;
     layer->ops->backward(layer, pass, &tangents);
 }
 
-void fl__layer_add(float *to, const float *from, size_t ld, size_t n, size_t batch)
+void fl__layer_accumulate(float *to, const float *from, size_t ld, size_t n, size_t batch)
 {
     size_t b;
 

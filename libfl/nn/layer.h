@@ -16,7 +16,9 @@
  */
 
 #include "libfl/nn/net.h"
+#include "libfl/num/attention.h"
 #include "libfl/num/conv.h"
+#include "libfl/num/group_norm.h"
 #include "libfl/num/norm.h"
 #include "libfl/num/pool.h"
 
@@ -56,6 +58,12 @@ struct fl__io {
     size_t lddx;
     /* n_index bytes per sample; kept from forward to backward only in training */
     uint8_t *index;
+    /* of "add": the second input, and its gradient (NULL: not needed), added to when add_dx2 */
+    const float *x2;
+    size_t ldx2;
+    float *dx2;
+    size_t lddx2;
+    bool add_dx2;
 };
 
 /*
@@ -66,11 +74,21 @@ struct fl__io {
 struct fl__jvp {
     const float *params; /* direction of the parameters; NULL: zero */
     const float *rx;     /* stride ldx; NULL: zero */
-    float *ry;           /* stride ldy */
+    float *ry;           /* stride ldy; backward reads it */
     float *sy;           /* as dy; the layer may overwrite it */
     float *sx;           /* as dx, NULL together with it */
+    const float *rx2;    /* of "add": as rx, of x2 */
+    float *sx2;          /* as dx2, NULL together with it */
     float *spare;        /* scratch: a batch of the widest activation */
     const float *zeros;  /* zeros for the outputs of the widest layer, with slack */
+};
+
+/* What a layer is for the branches of a residual block; see net_graph.c. */
+enum fl__branch {
+    FL__BRANCH_NONE,
+    FL__BRANCH_OPEN,     /* its input is kept for the layer that closes the block */
+    FL__BRANCH_SHORTCUT, /* what follows starts from the input of the block again */
+    FL__BRANCH_CLOSE,    /* reads the output of both branches */
 };
 
 /* Which results of the forward pass backward reads (in JVP passes: of rx and ry too). */
@@ -82,6 +100,7 @@ struct fl__layer_ops {
     const char *word;   /* first word of the text */
     const char *usage;  /* the whole form, for error messages */
     bool training_only; /* in evaluation y is x itself */
+    enum fl__branch branch;
     /* Parse the words after the first. FL_ECONF; the caller adds the layer to the message. */
     int (*parse)(struct fl__layer *layer, const char *args, struct fl_err *err);
     /*
@@ -108,7 +127,7 @@ struct fl__layer_ops {
     /*
      * JVP forms of forward and backward; forward was called before with the same x and y. A
      * layer without params and without a tangent is not called. `backward_jvp` also computes dy
-     * and dx.
+     * and dx. NULL while forward is not: the network has no JVP passes.
      */
     void (*forward_jvp)(const struct fl__layer *layer, const struct fl__pass *pass,
                         const struct fl__io *io, const struct fl__jvp *along);
@@ -131,17 +150,34 @@ struct fl__layer {
     const struct fl_kernels *kernels;
     size_t max_batch; /* in training; 0: evaluation only */
     struct fl__shape in, out;
+    struct fl__shape in2; /* of "add": the second input */
+    /*
+     * The views that it reads: 0 is the batch, i + 1 the output of layer i. `from` of the layers
+     * that compute, and `also`, name layers that compute once the network is complete.
+     */
+    size_t from, also;
+    bool joins;  /* reads `also` */
+    bool graded; /* its output has a gradient: it, or a layer below it, has parameters */
+    /* a later reader of the same output wrote its gradient before: that of this layer is added */
+    bool add_dx, add_dx2;
+    size_t turn; /* buffer of its output in an evaluation */
     union {
-        size_t width; /* dense */
+        size_t width;    /* dense */
+        struct fl_gn gn; /* gn, ln */
         struct fl_conv conv;
         struct fl_pool pool;
         struct fl_bn bn;
         double rate; /* dropout */
+        struct {
+            size_t words, dim;
+        } table;                            /* embedding */
+        struct fl_self_attention attention; /* heads and causal of it */
     } is;
     /* computes the ReLU of the next layer too; of "maxpool": x is an output of ReLU */
     bool relu;
     bool masked;      /* the next layer already masked dy with ReLU */
     bool normalised;  /* of "conv": followed by batch-norm */
+    bool nobias;      /* of "conv": the bias is padding, which is zero */
     bool skip;        /* fused into the previous layer: y is x itself */
     size_t tensor;    /* the first of its tensors in the layout */
     size_t offset;    /* in the internal block */
@@ -153,13 +189,14 @@ struct fl__layer {
     double macs;      /* multiply-adds of one sample's forward pass */
     float *state;
     uint8_t *index;
-    size_t at_y,
-        /* offsets in the memory of a batch, which y and dy of different layers share over time */
-        at_dy;
-    /* NULL when y is x itself; dy also NULL below the first layer with params */
-    float *y, *dy;
+    /*
+     * Offsets in the memory of a batch, which y, dy and spare of different layers share over time.
+     */
+    size_t at_y, at_dy, at_spare;
+    /* NULL when y is x itself; dy also NULL without `graded`, spare without add_dx */
+    float *y, *dy, *spare;
     size_t ldy;
-    float *ry, *sy, *rstate; /* JVP counterparts of y, dy and state */
+    float *ry, *sy, *rspare, *rstate; /* JVP counterparts of y, dy, spare and state */
 };
 
 /* Offset of the layer's n-th tensor in the exported block. */
@@ -192,17 +229,31 @@ bool fl__layer_word(const char **args, char *word, size_t size);
 void fl__layer_backward_twice(const struct fl__layer *layer, const struct fl__pass *pass,
                               const struct fl__io *io, const struct fl__jvp *along);
 /* to += from, n numbers in each of `batch` rows of ld floats; padding is unchanged. */
-void fl__layer_add(float *to, const float *from, size_t ld, size_t n, size_t batch);
+void fl__layer_accumulate(float *to, const float *from, size_t ld, size_t n, size_t batch);
 /* Draw n numbers uniformly from +-bound, stored every `step` floats. */
 void fl__layer_draw(struct fl_rng *rng, double bound, float *to, size_t n, size_t step);
 
+extern const struct fl__layer_ops fl__layer_add;
+extern const struct fl__layer_ops fl__layer_attention;
+extern const struct fl__layer_ops fl__layer_avgpool;
+extern const struct fl__layer_ops fl__layer_block;
 extern const struct fl__layer_ops fl__layer_bn;
 extern const struct fl__layer_ops fl__layer_conv;
 extern const struct fl__layer_ops fl__layer_dense;
 extern const struct fl__layer_ops fl__layer_dropout;
+extern const struct fl__layer_ops fl__layer_embedding;
 extern const struct fl__layer_ops fl__layer_flatten;
+extern const struct fl__layer_ops fl__layer_gelu;
+extern const struct fl__layer_ops fl__layer_globalpool;
+extern const struct fl__layer_ops fl__layer_gn;
+extern const struct fl__layer_ops fl__layer_last;
+extern const struct fl__layer_ops fl__layer_ln;
 extern const struct fl__layer_ops fl__layer_lrn;
+extern const struct fl__layer_ops fl__layer_lstm;
 extern const struct fl__layer_ops fl__layer_maxpool;
 extern const struct fl__layer_ops fl__layer_relu;
+extern const struct fl__layer_ops fl__layer_shortcut;
+extern const struct fl__layer_ops fl__layer_sigmoid;
+extern const struct fl__layer_ops fl__layer_tanh;
 
 #endif

@@ -146,7 +146,6 @@ static void bn_forward_jvp(const struct fl__layer *layer, const struct fl__pass 
     }
 }
 
-/* There is always a preceding layer with weights, so dx and sx are always needed. */
 static void bn_backward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
                             const struct fl__io *io, const struct fl__jvp *along)
 {
@@ -156,8 +155,9 @@ static void bn_backward_jvp(const struct fl__layer *layer, const struct fl__pass
                                           .rx = along->rx,
                                           .dy = io->dy,
                                           .sy = along->sy,
-                                          .dx = io->dx,
-                                          .sx = along->sx,
+                                          /* dx may be unneeded at the start of a branch */
+                                          .dx = io->dx != NULL ? io->dx : along->spare,
+                                          .sx = io->dx != NULL ? along->sx : along->spare,
                                           .ldx = io->ldx,
                                           .ldy = io->ldy};
     float *dgamma = pass->scratch;

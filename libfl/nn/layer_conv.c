@@ -1,8 +1,8 @@
 /*
- * "conv CHANNELS HxW [pad N] [stride N]": exported as in PyTorch, weight[out][in][h][w] and
- * bias[out]; internally w in the order of its convolution algorithm, padded to 16 floats, then b
- * (libfl/num/conv.h); that order is private (docs/kernels.md#layouts). Runs on the network's
- * thread; algorithms and kernels are in libfl/num.
+ * "conv CHANNELS HxW [pad N] [stride N] [groups N] [nobias]": exported as in PyTorch,
+ * weight[out][in / groups][h][w] and bias[out]; internally w in the order of its convolution
+ * algorithm, padded to 16 floats, then b (libfl/num/conv.h); that order is private
+ * (docs/kernels.md#layouts). Runs on the network's thread; algorithms and kernels are in libfl/num.
  */
 #include <math.h>
 #include <stdio.h>
@@ -37,12 +37,47 @@ static bool parse_kernel(char *word, struct fl_conv *conv)
     return parse_side(word, 1, &conv->kh) && parse_side(x + 1, 1, &conv->kw);
 }
 
+/* The option that begins with `word`. */
+static int parse_option(struct fl__layer *layer, const char *word, const char **args,
+                        struct fl_err *err)
+{
+    struct fl_conv *conv = &layer->is.conv;
+    bool pad = strcmp(word, "pad") == 0;
+    uint64_t groups;
+    char value[16];
+
+    if (strcmp(word, "nobias") == 0) {
+        layer->nobias = true;
+        return FL_OK;
+    }
+    if (strcmp(word, "groups") == 0) {
+        if (!fl__layer_word(args, value, sizeof(value)) || fl_str_to_u64(value, &groups) != FL_OK ||
+            groups == 0 || groups > CHANNELS_MAX || conv->k % groups != 0)
+        {
+            return fl_err_set(err, FL_ECONF, "groups must be a divisor of the %zu channels",
+                              conv->k);
+        }
+        conv->groups = (size_t)groups;
+        return FL_OK;
+    }
+    if (!pad && strcmp(word, "stride") != 0) {
+        return fl_err_set(err, FL_ECONF, "'%s' is neither 'pad' nor 'stride', 'groups' or 'nobias'",
+                          word);
+    }
+    if (!fl__layer_word(args, value, sizeof(value)) ||
+        !parse_side(value, pad ? 0 : 1, pad ? &conv->pad : &conv->stride))
+    {
+        return fl_err_set(err, FL_ECONF, "%s must be an integer from %d to %d", word, pad ? 0 : 1,
+                          SIDE_MAX);
+    }
+    return FL_OK;
+}
+
 static int conv_parse(struct fl__layer *layer, const char *args, struct fl_err *err)
 {
     struct fl_conv *conv = &layer->is.conv;
     uint64_t channels;
     char word[16];
-    char value[16];
 
     if (!fl__layer_word(&args, word, sizeof(word)) || fl_str_to_u64(word, &channels) != FL_OK ||
         channels == 0 || channels > CHANNELS_MAX)
@@ -57,17 +92,12 @@ static int conv_parse(struct fl__layer *layer, const char *args, struct fl_err *
                           SIDE_MAX);
     }
     conv->stride = 1;
+    conv->groups = 1;
     while (fl__layer_word(&args, word, sizeof(word))) {
-        bool pad = strcmp(word, "pad") == 0;
+        int rv = parse_option(layer, word, &args, err);
 
-        if (!pad && strcmp(word, "stride") != 0) {
-            return fl_err_set(err, FL_ECONF, "'%s' is neither 'pad' nor 'stride'", word);
-        }
-        if (!fl__layer_word(&args, value, sizeof(value)) ||
-            !parse_side(value, pad ? 0 : 1, pad ? &conv->pad : &conv->stride))
-        {
-            return fl_err_set(err, FL_ECONF, "%s must be an integer from %d to %d", word,
-                              pad ? 0 : 1, SIDE_MAX);
+        if (rv != FL_OK) {
+            return rv;
         }
     }
     if (conv->pad >= conv->kh || conv->pad >= conv->kw) {
@@ -106,6 +136,12 @@ static int conv_shape(struct fl__layer *layer, struct fl__layer *next, struct fl
                           "padding %zu",
                           conv->kh, conv->kw, conv->h, conv->w, conv->pad);
     }
+    if (conv->c % conv->groups != 0) {
+        return fl_err_set(err, FL_ECONF,
+                          "groups is %zu, expected a divisor of the input's %zu "
+                          "channels",
+                          conv->groups, conv->c);
+    }
     fl_conv_plan(conv, layer->kernels);
     layer->out = (struct fl__shape){.c = conv->k, .h = conv->oh, .w = conv->ow};
     if (next != NULL && next->ops == &fl__layer_relu) {
@@ -127,7 +163,7 @@ static int conv_params(struct fl__layer *layer, struct fl_layout *layout, size_t
                        struct fl_err *err)
 {
     const struct fl_conv *conv = &layer->is.conv;
-    const size_t dims[4] = {conv->k, conv->c, conv->kh, conv->kw};
+    const size_t dims[4] = {conv->k, conv->c / conv->groups, conv->kh, conv->kw};
     char unit[32];
     char tensor[48];
     int rv;
@@ -139,10 +175,12 @@ static int conv_params(struct fl__layer *layer, struct fl_layout *layout, size_t
     if (rv != FL_OK) {
         return rv;
     }
-    (void)snprintf(tensor, sizeof(tensor), "conv%zu.bias", index);
-    rv = fl_layout_add(layout, unit, tensor, dims, 1, false, err);
-    if (rv != FL_OK) {
-        return rv;
+    if (!layer->nobias) {
+        (void)snprintf(tensor, sizeof(tensor), "conv%zu.bias", index);
+        rv = fl_layout_add(layout, unit, tensor, dims, 1, false, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     layer->macs = (double)fl_conv_weights(conv) * (double)(conv->oh * conv->ow);
     layer->n_block = fl__layer_padded(fl_conv_weights(conv)) + fl__layer_padded(conv->k);
@@ -181,13 +219,18 @@ static void conv_update_bias(const struct fl__layer *layer, const struct fl__pas
     bool mask = layer->relu && !layer->masked;
     size_t at = conv_bias_offset(layer);
 
+    if (layer->nobias && !mask) {
+        return;
+    }
     if (layer->normalised) {
         (void)memset(pass->scratch, 0, conv->k * sizeof(float));
     } else {
         fl_conv_backward_bias(conv, pass->scratch, io->dy, io->ldy, mask ? io->y : NULL, io->ldy,
                               pass->batch);
     }
-    pass->update(pass->ctx, at, conv->k, pass->params + at, pass->scratch);
+    if (!layer->nobias) {
+        pass->update(pass->ctx, at, conv->k, pass->params + at, pass->scratch);
+    }
 }
 
 static void conv_backward(const struct fl__layer *layer, const struct fl__pass *pass,
@@ -227,7 +270,8 @@ static void conv_forward_jvp(const struct fl__layer *layer, const struct fl__pas
                         pass->scratch);
     }
     if (both) {
-        fl__layer_add(along->ry, along->spare, io->ldy, fl__shape_count(&layer->out), pass->batch);
+        fl__layer_accumulate(along->ry, along->spare, io->ldy, fl__shape_count(&layer->out),
+                             pass->batch);
     }
     if (layer->relu) {
         fl_relu_backward(layer->kernels, along->ry, io->ldy, io->y, io->ldy, pass->batch,
@@ -266,7 +310,8 @@ static void conv_backward_jvp(const struct fl__layer *layer, const struct fl__pa
     }
     if (io->dx != NULL && along->params != NULL) {
         conv_backward_data(layer, pass, io, along->sy, along->params, along->spare);
-        fl__layer_add(io->dx, along->spare, io->lddx, fl__shape_count(&layer->in), pass->batch);
+        fl__layer_accumulate(io->dx, along->spare, io->lddx, fl__shape_count(&layer->in),
+                             pass->batch);
     }
     fl_conv_backward(&layer->is.conv,
                      &(struct fl_conv_backward){.batch = pass->batch,
@@ -285,13 +330,15 @@ static void conv_backward_jvp(const struct fl__layer *layer, const struct fl__pa
 static void conv_init(const struct fl__layer *layer, struct fl_rng *rng, float *internal)
 {
     const struct fl_conv *conv = &layer->is.conv;
-    double bound = 1.0 / sqrt((double)(conv->kh * conv->kw * conv->c));
+    double bound = 1.0 / sqrt((double)(conv->kh * conv->kw * (conv->c / conv->groups)));
     size_t i;
 
     for (i = 0; i < fl_conv_weights(conv); i++) {
         fl__layer_draw(rng, bound, internal + layer->offset + fl_conv_place(conv, i), 1, 1);
     }
-    fl__layer_draw(rng, bound, internal + conv_bias_offset(layer), conv->k, 1);
+    if (!layer->nobias) {
+        fl__layer_draw(rng, bound, internal + conv_bias_offset(layer), conv->k, 1);
+    }
 }
 
 static void conv_import(const struct fl__layer *layer, const struct fl_layout *layout,
@@ -305,8 +352,10 @@ static void conv_import(const struct fl__layer *layer, const struct fl_layout *l
     for (i = 0; i < fl_conv_weights(conv); i++) {
         to[fl_conv_place(conv, i)] = from[i];
     }
-    (void)memcpy(internal + conv_bias_offset(layer), exported + fl__layer_tensor(layer, layout, 1),
-                 conv->k * sizeof(*to));
+    if (!layer->nobias) {
+        (void)memcpy(internal + conv_bias_offset(layer),
+                     exported + fl__layer_tensor(layer, layout, 1), conv->k * sizeof(*to));
+    }
 }
 
 static void conv_export(const struct fl__layer *layer, const struct fl_layout *layout,
@@ -320,8 +369,10 @@ static void conv_export(const struct fl__layer *layer, const struct fl_layout *l
     for (i = 0; i < fl_conv_weights(conv); i++) {
         to[i] = from[fl_conv_place(conv, i)];
     }
-    (void)memcpy(exported + fl__layer_tensor(layer, layout, 1), internal + conv_bias_offset(layer),
-                 conv->k * sizeof(*to));
+    if (!layer->nobias) {
+        (void)memcpy(exported + fl__layer_tensor(layer, layout, 1),
+                     internal + conv_bias_offset(layer), conv->k * sizeof(*to));
+    }
 }
 
 static struct fl__needs conv_needs(const struct fl__layer *layer)
@@ -331,7 +382,7 @@ static struct fl__needs conv_needs(const struct fl__layer *layer)
 
 const struct fl__layer_ops fl__layer_conv = {
     .word = "conv",
-    .usage = "conv CHANNELS HxW [pad N] [stride N]",
+    .usage = "conv CHANNELS HxW [pad N] [stride N] [groups N] [nobias]",
     .parse = conv_parse,
     .shape = conv_shape,
     .params = conv_params,

@@ -147,7 +147,7 @@ static void dense_forward_jvp(const struct fl__layer *layer, const struct fl__pa
                          false);
     }
     if (both) {
-        fl__layer_add(along->ry, along->spare, io->ldy, out, pass->batch);
+        fl__layer_accumulate(along->ry, along->spare, io->ldy, out, pass->batch);
     }
     if (layer->relu) {
         fl_relu_backward(layer->kernels, along->ry, io->ldy, io->y, io->ldy, pass->batch, out);
@@ -176,7 +176,7 @@ static void dense_backward_jvp(const struct fl__layer *layer, const struct fl__p
     if (io->dx != NULL && along->params != NULL) {
         fl_dense_backward_data(layer->kernels, along->spare, io->lddx, along->sy, io->ldy,
                                along->params + layer->offset, pass->batch, in, out);
-        fl__layer_add(io->dx, along->spare, io->lddx, in, pass->batch);
+        fl__layer_accumulate(io->dx, along->spare, io->lddx, in, pass->batch);
     }
     fl_dense_backward_weights_jvp(layer->kernels, io->x, along->rx, io->ldx, io->dy, along->sy,
                                   io->ldy, pass->batch, in, out, pass->scratch,

@@ -189,13 +189,15 @@ void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, size
                      struct fl__view *views)
 {
     const struct fl__layer *layer = &net->layers[i];
-    const struct fl__io io = {.x = views[i].data,
-                              .ldx = views[i].ld,
+    const struct fl__io io = {.x = views[layer->from].data,
+                              .ldx = views[layer->from].ld,
                               .y = layer->y,
                               .ldy = layer->ldy,
-                              .index = layer->index};
+                              .index = layer->index,
+                              .x2 = views[layer->also].data,
+                              .ldx2 = views[layer->also].ld};
 
-    views[i + 1] = views[i];
+    views[i + 1] = views[layer->from];
     if (!layer->skip) {
         forward_layer(net, pass, i, &io);
         fl__net_mark(net, FL_NET_FORWARD, i);
@@ -207,35 +209,65 @@ void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, size
 static struct fl__view forward_only(const struct fl_net *net, const struct fl__pass *pass,
                                     const float *x)
 {
-    bool image = net->image_first;
-    struct fl__view view = fl__net_input(net, image ? net->turn[0] : NULL, x, pass->batch);
-    size_t which = image ? 1 : 0;
+    struct fl__view views[FL_NET_MAX_LAYERS + 1];
     size_t i;
 
+    views[0] = fl__net_input(net, net->image_first ? net->turn[0] : NULL, x, pass->batch);
     for (i = 0; i < net->n_layers; i++) {
         const struct fl__layer *layer = &net->layers[i];
-        const struct fl__io io = {.x = view.data,
-                                  .ldx = view.ld,
-                                  .y = net->turn[which],
+        const struct fl__io io = {.x = views[layer->from].data,
+                                  .ldx = views[layer->from].ld,
+                                  .y = net->turn[layer->turn],
                                   .ldy = layer->ldy,
-                                  .index = net->index};
+                                  .index = net->index,
+                                  .x2 = views[layer->also].data,
+                                  .ldx2 = views[layer->also].ld};
 
-        if (layer->skip || layer->ops->training_only) {
-            continue;
+        views[i + 1] = views[layer->from];
+        if (!layer->skip && !layer->ops->training_only) {
+            forward_layer(net, pass, i, &io);
+            views[i + 1] = (struct fl__view){io.y, layer->ldy};
         }
-        forward_layer(net, pass, i, &io);
-        view = (struct fl__view){io.y, layer->ldy};
-        which = 1 - which;
     }
-    return view;
+    return views[net->n_layers];
 }
 
-size_t fl__net_below(const struct fl_net *net, size_t i)
+const struct fl__layer *fl__net_graded(const struct fl_net *net, size_t view)
 {
-    do {
-        i--;
-    } while (net->layers[i].skip);
-    return i;
+    return view > 0 && net->layers[view - 1].graded ? &net->layers[view - 1] : NULL;
+}
+
+struct fl__io fl__net_backward_io(const struct fl_net *net, size_t i, const struct fl__view *views)
+{
+    const struct fl__layer *layer = &net->layers[i];
+    const struct fl__layer *below = fl__net_graded(net, layer->from);
+    const struct fl__layer *below2 = layer->joins ? fl__net_graded(net, layer->also) : NULL;
+    struct fl__io io = {.x = views[layer->from].data,
+                        .ldx = views[layer->from].ld,
+                        .y = layer->y,
+                        .ldy = layer->ldy,
+                        .dy = layer->dy,
+                        .index = layer->index,
+                        .add_dx2 = layer->add_dx2};
+
+    if (below != NULL) {
+        io.dx = layer->add_dx ? layer->spare : below->dy;
+        io.lddx = io.ldx;
+    }
+    if (below2 != NULL) {
+        io.dx2 = below2->dy;
+        io.lddx2 = below2->ldy;
+    }
+    return io;
+}
+
+void fl__net_finish_dx(const struct fl__layer *layer, const struct fl__io *io, float *dx, float *dy,
+                       size_t batch)
+{
+    if (layer->add_dx) {
+        fl__layer_accumulate(dy, dx, io->lddx, fl__shape_count(&layer->in), batch);
+    }
+    fl__net_clear_padding(dy, io->lddx, io->lddx, batch);
 }
 
 static void net_backward(struct fl_net *net, const struct fl__pass *pass,
@@ -245,23 +277,18 @@ static void net_backward(struct fl_net *net, const struct fl__pass *pass,
 
     for (i = net->n_layers; i > net->first; i--) {
         const struct fl__layer *layer = &net->layers[i - 1];
-        bool last = i - 1 == net->first;
-        struct fl__io io = {.x = views[i - 1].data,
-                            .ldx = views[i - 1].ld,
-                            .y = layer->y,
-                            .ldy = layer->ldy,
-                            .dy = layer->dy,
-                            .dx = last ? NULL : net->layers[fl__net_below(net, i - 1)].dy,
-                            .lddx = last ? 0 : views[i - 1].ld,
-                            .index = layer->index};
+        const struct fl__io io = fl__net_backward_io(net, i - 1, views);
 
-        if (layer->skip) {
+        if (layer->skip || !layer->graded) {
             continue;
         }
         net->watch.layer = i - 1;
         layer->ops->backward(layer, pass, &io);
-        if (!last) {
-            fl__net_clear_padding(io.dx, io.lddx, io.lddx, pass->batch);
+        if (io.dx != NULL) {
+            fl__net_finish_dx(layer, &io, io.dx, fl__net_graded(net, layer->from)->dy, pass->batch);
+        }
+        if (io.dx2 != NULL) {
+            fl__net_clear_padding(io.dx2, io.lddx2, io.lddx2, pass->batch);
         }
         fl__net_mark(net, FL_NET_BACKWARD, i - 1);
     }

@@ -2,19 +2,26 @@
 #define FL_NN_NET_H
 
 /*
- * Networks: a stack of layers over one parameter block, softmax cross-entropy on top.
+ * Networks: a stack of layers, with residual blocks, over one parameter block, softmax
+ * cross-entropy on top.
  *
  * A network is described by its input dimensions (channels, height, width; or one
  * number for a flat input) and one text per layer:
  *     "dense 200"                             width
- *     "conv 64 3x3 pad 1 stride 1"            channels, kernel; no padding, stride 1 unless given
+ *     "conv 64 3x3 pad 1 stride 1"            channels, kernel; no padding, stride 1 unless given;
+ *                                             "groups 8": grouped; "nobias": without bias
  *     "maxpool 2", "maxpool 3 stride 2 same"  window; stride as wide as the window unless given
+ *     "avgpool 2", "globalpool"               mean of a window, of each channel (a flat output)
  *     "bn"                                    batch-norm of each channel; see below
+ *     "gn 2", "ln"                            group norm; layer norm of the channels of each pixel
  *     "dropout 0.5"                           share of numbers that training sets to 0
  *     "lrn"                                   local response normalisation across channels
- *     "relu", "flatten"
- * The last layer is a dense one whose width is the number of classes. Images are passed channel by
- * channel (channels, height, width), as in PyTorch and libfl/data.
+ *     "relu", "sigmoid", "tanh", "gelu", "flatten"
+ *     "embedding 80 8", "lstm 256", "last"    words and rows; units; the last position (flat)
+ *     "attention 4 causal"                    heads; positions see earlier ones alone, or all
+ *     "block", "shortcut", "add"              residual block: input plus output
+ * (docs/models.md#layers) The last layer is a dense one whose width is the number of classes.
+ * Images are passed channel by channel (channels, height, width), as in PyTorch and libfl/data.
  *
  * Batch-norm trains on the statistics of the batch and evaluates with running ones (momentum 0.1,
  * eps 1e-5, as PyTorch). The running statistics are buffers of the unit of the preceding layer with

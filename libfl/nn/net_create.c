@@ -19,8 +19,12 @@
 #define TEXT_MAX 64
 
 static const struct fl__layer_ops *const kinds[] = {
-    &fl__layer_bn,      &fl__layer_conv, &fl__layer_dense,   &fl__layer_dropout,
-    &fl__layer_flatten, &fl__layer_lrn,  &fl__layer_maxpool, &fl__layer_relu,
+    &fl__layer_add,       &fl__layer_attention, &fl__layer_avgpool, &fl__layer_block,
+    &fl__layer_bn,        &fl__layer_conv,      &fl__layer_dense,   &fl__layer_dropout,
+    &fl__layer_embedding, &fl__layer_flatten,   &fl__layer_gelu,    &fl__layer_globalpool,
+    &fl__layer_gn,        &fl__layer_last,      &fl__layer_ln,      &fl__layer_lrn,
+    &fl__layer_lstm,      &fl__layer_maxpool,   &fl__layer_relu,    &fl__layer_shortcut,
+    &fl__layer_sigmoid,   &fl__layer_tanh,
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -34,7 +38,7 @@ static int unknown_layer(const char *text, struct fl_err *err)
 {
     const char *words[N_KINDS];
     const char *nearest;
-    char known[512] = "";
+    char known[1024] = "";
     char word[32] = "";
     size_t len = word_len(text);
     size_t used = 0;
@@ -143,6 +147,11 @@ static void net_fuse_pool_masks(struct fl_net *net)
     }
 }
 
+static const struct fl__shape *shape_of_view(const struct fl_net *net, size_t view)
+{
+    return view == 0 ? &net->input : &net->layers[view - 1].out;
+}
+
 /*
  * Compute the shapes from the first layer to the last, then each layer's position in the layout
  * and the block.
@@ -163,7 +172,8 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
         struct fl__layer *layer = &net->layers[i];
         struct fl__layer *next = i + 1 < net->n_layers ? &net->layers[i + 1] : NULL;
 
-        layer->in = shape;
+        layer->in = *shape_of_view(net, layer->from);
+        layer->in2 = *shape_of_view(net, layer->also);
         layer->max_batch = net->max_batch;
         layer->kernels = spec->kernels != NULL ? spec->kernels : fl_kernels_best();
         rv = layer->ops->shape(layer, next, err);
@@ -192,10 +202,10 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
             rv = fl_err_set(err, FL_ECONF, "the network has more than 2^28 parameters");
             goto fail;
         }
-        shape = layer->out;
     }
     net_fuse_pool_masks(net);
-    net->classes = shape.c;
+    fl__net_link(net);
+    net->classes = net->layers[net->n_layers - 1].out.c;
     if (net->classes < 2) {
         i = net->n_layers - 1;
         rv = fl_err_set(err, FL_ECONF, "a network needs at least two classes");
@@ -249,6 +259,11 @@ static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, s
         rv = fl_err_set(err, FL_ECONF,
                         "the last layer must be 'dense' with the number of classes as its width");
         rv = net_name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
+        goto fail;
+    }
+    rv = fl__net_branch(net, &i, err);
+    if (rv != FL_OK) {
+        rv = net_name_layer(i, spec->layers[i], rv, err);
         goto fail;
     }
     rv = shape_layers(net, spec, input, err);

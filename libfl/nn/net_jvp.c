@@ -29,7 +29,8 @@ static void net_jvp_plan(struct fl_net *net, struct fl__arena *arena)
         scratch = layer->n_jvp > scratch ? layer->n_jvp : scratch;
         if (!layer->skip) {
             layer->ry = batch != NULL ? batch + layer->at_y : NULL;
-            layer->sy = batch != NULL && i >= net->first ? batch + layer->at_dy : NULL;
+            layer->sy = batch != NULL && layer->graded ? batch + layer->at_dy : NULL;
+            layer->rspare = batch != NULL && layer->add_dx ? batch + layer->at_spare : NULL;
             layer->rstate = fl__arena_take(arena, layer->n_state);
         }
     }
@@ -43,10 +44,21 @@ int fl_net_take_tangents(struct fl_net *net, struct fl_err *err)
 {
     struct fl__arena arena = {0};
     uint64_t all;
+    size_t i;
 
     FL_REQUIRE(net->max_batch > 0);
     if (net->along.memory != NULL) {
         return FL_OK;
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        const struct fl__layer_ops *ops = net->layers[i].ops;
+
+        if (ops->forward != NULL && ops->forward_jvp == NULL) {
+            return fl_err_set(
+                err, FL_ECONF,
+                "layer %zu '%s' has no second derivatives, which this algorithm needs", i + 1,
+                ops->word);
+        }
     }
     net_jvp_plan(net, &arena);
     all = arena.used + net->n_before + net->n_activations;
@@ -68,27 +80,28 @@ int fl_net_take_tangents(struct fl_net *net, struct fl_err *err)
     return FL_OK;
 }
 
-static struct fl__io io_of(const struct fl__layer *layer, const struct fl__view *x)
-{
-    return (struct fl__io){
-        .x = x->data, .ldx = x->ld, .y = layer->y, .ldy = layer->ldy, .index = layer->index};
-}
-
 /* Compute the tangent of layer i: rviews[i + 1] from rviews[i]. */
 static void net_jvp_tangent(const struct fl_net *net, const struct fl__pass *pass, size_t i,
                             const float *direction, const struct fl__view *views,
                             struct fl__view *rviews)
 {
     const struct fl__layer *layer = &net->layers[i];
-    const struct fl__io io = io_of(layer, &views[i]);
+    const struct fl__io io = {.x = views[layer->from].data,
+                              .ldx = views[layer->from].ld,
+                              .y = layer->y,
+                              .ldy = layer->ldy,
+                              .index = layer->index,
+                              .ldx2 = views[layer->also].ld};
     const struct fl__jvp along = {.params = direction,
-                                  .rx = rviews[i].data,
+                                  .rx = rviews[layer->from].data,
+                                  .rx2 = layer->joins ? rviews[layer->also].data : NULL,
                                   .ry = layer->ry,
                                   .spare = net->along.spare,
                                   .zeros = net->along.zeros};
-    bool moves = along.rx != NULL || (along.params != NULL && layer->n_block > 0);
+    bool moves =
+        along.rx != NULL || along.rx2 != NULL || (along.params != NULL && layer->n_block > 0);
 
-    rviews[i + 1] = layer->skip ? rviews[i] : (struct fl__view){NULL, layer->ldy};
+    rviews[i + 1] = layer->skip ? rviews[layer->from] : (struct fl__view){NULL, layer->ldy};
     if (!layer->skip && moves) {
         layer->ops->forward_jvp(layer, pass, &io, &along);
         fl__net_clear_padding(layer->ry, layer->ldy, fl__shape_count(&layer->out), pass->batch);
@@ -125,27 +138,32 @@ static void backward_jvp(struct fl_net *net, const struct fl__pass *pass, const 
 
     for (i = net->n_layers; i > net->first; i--) {
         const struct fl__layer *layer = &net->layers[i - 1];
-        bool last = i - 1 == net->first;
-        const struct fl__layer *below = last ? NULL : &net->layers[fl__net_below(net, i - 1)];
-        struct fl__io io = io_of(layer, &views[i - 1]);
-        const struct fl__jvp along = {.params = direction,
-                                      .rx = rviews[i - 1].data,
-                                      .sy = layer->sy,
-                                      .sx = last ? NULL : below->sy,
-                                      .spare = net->along.spare,
-                                      .zeros = net->along.zeros};
+        const struct fl__layer *below = fl__net_graded(net, layer->from);
+        const struct fl__layer *below2 = layer->joins ? fl__net_graded(net, layer->also) : NULL;
+        const struct fl__io io = fl__net_backward_io(net, i - 1, views);
+        struct fl__jvp along = {.params = direction,
+                                .rx = rviews[layer->from].data,
+                                .ry = layer->ry,
+                                .sy = layer->sy,
+                                .sx2 = below2 != NULL ? below2->sy : NULL,
+                                .spare = net->along.spare,
+                                .zeros = net->along.zeros};
 
-        if (layer->skip) {
+        if (layer->skip || !layer->graded) {
             continue;
         }
-        io.dy = layer->dy;
-        io.dx = last ? NULL : below->dy;
-        io.lddx = last ? 0 : views[i - 1].ld;
+        if (below != NULL) {
+            along.sx = layer->add_dx ? layer->rspare : below->sy;
+        }
         net->watch.layer = i - 1;
         layer->ops->backward_jvp(layer, pass, &io, &along);
-        if (!last) {
-            fl__net_clear_padding(io.dx, io.lddx, io.lddx, pass->batch);
-            fl__net_clear_padding(along.sx, io.lddx, io.lddx, pass->batch);
+        if (below != NULL) {
+            fl__net_finish_dx(layer, &io, io.dx, below->dy, pass->batch);
+            fl__net_finish_dx(layer, &io, along.sx, below->sy, pass->batch);
+        }
+        if (below2 != NULL) {
+            fl__net_clear_padding(io.dx2, io.lddx2, io.lddx2, pass->batch);
+            fl__net_clear_padding(along.sx2, io.lddx2, io.lddx2, pass->batch);
         }
         fl__net_mark(net, FL_NET_BACKWARD, i - 1);
     }

@@ -66,36 +66,49 @@ static size_t backward_moment(const struct fl_net *net, size_t i)
     return loss_moment(net) + net->n_layers - i;
 }
 
-/*
- * The first layer from i on that computes (is not skipped): it reads the input of layer i as its
- * x. n_layers: the loss.
- */
-static size_t reader_from(const struct fl_net *net, size_t i)
+/* The last time at which layer i, which computes, reads its inputs. */
+static size_t read_until(const struct fl_net *net, size_t i)
 {
-    while (i < net->n_layers && net->layers[i].skip) {
-        i++;
-    }
-    return i;
+    const struct fl__layer *layer = &net->layers[i];
+
+    return layer->graded && layer->ops->needs(layer).x ? backward_moment(net, i)
+                                                       : forward_moment(i);
 }
 
-/* The last time at which a reader reads its x. */
-static size_t read_until(const struct fl_net *net, size_t reader)
-{
-    const struct fl__layer *layer = &net->layers[reader];
+/* First and last reader of a view, in the order of the backward pass. */
+struct readers {
+    size_t graded_from; /* when the first gradient of it is written */
+    size_t to;          /* when it is read for the last time */
+};
 
-    if (reader == net->n_layers) {
-        return loss_moment(net);
+static struct readers readers_of(const struct fl_net *net, size_t view)
+{
+    struct readers r = {.graded_from = loss_moment(net), .to = 0};
+    size_t i;
+
+    if (view == net->n_layers) {
+        r.to = loss_moment(net);
+        return r;
     }
-    return reader >= net->first && layer->ops->needs(layer).x ? backward_moment(net, reader)
-                                                              : forward_moment(reader);
+    for (i = 0; i < net->n_layers; i++) {
+        const struct fl__layer *layer = &net->layers[i];
+
+        if (!layer->skip && (layer->from == view || (layer->joins && layer->also == view))) {
+            size_t until = read_until(net, i);
+
+            r.to = until > r.to ? until : r.to;
+            r.graded_from = backward_moment(net, i);
+        }
+    }
+    return r;
 }
 
 /* Lifetime of y of layer i, which computes. */
 static struct fl__buffer life_of_y(const struct fl_net *net, size_t i)
 {
     struct fl__layer *layer = &net->layers[i];
-    size_t above = read_until(net, reader_from(net, i + 1));
-    size_t own = i >= net->first && layer->ops->needs(layer).y ? backward_moment(net, i) : 0;
+    size_t above = readers_of(net, i + 1).to;
+    size_t own = layer->graded && layer->ops->needs(layer).y ? backward_moment(net, i) : 0;
 
     return (struct fl__buffer){.n = fl__arena_piece((uint64_t)net->max_batch * layer->ldy),
                                .from = forward_moment(i),
@@ -106,13 +119,23 @@ static struct fl__buffer life_of_y(const struct fl_net *net, size_t i)
 static struct fl__buffer life_of_dy(const struct fl_net *net, size_t i)
 {
     struct fl__layer *layer = &net->layers[i];
-    size_t above = reader_from(net, i + 1);
 
     return (struct fl__buffer){.n = fl__arena_piece((uint64_t)net->max_batch * layer->ldy),
-                               .from = above < net->n_layers ? backward_moment(net, above)
-                                                             : loss_moment(net),
+                               .from = readers_of(net, i + 1).graded_from,
                                .to = backward_moment(net, i),
                                .of = &layer->at_dy};
+}
+
+/* The gradient of layer i's input, before it is added to that of another reader. */
+static struct fl__buffer life_of_spare(const struct fl_net *net, size_t i)
+{
+    struct fl__layer *layer = &net->layers[i];
+    size_t ld = net->layers[layer->from - 1].ldy;
+
+    return (struct fl__buffer){.n = fl__arena_piece((uint64_t)net->max_batch * ld),
+                               .from = backward_moment(net, i),
+                               .to = backward_moment(net, i),
+                               .of = &layer->at_spare};
 }
 
 size_t fl__net_lives(struct fl_net *net, struct fl__buffer buffers[FL__NET_BUFFERS])
@@ -123,14 +146,17 @@ size_t fl__net_lives(struct fl_net *net, struct fl__buffer buffers[FL__NET_BUFFE
     if (net->image_first) {
         buffers[n++] =
             (struct fl__buffer){.n = fl__arena_piece((uint64_t)net->max_batch * net->ld_image),
-                                .to = read_until(net, reader_from(net, 0)),
+                                .to = readers_of(net, 0).to,
                                 .of = &net->at_image};
     }
     for (i = 0; i < net->n_layers; i++) {
         if (!net->layers[i].skip) {
             buffers[n++] = life_of_y(net, i);
-            if (i >= net->first) {
+            if (net->layers[i].graded) {
                 buffers[n++] = life_of_dy(net, i);
+            }
+            if (net->layers[i].add_dx) {
+                buffers[n++] = life_of_spare(net, i);
             }
         }
     }
@@ -164,42 +190,37 @@ static void net_memory_plan_training(struct fl_net *net, struct fl__arena *arena
         struct fl__layer *layer = &net->layers[i];
 
         layer->y = layer->skip ? NULL : batch + layer->at_y;
-        layer->dy = layer->skip || i < net->first ? NULL : batch + layer->at_dy;
+        layer->dy = layer->skip || !layer->graded ? NULL : batch + layer->at_dy;
+        layer->spare = layer->add_dx ? batch + layer->at_spare : NULL;
     }
 }
 
-/*
- * Plan the memory of a piece of an evaluation; the caller's image is in the first of the two
- * alternating buffers.
- */
+/* Plan the memory of a piece of an evaluation. */
 static void net_memory_plan_evaluation(struct fl_net *net, struct fl__arena *arena)
 {
-    uint64_t widest[2] = {16, 16};
+    uint64_t widest[FL__NET_TURNS];
     uint64_t n_index = 0;
-    uint64_t each;
-    size_t which = 0;
+    uint64_t each = net->inputs; /* of the input, which the caller owns */
     size_t i;
 
-    if (net->image_first) {
-        widest[0] = net->ld_image;
-        which = 1;
-    }
+    fl__net_take_turns(net, widest);
     for (i = 0; i < net->n_layers; i++) {
         const struct fl__layer *layer = &net->layers[i];
 
         if (!layer->skip && !layer->ops->training_only) {
-            widest[which] = layer->ldy > widest[which] ? layer->ldy : widest[which];
             n_index = layer->n_index > n_index ? layer->n_index : n_index;
-            which = 1 - which;
         }
     }
-    /* Includes the input, which the caller owns. */
-    each = net->inputs + widest[0] + widest[1] + n_index / sizeof(float);
+    for (i = 0; i < FL__NET_TURNS; i++) {
+        each += widest[i];
+    }
+    each += n_index / sizeof(float);
     net->piece =
         (size_t)(PIECE_FLOATS / each < FL__NET_PIECE_MAX ? PIECE_FLOATS / each : FL__NET_PIECE_MAX);
     net->piece = net->piece > 0 ? net->piece : 1;
-    net->turn[0] = fl__arena_take(arena, net->piece * widest[0]);
-    net->turn[1] = fl__arena_take(arena, net->piece * widest[1]);
+    for (i = 0; i < FL__NET_TURNS; i++) {
+        net->turn[i] = widest[i] > 0 ? fl__arena_take(arena, net->piece * widest[i]) : NULL;
+    }
     net->index = take_bytes(arena, net->piece * n_index);
 }
 

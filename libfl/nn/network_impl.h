@@ -1,7 +1,8 @@
 #ifndef FL_NN_NET_IMPL_H
 #define FL_NN_NET_IMPL_H
 
-/* The internals of a network, shared by net.c, net_memory.c, net_jvp.c and net_create.c. */
+/* The internals of a network, shared by net.c, net_graph.c, net_memory.c, net_jvp.c and
+ * net_create.c. */
 
 #include "libfl/nn/layer.h"
 #include "libfl/nn/plan.h"
@@ -9,6 +10,10 @@
 
 /* Limit of the memory of a network with activations, 2 GiB, checked before allocation. */
 #define FL__NET_MAX_FLOATS ((uint64_t)1 << 29)
+/* Limit of residual blocks inside of each other. */
+#define FL__NET_MAX_DEPTH 6
+/* Buffers of an evaluation: two, and one for each open block. */
+#define FL__NET_TURNS (2 + FL__NET_MAX_DEPTH)
 
 struct fl_net {
     struct fl__layer *layers;
@@ -38,10 +43,11 @@ struct fl_net {
     /*
      * A batch is at `activations`: results that each layer keeps, then n_batch floats shared by all
      * buffers of the forward and backward passes (at_image, at_y, at_dy). Evaluation keeps no
-     * results: it alternates between two buffers in the same memory. A pass only reads what it
-     * wrote itself. The sizes are floats before the activations, and of each kind of them.
+     * results: it alternates between two buffers in the same memory, with a further one for each
+     * open residual block. A pass only reads what it wrote itself. The sizes are floats before the
+     * activations, and of each kind of them.
      */
-    float *turn[2];
+    float *turn[FL__NET_TURNS];
     uint8_t *index;
     float *activations;
     size_t at_image;
@@ -75,6 +81,12 @@ static inline float *fl__arena_take(struct fl__arena *arena, uint64_t n)
     return p;
 }
 
+/* Set from, also and joins of parsed layers. FL_ECONF: *ret_layer has no partner. */
+FL_MUST_CHECK int fl__net_branch(struct fl_net *net, size_t *ret_layer, struct fl_err *err);
+/* Complete the links of layers that have their shape: from, also, graded, add_dx and add_dx2. */
+void fl__net_link(struct fl_net *net);
+/* Set `turn` of all layers; widest[i] becomes the largest number of floats per sample of turn i. */
+void fl__net_take_turns(struct fl_net *net, uint64_t widest[FL__NET_TURNS]);
 /* Allocate `n` aligned floats (owned, free()); NULL: out of memory. */
 float *fl__net_floats(uint64_t n);
 /* The largest number of floats per sample in any layer. */
@@ -90,7 +102,7 @@ FL_MUST_CHECK int fl__net_take_memory(struct fl_net *net, struct fl_err *err);
  * through n layers: 0 the image, 1 + i layer i forward, 1 + n the loss, 1 + 2 n - i layer i
  * backward.
  */
-#define FL__NET_BUFFERS (2 * FL_NET_MAX_LAYERS + 1)
+#define FL__NET_BUFFERS (3 * FL_NET_MAX_LAYERS + 1)
 size_t fl__net_lives(struct fl_net *net, struct fl__buffer buffers[FL__NET_BUFFERS]);
 
 /* Location of a layer's output, also of a skipped layer. */
@@ -120,7 +132,13 @@ void fl__net_forward(const struct fl_net *net, const struct fl__pass *pass, size
  * read it, so it must be finite, and the memory was used for other rows before.
  */
 void fl__net_clear_padding(float *y, size_t ld, size_t n, size_t batch);
-/* The last computing layer before layer i, which is after the first layer with parameters. */
-size_t fl__net_below(const struct fl_net *net, size_t i);
+/* Where the backward pass of layer i reads and writes; io->dx may be the layer's `spare`. */
+struct fl__io fl__net_backward_io(const struct fl_net *net, size_t i, const struct fl__view *views);
+/* The layer whose output is `view`; NULL when that has no gradient. */
+const struct fl__layer *fl__net_graded(const struct fl_net *net, size_t view);
+/* Finish the gradient `dx` of layer i's input: add it to the one in `dy` if the layer has add_dx.
+ */
+void fl__net_finish_dx(const struct fl__layer *layer, const struct fl__io *io, float *dx, float *dy,
+                       size_t batch);
 
 #endif

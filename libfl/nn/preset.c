@@ -98,6 +98,38 @@ static const char *const cnn32[] = {
     "flatten",     "dense 384", "relu",      "dense 192",   "relu", "dense 10",
 };
 
+/* LeCun et al. 1998, with a softmax on top and plain average pooling. */
+static const char *const lenet[] = {
+    "conv 6 5x5 pad 2", "tanh",      "avgpool 2", "conv 16 5x5", "tanh", "avgpool 2",
+    "flatten",          "dense 120", "tanh",      "dense 84",    "tanh", "dense 10",
+};
+/*
+ * ResNet-18 for small images (He et al. 2016), with group norm of two groups as in FedOpt (Reddi et
+ * al. 2021). RESNET_FIRST changes the number of channels and halves the sides.
+ */
+#define RESNET_BRANCH(first, second) first, "gn 2", "relu", second, "gn 2"
+#define RESNET_BLOCK(conv)           "block", RESNET_BRANCH(conv, conv), "add", "relu"
+#define RESNET_FIRST(n)                                                                            \
+    "block", RESNET_BRANCH("conv " n " 3x3 pad 1 stride 2 nobias", "conv " n " 3x3 pad 1 nobias"), \
+        "shortcut", "conv " n " 1x1 stride 2 nobias", "gn 2", "add", "relu",                       \
+        RESNET_BLOCK("conv " n " 3x3 pad 1 nobias")
+static const char *const resnet18[] = {
+    "conv 64 3x3 pad 1 nobias",
+    "gn 2",
+    "relu",
+    RESNET_BLOCK("conv 64 3x3 pad 1 nobias"),
+    RESNET_BLOCK("conv 64 3x3 pad 1 nobias"),
+    RESNET_FIRST("128"),
+    RESNET_FIRST("256"),
+    RESNET_FIRST("512"),
+    "globalpool",
+    "dense 10",
+};
+
+/* FedProx's network for the next character of Shakespeare: 80 characters in, 80 classes. */
+static const char *const shakespeare[] = {"embedding 80 8", "lstm 256", "lstm 256", "last",
+                                          "dense 80"};
+
 #define LAYERS(list)   .layers = (list), .n_layers = sizeof(list) / sizeof((list)[0])
 #define FLAT(n)        .input = {(n)}, .n_input = 1
 #define IMAGE(c, side) .input = {(c), (side), (side)}, .n_input = 3
@@ -119,12 +151,16 @@ static const struct {
     {"cifar_cnn24", {IMAGE(3, 24), LAYERS(cnn24)}},
     {"emnist_cnn", {IMAGE(1, 28), LAYERS(emnist_62)}},
     {"emnist_cnn10", {IMAGE(1, 28), LAYERS(emnist_10)}},
+    {"lenet5", {IMAGE(1, 28), LAYERS(lenet)}},
+    {"resnet18_gn", {IMAGE(3, 32), LAYERS(resnet18)}},
+    {"shakespeare_lstm", {FLAT(80), LAYERS(shakespeare)}},
 };
 #define N_PRESETS (sizeof(presets) / sizeof(presets[0]))
 
 static const char *const names[] = {
-    "mlr",        "mlr60",   "mlr3072",     "mlp200",      "dnn",        "dnn60",        "dnn3072",
-    "fedmix_cnn", "vgg9_bn", "cifar_cnn32", "cifar_cnn24", "emnist_cnn", "emnist_cnn10", NULL};
+    "mlr",          "mlr60",      "mlr3072",     "mlp200",           "dnn",         "dnn60",
+    "dnn3072",      "fedmix_cnn", "vgg9_bn",     "cifar_cnn32",      "cifar_cnn24", "emnist_cnn",
+    "emnist_cnn10", "lenet5",     "resnet18_gn", "shakespeare_lstm", NULL};
 _Static_assert(sizeof(names) / sizeof(names[0]) == N_PRESETS + 1, "one name per preset");
 
 const char *const *fl_net_presets(void)
@@ -134,7 +170,7 @@ const char *const *fl_net_presets(void)
 
 int fl_net_preset(const char *name, struct fl_net_spec *ret, struct fl_err *err)
 {
-    char known[256] = "";
+    char known[512] = "";
     const char *nearest;
     size_t used = 0;
     size_t i;

@@ -4,8 +4,8 @@
 #include "libfl/num/pixel_kern.h"
 
 /* Fastest first; the last one supports every shape. */
-static const struct fl__conv_algorithm *const algorithms[] = {&fl__conv_first, &fl__conv_wino,
-                                                              &fl__conv_patches};
+static const struct fl__conv_algorithm *const algorithms[] = {
+    &fl__conv_depthwise, &fl__conv_groups, &fl__conv_first, &fl__conv_wino, &fl__conv_patches};
 #define N_ALGORITHMS (sizeof(algorithms) / sizeof(algorithms[0]))
 
 void fl_conv_plan(struct fl_conv *conv, const struct fl_kernels *kernels)
@@ -15,6 +15,7 @@ void fl_conv_plan(struct fl_conv *conv, const struct fl_kernels *kernels)
     conv->oh = (conv->h + 2 * conv->pad - conv->kh) / conv->stride + 1;
     conv->ow = (conv->w + 2 * conv->pad - conv->kw) / conv->stride + 1;
     conv->kernels = kernels;
+    conv->groups = conv->groups > 0 ? conv->groups : 1;
     while (i + 1 < N_ALGORITHMS && !algorithms[i]->fits(conv)) {
         i++;
     }
@@ -28,7 +29,7 @@ const char *fl_conv_algorithm(const struct fl_conv *conv)
 
 size_t fl_conv_weights(const struct fl_conv *conv)
 {
-    return conv->kh * conv->kw * conv->c * conv->k;
+    return conv->kh * conv->kw * (conv->c / conv->groups) * conv->k;
 }
 
 size_t fl_conv_place(const struct fl_conv *conv, size_t i)

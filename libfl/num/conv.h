@@ -29,6 +29,7 @@ struct fl_conv {
     size_t c, h, w; /* input */
     size_t k;       /* output channels */
     size_t kh, kw, stride, pad;
+    size_t groups; /* a divisor of c and of k; 0: 1 */
     /* Set by fl_conv_plan(): */
     size_t oh, ow; /* (h + 2 pad - kh) / stride + 1, likewise ow */
     const struct fl_kernels *kernels;
@@ -45,7 +46,7 @@ const char *fl_conv_algorithm(const struct fl_conv *conv);
 
 /* Number of floats of the weights. */
 size_t fl_conv_weights(const struct fl_conv *conv);
-/* Index in the weights of number `i` of PyTorch's w[k][c][kh][kw]. */
+/* Index in the weights of number `i` of PyTorch's w[k][c / groups][kh][kw]. */
 size_t fl_conv_place(const struct fl_conv *conv, size_t i);
 /* Use of a scratch; each includes the earlier ones. */
 enum fl_conv_use {
@@ -90,8 +91,8 @@ void fl_conv_backward_bias(const struct fl_conv *conv, float *db, float *dy, siz
                            const float *y, size_t ldy, size_t batch);
 
 /*
- * Reference in plain loops with double sums, for weights [kh][kw][c][k] and equal strides of dx
- * and x: the oracle of the tests.
+ * Reference in plain loops with double sums, for weights [kh][kw][c][k], one group, and equal
+ * strides of dx and x: the oracle of the tests.
  */
 void fl_conv_forward_ref(const struct fl_conv *conv, float *y, size_t ldy, const float *x,
                          size_t ldx, const float *w, const float *bias, size_t batch, bool relu);

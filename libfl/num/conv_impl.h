@@ -20,6 +20,8 @@ struct fl__conv_algorithm {
     void (*backward)(const struct fl_conv *conv, const struct fl_conv_backward *io, float *scratch);
 };
 
+extern const struct fl__conv_algorithm fl__conv_depthwise;
+extern const struct fl__conv_algorithm fl__conv_groups;
 extern const struct fl__conv_algorithm fl__conv_first;
 extern const struct fl__conv_algorithm fl__conv_wino;
 extern const struct fl__conv_algorithm fl__conv_patches;

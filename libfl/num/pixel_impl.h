@@ -262,7 +262,7 @@ static void pixel_affine(float *y, const float *x, const struct fl__pixel_bn *bn
 
 /* Constants of one block of channels. */
 struct constants {
-    vec mean[COLS], scale[COLS], shift[COLS], mean_dy[COLS], by_dy[COLS], by_x[COLS];
+    vec mean[COLS], scale[COLS], shift[COLS], mean_dy[COLS], by_dy[COLS], by_x[COLS], less[COLS];
 };
 
 /* dy where the affine output of x = mean + centred is above zero; 0 for NaN. */
@@ -352,6 +352,44 @@ static void pixel_combine(float *dx, const float *dy, const float *x, const stru
         JVP_CHANNELS(combine_cols, n, j, dx, dy, x, bn, ld, rows, true);
     } else {
         JVP_CHANNELS(combine_cols, n, j, dx, dy, x, bn, ld, rows, false);
+    }
+}
+
+INLINE void combine_less_cols(size_t cols, size_t lanes, size_t j, float *dx, const float *dy,
+                              const float *x, const struct fl__pixel_bn *bn, size_t ld, size_t rows,
+                              bool relu)
+{
+    struct constants k;
+    size_t r, i;
+
+    load_cols(k.mean, bn->mean + j, cols, lanes);
+    if (relu) {
+        load_cols(k.scale, bn->scale + j, cols, lanes);
+        load_cols(k.shift, bn->shift + j, cols, lanes);
+    }
+    load_cols(k.by_dy, bn->by_dy + j, cols, lanes);
+    load_cols(k.by_x, bn->by_x + j, cols, lanes);
+    load_cols(k.less, bn->less + j, cols, lanes);
+    for (r = 0; r < rows; r++) {
+        UNROLL for (i = 0; i < cols; i++)
+        {
+            size_t at = r * ld + j + i * FL__LANES;
+            vec centred = load_lanes(x + at, lanes) - k.mean[i];
+            vec d = pixel_relu_passed(load_lanes(dy + at, lanes), centred, &k, i, relu);
+
+            store_lanes(dx + at, d * k.by_dy[i] + centred * k.by_x[i] - k.less[i], lanes);
+        }
+    }
+}
+
+static void pixel_combine_less(float *dx, const float *dy, const float *x,
+                               const struct fl__pixel_bn *bn, size_t ld, size_t rows, size_t n,
+                               bool relu)
+{
+    if (relu) {
+        JVP_CHANNELS(combine_less_cols, n, j, dx, dy, x, bn, ld, rows, true);
+    } else {
+        JVP_CHANNELS(combine_less_cols, n, j, dx, dy, x, bn, ld, rows, false);
     }
 }
 

@@ -30,6 +30,7 @@ struct fl__pixel_bn {
      */
     const float *scale, *shift;
     const float *mean_dy, *by_dy, *by_x; /* dx = (dy - mean_dy) * by_dy + (x - mean) * by_x */
+    const float *less; /* of combine_less(): dx = dy * by_dy + (x - mean) * by_x - less */
 };
 
 struct fl__pixel_kern {
@@ -58,6 +59,9 @@ struct fl__pixel_kern {
     /* dx from the same d. */
     void (*combine)(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
                     size_t ld, size_t rows, size_t n, bool relu);
+    /* The same for group norm, where by_dy may be 0 and so has no mean to subtract from dy. */
+    void (*combine_less)(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
+                         size_t ld, size_t rows, size_t n, bool relu);
 
     /* Pooling of pool.h, for one sample. */
     void (*pool)(const struct fl_pool *pool, float *y, uint8_t *index, const float *x);
@@ -67,6 +71,12 @@ struct fl__pixel_kern {
      */
     void (*unpool)(const struct fl_pool *pool, float *dx, const float *dy, const uint8_t *index,
                    const float *y);
+
+    /* act.h; gelu_slope is the derivative. y may be x. */
+    void (*sigmoid)(float *y, const float *x, size_t n);
+    void (*tanh)(float *y, const float *x, size_t n);
+    void (*gelu)(float *y, const float *x, size_t n);
+    void (*gelu_slope)(float *y, const float *x, size_t n);
 
     /* Softmax of softmax.h. */
     double (*softmax)(float *q, const float *z, size_t n, double scale, float *ret_top);

@@ -232,12 +232,14 @@ static void pixel_unpool_sample(const struct fl_pool *pool, float *dx, const flo
     }
 }
 
-#define FL__PIXEL_ROW(row)                                                                 \
-    {                                                                                      \
-        .name = (row), .bias = pixel_add_bias, .mask = pixel_mask_all, .sums = pixel_sums, \
-        .mask_sums = pixel_mask_sums, .spread = pixel_spread, .affine = pixel_affine,      \
-        .products = pixel_products, .combine = pixel_combine, .pool = pixel_pool_sample,   \
-        .unpool = pixel_unpool_sample, .softmax = pixel_softmax                            \
+#define FL__PIXEL_ROW(row)                                                                        \
+    {                                                                                             \
+        .name = (row), .bias = pixel_add_bias, .mask = pixel_mask_all, .sums = pixel_sums,        \
+        .mask_sums = pixel_mask_sums, .spread = pixel_spread, .affine = pixel_affine,             \
+        .products = pixel_products, .combine = pixel_combine, .combine_less = pixel_combine_less, \
+        .pool = pixel_pool_sample, .unpool = pixel_unpool_sample, .sigmoid = pixel_sigmoid,       \
+        .tanh = pixel_tanh, .gelu = pixel_gelu, .gelu_slope = pixel_gelu_slope,                   \
+        .softmax = pixel_softmax                                                                  \
     }
 
 #endif

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum op { LEAF, MAC, POW, EXP, LOG };
+enum op { LEAF, MAC, POW, EXP, LOG, ERF };
 
 struct node {
     enum op op;
-    uint32_t a, b, c; /* MAC: a + b c; POW: a to the number c; EXP, LOG: of a */
+    uint32_t a, b, c; /* MAC: a + b c; POW: a to the number c; EXP, LOG, ERF: of a */
     double v, r;      /* value, and its derivative along the direction */
     double g, rg;     /* adjoint, and its derivative */
 };
@@ -100,6 +100,19 @@ static uint32_t logarithm(struct tape *t, uint32_t a)
     return add_node(t, (struct node){.op = LOG, .a = a, .v = log(v), .r = t->nodes[a].r / v});
 }
 
+static double erf_slope(double x)
+{
+    return 1.1283791670955126 * exp(-x * x);
+}
+
+static uint32_t error_function(struct tape *t, uint32_t a)
+{
+    double v = t->nodes[a].v;
+
+    return add_node(
+        t, (struct node){.op = ERF, .a = a, .v = erf(v), .r = erf_slope(v) * t->nodes[a].r});
+}
+
 /* Adds p times the adjoint of `n` to that of `to`, with the derivative; rp is that of p. */
 static void hand_back(struct node *to, const struct node *n, double p, double rp)
 {
@@ -137,6 +150,9 @@ static void sweep(struct tape *t, uint32_t top)
             break;
         case LOG:
             hand_back(a, n, 1 / a->v, -a->r / (a->v * a->v));
+            break;
+        case ERF:
+            hand_back(a, n, erf_slope(a->v), -2 * a->v * erf_slope(a->v) * a->r);
             break;
         case LEAF:
         default:
@@ -177,24 +193,27 @@ static struct grid conv(struct tape *t, const struct ref_layer *l, const struct 
     size_t oh = (in->h + 2 * l->pad - l->kh) / l->stride + 1;
     size_t ow = (in->w + 2 * l->pad - l->kw) / l->stride + 1;
     struct grid out = make(in, l->out, oh, ow);
-    size_t patch = in->c * l->kh * l->kw;
+    size_t groups = l->groups > 0 ? l->groups : 1;
+    size_t group_c = in->c / groups;
+    size_t patch = group_c * l->kh * l->kw;
     size_t q, i;
 
     for (q = 0; q < in->batch * each(&out); q++) {
         size_t k = q / ow / oh % l->out;
-        uint32_t sum = *p + (uint32_t)(patch * l->out + k);
+        size_t from = k / (l->out / groups) * group_c;
+        uint32_t sum = l->nobias ? t->zero : *p + (uint32_t)(patch * l->out + k);
 
         for (i = 0; i < patch; i++) {
             ptrdiff_t y =
                 (ptrdiff_t)(q / ow % oh * l->stride + i / l->kw % l->kh) - (ptrdiff_t)l->pad;
             ptrdiff_t x = (ptrdiff_t)(q % ow * l->stride + i % l->kw) - (ptrdiff_t)l->pad;
-            const uint32_t *v = pixel(in, q / each(&out), i / l->kw / l->kh, y, x);
+            const uint32_t *v = pixel(in, q / each(&out), from + i / l->kw / l->kh, y, x);
 
             sum = v != NULL ? mac(t, sum, *v, *p + (uint32_t)(k * patch + i)) : sum;
         }
         out.at[q] = sum;
     }
-    *p += (uint32_t)(patch * l->out + l->out);
+    *p += (uint32_t)(patch * l->out + (l->nobias ? 0 : l->out));
     return out;
 }
 
@@ -283,6 +302,111 @@ static struct grid batch_norm(struct tape *t, const struct grid *in, uint32_t *p
     return out;
 }
 
+/* As in refnet.c. */
+static struct grid group_norm(struct tape *t, size_t groups, bool alone, const struct grid *in,
+                              uint32_t *p)
+{
+    struct grid out = make(in, in->c, in->h, in->w);
+    size_t area = in->h * in->w;
+    size_t sets = alone ? area : 1;
+    size_t pixels = area / sets;
+    size_t n = in->c / groups;
+    size_t q, i;
+
+    for (q = 0; q < in->batch * groups * sets; q++) {
+        const uint32_t *from = in->at + q / sets * n * area + q % sets;
+        uint32_t *to = out.at + q / sets * n * area + q % sets;
+        double share = 1.0 / (double)(n * pixels);
+        uint32_t mean = t->zero;
+        uint32_t var = t->zero;
+        uint32_t inverse;
+
+        for (i = 0; i < n * pixels; i++) {
+            mean = add(t, mean, from[i / pixels * area + i % pixels]);
+        }
+        mean = times(t, mean, share);
+        for (i = 0; i < n * pixels; i++) {
+            uint32_t d = subtract(t, from[i / pixels * area + i % pixels], mean);
+
+            to[i / pixels * area + i % pixels] = d;
+            var = mac(t, var, d, d);
+        }
+        inverse = power(t, add(t, times(t, var, share), leaf(t, 1e-5, 0)), -0.5);
+        for (i = 0; i < n * pixels; i++) {
+            size_t at = i / pixels * area + i % pixels;
+            uint32_t c = (uint32_t)(q / sets % groups * n + i / pixels);
+
+            to[at] = mac(t, *p + (uint32_t)in->c + c, multiply(t, to[at], inverse), *p + c);
+        }
+    }
+    *p += (uint32_t)(2 * in->c);
+    return out;
+}
+
+static struct grid avgpool(struct tape *t, size_t size, size_t stride, const struct grid *in)
+{
+    size_t oh = (in->h - size) / stride + 1;
+    size_t ow = (in->w - size) / stride + 1;
+    struct grid out = make(in, in->c, oh, ow);
+    size_t q, i;
+
+    for (q = 0; q < in->batch * each(&out); q++) {
+        uint32_t sum = t->zero;
+
+        for (i = 0; i < size * size; i++) {
+            sum = add(t, sum,
+                      *pixel(in, q / each(&out), q / ow / oh % in->c,
+                             (ptrdiff_t)(q / ow % oh * stride + i / size),
+                             (ptrdiff_t)(q % ow * stride + i % size)));
+        }
+        out.at[q] = times(t, sum, 1.0 / (double)(size * size));
+    }
+    return out;
+}
+
+static struct grid globalpool(struct tape *t, const struct grid *in)
+{
+    struct grid out = make(in, in->c, 1, 1);
+    size_t area = in->h * in->w;
+    size_t q, i;
+
+    for (q = 0; q < in->batch * in->c; q++) {
+        uint32_t sum = t->zero;
+
+        for (i = 0; i < area; i++) {
+            sum = add(t, sum, in->at[q * area + i]);
+        }
+        out.at[q] = times(t, sum, 1.0 / (double)area);
+    }
+    return out;
+}
+
+static uint32_t sigmoid(struct tape *t, uint32_t x)
+{
+    return power(t, add(t, t->one, exponential(t, multiply(t, x, t->minus))), -1.0);
+}
+
+static struct grid activate(struct tape *t, enum ref_kind kind, const struct grid *in)
+{
+    struct grid out = make(in, in->c, in->h, in->w);
+    size_t i;
+
+    for (i = 0; i < in->batch * each(in); i++) {
+        uint32_t x = in->at[i];
+
+        if (kind == REF_GELU) {
+            uint32_t below = add(t, t->one, error_function(t, times(t, x, sqrt(0.5))));
+
+            out.at[i] = multiply(t, times(t, x, 0.5), below);
+        } else if (kind == REF_TANH) {
+            out.at[i] = subtract(t, times(t, sigmoid(t, times(t, x, 2.0)), 2.0), t->one);
+        } else {
+            out.at[i] = sigmoid(t, x);
+        }
+    }
+    return out;
+}
+
 static struct grid response_norm(struct tape *t, const struct grid *in)
 {
     struct grid out = make(in, in->c, in->h, in->w);
@@ -365,11 +489,63 @@ static struct grid apply(struct tape *t, const struct ref_layer *l, const struct
         return response_norm(t, in);
     case REF_DROPOUT:
         return dropout(t, l, in);
+    case REF_GN:
+        return group_norm(t, l->out, false, in, p);
+    case REF_LN:
+        return group_norm(t, 1, true, in, p);
+    case REF_AVGPOOL:
+        return avgpool(t, l->kh, l->stride, in);
+    case REF_GLOBALPOOL:
+        return globalpool(t, in);
+    case REF_SIGMOID:
+    case REF_TANH:
+    case REF_GELU:
+        return activate(t, l->kind, in);
+    case REF_BLOCK:
+    case REF_SHORTCUT:
+    case REF_ADD:
+        return out; /* branch() */
+    case REF_EMBEDDING:
+    case REF_LSTM:
+    case REF_LAST:
+    case REF_ATTENTION:
+        ck_abort_msg("'%s' has no passes along a direction", l->text);
     case REF_FLATTEN:
     default:
         out.c = each(in);
         out.h = out.w = 1;
         return out;
+    }
+}
+
+/* The open blocks, as in refnet.c. */
+struct branches {
+    struct grid begin[4], first[4];
+    bool shortcut[4];
+    size_t n;
+};
+
+static void branch(struct tape *t, struct branches *open, enum ref_kind kind, struct grid *now)
+{
+    const struct grid *other;
+    struct grid sum;
+    size_t i;
+
+    if (kind == REF_BLOCK) {
+        open->shortcut[open->n] = false;
+        open->begin[open->n++] = *now;
+    } else if (kind == REF_SHORTCUT) {
+        open->shortcut[open->n - 1] = true;
+        open->first[open->n - 1] = *now;
+        *now = open->begin[open->n - 1];
+    } else if (kind == REF_ADD) {
+        open->n--;
+        other = open->shortcut[open->n] ? &open->first[open->n] : &open->begin[open->n];
+        sum = make(now, now->c, now->h, now->w);
+        for (i = 0; i < now->batch * each(now); i++) {
+            sum.at[i] = add(t, now->at[i], other->at[i]);
+        }
+        *now = sum;
     }
 }
 
@@ -416,9 +592,12 @@ struct ad_result ad_gradient(const struct ad_job *job, size_t count, double *gra
     struct ad_result seen = {.nearest_bend = (double)INFINITY};
     struct tape t = {.seen = &seen, .rng = job->rng};
     const struct ref_layer *l;
+    struct branches open = {.n = 0};
+    uint32_t *all[REF_MAX_LAYERS + 1];
     struct grid now;
     uint32_t p = 0;
     uint32_t soft, hard;
+    size_t n_all = 1;
     size_t i;
 
     for (i = 0; i < count; i++) {
@@ -428,13 +607,15 @@ struct ad_result ad_gradient(const struct ad_job *job, size_t count, double *gra
     t.one = leaf(&t, 1, 0);
     t.minus = leaf(&t, -1, 0);
     now = input(&t, job);
+    all[0] = now.at;
     for (l = job->net->layers; l->kind != 0; l++) {
-        struct grid next = apply(&t, l, &now, &p);
-
-        if (next.at != now.at) {
-            free(now.at);
+        now = apply(&t, l, &now, &p);
+        branch(&t, &open, l->kind, &now);
+        for (i = 0; i < n_all && all[i] != now.at; i++) {
         }
-        now = next;
+        if (i == n_all) {
+            all[n_all++] = now.at;
+        }
     }
     ck_assert_uint_eq(p, count);
     soft = mean_loss(&t, &now, job->y, job->target);
@@ -449,7 +630,9 @@ struct ad_result ad_gradient(const struct ad_job *job, size_t count, double *gra
     for (i = 0; i < count; i++) {
         grad[i] += job->slope * t.nodes[i].rg;
     }
-    free(now.at);
+    for (i = 0; i < n_all; i++) {
+        free(all[i]);
+    }
     free(t.nodes);
     return seen;
 }

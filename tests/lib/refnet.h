@@ -17,7 +17,21 @@ enum ref_kind {
     REF_FLATTEN,
     REF_BN,
     REF_LRN,
-    REF_DROPOUT
+    REF_DROPOUT,
+    REF_BLOCK,
+    REF_SHORTCUT,
+    REF_ADD,
+    REF_GN, /* of `out` groups */
+    REF_LN,
+    REF_AVGPOOL,
+    REF_GLOBALPOOL,
+    REF_SIGMOID,
+    REF_TANH,
+    REF_GELU,
+    REF_EMBEDDING, /* of `kh` words */
+    REF_LSTM,
+    REF_LAST,
+    REF_ATTENTION /* of `kh` heads, causal with `nobias` */
 };
 
 /* A layer: its text in the network description, and its parameters. */
@@ -30,9 +44,11 @@ struct ref_layer {
     size_t pad; /* before the image */
     size_t oh, ow;
     double rate;
+    size_t groups; /* of a convolution; 0: 1 */
+    bool nobias;
 };
 
-#define REF_MAX_LAYERS 16
+#define REF_MAX_LAYERS 24
 
 /* Ends with a layer of kind 0. */
 struct ref_net {

@@ -41,6 +41,48 @@
     {                                                        \
         .text = (what), .kind = REF_DROPOUT, .rate = (share) \
     }
+#define PLAIN(what, which)              \
+    {                                   \
+        .text = (what), .kind = (which) \
+    }
+#define BLOCK      PLAIN("block", REF_BLOCK)
+#define SHORTCUT   PLAIN("shortcut", REF_SHORTCUT)
+#define ADD        PLAIN("add", REF_ADD)
+#define LN         PLAIN("ln", REF_LN)
+#define GLOBALPOOL PLAIN("globalpool", REF_GLOBALPOOL)
+#define SIGMOID    PLAIN("sigmoid", REF_SIGMOID)
+#define TANH       PLAIN("tanh", REF_TANH)
+#define GELU       PLAIN("gelu", REF_GELU)
+#define LAST       PLAIN("last", REF_LAST)
+#define EMBEDDING(what, words, n)                                        \
+    {                                                                    \
+        .text = (what), .kind = REF_EMBEDDING, .out = (n), .kh = (words) \
+    }
+#define LSTM(what, n)                                \
+    {                                                \
+        .text = (what), .kind = REF_LSTM, .out = (n) \
+    }
+#define ATTENTION(what, n, masked)                                           \
+    {                                                                        \
+        .text = (what), .kind = REF_ATTENTION, .kh = (n), .nobias = (masked) \
+    }
+#define ROW(n, ...)                                                   \
+    {                                                                 \
+        .input = {(n), 1, 1}, .flat = true, .layers = { __VA_ARGS__ } \
+    }
+#define GN(what, n)                                \
+    {                                              \
+        .text = (what), .kind = REF_GN, .out = (n) \
+    }
+#define AVGPOOL(what, size, step)                                                         \
+    {                                                                                     \
+        .text = (what), .kind = REF_AVGPOOL, .kh = (size), .kw = (size), .stride = (step) \
+    }
+#define CONVG(what, n, y, x, step, edge, parts, bare)                                         \
+    {                                                                                         \
+        .text = (what), .kind = REF_CONV, .out = (n), .kh = (y), .kw = (x), .stride = (step), \
+        .pad = (edge), .groups = (parts), .nobias = (bare)                                    \
+    }
 #define IMAGE(c, h, w, ...)                                 \
     {                                                       \
         .input = {(c), (h), (w)}, .layers = { __VA_ARGS__ } \

@@ -10,6 +10,7 @@
 #endif
 
 #define FL__LANES 16
+#include "libfl/num/act_impl.h"
 #include "libfl/num/pixel_impl.h"
 #include "libfl/num/pool_impl.h"
 #include "libfl/num/softmax_impl.h"

@@ -1,4 +1,5 @@
 #define FL__LANES 4
+#include "libfl/num/act_impl.h"
 #include "libfl/num/pixel_impl.h"
 #include "libfl/num/pool_impl.h"
 #include "libfl/num/softmax_impl.h"

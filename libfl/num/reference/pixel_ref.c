@@ -127,6 +127,24 @@ static void ref_combine(float *dx, const float *dy, const float *x, const struct
     }
 }
 
+static void ref_combine_less(float *dx, const float *dy, const float *x,
+                             const struct fl__pixel_bn *bn, size_t ld, size_t rows, size_t n,
+                             bool relu)
+{
+    size_t r, j;
+
+    for (r = 0; r < rows; r++) {
+        for (j = 0; j < n; j++) {
+            size_t i = r * ld + j;
+            double centred = (double)x[i] - (double)bn->mean[j];
+            double d = ref_relu_passed(bn, dy[i], x[i], j, relu);
+
+            dx[i] = (float)(d * (double)bn->by_dy[j] + centred * (double)bn->by_x[j] -
+                            (double)bn->less[j]);
+        }
+    }
+}
+
 /* Channel j of the window: its largest number and its position. */
 static void ref_largest(const struct fl_pool *pool, const struct fl__pool_window *win,
                         const float *x, size_t j, float *y, uint8_t *index)
@@ -180,6 +198,49 @@ static void ref_unpool_sample(const struct fl_pool *pool, float *dx, const float
     }
 }
 
+static void ref_sigmoid(float *y, const float *x, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        y[i] = (float)(1.0 / (1.0 + exp(-(double)x[i])));
+    }
+}
+
+static void ref_tanh(float *y, const float *x, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        y[i] = (float)tanh((double)x[i]);
+    }
+}
+
+static double ref_normal_below(double x)
+{
+    return 0.5 * erfc(-x * 0.70710678118654752);
+}
+
+static void ref_gelu(float *y, const float *x, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        y[i] = (float)((double)x[i] * ref_normal_below((double)x[i]));
+    }
+}
+
+static void ref_gelu_slope(float *y, const float *x, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        double v = (double)x[i];
+
+        y[i] = (float)(ref_normal_below(v) + v * 0.39894228040143268 * exp(-0.5 * v * v));
+    }
+}
+
 static double ref_softmax(float *q, const float *z, size_t n, double scale, float *ret_top)
 {
     float top = z[0];
@@ -209,7 +270,12 @@ const struct fl__pixel_kern fl__pixel_ref = {
     .affine = ref_affine,
     .products = ref_products,
     .combine = ref_combine,
+    .combine_less = ref_combine_less,
     .pool = ref_pool_sample,
     .unpool = ref_unpool_sample,
+    .sigmoid = ref_sigmoid,
+    .tanh = ref_tanh,
+    .gelu = ref_gelu,
+    .gelu_slope = ref_gelu_slope,
     .softmax = ref_softmax,
 };

@@ -77,6 +77,9 @@ static const struct {
     {"cifar_cnn24", 1068298, 5, 0, 10},
     {"emnist_cnn", 1206590, 4, 0, 62},
     {"emnist_cnn10", 1199882, 4, 0, 10},
+    {"lenet5", 61706, 5, 0, 10},
+    {"resnet18_gn", 11173962, 21, 0, 10},
+    {"shakespeare_lstm", 817872, 4, 0, 80},
 };
 
 TEST_EACH(a_preset_has_the_parameters_of_the_table, ARRAY_LEN(presets))
@@ -165,7 +168,7 @@ static const struct {
      {4},
      1,
      "layer 2 'rleu': unknown layer, did you mean 'relu'?"},
-    {{"dense 20", "gru"}, {4}, 1, "'dense WIDTH', 'dropout RATE', 'flatten', "},
+    {{"dense 20", "gru"}, {4}, 1, "'dense WIDTH', 'dropout RATE', 'embedding WORDS DIM', "},
     {{"", "dense 10"}, {4}, 1, "layer 1 '': unknown layer"},
     {{"dense 20", "relu", "dense x"},
      {4},

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REFNETS_WITHOUT_JVP
 #include "libfl/nn/net.h"
 #include "libfl/num/kernels_impl.h"
 #include "tests/lib/failmalloc.h"
@@ -76,8 +77,8 @@ static void rig_up(struct rig *rig, const struct ref_net *ref, size_t batch)
     for (t = 0; t < fl_layout_tensors(layout); t++) {
         const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
 
-        /* What init leaves at 0 and 1 would hide faults. */
-        for (i = 0; strncmp(tensor->name, "bn", 2) == 0 && i < tensor->count; i++) {
+        /* What init leaves at 0 and 1 would hide faults: of bn, gn and ln. */
+        for (i = 0; tensor->name[1] == 'n' && i < tensor->count; i++) {
             rig->exported[tensor->offset + i] = (float)(0.5 + fl_rng_unit(&rng));
         }
     }
@@ -372,14 +373,17 @@ static const struct {
     {{"conv 8 3x3", "flatten", "dense 3"}, {12}, 1, "layer 1 'conv 8 3x3': needs an image"},
     {{"flatten", "conv 8 3x3", "dense 3"}, {1, 4, 4}, 3, "layer 2 'conv 8 3x3': needs an image"},
     {{"maxpool 2", "dense 3"}, {12}, 1, "layer 1 'maxpool 2': needs an image"},
-    {{"conv", "dense 3"}, {1, 4, 4}, 3, "expected 'conv CHANNELS HxW [pad N] [stride N]': CHANN"},
+    {{"conv", "dense 3"},
+     {1, 4, 4},
+     3,
+     "expected 'conv CHANNELS HxW [pad N] [stride N] [groups N] [nobias]': CHANN"},
     {{"conv 0 3x3", "dense 3"}, {1, 4, 4}, 3, "integer from 1 to 65536"},
     {{"conv 8", "dense 3"}, {1, 4, 4}, 3, "height and width of the kernel"},
     {{"conv 8 3", "dense 3"}, {1, 4, 4}, 3, "as in '3x3'"},
     {{"conv 8 3x", "dense 3"}, {1, 4, 4}, 3, "as in '3x3'"},
     {{"conv 8 x3", "dense 3"}, {1, 4, 4}, 3, "as in '3x3'"},
     {{"conv 8 32x3", "dense 3"}, {1, 4, 4}, 3, "from 1 to 31"},
-    {{"conv 8 3x3 pod 1", "dense 3"}, {1, 4, 4}, 3, "'pod' is neither 'pad' nor 'stride'"},
+    {{"conv 8 3x3 pod 1", "dense 3"}, {1, 4, 4}, 3, "'pod' is neither 'pad' nor 'stride', 'gr"},
     {{"conv 8 3x3 pad", "dense 3"}, {1, 4, 4}, 3, "pad must be an integer from 0 to 31"},
     {{"conv 8 3x3 stride 0", "dense 3"}, {1, 4, 4}, 3, "stride must be an integer from 1 to 31"},
     {{"conv 8 3x3 pad 3", "dense 3"}, {1, 4, 4}, 3, "pad is 3, expected less than the kernel's"},
@@ -416,6 +420,46 @@ static const struct {
     {{"dropout -0.1", "dense 3"}, {12}, 1, "RATE must be a number of at least 0 and below 1"},
     {{"dropout nan", "dense 3"}, {12}, 1, "RATE must be a number of at least 0 and below 1"},
     {{"con 2 3x3", "flatten"}, {1, 4, 4}, 3, "did you mean 'conv'?"},
+    {{"conv 8 3x3 groups", "dense 3"}, {4, 4, 4}, 3, "groups must be a divisor of the 8 channels"},
+    {{"conv 8 3x3 groups 3", "dense 3"}, {3, 4, 4}, 3, "groups must be a divisor of the 8 chan"},
+    {{"conv 8 3x3 groups 4", "dense 3"},
+     {6, 4, 4},
+     3,
+     "groups is 4, expected a divisor of the inp"},
+    {{"avgpool 0", "dense 3"}, {1, 4, 4}, 3, "SIZE must be an integer from 1 to 15"},
+    {{"avgpool 2 same", "dense 3"}, {1, 4, 4}, 3, "'same' is not 'stride'"},
+    {{"avgpool 5", "dense 3"}, {1, 4, 4}, 3, "window of 5x5 is larger than the image of 4x4"},
+    {{"globalpool", "dense 3"}, {12}, 1, "layer 1 'globalpool': needs an image"},
+    {{"gn 0", "dense 3"}, {12}, 1, "GROUPS must be an integer from 1 to 1024"},
+    {{"gn 5", "dense 3"}, {12}, 1, "GROUPS is 5, expected a divisor of the 12 channels"},
+    {{"conv 2 3x3", "flatten", "gn 2", "dense 3"}, {1, 4, 4}, 3, "put 'gn' before 'flatten'"},
+    {{"conv 2 3x3", "flatten", "ln", "dense 3"}, {1, 4, 4}, 3, "put 'ln' before 'flatten'"},
+    {{"lstm 0", "dense 3"}, {1, 4, 4}, 3, "UNITS must be an integer from 1 to 8192"},
+    {{"lstm 4", "dense 3"}, {12}, 1, "layer 1 'lstm 4': needs a sequence, as of 'embedding'"},
+    {{"attention 0", "dense 3"}, {4, 4, 4}, 3, "HEADS must be an integer from 1 to 1024"},
+    {{"attention 3", "dense 3"}, {4, 4, 4}, 3, "HEADS is 3, expected a divisor of the 4 channels"},
+    {{"attention 2 masked", "dense 3"}, {4, 4, 4}, 3, "'masked' is not 'causal', the last word"},
+    {{"attention 2", "dense 3"}, {4}, 1, "layer 1 'attention 2': needs a sequence"},
+    {{"attention 2", "dense 3"},
+     {4, 100, 100},
+     3,
+     "10000 positions of 4 channels, expected at most"},
+    {{"last", "dense 3"}, {12}, 1, "layer 1 'last': needs a sequence"},
+    {{"embedding 0 3", "dense 3"}, {12}, 1, "WORDS must be an integer from 1 to 1048576"},
+    {{"embedding 3", "dense 3"}, {12}, 1, "DIM must be an integer from 1 to 65536"},
+    {{"embedding 3 3 3", "dense 3"}, {12}, 1, "DIM must be an integer from 1 to 65536, the last"},
+    {{"relu", "embedding 3 3", "dense 3"}, {12}, 1, "must be the first layer, with a flat input"},
+    {{"embedding 3 3", "dense 3"}, {3, 2, 2}, 3, "must be the first layer, with a flat input"},
+    {{"tanh 3", "dense 3"}, {12}, 1, "'tanh': takes no argument"},
+    {{"add", "dense 3"}, {12}, 1, "layer 1 'add': needs a preceding 'block' without an 'add'"},
+    {{"shortcut", "dense 3"}, {12}, 1, "layer 1 'shortcut': needs a preceding 'block'"},
+    {{"block", "relu", "dense 3"}, {12}, 1, "layer 1 'block': no 'add' follows"},
+    {{"block", "shortcut", "shortcut", "dense 3"}, {12}, 1, "has a 'shortcut' already"},
+    {{"block", "dense 5", "add", "dense 3"}, {12}, 1, "shapes 12x1x1 and 5x1x1, expected the same"},
+    {{"block", "flatten", "add", "dense 3"},
+     {2, 2, 2},
+     3,
+     "layer 3 'add': its inputs have the sha"},
 };
 
 TEST_EACH(a_bad_network_names_its_layer, ARRAY_LEN(bad_specs))

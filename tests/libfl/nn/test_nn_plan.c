@@ -119,6 +119,33 @@ static const struct {
       "bn", "relu", "lrn", "flatten", "dense 19", "relu", "dense 4"}},
     {{1, 5, 4}, 3, {"relu", "conv 3 2x2", "relu", "maxpool 2", "flatten", "dense 3"}},
     {{3, 2, 3}, 3, {"flatten", "dense 17", "relu", "dense 3"}},
+    {{3, 8, 7},
+     3,
+     {"conv 5 3x3 pad 1",
+      "gn 5",
+      "relu",
+      "block",
+      "conv 5 3x3 pad 1",
+      "ln",
+      "relu",
+      "block",
+      "conv 5 3x3 pad 1 groups 5 nobias",
+      "add",
+      "shortcut",
+      "avgpool 1",
+      "add",
+      "relu",
+      "maxpool 2",
+      "globalpool",
+      "block",
+      "dense 5",
+      "relu",
+      "add",
+      "dense 3"}},
+    {{2, 6, 6},
+     3,
+     {"block", "conv 4 3x3 pad 1 stride 2", "bn", "shortcut", "dropout 0.2", "conv 4 1x1 stride 2",
+      "add", "relu", "block", "add", "globalpool", "dense 3"}},
     {{3, 14, 18}, 3, {"relu",       "maxpool 3 stride 2 same",
                       "lrn",        "dropout 0.1",
                       "conv 5 3x3", "bn",
@@ -160,21 +187,23 @@ static struct fl_net *create(size_t which)
 static void move_apart(struct fl_net *net, float **ret_all)
 {
     size_t each = fl__arena_piece(BATCH * (fl__net_widest(net) + net->ld_image));
-    float *at = must(aligned_alloc(64, (4 * net->n_layers + 2) * each * sizeof(float)));
+    float *at = must(aligned_alloc(64, (6 * net->n_layers + 2) * each * sizeof(float)));
     size_t i;
 
     *ret_all = at;
-    (void)memset(at, 0, (4 * net->n_layers + 2) * each * sizeof(float));
+    (void)memset(at, 0, (6 * net->n_layers + 2) * each * sizeof(float));
     net->image = net->image_first ? at : NULL;
     net->along.image = net->image_first ? at + each : NULL;
     for (i = 0; i < net->n_layers; i++) {
         struct fl__layer *layer = &net->layers[i];
 
-        at = *ret_all + (4 * i + 2) * each;
+        at = *ret_all + (6 * i + 2) * each;
         layer->y = layer->y != NULL ? at : NULL;
         layer->dy = layer->dy != NULL ? at + each : NULL;
         layer->ry = layer->ry != NULL ? at + 2 * each : NULL;
         layer->sy = layer->sy != NULL ? at + 3 * each : NULL;
+        layer->spare = layer->spare != NULL ? at + 4 * each : NULL;
+        layer->rspare = layer->rspare != NULL ? at + 5 * each : NULL;
     }
 }
 
@@ -245,8 +274,8 @@ static void hear(void *ctx, enum fl_net_part part, size_t i)
     } else if (part == FL_NET_LOSS) {
         poison_all_but(p, 1 + net->n_layers);
     } else {
-        if (part == FL_NET_BACKWARD && layer->n_block == 0 && i > net->first) {
-            const struct fl__layer *below = &net->layers[fl__net_below(net, i)];
+        if (part == FL_NET_BACKWARD && layer->n_block == 0 && fl__net_graded(net, layer->from)) {
+            const struct fl__layer *below = fl__net_graded(net, layer->from);
 
             assert_padded(below->dy, below->ldy, fl__shape_count(&below->out), p->batch);
         }

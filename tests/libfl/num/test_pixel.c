@@ -314,6 +314,12 @@ static void check_combine(struct rig *rig, const struct fl__pixel_kern *ref)
     rig->kern->combine(rig->y.p + s->from, rig->dy.p + s->from, rig->x.p + s->from, &rig->bn, s->ld,
                        s->rows, s->n, s->relu);
     check_map(rig, "combine", &rig->y, &want, bound(2, 8.0));
+    rig->bn.less = rig->bn.mean_dy;
+    ref->combine_less(want.p + s->from, rig->dy.p + s->from, rig->x.p + s->from, &rig->bn, s->ld,
+                      s->rows, s->n, s->relu);
+    rig->kern->combine_less(rig->y.p + s->from, rig->dy.p + s->from, rig->x.p + s->from, &rig->bn,
+                            s->ld, s->rows, s->n, s->relu);
+    check_map(rig, "combine_less", &rig->y, &want, bound(2, 8.0));
     drop(&want);
 }
 
