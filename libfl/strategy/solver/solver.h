@@ -199,5 +199,6 @@ extern const struct fl_solver_ops fl_solver_pfedme;
 extern const struct fl_solver_ops fl_solver_per_fedavg;
 extern const struct fl_solver_ops fl_solver_fedmix;
 extern const struct fl_solver_ops fl_solver_naivemix;
+extern const struct fl_solver_ops fl_solver_optimizer;
 
 #endif
