@@ -569,3 +569,52 @@ TEST(training_on_separable_data_reaches_a_low_loss)
     free(v.seen);
     fl_net_free(net);
 }
+
+/*
+ * Blocks inside of each other to the limit, each in the shortcut of the last: an evaluation needs
+ * all of its buffers. Without dropout and batch-norm it computes what a step does.
+ */
+TEST(blocks_lie_inside_of_each_other_to_the_limit_and_no_deeper)
+{
+    enum { DEPTH = 6 };
+    const char *layers[1 + 4 * (DEPTH + 1) + DEPTH + 2] = {"dense 8"};
+    struct fl_net_spec spec = {.input = {5}, .n_input = 1, .layers = layers, .n_layers = 1};
+    struct fl_net *net = NULL;
+    struct fl_err err = {0};
+    struct fl_rng rng;
+    float x[4 * 5];
+    int32_t y[4];
+    float *grad;
+    double want, loss;
+    size_t correct, depth;
+
+    for (depth = 0; depth < DEPTH; depth++) {
+        layers[spec.n_layers++] = "block";
+        layers[spec.n_layers++] = "dense 8";
+        layers[spec.n_layers++] = "shortcut";
+    }
+    for (depth = 0; depth < DEPTH; depth++) {
+        layers[spec.n_layers++] = "tanh";
+        layers[spec.n_layers++] = "add";
+    }
+    layers[spec.n_layers++] = "dense 3";
+    ck_assert_msg(fl_net_create(&spec, 4, &net, &err) == FL_OK, "%s", err.msg);
+    fl_rng_seed(&rng, 1);
+    fl_net_init(net, &rng);
+    random_batch(net, 2, 4, x, y);
+    grad = calloc(fl_net_block(net), sizeof(*grad));
+    ck_assert_ptr_nonnull(grad);
+    want = fl_net_gradient(net, x, y, 4, grad);
+    fl_net_evaluate(net, x, y, 4, &loss, &correct);
+    ck_assert_double_eq_tol(loss / 4.0, want, 1e-6);
+    free(grad);
+    fl_net_free(net);
+    for (depth = 0; depth <= DEPTH; depth++) {
+        layers[depth] = "block";
+    }
+    layers[DEPTH + 1] = "dense 3";
+    spec.n_layers = DEPTH + 2;
+    net = NULL;
+    ck_assert_int_eq(fl_net_create(&spec, 4, &net, &err), FL_ECONF);
+    ck_assert_str_eq(err.msg, "layer 7 'block': more than 6 blocks inside of each other");
+}
