@@ -87,8 +87,9 @@ static const struct wanted {
     uint64_t batch;
     double ratio;
 } wanted[] = {
-    {"mlr", 20, 10.0},         {"mlp200", 10, 3.5},     {"mlp200", 50, 1.5},
-    {"cifar_cnn32", 100, 2.5}, {"fedmix_cnn", 10, 2.5}, {"vgg9_bn", 64, 2.5},
+    {"mlr", 20, 10.0},         {"mlp200", 10, 3.5},      {"mlp200", 50, 1.5},
+    {"cifar_cnn32", 100, 2.5}, {"fedmix_cnn", 10, 2.5},  {"vgg9_bn", 64, 2.5},
+    {"lenet5", 20, 1},         {"resnet18_gn", 10, 1.5}, {"shakespeare_lstm", 10, 1.5},
 };
 #define N_WANTED (sizeof(wanted) / sizeof(wanted[0]))
 
