@@ -139,6 +139,7 @@ static int metric_head(struct fl_buf *out, enum fl_metrics_format format, const 
 struct sample {
     const struct fl_metric *m;
     size_t i, j;
+    const char *text; /* of the label m->text; NULL: none */
 };
 
 static int add_label(struct fl_buf *out, bool *first, const char *name, const char *value)
@@ -174,6 +175,12 @@ static int add_sample(struct fl_buf *out, const struct sample *s, const char *su
     }
     if (m->inner != NULL) {
         rv = add_label(out, &first, m->inner, m->inner_words[s->j]);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    if (s->text != NULL && s->text[0] != '\0') {
+        rv = add_label(out, &first, m->text, s->text);
         if (rv != FL_OK) {
             return rv;
         }
@@ -289,6 +296,8 @@ static int metric_add(struct fl_buf *out, enum fl_metrics_format format, const s
         return add_info(out, m, (const char *const *)(const void *)at);
     }
     for (s.i = 0; s.i < (m->n > 0 ? m->n : 1); s.i++) {
+        s.text =
+            m->text != NULL ? (const char *)record + m->text_offset + s.i * m->text_stride : NULL;
         for (s.j = 0; s.j < (m->n_inner > 0 ? m->n_inner : 1); s.j++) {
             rv = add_value(out, &s, at);
             if (rv != FL_OK) {
@@ -360,7 +369,7 @@ static int reference_labels(struct fl_buf *out, const struct fl_metric *m)
             return rv;
         }
     }
-    return FL_OK;
+    return m->text != NULL ? fl_buf_printf(out, "; `%s`", m->text) : FL_OK;
 }
 
 int fl_metrics_reference(struct fl_buf *out, const struct fl_metric *rows)

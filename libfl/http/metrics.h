@@ -59,6 +59,13 @@ struct fl_metric {
     const char *label, *inner;
     const char *const *words, *const *inner_words;
     size_t n, n_inner;
+    /*
+     * A further label whose values are texts of the record, the first at `text_offset`, one each
+     * `text_stride` bytes; an empty one is left out. NULL: none. Its values must be few: each is a
+     * series of its own in the data base of Prometheus.
+     */
+    const char *text;
+    size_t text_offset, text_stride;
     const double *bounds; /* [FL_HISTOGRAM_BOUNDS], growing */
 };
 

@@ -61,10 +61,12 @@ FL_MUST_CHECK int fl_worker_thread_create(const char *name, struct fl_worker_thr
  */
 FL_MUST_CHECK int fl_worker_thread_submit(struct fl_worker_thread *thread, fl_loop_cb work,
                                           struct fl_loop *loop, fl_loop_cb done, void *arg);
-/* Jobs queued or running. */
+/* Jobs queued or running. Any thread; NULL counts as idle, as below. */
 unsigned fl_worker_thread_pending(struct fl_worker_thread *thread);
-/* Age in ms of the job that runs now; 0: none runs. Any thread; NULL counts as idle. */
+/* Age in ms of the job that runs now; 0: none runs. */
 uint64_t fl_worker_thread_busy_ms(struct fl_worker_thread *thread);
+/* Age in ms, at least 1, of the oldest job that waits and does not run yet; 0: none waits. */
+uint64_t fl_worker_thread_waiting_ms(struct fl_worker_thread *thread);
 /* Time in ms since its job began to wait for a disk (fl_fs_watch); 0: it computes, or none runs. */
 uint64_t fl_worker_thread_disk_ms(struct fl_worker_thread *thread);
 /* Finishes the queued jobs, joins the thread, frees. */

@@ -13,7 +13,7 @@
 #include "libfl/net/loop.h"
 
 /* Longest line, with its NUL. */
-#define FL_STATUS_SIZE 256
+#define FL_STATUS_SIZE 768
 
 struct fl_status;
 

@@ -94,6 +94,7 @@ struct job {
     struct job *next;
     struct fl_loop *loop; /* NULL: no notification. */
     fl_loop_cb work;
+    uint64_t queued_ms;
 };
 
 struct fl_worker_thread {
@@ -189,6 +190,7 @@ int fl_worker_thread_submit(struct fl_worker_thread *thread, fl_loop_cb work, st
     job->post.arg = arg;
     job->work = work;
     job->loop = loop;
+    job->queued_ms = fl_clock_ms();
     (void)pthread_mutex_lock(&thread->lock);
     FL_REQUIRE(!thread->ending);
     *thread->tail = job;
@@ -203,6 +205,9 @@ unsigned fl_worker_thread_pending(struct fl_worker_thread *thread)
 {
     unsigned pending;
 
+    if (thread == NULL) {
+        return 0;
+    }
     (void)pthread_mutex_lock(&thread->lock);
     pending = thread->pending;
     (void)pthread_mutex_unlock(&thread->lock);
@@ -218,6 +223,22 @@ uint64_t fl_worker_thread_busy_ms(struct fl_worker_thread *thread)
     }
     (void)pthread_mutex_lock(&thread->lock);
     age = thread->running ? fl_clock_ms() - thread->started_ms : 0;
+    (void)pthread_mutex_unlock(&thread->lock);
+    return age;
+}
+
+uint64_t fl_worker_thread_waiting_ms(struct fl_worker_thread *thread)
+{
+    uint64_t age = 0;
+
+    if (thread == NULL) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&thread->lock);
+    if (thread->head != NULL) {
+        age = fl_clock_ms() - thread->head->queued_ms;
+        age = age > 0 ? age : 1;
+    }
     (void)pthread_mutex_unlock(&thread->lock);
     return age;
 }

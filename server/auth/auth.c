@@ -253,9 +253,9 @@ int fl_auth_submit(struct fl_auth *g, fl_auth_work_cb work, fl_loop_cb done, voi
     return auth_job_submit(g, (struct job){.work = work, .done = done, .arg = arg});
 }
 
-uint64_t fl_auth_busy_ms(struct fl_auth *g)
+struct fl_worker_thread *fl_auth_worker(const struct fl_auth *g)
 {
-    return fl_worker_thread_busy_ms(g->thread);
+    return g != NULL ? g->thread : NULL;
 }
 
 void fl_auth_ends(struct fl_auth *g, uint64_t ret[2])

@@ -56,8 +56,8 @@ void fl_auth_free(struct fl_auth *auth); /* after the loop has run out; NULL is 
 const struct fl_stream_filter *fl_auth_filter(const struct fl_auth *auth);
 /* True when the operator configured certificates of its own PKI. */
 bool fl_auth_own_pki(const struct fl_server_conf *conf);
-/* Age of the job that runs on the identity thread; see fl_worker_thread_busy_ms(). Any thread. */
-uint64_t fl_auth_busy_ms(struct fl_auth *auth);
+/* The identity thread, to ask about its jobs. Any thread; NULL: none (no address uses TLS). */
+struct fl_worker_thread *fl_auth_worker(const struct fl_auth *auth);
 /* When the certificate that the server shows, and the first of its issuers, expire: ms since 1970,
    0: not known. Any thread; NULL: no address uses TLS. */
 void fl_auth_ends(struct fl_auth *auth, uint64_t ret[2]);

@@ -529,8 +529,8 @@ uint64_t fl_coord_committed(const struct fl_coord *coord);
 /* Known clients by what they do; each is counted once. */
 struct fl_client_counts {
     size_t quarantined;
-    size_t parts[FL_PARTICIPANT_LOST + 1]; /* of the open round, by enum fl_participant_state */
-    size_t idle, disconnected;             /* the others */
+    size_t parts[FL_PARTICIPANT_LOST + 1];  /* of the open round, by enum fl_participant_state */
+    size_t idle, unavailable, disconnected; /* the others; unavailable: connected, and not lent */
 };
 /* Looks at the participants of the open round and at quarantined clients only. */
 void fl_coord_count(const struct fl_coord *coord, struct fl_client_counts *ret);
@@ -549,6 +549,8 @@ uint64_t fl_coord_up_ms(const struct fl_coord *coord);
 const struct fl_client_rec *fl_coord_client(const struct fl_coord *coord, uint32_t client);
 /* False: connected, and not available by its owner's rules. */
 bool fl_coord_available(const struct fl_coord *coord, uint32_t client);
+/* It reported in its newest session that it cannot take part. */
+bool fl_coord_unfit(const struct fl_coord *coord, uint32_t client);
 /* The same, also of a forgotten client that still has a part in the open round. */
 const struct fl_client_rec *fl_coord_part_client(const struct fl_coord *coord, uint32_t client);
 /* Its share of all scores (AdaFL: its attention). */
@@ -578,5 +580,9 @@ FL_MUST_CHECK int fl_coord_may_push(const struct fl_coord *coord, uint32_t clien
  */
 void fl_coord_why(const struct fl_coord *coord, uint64_t now_ms, char *out, size_t size,
                   const char **missing, size_t max, size_t *ret_missing);
+/* Fills in the problems that the coordinator finds (problems.h); `ret` is empty before. Looks at
+   all known clients when some of them hold up the federation. */
+struct fl_problems;
+void fl_coord_problems(const struct fl_coord *coord, uint64_t now_ms, struct fl_problems *ret);
 
 #endif

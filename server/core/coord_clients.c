@@ -174,6 +174,12 @@ bool fl__clients_alive(const struct fl__clients *t, uint32_t client)
            !t->live[client].ineligible;
 }
 
+bool fl__clients_unavailable(const struct fl__clients *t, uint32_t client)
+{
+    return t->live[client].connected && t->live[client].unavailable &&
+           !fl__clients_quarantined(t, client);
+}
+
 static bool took_part(const struct fl_client_rec *rec)
 {
     return rec->counted_round != 0 || rec->n_accepted > 0;
@@ -204,6 +210,7 @@ static bool is_counted(const struct fl__clients *t, uint32_t client)
 void fl__clients_uncount(struct fl__clients *t, uint32_t client)
 {
     t->n_alive -= fl__clients_alive(t, client);
+    t->n_unavailable -= fl__clients_unavailable(t, client);
     t->n_members -= is_member(t, client);
     t->n_counted -= is_counted(t, client);
 }
@@ -211,6 +218,7 @@ void fl__clients_uncount(struct fl__clients *t, uint32_t client)
 void fl__clients_count(struct fl__clients *t, uint32_t client)
 {
     t->n_alive += fl__clients_alive(t, client);
+    t->n_unavailable += fl__clients_unavailable(t, client);
     t->n_members += is_member(t, client);
     t->n_counted += is_counted(t, client);
 }

@@ -111,7 +111,8 @@ struct fl__clients {
     uint32_t first_dirty, last_dirty;
     /* deletion queue: removed, and the record is still on disk */
     uint32_t first_deletion, last_deletion;
-    size_t n_alive; /* fl__clients_alive() */
+    size_t n_alive;       /* fl__clients_alive() */
+    size_t n_unavailable; /* connected and not quarantined, and not lent by their owners now */
     /* alive, or known from a committed round: with samples, not quarantined, not ineligible */
     size_t n_members;
     size_t n_counted;                           /* alive, or counted in a round of the epoch */
@@ -203,6 +204,7 @@ struct fl__round {
     bool backfilled;
     bool grace_only;      /* enough are in, the others have only the grace left */
     bool straggler_timed; /* half of the reports are in: the straggler timeout is set */
+    uint64_t trained_ms;  /* how long the first half took for that */
     bool expired;         /* the deadline of the phase has passed */
     /* why an upload could not be stored; "": the last one could */
     char store_error[FL__CLEAN_SIZE];
@@ -414,6 +416,8 @@ void fl__list_remove(struct fl__clients *clients, uint32_t client);
 bool fl__clients_quarantined(const struct fl__clients *clients, uint32_t client);
 /* It can be selected: connected, with samples, not quarantined, and not ineligible. */
 bool fl__clients_alive(const struct fl__clients *clients, uint32_t client);
+/* Connected and not quarantined, but not lent now. */
+bool fl__clients_unavailable(const struct fl__clients *clients, uint32_t client);
 /* It disconnected: append it to the list that it belongs to. */
 void fl__clients_disconnected(struct fl_coord *c, uint32_t client);
 /* It was counted while disconnected: move it to the right list. */
@@ -545,6 +549,15 @@ void fl__coord_round_account(struct fl_coord *c);
 const char *fl__diverged_text(const struct fl_coord *c, char *out, size_t size);
 void fl__names_add(struct fl__names *names, const char *name);
 const char *fl__names_text(struct fl__names *names);
+
+/* --- coord_problems.c --- */
+
+/* Known clients that are not connected and could take part. */
+void fl__problem_missing(const struct fl_coord *c, struct fl__names *names);
+/* In the reason of a pause after a round that diverged. */
+#define FL__DIVERGED " diverged: "
+/* Of a restarted server. */
+#define FL__RESTARTED "the server restarted, waiting for known clients"
 
 /* --- coord_round.c: from the selection to the last upload --- */
 

@@ -94,6 +94,7 @@ void fl_coord_count(const struct fl_coord *c, struct fl_client_counts *ret)
     const struct fl__clients *t = &c->clients;
     size_t connected = t->connected.n;
     size_t others = t->names.n;
+    size_t unavailable = t->n_unavailable;
     uint32_t client;
     size_t i;
 
@@ -112,10 +113,13 @@ void fl_coord_count(const struct fl_coord *c, struct fl_client_counts *ret)
         }
         ret->parts[part->state]++;
         connected -= t->live[client].connected;
+        unavailable -= fl__clients_unavailable(t, client);
         others--;
     }
-    ret->idle = connected < others ? connected : others;
-    ret->disconnected = others - ret->idle;
+    connected = connected < others ? connected : others;
+    ret->unavailable = unavailable;
+    ret->idle = connected - unavailable;
+    ret->disconnected = others - connected;
 }
 
 size_t fl_coord_numbers(const struct fl_coord *c)
@@ -164,6 +168,11 @@ bool fl_coord_available(const struct fl_coord *c, uint32_t client)
 {
     return !fl__clients_used(&c->clients, client) || !c->clients.live[client].connected ||
            !c->clients.live[client].unavailable;
+}
+
+bool fl_coord_unfit(const struct fl_coord *c, uint32_t client)
+{
+    return fl__clients_used(&c->clients, client) && c->clients.live[client].unfit;
 }
 
 const struct fl_client_rec *fl_coord_client(const struct fl_coord *c, uint32_t client)

@@ -376,8 +376,8 @@ void fl__coord_pause_diverged(struct fl_coord *c, const char *fmt, ...)
     va_end(ap);
     /* The server reads its options only at its start. */
     fl__coord_pause_for(c,
-                        "round %" PRIu64 " attempt %" PRIu32
-                        " diverged: %s; lower training.learning_rate and restart the server",
+                        "round %" PRIu64 " attempt %" PRIu32 FL__DIVERGED
+                        "%s; lower training.learning_rate and restart the server",
                         c->round.round, c->round.attempt, what);
     round_abort(c, "diverged: %s", what);
 }

@@ -70,6 +70,7 @@ bool fl__straggler_training(struct fl_coord *c)
         return false;
     }
     r->straggler_timed = true;
+    r->trained_ms = c->now_ms - r->opened_ms;
     span = straggler_span(c, (double)(c->now_ms - r->opened_ms) * more_samples(c));
     until = fl__coord_after(c, span);
     if (until >= r->deadline_ms) {

@@ -82,10 +82,9 @@ static void why_idle(const struct fl_coord *c, uint64_t now_ms, char *out, size_
         return;
     } else if (now_ms < c->settle_ms && c->not_before_ms <= now_ms) {
         missing_clients(c, m);
-        (void)snprintf(out, size,
-                       "round %" PRIu64 " is IDLE: restarted, waiting %s for known clients: %s",
-                       round, why_span(c, now_ms, c->settle_ms, until, sizeof(until)),
-                       fl__names_text(&m->text));
+        (void)snprintf(out, size, "round %" PRIu64 " is IDLE: " FL__RESTARTED ": %s (%s)", round,
+                       fl__names_text(&m->text),
+                       why_span(c, now_ms, c->settle_ms, until, sizeof(until)));
     } else {
         (void)snprintf(out, size,
                        "round %" PRIu64 " is IDLE: attempt %" PRIu32 " begins after %s (%s)", round,
@@ -193,7 +192,7 @@ static void why_clients(const struct fl_coord *c, uint64_t now_ms, char *out, si
                    fl__names_text(&m->text));
     why_add_disconnected(c, now_ms, wanted, out, size);
     if (r->store_error[0] != '\0') {
-        why_append(out, size, "; the server cannot store uploads now: ");
+        why_append(out, size, "; storing an upload failed, retrying: ");
         why_append(out, size, r->store_error);
     }
 }
@@ -365,8 +364,8 @@ void fl_coord_why(const struct fl_coord *c, uint64_t now_ms, char *out, size_t s
         why_work(c, out, size);
     }
     if (c->work.retry_ms != 0) {
-        (void)snprintf(failed, sizeof(failed), "; that failed (%s), retrying after %s",
-                       c->work.reason, why_span(c, now_ms, c->work.retry_ms, until, sizeof(until)));
+        (void)snprintf(failed, sizeof(failed), "; failed, retrying: %s (%s)", c->work.reason,
+                       why_span(c, now_ms, c->work.retry_ms, until, sizeof(until)));
         why_append(out, size, failed);
     }
     if (c->stopping && c->sm.state < FL_PHASE_PAUSED) {

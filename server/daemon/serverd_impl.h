@@ -22,6 +22,7 @@ struct fl_serverd {
     struct fl_loop *net;
     struct fl_stall_watch disk; /* the worker threads, the state folder and authentication */
     struct fl_traffic traffic;  /* of all clients */
+    struct fl_download_counts downloads;
     struct fl_frontend *frontend;
     struct fl_admin *admin;
     struct fl_runtime *runtime;

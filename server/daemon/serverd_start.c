@@ -194,10 +194,13 @@ static int open_frontend(struct fl_serverd *srv, struct fl_err *err)
                                             .io = srv->disk.io,
                                             .auth = srv->disk.auth,
                                             .traffic = &srv->traffic,
+                                            .downloads = &srv->downloads,
                                             .ops = &frontend_ops,
                                             .ctx = srv};
-    int rv = fl_frontend_create(&setup, &srv->frontend, err);
+    int rv;
 
+    srv->downloads.model_bytes = 4 * (uint64_t)fl_layout_count(srv->conf->layout);
+    rv = fl_frontend_create(&setup, &srv->frontend, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -241,6 +244,7 @@ static int open_http(struct fl_serverd *srv, struct fl_err *err)
                                                .work = srv->disk.work,
                                                .auth = srv->disk.auth,
                                                .events = srv->events,
+                                               .downloads = &srv->downloads,
                                                .ask = serverd_ask,
                                                .ctx = srv};
 

@@ -12,9 +12,16 @@
 #include "libfl/base/fs.h"
 #include "libfl/http/metrics.h"
 #include "server/core/coord.h"
+#include "server/core/problems.h"
 
-/* Clients: idle, disconnected, quarantined, then by enum fl_participant_state. */
-enum { FL_CLIENTS_IDLE, FL_CLIENTS_DISCONNECTED, FL_CLIENTS_QUARANTINED, FL_CLIENTS_STATES = 10 };
+/* Clients: idle, unavailable, disconnected, quarantined, then by enum fl_participant_state. */
+enum {
+    FL_CLIENTS_IDLE,
+    FL_CLIENTS_UNAVAILABLE,
+    FL_CLIENTS_DISCONNECTED,
+    FL_CLIENTS_QUARANTINED,
+    FL_CLIENTS_STATES = 11
+};
 
 enum fl_coord_work {
     FL_COORD_WORK_PERSIST,
@@ -68,9 +75,11 @@ struct fl_coord_figures {
     uint64_t excluded[FL_EXCLUDED_N], limited[FL_LIMITED_N];
     uint64_t wire[2]; /* up, down */
     uint64_t clients[FL_CLIENTS_STATES], connected;
-    uint64_t own_failure;   /* 1: the newest work of the server failed, and is retried */
-    struct fl_fs_room disk; /* of the state folder, as last measured */
-    uint64_t backup_ms;     /* the last backup; 0: none */
+    struct fl_problems problems;
+    uint64_t problem[FL_PROBLEM_N]; /* 1: there is one */
+    uint64_t own_failure;           /* 1: the newest work of the server failed, and is retried */
+    struct fl_fs_room disk;         /* of the state folder, as last measured */
+    uint64_t backup_ms;             /* the last backup; 0: none */
 };
 
 extern const double fl_coord_work_bounds[FL_HISTOGRAM_BOUNDS];

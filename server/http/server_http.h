@@ -17,6 +17,7 @@
 #include "server/auth/auth.h"
 #include "server/conf/server_conf.h"
 #include "server/http/event_log.h"
+#include "server/network/download_counts.h"
 
 struct fl_server_http;
 
@@ -28,6 +29,7 @@ struct fl_server_http_setup {
     struct fl_worker_thread *io, *db, *work;
     struct fl_auth *auth; /* NULL: no address uses TLS */
     struct fl_event_log *events;
+    struct fl_download_counts *downloads;
     /* Post to the coordinator, which calls request->done; takes `request`. HTTP thread. */
     void (*ask)(void *ctx, struct fl_admin_request *request);
     void *ctx;

@@ -17,8 +17,8 @@ static const char *const phase_words[FL_PHASE_COUNT] = {
     "idle",       "selecting",  "training", "planning", "uploading", "aggregating",
     "evaluating", "committing", "paused",   "draining", "stopped"};
 static const char *const client_words[FL_CLIENTS_STATES] = {
-    "idle",    "disconnected", "quarantined", "selected", "reported",
-    "planned", "accepted",     "empty",       "rejected", "lost"};
+    "idle",    "unavailable", "disconnected", "quarantined", "selected", "reported",
+    "planned", "accepted",    "empty",        "rejected",    "lost"};
 static const char *const work_words[FL_COORD_WORK_N] = {"persist", "aggregate", "evaluate",
                                                         "commit"};
 static const char *const did_words[FL_CLIENT_DID_N] = {
@@ -28,6 +28,8 @@ static const char *const got_words[FL_CLIENT_GOT_N] = {"task",     "plan",     "
 static const char *const excluded_words[FL_EXCLUDED_N] = {"norm_cap", "robust_rule", "revoked"};
 static const char *const limited_words[FL_LIMITED_N] = {"norm_clip", "weight_cap", "share_cap"};
 static const char *const uplink_words[] = {"update", "feedback"};
+static const char *const download_words[FL_DOWNLOAD_N] = {"model", "difference", "candidate",
+                                                          "personal_model", "input"};
 static const char *const thread_words[FL_SERVER_THREADS] = {"io", "db", "work", "identity"};
 static const char *const certificate_words[] = {"server", "issuer"};
 
@@ -37,6 +39,11 @@ static const char *const certificate_words[] = {"server", "issuer"};
 const struct fl_metric fl_server_metrics[] = {
     {ROW(INFO, TEXT, info), .name = "federation", LABEL(NULL, info_words),
      .help = "What runs: program version, federation and algorithm"},
+    {ROW(GAUGE, U64, coord.problem), .name = "problem", .label = "kind", .words = fl_problem_words,
+     .n = FL_PROBLEM_N, .text = "text",
+     .text_offset = offsetof(struct fl_server_figures, coord.problems),
+     .text_stride = sizeof(struct fl_problem),
+     .help = "1: there is such a problem, and text names cause and subject as flctl why does"},
     /* Rounds. */
     {ROW(GAUGE, U64, coord.round), .name = "round", .help = "Open round, or the next one"},
     {ROW(GAUGE, U64, coord.attempt), .name = "round_attempt", .help = "Its attempt"},
@@ -74,12 +81,19 @@ const struct fl_metric fl_server_metrics[] = {
      .help = "What a full float32 model for each selected client would have been"},
     {ROW(COUNTER, U64, coord.downlink_saved), .name = "downlink_saved_bytes",
      .help = "Bytes saved against full downloads"},
+    {ROW(COUNTER, U64, downloads), .name = "download_payload_bytes", LABEL("kind", download_words),
+     .help = "Coded payloads that clients downloaded since the start, interrupted and repeated "
+             "downloads included; difference: to a model that the client holds"},
+    {ROW(COUNTER, U64, downloads_full), .name = "download_full_bytes",
+     LABEL("kind", download_words),
+     .help = "What those that were sent to the end would have been as full float32 payloads, "
+             "before any coding"},
     {ROW(COUNTER, U64, coord.wire), .name = "wire_bytes", LABEL("direction", direction_words),
      .help = "All bytes of the addresses for clients since the start, with framing and TLS"},
     /* Clients. */
     {ROW(GAUGE, U64, coord.clients), .name = "clients", LABEL("state", client_words),
-     .help = "Known clients by state; those of the open round by how far they are, those whose "
-             "owner does not lend them now among the idle"},
+     .help = "Known clients by state; those of the open round by how far they are; unavailable: "
+             "connected, and outside the conditions under which their owner lends them"},
     {ROW(GAUGE, U64, coord.connected), .name = "clients_connected", .help = "Connected clients"},
     {ROW(GAUGE, U64, clients_needed), .name = "clients_needed",
      .help = "Connected clients that a round needs to begin (round.min_clients)"},
@@ -109,9 +123,12 @@ const struct fl_metric fl_server_metrics[] = {
     {ROW(HISTOGRAM, BUCKETS, coord.work_seconds), .name = "work_duration_seconds",
      LABEL("kind", work_words), .bounds = fl_coord_work_bounds, .help = "Duration of that work"},
     {ROW(GAUGE, U64, queued), .name = "thread_jobs", LABEL("thread", thread_words),
-     .help = "Jobs of a worker thread that wait or run; of identity: run"},
+     .help = "Jobs of a worker thread that wait or run"},
     {ROW(GAUGE, MS, busy_since_ms), .name = "thread_busy_since_timestamp_seconds",
      LABEL("thread", thread_words), .help = "Since when the running job runs; 0: none runs"},
+    {ROW(GAUGE, MS, waiting_since_ms), .name = "thread_waiting_since_timestamp_seconds",
+     LABEL("thread", thread_words),
+     .help = "Since when the oldest job waits that does not run yet; 0: none waits"},
     {ROW(COUNTER, U64, log_left_out), .name = "log_lines_left_out",
      .help = "Log lines that the rate limit left out"},
     {ROW(GAUGE, MS, certificate_ms), .name = "certificate_end_timestamp_seconds",

@@ -6,6 +6,7 @@
 #include "libfl/http/http.h"
 #include "libfl/http/process_figures.h"
 #include "server/http/coord_figures.h"
+#include "server/network/download_counts.h"
 
 /* Worker threads: io, db, work, identity. */
 #define FL_SERVER_THREADS 4
@@ -13,7 +14,9 @@
 struct fl_server_figures {
     const char *info[3]; /* version, federation, algorithm */
     struct fl_coord_figures coord;
+    uint64_t downloads[FL_DOWNLOAD_N], downloads_full[FL_DOWNLOAD_N];
     uint64_t queued[FL_SERVER_THREADS], busy_since_ms[FL_SERVER_THREADS];
+    uint64_t waiting_since_ms[FL_SERVER_THREADS];
     uint64_t log_left_out, clients_needed;
     uint64_t certificate_ms[2];
     struct fl_http_counts http;

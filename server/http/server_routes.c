@@ -86,18 +86,28 @@ static void routes_readyz(void *ctx, struct fl_http_request *request)
 
 static void routes_threads(const struct fl_server_http_setup *setup, struct fl_server_figures *f)
 {
-    struct fl_worker_thread *const threads[] = {setup->io, setup->db, setup->work};
+    struct fl_worker_thread *const threads[FL_SERVER_THREADS] = {setup->io, setup->db, setup->work,
+                                                                 fl_auth_worker(setup->auth)};
     uint64_t now = fl_clock_wall_ms();
     size_t i;
 
     for (i = 0; i < FL_SERVER_THREADS; i++) {
-        bool own = i < sizeof(threads) / sizeof(threads[0]);
-        uint64_t busy_ms = own                   ? fl_worker_thread_busy_ms(threads[i])
-                           : setup->auth != NULL ? fl_auth_busy_ms(setup->auth)
-                                                 : 0;
+        uint64_t busy_ms = fl_worker_thread_busy_ms(threads[i]);
+        uint64_t waiting_ms = fl_worker_thread_waiting_ms(threads[i]);
 
         f->busy_since_ms[i] = busy_ms > 0 ? now - busy_ms : 0;
-        f->queued[i] = own ? fl_worker_thread_pending(threads[i]) : busy_ms > 0;
+        f->waiting_since_ms[i] = waiting_ms > 0 ? now - waiting_ms : 0;
+        f->queued[i] = fl_worker_thread_pending(threads[i]);
+    }
+}
+
+static void routes_downloads(const struct fl_server_http_setup *setup, struct fl_server_figures *f)
+{
+    size_t i;
+
+    for (i = 0; i < FL_DOWNLOAD_N; i++) {
+        f->downloads[i] = atomic_load(&setup->downloads->sent[i]);
+        f->downloads_full[i] = atomic_load(&setup->downloads->full[i]);
     }
 }
 
@@ -114,6 +124,7 @@ static void routes_metrics_answer(struct fl_server_http *server, struct fl_http_
     int rv;
 
     routes_threads(setup, &f);
+    routes_downloads(setup, &f);
     f.clients_needed = (uint64_t)setup->conf->round->min_clients;
     fl_auth_ends(setup->auth, f.certificate_ms);
     f.log_left_out = fl_log_n_left_out(setup->log);

@@ -40,7 +40,9 @@ struct fl_fetch {
     struct fl_call *call;
     struct fl_sm sm;
     struct fl_bytes bytes;
-    uint64_t offset;              /* of the next chunk */
+    uint64_t offset; /* of the next chunk */
+    uint64_t first;  /* the offset that it began at */
+    enum fl_download_kind kind;
     struct read *read;            /* the read of the next chunk in progress; NULL: none */
     struct preparation *prepares; /* PREPARING: what is sent is being made */
     const struct fl_blob *of;     /* the model that it is for, not referenced */
@@ -392,6 +394,8 @@ static int fetch_begin(struct fl_fetch *f, const uint8_t *data, size_t len, stru
     fl_call_vouch(f->call, stream->name);
     f->offset = request.offset;
     f->round = request.round;
+    f->first = request.offset;
+    f->kind = fl_download_kind_of(request.payload, request.has_held);
     f->of = payload->bytes.blob;
     /* Downloads of a candidate belong to no participant. */
     f->client = strcmp(request.payload, FL_PAYLOAD_MODEL) == 0 ? stream->client : FL_EVERYBODY;
@@ -471,6 +475,12 @@ static void fetch_on_closed(struct fl_call *call, void *ctx, enum fl_grpc_status
     (void)call;
     (void)status;
     (void)message;
+    if (fl_bytes_are(&f->bytes)) {
+        uint64_t bytes = fl_bytes_len(&f->bytes);
+
+        fl_download_counted(f->frontend->setup.downloads, f->kind, f->offset - f->first, bytes,
+                            f->offset == bytes);
+    }
     fl_list_remove(&f->link);
     fl_disk_forget(f->read != NULL ? &f->read->job : NULL);
     fl_disk_forget(f->prepares != NULL ? &f->prepares->job : NULL);

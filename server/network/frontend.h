@@ -10,6 +10,7 @@
  */
 
 #include "libfl/rpc/call.h"
+#include "server/network/download_counts.h"
 #include "server/network/loop_messages.h"
 
 /* What the front end asks of the daemon, on the network loop. */
@@ -33,8 +34,9 @@ struct fl_frontend_setup {
     const struct fl_log *log;
     struct fl_loop *net;
     struct fl_worker_thread *io;
-    struct fl_auth *auth;       /* NULL: no address uses TLS */
-    struct fl_traffic *traffic; /* of all clients; outlives the front end */
+    struct fl_auth *auth;                 /* NULL: no address uses TLS */
+    struct fl_traffic *traffic;           /* of all clients; outlives the front end */
+    struct fl_download_counts *downloads; /* likewise; NULL: not counted */
     const struct fl_frontend_ops *ops;
     void *ctx;
 };

@@ -276,7 +276,9 @@ static void on_upload(struct fl_runtime *runtime, const struct fl_coord_msg *up)
     event.u.upload.code = up->code;
     event.u.upload.reason = up->text;
     event.u.upload.norms = up->norms.unit != NULL ? &up->norms : NULL;
-    fl_runtime_own_failure(runtime, up->type == FL_COORD_MSG_UNSTORED ? up->text : NULL);
+    if (up->type == FL_COORD_MSG_UNSTORED || up->type == FL_COORD_MSG_STORED) {
+        fl_runtime_own_failure(runtime, up->type == FL_COORD_MSG_UNSTORED ? up->text : NULL);
+    }
     fl_coord_shell_step(&runtime->shell, &event);
 }
 

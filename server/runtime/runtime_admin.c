@@ -20,25 +20,6 @@
 /* Most names that `why` lists; the rest is only counted. */
 #define FL_WHY_MAX 64
 
-/* The text of `why`, also part of `status`. Returns the number of missing clients. */
-static size_t admin_why_text(struct fl_runtime *runtime, char *text, size_t size,
-                             const char **missing, size_t max)
-{
-    size_t used;
-    size_t n = 0;
-
-    fl_runtime_stall_text(runtime, text, size);
-    used = strlen(text);
-    if (used > 0) {
-        used += (size_t)snprintf(text + used, size - used, ", all deadlines are suspended; ");
-    }
-    fl_coord_why(runtime->coord, fl_runtime_now(runtime), text + used, size - used, missing, max,
-                 &n);
-    fl_runtime_add_takeovers(runtime, text, size);
-    fl_runtime_add_error(runtime, text, size);
-    return n < max ? n : max;
-}
-
 void fl_runtime_on_status(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     const struct fl_server_conf *conf = runtime->setup.conf;
@@ -66,7 +47,7 @@ void fl_runtime_on_status(struct fl_runtime *runtime, struct fl_admin_request *r
 
     fl_auth_ends(runtime->setup.watch->auth, ends);
     s.certificate_ends_ms = ends[0];
-    (void)admin_why_text(runtime, text, sizeof(text), NULL, 0);
+    (void)fl_runtime_why(runtime, text, sizeof(text), NULL, 0);
     FL_ADMIN_REPLY(request, fl_wire_status_encode, &s);
     fl_runtime_answer(runtime, request);
 }
@@ -79,7 +60,7 @@ void fl_runtime_on_why(struct fl_runtime *runtime, struct fl_admin_request *requ
     struct fl_wire_why w = {.text = text, .missing = names};
     size_t i;
 
-    w.n_missing = admin_why_text(runtime, text, sizeof(text), missing, FL_WHY_MAX);
+    w.n_missing = fl_runtime_why(runtime, text, sizeof(text), missing, FL_WHY_MAX);
     for (i = 0; i < w.n_missing; i++) {
         names[i] = fl_wire_lend(missing[i]);
     }

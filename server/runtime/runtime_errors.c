@@ -116,11 +116,10 @@ void fl_runtime_takeover(struct fl_runtime *runtime, uint32_t client, const char
     fl_runtime_client_error(runtime, &e);
 }
 
-void fl_runtime_add_takeovers(const struct fl_runtime *runtime, char *text, size_t size)
+void fl_runtime_problem_takeovers(const struct fl_runtime *runtime, struct fl_problem *ret)
 {
     uint64_t now = fl_clock_ms();
     const char *first = NULL;
-    size_t used = strlen(text);
     size_t more = 0;
     uint32_t client;
 
@@ -132,18 +131,23 @@ void fl_runtime_add_takeovers(const struct fl_runtime *runtime, char *text, size
         more += rec != NULL && first != NULL;
         first = first == NULL && rec != NULL ? rec->name : first;
     }
-    if (first == NULL) {
-        return;
+    if (first != NULL) {
+        (void)snprintf(ret->text, sizeof(ret->text),
+                       "sessions of client '%s' take over from each other", first);
     }
-    if (more == 0) {
-        (void)snprintf(text + used, size - used,
-                       "; sessions of client '%s' take over from each other: " TAKEOVER_ADVICE,
-                       first);
-    } else {
-        (void)snprintf(text + used, size - used,
-                       "; sessions of client '%s' and %zu others take over from each other: for "
-                       "each, " TAKEOVER_ADVICE,
-                       first, more);
+    if (more > 0) {
+        (void)snprintf(ret->more, sizeof(ret->more), " (and of %zu others)", more);
+    }
+}
+
+void fl_runtime_add_takeovers(const struct fl_runtime *runtime, char *text, size_t size)
+{
+    struct fl_problem p = {.text = ""};
+    size_t used = strlen(text);
+
+    fl_runtime_problem_takeovers(runtime, &p);
+    if (p.text[0] != '\0') {
+        (void)snprintf(text + used, size - used, "; %s%s: " TAKEOVER_ADVICE, p.text, p.more);
     }
 }
 
@@ -256,6 +260,28 @@ void fl_runtime_add_error(const struct fl_runtime *runtime, char *text, size_t s
     if (e != NULL) {
         (void)snprintf(text + used, size - used, "; newest error, of '%s' %.1f s ago: %s", e->name,
                        now > e->at_ms ? (double)(now - e->at_ms) / 1000.0 : 0.0, e->text);
+    }
+}
+
+void fl_runtime_problem_unfit(const struct fl_runtime *runtime, struct fl_problem *ret)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < runtime->errors.n; i++) {
+        const struct fl_client_error *e = &runtime->errors.list[i];
+
+        if (!fl_coord_unfit(runtime->coord, fl_coord_find(runtime->coord, e->name))) {
+            continue;
+        }
+        if (n == 0) {
+            (void)snprintf(ret->text, sizeof(ret->text), "client '%.80s' cannot take part: %.140s",
+                           e->name, e->text);
+        }
+        n++;
+    }
+    if (n > 1) {
+        (void)snprintf(ret->more, sizeof(ret->more), " (and %zu others)", n - 1);
     }
 }
 

@@ -154,6 +154,7 @@ static void figures_clients(const struct fl_runtime *runtime, struct fl_coord_fi
 
     fl_coord_count(runtime->coord, &counts);
     f->clients[FL_CLIENTS_IDLE] = counts.idle;
+    f->clients[FL_CLIENTS_UNAVAILABLE] = counts.unavailable;
     f->clients[FL_CLIENTS_DISCONNECTED] = counts.disconnected;
     f->clients[FL_CLIENTS_QUARANTINED] = counts.quarantined;
     for (i = FL_PARTICIPANT_SELECTED; i <= FL_PARTICIPANT_LOST; i++) {
@@ -193,6 +194,16 @@ static void figures_rounds(const struct fl_runtime *runtime, struct fl_coord_fig
     f->round_ended_ms = f->round_ended_ms > 0 ? f->round_ended_ms : t->ended_ms;
 }
 
+static void figures_problems(const struct fl_runtime *runtime, struct fl_coord_figures *f)
+{
+    size_t i;
+
+    fl_runtime_problems(runtime, &f->problems);
+    for (i = 0; i < FL_PROBLEM_N; i++) {
+        f->problem[i] = f->problems.of[i].text[0] != '\0';
+    }
+}
+
 void fl_runtime_fill_figures(const struct fl_runtime *runtime, struct fl_coord_figures *ret)
 {
     const struct fl_traffic *traffic = runtime->setup.traffic;
@@ -212,4 +223,5 @@ void fl_runtime_fill_figures(const struct fl_runtime *runtime, struct fl_coord_f
     ret->backup_ms = runtime->disk.backup_ms;
     figures_rounds(runtime, ret);
     figures_clients(runtime, ret);
+    figures_problems(runtime, ret);
 }

@@ -95,6 +95,9 @@ void fl_runtime_client_error(void *ctx, const struct fl_effect *e);
 /* A session of this client ended an older one: "from ADDRESS to ADDRESS". */
 void fl_runtime_takeover(struct fl_runtime *runtime, uint32_t client, const char *text);
 /* Append the clients whose sessions take over from each other to the text of `why`. */
+void fl_runtime_problem_takeovers(const struct fl_runtime *runtime, struct fl_problem *ret);
+/* Clients that cannot take part, with what they reported. */
+void fl_runtime_problem_unfit(const struct fl_runtime *runtime, struct fl_problem *ret);
 void fl_runtime_add_takeovers(const struct fl_runtime *runtime, char *text, size_t size);
 /*
  * Drop the errors of these names. Takes `list`. `request` (or NULL) gets fl_runtime_forgot() when
@@ -168,8 +171,6 @@ void fl_runtime_command_done(struct fl_runtime *runtime);
 FL_MUST_CHECK int fl_runtime_stall_create(struct fl_runtime *runtime);
 /* The coordinator's time: fl_clock_ms() minus the duration of disk stalls. */
 uint64_t fl_runtime_now(struct fl_runtime *runtime);
-/* Writes fl_stall_text() to `out` once the stall is long enough to report; else "". */
-void fl_runtime_stall_text(const struct fl_runtime *runtime, char *out, size_t size);
 
 /* runtime_disk.c */
 /* Measure on the calling thread, before the worker threads run. */
@@ -196,6 +197,13 @@ void fl_runtime_fill_figures(const struct fl_runtime *runtime, struct fl_coord_f
 /* Add to the event log; `client` NULL: about none. */
 void fl_runtime_event(struct fl_runtime *runtime, enum fl_event_kind kind, bool warning,
                       const char *client, const char *text);
+
+/* runtime_problems.c: what is wrong, in the same words wherever it is shown. */
+/* All problems there are (problems.h). */
+void fl_runtime_problems(const struct fl_runtime *runtime, struct fl_problems *ret);
+/* The text of `why`, also part of `status`. As fl_coord_why(). */
+size_t fl_runtime_why(struct fl_runtime *runtime, char *text, size_t size, const char **missing,
+                      size_t max);
 
 /* runtime_status.c */
 FL_MUST_CHECK int fl_runtime_status_create(struct fl_runtime *runtime);

@@ -16,16 +16,6 @@ uint64_t fl_runtime_now(struct fl_runtime *runtime)
                                fl_stall_find(runtime->setup.watch).for_ms);
 }
 
-void fl_runtime_stall_text(const struct fl_runtime *runtime, char *out, size_t size)
-{
-    struct fl_stall stall = fl_stall_find(runtime->setup.watch);
-
-    out[0] = '\0';
-    if (stall.for_ms >= FL_STALL_REPORT_MS) {
-        (void)fl_stall_text(runtime->setup.watch, stall, out, size);
-    }
-}
-
 static void stall_on_timer(void *arg)
 {
     struct fl_runtime *runtime = arg;
@@ -50,9 +40,7 @@ static void stall_on_timer(void *arg)
                      "the disk of '%s' answers again after %" PRIu64 " s, deadlines continue",
                      runtime->setup.state_dir, runtime->stall_ms / 1000);
     }
-    if (stalls || runtime->stall_reported) {
-        fl_status_changed(runtime->status);
-    }
+    fl_status_changed(runtime->status); /* Problems also come and go as time passes. */
     runtime->stall_reported = stalls;
     runtime->stall_ms = stall.for_ms;
     fl_runtime_disk_look(runtime);

@@ -1,4 +1,4 @@
-/* The status line for `systemctl status`: failures, then the round. Coordinator thread. */
+/* The status line for `systemctl status`: problems, then the round. Coordinator thread. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,19 +12,22 @@ static void status_fill(void *ctx, char *out, size_t size)
     const struct fl_runtime *runtime = ctx;
     const struct fl_coord *coord = runtime->coord;
     uint64_t rounds = runtime->coord_conf.rounds;
+    struct fl_problems problems = {0};
     char total[32] = "";
     size_t used;
+    size_t i;
 
-    /* Failures come first, because the line is truncated at its end. */
-    fl_runtime_stall_text(runtime, out, size);
-    if (out[0] == '\0' && runtime->own_failure[0] != '\0') {
-        (void)snprintf(out, size, "failed, retrying: %s", runtime->own_failure);
+    /* Problems come first, because the line is truncated at its end. */
+    fl_runtime_problems(runtime, &problems);
+    out[0] = '\0';
+    for (i = 0; i < FL_PROBLEM_N; i++) {
+        const struct fl_problem *p = &problems.of[i];
+
+        used = strlen(out);
+        (void)snprintf(out + used, size - used, "%s%s%s", p->text, p->more,
+                       p->text[0] != '\0' ? "; " : "");
     }
     used = strlen(out);
-    if (used > 0) {
-        (void)snprintf(out + used, size - used, "; ");
-        used = strlen(out);
-    }
     out += used;
     size -= used;
     if (rounds != 0) {

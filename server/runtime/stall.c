@@ -21,17 +21,15 @@ struct fl_stall fl_stall_find(const struct fl_stall_watch *watch)
     stall_longest(&stall, "db", fl_worker_thread_busy_ms(watch->db));
     /* Computing is no stall: only the time in a read or write of its job counts. */
     stall_longest(&stall, "work", fl_worker_thread_disk_ms(watch->work));
-    if (watch->auth != NULL) {
-        stall_longest(&stall, "identity", fl_auth_busy_ms(watch->auth));
-    }
+    stall_longest(&stall, "identity", fl_worker_thread_busy_ms(fl_auth_worker(watch->auth)));
     return stall;
 }
 
 const char *fl_stall_text(const struct fl_stall_watch *watch, struct fl_stall stall, char *out,
                           size_t size)
 {
-    (void)snprintf(out, size, "the disk of '%s' has not answered for %" PRIu64 " s (thread %s)",
-                   watch->state_dir, stall.for_ms / 1000, stall.thread);
+    (void)snprintf(out, size, FL_STALL_TEXT " for %" PRIu64 " s (thread %s)", watch->state_dir,
+                   stall.for_ms / 1000, stall.thread);
     return out;
 }
 

@@ -43,6 +43,8 @@ struct fl_stall_watch {
 
 /* The oldest job of these threads. */
 struct fl_stall fl_stall_find(const struct fl_stall_watch *watch);
+/* What it begins with; the argument is the state folder. */
+#define FL_STALL_TEXT "the disk of '%s' has not answered"
 /* "the disk of '/var/lib/fl-serverd' has not answered for 35 s (thread io)". Returns `out`. */
 const char *fl_stall_text(const struct fl_stall_watch *watch, struct fl_stall stall, char *out,
                           size_t size);

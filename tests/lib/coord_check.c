@@ -664,6 +664,8 @@ static void check_counts(struct coord_check *c, const struct fl_coord *coord)
             each.quarantined++;
         } else if (part != NULL) {
             each.parts[part->state]++;
+        } else if (fl_coord_connected(coord, i) && !fl_coord_available(coord, i)) {
+            each.unavailable++;
         } else if (fl_coord_connected(coord, i)) {
             each.idle++;
         } else {
@@ -673,10 +675,10 @@ static void check_counts(struct coord_check *c, const struct fl_coord *coord)
     fl_coord_count(coord, &counts);
     if (memcmp(&counts, &each, sizeof(counts)) != 0) {
         fail(c,
-             "clients are counted as %zu idle, %zu disconnected, %zu quarantined, which are %zu, "
-             "%zu, %zu",
-             counts.idle, counts.disconnected, counts.quarantined, each.idle, each.disconnected,
-             each.quarantined);
+             "clients are counted as %zu idle, %zu unavailable, %zu disconnected, %zu quarantined, "
+             "which are %zu, %zu, %zu, %zu",
+             counts.idle, counts.unavailable, counts.disconnected, counts.quarantined, each.idle,
+             each.unavailable, each.disconnected, each.quarantined);
     }
 }
 

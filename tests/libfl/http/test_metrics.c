@@ -18,6 +18,10 @@ struct sample_figures {
     uint64_t at_ms, cpu_us;
     const char *info[2];
     struct fl_histogram times;
+    uint64_t failing[2];
+    struct {
+        char text[16];
+    } reasons[2];
 };
 
 static const struct fl_metric sample_rows[] = {
@@ -34,6 +38,10 @@ static const struct fl_metric sample_rows[] = {
      .words = build, .n = 2},
     {FL_METRIC(struct sample_figures, HISTOGRAM, BUCKETS, times), .name = "work_seconds",
      .help = "Work", .bounds = bounds},
+    {FL_METRIC(struct sample_figures, GAUGE, U64, failing), .name = "failing", .help = "Failing",
+     .label = "result", .words = results, .n = 2, .text = "reason",
+     .text_offset = offsetof(struct sample_figures, reasons),
+     .text_stride = sizeof(((struct sample_figures *)0)->reasons[0])},
     FL_METRIC_END};
 
 static const struct sample_figures figures = {
@@ -43,7 +51,9 @@ static const struct sample_figures figures = {
     .at_ms = 1700000000050,
     .cpu_us = 1500000,
     .info = {"1.0", "x\"y\n"},
-    .times = {.counts = {1, 0, 2, 0, 0, 0, 0, 0, 0, 1}, .sum = 13.25}};
+    .times = {.counts = {1, 0, 2, 0, 0, 0, 0, 0, 0, 1}, .sum = 13.25},
+    .failing = {0, 1},
+    .reasons = {{""}, {"no \"b\""}}};
 
 static char text[8192];
 
@@ -124,6 +134,13 @@ TEST(buckets_are_cumulative_and_end_with_inf)
         "fl_work_seconds_bucket{le=\"2.0\"} 3\n");
     has("fl_work_seconds_bucket{le=\"8.0\"} 3\nfl_work_seconds_bucket{le=\"+Inf\"} 4\n"
         "fl_work_seconds_sum 13.25\nfl_work_seconds_count 4\n");
+}
+
+TEST(a_text_of_the_record_is_a_label_and_an_empty_one_is_left_out)
+{
+    (void)written(FL_METRICS_CLASSIC, &figures);
+    has("fl_failing{result=\"accepted\"} 0\n"
+        "fl_failing{result=\"rejected\",reason=\"no \\\"b\\\"\"} 1\n");
 }
 
 TEST(a_value_on_a_bound_counts_below_it)

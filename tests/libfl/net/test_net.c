@@ -412,11 +412,19 @@ TEST(a_lane_says_how_long_its_job_has_been_running)
     while (fl_worker_thread_busy_ms(thread) < 3) { /* It only grows. */
         (void)sched_yield();
     }
+    ck_assert_uint_eq(fl_worker_thread_waiting_ms(thread), 0); /* It runs. */
+    ck_assert_int_eq(fl_worker_thread_submit(thread, wait_for_gate, NULL, NULL, &gate), FL_OK);
+    ck_assert_uint_ge(fl_worker_thread_waiting_ms(thread), 1);
+    while (fl_worker_thread_waiting_ms(thread) < 3) {
+        (void)sched_yield();
+    }
     (void)pthread_mutex_unlock(&gate);
     while (fl_worker_thread_pending(thread) > 0) {
         (void)sched_yield();
     }
     ck_assert_uint_eq(fl_worker_thread_busy_ms(thread), 0);
+    ck_assert_uint_eq(fl_worker_thread_waiting_ms(thread), 0);
+    ck_assert_uint_eq(fl_worker_thread_waiting_ms(NULL), 0);
     fl_worker_thread_free(thread);
 }
 

@@ -358,7 +358,7 @@ TEST(whose_upload_the_server_cannot_store_is_not_late)
         script_unstored(s, "b", FL_ENOSPC, "no space left");
     }
     script_why(s, "round 1 is UPLOADING: 1 of 2 uploads are in, waiting 1.0 s more for: b; "
-                  "the server cannot store uploads now: no space left");
+                  "storing an upload failed, retrying: no space left");
     script_run_to(s, 5100);
     script_stored(s, "b");
     script_answer_all(s);

@@ -31,8 +31,8 @@ TEST(a_failed_commit_is_asked_for_again)
     script_answer(s);
     script_forget(s);
     script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
-    script_why(s, "round 1 is COMMITTING: writing the new model to disk; that failed (no "
-                  "space left), retrying after 0.1 s more");
+    script_why(s, "round 1 is COMMITTING: writing the new model to disk; failed, retrying: "
+                  "no space left (0.1 s more)");
     script_run_to(s, 50);
     script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
     script_run_to(s, 150);

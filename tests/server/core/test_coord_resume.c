@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/core/problems.h"
 #include "tests/lib/coord_script.h"
 #include "tests/lib/suites.h"
 
@@ -216,13 +217,18 @@ TEST(a_closed_attempt_is_not_taken_up_again)
 {
     struct fl_coord_resume resume = resume_of(NULL, 0, false);
     struct script *s = restarted("fedavg", &resume);
+    struct fl_problems problems = {0};
 
     s->conf.retry_ms = 10;
     script_create(s, &resume);
     script_start(s);
     script_join(s, "a", 300);
     script_run_to(s, 99);
-    script_why(s, "round 5 is IDLE: restarted, waiting 0.0 s more for known clients: b, c");
+    script_why(s, "round 5 is IDLE: the server restarted, waiting for known clients: b, c "
+                  "(0.0 s more)");
+    fl_coord_problems(s->coord, s->now, &problems);
+    ck_assert_str_eq(problems.of[FL_PROBLEM_RESTARTED].text,
+                     "the server restarted, waiting for known clients: b, c");
     script_run_to(s, 100); /* The known clients have the grace; then it begins without them. */
     script_expect(s, "[    0] - client 'a' is back, 300 samples\n"
                      "[    0] a is client 1\n"
@@ -245,9 +251,10 @@ TEST(which_bounds_acted_in_the_newest_round_is_known_after_a_restart)
     script_start(s);
     script_join(s, "a", 300);
     script_why(
-        s, "round 5 is IDLE: restarted, waiting 0.1 s more for known clients: b, c; in round 4: "
-           "2 updates shortened (round.norm_clip); in round 4: 1 updates left out by the "
-           "robust rule (strategy.robust)");
+        s,
+        "round 5 is IDLE: the server restarted, waiting for known clients: b, c (0.1 s more); "
+        "in round 4: 2 updates shortened (round.norm_clip); in round 4: 1 updates left out by the "
+        "robust rule (strategy.robust)");
     script_free(s);
 }
 

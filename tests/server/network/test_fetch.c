@@ -25,6 +25,7 @@
 #define IDLE_MS 1000
 
 static struct fl_frontend frontend;
+static struct fl_download_counts served; /* of all tests */
 static struct fl_frontend_client slot;
 static struct fl_control_stream stream;
 static struct fl_budget budget;
@@ -110,7 +111,7 @@ static void begin(size_t peer_memory, uint32_t window)
 
     memset(&stream, 0, sizeof(stream)); /* Client 0, token of zeros. */
     slot = (struct fl_frontend_client){.stream = &stream};
-    frontend = (struct fl_frontend){.slots = &slot, .n_slots = 1};
+    frontend = (struct fl_frontend){.slots = &slot, .n_slots = 1, .setup.downloads = &served};
     methods[0] = (struct fl_rpc_method){"/fl.v1.Federation/Fetch", FL_WHO_ANYBODY, fl_fetch_start,
                                         &frontend};
     methods[1] = (struct fl_rpc_method){"/fl.v1.Federation/PushStatus", FL_WHO_ANYBODY,
@@ -123,8 +124,7 @@ static void begin(size_t peer_memory, uint32_t window)
     setup.limits.conn_window = 128 * KIB;
     setup.limits.memory = peer_memory;
     setup.methods = methods;
-    n_freed = 0;
-    n_read = n_reads = 0;
+    n_read = n_reads = n_freed = 0;
     read_by_loop = slow = false;
     read_code = FL_OK;
     loop_thread = pthread_self();
@@ -660,6 +660,7 @@ TEST_EACH(a_client_that_holds_an_earlier_model_is_sent_what_changed, 4)
     ck_assert_uint_lt(n, server.bytes / 8);
     (void)snprintf(count, sizeof(count), "0 7 %zu;", n);
     ck_assert_str_eq(counted, _i == 1 ? "" : count); /* No participant downloads a candidate. */
+    ck_assert_uint_ge(served.sent[FL_DOWNLOAD_DIFFERENCE], n);
     free(model);
     end_moves();
 }

@@ -56,7 +56,7 @@ for name in srv c0 c1; do # no signal ended them
 done
 equal "nobody is blamed" "0 0 0 0" "$(figures srv rejected lost)"
 has_line "nobody will be late for it" "$dir/srv.log" "uploads cannot be stored, upload deadline extended to"
-says "why says it" 0 "the server cannot store uploads now: cannot write" \
+says "why says it" 0 "storing an upload failed, retrying: cannot write" \
   "$build/flctl" --state-dir "$dir/srv.state" why
 stop srv
 equal "the server ends well" 0 "$rc"
