@@ -87,7 +87,7 @@ for pause in 50 100 200; do # each is longer than the one before
 done
 check "the server goes on" running sum || finish
 # Between two pauses it is writing.
-why_says() { "$build/flctl" --state-dir "$dir/sum.state" why | grep -qF "$full), retrying after"; }
+why_says() { "$build/flctl" --state-dir "$dir/sum.state" why | grep -F "failed, retrying: " | grep -qF "$full"; }
 wait_for "flctl why to say it" why_says
 equal "both updates are accepted" "1 0 0 1 0 0" "$(figures sum accepted rejected lost)"
 kill_hard sum
