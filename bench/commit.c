@@ -122,6 +122,7 @@ static void carry_out(struct bench *b, const struct fl_effect *e)
 {
     struct fl_event ev = {.type = FL_EV_AGGREGATED};
     struct fl_err err = {0};
+    struct fl_participations taken;
     double *distance;
     size_t i;
 
@@ -150,7 +151,9 @@ static void carry_out(struct bench *b, const struct fl_effect *e)
         break;
     case FL_EFF_COMMIT:
         save_model(b, e->round);
-        check(fl_store_commit(b->store, e->record, e->clients, e->n_clients, &err), &err, "commit");
+        taken = (struct fl_participations){.parts = e->parts, .n = e->n_parts};
+        check(fl_store_commit(b->store, e->record, e->clients, e->n_clients, &taken, &err), &err,
+              "commit");
         persisted(b, FL_EV_COMMITTED, e->seq);
         break;
     default:

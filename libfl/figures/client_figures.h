@@ -30,6 +30,10 @@
       .meaning = "Of those, in which it timed out, failed or disconnected")                        \
     X(U64, n_share_capped, share_capped, .key = "share_capped", .unit = FL_UNIT_COUNT,             \
       .meaning = "Rounds that it took part in with a share lowered by round.share_cap")            \
+    X(U64, uplink_bytes, uplink_bytes, .unit = FL_UNIT_BYTES,                                      \
+      .meaning = "Coded payloads of its accepted updates, in committed rounds")                    \
+    X(U64, downlink_bytes, downlink_bytes, .unit = FL_UNIT_BYTES,                                  \
+      .meaning = "Its share of downlink_bytes of these rounds")                                    \
     X(F64, last_loss, last_loss, .unit = FL_UNIT_LOSS,                                             \
       .meaning = "Training loss of its newest report")                                             \
     X(U64, last_seen_ms, last_seen_ms, .unit = FL_UNIT_MS,                                         \

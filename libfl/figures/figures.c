@@ -8,6 +8,7 @@
 
 #include "libfl/base/err.h"
 #include "libfl/figures/client_figures.h"
+#include "libfl/figures/part_figures.h"
 #include "libfl/figures/round_figures.h"
 
 #define REPORTED_TOTALS true
@@ -34,9 +35,21 @@ static const struct fl_figure client_rows[] = {
 #undef X
 };
 
+static const struct fl_figure part_rows[] = {
+#define X(t, name, wire, ...)                          \
+    {.member = #name,                                  \
+     .type = FL_FIGURE_##t,                            \
+     .offset = offsetof(struct fl_part_figures, name), \
+     __VA_ARGS__},
+    FL_PART_FIGURES(X)
+#undef X
+};
+
 const struct fl_figures fl_round_rows = {round_rows, FL_ROUND_N, sizeof(struct fl_round_rec)};
 const struct fl_figures fl_client_rows = {client_rows, sizeof(client_rows) / sizeof(client_rows[0]),
                                           sizeof(struct fl_client_figures)};
+const struct fl_figures fl_part_rows = {part_rows, sizeof(part_rows) / sizeof(part_rows[0]),
+                                        sizeof(struct fl_part_figures)};
 
 static const void *figures_at(const struct fl_figure *f, const void *record)
 {

@@ -38,6 +38,7 @@ enum fl_figure_unit {
     FL_UNIT_WEIGHT,
     FL_UNIT_LOSS,
     FL_UNIT_US,     /* duration in microseconds */
+    FL_UNIT_SPAN,   /* duration in milliseconds */
     FL_UNIT_INSTANT /* microseconds since a start; FL_FIGURE_NEVER: unknown */
 };
 

@@ -12,10 +12,15 @@
 const char *fl_figure_unit_text(const struct fl_figure *figure)
 {
     static const char *const units[] = {
-        [FL_UNIT_COUNT] = "number",          [FL_UNIT_BYTES] = "bytes",
-        [FL_UNIT_MS] = "ms since 1970",      [FL_UNIT_SHARE] = "share, 0 to 1",
-        [FL_UNIT_WEIGHT] = "weight, 0 to 1", [FL_UNIT_LOSS] = "loss",
-        [FL_UNIT_US] = "microseconds",       [FL_UNIT_INSTANT] = "microseconds since the start",
+        [FL_UNIT_COUNT] = "number",
+        [FL_UNIT_BYTES] = "bytes",
+        [FL_UNIT_MS] = "ms since 1970",
+        [FL_UNIT_SHARE] = "share, 0 to 1",
+        [FL_UNIT_WEIGHT] = "weight, 0 to 1",
+        [FL_UNIT_LOSS] = "loss",
+        [FL_UNIT_US] = "microseconds",
+        [FL_UNIT_SPAN] = "milliseconds",
+        [FL_UNIT_INSTANT] = "microseconds since the start",
     };
 
     return units[figure->unit];

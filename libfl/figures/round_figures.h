@@ -57,6 +57,27 @@
       .meaning = "When its clients were selected, or a restarted server resumed it")               \
     X(U64, ended_ms, ended_ms, OWN, .unit = FL_UNIT_MS,                                            \
       .meaning = "When it was committed")                                                          \
+    X(U32, population, population, OWN, .unit = FL_UNIT_COUNT,                                     \
+      .meaning = "Clients of which the fraction was taken")                                        \
+    /* Of the committed attempt; of a round that a restart resumed, since the restart. */          \
+    X(U64, waiting_ms, waiting_ms, OWN, .unit = FL_UNIT_SPAN, .over = FL_OVER_SUM,                 \
+      .meaning = "From the commit of the round before, or the start of the server, to the "        \
+                 "selection: waiting for clients, aborted attempts, pauses")                       \
+    X(U64, selecting_ms, selecting_ms, OWN, .unit = FL_UNIT_SPAN, .over = FL_OVER_SUM, \
+      .meaning = "Drawing its clients, until that is on disk") \
+    X(U64, training_ms, training_ms, OWN, .unit = FL_UNIT_SPAN, .over = FL_OVER_SUM, \
+      .meaning = "Until the reports of its clients are in; without feedback also uploads that came meanwhile") \
+    X(U64, planning_ms, planning_ms, OWN, .unit = FL_UNIT_SPAN, .over = FL_OVER_SUM, \
+      .meaning = "Making the upload plan, until it is on disk; 0: the upload policy needs no reports") \
+    X(U64, uploading_ms, uploading_ms, OWN, .unit = FL_UNIT_SPAN, .over = FL_OVER_SUM, \
+      .meaning = "Until the updates are in") \
+    X(U64, aggregating_ms, aggregating_ms, OWN, .unit = FL_UNIT_SPAN, .over = FL_OVER_SUM, \
+      .meaning = "Making the new model") \
+    X(U64, evaluating_ms, evaluating_ms, OWN, .unit = FL_UNIT_SPAN, .over = FL_OVER_SUM, \
+      .meaning = "Evaluating it, on the server and on clients; 0: it was not evaluated") \
+    X(U64, previous_commit_ms, previous_commit_ms, OWN, .unit = FL_UNIT_SPAN,                      \
+      .over = FL_OVER_SUM,                                                                         \
+      .meaning = "Writing the commit of the round before; 0: the first since a start")             \
     /* Personalized models, and the global model instead, on the clients' own test data. */        \
     X(F64, personal_accuracy, personal->accuracy, TOTALS, .unit = FL_UNIT_SHARE,                   \
       .over = FL_OVER_KNOWN, .lead = FL_ROUND_personal_accuracy,                                   \

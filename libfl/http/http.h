@@ -35,7 +35,7 @@ FL_MUST_CHECK int fl_http_conf_check(const struct fl_http_conf *conf, const void
 struct fl_http_route {
     const char *path; /* "/metrics"; with a "/" at its end: everything below it */
     bool open;        /* answered without the token: probes of a service manager */
-    /* On the HTTP thread: answers, fails, or calls fl_http_later() or fl_http_stream(), once. */
+    /* On the HTTP thread: answers, fails, or calls fl_http_later() or fl_http_stream(). */
     void (*handle)(void *ctx, struct fl_http_request *request);
     /* Names of the allowed query parameters, NULL terminated; NULL: none. */
     const char *const *query;
@@ -133,6 +133,7 @@ void fl_http_fail_code(struct fl_http_request *request, int code, const struct f
 /*
  * The answer comes later, by fl_http_answer() or fl_http_fail() on the HTTP thread. `dropped(ctx)`:
  * the request was answered in another way (too late, or the port stops) and must not be used again.
+ * Again for a request that was put off before: `gone` and `ctx` are replaced, its time goes on.
  */
 void fl_http_later(struct fl_http_request *request, void (*dropped)(void *ctx), void *ctx);
 

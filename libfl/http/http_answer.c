@@ -173,6 +173,9 @@ void fl_http_later(struct fl_http_request *r, void (*dropped)(void *ctx), void *
 {
     r->dropped = dropped;
     r->dropped_ctx = ctx;
+    if (r->state == FL__HTTP_LATER) {
+        return;
+    }
     r->state = FL__HTTP_LATER;
     r->due_ms = fl_clock_ms() + 1000u * r->http->setup.limits.answer_s;
     fl_list_append(&r->http->later, &r->link);

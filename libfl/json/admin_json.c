@@ -61,6 +61,31 @@ json_t *fl_json_round(const struct fl_wire_round *r)
     return o;
 }
 
+json_t *fl_json_participation(const struct fl_wire_participation *p)
+{
+    json_t *o = json_object();
+    size_t i;
+
+    (void)json_object_set_new(o, "id", fl_json_whole(p->id));
+    (void)json_object_set_new(o, "client", json_string(p->client));
+    (void)json_object_set_new(o, "state", json_string(p->state));
+    (void)json_object_set_new(o, "asked",
+                              p->asked[0] != '\0' ? json_string(p->asked) : json_null());
+    (void)json_object_set_new(o, "remark",
+                              p->remark[0] != '\0' ? json_string(p->remark) : json_null());
+    fl_json_figures(o, &fl_part_rows, &p->figures, /* totals= */ false);
+    if (p->n_mixing > 0) {
+        json_t *mixing = json_array();
+
+        for (i = 0; i < p->n_mixing; i++) {
+            (void)json_array_append_new(mixing,
+                                        fl_json_real((double)p->mixing[i], /* known= */ true));
+        }
+        (void)json_object_set_new(o, "mixing", mixing);
+    }
+    return o;
+}
+
 json_t *fl_json_client(const struct fl_wire_client *c)
 {
     json_t *o = json_object();

@@ -12,6 +12,7 @@
 
 json_t *fl_json_status(const struct fl_wire_status *status);
 json_t *fl_json_round(const struct fl_wire_round *round);
+json_t *fl_json_participation(const struct fl_wire_participation *participation);
 json_t *fl_json_client(const struct fl_wire_client *client);
 /* The labels of a client, or of an invitation. */
 json_t *fl_json_labels(const struct fl_pair *labels, size_t n);

@@ -61,6 +61,22 @@ done:
     free(values);
 }
 
+static void detail_older(struct fl_html *html, const struct fl_page_detail *d)
+{
+    char path[FL_HTML_PATH];
+
+    if (d->older == 0) {
+        return;
+    }
+    if (d->client != NULL) {
+        fl_html(html, "<p><a href=\"/clients/%s?before=%llu\">Earlier rounds</a></p>\n",
+                fl_html_path(d->client->name, path), (unsigned long long)d->older);
+    } else {
+        fl_html(html, "<p><a href=\"/rounds/%llu?before=%llu\">Further participants</a></p>\n",
+                (unsigned long long)d->round->figures.round, (unsigned long long)d->older);
+    }
+}
+
 static void detail_parts(struct fl_html *html, const struct fl_page_detail *d)
 {
     const struct fl__page_parts parts = {.id = "parts",
@@ -79,7 +95,11 @@ static void detail_parts(struct fl_html *html, const struct fl_page_detail *d)
         return;
     }
     detail_grid(html, d);
+    if (d->round != NULL) {
+        fl__page_mixing(html, d->parts, d->n_parts, "");
+    }
     fl__page_parts(html, &parts);
+    detail_older(html, d);
     fl_html(html, "</section>\n");
 }
 
@@ -101,6 +121,10 @@ static void client_facts(struct fl_html *html, const struct fl_client_figures *f
     fl__page_fact(html, "Left out", value, note);
     (void)snprintf(value, sizeof(value), "%llu", (unsigned long long)f->samples);
     fl__page_fact(html, "Training samples", value, "announced");
+    fl__page_fact(html, "Uploaded", fl_chart_text(FL_CHART_BYTES, (double)f->uplink_bytes, text),
+                  "accepted updates");
+    fl__page_fact(html, "Downloaded",
+                  fl_chart_text(FL_CHART_BYTES, (double)f->downlink_bytes, text), "");
     fl__page_fact(
         html, "Training loss",
         fl_chart_text(FL_CHART_NUMBER, f->n_selected > 0 ? f->last_loss : FL_CHART_UNKNOWN, text),
@@ -158,6 +182,33 @@ int fl_page_client(const struct fl_page_detail *detail, struct fl_buf *out)
 }
 
 /* --- a round --- */
+
+/* Where its time went; a round that was too short to be measured has no chart. */
+static void round_phases(struct fl_html *html, const struct fl_page_detail *d)
+{
+    const struct fl_chart_head head = {.id = "time",
+                                       .title = "Time by phase",
+                                       .unit = FL_CHART_TIME,
+                                       .caption = "Duration of the phases of the committed "
+                                                  "attempt."};
+    struct fl_chart_rank ranks[FL_PAGE_PHASE_N];
+    double us[FL_PAGE_PHASE_N];
+    size_t n = 0;
+    size_t i;
+
+    fl__page_phase_times(&d->round->figures, d->next != NULL ? &d->next->figures : NULL, us);
+    for (i = 0; i < FL_PAGE_PHASE_N; i++) {
+        if (us[i] > 0) {
+            ranks[n++] = (struct fl_chart_rank){fl__page_phase_names[i], us[i]};
+        }
+    }
+    if (n > 0) {
+        fl_html(html, "<section aria-labelledby=\"time-h\"><h2 id=\"time-h\">Time</h2>"
+                      "<div class=\"cards\">");
+        fl_chart_ranks(html, &head, "phase", ranks, n);
+        fl_html(html, "</div></section>\n");
+    }
+}
 
 /* Each figure with its unit and meaning, as the documents have it. */
 static void round_figures(struct fl_html *html, const struct fl_round_rec *r)
@@ -246,6 +297,7 @@ int fl_page_round(const struct fl_page_detail *detail, struct fl_buf *out)
     }
     fl_html(&html, "</nav>\n");
     round_changes(&html, detail->round);
+    round_phases(&html, detail);
     detail_parts(&html, detail);
     round_figures(&html, r);
     fl__page_end(&html, detail->status->version);

@@ -7,7 +7,7 @@
 #include "libfl/page/overview_impl.h"
 
 /* The most series of one chart here. */
-#define OVERVIEW_SERIES 4
+#define OVERVIEW_SERIES FL_CHART_SERIES
 
 /* Values of figures over the rounds, as charts take them. */
 struct overview_columns {
@@ -159,34 +159,67 @@ static void overview_bytes(struct overview_columns *c)
     fl_chart_lines(c->html, &chart);
 }
 
+const char *const fl__page_phase_names[FL_PAGE_PHASE_N] = {
+#define X(member, text) [FL_PAGE_PHASE_##member] = text,
+    FL_PAGE_PHASES(X)
+#undef X
+        [FL_PAGE_PHASE_commit] = "committing"};
+
+void fl__page_phase_times(const struct fl_round_rec *round, const struct fl_round_rec *next,
+                          double us[FL_PAGE_PHASE_N])
+{
+#define X(member, text) us[FL_PAGE_PHASE_##member] = (double)round->member * 1000;
+    FL_PAGE_PHASES(X)
+#undef X
+    us[FL_PAGE_PHASE_commit] = next != NULL && next->round == round->round + 1
+                                   ? (double)next->previous_commit_ms * 1000
+                                   : FL_CHART_UNKNOWN;
+}
+
+_Static_assert(FL_PAGE_PHASE_N <= OVERVIEW_SERIES, "each phase is a series");
+
+/* Of the figures of the rounds; returns the number of phases. */
+static size_t overview_phases(struct overview_columns *c, struct fl_chart_series *phases)
+{
+    double us[FL_PAGE_PHASE_N];
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < c->o->n_rounds; i++) {
+        fl__page_phase_times(overview_record(c, i),
+                             i + 1 < c->o->n_rounds ? overview_record(c, i + 1) : NULL, us);
+        for (k = 0; k < FL_PAGE_PHASE_N; k++) {
+            c->values[k][i] = us[k];
+        }
+    }
+    for (k = 0; k < FL_PAGE_PHASE_N; k++) {
+        phases[k] =
+            (struct fl_chart_series){.label = fl__page_phase_names[k], .values = c->values[k]};
+    }
+    return FL_PAGE_PHASE_N;
+}
+
 static void overview_time(struct overview_columns *c)
 {
-    struct fl_chart_series whole = {.label = "round"};
     struct fl_chart_series phases[FL_CHART_SERIES];
     const struct fl_page_phases *p = c->o->phases;
-    struct fl_chart chart = overview_chart(c, "time", &whole, 1);
+    struct fl_chart chart = overview_chart(c, "time", phases, 0);
     char text[FL_CHART_TEXT];
     double sum = 0;
     size_t i;
     size_t k;
 
-    for (i = 0; i < c->o->n_rounds; i++) {
-        const struct fl_round_rec *r = overview_record(c, i);
-
-        c->values[0][i] =
-            r->ended_ms > r->started_ms ? (double)(r->ended_ms - r->started_ms) * 1000 : 0;
-        for (k = 0; p != NULL && k < p->n; k++) {
-            c->values[0][i] = (k > 0 ? c->values[0][i] : 0) + p->us[k * c->o->n_rounds + i];
-        }
-        sum += c->values[0][i];
-    }
     for (k = 0; p != NULL && k < p->n && k < FL_CHART_SERIES; k++) {
         phases[k] =
             (struct fl_chart_series){.label = p->names[k], .values = p->us + k * c->o->n_rounds};
-        chart.series = phases;
-        chart.n_series = k + 1;
     }
-    chart.head.title = p != NULL ? "Round time by phase" : "Round time";
+    chart.n_series = p != NULL ? k : overview_phases(c, phases);
+    for (k = 0; k < chart.n_series; k++) {
+        for (i = 0; i < c->o->n_rounds; i++) {
+            sum += isfinite(phases[k].values[i]) ? phases[k].values[i] : 0;
+        }
+    }
+    chart.head.title = "Round time by phase";
     chart.head.unit = FL_CHART_TIME;
     if (c->o->n_rounds > 0) {
         (void)snprintf(c->headline, sizeof(c->headline), "%s a round on average",
@@ -194,7 +227,8 @@ static void overview_time(struct overview_columns *c)
         chart.head.headline = c->headline;
     }
     chart.head.caption = p != NULL ? "Duration of the rounds, by what they waited for."
-                                   : "From the selection of the clients to the commit.";
+                                   : "Duration of the committed attempts, without the time between "
+                                     "rounds; the commit of the newest round is not known yet.";
     fl_chart_bars(c->html, &chart);
 }
 
@@ -207,8 +241,7 @@ static void overview_participants(struct overview_columns *c)
     overview_fill(c, 1, FL_ROUND_n_responders);
     chart.head.title = "Clients in a round";
     chart.head.unit = FL_CHART_COUNT;
-    chart.head.caption = "Selected clients, and those whose report was accepted. With a growing "
-                         "fraction (AdaFL) the number rises.";
+    chart.head.caption = "Selected clients, and those whose report was accepted.";
     if (c->o->n_rounds > 0) {
         const struct fl_round_rec *r = overview_record(c, c->o->n_rounds - 1);
 
@@ -219,27 +252,11 @@ static void overview_participants(struct overview_columns *c)
     fl_chart_lines(c->html, &chart);
 }
 
-static int overview_by_score(const void *a, const void *b)
-{
-    const struct fl_chart_rank *x = a;
-    const struct fl_chart_rank *y = b;
-
-    return x->value != y->value ? (x->value < y->value) - (x->value > y->value)
-                                : strcmp(x->label, y->label);
-}
-
-/* How the attention is spread: over rounds, and over the clients now. */
+/* Over how many clients the attention of the aggregation is spread. */
 static void overview_attention(struct overview_columns *c)
 {
     struct fl_chart_series series[] = {{.label = "effective"}};
     struct fl_chart chart = overview_chart(c, "attention", series, 1);
-    struct fl_chart_head head = {.title = "Attention to clients",
-                                 .unit = FL_CHART_SHARE,
-                                 .caption = "Score of each client as a share of the sum: "
-                                            "attention, or what the selection uses."};
-    struct fl_chart_rank *ranks;
-    size_t known = 0;
-    size_t i;
 
     overview_fill(c, 0, FL_ROUND_effective);
     if (overview_any(c, 0)) {
@@ -248,64 +265,32 @@ static void overview_attention(struct overview_columns *c)
         chart.head.caption = "Over how many clients the attention of the aggregation was spread.";
         fl_chart_lines(c->html, &chart);
     }
-    ranks = calloc(c->o->n_clients + 1, sizeof(*ranks));
-    if (ranks == NULL) {
-        fl_writer_note(&c->html->w, FL_ENOMEM);
-        return;
-    }
-    for (i = 0; i < c->o->n_clients; i++) {
-        double score = c->o->clients[i].figures.score;
-
-        ranks[i] = (struct fl_chart_rank){c->o->clients[i].name, isfinite(score) ? score : 0};
-        known += ranks[i].value > 0;
-    }
-    if (known > 0) {
-        qsort(ranks, c->o->n_clients, sizeof(*ranks), overview_by_score);
-        (void)snprintf(c->id, sizeof(c->id), "%sscores", c->prefix);
-        head.id = c->id;
-        fl_chart_ranks(c->html, &head, "client", ranks, known);
-    }
-    free(ranks);
 }
 
-static void overview_heat_maps(struct overview_columns *c)
+/* The part of the clients that a round selects; none where every round selects all of them. */
+static void overview_fraction(struct overview_columns *c)
 {
-    const struct fl_page_grid *g = c->o->grid;
-    const struct fl_page_mixing *m = c->o->mixing;
-    struct fl_heat heat = {.head = {.id = c->id, .headline = c->headline}};
+    struct fl_chart_series series[] = {{.label = "selected"}};
+    struct fl_chart chart = overview_chart(c, "fraction", series, 1);
+    bool any = false;
+    size_t i;
 
-    if (g != NULL) {
-        (void)snprintf(c->id, sizeof(c->id), "%sgrid", c->prefix);
-        (void)snprintf(c->headline, sizeof(c->headline), "rounds %llu to %llu",
-                       (unsigned long long)g->first_round, (unsigned long long)g->round);
-        heat.head.title = "Who sent which layer";
-        heat.head.unit = FL_CHART_SHARE;
-        heat.head.caption = "Share of a client's rounds in which it was asked for the layer and "
-                            "sent it; dashed: it was in none of them.";
-        heat.row_head = "client";
-        heat.rows = g->clients;
-        heat.n_rows = g->n_clients;
-        heat.columns = g->layers;
-        heat.n_columns = g->n_layers;
-        heat.values = g->sent;
-        heat.full = 1;
-        fl_chart_heat(c->html, &heat);
+    for (i = 0; i < c->o->n_rounds; i++) {
+        const struct fl_round_rec *r = overview_record(c, i);
+
+        c->values[0][i] =
+            r->population > 0 ? (double)r->n_selected / (double)r->population : FL_CHART_UNKNOWN;
+        any = any || (r->population > 0 && r->n_selected != r->population);
     }
-    if (m != NULL) {
-        (void)snprintf(c->id, sizeof(c->id), "%smixing", c->prefix);
-        (void)snprintf(c->headline, sizeof(c->headline), "round %llu",
-                       (unsigned long long)m->round);
-        heat.head.title = "Mixing weights";
-        heat.head.unit = FL_CHART_NUMBER;
-        heat.head.caption = "Weight of the model of each client (column) in the personalized "
-                            "model of another one (row).";
-        heat.row_head = "client";
-        heat.rows = heat.columns = m->clients;
-        heat.n_rows = heat.n_columns = m->n;
-        heat.values = m->weights;
-        heat.full = 0;
-        fl_chart_heat(c->html, &heat);
+    if (!any) {
+        return;
     }
+    chart.head.title = "Selected fraction";
+    chart.head.unit = FL_CHART_SHARE;
+    chart.head.headline = overview_headline(c, FL_CHART_SHARE, 0);
+    chart.head.caption = "Selected clients as a share of those that the fraction is taken of. It "
+                         "grows with a stepped fraction (AdaFL).";
+    fl_chart_lines(c->html, &chart);
 }
 
 void fl__page_charts(struct fl_html *html, const struct fl_page_overview *o, const char *prefix)
@@ -330,8 +315,11 @@ void fl__page_charts(struct fl_html *html, const struct fl_page_overview *o, con
     overview_bytes(&c);
     overview_time(&c);
     overview_participants(&c);
+    overview_fraction(&c);
     overview_attention(&c);
-    overview_heat_maps(&c);
+    fl__page_scores(html, o, prefix);
+    fl__page_grid(html, o, prefix);
+    fl__page_mixing(html, o->parts, o->n_parts, prefix);
     fl_html(html, "</div>\n");
 done:
     free(values);

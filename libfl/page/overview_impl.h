@@ -19,6 +19,29 @@ void fl__page_end(struct fl_html *html, const char *version);
 /* The value of a figure of a round; FL_CHART_UNKNOWN when it is not known. */
 double fl__page_figure(const struct fl_round_rec *record, enum fl_round_figure figure);
 
+/* The phases of a round that its figures have, in the order in which they happen. */
+#define FL_PAGE_PHASES(X)            \
+    X(selecting_ms, "selecting")     \
+    X(training_ms, "training")       \
+    X(planning_ms, "planning")       \
+    X(uploading_ms, "uploading")     \
+    X(aggregating_ms, "aggregating") \
+    X(evaluating_ms, "evaluating")
+enum fl__page_phase {
+#define X(member, text) FL_PAGE_PHASE_##member,
+    FL_PAGE_PHASES(X)
+#undef X
+        FL_PAGE_PHASE_commit,
+    FL_PAGE_PHASE_N
+};
+extern const char *const fl__page_phase_names[FL_PAGE_PHASE_N];
+/*
+ * The durations in microseconds. The record of the following round has that of the commit; NULL: it
+ * is not known.
+ */
+void fl__page_phase_times(const struct fl_round_rec *round, const struct fl_round_rec *next,
+                          double us[FL_PAGE_PHASE_N]);
+
 /* A time of the page: a date, or simulated time. */
 void fl__page_time(struct fl_html *html, const struct fl_page_overview *o, uint64_t ms);
 /* How long ago that is; "–" for 0. Returns `out`. */
@@ -29,6 +52,12 @@ const char *fl__page_age(const struct fl_page_overview *o, uint64_t ms, char out
  * unique in a page with several. FL_ENOMEM is noted in the writer.
  */
 void fl__page_charts(struct fl_html *html, const struct fl_page_overview *o, const char *prefix);
+/* Of them, where something is known: scores of the clients (score_charts.c), and of the
+   participations which client sent which layer, and mixing weights (part_charts.c). */
+void fl__page_scores(struct fl_html *html, const struct fl_page_overview *o, const char *prefix);
+void fl__page_grid(struct fl_html *html, const struct fl_page_overview *o, const char *prefix);
+void fl__page_mixing(struct fl_html *html, const struct fl_page_part *parts, size_t n,
+                     const char *prefix);
 /* Tables: rounds, events, clients (at most `most`). */
 void fl__page_rounds(struct fl_html *html, const struct fl_page_overview *o, const char *prefix);
 void fl__page_events(struct fl_html *html, const struct fl_page_overview *o, const char *prefix);

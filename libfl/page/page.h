@@ -6,8 +6,8 @@
  * without the script, self-contained (style sheet and script are in the page, and the
  * content-security policy allows only these two by their hashes), everything escaped.
  *
- * The input are the messages that flctl shows (libfl/wire/wire_admin.h), and what they do not have:
- * phases of rounds, which layers clients sent, mixing weights. Pointers are borrowed for the call.
+ * The input are the messages that flctl shows (libfl/wire/wire_admin.h), and what only a simulation
+ * has: the phases of rounds in its network. Pointers are borrowed for the call.
  * What is NULL or empty is left out, or named as missing.
  *
  * Functions append a document to `out`. FL_ENOMEM, FL_ELIMIT (the buffer's own limit).
@@ -36,24 +36,6 @@ struct fl_page_phases {
     const double *us; /* [phase][round]: n arrays with a value for each round of the page */
 };
 
-/* Which layers the clients sent in the last rounds. */
-struct fl_page_grid {
-    const char *const *layers;
-    size_t n_layers;
-    const char *const *clients;
-    size_t n_clients;
-    const double *sent;          /* [n_clients * n_layers]: share of its rounds; NAN: none */
-    uint64_t first_round, round; /* the rounds that are counted */
-};
-
-/* Weights of clients' models in each other's personalized models (FedMCSA, IGFL). */
-struct fl_page_mixing {
-    const char *const *clients;
-    size_t n;
-    const double *weights; /* [n * n]: of the model of column j in that of row i */
-    uint64_t round;
-};
-
 /* A client in an attempt at a round. */
 struct fl_page_part {
     const char *client;
@@ -64,6 +46,10 @@ struct fl_page_part {
     uint64_t bytes_up, bytes_down;
     double train_loss;  /* NAN: unknown */
     const char *remark; /* why it was left out; "": it was not */
+    /* Weights in its personalized model: of the models of the accepted clients of the round, by
+       name, of the first n_mixing of them (FedMCSA, IGFL). */
+    const float *mixing;
+    size_t n_mixing; /* 0: it has none */
 };
 
 struct fl_page_event {
@@ -78,10 +64,10 @@ struct fl_page_overview {
     size_t n_rounds;
     const struct fl_wire_client *clients;
     size_t n_clients;
-    const struct fl_page_phases *phases; /* NULL: only the durations of whole rounds */
-    const struct fl_page_grid *grid;     /* NULL: not recorded */
-    const struct fl_page_mixing *mixing; /* NULL: the algorithm has none, or it is not recorded */
-    const struct fl_page_part *parts;    /* of the last rounds, newest first; in a file only */
+    const struct fl_page_phases *phases; /* NULL: as the figures of the rounds have them */
+    /* Of the last rounds, newest first: the grid of clients and layers and the mixing weights; in a
+       file also their table. 0: not recorded. */
+    const struct fl_page_part *parts;
     size_t n_parts;
     const char *const *layers; /* names of the digits of their masks */
     size_t n_layers;
@@ -120,8 +106,10 @@ struct fl_page_detail {
     const struct fl_wire_status *status;
     const struct fl_wire_client *client; /* of fl_page_client() */
     const struct fl_wire_round *round;   /* of fl_page_round() */
+    const struct fl_wire_round *next;    /* the round behind it, which knows its commit; or NULL */
     const struct fl_page_part *parts;    /* newest first, or by client */
     size_t n_parts;
+    uint64_t older; /* there are further ones: the query before=N of the page has them; 0: none */
     const char *const *layers; /* names of the digits of the masks */
     size_t n_layers;
     uint64_t now_ms;

@@ -38,6 +38,10 @@
       "the newest committed rounds (--last N, --follow), or abandoned ones (--abandoned)")         \
     X(CLIENTS, "clients", ListClients, LOOKS, NULL, COORDINATOR, clients, empty, clients,          \
       "known clients with their counters")                                                         \
+    X(PARTICIPATIONS, "participations", ListParticipations, LOOKS, NULL, DB, participations,       \
+      participations, participations,                                                              \
+      "what clients were asked and sent in the newest rounds, and why some were left out; of "     \
+      "NAME, or of --round N (--last N)")                                                          \
     X(CLIENTS_FORGET, "clients forget", ForgetClients, ACTS, "forget", COORDINATOR, forget,        \
       forget, forgotten,                                                                           \
       "NAME or PATTERN, or --unseen-for SPAN: delete clients; one that reconnects is new")                    \

@@ -101,6 +101,31 @@ static int client_take(const struct fl__wire_at *at, const void *from, void *own
 
 static const struct fl__wire_code client_code = {client_put, client_take, NULL};
 
+static int participation_put(struct fl__wire_arena *arena, const void *own, void *to)
+{
+    const struct fl_part_figures *rec = &((const struct fl_wire_participation *)own)->figures;
+    Fl__V1__ParticipationInfo *msg = to;
+
+    (void)arena;
+    FL_PART_FIGURES(PUT)
+    return FL_OK;
+}
+
+static int participation_take(const struct fl__wire_at *at, const void *from, void *own,
+                              struct fl_err *err)
+{
+    struct fl_part_figures *rec = &((struct fl_wire_participation *)own)->figures;
+    const Fl__V1__ParticipationInfo *msg = from;
+
+    (void)at;
+    (void)err;
+    FL_PART_FIGURES(TAKE)
+    return FL_OK;
+}
+
+static const struct fl__wire_code participation_code = {participation_put, participation_take,
+                                                        NULL};
+
 /* --- messages --- */
 
 static int rule_forget(const struct fl__wire_at *at, const void *own, struct fl_err *err)
@@ -120,6 +145,9 @@ FL__WIRE_OWNER(checkpoint, CheckpointInfo, checkpoint_info, FL_WIRE_MAX_LINE)
 FL__WIRE_CODEC(pin, PinCheckpointRequest, pin_checkpoint_request, FL_WIRE_MAX_LINE)
 FL__WIRE_CODEC(rollback, RollbackRequest, rollback_request, FL_WIRE_MAX_LINE)
 FL__WIRE_CODEC(list_rounds, ListRoundsRequest, list_rounds_request, FL_WIRE_MAX_LINE)
+FL__WIRE_CODEC(list_participations, ListParticipationsRequest, list_participations_request,
+               SMALL_MAX)
+FL__WIRE_OWNER(participation, ParticipationInfo, participation_info, SMALL_MAX)
 FL__WIRE_CODEC(forget, ForgetClientsRequest, forget_clients_request, SMALL_MAX)
 FL__WIRE_CODEC(forgotten, ForgetClientsReply, forget_clients_reply, SMALL_MAX)
 FL__WIRE_OWNER(summary, SummaryInfo, summary_info, SMALL_MAX)

@@ -7,6 +7,7 @@
  */
 
 #include "libfl/figures/client_figures.h"
+#include "libfl/figures/part_figures.h"
 #include "libfl/figures/round_figures.h"
 #include "libfl/wire/messages.h"
 
@@ -92,6 +93,25 @@ FL_WIRE_STRUCT(rollback)
     X(BOOL, abandoned, abandoned)
 FL_WIRE_STRUCT(list_rounds)
 
+/* ListParticipationsRequest. */
+#define FL_WIRE_ROWS_list_participations(X)                                                        \
+    X(OPTIONAL_NAME, client, client) /* "": any */                                                 \
+    X(U64, round, round)             /* 0: any */                                                  \
+    X(U64, before, before)           /* id; 0: any */                                              \
+    X(U32, most, most)               /* 0: all */
+FL_WIRE_STRUCT(list_participations)
+
+#define FL_WIRE_MAX_MIXED 64
+#define FL_WIRE_ROWS_participation(X)                                                              \
+    X(U64, id, id)                                                                                 \
+    X(NAME, client, client)                                                                        \
+    X(TEXT, state, state)                                                                          \
+    X(TEXT, asked, asked)   /* "0110"; "": it got no upload mask */                                \
+    X(TEXT, remark, remark) /* why it was left out; "": it was not */                              \
+    X(OWN_CODE, participation_code, struct fl_part_figures figures)                                \
+    X(FLOATS, mixing, mixing, .most = FL_WIRE_MAX_MIXED)
+FL_WIRE_STRUCT(participation)
+
 struct fl_wire_export_chunk {
     uint64_t round;
     const uint8_t *data; /* points into the decoded message */
@@ -147,6 +167,8 @@ FL_WIRE_OWNER(checkpoint)
 FL_WIRE_CODEC(pin)
 FL_WIRE_CODEC(rollback)
 FL_WIRE_CODEC(list_rounds)
+FL_WIRE_CODEC(list_participations)
+FL_WIRE_OWNER(participation)
 FL_WIRE_CODEC(forget)
 FL_WIRE_CODEC(forgotten)
 FL_WIRE_OWNER(summary)

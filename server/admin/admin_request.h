@@ -45,6 +45,7 @@ struct fl_admin_request {
     bool known;    /* network front end only: `who` is valid */
     struct fl_identity who;
     struct fl_wire_list_rounds list;              /* ROUNDS */
+    struct fl_wire_list_participations parts;     /* PARTICIPATIONS */
     uint64_t round;                               /* EXPORT, PIN, UNPIN, ROLLBACK */
     bool force;                                   /* ROLLBACK */
     struct fl_wire_control control;               /* verbs on CORE */

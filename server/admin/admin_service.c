@@ -148,6 +148,14 @@ static int admin_decode_rounds(struct fl_admin_request *r, const uint8_t *data, 
 
 static const struct admin_request_kind admin_request_rounds = {admin_decode_rounds, NULL};
 
+static int admin_decode_participations(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    return fl_wire_list_participations_decode(data, len, &r->parts, &r->err);
+}
+
+static const struct admin_request_kind admin_request_participations = {admin_decode_participations,
+                                                                       NULL};
+
 static int admin_decode_control(struct fl_admin_request *r, const uint8_t *data, size_t len)
 {
     return fl_wire_control_decode(data, len, &r->control, &r->err);

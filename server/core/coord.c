@@ -141,6 +141,7 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_participan
     *part = *from;
     part->divergence = NULL;
     part->units = NULL;
+    part->remark = NULL;
     if (from->divergence != NULL) {
         part->divergence = r->divergence + i * n;
         (void)memcpy(part->divergence, from->divergence, n * sizeof(float));
@@ -649,9 +650,12 @@ int fl_coord_step(struct fl_coord *c, const struct fl_event *ev, struct fl_effec
     /* The monotonic time never goes back and starts with the first event; the wall clock may jump.
      */
     c->up_ms += c->clocked ? span : 0;
-    c->clocked = true;
     c->ticking = ev->type == FL_EV_TICK;
     c->now_ms += span;
+    if (!c->clocked) {
+        fl__coord_times_begin(c);
+    }
+    c->clocked = true;
     c->wall_ms = ev->wall_ms;
     c->traffic = ev->traffic;
     coord_take_event(c, ev);

@@ -456,9 +456,11 @@ enum fl_effect_type {
     FL_EFF_PERSIST_PAUSE, /* seq; text: why the federation is paused; NULL: it is not paused */
     FL_EFF_AGGREGATE,     /* seq; the accepted participants in client order, maybe none */
     FL_EFF_EVALUATE,      /* seq; the server evaluates the new model */
-    FL_EFF_COMMIT,        /* seq; round record and the client records that changed */
-    FL_EFF_ROUND_OPEN,    /* uploads for (round, attempt) are allowed from now on; size */
-    FL_EFF_ROUND_CLOSED,  /* the spool files of (round, attempt) are not read any more */
+    /* seq; round record, participants, and the client records that changed: first those of the
+       participants, in their order */
+    FL_EFF_COMMIT,
+    FL_EFF_ROUND_OPEN,   /* uploads for (round, attempt) are allowed from now on; size */
+    FL_EFF_ROUND_CLOSED, /* the spool files of (round, attempt) are not read any more */
     /* Of a client, text: its error, for the operator. Printable, and at most
        FL_CLIENT_ERROR_SIZE with its terminator. */
     FL_EFF_CLIENT_ERROR,

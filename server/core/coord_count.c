@@ -166,6 +166,24 @@ static uint64_t count_downlink(const struct fl_coord *c, uint32_t client, uint64
            (first ? c->round.collection_bytes : 0);
 }
 
+/* Why it was left out: an error that did not lose or reject it is no reason. */
+static const char *count_remark(const struct fl_participant_rec *part)
+{
+    switch (part->state) {
+    case FL_PARTICIPANT_EMPTY:
+        return "no layer was asked of it";
+    case FL_PARTICIPANT_LOST:
+    case FL_PARTICIPANT_REJECTED:
+        return part->remark;
+    case FL_PARTICIPANT_SELECTED:
+    case FL_PARTICIPANT_REPORTED:
+    case FL_PARTICIPANT_PLANNED:
+    case FL_PARTICIPANT_ACCEPTED:
+        break;
+    }
+    return NULL;
+}
+
 void fl__coord_count_round(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
@@ -175,7 +193,7 @@ void fl__coord_count_round(struct fl_coord *c)
     size_t i;
 
     for (i = 0; i < r->n; i++) {
-        const struct fl_participant_rec *part = &r->parts[i];
+        struct fl_participant_rec *part = &r->parts[i];
 
         if (part->divergence != NULL && c->needs_divergence) {
             rec->feedback_bytes += 4 * (uint64_t)c->n_units;
@@ -192,11 +210,14 @@ void fl__coord_count_round(struct fl_coord *c)
             samples += (double)part->samples;
             loss = bounded_add(loss, (double)part->samples * part->train_loss);
         }
-        rec->downlink_bytes += count_downlink(c, part->client, r->live[i].fetched);
+        part->download_bytes = count_downlink(c, part->client, r->live[i].fetched);
+        part->remark = count_remark(part);
+        rec->downlink_bytes += part->download_bytes;
     }
     rec->round = r->round;
     rec->attempt = r->attempt;
     rec->n_selected = (uint32_t)r->n;
+    rec->population = r->size.population;
     rec->uplink_bytes += rec->feedback_bytes;
     if (r->round == 1) {
         rec->uplink_bytes += r->collection_bytes; /* Uploaded once, before the first round. */
@@ -221,6 +242,8 @@ void fl__coord_mark_counted(struct fl_coord *c)
         const struct fl_participant_rec *part = &c->round.parts[i];
         struct fl_client_rec *rec = &c->clients.recs[part->client];
 
+        rec->uplink_bytes += part->state == FL_PARTICIPANT_ACCEPTED ? part->upload_bytes : 0;
+        rec->downlink_bytes += part->download_bytes;
         if (is_responder(part)) {
             fl__clients_uncount(&c->clients, part->client);
             rec->counted_round = c->round.round;

@@ -183,6 +183,8 @@ void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind)
     case FL__WORK_COMMIT:
         e = fl__coord_emit(c, FL_EFF_COMMIT);
         e->record = &r->rec;
+        e->parts = r->parts;
+        e->n_parts = r->n;
         e->clients = r->records;
         e->n_clients = r->n_records;
         break;

@@ -89,6 +89,7 @@ static void finish_commit(struct fl_coord *c)
     r->deadline_ms = FL__NEVER;
     fl__coord_move(c, FL_PHASE_COMMITTING, "loss %.4f, %" PRIu64 " of %" PRIu64 " bytes uploaded",
                    r->rec.train_loss, r->rec.uplink_bytes, r->rec.uplink_bytes_full);
+    fl__coord_times(c, &r->rec);
     fl__coord_work(c, FL__WORK_COMMIT);
 }
 

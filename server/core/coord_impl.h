@@ -178,6 +178,7 @@ struct fl__round {
     struct fl_round_size size;
     size_t n;
     struct fl_participant_rec *parts; /* in client order */
+    char (*remarks)[FL_PART_REMARK];  /* [n], the memory of parts[].remark */
     struct fl__participant *live;
     float *divergence;                 /* [n][n_units], the memory of parts[].divergence */
     struct fl_unit_norm *sent;         /* [n][n_units], of the uploads that are `measured` */
@@ -290,6 +291,15 @@ struct fl__names {
     size_t used, shown, total;
 };
 
+/* Where the time of a round went. */
+struct fl__phase_times {
+    uint64_t since_ms;  /* start of the current phase */
+    uint64_t commit_ms; /* end of the last commit, or the first event */
+    uint64_t previous_commit_ms;
+    uint64_t waiting_ms;
+    uint64_t in_ms[FL_PHASE_COUNT]; /* of the open attempt, in the phases that have ended */
+};
+
 struct fl_coord {
     struct fl_coord_conf conf;
     size_t n_units;
@@ -300,6 +310,7 @@ struct fl_coord {
     uint64_t model_bytes;    /* the same in the form of the broadcast */
     uint64_t n_model_inputs; /* payloads of that size that the solver needs beside the model */
     struct fl_sm sm;
+    struct fl__phase_times times;
     char reason[FL__TEXT_SIZE]; /* reason of the current transition */
     uint64_t now_ms;
     uint64_t wall_ms;
@@ -376,6 +387,10 @@ const char *fl__coord_clean(char *out, size_t size, const char *text);
 /* --- coord_phase.c: the phases --- */
 
 void fl__coord_sm_init(struct fl_coord *c);
+/* The first event has set the time. */
+void fl__coord_times_begin(struct fl_coord *c);
+/* The durations of the phases before the current one. */
+void fl__coord_times(const struct fl_coord *c, struct fl_round_rec *rec);
 FL_PRINTF(3, 4) void fl__coord_move(struct fl_coord *c, enum fl_phase to, const char *fmt, ...);
 
 /* --- coord_pending.c: records that are being written beside the phase's work --- */
@@ -536,7 +551,8 @@ void fl__coord_list_accepted(struct fl_coord *c);
 /* The client leaves the round; DISMISSED when it is connected. */
 void fl__participant_lose(struct fl_coord *c, size_t i);
 void fl__participant_reject(struct fl_coord *c, size_t i, const char *reason);
-/* Emit the error of a client. `text` lives until the next step. */
+/* Emit the error of a client, which may also be why it is left out of the open round. `text` lives
+   until the next step. */
 void fl__coord_client_error(struct fl_coord *c, uint32_t client, const char *text);
 /* Its upload is on disk; only its record is missing. */
 bool fl__participant_stored(const struct fl_coord *c, size_t i);
@@ -728,7 +744,7 @@ const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct
 
 /* Sum the evaluations of the clients that were asked, in client order. */
 void fl__coord_count_answers(struct fl_coord *c);
-/* Fill in the figures of the round's record. */
+/* Fill in the figures of the round's record, and what the records of its participants have. */
 void fl__coord_count_round(struct fl_coord *c);
 void fl__coord_count_download(struct fl_coord *c, const struct fl_event *ev);
 /* Mark every responder as counted in this round. Only for the records of COMMIT: with any other

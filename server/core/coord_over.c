@@ -61,6 +61,7 @@ void fl__coord_stop_surplus(struct fl_coord *c)
         if (fl__participant_waiting(c, i) && !part_is_in(c, i)) {
             fl__names_add(&names, fl__coord_name(c, r->parts[i].client));
             fl__participant_lose(c, i);
+            r->parts[i].remark = "enough others were in (round.over_selection)";
             r->live[i].blameless = true;
         }
     }

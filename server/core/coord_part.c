@@ -12,6 +12,7 @@
 static void free_arrays(struct fl__round *r)
 {
     free(r->parts);
+    free(r->remarks);
     free(r->live);
     free(r->divergence);
     free(r->sent);
@@ -32,6 +33,7 @@ int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
         return FL_ENOMEM;
     }
     fresh.parts = calloc(n, sizeof(*fresh.parts));
+    fresh.remarks = calloc(n, sizeof(*fresh.remarks));
     fresh.live = calloc(n, sizeof(*fresh.live));
     fresh.divergence = calloc(n * n_units, sizeof(*fresh.divergence));
     fresh.sent = calloc(n * n_units, sizeof(*fresh.sent));
@@ -42,10 +44,10 @@ int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
     fresh.listed = calloc(n, sizeof(*fresh.listed));
     fresh.saved = calloc(n, sizeof(*fresh.saved));
     fresh.records = calloc(n + FL__DIRTY_STEP, sizeof(*fresh.records));
-    if (fresh.parts == NULL || fresh.live == NULL || fresh.divergence == NULL ||
-        fresh.sent == NULL || fresh.units == NULL || fresh.grant == NULL ||
-        fresh.feedback == NULL || fresh.distance == NULL || fresh.listed == NULL ||
-        fresh.saved == NULL || fresh.records == NULL)
+    if (fresh.parts == NULL || fresh.remarks == NULL || fresh.live == NULL ||
+        fresh.divergence == NULL || fresh.sent == NULL || fresh.units == NULL ||
+        fresh.grant == NULL || fresh.feedback == NULL || fresh.distance == NULL ||
+        fresh.listed == NULL || fresh.saved == NULL || fresh.records == NULL)
     {
         free_arrays(&fresh);
         return FL_ENOMEM;
@@ -239,6 +241,12 @@ void fl__participant_reject(struct fl_coord *c, size_t i, const char *reason)
 
 void fl__coord_client_error(struct fl_coord *c, uint32_t client, const char *text)
 {
+    struct fl__round *r = &c->round;
+    uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
+
+    if (i != FL__NONE && !r->closing) {
+        r->parts[i].remark = fl_str_ends(r->remarks[i], sizeof(r->remarks[i]), text);
+    }
     fl__coord_effect_for(c, FL_EFF_CLIENT_ERROR, client)->text = text;
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "server/core/coord_impl.h"
 
@@ -118,9 +119,49 @@ void fl__coord_sm_init(struct fl_coord *c)
     c->sm.ctx = c;
 }
 
+/* --- durations --- */
+
+void fl__coord_times_begin(struct fl_coord *c)
+{
+    c->times.since_ms = c->times.commit_ms = c->now_ms;
+}
+
+/* An attempt, or its rest after a restart, begins when IDLE is left for one of its phases. */
+static void phase_time(struct fl_coord *c, enum fl_phase from, enum fl_phase to)
+{
+    struct fl__phase_times *t = &c->times;
+
+    if (from == FL_PHASE_IDLE && to < FL_PHASE_PAUSED) {
+        (void)memset(t->in_ms, 0, sizeof(t->in_ms));
+        t->waiting_ms = c->now_ms - t->commit_ms;
+    }
+    t->in_ms[from] += c->now_ms - t->since_ms;
+    if (from == FL_PHASE_COMMITTING && to == FL_PHASE_IDLE) {
+        t->previous_commit_ms = t->in_ms[FL_PHASE_COMMITTING];
+        t->commit_ms = c->now_ms;
+    }
+    t->since_ms = c->now_ms;
+}
+
+void fl__coord_times(const struct fl_coord *c, struct fl_round_rec *rec)
+{
+    const struct fl__phase_times *t = &c->times;
+
+    rec->waiting_ms = t->waiting_ms;
+    rec->selecting_ms = t->in_ms[FL_PHASE_SELECTING];
+    rec->training_ms = t->in_ms[FL_PHASE_TRAINING];
+    rec->planning_ms = t->in_ms[FL_PHASE_PLANNING];
+    rec->uploading_ms = t->in_ms[FL_PHASE_UPLOADING];
+    rec->aggregating_ms = t->in_ms[FL_PHASE_AGGREGATING];
+    rec->evaluating_ms = t->in_ms[FL_PHASE_EVALUATING];
+    rec->previous_commit_ms = t->previous_commit_ms;
+}
+
 void fl__coord_move(struct fl_coord *c, enum fl_phase to, const char *fmt, ...)
 {
     va_list ap;
+
+    phase_time(c, (enum fl_phase)c->sm.state, to);
 
     va_start(ap, fmt);
     (void)vsnprintf(c->reason, sizeof(c->reason), fmt, ap);

@@ -13,6 +13,7 @@
 
 #include "libfl/base/str.h"
 #include "libfl/figures/client_figures.h"
+#include "libfl/figures/part_figures.h"
 #include "libfl/figures/round_figures.h"
 
 /* State of a client on disk beside its figures: X(type, member and SQL column, meaning). */
@@ -134,6 +135,32 @@ struct fl_participant_rec {
     double rms[FL_NORMS_N];      /* fl_norms of a valid upload; 0: not known */
     struct fl_eval_rec received; /* the received model, on its own test data */
     struct fl_eval_rec trained;  /* its personal model after training */
+    /* With the commit only, and not in the record of the open round: */
+    uint64_t download_bytes;
+    const char *remark; /* why it was left out, below FL_PART_REMARK bytes; NULL: it was not */
+};
+
+/* Size of the reason why a participant was left out; longer texts keep their beginning and end. */
+#define FL_PART_REMARK 200
+/* Layers of an upload mask that the record of a participation has. */
+#define FL_PART_LAYERS 256
+/* Of the first so many accepted participants, in client order, it has the mixing weights. */
+#define FL_PART_MIXED 64
+
+/*
+ * The record of a client in the committed attempt of a round. A reader borrows it for the call.
+ */
+struct fl_participation {
+    uint64_t id; /* grows from round to round; within a round in descending client order */
+    struct fl_part_figures figures;
+    const char *client;
+    enum fl_participant_state state;
+    const char *asked;  /* a digit for each layer, "0110"; "": it got no upload mask */
+    const char *remark; /* why it was left out; "": it was not */
+    /* float32 [at most FL_PART_MIXED]: weights of the models of the accepted participants, in
+       client order, in its personalized model */
+    const void *mixing;
+    size_t mixing_len; /* bytes; 0: it has none */
 };
 
 /* Size of a round. Fixed and persisted when its clients are drawn: clients that connect later,

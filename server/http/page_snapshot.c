@@ -19,6 +19,7 @@ void fl_page_snapshot_done(struct fl_page_snapshot *s)
     }
     fl_wire_status_done(&s->status);
     fl_wire_why_done(&s->why);
+    fl_page_parts_done(&s->parts);
     free(s->rounds);
     free(s->clients);
     free(s->events);
@@ -80,6 +81,7 @@ int fl_page_snapshot_take(struct fl_page_snapshot *s, struct fl_admin_request *a
 {
     const uint8_t *data = NULL;
     size_t len = 0;
+    int rv;
 
     switch (asked->verb) {
     case FL_VERB_STATUS:
@@ -90,6 +92,13 @@ int fl_page_snapshot_take(struct fl_page_snapshot *s, struct fl_admin_request *a
         return fl_wire_why_decode(data, len, &s->why, err);
     case FL_VERB_ROUNDS:
         return snapshot_take_rounds(s, asked, err);
+    case FL_VERB_PARTICIPATIONS:
+        rv = fl_page_parts_take(&s->parts, asked, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        fl_page_parts_newest(&s->parts, s->parts.n == FL_PAGE_PARTS_NEWEST);
+        return FL_OK;
     default:
         return snapshot_take_clients(s, asked, err);
     }

@@ -9,6 +9,7 @@
 
 #include "libfl/page/page.h"
 #include "server/http/event_log.h"
+#include "server/http/page_parts.h"
 
 /* A copy is shown to everyone for so long. */
 #define FL_PAGE_AGE_MS 2000
@@ -20,6 +21,7 @@
 struct fl_page_snapshot {
     struct fl_wire_status status;
     struct fl_wire_why why;
+    struct fl_page_parts parts;   /* of the newest rounds */
     struct fl_wire_round *rounds; /* oldest first */
     size_t n_rounds;
     struct fl_wire_client *clients; /* by name */
@@ -35,7 +37,8 @@ struct fl_admin_request;
 /* Frees what it holds. */
 void fl_page_snapshot_done(struct fl_page_snapshot *snapshot);
 /*
- * Take the answer to a request for STATUS, WHY, ROUNDS (newest first) or CLIENTS (a page of them).
+ * Take the answer to a request for STATUS, WHY, ROUNDS (newest first), PARTICIPATIONS (of the
+ * newest rounds) or CLIENTS (a page of them).
  * FL_ENOMEM; the errors of decoding.
  */
 FL_MUST_CHECK int fl_page_snapshot_take(struct fl_page_snapshot *snapshot,

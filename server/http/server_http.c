@@ -151,7 +151,7 @@ int fl_server_http_create(const struct fl_server_http_setup *setup, struct fl_se
         return FL_ENOMEM;
     }
     server->setup = *setup;
-    server->pages = fl_server_pages_new();
+    server->pages = fl_server_pages_new(setup->conf->layout);
     if (server->pages == NULL) {
         free(server);
         return FL_ENOMEM;

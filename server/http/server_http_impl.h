@@ -37,9 +37,9 @@ void fl_server_ask(struct fl_server_http *server, struct fl_http_request *reques
 /* A request for fl_server_ask() that asks for the figures; NULL: out of memory. */
 struct fl_admin_request *fl_server_ask_figures(void);
 
-/* server_pages.c: what the status pages share, and the handlers of their routes. NULL: out of
-   memory. */
-struct fl_server_pages *fl_server_pages_new(void);
+/* server_pages.c: what the status pages share, and the handlers of their routes. Borrows
+   `layout`. NULL: out of memory. */
+struct fl_server_pages *fl_server_pages_new(const struct fl_layout *layout);
 void fl_server_pages_free(struct fl_server_pages *pages); /* NULL is allowed */
 void fl_server_page_overview(void *ctx, struct fl_http_request *request);
 void fl_server_page_clients(void *ctx, struct fl_http_request *request);

@@ -21,6 +21,9 @@ struct fl_server_pages {
     struct fl_page_snapshot shown;  /* asked_ms 0: none yet */
     struct fl_page_snapshot coming; /* being asked for */
     bool asking;
+    bool keeps_parts;    /* `coming` has the rounds of `shown`, and gets its participations */
+    const char **layers; /* [n_layers] of the model */
+    size_t n_layers;
     struct fl_list readers; /* struct pages_reader, that wait for `coming` */
     char policy[FL_PAGE_POLICY];
 };
@@ -32,12 +35,24 @@ struct pages_reader {
     void (*render)(struct fl_server_http *server, struct fl_http_request *request);
 };
 
-struct fl_server_pages *fl_server_pages_new(void)
+struct fl_server_pages *fl_server_pages_new(const struct fl_layout *layout)
 {
     struct fl_server_pages *p = calloc(1, sizeof(*p));
+    size_t i;
 
-    if (p != NULL) {
-        (void)fl_page_policy(p->policy);
+    if (p == NULL) {
+        return NULL;
+    }
+    (void)fl_page_policy(p->policy);
+    p->n_layers =
+        fl_layout_units(layout) < FL_PART_LAYERS ? fl_layout_units(layout) : FL_PART_LAYERS;
+    p->layers = calloc(p->n_layers + 1, sizeof(*p->layers));
+    if (p->layers == NULL) {
+        free(p);
+        return NULL;
+    }
+    for (i = 0; i < p->n_layers; i++) {
+        p->layers[i] = fl_layout_unit(layout, i)->name;
     }
     return p;
 }
@@ -47,6 +62,7 @@ void fl_server_pages_free(struct fl_server_pages *p)
     if (p != NULL) {
         fl_page_snapshot_done(&p->shown);
         fl_page_snapshot_done(&p->coming);
+        free((void *)p->layers);
         free(p);
     }
 }
@@ -117,6 +133,30 @@ static void pages_ask_rounds(struct fl_server_http *server)
     pages_ask(server, ask);
 }
 
+/* Of the client or of the round, or NULL and 0: of all. */
+static struct fl_admin_request *pages_parts_request(const char *client, uint64_t round,
+                                                    uint64_t before, uint32_t most)
+{
+    struct fl_admin_request *ask = fl_admin_request_new(FL_VERB_PARTICIPATIONS);
+
+    if (ask != NULL) {
+        ask->parts =
+            (struct fl_wire_list_participations){.round = round, .before = before, .most = most};
+        (void)snprintf(ask->parts.client, sizeof(ask->parts.client), "%s",
+                       client != NULL ? client : "");
+    }
+    return ask;
+}
+
+/* The newest round is the one that is shown: what belongs to it has not changed. */
+static bool pages_same_round(const struct fl_page_snapshot *a, const struct fl_page_snapshot *b)
+{
+    return a->n_rounds > 0 && b->n_rounds > 0 &&
+           a->rounds[a->n_rounds - 1].figures.round == b->rounds[b->n_rounds - 1].figures.round &&
+           a->rounds[a->n_rounds - 1].figures.ended_ms ==
+               b->rounds[b->n_rounds - 1].figures.ended_ms;
+}
+
 static void pages_complete(struct fl_server_http *server)
 {
     struct fl_server_pages *p = server->pages;
@@ -126,13 +166,18 @@ static void pages_complete(struct fl_server_http *server)
         pages_serve(server, rv, NULL);
         return;
     }
+    if (p->keeps_parts) {
+        p->coming.parts = p->shown.parts;
+        p->shown.parts = (struct fl_page_parts){.n = 0};
+    }
     fl_page_snapshot_done(&p->shown);
     p->shown = p->coming;
     p->coming = (struct fl_page_snapshot){.asked_ms = 0};
     pages_serve(server, FL_OK, NULL);
 }
 
-/* One part is there: the next one is asked for, in the order status, why, rounds, clients. */
+/* One part is there: the next one is asked for, in the order status, why, rounds,
+   participations, clients. */
 static void pages_answered(struct fl_server_http *server, struct fl_http_request *request,
                            struct fl_admin_request *asked)
 {
@@ -158,6 +203,14 @@ static void pages_answered(struct fl_server_http *server, struct fl_http_request
         pages_ask_rounds(server);
         break;
     case FL_VERB_ROUNDS:
+        p->keeps_parts = pages_same_round(&p->shown, &p->coming);
+        if (p->keeps_parts) {
+            pages_ask_clients(server, "");
+        } else {
+            pages_ask(server, pages_parts_request(NULL, 0, 0, FL_PAGE_PARTS_NEWEST));
+        }
+        break;
+    case FL_VERB_PARTICIPATIONS:
         pages_ask_clients(server, "");
         break;
     default:
@@ -212,6 +265,10 @@ static struct fl_page_overview pages_overview(const struct fl_server_http *serve
                                      .n_clients = s->n_clients,
                                      .events = s->events,
                                      .n_events = s->n_events,
+                                     .parts = s->parts.parts,
+                                     .n_parts = s->parts.n,
+                                     .layers = server->pages->layers,
+                                     .n_layers = server->pages->n_layers,
                                      .now_ms = fl_clock_wall_ms()};
 }
 
@@ -260,47 +317,107 @@ static int pages_by_name(const void *name, const void *client)
     return strcmp(name, ((const struct fl_wire_client *)client)->name);
 }
 
-static void pages_render_client(struct fl_server_http *server, struct fl_http_request *request)
+/* --- a client, a round: their participations are asked for when the copy is there --- */
+
+static const struct fl_wire_client *pages_find_client(const struct fl_server_http *server,
+                                                      const char *name)
 {
     const struct fl_page_snapshot *s = &server->pages->shown;
-    const char *name = fl_http_rest(request);
-    struct fl_page_detail detail = {.status = &s->status, .now_ms = fl_clock_wall_ms()};
-    struct fl_buf body;
 
-    if (s->n_clients > 0) {
-        detail.client = bsearch(name, s->clients, s->n_clients, sizeof(*s->clients), pages_by_name);
+    return s->n_clients > 0
+               ? bsearch(name, s->clients, s->n_clients, sizeof(*s->clients), pages_by_name)
+               : NULL;
+}
+
+/* Index of the round; n_rounds: it is not in the copy. */
+static size_t pages_find_round(const struct fl_server_http *server, uint64_t round)
+{
+    const struct fl_page_snapshot *s = &server->pages->shown;
+    size_t i = 0;
+
+    while (i < s->n_rounds && s->rounds[i].figures.round != round) {
+        i++;
     }
-    if (detail.client == NULL) {
-        fl_http_fail(request, 404, "no client '%.128s' is known: /clients lists them", name);
+    return i;
+}
+
+static void pages_detail_answer(struct fl_server_http *server, struct fl_http_request *request,
+                                struct fl_admin_request *asked)
+{
+    const struct fl_server_pages *p = server->pages;
+    const struct fl_page_snapshot *s = &p->shown;
+    const struct fl_wire_list_participations *of = &asked->parts;
+    struct fl_page_detail detail = {.status = &s->status,
+                                    .layers = p->layers,
+                                    .n_layers = p->n_layers,
+                                    .now_ms = fl_clock_wall_ms()};
+    size_t i = pages_find_round(server, of->round);
+    struct fl_page_parts parts = {.n = 0};
+    struct fl_err err = {0};
+    struct fl_buf body;
+    int rv;
+
+    detail.client = of->client[0] != '\0' ? pages_find_client(server, of->client) : NULL;
+    detail.round = i < s->n_rounds ? &s->rounds[i] : NULL;
+    detail.next = i + 1 < s->n_rounds ? &s->rounds[i + 1] : NULL;
+    if (detail.client == NULL && detail.round == NULL) {
+        fl_http_fail(request, 404, "what was asked for has just been removed");
         return;
     }
+    rv = fl_page_parts_take(&parts, asked, &err);
+    if (rv != FL_OK) {
+        fl_page_parts_done(&parts);
+        fl_http_fail_code(request, rv, &err);
+        return;
+    }
+    /* One more was asked for than is shown. */
+    detail.parts = parts.parts;
+    detail.n_parts = parts.n < FL_PAGE_PARTS ? parts.n : FL_PAGE_PARTS;
+    detail.older = parts.n > FL_PAGE_PARTS ? parts.list[FL_PAGE_PARTS - 1].id : 0;
     fl_buf_init(&body, PAGES_BYTES_MAX);
-    pages_answer(server, request, fl_page_client(&detail, &body), &body);
+    rv = detail.client != NULL ? fl_page_client(&detail, &body) : fl_page_round(&detail, &body);
+    pages_answer(server, request, rv, &body);
+    fl_page_parts_done(&parts);
+}
+
+static void pages_ask_detail(struct fl_server_http *server, struct fl_http_request *request,
+                             const char *client, uint64_t round)
+{
+    uint64_t before = 0;
+
+    if (fl_http_query_whole(request, "before", 1, INT64_MAX, &before)) {
+        fl_server_ask(server, request,
+                      pages_parts_request(client, round, before, FL_PAGE_PARTS + 1),
+                      pages_detail_answer);
+    }
+}
+
+static void pages_render_client(struct fl_server_http *server, struct fl_http_request *request)
+{
+    const struct fl_wire_client *client = pages_find_client(server, fl_http_rest(request));
+
+    if (client == NULL) {
+        fl_http_fail(request, 404, "no client '%.128s' is known: /clients lists them",
+                     fl_http_rest(request));
+        return;
+    }
+    pages_ask_detail(server, request, client->name, 0);
 }
 
 static void pages_render_round(struct fl_server_http *server, struct fl_http_request *request)
 {
-    const struct fl_page_snapshot *s = &server->pages->shown;
-    struct fl_page_detail detail = {.status = &s->status, .now_ms = fl_clock_wall_ms()};
     uint64_t round = 0;
-    struct fl_buf body;
-    size_t i;
 
-    if (fl_str_to_u64(fl_http_rest(request), &round) != FL_OK) {
-        round = 0;
-    }
-    for (i = 0; i < s->n_rounds && detail.round == NULL; i++) {
-        detail.round = s->rounds[i].figures.round == round ? &s->rounds[i] : NULL;
-    }
-    if (detail.round == NULL) {
+    if (fl_str_to_u64(fl_http_rest(request), &round) != FL_OK ||
+        pages_find_round(server, round) == server->pages->shown.n_rounds)
+    {
         fl_http_fail(request, 404,
                      "round '%.32s' is none of the last %d committed rounds: "
                      "/api/v1/rounds/N has all of them",
                      fl_http_rest(request), FL_PAGE_ROUNDS_MAX);
         return;
     }
-    fl_buf_init(&body, PAGES_BYTES_MAX);
-    pages_answer(server, request, fl_page_round(&detail, &body), &body);
+    pages_ask_detail(server, request, NULL, round);
 }
 
 void fl_server_page_overview(void *ctx, struct fl_http_request *request)

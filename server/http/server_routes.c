@@ -405,6 +405,92 @@ static void routes_client(void *ctx, struct fl_http_request *request)
     fl_server_ask(ctx, request, ask, routes_client_answer);
 }
 
+/* --- participations --- */
+
+static json_t *routes_layers(const struct fl_layout *layout)
+{
+    json_t *list = json_array();
+    size_t i;
+
+    for (i = 0; i < fl_layout_units(layout) && i < FL_PART_LAYERS; i++) {
+        (void)json_array_append_new(list, json_string(fl_layout_unit(layout, i)->name));
+    }
+    return list;
+}
+
+static void routes_participations_answer(struct fl_server_http *server,
+                                         struct fl_http_request *request,
+                                         struct fl_admin_request *asked)
+{
+    const struct fl_wire_list_participations *of = &asked->parts;
+    json_t *list = json_array();
+    json_t *page = json_object();
+    struct fl_wire_participation p;
+    struct fl_err err = {0};
+    char next[256 + FL_NAME_MAX];
+    char filter[64 + FL_NAME_MAX] = "";
+    const uint8_t *data;
+    uint64_t last = 0;
+    size_t len;
+    int rv = FL_OK;
+
+    while (rv == FL_OK && fl_replies_next(&asked->replies, &data, &len)) {
+        rv = fl_wire_participation_decode(data, len, &p, &err);
+        if (rv == FL_OK) {
+            last = p.id;
+            (void)json_array_append_new(list, fl_json_participation(&p));
+            fl_wire_participation_done(&p);
+        }
+    }
+    if (rv != FL_OK) {
+        json_decref(list);
+        json_decref(page);
+        fl_http_fail_code(request, rv, &err);
+        return;
+    }
+    if (of->client[0] != '\0') {
+        (void)snprintf(filter, sizeof(filter), "&client=%s", of->client);
+    } else if (of->round != 0) {
+        (void)snprintf(filter, sizeof(filter), "&round=%llu", (unsigned long long)of->round);
+    }
+    (void)snprintf(next, sizeof(next), "/api/v1/participations?before=%llu&limit=%u%s",
+                   (unsigned long long)last, of->most, filter);
+    (void)json_object_set_new(page, "layers", routes_layers(server->setup.conf->layout));
+    (void)json_object_set_new(page, "next",
+                              json_array_size(list) == of->most ? json_string(next) : json_null());
+    (void)json_object_set_new(page, "participations", list);
+    routes_json(request, page);
+}
+
+static void routes_participations(void *ctx, struct fl_http_request *request)
+{
+    const char *client = fl_http_query(request, "client");
+    struct fl_admin_request *ask;
+    uint64_t before = 0;
+    uint64_t limit = PAGE_DEFAULT;
+    uint64_t round = 0;
+
+    if (!fl_http_query_whole(request, "before", 1, INT64_MAX, &before) ||
+        !fl_http_query_whole(request, "limit", 1, PAGE_MAX, &limit) ||
+        !fl_http_query_whole(request, "round", 1, INT64_MAX, &round) ||
+        (client != NULL && !routes_name(request, "query parameter client", client)))
+    {
+        return;
+    }
+    if (client != NULL && round != 0) {
+        fl_http_fail(request, 400, "query parameters client and round: expected one of them");
+        return;
+    }
+    ask = fl_admin_request_new(FL_VERB_PARTICIPATIONS);
+    if (ask != NULL) {
+        ask->parts = (struct fl_wire_list_participations){
+            .round = round, .before = before, .most = (uint32_t)limit};
+        (void)snprintf(ask->parts.client, sizeof(ask->parts.client), "%s",
+                       client != NULL ? client : "");
+    }
+    fl_server_ask(ctx, request, ask, routes_participations_answer);
+}
+
 /* --- events --- */
 
 static json_t *routes_event_json(const struct fl_event_line *e)
@@ -497,13 +583,15 @@ static void routes_events(void *ctx, struct fl_http_request *request)
 
 static const char *const rounds_query[] = {"before", "limit", NULL};
 static const char *const clients_query[] = {"after", "limit", "state", NULL};
+static const char *const participations_query[] = {"client", "round", "before", "limit", NULL};
+static const char *const detail_query[] = {"before", NULL};
 static const char *const events_query[] = {"after", "limit", "kind", NULL};
 
 const struct fl_http_route fl_server_routes[] = {
     {.path = "/", .handle = fl_server_page_overview},
     {.path = "/clients", .handle = fl_server_page_clients, .query = fl_page_query_keys},
-    {.path = "/clients/", .handle = fl_server_page_client},
-    {.path = "/rounds/", .handle = fl_server_page_round},
+    {.path = "/clients/", .handle = fl_server_page_client, .query = detail_query},
+    {.path = "/rounds/", .handle = fl_server_page_round, .query = detail_query},
     {.path = "/healthz", .handle = routes_healthz, .open = true},
     {.path = "/readyz", .handle = routes_readyz, .open = true},
     {.path = "/metrics", .handle = routes_metrics},
@@ -512,5 +600,8 @@ const struct fl_http_route fl_server_routes[] = {
     {.path = "/api/v1/rounds/", .handle = routes_round},
     {.path = "/api/v1/clients", .handle = routes_clients, .query = clients_query},
     {.path = "/api/v1/clients/", .handle = routes_client},
+    {.path = "/api/v1/participations",
+     .handle = routes_participations,
+     .query = participations_query},
     {.path = "/api/v1/events", .handle = routes_events, .query = events_query},
     {.path = NULL}};

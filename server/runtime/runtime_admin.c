@@ -276,6 +276,42 @@ void fl_runtime_db_rounds(void *arg)
                         : fl_store_rounds(store, last, admin_add_round, request, &request->err);
 }
 
+static int admin_add_participation(void *ctx, const struct fl_participation *p)
+{
+    struct fl_admin_request *request = ctx;
+    struct fl_wire_participation w = {
+        .id = p->id,
+        .client = fl_wire_lend(p->client),
+        .state = fl_wire_lend(fl_part_state_name(p->state)),
+        .asked = fl_wire_lend(p->asked),
+        .remark = fl_wire_lend(p->remark),
+        .figures = p->figures,
+    };
+    float mixing[FL_PART_MIXED]; /* What was read need not be aligned. */
+
+    w.n_mixing = p->mixing_len / sizeof(mixing[0]);
+    if (w.n_mixing > 0) {
+        (void)memcpy(mixing, p->mixing, w.n_mixing * sizeof(mixing[0]));
+        w.mixing = mixing;
+    }
+    FL_ADMIN_REPLY(request, fl_wire_participation_encode, &w);
+    return request->code;
+}
+
+void fl_runtime_db_participations(void *arg)
+{
+    struct fl_admin_request *request = arg;
+    const struct fl_wire_list_participations *asked = &request->parts;
+    struct fl_participation_query query = {.round = asked->round,
+                                           .before = asked->before,
+                                           .most = asked->most > 0 ? asked->most
+                                                                   : FL_PARTICIPATIONS_MAX};
+
+    (void)snprintf(query.client, sizeof(query.client), "%s", asked->client);
+    request->code = fl_store_participations(request->runtime->federation.store, &query,
+                                            admin_add_participation, request, &request->err);
+}
+
 static void admin_db_job_done(void *arg)
 {
     struct fl_admin_request *request = arg;

@@ -17,6 +17,7 @@ void fl_coord_job_free(struct fl_coord_job *job)
     for (i = 0; i < job->e.n_parts; i++) {
         free(job->parts[i].divergence);
         free(job->parts[i].units);
+        free((char *)(uintptr_t)job->parts[i].remark);
     }
     free(job->parts);
     free(job->clients);
@@ -51,9 +52,11 @@ static bool job_copy_parts(struct fl_coord_job *job, const struct fl_effect *e, 
         job->parts[i] = *from;
         job->parts[i].divergence = job_copy_bytes(from->divergence, n_units * sizeof(float));
         job->parts[i].units = job_copy_bytes(from->units, n_units);
+        job->parts[i].remark = from->remark != NULL ? fl_str_dup(from->remark) : NULL;
         job->e.n_parts = i + 1;
         if ((from->divergence != NULL) != (job->parts[i].divergence != NULL) ||
-            (from->units != NULL) != (job->parts[i].units != NULL))
+            (from->units != NULL) != (job->parts[i].units != NULL) ||
+            (from->remark != NULL) != (job->parts[i].remark != NULL))
         {
             return false;
         }
@@ -130,6 +133,8 @@ static int job_commit(struct fl_coord_job *job)
                                      .record = &job->record,
                                      .clients = job->clients,
                                      .n_clients = job->e.n_clients,
+                                     .parts = job->parts,
+                                     .n_parts = job->e.n_parts,
                                      .wall_ms = job->record.ended_ms,
                                      .epoch = job->e.epoch};
 

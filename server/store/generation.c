@@ -276,7 +276,7 @@ int fl__store_rewind(struct fl_store *store, uint64_t round, const struct fl_rew
 {
     /* The clients' aggregated marks too: round numbers are reused after a rollback. */
     static const enum fl__db_statement abandon[] = {FL__DB_ABANDON_ROUNDS, FL__DB_DROP_ROUNDS,
-                                                    FL__DB_UNCOUNT};
+                                                    FL__DB_DROP_PARTICIPATIONS, FL__DB_UNCOUNT};
     char before[32];
     char after[256];
     uint64_t last = 0;

@@ -297,7 +297,8 @@ int fl__store_put_round(struct fl_store *store, const struct fl_round_rec *rec, 
 }
 
 int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
-                    const struct fl_client_rec *clients, size_t n_clients, struct fl_err *err)
+                    const struct fl_client_rec *clients, size_t n_clients,
+                    const struct fl_participations *taken, struct fl_err *err)
 {
     /* Older checkpoints are removed because of this record, so the record must be durable first. */
     int rv = fl_db_begin_durable(&store->db, err);
@@ -316,6 +317,13 @@ int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
     rv = put_clients(store, FL__DB_SET_CLIENT, clients, n_clients, err);
     if (rv != FL_OK) {
         goto done;
+    }
+    if (taken != NULL) {
+        FL_REQUIRE(taken->n <= n_clients);
+        rv = fl__store_put_participations(store, round, taken, clients, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
     }
     rv = fl__store_drop_open(store, err);
 done:

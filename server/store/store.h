@@ -132,11 +132,37 @@ FL_MUST_CHECK int fl_store_put_plan(struct fl_store *store, uint64_t round, uint
                                     struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
                                       const struct fl_participant_rec *part, struct fl_err *err);
-/* Write the round record and the changed client records, and close the open round. One transaction.
+/* Who took part in the committed attempt. Borrows everything. */
+struct fl_participations {
+    const struct fl_participant_rec *parts; /* [n] */
+    size_t n;
+    const double *mixing; /* [n_mixing * n_mixing], of the first accepted ones */
+    size_t n_mixing;
+};
+/* Participations that are kept, of the newest rounds; older ones are removed by a commit. */
+#define FL_PARTICIPATIONS_MAX 20000
+/*
+ * Write the round record, who took part, and the changed client records, and close the open round.
+ * One transaction. `taken` NULL: nobody; the first taken->n of `clients` are theirs, in their
+ * order.
  */
 FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                                   const struct fl_client_rec *clients, size_t n_clients,
-                                  struct fl_err *err);
+                                  const struct fl_participations *taken, struct fl_err *err);
+
+/* Which participations: of one client or of one round, or all; the newest first. */
+struct fl_participation_query {
+    char client[FL_NAME_MAX]; /* "": any; not with `round` */
+    uint64_t round;           /* 0: any; in client order */
+    uint64_t before;          /* fl_participation.id below it; 0: any */
+    uint32_t most;
+};
+typedef int (*fl_store_participation_cb)(void *ctx, const struct fl_participation *participation);
+/* Calls `cb` for each; an error of it ends the loop and is returned. */
+FL_MUST_CHECK int fl_store_participations(struct fl_store *store,
+                                          const struct fl_participation_query *query,
+                                          fl_store_participation_cb cb, void *ctx,
+                                          struct fl_err *err);
 
 /* Is there a record of `round`? Round 0 is the initial model and always exists. */
 FL_MUST_CHECK int fl_store_has_round(struct fl_store *store, uint64_t round, bool *ret,

@@ -70,6 +70,16 @@
         "COALESCE(?, (SELECT COALESCE(MAX(place) + 1, 0) FROM part)))") \
     X(SET_PART, "UPDATE part SET " FL_ROW_SET(FL__PART_FIGURES) " WHERE client = :client") \
     X(GET_PARTS, "SELECT " FL_ROW_SELECT(FL__PART_ROWS) " FROM part ORDER BY place") \
+    X(PUT_PARTICIPATION, "INSERT INTO participation " FL_ROW_VALUES(FL__PARTICIPATION_ROWS)) \
+    /* Ids have no gaps: all but the newest. */ \
+    X(TRIM_PARTICIPATIONS, "DELETE FROM participation WHERE id <= (SELECT MAX(id) FROM participation) - ?") \
+    X(DROP_PARTICIPATIONS, "DELETE FROM participation WHERE round > ?") \
+    X(GET_PARTICIPATIONS, "SELECT " FL_ROW_SELECT(FL__PARTICIPATION_ROWS) \
+        " FROM participation WHERE id < ? ORDER BY id DESC LIMIT ?") \
+    X(GET_PARTICIPATIONS_ROUND, "SELECT " FL_ROW_SELECT(FL__PARTICIPATION_ROWS) \
+        " FROM participation WHERE id < ? AND round = ? ORDER BY id DESC LIMIT ?") \
+    X(GET_PARTICIPATIONS_CLIENT, "SELECT " FL_ROW_SELECT(FL__PARTICIPATION_ROWS) \
+        " FROM participation WHERE id < ? AND client = ? ORDER BY id DESC LIMIT ?") \
     X(PUT_ROUND, "INSERT INTO round (" FL__ROUND_ROWS(FL_ROW_NAME) "generation) VALUES (" \
         FL__ROUND_ROWS(FL_ROW_PARAM) "(SELECT generation FROM federation))") \
     X(GET_ROUNDS, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) \

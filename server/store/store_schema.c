@@ -43,6 +43,11 @@ static const char schema_more[] =
     " place INTEGER NOT NULL," /* order of the selection */
     FL_ROW_CREATE(FL__PART_FIGURES)
     ") STRICT;"
+    "CREATE TABLE participation ("
+    FL_ROW_CREATE(FL__PARTICIPATION_ROWS)
+    ") STRICT;"
+    "CREATE INDEX participation_round ON participation (round);"
+    "CREATE INDEX participation_client ON participation (client);"
     "CREATE TABLE setting ("
     FL_ROW_CREATE(FL__SETTING_ROWS)
     ", PRIMARY KEY (name)"
@@ -79,6 +84,7 @@ FL_ROW_TABLE(fl__round, struct fl_round_rec, "round", FL__ROUND_ROWS)
 FL_ROW_TABLE(fl__abandoned, struct fl_abandoned_round, "abandoned", FL__ABANDONED_ROWS)
 FL_ROW_TABLE(fl__open_round, struct fl__open_round, "open_round", FL__OPEN_READ)
 FL_ROW_TABLE(fl__part, struct fl__part, "part", FL__PART_ROWS)
+FL_ROW_TABLE(fl__participation, struct fl_participation, "participation", FL__PARTICIPATION_ROWS)
 FL_ROW_TABLE(fl__setting, struct fl__setting_rec, "setting", FL__SETTING_ROWS)
 FL_ROW_TABLE(fl__change, struct fl_change_rec, "change", FL__CHANGE_ROWS)
 FL_ROW_TABLE(fl__pin, struct fl_pin_rec, "pin", FL__PIN_ROWS)

@@ -230,6 +230,8 @@ static int run_aggregation(struct pass *a)
         .used = job->used,
         .share_cap = f->share_cap,
         .influence = job->influence,
+        .mixing = job->next.mixing != NULL ? job->next.mixing->weights : NULL,
+        .n_mixing = job->next.mixing != NULL ? job->next.mixing->n : 0,
         .score = job->score,
         .state = state,
         .state_new = state_new,
@@ -373,6 +375,18 @@ static int aggregation_compute(struct pass *a)
     return fl__agg_space_finish(&a->space, &round, job->model, &job->next.model, &a->step, a->err);
 }
 
+static int aggregation_new_mixing(struct fl_aggregation *job)
+{
+    size_t n = job->n_parts < FL_PART_MIXED ? job->n_parts : FL_PART_MIXED;
+
+    job->next.mixing = calloc(1, sizeof(*job->next.mixing) + n * n * sizeof(double));
+    if (job->next.mixing == NULL) {
+        return FL_ENOMEM;
+    }
+    job->next.mixing->n = n;
+    return FL_OK;
+}
+
 static int aggregation_make(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
@@ -412,6 +426,10 @@ static int aggregation_make(struct pass *a)
         return rv;
     }
     if (mixes) {
+        rv = aggregation_new_mixing(job);
+        if (rv != FL_OK) {
+            return rv;
+        }
         rv = aggregation_open_personal_models(a);
         if (rv != FL_OK) {
             return rv;

@@ -1,5 +1,6 @@
 #include "server/work/commit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "server/store/model_steps.h"
@@ -148,6 +149,11 @@ fail:
 int fl_commit_run(const struct fl_federation *federation, const struct fl_commit *commit,
                   struct fl_err *err)
 {
+    const struct fl_mixing *mixing = commit->progress->next.mixing;
+    const struct fl_participations taken = {.parts = commit->parts,
+                                            .n = commit->n_parts,
+                                            .mixing = mixing != NULL ? mixing->weights : NULL,
+                                            .n_mixing = mixing != NULL ? mixing->n : 0};
     uint64_t round = commit->record->round;
     int rv = commit_save_step(federation, commit->progress, err);
 
@@ -162,8 +168,8 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
     if (rv != FL_OK) {
         return rv;
     }
-    rv =
-        fl_store_commit(federation->store, commit->record, commit->clients, commit->n_clients, err);
+    rv = fl_store_commit(federation->store, commit->record, commit->clients, commit->n_clients,
+                         &taken, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -180,6 +186,7 @@ void fl_progress_committed(struct fl_progress *progress, const struct fl_round_r
     fl_personal_models_close(progress->committed.personal_models);
     progress->committed.personal_models = progress->next.personal_models;
     fl_models_draft_free(progress->next.draft);
+    free(progress->next.mixing);
     progress->next = (struct fl_outcome){.personal_models = NULL};
     fl_round_add(&progress->totals, record);
 }

@@ -35,6 +35,8 @@ struct fl_commit {
     const struct fl_round_rec *record;
     const struct fl_client_rec *clients; /* the records that changed */
     size_t n_clients;
+    const struct fl_participant_rec *parts; /* their clients are the first ones of `clients` */
+    size_t n_parts;
     uint64_t wall_ms;
     uint64_t epoch; /* of the next round; 0: unchanged on disk */
 };

@@ -1,5 +1,7 @@
 #include "server/work/server_work.h"
 
+#include <stdlib.h>
+
 void fl_federation_name_states(struct fl_federation *federation)
 {
     size_t i;
@@ -133,4 +135,6 @@ void fl_outcome_done(struct fl_outcome *outcome)
     outcome->personal_models = NULL;
     fl_models_draft_free(outcome->draft);
     outcome->draft = NULL;
+    free(outcome->mixing);
+    outcome->mixing = NULL;
 }

@@ -128,8 +128,15 @@ static inline struct fl_blob *fl_model_state_sent(const struct fl_model_state *m
 }
 
 /* The outcome of a round. Owned; without theta: none. */
+/* Weights of the models of the first accepted participants in each other's personalized models. */
+struct fl_mixing {
+    size_t n;         /* at most FL_PART_MIXED */
+    double weights[]; /* [n * n]: of the model of column j in that of row i */
+};
+
 struct fl_outcome {
     struct fl_model_state model;
+    struct fl_mixing *mixing;                   /* NULL: the algorithm has none */
     struct fl_personal_models *personal_models; /* personal models of some clients; NULL: none */
     /* draft of its checkpoint; NULL: none was started, or it is saved */
     struct fl_models_draft *draft;

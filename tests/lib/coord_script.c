@@ -115,7 +115,7 @@ static void put_parts(struct script *s, const struct fl_effect *e)
 {
     size_t i;
 
-    for (i = 0; i < e->n_parts; i++) {
+    for (i = 0; e->type != FL_EFF_COMMIT && i < e->n_parts; i++) {
         const struct fl_participant_rec *p = &e->parts[i];
 
         put(s, " %s:%s", name_of(s, p->client), fl_part_state_name(p->state));
@@ -272,6 +272,30 @@ static void put_effect(struct script *s, const struct fl_effect *e)
     put(s, "\n");
 }
 
+/* "a accepted 111 56 up 56 down, b lost - 0 up 56 down: timed out …" */
+static void keep_taken(struct script *s, const struct fl_effect *e)
+{
+    size_t used = 0;
+    size_t i;
+
+    for (i = 0; i < e->n_parts; i++) {
+        const struct fl_participant_rec *p = &e->parts[i];
+        char units[16] = "-";
+
+        ck_assert_uint_eq(e->clients[i].id, p->client);
+        if (p->units != NULL) {
+            (void)snprintf(units, sizeof(units), "%d%d%d", p->units[0], p->units[1], p->units[2]);
+        }
+        used += (size_t)snprintf(
+            s->taken + used, sizeof(s->taken) - used,
+            "%s%s %s %s %" PRIu64 " up %" PRIu64 " down%s%s", i > 0 ? ", " : "", e->clients[i].name,
+            fl_part_state_name(p->state), units,
+            p->state == FL_PARTICIPANT_ACCEPTED ? p->upload_bytes : 0, p->download_bytes,
+            p->remark != NULL ? ": " : "", p->remark != NULL ? p->remark : "");
+        ck_assert_uint_lt(used, sizeof(s->taken));
+    }
+}
+
 static void keep_work(struct script *s, const struct fl_effect *e)
 {
     if (e->seq != 0) {
@@ -282,6 +306,9 @@ static void keep_work(struct script *s, const struct fl_effect *e)
         size_t i;
 
         s->record = *e->record;
+        if (!s->quiet) {
+            keep_taken(s, e);
+        }
         s->n_written = e->n_clients;
         for (i = 0; i < e->n_clients; i++) {
             if (e->clients[i].id < SCRIPT_CLIENTS) {

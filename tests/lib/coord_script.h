@@ -44,6 +44,7 @@ struct script {
     struct fl_client_rec clients[SCRIPT_CLIENTS]; /* by number, of the last COMMIT that had it */
     /* The same of the last PERSIST_QUARANTINE, unless `quiet`: only its offences and quarantine. */
     struct fl_client_rec quarantines[SCRIPT_CLIENTS];
+    char taken[4096];           /* the participants of the last COMMIT, unless `quiet` */
     size_t n_written;           /* records in the last COMMIT */
     size_t n_selected_records;  /* and in the last PERSIST_SELECTION */
     char warning[512];          /* the last TRACE that is one */

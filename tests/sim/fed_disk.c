@@ -16,9 +16,11 @@
 /* --- death at a transaction --- */
 
 int __real_fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
-                           const struct fl_client_rec *clients, size_t n, struct fl_err *err);
+                           const struct fl_client_rec *clients, size_t n,
+                           const struct fl_participations *taken, struct fl_err *err);
 int __wrap_fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
-                           const struct fl_client_rec *clients, size_t n, struct fl_err *err);
+                           const struct fl_client_rec *clients, size_t n,
+                           const struct fl_participations *taken, struct fl_err *err);
 int __real_fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
                            struct fl_err *err);
 int __wrap_fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,
@@ -56,9 +58,10 @@ int __wrap_fl_store_put_pause(struct fl_store *store, const char *reason, struct
 }
 
 int __wrap_fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
-                           const struct fl_client_rec *clients, size_t n, struct fl_err *err)
+                           const struct fl_client_rec *clients, size_t n,
+                           const struct fl_participations *taken, struct fl_err *err)
 {
-    return fed_write() ? __real_fl_store_commit(store, round, clients, n, err) : FL_EIO;
+    return fed_write() ? __real_fl_store_commit(store, round, clients, n, taken, err) : FL_EIO;
 }
 
 int __wrap_fl_store_forget(struct fl_store *store, const struct fl_client_rec *clients, size_t n,

@@ -31,6 +31,8 @@ void fl_ctl_reference(void)
     reference_print_table(&fl_round_rows, /* totals= */ true);
     (void)printf("\n## A client\n\n");
     reference_print_table(&fl_client_rows, /* totals= */ false);
+    (void)printf("\n## A participation\n\n");
+    reference_print_table(&fl_part_rows, /* totals= */ false);
 }
 
 void fl_ctl_access(void)

@@ -211,6 +211,40 @@ static int print_on_round(struct fl_ctl_out *out, const uint8_t *data, size_t le
     return FL_OK;
 }
 
+static int print_on_participation(struct fl_ctl_out *out, const uint8_t *data, size_t len,
+                                  struct fl_err *err)
+{
+    struct fl_wire_participation p;
+    char line[FL_FIGURES_LINE];
+    int rv = fl_wire_participation_decode(data, len, &p, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (out->json) {
+        (void)json_array_append_new(out->array, fl_json_participation(&p));
+    } else {
+        if (out->n == 0) {
+            (void)printf("%s  %-20s %-9s %s\n",
+                         fl_figures_columns(&fl_part_rows, NULL, line, sizeof(line)), "client",
+                         "outcome", "asked layers");
+        }
+        (void)printf("%s  %-20s %-9s %s\n",
+                     fl_figures_columns(&fl_part_rows, &p.figures, line, sizeof(line)),
+                     fl_str_clean(p.client), fl_str_clean(p.state),
+                     p.asked[0] != '\0' ? fl_str_clean(p.asked) : "-");
+        if (p.remark[0] != '\0') {
+            (void)printf("%6s left out: %s\n", "", fl_str_clean(p.remark));
+        }
+    }
+    out->n++;
+    fl_wire_participation_done(&p);
+    return FL_OK;
+}
+
+const struct fl_ctl_answer fl_ctl_answer_participations = {print_on_participation,
+                                                           fl_ctl_finish_list};
+
 static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t len,
                            struct fl_err *err)
 {

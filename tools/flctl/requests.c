@@ -4,6 +4,9 @@
 #include "libfl/base/str.h"
 #include "tools/flctl/flctl.h"
 
+/* Without --last. */
+#define REQUESTS_PARTICIPATIONS 100
+
 int fl_ctl_encoded(const struct fl_ctl_args *args, int rv)
 {
     if (rv != FL_OK) {
@@ -71,6 +74,35 @@ static int requests_rounds_args(struct fl_ctl_args *args, int n, char **words)
 }
 
 const struct fl_ctl_request fl_ctl_request_rounds = {requests_rounds_args, requests_fill_rounds};
+
+static int requests_participations_args(struct fl_ctl_args *args, int n, char **words)
+{
+    if (n > 1 || (n == 1 && !fl_name_valid(words[0]))) {
+        return fl_ctl_complain(args, FL_CTL_USAGE, "expected at most the name of a client");
+    }
+    if (n == 1 && args->has_round) {
+        return fl_ctl_complain(args, FL_CTL_USAGE,
+                               "expected the name of a client or --round, found both");
+    }
+    args->name = n == 1 ? words[0] : "";
+    return -1;
+}
+
+static int requests_fill_participations(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    struct fl_wire_list_participations list = {
+        .round = args->has_round ? args->round : 0,
+        .most = (uint32_t)(args->has_last ? args->last : REQUESTS_PARTICIPATIONS)};
+    int rv = fl_str_copy(list.client, sizeof(list.client), args->name);
+
+    if (rv != FL_OK) {
+        return fl_ctl_encoded(args, rv);
+    }
+    return fl_ctl_encoded(args, fl_wire_list_participations_encode(&list, request));
+}
+
+const struct fl_ctl_request fl_ctl_request_participations = {requests_participations_args,
+                                                             requests_fill_participations};
 
 static int requests_fill_forget(struct fl_ctl_args *args, struct fl_buf *request)
 {

@@ -244,6 +244,13 @@ struct fl_agg_job {
        client, 1: all. Mean over the components that it sent, weighted by their entries. */
     double *influence;
     /*
+     * [n_mixing * n_mixing] zeros, written with `mixes`, or NULL: the weight of the model of client
+     * j (column) in the personalized model of client i (row), of the first n_mixing clients; mean
+     * over the components, weighted by their entries.
+     */
+    double *mixing;
+    size_t n_mixing; /* at most n_clients */
+    /*
      * [n_clients] written with a robust rule, or NULL: how much of each update it used, from 0
      * (left out) to 1 (as much as an equal share, or more): the weight, or the share of the
      * entries; mean over the layers sent.

@@ -213,6 +213,23 @@ static double attend_effective_n(const double *w, size_t n)
     return exp(entropy);
 }
 
+/* Add the weights of a component, `share` each, of the clients that are asked for. */
+static void attend_mix(const struct fl__agg_pass *p, const double *q, double share)
+{
+    const struct fl_agg_job *job = p->job;
+    size_t n = p->n_senders;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < n; i++) {
+        for (j = 0; j < n && p->senders[i] < job->n_mixing; j++) {
+            if (p->senders[j] < job->n_mixing) {
+                job->mixing[p->senders[i] * job->n_mixing + p->senders[j]] += share * q[i * n + j];
+            }
+        }
+    }
+}
+
 /* Call the policy for a component whose Gram matrix is complete. */
 static int attend_component(struct fl__agg_pass *p, size_t entries, double *out)
 {
@@ -243,6 +260,9 @@ static int attend_component(struct fl__agg_pass *p, size_t entries, double *out)
     for (i = 0; i < rows; i++) {
         a->effective += share * attend_effective_n(out + i * in.n, in.n);
         a->self_weight += job->ops->mixes ? share * out[i * in.n + i] : 0;
+    }
+    if (job->ops->mixes && job->mixing != NULL) {
+        attend_mix(p, out, (double)entries);
     }
     a->entries += (double)entries;
     return FL_OK;

@@ -317,6 +317,18 @@ static int agg_make_unit(struct fl__agg_pass *p, size_t l)
     return FL_OK;
 }
 
+/* From sums over the components to means. */
+static void agg_mixing_mean(const struct fl__agg_pass *p)
+{
+    const struct fl_agg_job *job = p->job;
+    double entries = p->attention.entries;
+    size_t i;
+
+    for (i = 0; job->mixing != NULL && i < job->n_mixing * job->n_mixing; i++) {
+        job->mixing[i] = entries > 0 ? job->mixing[i] / entries : 0;
+    }
+}
+
 int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl_err *err)
 {
     struct fl__agg_pass p = {.job = job, .ret_client = ret_client, .err = err};
@@ -359,6 +371,7 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
     }
     fl__agg_robust_report(&p);
     fl__agg_share_report(&p);
+    agg_mixing_mean(&p);
     if (job->info != NULL) {
         const struct fl__agg_attention *a = &p.attention;
 

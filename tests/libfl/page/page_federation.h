@@ -7,6 +7,9 @@
 
 #define ROUNDS  200
 #define CLIENTS 10000
+#define LAYERS  60
+#define MIXED   64
+#define PARTS   1000
 
 /* A federation in trouble, all of whose texts are hostile. */
 struct federation {
@@ -17,10 +20,12 @@ struct federation {
     struct fl_page_overview o;
     char *missing[2], *changes[1];
     char (*names)[FL_NAME_MAX];
-    double mixing[4], sent[6], phases[2 * ROUNDS];
+    double phases[2 * ROUNDS];
+    float mixing[MIXED];
+    const char *many_layers[LAYERS];
+    char layer_names[LAYERS][24];
+    struct fl_page_part many[PARTS]; /* of the last 20 rounds, with the clients' own names */
     const char *layers[3];
-    struct fl_page_grid grid;
-    struct fl_page_mixing mix;
     struct fl_page_phases ph;
     struct fl_page_event event;
     struct fl_page_part parts[3];
@@ -51,6 +56,12 @@ static inline void add_rounds(struct federation *f, size_t n)
         fl_figures_init(&fl_round_rows, r);
         r->round = i + 1;
         r->n_selected = 10;
+        r->population = (uint32_t)(20 + i);
+        r->selecting_ms = 20;
+        r->training_ms = 30000 + i;
+        r->uploading_ms = 9000;
+        r->aggregating_ms = 900;
+        r->previous_commit_ms = 70 + i;
         r->n_responders = 9;
         r->accuracy = i % 5 == 0 ? 1 - 1 / (double)(i + 2) : -1;
         r->loss = 1 / (double)(i + 1);
@@ -97,6 +108,42 @@ static inline void add_clients(struct federation *f, size_t n)
     }
 }
 
+/* Fifty clients in each of the last twenty rounds, with masks of sixty layers. */
+static inline void add_parts(struct federation *f, size_t n_clients)
+{
+    static char masks[7][LAYERS + 1];
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < MIXED; i++) {
+        f->mixing[i] = 1 / (float)(i + 2);
+    }
+    for (i = 0; i < LAYERS; i++) {
+        (void)snprintf(f->layer_names[i], sizeof(f->layer_names[i]), "layer4.%zu.conv2", i);
+        f->many_layers[i] = f->layer_names[i];
+        for (k = 0; k < ARRAY_LEN(masks); k++) {
+            masks[k][i] = (i * 7919 + k * 31) % 5 < 2 ? '1' : '0';
+        }
+    }
+    for (i = 0; i < PARTS; i++) {
+        f->many[i] = (struct fl_page_part){.client = f->names[i % 50 * 13 % n_clients],
+                                           .round = ROUNDS - i / 50,
+                                           .attempt = 1,
+                                           .state = i % 11 == 3 ? "lost" : "accepted",
+                                           .asked = masks[i % ARRAY_LEN(masks)],
+                                           .bytes_up = 1000 + i,
+                                           .bytes_down = 20000,
+                                           .train_loss = 0.5,
+                                           .remark = i % 11 == 3 ? evil : none,
+                                           .mixing = i < 50 ? f->mixing : NULL,
+                                           .n_mixing = i < 50 && i % 11 != 3 ? 40 : 0};
+    }
+    f->o.parts = f->many;
+    f->o.n_parts = PARTS;
+    f->o.layers = f->many_layers;
+    f->o.n_layers = LAYERS;
+}
+
 static inline struct federation *federation(size_t n_rounds, size_t n_clients)
 {
     struct federation *f = calloc(1, sizeof(*f));
@@ -120,14 +167,6 @@ static inline struct federation *federation(size_t n_rounds, size_t n_clients)
     for (i = 0; i < ARRAY_LEN(f->phases); i++) {
         f->phases[i] = 1000.0 * (double)(i % 11);
     }
-    f->grid = (struct fl_page_grid){.layers = f->layers,
-                                    .n_layers = 3,
-                                    .clients = f->layers,
-                                    .n_clients = 2,
-                                    .sent = f->sent,
-                                    .round = 1};
-    f->mix =
-        (struct fl_page_mixing){.clients = f->layers, .n = 2, .weights = f->mixing, .round = 1};
     f->ph = (struct fl_page_phases){.names = f->layers, .n = 2, .us = f->phases};
     f->event = (struct fl_page_event){1, evil};
     f->o = (struct fl_page_overview){.status = &f->status,
@@ -137,8 +176,10 @@ static inline struct federation *federation(size_t n_rounds, size_t n_clients)
                                      .clients = f->clients,
                                      .n_clients = n_clients,
                                      .phases = n_rounds == ROUNDS ? &f->ph : NULL,
-                                     .grid = &f->grid,
-                                     .mixing = &f->mix,
+                                     .parts = f->parts,
+                                     .n_parts = 3,
+                                     .layers = f->layers,
+                                     .n_layers = 3,
                                      .events = &f->event,
                                      .n_events = 1,
                                      .now_ms = 1700099999000};
@@ -153,6 +194,9 @@ static inline struct federation *federation(size_t n_rounds, size_t n_clients)
                                             .bytes_up = 1000 * i,
                                             .train_loss = i == 2 ? (double)NAN : 0.5,
                                             .remark = evil};
+    }
+    if (n_clients == CLIENTS) {
+        add_parts(f, n_clients);
     }
     f->label = (struct fl_pair){evil, evil};
     f->detail = (struct fl_page_detail){.status = &f->status,

@@ -51,8 +51,7 @@ TEST(an_overview_without_anything_optional_is_a_page)
     struct fl_buf out;
 
     f->o.why = NULL;
-    f->o.grid = NULL;
-    f->o.mixing = NULL;
+    f->o.n_parts = 0;
     f->o.n_events = 0;
     fl_buf_init(&out, 1 << 22);
     ck_assert_int_eq(fl_page_overview(&f->o, &out), FL_OK);
@@ -71,6 +70,10 @@ TEST(an_overview_of_ten_thousand_clients_has_less_than_60_kb_compressed)
     check_document(page_text(&out));
     ck_assert_uint_lt(compressed(&out), 60000);
     ck_assert_ptr_nonnull(strstr(page_text(&out), "25 of 10000 clients"));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"c-grid\""));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"c-mixing\""));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"c-spread\""));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"c-fraction\""));
     fl_buf_done(&out);
     federation_done(f);
 }

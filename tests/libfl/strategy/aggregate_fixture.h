@@ -15,7 +15,7 @@
 #include "libfl/strategy/aggregator/aggregate.h"
 #include "tests/libfl/strategy/strategy_fixture.h"
 
-enum { FED_UNITS = 3, FED_CLIENTS = 6, FED_PAYLOADS = 3, FED_STATES = 4 };
+enum { FED_UNITS = 3, FED_CLIENTS = 6, FED_MIXED = 4, FED_PAYLOADS = 3, FED_STATES = 4 };
 
 struct fed {
     struct fl_layout *layout;
@@ -49,6 +49,7 @@ struct fed {
     double influence[FED_CLIENTS];
     double distance[FED_CLIENTS];
     struct fl_agg_info info;
+    double mixing[FED_MIXED * FED_MIXED]; /* of the first clients */
     size_t opened;
     size_t blamed;
     struct fl_err err;
@@ -230,6 +231,8 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
         .personal_model = ops->mixes ? fed_personal_model : NULL,
+        .mixing = ops->mixes ? f->mixing : NULL,
+        .n_mixing = f->n < FED_MIXED ? f->n : FED_MIXED,
         .info = &f->info,
         .want_distance = f->distances,
         .distance = f->distance,
@@ -238,6 +241,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
     int rv;
 
     (void)memset(f->told, 0, sizeof(f->told));
+    (void)memset(f->mixing, 0, sizeof(f->mixing));
     rv = fl_aggregate_run(&job, &f->blamed, &f->err);
     fl_options_free(o);
     return rv;

@@ -181,12 +181,44 @@ static void info_matches_reference(const struct fed *f, const struct kind *kind)
             double q = reference_q(kind, gram, NULL, 5, i, k);
 
             entropy -= q > 0 ? q * log(q) : 0;
+            if (i < FED_MIXED && k < FED_MIXED) {
+                ck_assert_double_eq_tol(f->mixing[i * FED_MIXED + k], q, 1e-9);
+            }
         }
         effective += exp(entropy) / 5;
         self += reference_q(kind, gram, NULL, 5, i, i) / 5;
     }
     ck_assert_double_eq_tol(f->info.effective, effective, 1e-9);
     ck_assert_double_eq_tol(f->info.self_weight, self, 1e-9);
+}
+
+/* Means over the components: a row of all clients sums to 1, a cut one to less. */
+TEST_EACH(mixing_weights_are_shares_of_the_own_model_and_of_others, KINDS)
+{
+    const struct kind *kind = &kinds[_i];
+    struct fed f;
+    size_t n;
+    size_t i;
+    size_t k;
+
+    for (n = FED_MIXED; n <= 5; n++) {
+        fed_init(&f, n);
+        ck_assert_int_eq(fed_run(&f, kind->ops, options_of_kind(kind)), FL_OK);
+        for (i = 0; i < FED_MIXED; i++) {
+            double sum = 0;
+
+            for (k = 0; k < FED_MIXED; k++) {
+                ck_assert_double_ge(f.mixing[i * FED_MIXED + k], 0);
+                sum += f.mixing[i * FED_MIXED + k];
+            }
+            if (n == FED_MIXED) {
+                ck_assert_double_eq_tol(sum, 1, 1e-9);
+            } else {
+                ck_assert_double_le(sum, 1 + 1e-9);
+            }
+        }
+        fed_done(&f);
+    }
 }
 
 TEST_EACH(personal_models_match_a_plain_double_reference, 2 * KINDS)

@@ -7,7 +7,7 @@
 #include "tests/lib/suites.h"
 #include "tests/lib/wire_samples_identity.h"
 
-#define N_SAMPLES (43 + WIRE_N_IDENTITY_SAMPLES)
+#define N_SAMPLES (45 + WIRE_N_IDENTITY_SAMPLES)
 
 static void encode_sample(int i, struct fl_buf *out)
 {

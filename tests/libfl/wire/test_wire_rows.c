@@ -58,6 +58,7 @@ static const struct message {
     MESSAGE(pin_checkpoint_request, FL_WIRE_ROWS_pin),
     MESSAGE(rollback_request, FL_WIRE_ROWS_rollback),
     MESSAGE(list_rounds_request, FL_WIRE_ROWS_list_rounds),
+    MESSAGE(list_participations_request, FL_WIRE_ROWS_list_participations),
     MESSAGE(forget_clients_request, FL_WIRE_ROWS_forget),
     MESSAGE(forget_clients_reply, FL_WIRE_ROWS_forgotten),
     MESSAGE(summary_info, FL_WIRE_ROWS_summary),
@@ -85,6 +86,8 @@ static const struct message {
     {&fl__v1__model_description__descriptor, FL_WIRE_ROWS_welcome_model(TEXT_OF) "units, digest"},
     {&fl__v1__status_reply__descriptor, FL_WIRE_ROWS_status(TEXT_OF) FL_ROUND_FIGURES(FIELD_OF)},
     {&fl__v1__round_info__descriptor, FL_WIRE_ROWS_round(TEXT_OF) FL_ROUND_FIGURES(FIELD_OF)},
+    {&fl__v1__participation_info__descriptor,
+     FL_WIRE_ROWS_participation(TEXT_OF) FL_PART_FIGURES(FIELD_OF)},
     {&fl__v1__client_info__descriptor, FL_WIRE_ROWS_client(TEXT_OF) FL_CLIENT_FIGURES(FIELD_OF)},
 };
 

@@ -56,6 +56,56 @@ TEST(rounds_come_newest_first_and_are_shown_oldest_first)
     fl_page_snapshot_done(&s);
 }
 
+static void add_part(struct fl_admin_request *asked, uint64_t id, uint64_t round)
+{
+    struct fl_wire_participation p = {.id = id,
+                                      .client = fl_wire_lend("a"),
+                                      .state = fl_wire_lend("accepted"),
+                                      .asked = fl_wire_lend(round % 2 == 0 ? "" : "01"),
+                                      .remark = fl_wire_lend(""),
+                                      .figures = {.round = round}};
+
+    FL_ADMIN_REPLY(asked, fl_wire_participation_encode, &p);
+    ck_assert_int_eq(asked->code, FL_OK);
+}
+
+/* The answer has FL_PAGE_PARTS_NEWEST participations, `each` of a round. */
+static struct fl_page_snapshot newest_parts(uint64_t newest, unsigned each)
+{
+    struct fl_page_snapshot s = {.asked_ms = 1};
+    struct fl_admin_request *asked = answer(FL_VERB_PARTICIPATIONS);
+    unsigned i;
+
+    for (i = 0; i < FL_PAGE_PARTS_NEWEST; i++) {
+        add_part(asked, 5000 - i, newest - i / each);
+    }
+    ck_assert_int_eq(fl_page_snapshot_take(&s, asked, NULL), FL_OK);
+    fl_admin_request_free(asked);
+    return s;
+}
+
+TEST(the_grid_is_of_the_last_twenty_rounds)
+{
+    struct fl_page_snapshot s = newest_parts(100, 10);
+
+    ck_assert_uint_eq(s.parts.n, FL_PAGE_PARTS_ROUNDS * 10);
+    ck_assert_uint_eq(s.parts.parts[0].round, 100);
+    ck_assert_ptr_null(s.parts.parts[0].asked);
+    ck_assert_str_eq(s.parts.parts[10].asked, "01");
+    fl_page_snapshot_done(&s);
+}
+
+TEST(a_round_of_which_only_a_part_was_asked_for_is_not_shown_unless_it_is_the_only_one)
+{
+    struct fl_page_snapshot s = newest_parts(100, 300);
+
+    ck_assert_uint_eq(s.parts.n, 900);
+    fl_page_snapshot_done(&s);
+    s = newest_parts(100, FL_PAGE_PARTS_NEWEST);
+    ck_assert_uint_eq(s.parts.n, FL_PAGE_PARTS_NEWEST);
+    fl_page_snapshot_done(&s);
+}
+
 TEST(clients_of_several_answers_are_added_up_to_the_limit)
 {
     struct fl_page_snapshot s = {.asked_ms = 1};

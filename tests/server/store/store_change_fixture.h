@@ -116,7 +116,7 @@ static inline void commit(struct fl_store *store, uint64_t round, uint32_t attem
 {
     struct fl_round_rec rec = {.round = round, .attempt = attempt, .accuracy = 0.95};
 
-    ck_assert_int_eq(fl_store_commit(store, &rec, NULL, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_commit(store, &rec, NULL, 0, NULL, NULL), FL_OK);
 }
 
 static inline void write_upload(uint64_t round, uint32_t attempt)

@@ -111,7 +111,7 @@ static void commit(struct fl_store *s, uint64_t round)
         clients[i] = client(i);
         clients[i].n_selected = round;
     }
-    ck_assert_msg(fl_store_commit(s, &r, clients, N_CLIENTS, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_store_commit(s, &r, clients, N_CLIENTS, NULL, &err) == FL_OK, "%s", err.msg);
 }
 
 /* Two parts, the higher number first: the order of the selection is kept. */
@@ -325,7 +325,7 @@ TEST(what_does_not_fit_the_open_round_changes_nothing)
     ck_assert_int_eq(fl_store_put_update(s, 3, 1, &part, &err), FL_ESTATE);
     ck_assert_int_eq(put_selection(s, 1, 5, &part, 1, &err), FL_ESTATE);
     ck_assert_str_eq(err.msg, "round 1 is committed, the last is 1");
-    ck_assert_int_eq(fl_store_commit(s, &done, NULL, 0, &err), FL_ESTATE);
+    ck_assert_int_eq(fl_store_commit(s, &done, NULL, 0, NULL, &err), FL_ESTATE);
     far.id = FL_CLIENT_NUMBERS;
     ck_assert_int_eq(fl_store_put_clients(s, &far, 1, &err), FL_EINVAL);
     ck_assert_str_eq(err.msg, "client 'edge-07' has number 16777216");
@@ -737,7 +737,7 @@ TEST(a_full_disk_loses_no_record_that_was_taken)
     rig_limit_files(rig_size(rig_path(path, "federation.db-wal")) + 60000);
     for (t = 2; t < 100 && failed == 0; t++) {
         struct fl_round_rec rec = round_rec(t);
-        int rv = fl_store_commit(s, &rec, NULL, 0, &err);
+        int rv = fl_store_commit(s, &rec, NULL, 0, NULL, &err);
 
         failed = rv != FL_OK ? t : 0;
     }

@@ -175,7 +175,7 @@ static void commit(struct fl_store *s, uint64_t round)
 {
     struct fl_round_rec r = {.round = round, .attempt = 1, .accuracy = -1.0};
 
-    ck_assert_int_eq(fl_store_commit(s, &r, NULL, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_commit(s, &r, NULL, 0, NULL, NULL), FL_OK);
 }
 
 static void prune(struct fl_store *s, uint64_t round, uint32_t keep)
@@ -664,10 +664,10 @@ TEST(the_log_of_the_database_gives_its_room_back)
         recs[i] = (struct fl_client_rec){.id = i, .agent = "fl-clientd/0.1.0"};
         (void)snprintf(recs[i].name, sizeof(recs[i].name), "edge-%u", (unsigned)i);
     }
-    ck_assert_int_eq(fl_store_commit(s, &r, recs, MANY, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_commit(s, &r, recs, MANY, NULL, NULL), FL_OK);
     ck_assert_uint_gt(rig_size(rig_path(path, "federation.db-wal")), LIMIT);
     for (r.round = 2; r.round < 5; r.round++) {
-        ck_assert_int_eq(fl_store_commit(s, &r, NULL, 0, NULL), FL_OK);
+        ck_assert_int_eq(fl_store_commit(s, &r, NULL, 0, NULL, NULL), FL_OK);
     }
     ck_assert_uint_le(rig_size(path), LIMIT);
     fl_store_close(s);

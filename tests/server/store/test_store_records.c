@@ -6,6 +6,7 @@
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -62,7 +63,7 @@ static void commit(struct fl_store *s, const struct fl_round_rec *r)
 {
     struct fl_err err = {0};
 
-    ck_assert_msg(fl_store_commit(s, r, NULL, 0, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl_store_commit(s, r, NULL, 0, NULL, &err) == FL_OK, "%s", err.msg);
 }
 
 static int one_round(void *ctx, const struct fl_round_rec *r)
@@ -113,6 +114,155 @@ TEST(going_back_uncounts_the_rounds_that_are_run_again)
     ck_assert_uint_eq(r.clients[1].counted_attempt, 0);
     fl_store_resume_done(&r);
     fl_store_close(s);
+}
+
+/* --- participations --- */
+
+/* A round of edge-00 (accepted), edge-01 (lost) and edge-02 (accepted). */
+static void commit_taken(struct fl_store *s, uint64_t round)
+{
+    uint8_t units[64] = {1, 0, 1};
+    const struct fl_participant_rec parts[] = {
+        {.client = 0,
+         .state = FL_PARTICIPANT_ACCEPTED,
+         .samples = 5,
+         .steps = 2,
+         .train_loss = 0.5,
+         .units = units,
+         .upload_bytes = 100,
+         .download_bytes = 200},
+        {.client = 1,
+         .state = FL_PARTICIPANT_LOST,
+         .upload_bytes = 70,
+         .download_bytes = 200,
+         .remark = "timed out"},
+        {.client = 2, .state = FL_PARTICIPANT_ACCEPTED, .units = units, .upload_bytes = 100}};
+    const double mixing[] = {0.75, 0.25, 0.5, 0.5};
+    const struct fl_participations taken = {
+        .parts = parts, .n = 3, .mixing = mixing, .n_mixing = 2};
+    struct fl_client_rec clients[3] = {{.id = 0}, {.id = 1}, {.id = 2}};
+    struct fl_round_rec r = round_rec(round, 0.5);
+    struct fl_err err = {0};
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        (void)snprintf(clients[i].name, sizeof(clients[i].name), "edge-%02u", i);
+    }
+    ck_assert_msg(fl_store_commit(s, &r, clients, 3, &taken, &err) == FL_OK, "%s", err.msg);
+}
+
+struct seen_parts {
+    char text[1024]; /* "2:edge-00:accepted …" */
+    struct fl_participation last;
+    float mixing[2];
+    char asked[8], remark[32];
+    size_t n;
+};
+
+static int see_part(void *ctx, const struct fl_participation *p)
+{
+    struct seen_parts *seen = ctx;
+    size_t used = strlen(seen->text);
+
+    if (seen->n < 12) {
+        (void)snprintf(seen->text + used, sizeof(seen->text) - used, "%s%d:%s:%s",
+                       used > 0 ? " " : "", (int)p->figures.round, p->client,
+                       fl_part_state_name(p->state));
+    }
+    seen->last = *p;
+    (void)memcpy(seen->mixing, p->mixing != NULL ? p->mixing : seen->mixing,
+                 p->mixing_len < sizeof(seen->mixing) ? p->mixing_len : sizeof(seen->mixing));
+    (void)snprintf(seen->asked, sizeof(seen->asked), "%.3s", p->asked);
+    (void)snprintf(seen->remark, sizeof(seen->remark), "%s", p->remark);
+    seen->n++;
+    return FL_OK;
+}
+
+static struct seen_parts see(struct fl_store *s, const struct fl_participation_query *query)
+{
+    struct seen_parts seen = {.n = 0};
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_store_participations(s, query, see_part, &seen, &err) == FL_OK, "%s", err.msg);
+    return seen;
+}
+
+TEST(who_took_part_is_found_again_by_round_and_by_client_after_a_restart)
+{
+    struct fl_store *s = store_open();
+    struct fl_participation_query by_client = {.client = "edge-01", .most = 9};
+    struct seen_parts seen;
+
+    commit_taken(s, 1);
+    commit_taken(s, 2);
+    fl_store_close(s);
+    s = store_open();
+    seen = see(s, &(struct fl_participation_query){.most = 9});
+    ck_assert_str_eq(seen.text, "2:edge-00:accepted 2:edge-01:lost 2:edge-02:accepted "
+                                "1:edge-00:accepted 1:edge-01:lost 1:edge-02:accepted");
+    seen = see(s, &(struct fl_participation_query){.round = 1, .most = 1});
+    ck_assert_str_eq(seen.text, "1:edge-00:accepted");
+    ck_assert_uint_eq(seen.last.figures.uplink_bytes, 100);
+    ck_assert_uint_eq(seen.last.figures.downlink_bytes, 200);
+    ck_assert_double_eq(seen.last.figures.train_loss, 0.5);
+    ck_assert_str_eq(seen.asked, "101");
+    ck_assert_uint_eq(seen.last.mixing_len, 2 * sizeof(float));
+    ck_assert(seen.mixing[0] > 0.7F && seen.mixing[1] < 0.3F);
+    seen = see(s, &(struct fl_participation_query){
+                      .round = 1, .before = seen.last.id, .most = 1}); /* The next page. */
+    ck_assert_str_eq(seen.text, "1:edge-01:lost");
+    ck_assert_uint_eq(seen.last.figures.uplink_bytes, 0); /* What it sent was not accepted. */
+    ck_assert_str_eq(seen.remark, "timed out");
+    ck_assert_uint_eq(seen.last.mixing_len, 0);
+    seen = see(s, &by_client);
+    ck_assert_str_eq(seen.text, "2:edge-01:lost 1:edge-01:lost");
+    fl_store_close(s);
+}
+
+TEST(a_rollback_removes_the_participations_of_the_abandoned_rounds)
+{
+    struct fl_store *s = store_open();
+
+    commit_taken(s, 1);
+    commit_taken(s, 2);
+    ck_assert_int_eq(fl_store_rewind(s, 1, &(struct fl_rewind){.reason = "damage"}, NULL), FL_OK);
+    ck_assert_str_eq(see(s, &(struct fl_participation_query){.most = 9}).text,
+                     "1:edge-00:accepted 1:edge-01:lost 1:edge-02:accepted");
+    fl_store_close(s);
+}
+
+TEST(only_the_newest_participations_are_kept)
+{
+    enum { CROWD = FL_PARTICIPATIONS_MAX / 2 + 1 };
+    struct fl_participant_rec *parts = calloc(CROWD, sizeof(*parts));
+    struct fl_client_rec *clients = calloc(CROWD, sizeof(*clients));
+    const struct fl_participations taken = {.parts = parts, .n = CROWD};
+    struct fl_store *s = store_open();
+    struct seen_parts seen;
+    uint64_t round;
+    uint32_t i;
+
+    ck_assert(parts != NULL && clients != NULL);
+    for (i = 0; i < CROWD; i++) {
+        parts[i] =
+            (struct fl_participant_rec){.client = i, .state = FL_PARTICIPANT_LOST, .remark = "x"};
+        clients[i].id = i;
+        (void)snprintf(clients[i].name, sizeof(clients[i].name), "c%05u", i);
+    }
+    for (round = 1; round <= 2; round++) {
+        struct fl_round_rec r = round_rec(round, 0.5);
+
+        ck_assert_int_eq(fl_store_commit(s, &r, clients, CROWD, &taken, NULL), FL_OK);
+    }
+    seen = see(s, &(struct fl_participation_query){.most = UINT32_MAX});
+    ck_assert_uint_eq(seen.n, FL_PARTICIPATIONS_MAX);
+    /* Of round 1 the last ones by name are gone. */
+    ck_assert_uint_eq(seen.last.figures.round, 1);
+    ck_assert_uint_eq(see(s, &(struct fl_participation_query){.round = 2, .most = UINT32_MAX}).n,
+                      CROWD);
+    fl_store_close(s);
+    free(parts);
+    free(clients);
 }
 
 TEST(a_part_keeps_what_the_client_measured)
@@ -263,7 +413,7 @@ TEST(a_pause_outlives_rounds_and_restarts_until_it_ends)
 
     ck_assert_int_eq(fl_store_put_pause(s, "one", NULL), FL_OK);
     ck_assert_int_eq(fl_store_put_pause(s, "new data", NULL), FL_OK);
-    ck_assert_int_eq(fl_store_commit(s, &round, NULL, 0, NULL), FL_OK);
+    ck_assert_int_eq(fl_store_commit(s, &round, NULL, 0, NULL, NULL), FL_OK);
     fl_store_close(s);
     s = store_open();
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);

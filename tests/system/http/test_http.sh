@@ -100,6 +100,39 @@ equal "as flctl shows it" "$(ctl a clients --json | json '[{k: c[k] for k in c i
 is "a client that is not there" a /api/v1/clients/nobody 404 "no client 'nobody' is known"
 is "a name with markup" a '/api/v1/clients/%3Cb%3E' 400 "'<b>' is no name of a client"
 has_line "as text" "$dir/head" "text/plain"
+equal "the phases of a round" 200 "$(get a /api/v1/rounds/2)"
+check "are as long as the round, give or take a few milliseconds" "$python" - "$dir/body" <<'PY'
+import json, sys
+r = json.load(open(sys.argv[1]))
+phases = ("selecting", "training", "planning", "uploading", "aggregating", "evaluating")
+assert abs(sum(r[p + "_ms"] for p in phases) - (r["ended_ms"] - r["started_ms"])) < 50, r
+assert r["population"] == 3 and r["training_ms"] > 0, r
+PY
+equal "participations" 200 "$(get a '/api/v1/participations?limit=2')"
+equal "the newest round first, its clients by name, with their layers" \
+  "[(3, 'c0', 'accepted', True), (3, 'c1', 'accepted', True)]" \
+  "$(json '[(p["round"], p["client"], p["state"], len(p["asked"]) == len(d["layers"]) > 0) for p in d["participations"]]' <"$dir/body")"
+equal "as flctl shows them" "$(ctl a participations --last 2 --json | json d)" "$(json 'd["participations"]' <"$dir/body")"
+next=$(json 'd["next"]' <"$dir/body")
+equal "the next page" 200 "$(get a "$next")"
+equal "it goes on" "[(3, 'c2'), (2, 'c0')]" "$(json '[(p["round"], p["client"]) for p in d["participations"]]' <"$dir/body")"
+equal "of a client" 200 "$(get a '/api/v1/participations?client=c1')"
+equal "all of its rounds, and no next" "[3, 2, 1] None" "$(json '"%s %s" % ([p["round"] for p in d["participations"]], d["next"])' <"$dir/body")"
+equal "of a round" 200 "$(get a '/api/v1/participations?round=2')"
+equal "its bytes are those of the round" "$(ctl a rounds --json | json '"%d %d" % (d[1]["uplink_bytes"], d[1]["downlink_bytes"])')" \
+  "$(json '"%d %d" % (sum(p["uplink_bytes"] for p in d["participations"]), sum(p["downlink_bytes"] for p in d["participations"]))' <"$dir/body")"
+equal "of no client" 200 "$(get a '/api/v1/participations?client=nobody')"
+equal "an empty list" "[]" "$(json 'd["participations"]' <"$dir/body")"
+is "of a client and a round" a '/api/v1/participations?client=c1&round=2' 400 "expected one of them"
+is "of a name with markup" a '/api/v1/participations?client=%3Cb%3E' 400 "'<b>' is no name of a client"
+is "the page of a client" a /clients/c1 200 'id="parts"'
+is "its earlier rounds" a '/clients/c1?before=1' 200 "Nothing is recorded."
+is "the page of a round" a /rounds/2 200 'href="/clients/c2"'
+is "a place that is no number" a '/rounds/2?before=x' 400 "before: expected a number"
+equal "the overview" 200 "$(get a /)"
+has_line "has the grid of clients and layers" "$dir/body" 'id="c-grid"'
+has_line "and the time of the phases" "$dir/body" "Round time by phase"
+lacks_line "and no mixing weights, which the algorithm has not" "$dir/body" 'id="c-mixing"'
 equal "events" 200 "$(get a '/api/v1/events?limit=1000&kind=round')"
 check "a round's commit is an event" grep -q 'round 3 attempt 1: .*COMMITTING' "$dir/body"
 is "a bad parameter" a '/api/v1/clients?limit=0' 400 "limit: expected a number from 1 to 1000, found '0'"

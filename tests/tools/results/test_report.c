@@ -93,7 +93,7 @@ TEST(clients_and_their_layers_are_counted)
     ck_assert_ptr_nonnull(
         strstr(text, "<th scope=\"row\">b&lt;i&gt;</th><td>50 %</td><td>100 %</td>"));
     ck_assert_ptr_nonnull(strstr(text, "<th scope=\"row\">c</th><td>0 %</td><td>0 %</td>"));
-    ck_assert_ptr_nonnull(strstr(text, "rounds 41 to 60"));
+    ck_assert_ptr_nonnull(strstr(text, "rounds 59 to 60"));
     ck_assert_ptr_nonnull(strstr(text, "<th scope=\"row\">old</th><td class=\"t\">accepted</td>"));
     ck_assert_ptr_nonnull(strstr(text, "sent in the last rounds: 4 of 4<"));
     ck_assert_ptr_nonnull(strstr(text, "<td class=\"t\">1 of 2: fc</td>"));

@@ -248,9 +248,8 @@ static int report_take_clients(const struct report *r, const struct fl_read_poin
     v->overview.n_clients = v->clients.n;
     v->overview.parts = v->clients.parts;
     v->overview.n_parts = v->clients.n_parts;
-    v->overview.layers = v->clients.grid.layers;
-    v->overview.n_layers = v->clients.grid.n_layers;
-    v->overview.grid = v->clients.grid.n_clients > 0 ? &v->clients.grid : NULL;
+    v->overview.layers = (const char *const *)v->clients.layers;
+    v->overview.n_layers = v->clients.n_layers;
     return FL_OK;
 }
 

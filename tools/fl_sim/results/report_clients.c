@@ -1,4 +1,4 @@
-/* Reads clients.jsonl of a trial into clients and the grid of layers of the report (report.h). */
+/* Reads clients.jsonl of a trial into clients and participations of the report (report.h). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 
 /* A larger file would take longer to read than the report is worth. */
 #define REPORT_CLIENTS_MAX ((size_t)256 << 20)
-/* Rounds of the grid. */
-#define REPORT_GRID_ROUNDS 20
-/* Layers of the grid. */
+/* Rounds whose participations are shown. */
+#define REPORT_PART_ROUNDS 20
+/* Layers of their masks. */
 #define REPORT_LAYERS_MAX 256
 
 struct report_client {
@@ -23,11 +23,9 @@ struct report_client {
     char state[16];
     struct fl_client_figures figures;
     bool attacker, dropped;
-    uint32_t grid_rounds;             /* of the last ones, with an accepted update */
-    uint32_t sent[REPORT_LAYERS_MAX]; /* how often in them */
 };
 
-/* A participation in one of the rounds of the grid. */
+/* A participation in one of the last rounds. */
 struct report_part {
     const struct report_client *client;
     struct fl_sim_client_round round;
@@ -40,7 +38,7 @@ struct report_reading {
     size_t n, cap;
     struct report_part *parts; /* oldest first */
     size_t n_parts, parts_cap;
-    uint64_t rounds, first; /* committed; first of the grid */
+    uint64_t rounds, first; /* committed; first one with participations */
     size_t n_layers;
 };
 
@@ -90,24 +88,6 @@ static struct report_client *report_find(struct report_reading *r, const char *n
 static bool report_is(const char *state, enum fl_sim_fate fate)
 {
     return strcmp(state, fl_sim_fate_text(fate)) == 0;
-}
-
-/* Which layers it sent: those of its mask; without a plan all. */
-static void report_count_layers(struct report_reading *r, struct report_client *c,
-                                const char *asked)
-{
-    size_t i;
-
-    if (asked != NULL) {
-        size_t len = strlen(asked);
-
-        len = len < REPORT_LAYERS_MAX ? len : REPORT_LAYERS_MAX;
-        r->n_layers = len > r->n_layers ? len : r->n_layers;
-    }
-    c->grid_rounds++;
-    for (i = 0; i < REPORT_LAYERS_MAX && (asked == NULL || asked[i] != '\0'); i++) {
-        c->sent[i] += asked == NULL || asked[i] == '1';
-    }
 }
 
 static uint64_t report_latest(const struct fl_sim_client_round *round)
@@ -209,10 +189,11 @@ static int report_take_line(struct report_reading *r, const json_t *object)
         return FL_OK;
     }
     asked = json_string_value(json_object_get(object, "asked"));
-    if (report_is(state, FL_SIM_FATE_ACCEPTED)) {
-        report_count_layers(r, c, asked);
-    } else if (report_is(state, FL_SIM_FATE_EMPTY)) {
-        report_count_layers(r, c, asked != NULL ? asked : ""); /* Of no layer. */
+    if (asked != NULL) {
+        size_t len = strlen(asked);
+
+        len = len < REPORT_LAYERS_MAX ? len : REPORT_LAYERS_MAX;
+        r->n_layers = len > r->n_layers ? len : r->n_layers;
     }
     return report_add_part(r, c, &round, asked);
 }
@@ -249,57 +230,20 @@ static int report_name_layers(const struct report_reading *r, const struct fl_re
     size_t n = layers->n > 0 && layers->n <= REPORT_LAYERS_MAX ? layers->n : r->n_layers;
     size_t i;
 
-    ret->layer_names = calloc(n + 1, sizeof(*ret->layer_names));
-    if (ret->layer_names == NULL) {
+    ret->layers = calloc(n + 1, sizeof(*ret->layers));
+    if (ret->layers == NULL) {
         return FL_ENOMEM;
     }
     for (i = 0; i < n; i++) {
         char number[32];
 
         (void)snprintf(number, sizeof(number), "layer %zu", i + 1);
-        ret->layer_names[i] = fl_str_dup(i < layers->n ? layers->names[i] : number);
-        if (ret->layer_names[i] == NULL) {
+        ret->layers[i] = fl_str_dup(i < layers->n ? layers->names[i] : number);
+        if (ret->layers[i] == NULL) {
             return FL_ENOMEM;
         }
     }
-    ret->grid.layers = (const char *const *)ret->layer_names;
-    ret->grid.n_layers = n;
-    return FL_OK;
-}
-
-static int report_make_grid(const struct report_reading *r, const struct fl_report_layers *layers,
-                            struct fl__report_clients *ret)
-{
-    size_t n = 0;
-    size_t i;
-    size_t k;
-    int rv = report_name_layers(r, layers, ret);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    ret->grid_names = calloc(r->n + 1, sizeof(*ret->grid_names));
-    ret->sent = calloc(r->n * ret->grid.n_layers + 1, sizeof(*ret->sent));
-    if (ret->grid_names == NULL || ret->sent == NULL) {
-        return FL_ENOMEM;
-    }
-    for (i = 0; i < r->n; i++) {
-        const struct report_client *c = r->list[i];
-
-        if (c->grid_rounds == 0) {
-            continue;
-        }
-        ret->grid_names[n] = ret->list[i].name;
-        for (k = 0; k < ret->grid.n_layers; k++) {
-            ret->sent[n * ret->grid.n_layers + k] = (double)c->sent[k] / c->grid_rounds;
-        }
-        n++;
-    }
-    ret->grid.clients = ret->grid_names;
-    ret->grid.n_clients = n;
-    ret->grid.sent = ret->sent;
-    ret->grid.first_round = r->first;
-    ret->grid.round = r->rounds;
+    ret->n_layers = n;
     return FL_OK;
 }
 
@@ -365,7 +309,7 @@ static int report_make(struct report_reading *r, const struct fl_report_layers *
             return FL_ENOMEM;
         }
     }
-    return report_make_grid(r, layers, ret);
+    return report_name_layers(r, layers, ret);
 }
 
 int fl__report_clients_read(const char *path, uint64_t rounds,
@@ -384,7 +328,7 @@ int fl__report_clients_read(const char *path, uint64_t rounds,
     if (rv != FL_OK) {
         return rv;
     }
-    r.first = rounds > REPORT_GRID_ROUNDS ? rounds - REPORT_GRID_ROUNDS + 1 : 1;
+    r.first = rounds > REPORT_PART_ROUNDS ? rounds - REPORT_PART_ROUNDS + 1 : 1;
     rv = report_take_lines(&r, &text);
     fl_buf_done(&text);
     if (rv != FL_OK) {
@@ -416,8 +360,8 @@ void fl__report_clients_done(struct fl__report_clients *clients)
         free(clients->list[i].name);
         free(clients->list[i].state);
     }
-    for (i = 0; clients->layer_names != NULL && clients->layer_names[i] != NULL; i++) {
-        free(clients->layer_names[i]);
+    for (i = 0; clients->layers != NULL && clients->layers[i] != NULL; i++) {
+        free(clients->layers[i]);
     }
     for (i = 0; i < clients->n_parts; i++) {
         free(clients->masks[i]);
@@ -425,8 +369,6 @@ void fl__report_clients_done(struct fl__report_clients *clients)
     free(clients->parts);
     free(clients->masks);
     free(clients->list);
-    free(clients->grid_names);
-    free(clients->layer_names);
-    free(clients->sent);
+    free(clients->layers);
     *clients = (struct fl__report_clients){0};
 }

@@ -10,14 +10,11 @@
 struct fl__report_clients {
     struct fl_wire_client *list; /* by name */
     size_t n;
-    struct fl_page_grid grid;   /* without clients: nothing is known of layers */
-    struct fl_page_part *parts; /* of the rounds of the grid, newest first */
+    struct fl_page_part *parts; /* of the last rounds, newest first */
     size_t n_parts;
-    /* Memory of the grid and of the parts. */
-    const char **grid_names;
-    char **layer_names;
-    double *sent;
-    char **masks; /* [n_parts]; NULL: none */
+    char **layers; /* [n_layers] names of the digits of their masks, and NULL */
+    size_t n_layers;
+    char **masks; /* [n_parts] memory of the parts; NULL: none */
 };
 
 /*

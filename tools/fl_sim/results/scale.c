@@ -32,6 +32,8 @@ struct fl_scale fl_scale_unit(enum fl_figure_unit unit, double largest)
     case FL_UNIT_US:
     case FL_UNIT_INSTANT:
         return scale_of_time(largest);
+    case FL_UNIT_SPAN:
+        return (struct fl_scale){1.0, "ms"};
     case FL_UNIT_SHARE:
         return (struct fl_scale){0.01, "%"};
     case FL_UNIT_COUNT:

@@ -1,0 +1,41 @@
+#ifndef FL_FIGURES_PART_H
+#define FL_FIGURES_PART_H
+
+/*
+ * The figures of a participation: of a client in the committed attempt of a round, in the order of
+ * JSON and columns. Wire: ParticipationInfo; SQL: table `participation`. Other data of a
+ * participation is in server/core/records.h.
+ */
+
+#include "libfl/figures/figures.h"
+
+/* clang-format off */
+#define FL_PART_FIGURES(X)                                                                         \
+    X(U64, round, round, .unit = FL_UNIT_COUNT,                                                    \
+      .shown = FL_SHOWN_COLUMN, .label = "round", .width = 6,                                      \
+      .meaning = "Round number, from 1")                                                           \
+    X(U32, attempt, attempt, .unit = FL_UNIT_COUNT,                                                \
+      .shown = FL_SHOWN_COLUMN, .label = "attempt", .width = 7,                                    \
+      .meaning = "Number of the attempt that was committed")                                       \
+    X(U64, samples, samples, .unit = FL_UNIT_COUNT,                                                \
+      .shown = FL_SHOWN_COLUMN, .label = "samples", .width = 9,                                    \
+      .meaning = "Training samples that it counted with")                                          \
+    X(U64, steps, steps, .unit = FL_UNIT_COUNT,                                                    \
+      .meaning = "Mini-batches of its report")                                                     \
+    X(F64, train_loss, train_loss, .unit = FL_UNIT_LOSS,                                           \
+      .meaning = "Training loss of its report; unknown: none arrived")                             \
+    X(U64, uplink_bytes, uplink_bytes, .unit = FL_UNIT_BYTES,                                      \
+      .shown = FL_SHOWN_COLUMN, .label = "uplink_bytes", .width = 12,                              \
+      .meaning = "Coded payloads of its accepted update")                                          \
+    X(U64, downlink_bytes, downlink_bytes, .unit = FL_UNIT_BYTES,                                  \
+      .shown = FL_SHOWN_COLUMN, .label = "downlink_bytes", .width = 14,                            \
+      .meaning = "Its share of downlink_bytes of the round")
+/* clang-format on */
+
+struct fl_part_figures {
+    FL_PART_FIGURES(FL_FIGURE_MEMBER)
+};
+
+extern const struct fl_figures fl_part_rows;
+
+#endif
