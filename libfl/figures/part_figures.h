@@ -29,11 +29,21 @@
       .meaning = "Coded payloads of its accepted update")                                          \
     X(U64, downlink_bytes, downlink_bytes, .unit = FL_UNIT_BYTES,                                  \
       .shown = FL_SHOWN_COLUMN, .label = "downlink_bytes", .width = 14,                            \
-      .meaning = "Its share of downlink_bytes of the round")
+      .meaning = "Its share of downlink_bytes of the round")                                       \
+    X(F64, attention, attention, .unit = FL_UNIT_WEIGHT, .lead = FL_PART_attention,                \
+      .meaning = "Weight of its update in the attention of the aggregation; unknown: no attention")
 /* clang-format on */
 
 struct fl_part_figures {
     FL_PART_FIGURES(FL_FIGURE_MEMBER)
+};
+
+/* Indices of the rows in fl_part_rows. */
+enum fl_part_figure {
+#define X(type, member, ...) FL_PART_##member,
+    FL_PART_FIGURES(X)
+#undef X
+        FL_PART_N
 };
 
 extern const struct fl_figures fl_part_rows;

@@ -96,7 +96,10 @@ static void detail_parts(struct fl_html *html, const struct fl_page_detail *d)
     }
     detail_grid(html, d);
     if (d->round != NULL) {
+        fl_html(html, "<div class=\"cards\">");
         fl__page_mixing(html, d->parts, d->n_parts, "");
+        fl__page_weights(html, d->parts, d->n_parts, "");
+        fl_html(html, "</div>\n");
     }
     fl__page_parts(html, &parts);
     detail_older(html, d);

@@ -320,6 +320,7 @@ void fl__page_charts(struct fl_html *html, const struct fl_page_overview *o, con
     fl__page_scores(html, o, prefix);
     fl__page_grid(html, o, prefix);
     fl__page_mixing(html, o->parts, o->n_parts, prefix);
+    fl__page_weights(html, o->parts, o->n_parts, prefix);
     fl_html(html, "</div>\n");
 done:
     free(values);

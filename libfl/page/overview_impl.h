@@ -58,6 +58,8 @@ void fl__page_scores(struct fl_html *html, const struct fl_page_overview *o, con
 void fl__page_grid(struct fl_html *html, const struct fl_page_overview *o, const char *prefix);
 void fl__page_mixing(struct fl_html *html, const struct fl_page_part *parts, size_t n,
                      const char *prefix);
+void fl__page_weights(struct fl_html *html, const struct fl_page_part *parts, size_t n,
+                      const char *prefix);
 /* Tables: rounds, events, clients (at most `most`). */
 void fl__page_rounds(struct fl_html *html, const struct fl_page_overview *o, const char *prefix);
 void fl__page_events(struct fl_html *html, const struct fl_page_overview *o, const char *prefix);

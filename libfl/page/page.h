@@ -49,7 +49,8 @@ struct fl_page_part {
     /* Weights in its personalized model: of the models of the accepted clients of the round, by
        name, of the first n_mixing of them (FedMCSA, IGFL). */
     const float *mixing;
-    size_t n_mixing; /* 0: it has none */
+    size_t n_mixing;  /* 0: it has none */
+    double attention; /* weight of its update; 0: no attention */
 };
 
 struct fl_page_event {

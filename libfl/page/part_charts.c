@@ -199,3 +199,52 @@ done:
     free((void *)names);
     free(weights);
 }
+
+/* --- weights of updates --- */
+
+static int weight_compare(const void *a, const void *b)
+{
+    const struct fl_chart_rank *x = a;
+    const struct fl_chart_rank *y = b;
+
+    return x->value != y->value ? (x->value < y->value) - (x->value > y->value)
+                                : strcmp(x->label, y->label);
+}
+
+void fl__page_weights(struct fl_html *html, const struct fl_page_part *parts, size_t n,
+                      const char *prefix)
+{
+    char id[96];
+    char headline[40];
+    const struct fl_chart_head head = {.id = id,
+                                       .title = "Attention to updates",
+                                       .headline = headline,
+                                       .unit = FL_CHART_SHARE,
+                                       .caption =
+                                           "Weight of each update in the aggregation, by the "
+                                           "attention between them."};
+    struct fl_chart_rank *ranks = calloc(n + 1, sizeof(*ranks));
+    uint64_t round = 0;
+    size_t known = 0;
+    size_t i;
+
+    if (ranks == NULL) {
+        fl_writer_note(&html->w, FL_ENOMEM);
+        return;
+    }
+    for (i = 0; i < n; i++) {
+        round = parts[i].attention > 0 && parts[i].round > round ? parts[i].round : round;
+    }
+    for (i = 0; i < n; i++) {
+        if (parts[i].attention > 0 && parts[i].round == round) {
+            ranks[known++] = (struct fl_chart_rank){parts[i].client, parts[i].attention};
+        }
+    }
+    if (known > 0) {
+        qsort(ranks, known, sizeof(*ranks), weight_compare);
+        (void)snprintf(id, sizeof(id), "%sweights", prefix);
+        (void)snprintf(headline, sizeof(headline), "round %llu", (unsigned long long)round);
+        fl_chart_ranks(html, &head, "client", ranks, known);
+    }
+    free(ranks);
+}

@@ -20,7 +20,8 @@ static struct fl_page_part parts_of(const struct fl_wire_participation *p)
                                  .train_loss = f->train_loss,
                                  .remark = p->remark,
                                  .mixing = p->mixing,
-                                 .n_mixing = p->n_mixing};
+                                 .n_mixing = p->n_mixing,
+                                 .attention = f->attention};
 }
 
 int fl_page_parts_take(struct fl_page_parts *parts, struct fl_admin_request *asked,

@@ -418,33 +418,43 @@ static json_t *routes_layers(const struct fl_layout *layout)
     return list;
 }
 
+/* The entries of the answer, and the id of the last one; *rv: an error. */
+static json_t *routes_participations_list(struct fl_admin_request *asked, uint64_t *ret_last,
+                                          int *rv, struct fl_err *err)
+{
+    json_t *list = json_array();
+    struct fl_wire_participation p;
+    const uint8_t *data;
+    size_t len;
+
+    *rv = FL_OK;
+    while (*rv == FL_OK && fl_replies_next(&asked->replies, &data, &len)) {
+        *rv = fl_wire_participation_decode(data, len, &p, err);
+        if (*rv == FL_OK) {
+            *ret_last = p.id;
+            (void)json_array_append_new(list, fl_json_participation(&p));
+            fl_wire_participation_done(&p);
+        }
+    }
+    return list;
+}
+
 static void routes_participations_answer(struct fl_server_http *server,
                                          struct fl_http_request *request,
                                          struct fl_admin_request *asked)
 {
     const struct fl_wire_list_participations *of = &asked->parts;
-    json_t *list = json_array();
-    json_t *page = json_object();
-    struct fl_wire_participation p;
     struct fl_err err = {0};
     char next[256 + FL_NAME_MAX];
     char filter[64 + FL_NAME_MAX] = "";
-    const uint8_t *data;
     uint64_t last = 0;
-    size_t len;
-    int rv = FL_OK;
+    json_t *page;
+    json_t *list;
+    int rv;
 
-    while (rv == FL_OK && fl_replies_next(&asked->replies, &data, &len)) {
-        rv = fl_wire_participation_decode(data, len, &p, &err);
-        if (rv == FL_OK) {
-            last = p.id;
-            (void)json_array_append_new(list, fl_json_participation(&p));
-            fl_wire_participation_done(&p);
-        }
-    }
+    list = routes_participations_list(asked, &last, &rv, &err);
     if (rv != FL_OK) {
         json_decref(list);
-        json_decref(page);
         fl_http_fail_code(request, rv, &err);
         return;
     }
@@ -455,6 +465,7 @@ static void routes_participations_answer(struct fl_server_http *server,
     }
     (void)snprintf(next, sizeof(next), "/api/v1/participations?before=%llu&limit=%u%s",
                    (unsigned long long)last, of->most, filter);
+    page = json_object();
     (void)json_object_set_new(page, "layers", routes_layers(server->setup.conf->layout));
     (void)json_object_set_new(page, "next",
                               json_array_size(list) == of->most ? json_string(next) : json_null());

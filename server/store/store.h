@@ -138,6 +138,8 @@ struct fl_participations {
     size_t n;
     const double *mixing; /* [n_mixing * n_mixing], of the first accepted ones */
     size_t n_mixing;
+    const double *attention; /* [n_attention] of the accepted ones; 0: none */
+    size_t n_attention;
 };
 /* Participations that are kept, of the newest rounds; older ones are removed by a commit. */
 #define FL_PARTICIPATIONS_MAX 20000

@@ -43,6 +43,9 @@ static int participation_put(struct fl_store *store, const struct fl_participati
     float mixing[FL_PART_MIXED];
     size_t i;
 
+    if (row->state == FL_PARTICIPANT_ACCEPTED && accepted < taken->n_attention) {
+        row->figures.attention = taken->attention[accepted];
+    }
     if (row->state == FL_PARTICIPANT_ACCEPTED && accepted < taken->n_mixing) {
         for (i = 0; i < taken->n_mixing; i++) {
             mixing[i] = (float)taken->mixing[accepted * taken->n_mixing + i];

@@ -230,8 +230,9 @@ static int run_aggregation(struct pass *a)
         .used = job->used,
         .share_cap = f->share_cap,
         .influence = job->influence,
-        .mixing = job->next.mixing != NULL ? job->next.mixing->weights : NULL,
-        .n_mixing = job->next.mixing != NULL ? job->next.mixing->n : 0,
+        .mixing = job->next.mixing->weights,
+        .n_mixing = job->next.mixing->n,
+        .attention = job->next.mixing->attention,
         .score = job->score,
         .state = state,
         .state_new = state_new,
@@ -375,15 +376,19 @@ static int aggregation_compute(struct pass *a)
     return fl__agg_space_finish(&a->space, &round, job->model, &job->next.model, &a->step, a->err);
 }
 
-static int aggregation_new_mixing(struct fl_aggregation *job)
+static int aggregation_new_mixing(struct fl_aggregation *job, bool mixes)
 {
-    size_t n = job->n_parts < FL_PART_MIXED ? job->n_parts : FL_PART_MIXED;
+    size_t n = !mixes ? 0 : job->n_parts < FL_PART_MIXED ? job->n_parts : FL_PART_MIXED;
+    struct fl_mixing *m = calloc(1, sizeof(*m) + (n * n + job->n_parts) * sizeof(double));
 
-    job->next.mixing = calloc(1, sizeof(*job->next.mixing) + n * n * sizeof(double));
-    if (job->next.mixing == NULL) {
+    if (m == NULL) {
         return FL_ENOMEM;
     }
-    job->next.mixing->n = n;
+    m->n = n;
+    m->weights = m->memory;
+    m->n_parts = job->n_parts;
+    m->attention = m->memory + n * n;
+    job->next.mixing = m;
     return FL_OK;
 }
 
@@ -425,11 +430,11 @@ static int aggregation_make(struct pass *a)
     if (rv != FL_OK) {
         return rv;
     }
+    rv = aggregation_new_mixing(job, mixes);
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (mixes) {
-        rv = aggregation_new_mixing(job);
-        if (rv != FL_OK) {
-            return rv;
-        }
         rv = aggregation_open_personal_models(a);
         if (rv != FL_OK) {
             return rv;

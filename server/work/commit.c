@@ -150,10 +150,13 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
                   struct fl_err *err)
 {
     const struct fl_mixing *mixing = commit->progress->next.mixing;
+    /* A simulation records participations itself. */
     const struct fl_participations taken = {.parts = commit->parts,
-                                            .n = commit->n_parts,
+                                            .n = federation->scratch ? 0 : commit->n_parts,
                                             .mixing = mixing != NULL ? mixing->weights : NULL,
-                                            .n_mixing = mixing != NULL ? mixing->n : 0};
+                                            .n_mixing = mixing != NULL ? mixing->n : 0,
+                                            .attention = mixing != NULL ? mixing->attention : NULL,
+                                            .n_attention = mixing != NULL ? mixing->n_parts : 0};
     uint64_t round = commit->record->round;
     int rv = commit_save_step(federation, commit->progress, err);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tests/lib/wire_samples_identity.h"
+#include "tests/lib/wire_samples_part.h"
 
 static char text_client[] = "edge-04";
 static char text_federation[] = "demo";
@@ -746,50 +747,6 @@ static int recode_list_rounds(const void *data, size_t len, struct fl_buf *out, 
     return rv != FL_OK ? rv : fl_wire_list_rounds_encode(&list, out);
 }
 
-static int list_participations(struct fl_buf *out)
-{
-    const struct fl_wire_list_participations list = {
-        .client = "a", .round = 3, .before = 70, .most = 5};
-
-    return fl_wire_list_participations_encode(&list, out);
-}
-
-static int recode_list_participations(const void *data, size_t len, struct fl_buf *out,
-                                      struct fl_err *err)
-{
-    struct fl_wire_list_participations list;
-    int rv = fl_wire_list_participations_decode(data, len, &list, err);
-
-    return rv != FL_OK ? rv : fl_wire_list_participations_encode(&list, out);
-}
-
-static int participation(struct fl_buf *out)
-{
-    static float mixing[] = {0.25F, 0.75F};
-    char state[] = "accepted";
-    char asked[] = "011";
-    const struct fl_wire_participation p = {
-        .id = 70,
-        .client = text_client,
-        .state = state,
-        .asked = asked,
-        .remark = text_reason,
-        .figures = {.round = 3,
-                    .attempt = 1,
-                    .samples = 100,
-                    .steps = 20,
-                    .train_loss = 0.5,
-                    .uplink_bytes = 4000,
-                    .downlink_bytes = 8000},
-        .mixing = mixing,
-        .n_mixing = 2,
-    };
-
-    return fl_wire_participation_encode(&p, out);
-}
-
-RECODE_OWNER(participation)
-
 const struct wire_sample wire_samples[] = {
     {"event_hello", hello, wire_recode_event},
     {"event_report", report, wire_recode_event},
@@ -823,8 +780,8 @@ const struct wire_sample wire_samples[] = {
     {"admin_client", client_info, recode_client},
     {"admin_export", export_chunk, recode_export},
     {"admin_list_rounds", list_rounds, recode_list_rounds},
-    {"admin_list_participations", list_participations, recode_list_participations},
-    {"admin_participation", participation, recode_participation},
+    {"admin_list_participations", wire_sample_list_participations, wire_recode_list_participations},
+    {"admin_participation", wire_sample_participation, wire_recode_participation},
     {"admin_checkpoint", checkpoint, recode_checkpoint},
     {"admin_pin", pin, recode_pin},
     {"admin_export_request", export_request, recode_export_request},

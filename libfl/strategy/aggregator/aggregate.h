@@ -250,6 +250,9 @@ struct fl_agg_job {
      */
     double *mixing;
     size_t n_mixing; /* at most n_clients */
+    /* [n_clients] zeros, written with an attention without `mixes`, or NULL: the weight of each
+       update; mean over the components, weighted by their entries. */
+    double *attention;
     /*
      * [n_clients] written with a robust rule, or NULL: how much of each update it used, from 0
      * (left out) to 1 (as much as an equal share, or more): the weight, or the share of the

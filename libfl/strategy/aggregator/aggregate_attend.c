@@ -264,6 +264,9 @@ static int attend_component(struct fl__agg_pass *p, size_t entries, double *out)
     if (job->ops->mixes && job->mixing != NULL) {
         attend_mix(p, out, (double)entries);
     }
+    for (i = 0; !job->ops->mixes && job->attention != NULL && i < in.n; i++) {
+        job->attention[p->senders[i]] += (double)entries * out[i];
+    }
     a->entries += (double)entries;
     return FL_OK;
 }

@@ -318,7 +318,7 @@ static int agg_make_unit(struct fl__agg_pass *p, size_t l)
 }
 
 /* From sums over the components to means. */
-static void agg_mixing_mean(const struct fl__agg_pass *p)
+static void agg_attention_mean(const struct fl__agg_pass *p)
 {
     const struct fl_agg_job *job = p->job;
     double entries = p->attention.entries;
@@ -326,6 +326,9 @@ static void agg_mixing_mean(const struct fl__agg_pass *p)
 
     for (i = 0; job->mixing != NULL && i < job->n_mixing * job->n_mixing; i++) {
         job->mixing[i] = entries > 0 ? job->mixing[i] / entries : 0;
+    }
+    for (i = 0; job->attention != NULL && i < job->n_clients; i++) {
+        job->attention[i] = entries > 0 ? job->attention[i] / entries : 0;
     }
 }
 
@@ -371,7 +374,7 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
     }
     fl__agg_robust_report(&p);
     fl__agg_share_report(&p);
-    agg_mixing_mean(&p);
+    agg_attention_mean(&p);
     if (job->info != NULL) {
         const struct fl__agg_attention *a = &p.attention;
 

@@ -136,6 +136,7 @@ static inline void add_parts(struct federation *f, size_t n_clients)
                                            .train_loss = 0.5,
                                            .remark = i % 11 == 3 ? evil : none,
                                            .mixing = i < 50 ? f->mixing : NULL,
+                                           .attention = i < 50 ? 0.02 : 0,
                                            .n_mixing = i < 50 && i % 11 != 3 ? 40 : 0};
     }
     f->o.parts = f->many;

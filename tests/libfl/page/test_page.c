@@ -72,6 +72,7 @@ TEST(an_overview_of_ten_thousand_clients_has_less_than_60_kb_compressed)
     ck_assert_ptr_nonnull(strstr(page_text(&out), "25 of 10000 clients"));
     ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"c-grid\""));
     ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"c-mixing\""));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"c-weights\""));
     ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"c-spread\""));
     ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"c-fraction\""));
     fl_buf_done(&out);

@@ -50,6 +50,7 @@ struct fed {
     double distance[FED_CLIENTS];
     struct fl_agg_info info;
     double mixing[FED_MIXED * FED_MIXED]; /* of the first clients */
+    double attention[FED_CLIENTS];
     size_t opened;
     size_t blamed;
     struct fl_err err;
@@ -233,6 +234,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .personal_model = ops->mixes ? fed_personal_model : NULL,
         .mixing = ops->mixes ? f->mixing : NULL,
         .n_mixing = f->n < FED_MIXED ? f->n : FED_MIXED,
+        .attention = f->attention,
         .info = &f->info,
         .want_distance = f->distances,
         .distance = f->distance,
@@ -242,6 +244,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
 
     (void)memset(f->told, 0, sizeof(f->told));
     (void)memset(f->mixing, 0, sizeof(f->mixing));
+    (void)memset(f->attention, 0, sizeof(f->attention));
     rv = fl_aggregate_run(&job, &f->blamed, &f->err);
     fl_options_free(o);
     return rv;

@@ -174,6 +174,9 @@ static void is_plain_mean(struct fed *f, struct fl_options *o)
         ck_assert_double_eq_tol((double)f->theta_new[i], (double)mean[i], 1e-6);
     }
     ck_assert_double_eq_tol(f->info.effective, (double)f->n, 1e-9);
+    for (i = 0; i < f->n; i++) {
+        ck_assert_double_eq_tol(f->attention[i], 1 / (double)f->n, 1e-9);
+    }
     ck_assert_double_eq(f->info.self_weight, 0);
     free(mean);
 }

@@ -138,8 +138,12 @@ static void commit_taken(struct fl_store *s, uint64_t round)
          .remark = "timed out"},
         {.client = 2, .state = FL_PARTICIPANT_ACCEPTED, .units = units, .upload_bytes = 100}};
     const double mixing[] = {0.75, 0.25, 0.5, 0.5};
-    const struct fl_participations taken = {
-        .parts = parts, .n = 3, .mixing = mixing, .n_mixing = 2};
+    const struct fl_participations taken = {.parts = parts,
+                                            .n = 3,
+                                            .mixing = mixing,
+                                            .n_mixing = 2,
+                                            .attention = mixing,
+                                            .n_attention = 2};
     struct fl_client_rec clients[3] = {{.id = 0}, {.id = 1}, {.id = 2}};
     struct fl_round_rec r = round_rec(round, 0.5);
     struct fl_err err = {0};
@@ -178,7 +182,7 @@ static int see_part(void *ctx, const struct fl_participation *p)
     return FL_OK;
 }
 
-static struct seen_parts see(struct fl_store *s, const struct fl_participation_query *query)
+static struct seen_parts look(struct fl_store *s, const struct fl_participation_query *query)
 {
     struct seen_parts seen = {.n = 0};
     struct fl_err err = {0};
@@ -197,24 +201,26 @@ TEST(who_took_part_is_found_again_by_round_and_by_client_after_a_restart)
     commit_taken(s, 2);
     fl_store_close(s);
     s = store_open();
-    seen = see(s, &(struct fl_participation_query){.most = 9});
+    seen = look(s, &(struct fl_participation_query){.most = 9});
     ck_assert_str_eq(seen.text, "2:edge-00:accepted 2:edge-01:lost 2:edge-02:accepted "
                                 "1:edge-00:accepted 1:edge-01:lost 1:edge-02:accepted");
-    seen = see(s, &(struct fl_participation_query){.round = 1, .most = 1});
+    seen = look(s, &(struct fl_participation_query){.round = 1, .most = 1});
     ck_assert_str_eq(seen.text, "1:edge-00:accepted");
     ck_assert_uint_eq(seen.last.figures.uplink_bytes, 100);
     ck_assert_uint_eq(seen.last.figures.downlink_bytes, 200);
     ck_assert_double_eq(seen.last.figures.train_loss, 0.5);
+    ck_assert_double_eq(seen.last.figures.attention, 0.75);
     ck_assert_str_eq(seen.asked, "101");
     ck_assert_uint_eq(seen.last.mixing_len, 2 * sizeof(float));
     ck_assert(seen.mixing[0] > 0.7F && seen.mixing[1] < 0.3F);
-    seen = see(s, &(struct fl_participation_query){
-                      .round = 1, .before = seen.last.id, .most = 1}); /* The next page. */
+    seen = look(s, &(struct fl_participation_query){
+                       .round = 1, .before = seen.last.id, .most = 1}); /* The next page. */
     ck_assert_str_eq(seen.text, "1:edge-01:lost");
     ck_assert_uint_eq(seen.last.figures.uplink_bytes, 0); /* What it sent was not accepted. */
     ck_assert_str_eq(seen.remark, "timed out");
     ck_assert_uint_eq(seen.last.mixing_len, 0);
-    seen = see(s, &by_client);
+    ck_assert_double_eq(seen.last.figures.attention, 0);
+    seen = look(s, &by_client);
     ck_assert_str_eq(seen.text, "2:edge-01:lost 1:edge-01:lost");
     fl_store_close(s);
 }
@@ -226,7 +232,7 @@ TEST(a_rollback_removes_the_participations_of_the_abandoned_rounds)
     commit_taken(s, 1);
     commit_taken(s, 2);
     ck_assert_int_eq(fl_store_rewind(s, 1, &(struct fl_rewind){.reason = "damage"}, NULL), FL_OK);
-    ck_assert_str_eq(see(s, &(struct fl_participation_query){.most = 9}).text,
+    ck_assert_str_eq(look(s, &(struct fl_participation_query){.most = 9}).text,
                      "1:edge-00:accepted 1:edge-01:lost 1:edge-02:accepted");
     fl_store_close(s);
 }
@@ -254,11 +260,11 @@ TEST(only_the_newest_participations_are_kept)
 
         ck_assert_int_eq(fl_store_commit(s, &r, clients, CROWD, &taken, NULL), FL_OK);
     }
-    seen = see(s, &(struct fl_participation_query){.most = UINT32_MAX});
+    seen = look(s, &(struct fl_participation_query){.most = UINT32_MAX});
     ck_assert_uint_eq(seen.n, FL_PARTICIPATIONS_MAX);
     /* Of round 1 the last ones by name are gone. */
     ck_assert_uint_eq(seen.last.figures.round, 1);
-    ck_assert_uint_eq(see(s, &(struct fl_participation_query){.round = 2, .most = UINT32_MAX}).n,
+    ck_assert_uint_eq(look(s, &(struct fl_participation_query){.round = 2, .most = UINT32_MAX}).n,
                       CROWD);
     fl_store_close(s);
     free(parts);
