@@ -65,6 +65,11 @@ static const struct fl_opt_spec main_specs[] = {
     {FL_OPT(struct fl_client_main, MAP, labels), .flags = FL_CLIENT_DAEMON,
      .help =
          "Labels, free names and values that flctl clients shows; at most 64, 2048 bytes in all"},
+    {FL_OPT(struct fl_client_main, STRING_LIST, accept), .flags = FL_CLIENT_DAEMON,
+     .help = "What operators of the server may change of this client with flctl: labels (flctl "
+             "clients label), which are added to its own and win over them, and schedule (flctl "
+             "clients schedule), hours beside those of section 'when'. Not set: nothing "
+             "(docs/clients.md)"},
     {FL_OPT(struct fl_client_main, ENUM, log_level), .flags = FL_CLIENT_DAEMON | FL_OPT_BASIC,
      .def = "info", .choices = fl_log_names, .help = "Messages above this level are not logged"},
     {FL_OPT(struct fl_client_main, ENUM, log_format), .flags = FL_CLIENT_DAEMON, .def = "text",
@@ -313,6 +318,20 @@ static int check_identity(const struct fl_client_conf *conf, struct fl_err *err)
     const struct fl_client_tls *tls = conf->tls;
 
     if (m->name[0] == '\0' && m->insecure) {
+static int check_accept(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_opt_texts *accept = &conf->main->accept;
+    size_t i;
+
+    for (i = 0; i < accept->n; i++) {
+        if (strcmp(accept->list[i], "labels") != 0 && strcmp(accept->list[i], "schedule") != 0) {
+            return fl_conf_error(fl_conf_field(conf->file, accept), err,
+                                 "expected labels or schedule, found '%s'", accept->list[i]);
+        }
+    }
+    return FL_OK;
+}
+
         return fl_conf_error(fl_conf_field(conf->file, &m->name), err,
                              "a client without a certificate ('insecure: yes') needs a 'name'");
     }
@@ -411,7 +430,7 @@ static int client_conf_check(struct fl_client_conf *conf, struct fl_findings *al
                              struct fl_err *err)
 {
     static int (*const checks[])(const struct fl_client_conf *, struct fl_err *) = {
-        check_identity, check_trainer, check_command, check_labels};
+        check_identity, check_trainer, check_command, check_labels, check_accept};
     size_t i;
     int rv = fl_findings_keep(all, client_conf_choose_kernels(conf, err), err);
 

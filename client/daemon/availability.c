@@ -15,11 +15,13 @@ struct fl_availability {
     const struct fl_client_conf *conf;
     const struct fl_log *log;
     struct fl_when when;
+    struct fl_when central; /* hours of the server (daemon/central.h) */
     struct fl_device device;
     struct fl_timer *timer;
     fl_loop_cb changed;
     void *ctx;
-    bool announced; /* that it is not available */
+    bool by_central; /* of `why`: the hours of the server do not hold */
+    bool announced;  /* that it is not available */
     char why[FL_WHEN_REASON];
 };
 
@@ -70,6 +72,29 @@ int fl_availability_check(const struct fl_client_conf *conf, struct fl_err *err)
     return fl_device_check(&device, err);
 }
 
+static bool availability_holds(struct fl_availability *a, const struct fl_when_facts *facts)
+{
+    size_t used;
+
+    a->by_central = false;
+    if (!fl_when_holds(&a->when, facts, a->why)) {
+        return false;
+    }
+    if (fl_when_holds(&a->central, facts, a->why)) {
+        return true;
+    }
+    a->by_central = true;
+    used = strlen(a->why);
+    (void)snprintf(a->why + used, sizeof(a->why) - used, ", which an operator of the server set");
+    return false;
+}
+
+void fl_availability_set_central(struct fl_availability *a, const struct fl_hours *hours, size_t n)
+{
+    (void)memcpy(a->central.hours, hours, n * sizeof(*hours));
+    a->central.n_hours = n;
+}
+
 const char *fl_availability_evaluate(struct fl_availability *a)
 {
     struct fl_when_facts facts;
@@ -77,10 +102,10 @@ const char *fl_availability_evaluate(struct fl_availability *a)
     bool now;
 
     fl_device_facts(&a->device, &facts);
-    now = fl_when_holds(&a->when, &facts, a->why);
+    now = availability_holds(a, &facts);
     if (before && !now) {
-        fl_log(a->log, FL_LOG_NOTICE, "client",
-               "not available (section 'when'): %s; taking no new task", a->why);
+        fl_log(a->log, FL_LOG_NOTICE, "client", "not available (%s): %s; taking no new task",
+               a->by_central ? "central settings" : "section 'when'", a->why);
     } else if (!before && now) {
         fl_log(a->log, FL_LOG_NOTICE, "client", "available again (section 'when')");
     }

@@ -25,6 +25,9 @@ FL_MUST_CHECK int fl_availability_create(const struct fl_client_conf *conf, stru
                                          struct fl_availability **ret);
 void fl_availability_free(struct fl_availability *availability); /* NULL is allowed. */
 
+/* Hours of the server, at most FL_HOURS_MAX, beside the rules of the configuration; 0: none. */
+void fl_availability_set_central(struct fl_availability *availability, const struct fl_hours *hours,
+                                 size_t n);
 /* Evaluates now; returns "" or why the device is not available, valid until the next call. */
 const char *fl_availability_evaluate(struct fl_availability *availability);
 /* The same, of the last evaluation. */

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/daemon/clientd_exit.h"
@@ -40,6 +41,8 @@ static void fill_status(void *arg, char *out, size_t size)
     const struct fl_clientd *cli = arg;
     const struct fl_trainer_starting *starting = &cli->starting;
     const struct fl_session *session = fl_session_shell_session(cli->jobs.shell);
+    char line[FL_CENTRAL_LINE];
+    size_t used;
 
     if (cli->data.trainer_counts && !starting->ready) {
         (void)snprintf(out, size, "%s%s",
@@ -58,6 +61,10 @@ static void fill_status(void *arg, char *out, size_t size)
     (void)fl_client_status_line(fl_session_state(session), cli->wanted.task.key.round,
                                 fl_connection_server(cli->connection),
                                 fl_session_offline_reason(session), out, size);
+    if (fl_central_line(cli->central, line)[0] != '\0') {
+        used = strlen(out);
+        (void)snprintf(out + used, size - used, "; %s", line);
+    }
 }
 
 static void clientd_on_signal(void *arg, int signum)
@@ -169,6 +176,14 @@ static int clientd_create_parts(struct fl_clientd *cli)
     }
     cli->trainings = (struct fl_trainings){jobs, worker, &cli->pending, NULL};
     cli->evaluations = (struct fl_evaluations){jobs, worker, NULL};
+    rv = fl_central_open(cli->conf, cli->log, cli->availability, &cli->central);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_timer_create(jobs->loop, fl__clientd_on_central, cli, &cli->central_timer);
+    if (rv != FL_OK) {
+        return rv;
+    }
     fl_summary_upload_init(&cli->summary_upload, jobs, worker, c);
     cli->downloads = (struct fl_downloads){.jobs = jobs,
                                            .connection = c,
@@ -198,6 +213,8 @@ static int clientd_create_parts(struct fl_clientd *cli)
                                          .joining = &cli->joining,
                                          .renewal = cli->renewal};
     return FL_OK;
+                                         .central = cli->central,
+                                         .central_timer = cli->central_timer,
 }
 
 /*
@@ -300,6 +317,7 @@ static void clientd_free_parts(struct fl_clientd *cli)
     fl_renewal_stop(cli->renewal);
     fl_availability_free(cli->availability);
     cli->availability = NULL;
+    fl_timer_close(cli->central_timer);
     fl_connection_free(cli->connection);
     fl_trainings_cancel(&cli->trainings);
     fl_evaluations_leave(&cli->evaluations);
@@ -319,6 +337,7 @@ static void clientd_free_parts(struct fl_clientd *cli)
     fl_wanted_done(&cli->wanted);
     fl_worker_done(&cli->worker);
     fl_local_data_done(&cli->data);
+    fl_central_close(cli->central);
     fl_pending_result_done(&cli->pending);
     if (cli->lock_fd >= 0) {
         (void)close(cli->lock_fd);

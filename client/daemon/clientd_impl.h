@@ -7,6 +7,7 @@
  */
 
 #include "client/daemon/availability.h"
+#include "client/daemon/central.h"
 #include "client/daemon/clientd_reload.h"
 #include "client/daemon/commands.h"
 #include "client/daemon/credentials.h"
@@ -41,6 +42,8 @@ struct fl_clientd {
     struct fl_connection *connection;
     struct fl_renewal *renewal;
     struct fl_availability *availability;
+    struct fl_central_settings *central;
+    struct fl_timer *central_timer; /* they wait to be carried out */
 
     struct fl_trainings trainings;
     struct fl_evaluations evaluations;
@@ -65,6 +68,8 @@ extern const struct fl_session_ops fl__clientd_ops;
 void fl__clientd_shown(void *ctx, struct fl_client_shown *ret);
 /* The callback of `availability`. */
 void fl__clientd_on_availability(void *arg);
+/* The callback of `central_timer`. */
+void fl__clientd_on_central(void *arg);
 /* The callback of `timer`. */
 void fl__clientd_on_timer(void *arg);
 /* The session does nothing more; call it before the loop is freed. It may be called again. */

@@ -71,6 +71,24 @@ void fl__clientd_on_availability(void *arg)
     }
 }
 
+/* A round is finished before, as above; the step after it starts the timer again. */
+void fl__clientd_on_central(void *arg)
+{
+    struct fl_clientd *cli = arg;
+    enum fl_session_state state = fl_session_state(fl_session_shell_session(cli->jobs.shell));
+    bool in_round = state >= FL_SESSION_FETCHING && state <= FL_SESSION_PUSHING;
+
+    if (in_round || !fl_central_waiting(cli->central)) {
+        return;
+    }
+    fl_central_apply(cli->central);
+    fl_status_changed(cli->status);
+    if (state != FL_SESSION_OFFLINE && state != FL_SESSION_STOPPED) {
+        fl_log(cli->log, FL_LOG_INFO, "client", "reconnecting, so that the server knows");
+        fl_connection_close(cli->connection);
+    }
+}
+
 static uint64_t clientd_now_ms(void *ctx)
 {
     (void)ctx;
@@ -121,6 +139,9 @@ static void clientd_stepped(void *ctx, const struct fl_session_event *event)
     struct fl_clientd *cli = ctx;
 
     fl_client_shown_event(&cli->shown, event, fl_clock_ns(), fl_clock_wall_ms());
+    if (fl_central_waiting(cli->central)) { /* Not inside of the step. */
+        fl_timer_start(cli->central_timer, 0);
+    }
 }
 
 void fl__clientd_shown(void *ctx, struct fl_client_shown *ret)
@@ -195,29 +216,21 @@ static void clientd_cancel(void *ctx, enum fl_activity activity, const char *why
     }
 }
 
-/* `labels` has FL_WIRE_MAX_PAIRS places. */
+/* `labels` has 2 * FL_WIRE_MAX_PAIRS places. */
 static void clientd_describe(struct fl_clientd *cli, struct fl_pair *labels,
                              struct fl_wire_hello *hello)
 {
-    const struct fl_opt_map *given = &cli->conf->main->labels;
-    size_t i;
-
-    for (i = 0; i < given->n && i < FL_WIRE_MAX_PAIRS; i++) { /* client_conf.c checked it. */
-        labels[i].key = fl_wire_lend(given->list[i].key);
-        labels[i].value = fl_wire_lend(given->list[i].value);
-    }
+    fl_central_describe(cli->central, labels, hello);
     hello->client = fl_wire_lend(fl__clientd_name(cli));
     hello->samples = cli->data.samples;
     hello->evaluation_samples = cli->data.evaluation_samples;
-    hello->labels = labels;
-    hello->n_labels = i;
     hello->agent = fl_wire_lend("fl-clientd " PACKAGE_VERSION);
     hello->unavailable = (char *)(uintptr_t)fl_availability_announce(cli->availability);
 }
 
 static void clientd_send(void *ctx, struct fl_wire_event *message)
 {
-    struct fl_pair labels[FL_WIRE_MAX_PAIRS];
+    struct fl_pair labels[2 * FL_WIRE_MAX_PAIRS];
     struct fl_clientd *cli = ctx;
 
     if (message->type == FL_WIRE_HELLO) {

@@ -88,6 +88,7 @@ bool fl_commands_take(struct fl_commands *c, struct fl_session_event *event,
     case FL_WIRE_ACCEPTED:
     case FL_WIRE_DISMISSED:
     case FL_WIRE_HEARTBEAT_COMMAND:
+    case FL_WIRE_CENTRAL: /* No command of the session. */
         break;
     }
     return true;
@@ -96,9 +97,15 @@ bool fl_commands_take(struct fl_commands *c, struct fl_session_event *event,
 /* The contents of a Welcome may be moved out of `w`. */
 static void commands_on_command(struct fl_commands *c, struct fl_wire_command *w)
 {
-    struct fl_session_event event = fl_session_event_of(w);
     bool wants_summary = w->type == FL_WIRE_WELCOME && w->u.welcome.wants_summary;
+    struct fl_session_event event;
 
+    if (w->type == FL_WIRE_CENTRAL) {
+        fl_central_receive(c->central, &w->u.central);
+        fl_timer_start(c->central_timer, 0);
+        return;
+    }
+    event = fl_session_event_of(w);
     if (fl_session_shell_command(c->shell, &event, w) && wants_summary) {
         fl_summary_upload_begin(c->joining->summary_upload);
     }

@@ -62,6 +62,7 @@ struct fl_session_event fl_session_event_of(const struct fl_wire_command *w)
         break;
     case FL_WIRE_WELCOME:
     case FL_WIRE_HEARTBEAT_COMMAND:
+    case FL_WIRE_CENTRAL: /* Not for the session: the caller keeps it back. */
         break;
     }
     return event;

@@ -105,5 +105,7 @@ json_t *fl_json_client(const struct fl_wire_client *c)
     (void)json_object_set_new(o, "ineligible",
                               c->ineligible[0] != '\0' ? json_string(c->ineligible) : json_null());
     (void)json_object_set_new(o, "labels", fl_json_labels(c->labels, c->n_labels));
+    (void)json_object_set_new(o, "central",
+                              c->central[0] != '\0' ? json_string(c->central) : json_null());
     return o;
 }

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 
 #include "libfl/base/buf.h"
+#include "libfl/base/hours.h"
 #include "libfl/base/match.h"
 #include "libfl/model/layout.h"
 #include "libfl/model/task.h"
@@ -107,6 +108,9 @@ enum fl_wire_event_type {
     X(FLAT_IF, held, held, hello_held)                                                             \
     X(BOOL, yields, yields) /* refused while another session of the client is open */              \
     X(TEXT, unavailable, unavailable) /* NULL or "": available */                                  \
+    X(BOOL, takes_central, takes_central) /* it knows CentralSettings */                           \
+    X(U64, central_revision, central_revision)                                                     \
+    X(TEXT, central_refused, central_refused) /* NULL or "": all of them are in force */           \
     X(DIGEST, digest, model_digest)
 #define FL_WIRE_ROWS_hello_held(X)                                                                 \
     X(U64, held_round, round, .min = 1)                                                            \
@@ -200,7 +204,8 @@ enum fl_wire_command_type {
     FL_WIRE_HEARTBEAT_COMMAND,
     FL_WIRE_DRAIN,
     FL_WIRE_EVALUATE,
-    FL_WIRE_DISMISSED
+    FL_WIRE_DISMISSED,
+    FL_WIRE_CENTRAL
 };
 
 /* Numbers as in fl.v1.Refused.Reason. */
@@ -335,6 +340,13 @@ FL_WIRE_STRUCT(drain)
     X(FINITE, learning_rate, learning_rate) /* 0: that of the last task */
 FL_WIRE_STRUCT(evaluate)
 
+/* CentralSettings: what an operator set for a client. */
+#define FL_WIRE_ROWS_central(X)                                                                    \
+    X(U64, revision, revision) /* 0: nothing is set */                                             \
+    X(PAIRS, labels, labels)                                                                       \
+    X(TEXTS, hours, hours, .most = FL_HOURS_MAX)
+FL_WIRE_STRUCT(central)
+
 #define FL_WIRE_ROWS_command(X)                                                                    \
     X(CASE, FL_WIRE_WELCOME, u.welcome, welcome, welcome)                                          \
     X(CASE, FL_WIRE_REFUSED, u.refused, refused, refused)                                          \
@@ -345,7 +357,8 @@ FL_WIRE_STRUCT(evaluate)
     X(CASE, FL_WIRE_HEARTBEAT_COMMAND, u.heartbeat, heartbeat, heartbeat)                          \
     X(CASE, FL_WIRE_DRAIN, u.drain, drain, drain)                                                  \
     X(CASE, FL_WIRE_EVALUATE, u.evaluate, evaluate, evaluate)                                      \
-    X(CASE, FL_WIRE_DISMISSED, u.verdict, dismissed, dismissed)
+    X(CASE, FL_WIRE_DISMISSED, u.verdict, dismissed, dismissed)                                    \
+    X(CASE, FL_WIRE_CENTRAL, u.central, central, central)
 struct fl_wire_command {
     enum fl_wire_command_type type;
     union {
@@ -357,10 +370,12 @@ struct fl_wire_command {
         uint64_t heartbeat;
         struct fl_wire_drain drain;
         struct fl_wire_evaluate evaluate;
+        struct fl_wire_central central;
     } u;
 };
 
 FL_WIRE_OWNER(command)
+FL_WIRE_OWNER(central)
 
 /* --- bulk --- */
 

@@ -50,6 +50,13 @@
       "NAME or PATTERN: do not select this client until it is released (--reason TEXT)")                      \
     X(CLIENTS_RELEASE, "clients release", ReleaseClient, ACTS, "release", CORE, END_QUARANTINE,    \
       client_control, controlled, "NAME or PATTERN: end the quarantine of this client")                       \
+    X(CLIENTS_LABEL, "clients label", LabelClient, ACTS, "label", COORDINATOR, label, label,       \
+      controlled, "NAME or PATTERN, KEY=VALUE…, KEY-…: set labels of this client from here, or "   \
+      "remove (-) such labels, as far as its owner accepts that")                                  \
+    X(CLIENTS_SCHEDULE, "clients schedule", ScheduleClient, ACTS, "schedule", COORDINATOR,         \
+      schedule, schedule, controlled, "NAME or PATTERN --hours HH:MM-HH:MM: let this client take " \
+      "part only then (repeated: in any of them; none: at any time), as far as its owner accepts " \
+      "that")                                                                                      \
     X(PAUSE, "pause", Pause, ACTS, "pause", CORE, PAUSE, control, controlled,                      \
       "start no round after the open one until resume, also after a restart (--reason TEXT)")      \
     X(RESUME, "resume", Resume, ACTS, "resume", CORE, RESUME, control, controlled,                 \

@@ -153,6 +153,8 @@ FL__WIRE_CODEC(forgotten, ForgetClientsReply, forget_clients_reply, SMALL_MAX)
 FL__WIRE_OWNER(summary, SummaryInfo, summary_info, SMALL_MAX)
 FL__WIRE_OWNER(control, ControlRequest, control_request, SMALL_MAX)
 FL__WIRE_OWNER(client_control, ClientControlRequest, client_control_request, SMALL_MAX)
+FL__WIRE_OWNER(label_client, LabelClientRequest, label_client_request, FL_WIRE_MAX_LINE)
+FL__WIRE_OWNER(schedule_client, ScheduleClientRequest, schedule_client_request, SMALL_MAX)
 FL__WIRE_OWNER(controlled, ControlReply, control_reply, SMALL_MAX)
 
 #define FL_WIRE_ROWS_export_request(X) X(U64, value, round)

@@ -65,7 +65,8 @@ FL_WIRE_STRUCT(round)
     X(TEXT, quarantine, quarantine) /* "": it is not quarantined */                                \
     X(U64, quarantined_ms, quarantined_ms)                                                         \
     X(PAIRS, labels, labels)                                                                       \
-    X(TEXT, ineligible, ineligible) /* "": it can be selected, as far as it is not quarantined */
+    X(TEXT, ineligible, ineligible) /* "": it can be selected, as far as it is not quarantined */ \
+    X(TEXT, central, central) /* "": nothing is set for it */
 FL_WIRE_STRUCT(client)
 
 #define FL_WIRE_ROWS_checkpoint(X)                                                                 \
@@ -151,6 +152,19 @@ FL_WIRE_STRUCT(control)
     X(REASON, reason, reason) /* "": none */
 FL_WIRE_STRUCT(client_control)
 
+/* LabelClientRequest. */
+#define FL_WIRE_ROWS_label_client(X)                                                               \
+    X(NAME, client, client)                                                                        \
+    X(PAIRS, set, set)                                                                             \
+    X(TEXTS, removed, removed, .most = FL_WIRE_MAX_PAIRS)
+FL_WIRE_STRUCT(label_client)
+
+/* ScheduleClientRequest. */
+#define FL_WIRE_ROWS_schedule_client(X)                                                            \
+    X(NAME, client, client)                                                                        \
+    X(TEXTS, hours, hours, .most = FL_HOURS_MAX)
+FL_WIRE_STRUCT(schedule_client)
+
 #define FL_WIRE_ROWS_controlled(X)                                                                 \
     X(TEXT, phase, phase)                                                                          \
     X(TEXT, text, text)                                                                            \
@@ -174,6 +188,8 @@ FL_WIRE_CODEC(forgotten)
 FL_WIRE_OWNER(summary)
 FL_WIRE_OWNER(control)
 FL_WIRE_OWNER(client_control)
+FL_WIRE_OWNER(label_client)
+FL_WIRE_OWNER(schedule_client)
 FL_WIRE_OWNER(controlled)
 FL_MUST_CHECK int fl_wire_export_encode(const struct fl_wire_export_chunk *chunk,
                                         struct fl_buf *out);

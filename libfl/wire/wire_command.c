@@ -74,6 +74,7 @@ FL__WIRE_TABLE(dismissed, verdict, Dismissed, dismissed, .max = 0)
 FL__WIRE_TYPE(heartbeat, Heartbeat, heartbeat)
 FL__WIRE_TYPE(drain, Drain, drain)
 FL__WIRE_TYPE(evaluate, Evaluate, evaluate)
+FL__WIRE_OWNER(central, CentralSettings, central_settings, FL_WIRE_MAX_EVENT)
 
 FL__WIRE_TABLE(command, command, ServerCommand, server_command, .max = FL_WIRE_MAX_CONTROL,
                .unset = FL__WIRE_UNSET, .oneof = "command", .own_case = offsetof(S, type),

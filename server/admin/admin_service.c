@@ -36,6 +36,8 @@ void fl_admin_request_free(struct fl_admin_request *r)
     fl_blob_unref(r->model);
     fl_wire_control_done(&r->control);
     fl_wire_client_control_done(&r->client_control);
+    fl_wire_label_client_done(&r->label);
+    fl_wire_schedule_client_done(&r->schedule);
     free(r);
 }
 
@@ -184,6 +186,55 @@ static void admin_object_client_control(const struct fl_admin_request *r, char *
 
 static const struct admin_request_kind admin_request_client_control = {admin_decode_client_control,
                                                                        admin_object_client_control};
+
+static int admin_decode_label(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    return fl_wire_label_client_decode(data, len, &r->label, &r->err);
+}
+
+/* Appends a word to the object; one that does not fit is cut. */
+static void admin_object_add(char *out, size_t size, const char *word, const char *more)
+{
+    size_t used = strlen(out);
+
+    (void)snprintf(out + used, size - used, " %s%s", word, more);
+}
+
+static void admin_object_label(const struct fl_admin_request *r, char *out, size_t size)
+{
+    char pair[2 * FL_WIRE_MAX_TEXT + 2];
+    size_t i;
+
+    (void)snprintf(out, size, "%s:", r->label.client);
+    for (i = 0; i < r->label.n_set; i++) {
+        (void)snprintf(pair, sizeof(pair), "%s=%s", r->label.set[i].key, r->label.set[i].value);
+        admin_object_add(out, size, pair, "");
+    }
+    for (i = 0; i < r->label.n_removed; i++) {
+        admin_object_add(out, size, r->label.removed[i], "-");
+    }
+}
+
+static const struct admin_request_kind admin_request_label = {admin_decode_label,
+                                                              admin_object_label};
+
+static int admin_decode_schedule(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    return fl_wire_schedule_client_decode(data, len, &r->schedule, &r->err);
+}
+
+static void admin_object_schedule(const struct fl_admin_request *r, char *out, size_t size)
+{
+    size_t i;
+
+    (void)snprintf(out, size, "%s:%s", r->schedule.client, r->schedule.n_hours == 0 ? " none" : "");
+    for (i = 0; i < r->schedule.n_hours; i++) {
+        admin_object_add(out, size, r->schedule.hours[i], "");
+    }
+}
+
+static const struct admin_request_kind admin_request_schedule = {admin_decode_schedule,
+                                                                 admin_object_schedule};
 
 static int admin_decode_forget(struct fl_admin_request *r, const uint8_t *data, size_t len)
 {

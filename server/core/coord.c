@@ -33,9 +33,11 @@ static int coord_check_conf(const struct fl_coord_conf *conf, struct fl_err *err
 }
 
 /* Restore one client record. After a rollback, marks of later rounds are void. */
-static int resume_client(struct fl_coord *c, const struct fl_client_rec *from, size_t i,
-                         uint64_t committed, struct fl_err *err)
+static int resume_client(struct fl_coord *c, const struct fl_coord_resume *resume, size_t i,
+                         struct fl_err *err)
 {
+    const struct fl_client_rec *from = &resume->clients[i];
+    uint64_t committed = resume->committed;
     struct fl__clients *t = &c->clients;
     struct fl_client_rec *rec;
     struct fl__client *live;
@@ -64,6 +66,7 @@ static int resume_client(struct fl_coord *c, const struct fl_client_rec *from, s
     rec->capped_round = rec->capped_round <= committed ? rec->capped_round : 0;
     fl__quarantine_resume_client(rec, committed);
     live->recorded = true;
+    live->ineligible = resume->ineligible != NULL && resume->ineligible[i];
     live->accepted_round = rec->counted_round; /* The client may have missed its ACCEPTED. */
     live->accepted_attempt = rec->counted_attempt;
     fl__clients_count(t, rec->id);
@@ -107,7 +110,7 @@ static int resume_clients(struct fl_coord *c, const struct fl_coord_resume *resu
         return fl_err_set(err, rv, "%zu clients", resume->n_clients);
     }
     for (i = 0; i < resume->n_clients; i++) {
-        rv = resume_client(c, &resume->clients[i], i, resume->committed, err);
+        rv = resume_client(c, resume, i, err);
         if (rv != FL_OK) {
             return rv;
         }

@@ -222,6 +222,9 @@ struct fl_coord_resume {
     /* Ordered by id; ids may have gaps, which are unused numbers. */
     const struct fl_client_rec *clients;
     size_t n_clients;
+    /* [n_clients], borrowed: the labels that each announced last do not match `eligible`; NULL: all
+       do, or are not known. A CLIENT_JOINED replaces it. */
+    const bool *ineligible;
     uint64_t expected; /* as of the last PERSIST_SELECTION */
     uint64_t epoch;    /* as of the last effect that carried it; 0: none did */
     uint64_t up_ms;    /* newest value of the clock of seen_up_ms that is on disk */

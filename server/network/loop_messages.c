@@ -33,6 +33,9 @@ void fl_net_msg_free(struct fl_net_msg *down)
     }
     fl_bytes_done(&down->bytes);
     fl_differences_unref(down->differences);
+    if (down->command.type == FL_WIRE_CENTRAL) {
+        fl_wire_command_done(&down->command);
+    }
     free(down->units);
     free(down->text);
     free(down);

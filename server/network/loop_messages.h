@@ -67,7 +67,8 @@ enum fl_net_msg_type {
     /* text = name, client or FL_EVERYBODY, round, bytes, digest, differences; no bytes: withdrawn
      */
     FL_NET_MSG_PAYLOAD,
-    FL_NET_MSG_COMMAND, /* client or FL_EVERYBODY (Drain), command; it borrows units and text */
+    FL_NET_MSG_COMMAND, /* client or FL_EVERYBODY (Drain), command; it borrows units and text; it
+                           owns central settings */
     FL_NET_MSG_ROUND_CLOSED,
     FL_NET_MSG_ADMIN,    /* the answer to request is complete */
     FL_NET_MSG_FINISHED, /* all rounds are done */

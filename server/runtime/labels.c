@@ -39,12 +39,13 @@ static struct fl_label_set *copy_pairs(const struct fl_pair *pairs, size_t n)
     return set;
 }
 
-int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_pair *pairs, size_t n)
+int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_pair *pairs, size_t n,
+                  bool takes_central)
 {
     int rv;
 
     fl_labels_drop(labels, client);
-    if (n == 0) {
+    if (n == 0 && !takes_central) {
         return FL_OK;
     }
     rv = fl_grow_zeroed(&labels->sets, &labels->n, client, sizeof(struct fl_label_set *));
@@ -52,7 +53,51 @@ int fl_labels_set(struct fl_labels *labels, uint32_t client, const struct fl_pai
         return rv;
     }
     labels->sets[client] = copy_pairs(pairs, n);
-    return labels->sets[client] != NULL ? FL_OK : FL_ENOMEM;
+    if (labels->sets[client] == NULL) {
+        return FL_ENOMEM;
+    }
+    labels->sets[client]->takes_central = takes_central;
+    return FL_OK;
+}
+
+bool fl_labels_are(const struct fl_labels *labels, uint32_t client, const struct fl_pair *pairs,
+                   size_t n)
+{
+    const struct fl_label_set *set = fl_labels_find(labels, client);
+    size_t i = 0;
+
+    if (set == NULL || set->n != n) {
+        return set == NULL && n == 0;
+    }
+    while (i < n && strcmp(set->pairs[i].key, pairs[i].key) == 0 &&
+           strcmp(set->pairs[i].value, pairs[i].value) == 0)
+    {
+        i++;
+    }
+    return i == n;
+}
+
+int fl_labels_queue(struct fl_labels *labels, uint32_t client)
+{
+    int rv = fl_grow_zeroed(&labels->queued, &labels->n_queued, client, sizeof(*labels->queued));
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    labels->queued[client] = true;
+    return FL_OK;
+}
+
+void fl_labels_unqueue(struct fl_labels *labels, uint32_t client)
+{
+    if (client < labels->n_queued) {
+        labels->queued[client] = false;
+    }
+}
+
+bool fl_labels_queued(const struct fl_labels *labels, uint32_t client)
+{
+    return client < labels->n_queued && labels->queued[client];
 }
 
 const struct fl_label_set *fl_labels_find(const struct fl_labels *labels, uint32_t client)
@@ -76,5 +121,6 @@ void fl_labels_done(struct fl_labels *labels)
         free(labels->sets[i]);
     }
     free(labels->sets);
+    free(labels->queued);
     *labels = (struct fl_labels){0};
 }

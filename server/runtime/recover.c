@@ -98,7 +98,11 @@ int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model, struct fl
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_runtime_load_errors(runtime, err);
+    rv = fl_runtime_load_errors(runtime, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return fl_runtime_load_central(runtime, err);
 }
 
 /* --- --recover: a database that is lost, or does not match its checkpoints --- */

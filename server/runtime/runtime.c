@@ -94,17 +94,14 @@ static void runtime_client_id(void *ctx, const struct fl_effect *e)
         return;
     }
     hello = &runtime->joining->event.u.hello;
-    if (fl_labels_set(&runtime->labels, e->client, hello->labels, hello->n_labels) != FL_OK) {
-        fl_log_peer(runtime->setup.log, FL_LOG_WARNING, "server", hello->client,
-                    "out of memory for the labels of client '%s', they are not shown",
-                    hello->client);
-    }
+    fl_runtime_label_hello(runtime, e->client, hello);
     down = fl_net_msg_new(runtime, FL_NET_MSG_JOINED);
     down->session = runtime->joining->session;
     down->client = e->client;
     down->text = fl_net_msg_text(runtime, hello->client);
     down->wants_summary = fl_collection_wanted(&runtime->federation, &runtime->progress);
     fl_runtime_down(runtime, down);
+    fl_runtime_central_hello(runtime, e->client, hello);
 }
 
 static void runtime_release(void *ctx, const struct fl_effect *e)
@@ -197,6 +194,7 @@ static void runtime_settled(void *ctx)
 
     fl_runtime_phase(runtime);
     fl_runtime_age_errors(runtime);
+    fl_runtime_write_labels(runtime);
     fl_status_changed(runtime->status);
 }
 
@@ -362,6 +360,7 @@ int fl_runtime_create(const struct fl_runtime_setup *setup, struct fl_runtime **
                       bool *ret_no_model, struct fl_err *err)
 {
     struct fl_runtime *runtime = calloc(1, sizeof(*runtime));
+    bool *ineligible = NULL;
     int rv;
 
     if (runtime == NULL) {
@@ -374,7 +373,14 @@ int fl_runtime_create(const struct fl_runtime_setup *setup, struct fl_runtime **
     if (rv != FL_OK) {
         goto fail;
     }
+    rv = fl_runtime_load_labels(runtime, &ineligible, err);
+    if (rv != FL_OK) {
+        goto fail;
+    }
+    runtime->resume.ineligible = ineligible;
     rv = fl_coord_create(&runtime->coord_conf, &runtime->resume, &runtime->coord, err);
+    runtime->resume.ineligible = NULL;
+    free(ineligible);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -474,6 +480,8 @@ void fl_runtime_free(struct fl_runtime *runtime)
     fl_progress_done(&runtime->progress);
     fl_errors_done(&runtime->errors);
     fl_labels_done(&runtime->labels);
+    free(runtime->label_queue.clients);
+    fl_central_done(&runtime->central);
     fl_takeovers_done(&runtime->takeovers);
     fl_evaluator_free(runtime->setup.evaluator);
     fl_root_free(runtime->setup.root);

@@ -85,6 +85,7 @@ static void admin_add_client(struct fl_runtime *runtime, struct fl_admin_request
     const struct fl_client_error *error = fl_errors_find(&runtime->errors, c->name);
     const struct fl_label_set *labels = fl_labels_find(&runtime->labels, number);
     char ineligible[2 * FL_ELIGIBLE_TEXT];
+    char central[FL_CENTRAL_TEXT];
     struct fl_wire_client w = {
         .name = fl_wire_lend(c->name),
         .agent = fl_wire_lend(c->agent),
@@ -105,6 +106,7 @@ static void admin_add_client(struct fl_runtime *runtime, struct fl_admin_request
     }
     w.ineligible = fl_wire_lend(fl_coord_ineligible(runtime->coord, number, w.labels, w.n_labels,
                                                     ineligible, sizeof(ineligible)));
+    w.central = fl_wire_lend(fl_runtime_central_text(runtime, c->name, central));
     FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
 }
 
@@ -118,7 +120,8 @@ static void add_error(struct fl_admin_request *request, const struct fl_client_e
                                .last_error = fl_wire_lend(error->text),
                                .last_error_ms = error->at_ms,
                                .quarantine = fl_wire_lend(""),
-                               .ineligible = fl_wire_lend("")};
+                               .ineligible = fl_wire_lend(""),
+                               .central = fl_wire_lend("")};
 
     FL_ADMIN_REPLY(request, fl_wire_client_encode, &w);
 }

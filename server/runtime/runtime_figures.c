@@ -98,6 +98,9 @@ void fl_runtime_stepped(void *ctx, const struct fl_event *event, const struct fl
         if (got < FL_CLIENT_GOT_N) {
             f->got[got]++;
         }
+        if (e->type == FL_EFF_PERSIST_SELECTION) {
+            fl_runtime_label_selected(runtime, e);
+        }
         if (e->type == FL_EFF_PERSIST_SELECTION && e->n_parts > 0) {
             figures_abort(runtime);
             f->attempts++;

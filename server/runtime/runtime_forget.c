@@ -57,6 +57,10 @@ static void forget_number(struct fl_runtime *runtime, struct fl_admin_request *r
     request->n_waits++;
     runtime->forgetting[number] = request;
     forget_add_name(runtime, names, fl_coord_client(runtime->coord, number)->name);
+    if (fl_runtime_forget_central(runtime, fl_coord_client(runtime->coord, number)->name, request))
+    {
+        request->n_waits++;
+    }
     event.u.client = number;
     fl_coord_shell_step(&runtime->shell, &event);
 }
@@ -75,7 +79,10 @@ static void forget_name(struct fl_runtime *runtime, struct fl_admin_request *req
     }
     forget_add_name(runtime, names, name);
     request->forgotten.forgotten += names->n;
-    if (names->n == 0) {
+    if (fl_runtime_forget_central(runtime, name, request)) {
+        request->n_waits++;
+        request->forgotten.forgotten += names->n == 0;
+    } else if (names->n == 0) {
         request->code = fl_err_set(&request->err, FL_ENOENT, "no client '%s' is known", name);
     }
 }
@@ -163,6 +170,9 @@ void fl_runtime_exclude(struct fl_runtime *runtime, const char *name, enum fl_re
 
     if (keeps != FL_REVOKED_KEEPS_ALL) {
         fl_runtime_forget_summary(runtime, name, NULL);
+    }
+    if (keeps == FL_REVOKED_KEEPS_NOTHING) {
+        (void)fl_runtime_forget_central(runtime, name, NULL);
     }
     if (number == UINT32_MAX) {
         return;

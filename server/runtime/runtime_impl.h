@@ -10,6 +10,7 @@
 #include "server/admin/admin_request.h"
 #include "server/http/coord_figures.h"
 #include "server/network/no_memory.h"
+#include "server/runtime/central_settings.h"
 #include "server/runtime/client_errors.h"
 #include "server/runtime/labels.h"
 #include "server/runtime/runtime.h"
@@ -35,6 +36,14 @@ struct fl_runtime_disk {
     uint64_t measured_ms; /* begin of the last measurement */
 };
 
+/* Clients whose labels are to be stored; see runtime_labels.c. */
+struct fl_label_queue {
+    uint32_t *clients; /* [n] */
+    size_t n, cap;
+    bool busy;
+    uint64_t not_before_ms; /* fl_clock_ms() */
+};
+
 struct fl_runtime {
     struct fl_runtime_setup setup;
     struct fl_loop *loop;
@@ -54,6 +63,8 @@ struct fl_runtime {
 
     struct fl_errors errors;
     struct fl_labels labels;
+    struct fl_label_queue label_queue;
+    struct fl_central central;
     struct fl_takeovers takeovers;
     char newest_error[FL_NAME_MAX]; /* name of its client; "": none since the last commit */
     size_t n_error_jobs;
@@ -110,6 +121,27 @@ void fl_runtime_age_errors(struct fl_runtime *runtime);
 /* Append the newest error of this round to the text of what the round waits for. */
 void fl_runtime_add_error(const struct fl_runtime *runtime, char *text, size_t size);
 FL_MUST_CHECK int fl_runtime_load_errors(struct fl_runtime *runtime, struct fl_err *err);
+
+/* runtime_labels.c: the labels that clients announce. */
+void fl_runtime_label_hello(struct fl_runtime *runtime, uint32_t client,
+                            const struct fl_wire_hello *hello);
+/* PERSIST_SELECTION: some clients get their record. */
+void fl_runtime_label_selected(struct fl_runtime *runtime, const struct fl_effect *e);
+/* After a step: stores what is queued. */
+void fl_runtime_write_labels(struct fl_runtime *runtime);
+/* `*ret_ineligible`, [resume.n_clients], owned: as fl_coord_resume.ineligible. */
+FL_MUST_CHECK int fl_runtime_load_labels(struct fl_runtime *runtime, bool **ret_ineligible,
+                                         struct fl_err *err);
+
+/* runtime_central.c: what operators set for clients. */
+void fl_runtime_central_hello(struct fl_runtime *runtime, uint32_t client,
+                              const struct fl_wire_hello *hello);
+const char *fl_runtime_central_text(const struct fl_runtime *runtime, const char *name,
+                                    char out[FL_CENTRAL_TEXT]);
+/* False: there are none. True: deleted; `request`, or NULL, waits as for fl_runtime_forgot(). */
+bool fl_runtime_forget_central(struct fl_runtime *runtime, const char *name,
+                               struct fl_admin_request *request);
+FL_MUST_CHECK int fl_runtime_load_central(struct fl_runtime *runtime, struct fl_err *err);
 
 /* runtime_payloads.c: the payloads that clients may fetch in a round. */
 /* The aggregated model of the open round, which clients are asked to evaluate. */

@@ -202,6 +202,30 @@ typedef int (*fl_store_error_cb)(void *ctx, const struct fl_client_error *error)
 FL_MUST_CHECK int fl_store_errors(struct fl_store *store, fl_store_error_cb cb, void *ctx,
                                   struct fl_err *err);
 
+/* --- labels of clients, and what operators set for them --- */
+
+/* What a client announced, in the caller's encoding; borrowed. */
+struct fl_labels_row {
+    char name[FL_NAME_MAX];
+    const void *data;
+    size_t len;
+};
+/* Replaces those of before. Names without a record are left out: their clients are not known after
+   a restart. Deleted with the record. */
+FL_MUST_CHECK int fl_store_put_labels(struct fl_store *store, const struct fl_labels_row *rows,
+                                      size_t n, struct fl_err *err);
+/* Calls `cb` for each client by its number; an error of `cb` ends the loop and is returned. */
+typedef int (*fl_store_labels_cb)(void *ctx, uint32_t client, const void *data, size_t len);
+FL_MUST_CHECK int fl_store_labels(struct fl_store *store, fl_store_labels_cb cb, void *ctx,
+                                  struct fl_err *err);
+/* Store the central settings of a name, which need no record; without bytes: delete them. Durable.
+ */
+FL_MUST_CHECK int fl_store_put_central(struct fl_store *store, const char *name, const void *data,
+                                       size_t len, struct fl_err *err);
+typedef int (*fl_store_central_cb)(void *ctx, const char *name, const void *data, size_t len);
+FL_MUST_CHECK int fl_store_central(struct fl_store *store, fl_store_central_cb cb, void *ctx,
+                                   struct fl_err *err);
+
 /* --- models --- */
 
 /* Origin of a checkpoint, stored in its metadata. */

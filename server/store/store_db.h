@@ -51,6 +51,12 @@
     X(DROP_ERRORS, "DELETE FROM client_error WHERE rowid < (SELECT rowid FROM client_error" \
         " ORDER BY rowid DESC LIMIT 1 OFFSET ?)")                                           \
     X(GET_ERRORS, "SELECT " FL_ROW_SELECT(FL__CLIENT_ERROR_ROWS) " FROM client_error ORDER BY rowid") \
+    X(PUT_LABELS, "INSERT OR REPLACE INTO client_labels (labels, client)" \
+        " SELECT ?, id FROM client WHERE name = ?") \
+    X(GET_LABELS, "SELECT " FL_ROW_SELECT(FL__CLIENT_LABELS_ROWS) " FROM client_labels ORDER BY client") \
+    X(PUT_CENTRAL, "INSERT OR REPLACE INTO central " FL_ROW_VALUES(FL__CENTRAL_ROWS)) \
+    X(DROP_CENTRAL, "DELETE FROM central WHERE name = ?") \
+    X(GET_CENTRAL, "SELECT " FL_ROW_SELECT(FL__CENTRAL_ROWS) " FROM central ORDER BY name") \
     X(NEWEST_UP, "SELECT MAX(COALESCE((SELECT MAX(seen_up_ms) FROM client), 0),"            \
         " COALESCE((SELECT MAX(up_ms) FROM client_error), 0))")                             \
     X(LAST_ROUND, "SELECT COALESCE(MAX(round), 0) FROM round")                              \

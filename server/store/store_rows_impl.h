@@ -244,6 +244,34 @@ FL_ROW_TYPE(fl__pin, struct fl_pin_rec)
 
 FL_ROW_TYPE(fl__client_error, struct fl_client_error)
 
+/* --- client_labels: what a client with a record announced --- */
+
+struct fl__client_labels {
+    uint32_t client;
+    const void *labels;
+    size_t labels_len;
+};
+
+#define FL__CLIENT_LABELS_ROWS(X)                        \
+    X(U32, client, client, .max = FL_CLIENT_NUMBERS - 1) \
+    X(DATA, labels, labels)
+
+FL_ROW_TYPE(fl__client_labels, struct fl__client_labels)
+
+/* --- central: what operators set for a client --- */
+
+struct fl__central {
+    char name[FL_NAME_MAX];
+    const void *settings;
+    size_t settings_len;
+};
+
+#define FL__CENTRAL_ROWS(X) \
+    X(CHARS, name, name)    \
+    X(DATA, settings, settings)
+
+FL_ROW_TYPE(fl__central, struct fl__central)
+
 /* --- rollback: none or one row, what an operator requested --- */
 
 struct fl__rollback {

@@ -66,6 +66,15 @@ static const char schema_more[] =
     ", PRIMARY KEY (name)"
     ") STRICT;"
     "CREATE INDEX client_error_at ON client_error (at_ms);"
+    "CREATE TABLE client_labels ("
+    " client INTEGER PRIMARY KEY REFERENCES client (id) ON DELETE CASCADE,"
+    " labels BLOB NOT NULL,"
+    " sum INTEGER"
+    ") STRICT;"
+    "CREATE TABLE central ("
+    FL_ROW_CREATE(FL__CENTRAL_ROWS)
+    ", PRIMARY KEY (name)"
+    ") STRICT;"
     "CREATE TABLE rollback ("
     " one INTEGER PRIMARY KEY CHECK (one = 1),"
     FL_ROW_CREATE(FL__ROLLBACK_ROWS)
@@ -89,6 +98,8 @@ FL_ROW_TABLE(fl__setting, struct fl__setting_rec, "setting", FL__SETTING_ROWS)
 FL_ROW_TABLE(fl__change, struct fl_change_rec, "change", FL__CHANGE_ROWS)
 FL_ROW_TABLE(fl__pin, struct fl_pin_rec, "pin", FL__PIN_ROWS)
 FL_ROW_TABLE(fl__client_error, struct fl_client_error, "client_error", FL__CLIENT_ERROR_ROWS)
+FL_ROW_TABLE(fl__client_labels, struct fl__client_labels, "client_labels", FL__CLIENT_LABELS_ROWS)
+FL_ROW_TABLE(fl__central, struct fl__central, "central", FL__CENTRAL_ROWS)
 FL_ROW_TABLE(fl__rollback, struct fl__rollback, "rollback", FL__ROLLBACK_ROWS)
 
 static const char *const statements[] = {

@@ -78,6 +78,9 @@ static int hello(struct fl_buf *out)
                                            .held_attempt = 2,
                                            .yields = true,
                                            .unavailable = text_reason,
+                                           .takes_central = true,
+                                           .central_revision = 9,
+                                           .central_refused = text_reason,
                                            .has_digest = true,
                                            .digest = {9, 8, 7}};
     return fl_wire_event_encode(&event, out);
@@ -539,6 +542,7 @@ static int client_info(struct fl_buf *out)
                                  .quarantine = text_reason,
                                  .quarantined_ms = 7,
                                  .ineligible = text_reason,
+                                 .central = text_reason,
                                  .labels = labels,
                                  .n_labels = 2};
 

@@ -1,5 +1,7 @@
 #include "tests/lib/wire_samples_identity.h"
 
+#include "libfl/wire/wire_admin.h"
+
 static char text_agent[] = "fl-clientd 0.1.0";
 static char text_site[] = "site";
 static char text_lab[] = "lab 7";
@@ -46,6 +48,9 @@ static void nothing(const void *message)
     (void)message;
 }
 
+RECODE(central, fl_wire_central, fl_wire_central_done)
+RECODE(label_client, fl_wire_label_client, fl_wire_label_client_done)
+RECODE(schedule_client, fl_wire_schedule_client, fl_wire_schedule_client_done)
 RECODE(join, fl_wire_join, fl_wire_join_done)
 RECODE(joined, fl_wire_joined, fl_wire_joined_done)
 RECODE(renew, fl_wire_renew, fl_wire_renew_done)
@@ -249,4 +254,28 @@ int wire_sample_audit_(struct fl_buf *out)
 {
     return fl_wire_audit_encode(
         &(struct fl_wire_audit){77, 1795372800000, text_by, text_revoke, text_edge, text_ok}, out);
+}
+
+int wire_sample_central_(struct fl_buf *out)
+{
+    char *hours[] = {text_lab, text_rack};
+    const struct fl_wire_central m = {7, label_list, 2, hours, 2};
+
+    return fl_wire_central_encode(&m, out);
+}
+
+int wire_sample_label_client_(struct fl_buf *out)
+{
+    char *removed[] = {text_agent, text_lab};
+    const struct fl_wire_label_client m = {text_edge, label_list, 2, removed, 2};
+
+    return fl_wire_label_client_encode(&m, out);
+}
+
+int wire_sample_schedule_client_(struct fl_buf *out)
+{
+    char *hours[] = {text_lab, text_rack};
+    const struct fl_wire_schedule_client m = {text_edge, hours, 2};
+
+    return fl_wire_schedule_client_encode(&m, out);
 }

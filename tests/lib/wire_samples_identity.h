@@ -1,7 +1,8 @@
 #ifndef FL_WIRE_SAMPLES_IDENTITY_H
 #define FL_WIRE_SAMPLES_IDENTITY_H
 
-/* Samples of fl.v1.Identity and of the identity messages of fl.v1.Admin: rows of wire_samples[]. */
+/* Samples of fl.v1.Identity, of the identity messages of fl.v1.Admin and of central settings: rows
+   of wire_samples[]. */
 
 #include "libfl/wire/admin_identity.h"
 #include "tests/lib/wire_samples.h"
@@ -26,8 +27,11 @@
     X(revoke_key)                \
     X(revoke_reply)              \
     X(list_audit)                \
-    X(audit)
-#define WIRE_N_IDENTITY_SAMPLES 20
+    X(audit)                     \
+    X(central)                   \
+    X(label_client)              \
+    X(schedule_client)
+#define WIRE_N_IDENTITY_SAMPLES 23
 
 #define X(name)                                    \
     int wire_sample_##name##_(struct fl_buf *out); \

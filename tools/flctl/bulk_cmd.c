@@ -32,24 +32,37 @@ struct bulk {
     size_t n, names_cap;
 };
 
+struct bulk_kind {
+    const struct fl_ctl_request *request;
+    enum bulk_list list;
+    /* Reads the words behind the name: -1, or an exit code, the reason is printed. NULL: there are
+       none. */
+    int (*words)(struct fl_ctl_args *args, int n, char **words);
+};
+
 /* By the kind of request that the row of the verb names. */
-static enum bulk_list bulk_list_of(enum fl_verb verb)
+static struct bulk_kind bulk_kind_of(enum fl_verb verb)
 {
-    static const struct {
-        const struct fl_ctl_request *request;
-        enum bulk_list list;
-    } kinds[] = {{&fl_ctl_request_client_control, BULK_CLIENTS},
-                 {&fl_ctl_request_forget, BULK_CLIENTS},
-                 {&fl_ctl_request_drop, BULK_CLIENTS},
-                 {&fl_ctl_request_revoke, BULK_CERTIFICATES}};
+    static const struct bulk_kind kinds[] = {
+        {&fl_ctl_request_client_control, BULK_CLIENTS, NULL},
+        {&fl_ctl_request_label, BULK_CLIENTS, fl_ctl_label_words},
+        {&fl_ctl_request_schedule, BULK_CLIENTS, fl_ctl_schedule_words},
+        {&fl_ctl_request_forget, BULK_CLIENTS, NULL},
+        {&fl_ctl_request_drop, BULK_CLIENTS, NULL},
+        {&fl_ctl_request_revoke, BULK_CERTIFICATES, NULL}};
     size_t i;
 
     for (i = 0; verb != FL_VERB_N && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         if (fl_ctl_commands[verb].request == kinds[i].request) {
-            return kinds[i].list;
+            return kinds[i];
         }
     }
-    return BULK_NONE;
+    return (struct bulk_kind){.list = BULK_NONE};
+}
+
+static enum bulk_list bulk_list_of(enum fl_verb verb)
+{
+    return bulk_kind_of(verb).list;
 }
 
 /* --- command line --- */
@@ -75,7 +88,9 @@ bool fl_ctl_bulk_wanted(struct fl_ctl_args *args, int n, char **words)
 
 int fl_ctl_bulk_args(struct fl_ctl_args *args, int n, char **words)
 {
-    if (bulk_list_of(args->verb) == BULK_NONE) {
+    struct bulk_kind kind = bulk_kind_of(args->verb);
+
+    if (kind.list == BULK_NONE) {
         (void)fprintf(stderr,
                       "flctl: --dry-run, --label: only for commands that take the name of a "
                       "client (see flctl --help)\n");
@@ -85,6 +100,14 @@ int fl_ctl_bulk_args(struct fl_ctl_args *args, int n, char **words)
         return fl_ctl_complain(args, FL_CTL_USAGE,
                                "a pattern, --label and --dry-run choose clients by name: not with "
                                "--serial, --public-key or --unseen-for");
+    }
+    if (kind.words != NULL) { /* Those behind the pattern. */
+        int code = kind.words(args, n > 0 ? n - 1 : 0, words + 1);
+
+        if (code >= 0) {
+            return code;
+        }
+        n = n > 0;
     }
     if (n > 1) {
         return fl_ctl_complain(args, FL_CTL_USAGE,

@@ -73,6 +73,16 @@ struct fl_ctl_bulk {
     size_t n_labels;
 };
 
+/* Of `clients label` and `clients schedule`. */
+struct fl_ctl_central {
+    struct fl_pair set[FL_WIRE_MAX_PAIRS];
+    char *removed[FL_WIRE_MAX_PAIRS];
+    size_t n_set, n_removed;
+    char *hours[FL_HOURS_MAX];
+    size_t n_hours;
+    bool has_hours; /* --hours was given, `none` too */
+};
+
 /* The command line. */
 struct fl_ctl_args {
     char socket[FL_CTL_PATH];
@@ -97,6 +107,7 @@ struct fl_ctl_args {
     const char *serial, *public_key; /* in hexadecimal; NULL: not given */
     struct fl_ctl_backup backup;
     struct fl_ctl_bulk bulk;
+    struct fl_ctl_central central;
     enum fl_verb verb; /* FL_VERB_N: not read yet */
 };
 
@@ -133,6 +144,12 @@ extern const struct fl_ctl_command fl_ctl_commands[FL_VERB_N];
     extern const struct fl_ctl_request fl_ctl_request_##request;                                  \
     extern const struct fl_ctl_answer fl_ctl_answer_##answer;
 FL_VERBS(FL__CTL_KINDS_OF)
+
+/* --hours: -1, or an exit code, the reason is printed. */
+int fl_ctl_hours(struct fl_ctl_args *args, const char *text);
+/* The words behind the name or pattern of these verbs; the same. */
+int fl_ctl_label_words(struct fl_ctl_args *args, int n, char **words);
+int fl_ctl_schedule_words(struct fl_ctl_args *args, int n, char **words);
 
 /* Prints "flctl: COMMAND: …" on the terminal; returns `code`. */
 FL_PRINTF(3, 4)

@@ -44,6 +44,7 @@ enum {
     OPT_LABEL,
     OPT_DRY_RUN,
     OPT_FOLLOW,
+    OPT_HOURS,
     OPT_WARN,
     OPT_CRITICAL
 };
@@ -96,6 +97,9 @@ static const struct fl_arg options[] = {
            "repeated, values of one key are alternatives"),
     FL_ARG("dry-run", '\0', NULL, OPT_DRY_RUN,
            "the same commands: print the names of the clients and change nothing"),
+    FL_ARG("hours", '\0', "HOURS", OPT_HOURS,
+           "clients schedule: such as 22:00-06:00, in the client's time, repeated for several; or "
+           "none"),
     FL_ARG("round", 'r', "N", 'r',
            "export, pin, unpin, participations: the round; export without it: the last"),
     FL_ARG("unseen-for", 'u', "SPAN", 'u', "clients forget: all not seen for so long, such as 30d"),
@@ -293,6 +297,8 @@ static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
         return -1;
     case OPT_LABEL:
         return fl_ctl_bulk_label(a, arg);
+    case OPT_HOURS:
+        return fl_ctl_hours(a, arg);
     case OPT_DRY_RUN:
         a->bulk.dry_run = true;
         return -1;

@@ -282,6 +282,9 @@ static int print_on_client(struct fl_ctl_out *out, const uint8_t *data, size_t l
         if (c.ineligible[0] != '\0') {
             (void)printf("  not selected now: %s\n", fl_str_clean(c.ineligible));
         }
+        if (c.central[0] != '\0') {
+            (void)printf("  set by operators: %s\n", fl_str_clean(c.central));
+        }
         if (c.last_error[0] != '\0') {
             (void)printf("  last error %s: %s\n", fl_ctl_when(seen, sizeof(seen), c.last_error_ms),
                          fl_str_clean(c.last_error));

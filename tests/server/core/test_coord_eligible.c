@@ -181,3 +181,30 @@ TEST(hours_over_midnight_let_rounds_start_on_both_sides_of_it)
     script_free(evening);
     script_free(morning);
 }
+
+TEST(after_a_restart_disconnected_clients_with_other_labels_are_not_waited_for)
+{
+    struct fl_client_rec clients[] = {{.id = 0, .samples = 100, .n_accepted = 1, .name = "a"},
+                                      {.id = 1, .samples = 100, .n_accepted = 1, .name = "b"}};
+    const bool others[] = {true, false};
+    const struct fl_coord_resume resume = {
+        .committed = 1, .clients = clients, .n_clients = 2, .ineligible = others};
+    struct script *s = script_fedavg();
+    const char *missing[4];
+    char text[1024];
+    size_t n = 0;
+
+    s->conf.eligible.labels = in_berlin;
+    s->conf.eligible.n_labels = 1;
+    s->conf.min_clients = 2;
+    script_create(s, &resume);
+    script_start(s);
+    script_run_to(s, s->now + HOUR);
+    fl_coord_why(s->coord, s->now, text, sizeof(text), missing, 4, &n);
+    ck_assert_uint_eq(n, 1);
+    ck_assert_str_eq(missing[0], "b");
+    join_with(s, "a", in_berlin);
+    fl_coord_why(s->coord, s->now, text, sizeof(text), missing, 4, &n);
+    ck_assert_ptr_null(strstr(text, "do not have the labels"));
+    script_free(s);
+}

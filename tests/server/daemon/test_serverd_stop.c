@@ -210,7 +210,7 @@ TEST_EACH(whatever_the_coordinator_says_last_finds_nobody_and_harms_nobody, FL_N
 }
 
 TEST_ROW(whatever_command_comes_last_finds_nobody_and_harms_nobody, 0, 0, FL_WIRE_TASK,
-         FL_WIRE_DISMISSED + 1)
+         FL_WIRE_CENTRAL + 1)
 {
     last_words = FL_NET_MSG_COMMAND;
     last_command = (enum fl_wire_command_type)_i;

@@ -517,6 +517,71 @@ TEST(the_last_errors_of_clients_come_back_and_the_oldest_go)
     fl_store_close(s);
 }
 
+static int see_labels(void *ctx, uint32_t client, const void *data, size_t len)
+{
+    struct seen *seen = ctx;
+    size_t used = strlen(seen->text);
+
+    (void)snprintf(seen->text + used, sizeof(seen->text) - used, "%u:%.*s ", client, (int)len,
+                   (const char *)data);
+    return FL_OK;
+}
+
+static int see_central(void *ctx, const char *name, const void *data, size_t len)
+{
+    struct seen *seen = ctx;
+    size_t used = strlen(seen->text);
+
+    (void)snprintf(seen->text + used, sizeof(seen->text) - used, "%s:%.*s ", name, (int)len,
+                   (const char *)data);
+    return FL_OK;
+}
+
+TEST(labels_are_stored_with_the_record_of_their_client_and_deleted_with_it)
+{
+    struct fl_store *s = store_open();
+    const struct fl_labels_row rows[] = {
+        {"edge-01", "one", 3}, {"nobody", "none", 4}, {"edge-02", "two", 3}};
+    const struct fl_labels_row later = {"edge-02", "2", 1};
+    struct seen seen = {.n = 0};
+    struct fl_err err = {0};
+
+    put_client(s, 1, 0);
+    put_client(s, 2, 0);
+    ck_assert_msg(fl_store_put_labels(s, rows, 3, &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_store_put_labels(s, &later, 1, &err), FL_OK);
+    fl_store_close(s);
+    s = store_open();
+    ck_assert_msg(fl_store_labels(s, see_labels, &seen, &err) == FL_OK, "%s", err.msg);
+    ck_assert_str_eq(seen.text, "1:one 2:2 ");
+    ck_assert_int_eq(fl_store_forget(s, (const struct fl_client_rec[]){{.id = 1}}, 1, &err), FL_OK);
+    seen.text[0] = '\0';
+    ck_assert_int_eq(fl_store_labels(s, see_labels, &seen, &err), FL_OK);
+    ck_assert_str_eq(seen.text, "2:2 ");
+    fl_store_close(s);
+}
+
+TEST(central_settings_need_no_record_and_stay_until_they_are_deleted)
+{
+    struct fl_store *s = store_open();
+    struct seen seen = {.n = 0};
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_store_put_central(s, "b", "first", 5, &err) == FL_OK, "%s", err.msg);
+    ck_assert_int_eq(fl_store_put_central(s, "a", "other", 5, &err), FL_OK);
+    ck_assert_int_eq(fl_store_put_central(s, "b", "second", 6, &err), FL_OK);
+    fl_store_close(s);
+    s = store_open();
+    ck_assert_msg(fl_store_central(s, see_central, &seen, &err) == FL_OK, "%s", err.msg);
+    ck_assert_str_eq(seen.text, "a:other b:second ");
+    ck_assert_int_eq(fl_store_put_central(s, "a", NULL, 0, &err), FL_OK);
+    ck_assert_int_eq(fl_store_put_central(s, "a", NULL, 0, &err), FL_OK);
+    seen.text[0] = '\0';
+    ck_assert_int_eq(fl_store_central(s, see_central, &seen, &err), FL_OK);
+    ck_assert_str_eq(seen.text, "b:second ");
+    fl_store_close(s);
+}
+
 /* What the database takes on the disk once its log is written back. */
 static uint64_t size_on_disk(struct fl_store **s)
 {
