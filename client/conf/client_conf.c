@@ -194,6 +194,13 @@ static const struct fl_opt_spec reconnect_specs[] = {
      .help = "Longest pause when all rounds are done and the server ends the session of a client "
              "that stays. A minute is soon enough for an operator who adds rounds, and a thousand "
              "clients that retry every minute cost a server nothing"},
+    {FL_OPT(struct fl_client_reconnect, DURATION, ping_after), .def = "30s", .min = 0, .max = 3.6e6,
+     .help = "When nothing arrives for so long, the client sends an HTTP/2 ping, so that proxies, "
+             "firewalls and NAT keep the connection open, whatever the server's heartbeat is "
+             "(docs/network.md#idle-connections); 0: never"},
+    {FL_OPT(struct fl_client_reconnect, DURATION, ping_limit), .flags = FL_OPT_DEBUG, .def = "20s",
+     .min = 10, .max = 600000,
+     .help = "When nothing arrives for so long after a ping, the connection is closed as dead"},
     {FL_OPT(struct fl_client_reconnect, DURATION, connect_timeout), .flags = FL_OPT_DEBUG,
      .def = "10s", .min = 100, .max = 600000, .help = "Timeout of a connection attempt"},
     FL_OPT_END_OF(struct fl_client_reconnect)};
@@ -311,13 +318,6 @@ static int check_labels(const struct fl_client_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
-/* The name of the client, and its proof: none with 'insecure: yes', else a certificate. */
-static int check_identity(const struct fl_client_conf *conf, struct fl_err *err)
-{
-    const struct fl_client_main *m = conf->main;
-    const struct fl_client_tls *tls = conf->tls;
-
-    if (m->name[0] == '\0' && m->insecure) {
 static int check_accept(const struct fl_client_conf *conf, struct fl_err *err)
 {
     const struct fl_opt_texts *accept = &conf->main->accept;
@@ -332,6 +332,13 @@ static int check_accept(const struct fl_client_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* The name of the client, and its proof: none with 'insecure: yes', else a certificate. */
+static int check_identity(const struct fl_client_conf *conf, struct fl_err *err)
+{
+    const struct fl_client_main *m = conf->main;
+    const struct fl_client_tls *tls = conf->tls;
+
+    if (m->name[0] == '\0' && m->insecure) {
         return fl_conf_error(fl_conf_field(conf->file, &m->name), err,
                              "a client without a certificate ('insecure: yes') needs a 'name'");
     }

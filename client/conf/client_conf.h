@@ -69,6 +69,7 @@ struct fl_client_command {
 
 struct fl_client_reconnect {
     uint64_t first_ms, longest_ms, after_refusal_ms, when_done_ms, connect_timeout_ms;
+    uint64_t ping_after_ms, ping_limit_ms; /* ping_after_ms 0: never */
 };
 
 /* Rates of payload: bytes of DATA frames per second; 0: no limit. */

@@ -155,6 +155,8 @@ static int clientd_create_parts(struct fl_clientd *cli)
         .pause_ms = cli->conf->reconnect->first_ms,
         .proxy = &cli->proxy,
         .timeout_ms = (uint32_t)cli->conf->reconnect->connect_timeout_ms,
+        .ping_after_ms = (uint32_t)cli->conf->reconnect->ping_after_ms,
+        .ping_limit_ms = (uint32_t)cli->conf->reconnect->ping_limit_ms,
         .limits = cli->conf->limits,
         .cbs = fl_commands_cbs,
         .ctx = &cli->commands};
@@ -174,8 +176,6 @@ static int clientd_create_parts(struct fl_clientd *cli)
     if (rv != FL_OK) {
         return rv;
     }
-    cli->trainings = (struct fl_trainings){jobs, worker, &cli->pending, NULL};
-    cli->evaluations = (struct fl_evaluations){jobs, worker, NULL};
     rv = fl_central_open(cli->conf, cli->log, cli->availability, &cli->central);
     if (rv != FL_OK) {
         return rv;
@@ -184,6 +184,8 @@ static int clientd_create_parts(struct fl_clientd *cli)
     if (rv != FL_OK) {
         return rv;
     }
+    cli->trainings = (struct fl_trainings){jobs, worker, &cli->pending, NULL};
+    cli->evaluations = (struct fl_evaluations){jobs, worker, NULL};
     fl_summary_upload_init(&cli->summary_upload, jobs, worker, c);
     cli->downloads = (struct fl_downloads){.jobs = jobs,
                                            .connection = c,
@@ -211,10 +213,10 @@ static int clientd_create_parts(struct fl_clientd *cli)
                                          .connection = c,
                                          .wanted = &cli->wanted,
                                          .joining = &cli->joining,
-                                         .renewal = cli->renewal};
-    return FL_OK;
                                          .central = cli->central,
                                          .central_timer = cli->central_timer,
+                                         .renewal = cli->renewal};
+    return FL_OK;
 }
 
 /*
@@ -315,9 +317,9 @@ static void clientd_free_parts(struct fl_clientd *cli)
     fl_client_http_stop(cli->http);
     fl__clientd_stop_session(cli);
     fl_renewal_stop(cli->renewal);
+    fl_timer_close(cli->central_timer);
     fl_availability_free(cli->availability);
     cli->availability = NULL;
-    fl_timer_close(cli->central_timer);
     fl_connection_free(cli->connection);
     fl_trainings_cancel(&cli->trainings);
     fl_evaluations_leave(&cli->evaluations);
@@ -335,9 +337,9 @@ static void clientd_free_parts(struct fl_clientd *cli)
     fl_summary_upload_forget(&cli->summary_upload);
     fl_session_shell_free(cli->jobs.shell);
     fl_wanted_done(&cli->wanted);
+    fl_central_close(cli->central);
     fl_worker_done(&cli->worker);
     fl_local_data_done(&cli->data);
-    fl_central_close(cli->central);
     fl_pending_result_done(&cli->pending);
     if (cli->lock_fd >= 0) {
         (void)close(cli->lock_fd);

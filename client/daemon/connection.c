@@ -216,6 +216,8 @@ static int connect_to_server(struct fl_connection *c, struct fl_err *err)
                                                            .address = fl_connection_server(c),
                                                            .limits = &limits,
                                                            .timeout_ms = c->conf.timeout_ms,
+                                                           .ping_after_ms = c->conf.ping_after_ms,
+                                                           .ping_limit_ms = c->conf.ping_limit_ms,
                                                            .cbs = &channel_cbs,
                                                            .ctx = c,
                                                            .filter = c->conf.filters != NULL

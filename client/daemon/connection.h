@@ -51,6 +51,7 @@ struct fl_connection_conf {
     struct fl_traffic *traffic;             /* of all connections */
     const struct fl_proxy_rule *proxy;      /* NULL: none */
     uint32_t timeout_ms;                    /* of connecting */
+    uint32_t ping_after_ms, ping_limit_ms;  /* as of a channel */
     const struct fl_client_limits *limits;
     struct fl_connection_cbs cbs;
     void *ctx; /* of cbs */

@@ -110,6 +110,11 @@ struct fl_grpc_channel_setup {
     const char *address;
     const struct fl_rpc_limits *limits;
     uint32_t timeout_ms; /* until the HTTP/2 session is ready */
+    /*
+     * When nothing was received for `ping_after_ms`, a PING is sent; when nothing is received for
+     * `ping_limit_ms` after it, the connection is closed with FL_ETIMEOUT. 0: never.
+     */
+    uint32_t ping_after_ms, ping_limit_ms;
     const struct fl_grpc_channel_cbs *cbs;
     void *ctx;
     const struct fl_stream_filter *filter; /* over the connection; NULL: none */

@@ -100,6 +100,10 @@ const struct fl_identity *fl_h2_identity(const struct fl_h2 *h2); /* NULL: unkno
 void fl_h2_expel(struct fl_h2 *h2, const char *why);
 /* The account of what the session holds for its peer. */
 struct fl_account *fl_h2_account(struct fl_h2 *h2);
+/* Bytes that were fed so far. */
+uint64_t fl_h2_received(const struct fl_h2 *h2);
+/* Sends a PING, which the peer answers. */
+void fl_h2_ping(struct fl_h2 *h2);
 /* Sends GOAWAY: no new calls, open ones end normally. */
 void fl_h2_drain(struct fl_h2 *h2);
 

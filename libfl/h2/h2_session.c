@@ -197,6 +197,7 @@ int fl_h2_recv(struct fl_h2 *h2, const void *data, size_t len)
     if (h2->code != FL_OK) {
         return h2->code;
     }
+    h2->received += len;
     h2->depth++;
     n = nghttp2_session_mem_recv(h2->session, data, len);
     if (n < 0) {
@@ -288,6 +289,19 @@ struct fl_account *fl_h2_account(struct fl_h2 *h2)
 size_t fl_h2_calls(const struct fl_h2 *h2)
 {
     return h2->n_calls;
+}
+
+uint64_t fl_h2_received(const struct fl_h2 *h2)
+{
+    return h2->received;
+}
+
+void fl_h2_ping(struct fl_h2 *h2)
+{
+    if (h2->code == FL_OK) {
+        (void)fl__h2_check(h2, nghttp2_submit_ping(h2->session, NGHTTP2_FLAG_NONE, NULL));
+        fl__h2_wake_output(h2);
+    }
 }
 
 /*

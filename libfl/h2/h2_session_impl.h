@@ -63,8 +63,9 @@ struct fl_h2 {
     bool going_away;        /* no new calls: GOAWAY was sent or received */
     bool freeing;
     enum { FL_H2_SERVING, FL_H2_NOTICED, FL_H2_DRAINED } drain;
-    int code;       /* FL_OK, or why the connection has failed */
-    unsigned depth; /* inside a function that runs callbacks */
+    uint64_t received; /* bytes */
+    int code;          /* FL_OK, or why the connection has failed */
+    unsigned depth;    /* inside a function that runs callbacks */
     struct fl_rpc_conn conn;
     char *peer;
     char *authority;
