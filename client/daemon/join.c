@@ -28,14 +28,16 @@ bool fl_joining_told(const struct fl_join_job *j)
  * Sends the reason to the server and half-closes the stream. The session gets the event when the
  * stream has ended (fl_joining_down()); until then its greeting timeout applies.
  */
-static void joining_leave(struct fl_join_job *j, struct fl_round_key key, const char *reason)
+static void joining_leave(struct fl_join_job *j, struct fl_round_key key, bool unavailable,
+                          const char *reason)
 {
-    const struct fl_wire_event of_round = fl_session_failed(key, reason, /* diverged= */ false);
+    struct fl_wire_event of_round = fl_session_failed(key, reason, /* diverged= */ false);
     const struct fl_wire_event leaves =
         fl_session_failed((struct fl_round_key){0}, reason, /* diverged= */ false);
 
     (void)snprintf(j->unfit, sizeof(j->unfit), "%s", reason);
     if (key.round > 0) { /* The server's round continues at once. */
+        of_round.u.failed.unavailable = unavailable;
         fl_connection_send(j->connection, &of_round);
     }
     fl_connection_send(j->connection, &leaves);
@@ -46,7 +48,7 @@ static void joining_leave_unfit(struct fl_join_job *j, const char *reason)
 {
     fl_log(j->jobs->log, FL_LOG_ERROR, "client", "cannot take part in this federation, leaving: %s",
            reason);
-    joining_leave(j, (struct fl_round_key){0}, reason);
+    joining_leave(j, (struct fl_round_key){0}, /* unavailable= */ false, reason);
 }
 
 /* Before Welcome was accepted, or during a session. */
@@ -103,7 +105,7 @@ static bool leave_for_today(struct fl_join_job *j, struct fl_round_key key)
         (unsigned long long)j->rounds_per_day);
     fl_log(j->jobs->log, FL_LOG_NOTICE, "client", "leaving until tomorrow: %s", reason);
     j->back_ms = (uint32_t)(DAY_S - now % DAY_S) * 1000;
-    joining_leave(j, key, reason);
+    joining_leave(j, key, /* unavailable= */ true, reason);
     return true;
 }
 
@@ -125,7 +127,8 @@ static bool leave_for_data(struct fl_join_job *j, struct fl_round_key key)
     fl_trainings_cancel(j->trainings);
     if (state == FL_DATA_GONE) {
         j->back_ms = AFTER_LOSS_MS;
-        joining_leave(j, key, "its data is missing: it reconnects when the data is back");
+        joining_leave(j, key, /* unavailable= */ false,
+                      "its data is missing: it reconnects when the data is back");
         return true;
     }
     j->changed = key;
@@ -148,7 +151,8 @@ static bool leave_for_owner(struct fl_join_job *j, struct fl_round_key key)
     (void)snprintf(j->unfit, sizeof(j->unfit), "not available: %s", why);
     j->back_ms = AFTER_LOSS_MS;
     if (key.round > 0) { /* The server's round continues at once. */
-        of_round = fl_session_failed(key, j->unfit, /* diverged= */ false);
+        of_round = fl_session_failed(key, why, /* diverged= */ false);
+        of_round.u.failed.unavailable = true;
         fl_connection_send(j->connection, &of_round);
     }
     fl_connection_end(j->connection);

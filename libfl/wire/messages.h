@@ -150,7 +150,8 @@ struct fl_wire_report {
     X(U64, round, round) /* 0: no round, the client leaves */                                      \
     X(U32, attempt, attempt)                                                                       \
     X(TEXT, reason, reason)                                                                        \
-    X(BOOL, diverged, diverged)
+    X(BOOL, diverged, diverged)                                                                    \
+    X(BOOL, unavailable, unavailable) /* no fault of the client */
 FL_WIRE_STRUCT(failed)
 
 #define FL_WIRE_ROWS_evaluated(X)                                                                  \

@@ -367,6 +367,8 @@ struct fl_event {
             uint32_t attempt;
             const char *reason;
             bool diverged; /* a loss or parameter became NaN or infinite */
+            /* its owner does not lend it now: LOST, which does not count against it */
+            bool unavailable;
         } failed;
         struct {
             uint32_t client;
@@ -563,8 +565,8 @@ double fl_coord_score(const struct fl_coord *coord, uint32_t client);
 bool fl_coord_connected(const struct fl_coord *coord, uint32_t client);
 /* The client's part in the open round, or NULL. */
 const struct fl_participant_rec *fl_coord_part(const struct fl_coord *coord, uint32_t client);
-/* It is LOST without a fault of its own: enough others were in (over_selection), or the server
-   lost its update. */
+/* It is LOST without a fault of its own: enough others were in (over_selection), the server lost
+   its update, or its owner does not lend it. */
 bool fl_coord_blameless(const struct fl_coord *coord, uint32_t client);
 /*
  * Why a connected client cannot be selected now, beside a quarantine: "" when it can. `labels`:

@@ -140,8 +140,8 @@ struct fl__participant {
     bool reported;    /* its report is in */
     bool stored;      /* a valid upload is on disk, not yet recorded */
     uint64_t fetched; /* bytes of its last download of the model; 0: it held it */
-    /* Losing it does not count against it: enough others were in, or the server could not store
-       or read its upload. */
+    /* Losing it does not count against it: enough others were in, the server could not store or
+       read its upload, or its owner does not lend it. */
     bool blameless;
     unsigned n_unread; /* failed attempts to read its accepted update */
     bool measured;     /* fl__round.sent holds the norms of its upload */

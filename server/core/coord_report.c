@@ -218,6 +218,26 @@ static void client_does_not_fit(struct fl_coord *c, const struct fl_event *ev)
     fl__coord_client_error(c, client, fl__coord_text(c, "%s", clean));
 }
 
+/* Not a failure: the owner needs the device itself. */
+static void participant_unavailable(struct fl_coord *c, uint32_t i, const struct fl_event *ev)
+{
+    uint32_t client = ev->u.failed.client;
+    char clean[FL__CLEAN_SIZE];
+
+    (void)fl__coord_clean(clean, sizeof(clean), ev->u.failed.reason);
+    fl__coord_trace(c,
+                    "client '%s' is not available: %s; it leaves the round, which does not count "
+                    "against it",
+                    fl__coord_name(c, client), clean);
+    fl__coord_client_error(c, client, fl__coord_text(c, "not available: %s", clean));
+    fl__clients_uncount(&c->clients, client); /* Not selected until a Hello says otherwise. */
+    c->clients.live[client].unavailable = true;
+    c->clients.live[client].evaluates = false;
+    fl__clients_count(&c->clients, client);
+    fl__participant_set(c, i, FL_PARTICIPANT_LOST);
+    c->round.live[i].blameless = true;
+}
+
 void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
 {
     uint32_t client = ev->u.failed.client;
@@ -231,6 +251,10 @@ void fl__coord_client_failed(struct fl_coord *c, const struct fl_event *ev)
     i = fl__coord_participant(c, client, ev->u.failed.round, ev->u.failed.attempt);
     if (i == FL__NONE || !in_round(c) || !fl__participant_waiting(c, i) ||
         fl__participant_stored(c, i)) {
+        return;
+    }
+    if (ev->u.failed.unavailable) {
+        participant_unavailable(c, i, ev);
         return;
     }
     fl__coord_warn(c, "client '%s' %s: %s", fl__coord_name(c, client),

@@ -39,7 +39,7 @@ static enum fl_client_did figures_did(const struct fl_event *event)
     case FL_EV_REPORT:
         return FL_CLIENT_DID_REPORT;
     case FL_EV_CLIENT_FAILED:
-        return FL_CLIENT_DID_FAIL;
+        return event->u.failed.unavailable ? FL_CLIENT_DID_N : FL_CLIENT_DID_FAIL;
     case FL_EV_UPLOAD_STORED:
         return FL_CLIENT_DID_UPLOAD;
     case FL_EV_UPLOAD_INVALID:

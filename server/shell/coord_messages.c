@@ -56,6 +56,7 @@ bool fl_coord_event_of(const struct fl_wire_event *message, uint32_t client, str
         event.u.failed.attempt = message->u.failed.attempt;
         event.u.failed.reason = message->u.failed.reason;
         event.u.failed.diverged = message->u.failed.diverged;
+        event.u.failed.unavailable = message->u.failed.unavailable;
         break;
     case FL_WIRE_EVALUATION:
         event.type = FL_EV_EVAL_REPORT;

@@ -623,7 +623,8 @@ void script_unstored(struct script *s, const char *name, int code, const char *r
     script_step(s, &ev);
 }
 
-static void tell_failed(struct script *s, const char *name, const char *reason, bool diverged)
+static void tell_failed(struct script *s, const char *name, const char *reason, bool diverged,
+                        bool unavailable)
 {
     struct fl_event ev = {.type = FL_EV_CLIENT_FAILED};
 
@@ -632,17 +633,23 @@ static void tell_failed(struct script *s, const char *name, const char *reason, 
     ev.u.failed.attempt = fl_coord_attempt(s->coord);
     ev.u.failed.reason = reason;
     ev.u.failed.diverged = diverged;
+    ev.u.failed.unavailable = unavailable;
     script_step(s, &ev);
 }
 
 void script_failed(struct script *s, const char *name, const char *reason)
 {
-    tell_failed(s, name, reason, false);
+    tell_failed(s, name, reason, false, false);
 }
 
 void script_diverged(struct script *s, const char *name, const char *reason)
 {
-    tell_failed(s, name, reason, true);
+    tell_failed(s, name, reason, true, false);
+}
+
+void script_unavailable(struct script *s, const char *name, const char *reason)
+{
+    tell_failed(s, name, reason, false, true);
 }
 
 void script_run_to(struct script *s, uint64_t now)

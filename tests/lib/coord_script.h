@@ -100,6 +100,8 @@ void script_unstored(struct script *s, const char *name, int code, const char *r
 /* The number of received bytes of its upload. */
 void script_progress(struct script *s, const char *name, uint64_t bytes);
 void script_failed(struct script *s, const char *name, const char *reason);
+/* It leaves the round because its owner does not lend it now. */
+void script_unavailable(struct script *s, const char *name, const char *reason);
 void script_diverged(struct script *s, const char *name, const char *reason);
 void script_simple(struct script *s, enum fl_event_type type);
 /* PAUSE or ABORT_ROUND, with a reason. */

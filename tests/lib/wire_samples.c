@@ -78,8 +78,6 @@ static int hello(struct fl_buf *out)
                                            .held_attempt = 2,
                                            .yields = true,
                                            .unavailable = text_reason,
-                                           .takes_central = true,
-                                           .central_revision = 9,
                                            .central_refused = text_reason,
                                            .has_digest = true,
                                            .digest = {9, 8, 7}};
@@ -129,7 +127,8 @@ static int heartbeat_event(struct fl_buf *out)
 
 static int failed(struct fl_buf *out)
 {
-    struct fl_wire_event event = {.type = FL_WIRE_FAILED, .u.failed = {7, 1, text_reason, true}};
+    struct fl_wire_event event = {.type = FL_WIRE_FAILED,
+                                  .u.failed = {7, 1, text_reason, true, true}};
 
     return fl_wire_event_encode(&event, out);
 }

@@ -285,6 +285,30 @@ TEST(too_few_responders_abort_the_attempt_and_back_off)
     script_free(s);
 }
 
+TEST(a_client_whose_owner_needs_the_device_leaves_the_round_and_that_does_not_count_against_it)
+{
+    struct script *s = script_fedavg();
+
+    s->conf.min_responders = 1;
+    two(s);
+    script_unavailable(s, "a", "it is\nbusy");
+    script_expect(s,
+                  "[    0] - client 'a' is not available: it is?busy; it leaves the round, which "
+                  "does not count against it\n");
+    ck_assert_int_eq(script_state(s, "a"), FL_PARTICIPANT_LOST);
+    ck_assert(fl_coord_blameless(s->coord, script_id(s, "a")));
+    ck_assert(!fl_coord_available(s->coord, script_id(s, "a")));
+    script_report(s, "b", NULL);
+    script_stored(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_lost, 0);
+    ck_assert_uint_eq(fl_coord_client(s->coord, script_id(s, "a"))->n_selected, 1);
+    ck_assert_ptr_null(fl_coord_part(s->coord, script_id(s, "a"))); /* not in the next round */
+    script_join(s, "a", 1);
+    ck_assert(fl_coord_available(s->coord, script_id(s, "a")));
+    script_free(s);
+}
+
 TEST(the_back_off_doubles_up_to_64_times)
 {
     static const uint64_t spans[] = {50, 100, 200, 400, 800, 1600, 3200, 3200, 3200};

@@ -108,10 +108,10 @@ TEST(a_report_has_all_its_fields_and_no_evaluation_that_was_not_sent)
     ck_assert_double_eq(event.u.report.trained.loss_sum, 1.5);
 }
 
-TEST(a_failure_has_its_reason_and_whether_it_diverged)
+TEST(a_failure_has_its_reason_and_whether_it_diverged_or_the_owner_needs_the_device)
 {
     const struct fl_wire_event w = {.type = FL_WIRE_FAILED,
-                                    .u.failed = {7, 2, fl_wire_lend("no disk"), true}};
+                                    .u.failed = {7, 2, fl_wire_lend("no disk"), true, true}};
     struct fl_event event;
 
     ck_assert(fl_coord_event_of(&w, 3, &event));
@@ -121,6 +121,7 @@ TEST(a_failure_has_its_reason_and_whether_it_diverged)
     ck_assert_uint_eq(event.u.failed.attempt, 2);
     ck_assert_str_eq(event.u.failed.reason, "no disk");
     ck_assert(event.u.failed.diverged);
+    ck_assert(event.u.failed.unavailable);
 }
 
 TEST_EACH(an_evaluation_has_an_adapted_one_only_when_it_was_sent, 2)

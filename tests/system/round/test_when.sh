@@ -55,6 +55,18 @@ wait_for "the first again" accepted hours $((one + 1))
 wait_for "the second again" accepted leaves $((other + 1))
 has_line "its owner reads that" "$dir/hours.log" "available again (section 'when')"
 
+### A task that comes when the device is not lent any more, before the client has looked: no fault of the client
+lost() { of "$1" lost; }
+load 0.01
+start_client late "$dir/data/client-001" "when: {load_below: 1, check: 1h, system_root: \"$dir/system\"}"
+wait_for "an update of it" accepted late 1
+before=$(lost late)
+load 99.00
+wait_for "it leaves the round" told late
+has_line "with its reason" "$dir/srv.log" "client 'late' is not available: it is busy: load "
+has_line "which does not count" "$dir/srv.log" "; it leaves the round, which does not count against it"
+equal "it does not count" "$before" "$(lost late)"
+
 ### Rules that cannot be
 bad() { # text, rules
   { grep -v '^when:' "$dir/hours.yaml"; echo "when: {$2}"; } >"$dir/bad.yaml"
