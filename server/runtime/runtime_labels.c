@@ -123,7 +123,7 @@ void fl_runtime_write_labels(struct fl_runtime *runtime)
     uint64_t now = fl_clock_ms();
     struct labels_job *job;
 
-    if (queue->n == 0 || queue->busy || now < queue->not_before_ms) {
+    if (queue->n == 0 || queue->busy || now < queue->not_before_ms || runtime->shell.stopped) {
         return;
     }
     job = labels_take(runtime);
