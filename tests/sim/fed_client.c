@@ -230,6 +230,7 @@ static void obey(struct fed_client *c, const struct fl_wire_command *command,
     case FL_WIRE_WELCOME:
     case FL_WIRE_REFUSED:
     case FL_WIRE_HEARTBEAT_COMMAND:
+    case FL_WIRE_CENTRAL:
         break;
     }
 }

@@ -249,6 +249,9 @@ static void say(struct bad *b, enum fl_wire_command_type type)
     case FL_WIRE_HEARTBEAT_COMMAND:
         c.u.heartbeat = 1;
         break;
+    case FL_WIRE_CENTRAL:
+        c.u.central.revision = 1;
+        break;
     }
     send_command(b, &c);
 }
