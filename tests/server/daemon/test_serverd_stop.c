@@ -130,7 +130,7 @@ static void say(struct fl_runtime *runtime, enum fl_net_msg_type type)
             down->units = calloc(fl_layout_units(runtime->setup.conf->layout), 1);
         } else if (last_command == FL_WIRE_DRAIN) {
             down->command.u.drain.reason = down->text;
-        } else if (last_command != FL_WIRE_EVALUATE) {
+        } else if (last_command != FL_WIRE_EVALUATE && last_command != FL_WIRE_CENTRAL) {
             down->command.u.verdict = (struct fl_wire_verdict){1, 1, down->text};
         }
     }
