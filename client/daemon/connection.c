@@ -215,6 +215,7 @@ static int connect_to_server(struct fl_connection *c, struct fl_err *err)
     return fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->conf.loop,
                                                            .address = fl_connection_server(c),
                                                            .limits = &limits,
+                                                           .traffic = c->conf.traffic,
                                                            .timeout_ms = c->conf.timeout_ms,
                                                            .ping_after_ms = c->conf.ping_after_ms,
                                                            .ping_limit_ms = c->conf.ping_limit_ms,

@@ -130,12 +130,11 @@ int fl_grpc_connect(const struct fl_grpc_channel_setup *setup, struct fl_grpc_ch
     channel->ctx = setup->ctx;
     channel->ping_after_ms = setup->ping_after_ms;
     channel->ping_limit_ms = setup->ping_limit_ms;
-    rv = fl_proxy_connect(setup->loop, setup->address, setup->proxy, setup->timeout_ms, &stream,
-                          err);
+    rv = fl_proxy_connect(setup->loop, setup->address, setup->proxy, setup->timeout_ms,
+                          setup->traffic, &stream, err);
     if (rv != FL_OK) {
         goto fail;
     }
-    fl_conn_count(stream, setup->traffic);
     if (fl_stream_wrap(setup->filter, &stream) != FL_OK) {
         fl_stream_close(stream);
         rv = fl_err_set(err, FL_ENOMEM, "connecting: out of memory");

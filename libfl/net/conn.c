@@ -404,6 +404,7 @@ static struct fl_conn *conn_of(struct fl_stream *stream)
 
 void fl_conn_count(struct fl_stream *stream, struct fl_traffic *traffic)
 {
+    FL_REQUIRE(conn_of(stream)->magic == FL__CONN_MAGIC);
     conn_of(stream)->traffic = traffic;
 }
 

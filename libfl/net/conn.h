@@ -51,7 +51,8 @@ FL_MUST_CHECK int fl_listen(struct fl_loop *loop, const char *address, fl_accept
                             void *ctx, struct fl_listener **ret, struct fl_err *err);
 /* Count what its connections from now on read and write; `traffic` outlives them. */
 void fl_listener_count(struct fl_listener *listener, struct fl_traffic *traffic);
-/* The same for a stream of fl_conn_connect(), before it is started; NULL: not counted. */
+/* The same for a stream of fl_conn_connect() itself, not of a filter over it, before it is started;
+   NULL: not counted. */
 void fl_conn_count(struct fl_stream *stream, struct fl_traffic *traffic);
 /*
  * Checks whether fl_listen() could bind this address now: a TCP address is bound and released, a

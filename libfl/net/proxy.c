@@ -271,7 +271,8 @@ fail:
 }
 
 int fl_proxy_connect(struct fl_loop *loop, const char *address, const struct fl_proxy_rule *rule,
-                     uint32_t timeout_ms, struct fl_stream **ret, struct fl_err *err)
+                     uint32_t timeout_ms, struct fl_traffic *traffic, struct fl_stream **ret,
+                     struct fl_err *err)
 {
     struct fl_proxy proxy = {.key = NULL};
     struct fl_stream *below = NULL;
@@ -282,12 +283,18 @@ int fl_proxy_connect(struct fl_loop *loop, const char *address, const struct fl_
         return rv;
     }
     if (direct) {
-        return fl_conn_connect(loop, address, timeout_ms, ret, err);
+        rv = fl_conn_connect(loop, address, timeout_ms, ret, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        fl_conn_count(*ret, traffic);
+        return FL_OK;
     }
     rv = fl_conn_connect(loop, proxy.address, timeout_ms, &below, err);
     if (rv != FL_OK) {
         goto done;
     }
+    fl_conn_count(below, traffic);
     rv = proxy_wrap(loop, address, &proxy, timeout_ms, below, ret);
     if (rv != FL_OK) {
         fl_stream_close(below);

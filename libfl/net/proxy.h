@@ -21,10 +21,12 @@
 /*
  * As fl_conn_connect(), through the proxy of `rule` (NULL: directly), which is only read. The time
  * limit includes the answer of the proxy, which resolves the name. The errors of fl_proxy_find()
- * are returned at once.
+ * are returned at once. `traffic`: counts the bytes of the connection, also to a proxy, and
+ * outlives it; NULL: not counted.
  */
 FL_MUST_CHECK int fl_proxy_connect(struct fl_loop *loop, const char *address,
                                    const struct fl_proxy_rule *rule, uint32_t timeout_ms,
-                                   struct fl_stream **ret, struct fl_err *err);
+                                   struct fl_traffic *traffic, struct fl_stream **ret,
+                                   struct fl_err *err);
 
 #endif

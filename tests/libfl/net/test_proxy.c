@@ -99,6 +99,9 @@ TEST(an_answer_without_end_is_refused)
 
 /* The stream. */
 
+/* What went over the connection of the newest dial(), to the proxy. */
+static struct fl_traffic dialed;
+
 static struct end *dial(struct world *world, const struct fl_proxy_rule *rule, uint32_t timeout_ms)
 {
     struct end *end = &world->end[CLIENT];
@@ -106,8 +109,10 @@ static struct end *dial(struct world *world, const struct fl_proxy_rule *rule, u
 
     end->world = world;
     world->inside = true;
-    ck_assert_msg(fl_proxy_connect(world->loop, TARGET, rule, timeout_ms, &end->stream, &err) ==
-                      FL_OK,
+    atomic_store(&dialed.in, 0);
+    atomic_store(&dialed.out, 0);
+    ck_assert_msg(fl_proxy_connect(world->loop, TARGET, rule, timeout_ms, &dialed, &end->stream,
+                                   &err) == FL_OK,
                   "%s", err.msg);
     fl_stream_start(end->stream, &ends_cbs, end);
     world->inside = false;
@@ -153,6 +158,8 @@ TEST(through_a_tunnel_both_sides_send_and_receive)
     ck_assert_mem_eq(client->in, "early", 5);
     ck_assert_str_eq((char *)world.end[0].in,
                      "CONNECT " TARGET " HTTP/1.1\r\nHost: " TARGET "\r\n\r\nhello");
+    ck_assert_uint_eq(atomic_load(&dialed.in), strlen((const char *)world.end[0].out));
+    ck_assert_uint_eq(atomic_load(&dialed.out), strlen((char *)world.end[0].in));
     (void)snprintf(peer, sizeof(peer), TARGET " through proxy %s", world.address);
     ck_assert_str_eq(fl_stream_peer(client->stream), peer);
     ends_end(&world);
@@ -297,7 +304,7 @@ TEST(a_stream_that_is_closed_while_it_connects_is_freed)
     rule = rule_of(&world);
     (void)dial(&world, &rule, 600000);
     fl_stream_close_flushed(world.end[CLIENT].stream, 10);
-    ck_assert_int_eq(fl_proxy_connect(world.loop, TARGET, &rule, 10, &stream, NULL), FL_OK);
+    ck_assert_int_eq(fl_proxy_connect(world.loop, TARGET, &rule, 10, NULL, &stream, NULL), FL_OK);
     fl_stream_close(stream); /* never started */
     ends_end(&world);
 }

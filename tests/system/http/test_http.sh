@@ -70,6 +70,9 @@ equal "metrics of a client" 200 "$(get c0 /metrics)"
 cp "$dir/body" "$dir/client"
 equal "results that were accepted" 3 "$(value 'results_total{result="accepted"}')"
 equal "its connection" 1 "$(value connected)"
+for direction in up down; do
+  check "bytes $direction of its connection" test "$(value "wire_bytes_total{direction=\"$direction\"}")" -gt 1000
+done
 is "health of a client" c0 /healthz 200 ok
 is "readiness of a client" c0 /readyz 200 ready
 
