@@ -68,7 +68,7 @@ TEXT
   ;;
 simulation) tables fl-sim --reference <"$text" ;;
 security) tables flctl --access <"$text" ;;
-http) tables fl-serverd --metrics <"$text" | tables fl-clientd --metrics ;;
+http) tables fl-serverd --metrics <"$text" | tables fl-clientd --metrics | tables fl-clientd --tasks ;;
 *)
   echo "docs/reference.sh: expected the page configuration, http, security or simulation, found '$2'" >&2
   exit 2

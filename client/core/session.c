@@ -174,7 +174,6 @@ static void go_offline(struct fl_session *s, uint64_t now_ms, uint64_t wait, con
     s->last_wait_ms = wait;
     s->server_pause = false;
     s->wake_at = fl__later(now_ms, wait);
-    (void)snprintf(s->offline_reason, sizeof(s->offline_reason), "%s", why);
     fl__session_move(s, FL_SESSION_OFFLINE,
                      fl__session_text(s, "%s, reconnecting in %" PRIu64 " ms", why, wait));
 }
@@ -635,11 +634,6 @@ uint64_t fl_session_deadline(const struct fl_session *session)
 enum fl_session_state fl_session_state(const struct fl_session *session)
 {
     return (enum fl_session_state)session->sm.state;
-}
-
-const char *fl_session_offline_reason(const struct fl_session *session)
-{
-    return session->sm.state == FL_SESSION_OFFLINE ? session->offline_reason : "";
 }
 
 const char *fl_session_state_name(enum fl_session_state state)

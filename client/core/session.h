@@ -143,6 +143,7 @@ struct fl_session_event {
         struct {
             uint32_t retry_after_ms; /* 0: as `kind` says */
             enum fl_session_refusal kind;
+            bool own; /* not the server: this client left, for its owner's limits or its data */
             const char *reason;
         } refused;
         struct {
@@ -254,8 +255,6 @@ void fl_session_step(struct fl_session *session, const struct fl_session_event *
 /* When the next FL_CEV_TICK is due; UINT64_MAX: never. */
 uint64_t fl_session_deadline(const struct fl_session *session);
 enum fl_session_state fl_session_state(const struct fl_session *session);
-/* Why the client is offline: valid in FL_SESSION_OFFLINE, else "". Until the next step. */
-const char *fl_session_offline_reason(const struct fl_session *session);
 const char *fl_session_state_name(enum fl_session_state state);
 
 #endif

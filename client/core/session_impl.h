@@ -9,10 +9,9 @@
 
 #define FL__NEVER UINT64_MAX
 /* More effects than any event causes: a new task that replaces everything causes nine. */
-#define FL__EFFECTS_MAX         24
-#define FL__LINES_MAX           8
-#define FL__LINE_SIZE           384
-#define FL__OFFLINE_REASON_SIZE 256
+#define FL__EFFECTS_MAX 24
+#define FL__LINES_MAX   8
+#define FL__LINE_SIZE   384
 
 struct fl_session {
     struct fl_session_conf conf;
@@ -58,7 +57,6 @@ struct fl_session {
     char lines[FL__LINES_MAX][FL__LINE_SIZE];
     size_t n_lines;
     const char *why; /* reason of the current transition */
-    char offline_reason[FL__OFFLINE_REASON_SIZE];
 };
 
 static const struct fl_round_key fl__no_round = {0, 0};

@@ -15,7 +15,6 @@
 #include "client/daemon/clientd_impl.h"
 #include "client/daemon/clientd_preflight.h"
 #include "client/daemon/enrol.h"
-#include "client/daemon/status_line.h"
 #include "libfl/base/descriptors.h"
 #include "libfl/base/fs.h"
 #include "libfl/net/failed_start.h"
@@ -34,37 +33,6 @@ static void clientd_on_reload(void *arg, int signum)
 
     (void)signum;
     fl_client_reload(&cli->reload);
-}
-
-static void fill_status(void *arg, char *out, size_t size)
-{
-    const struct fl_clientd *cli = arg;
-    const struct fl_trainer_starting *starting = &cli->starting;
-    const struct fl_session *session = fl_session_shell_session(cli->jobs.shell);
-    char line[FL_CENTRAL_LINE];
-    size_t used;
-
-    if (cli->data.trainer_counts && !starting->ready) {
-        (void)snprintf(out, size, "%s%s",
-                       starting->failures > 0 ? "the trainer failed to start, retrying: "
-                                              : "starting the trainer",
-                       starting->why);
-        return;
-    }
-    if (fl_session_state(session) == FL_SESSION_READY &&
-        fl_availability_announced(cli->availability)) {
-        (void)snprintf(out, size, "connected to %s, not available: %s",
-                       fl_connection_server(cli->connection),
-                       fl_availability_why(cli->availability));
-        return;
-    }
-    (void)fl_client_status_line(fl_session_state(session), cli->wanted.task.key.round,
-                                fl_connection_server(cli->connection),
-                                fl_session_offline_reason(session), out, size);
-    if (fl_central_line(cli->central, line)[0] != '\0') {
-        used = strlen(out);
-        (void)snprintf(out + used, size - used, "; %s", line);
-    }
 }
 
 static void clientd_on_signal(void *arg, int signum)
@@ -113,6 +81,7 @@ static int clientd_open_state(struct fl_clientd *cli, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
+    fl__clientd_history_load(cli);
     cli->pending.state_dir = dir;
     cli->pending.log = cli->log;
     return fl_pending_result_load(&cli->pending, err);
@@ -289,12 +258,23 @@ static int clientd_start(struct fl_clientd *cli, uint64_t descriptors, struct fl
         return rv;
     }
     cli->exit_code = FL_EXIT_FAILURE;
+    rv = fl_status_socket_create(
+        &(struct fl_status_socket_setup){.loop = cli->jobs.loop,
+                                         .log = cli->log,
+                                         .state_dir = cli->conf->main->state_dir,
+                                         .describe = fl__clientd_describe,
+                                         .ctx = cli},
+        &cli->status_socket);
+    if (rv != FL_OK) {
+        return rv;
+    }
     return fl_client_http_create(
         &(struct fl_client_http_setup){.conf = cli->conf->http,
                                        .state_dir = cli->conf->main->state_dir,
                                        .log = cli->log,
                                        .loop = cli->jobs.loop,
                                        .fill = fl__clientd_shown,
+                                       .describe = fl__clientd_describe,
                                        .ctx = cli},
         &cli->http, err);
 }
@@ -315,6 +295,10 @@ static void clientd_stop_message(void *ctx, char *out, size_t size)
 static void clientd_free_parts(struct fl_clientd *cli)
 {
     fl_client_http_stop(cli->http);
+    fl_status_socket_stop(cli->status_socket);
+    if (cli->status_socket != NULL) { /* With the task that runs now. */
+        fl__clientd_history_save(cli);
+    }
     fl__clientd_stop_session(cli);
     fl_renewal_stop(cli->renewal);
     fl_timer_close(cli->central_timer);
@@ -331,6 +315,7 @@ static void clientd_free_parts(struct fl_clientd *cli)
         fl_loop_free(cli->jobs.loop);
     }
     fl_client_http_free(cli->http);
+    fl_status_socket_free(cli->status_socket);
     fl_renewal_free(cli->renewal);
     fl_credentials_free(cli->credentials);
     fl_downloads_cancel_task(&cli->downloads);
@@ -391,7 +376,7 @@ static int clientd_open_signals(struct fl_clientd *cli, struct clientd_signals *
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_status_create(loop, fill_status, cli, &cli->status);
+    return fl_status_create(loop, fl__clientd_status, cli, &cli->status);
 }
 
 static void clientd_close_signals(struct fl_clientd *cli, struct clientd_signals *to)

@@ -3,7 +3,7 @@
 
 /*
  * Private to the daemon's main part: clientd.c creates and frees, clientd_session.c has the
- * operations of the session.
+ * operations of the session, owner_facts.c what the owner of the device is told.
  */
 
 #include "client/daemon/availability.h"
@@ -14,6 +14,7 @@
 #include "client/daemon/data_watch.h"
 #include "client/daemon/delivery.h"
 #include "client/daemon/idle_trainer.h"
+#include "client/daemon/status_socket.h"
 #include "client/daemon/trainer_start.h"
 #include "client/http/client_http.h"
 #include "libfl/net/systemd_status.h"
@@ -29,6 +30,12 @@ struct fl_clientd {
     struct fl_client_shown shown; /* its counters; of the loop */
     struct fl_traffic traffic;    /* of all connections to the server */
     struct fl_client_http *http;  /* NULL: no HTTP port */
+
+    struct fl_task_history history;  /* for the owner of the device */
+    bool history_kept;               /* its file could be written */
+    uint64_t started_ms;             /* since 1970 */
+    char data_trouble[FL_OWNER_WHY]; /* why the data cannot be trained on; "": it can */
+    struct fl_status_socket *status_socket;
 
     struct fl_jobs jobs;    /* the loop, the training thread and the session */
     struct fl_timer *timer; /* of the session */
@@ -66,6 +73,14 @@ const char *fl__clientd_name(const struct fl_clientd *cli);
 extern const struct fl_session_ops fl__clientd_ops;
 /* Fills in a copy of what the HTTP port shows; the context is a struct fl_clientd. */
 void fl__clientd_shown(void *ctx, struct fl_client_shown *ret);
+/* Likewise what its owner is told. */
+void fl__clientd_describe(void *ctx, struct fl_owner_facts *ret);
+/* Writes the sentence of that for systemd. */
+void fl__clientd_status(void *ctx, char *out, size_t size);
+/* The history of tasks: read its file, follow an event of the session, write it. */
+void fl__clientd_history_load(struct fl_clientd *cli);
+void fl__clientd_history_event(struct fl_clientd *cli, const struct fl_session_event *event);
+void fl__clientd_history_save(struct fl_clientd *cli);
 /* The callback of `availability`. */
 void fl__clientd_on_availability(void *arg);
 /* The callback of `central_timer`. */

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "client/daemon/clientd.h"
@@ -12,7 +13,9 @@
 #include "client/daemon/export_model.h"
 #include "client/daemon/init_trainer.h"
 #include "client/daemon/invitation_file.h"
+#include "client/daemon/status_command.h"
 #include "client/daemon/try_trainer.h"
+#include "client/http/client_report.h"
 #include "client/http/client_shown.h"
 #include "libfl/base/args.h"
 #include "libfl/base/buf.h"
@@ -28,6 +31,9 @@
 enum {
     OPT_REFERENCE = 256,
     OPT_METRICS,
+    OPT_TASKS,
+    OPT_STATUS,
+    OPT_FORMAT,
     OPT_INVITATION,
     OPT_NAME,
     OPT_DATA,
@@ -82,9 +88,15 @@ static const struct fl_arg options[] = {
            "write the personal model of this client, as flctl export writes the global one. The "
            "daemon may run. Where only some tensors stay on the client, --model is the global "
            "model that they are put into"),
+    FL_ARG("status", '\0', NULL, OPT_STATUS,
+           "print what the running client of CONFIG does, its last tasks, limits and errors. Exit "
+           "codes: 0 it works, 1 it needs its owner, 2 it does not run"),
+    FL_ARG("format", '\0', "FORMAT", OPT_FORMAT, "format of --status: text (default) or json"),
     FL_ARG("reference", '\0', NULL, OPT_REFERENCE,
            "print all configuration keys with defaults (Markdown)"),
     FL_ARG("metrics", '\0', NULL, OPT_METRICS, "print all metrics of the HTTP port (Markdown)"),
+    FL_ARG("tasks", '\0', NULL, OPT_TASKS,
+           "print all members of /api/v1/tasks of the HTTP port (Markdown)"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     FL_ARG("version", 'V', NULL, 'V', "version"),
     {.name = NULL}};
@@ -95,6 +107,7 @@ static void client_print_usage(FILE *out)
                 "       fl-clientd --join [--invitation FILE] [CONFIG.yaml]\n"
                 "       fl-clientd --init-trainer pytorch|numpy [FILE.py]\n"
                 "       fl-clientd --try-trainer [--model FILE.safetensors] CONFIG.yaml\n"
+                "       fl-clientd --status [--format text|json] CONFIG.yaml\n"
                 "       fl-clientd --export-model FILE [--model FILE.safetensors] CONFIG.yaml\n"
                 "\n"
                 "Takes part in a federation: receives the model, trains on local data that never\n"
@@ -176,7 +189,8 @@ static int main_run_daemon(const struct fl_client_conf *conf, const char *path, 
 
 /* The parsed command line. */
 struct command {
-    bool check_only, join, try_trainer;
+    bool check_only, join, try_trainer, status;
+    const char *format;       /* of --status; NULL: text */
     const char *init;         /* kind of script to write; NULL: none */
     const char *export_model; /* file to write; NULL: no export */
     struct fl_enrol_options enrol;
@@ -264,7 +278,10 @@ static int main_run_command(const char *path, const struct command *command)
     }
     atomic_store(&log.level, (int)conf->main->log_level);
     atomic_store(&out.format, (int)conf->main->log_format);
-    if (command->export_model != NULL) {
+    if (command->status) {
+        exit_code = fl_status_command(conf, command->format != NULL &&
+                                                strcmp(command->format, "json") == 0);
+    } else if (command->export_model != NULL) {
         exit_code = fl_export_model(conf, command->export_model, command->trial.model);
     } else if (command->try_trainer) {
         exit_code = fl_try_trainer(conf, &command->trial);
@@ -355,7 +372,8 @@ static bool take_trial_option(struct fl_try_options *trial, int opt, const char 
 static int init_trainer(const struct command *command, int n, char **operands)
 {
     if (n > 1 || command->check_only || command->join || command->try_trainer ||
-        command->enrol_given || command->trial_given || command->export_model != NULL)
+        command->enrol_given || command->trial_given || command->export_model != NULL ||
+        command->status)
     {
         return client_usage_error(
             "--init-trainer takes at most one file to write, and no other option");
@@ -387,12 +405,31 @@ static int check_trial(const struct command *command)
     return FL_EXIT_OK;
 }
 
+static int check_status(const struct command *command)
+{
+    const char *format = command->format;
+
+    if (format != NULL && !command->status) {
+        return client_usage_error("--format requires --status");
+    }
+    if (format != NULL && strcmp(format, "text") != 0 && strcmp(format, "json") != 0) {
+        return client_usage_error("--format: expected text or json");
+    }
+    if (command->status &&
+        (command->check_only || command->join || command->try_trainer || command->trial_given ||
+         command->enrol_given || command->export_model != NULL))
+    {
+        return client_usage_error("--status can be combined with --format only");
+    }
+    return FL_EXIT_OK;
+}
+
 static int main_dispatch(struct command *command, int n, char **operands)
 {
     if (command->init != NULL) {
         return init_trainer(command, n, operands);
     }
-    if (check_trial(command) != FL_EXIT_OK) {
+    if (check_status(command) != FL_EXIT_OK || check_trial(command) != FL_EXIT_OK) {
         return FL_EXIT_USAGE;
     }
     if (command->join && n <= 1 && !command->check_only) {
@@ -441,6 +478,14 @@ int main(int argc, char **argv)
         case OPT_EXPORT_MODEL:
             command.export_model = args.value;
             break;
+        case OPT_STATUS:
+            command.status = true;
+            break;
+        case OPT_FORMAT:
+            command.format = args.value;
+            break;
+        case OPT_TASKS:
+            return client_print(fl_owner_reference);
         case OPT_REFERENCE:
             return client_print(fl_client_conf_reference);
         case OPT_METRICS:

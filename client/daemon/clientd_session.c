@@ -39,6 +39,7 @@ static void clientd_on_data(void *ctx, const char *why)
     struct fl_err err = {0};
     int rv;
 
+    (void)snprintf(cli->data_trouble, sizeof(cli->data_trouble), "%s", why != NULL ? why : "");
     if (why == NULL) {
         (void)fl_availability_evaluate(cli->availability);
         why = fl_availability_disconnects(cli->availability)
@@ -142,6 +143,7 @@ static void clientd_stepped(void *ctx, const struct fl_session_event *event)
     if (fl_central_waiting(cli->central)) { /* Not inside of the step. */
         fl_timer_start(cli->central_timer, 0);
     }
+    fl__clientd_history_event(cli, event);
 }
 
 void fl__clientd_shown(void *ctx, struct fl_client_shown *ret)

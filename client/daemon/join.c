@@ -66,6 +66,7 @@ bool fl_joining_down(struct fl_join_job *j)
         event = (struct fl_session_event){.type = FL_CEV_REFUSED};
         event.u.refused.reason = j->unfit;
         event.u.refused.retry_after_ms = j->back_ms;
+        event.u.refused.own = j->back_ms > 0;
     }
     fl_session_shell_step(j->jobs->shell, &event);
     j->unfit[0] = '\0';

@@ -9,23 +9,31 @@
 #include <string.h>
 
 #include "libfl/json/json.h"
+#include "libfl/page/page.h"
 
 #define CLIENT_TEXT_MAX ((size_t)1 << 20)
 
 struct fl_client_http {
     struct fl_client_http_setup setup;
     struct fl_http *http;
+    char policy[FL_PAGE_POLICY];
+};
+
+/* What is copied on the loop for a request. */
+struct client_copy {
+    struct fl_client_shown shown;
+    struct fl_owner_facts facts;
 };
 
 typedef void (*client_answer_cb)(struct fl_client_http *client, struct fl_http_request *request,
-                                 struct fl_client_shown *shown);
+                                 struct client_copy *copy);
 
 /* A request between the HTTP thread and the loop. */
 struct client_question {
     struct fl_client_http *client;
     struct fl_http_request *request; /* NULL: it was answered in another way. HTTP thread */
     client_answer_cb answer;
-    struct fl_client_shown shown;
+    struct client_copy copy;
 };
 
 static void client_question_answered(void *arg)
@@ -33,11 +41,11 @@ static void client_question_answered(void *arg)
     struct client_question *q = arg;
 
     if (q->request != NULL) {
-        q->shown.info[0] = PACKAGE_VERSION;
-        q->shown.info[1] = q->shown.name;
-        q->shown.log_left_out = fl_log_n_left_out(q->client->setup.log);
-        q->shown.http = fl_http_counts(q->client->http);
-        q->answer(q->client, q->request, &q->shown);
+        q->copy.shown.info[0] = PACKAGE_VERSION;
+        q->copy.shown.info[1] = q->copy.shown.name;
+        q->copy.shown.log_left_out = fl_log_n_left_out(q->client->setup.log);
+        q->copy.shown.http = fl_http_counts(q->client->http);
+        q->answer(q->client, q->request, &q->copy);
     }
     free(q);
 }
@@ -46,7 +54,8 @@ static void client_question_fill(void *arg)
 {
     struct client_question *q = arg;
 
-    q->client->setup.fill(q->client->setup.ctx, &q->shown);
+    q->client->setup.fill(q->client->setup.ctx, &q->copy.shown);
+    q->client->setup.describe(q->client->setup.ctx, &q->copy.facts);
     if (!fl_http_post(q->client->http, client_question_answered, q)) {
         free(q); /* The port has stopped; its request is gone. */
     }
@@ -105,10 +114,10 @@ static void client_healthz(void *ctx, struct fl_http_request *request)
 }
 
 static void client_ready(struct fl_client_http *client, struct fl_http_request *request,
-                         struct fl_client_shown *shown)
+                         struct client_copy *copy)
 {
     (void)client;
-    if (shown->connected > 0) {
+    if (copy->shown.connected > 0) {
         client_text(request, "ready\n");
     } else {
         fl_http_fail(request, 503, "not connected to the server: see the log");
@@ -121,18 +130,18 @@ static void client_readyz(void *ctx, struct fl_http_request *request)
 }
 
 static void client_metrics_answer(struct fl_client_http *client, struct fl_http_request *request,
-                                  struct fl_client_shown *shown)
+                                  struct client_copy *copy)
 {
     enum fl_metrics_format format = fl_metrics_format_of(fl_http_header(request, "Accept"));
     struct fl_process_figures process;
     struct fl_buf body;
 
     fl_process_figures_read(&process);
-    if (fl_fs_space(client->setup.state_dir, &shown->disk) != FL_OK) {
-        shown->disk = (struct fl_fs_room){0};
+    if (fl_fs_space(client->setup.state_dir, &copy->shown.disk) != FL_OK) {
+        copy->shown.disk = (struct fl_fs_room){0};
     }
     fl_buf_init(&body, CLIENT_TEXT_MAX);
-    client_finish(request, fl_client_metrics_add(&body, format, shown, &process),
+    client_finish(request, fl_client_metrics_add(&body, format, &copy->shown, &process),
                   fl_metrics_types[format], &body, false);
 }
 
@@ -142,8 +151,9 @@ static void client_metrics(void *ctx, struct fl_http_request *request)
 }
 
 static void client_status_answer(struct fl_client_http *client, struct fl_http_request *request,
-                                 struct fl_client_shown *shown)
+                                 struct client_copy *copy)
 {
+    const struct fl_client_shown *shown = &copy->shown;
     json_t *o = json_object();
     struct fl_buf body;
     int i;
@@ -172,11 +182,44 @@ static void client_status(void *ctx, struct fl_http_request *request)
     client_ask(ctx, request, client_status_answer);
 }
 
+static void client_tasks_answer(struct fl_client_http *client, struct fl_http_request *request,
+                                struct client_copy *copy)
+{
+    struct fl_buf body;
+
+    (void)client;
+    fl_buf_init(&body, CLIENT_TEXT_MAX);
+    client_finish(request, fl_owner_json(&copy->facts, &body), "application/json", &body, true);
+}
+
+static void client_tasks(void *ctx, struct fl_http_request *request)
+{
+    client_ask(ctx, request, client_tasks_answer);
+}
+
+static void client_page_answer(struct fl_client_http *client, struct fl_http_request *request,
+                               struct client_copy *copy)
+{
+    struct fl_buf body;
+
+    fl_buf_init(&body, CLIENT_TEXT_MAX);
+    fl_http_policy(request, client->policy);
+    client_finish(request, fl_owner_page(&copy->facts, &body), "text/html; charset=utf-8", &body,
+                  true);
+}
+
+static void client_page(void *ctx, struct fl_http_request *request)
+{
+    client_ask(ctx, request, client_page_answer);
+}
+
 static const struct fl_http_route client_routes[] = {
+    {.path = "/", .handle = client_page},
     {.path = "/healthz", .handle = client_healthz, .open = true},
     {.path = "/readyz", .handle = client_readyz, .open = true},
     {.path = "/metrics", .handle = client_metrics},
     {.path = "/api/v1/status", .handle = client_status},
+    {.path = "/api/v1/tasks", .handle = client_tasks},
     {.path = NULL}};
 
 int fl_client_http_create(const struct fl_client_http_setup *setup, struct fl_client_http **ret,
@@ -196,6 +239,7 @@ int fl_client_http_create(const struct fl_client_http_setup *setup, struct fl_cl
         return FL_ENOMEM;
     }
     client->setup = *setup;
+    (void)fl_page_policy(client->policy);
     http.ctx = client;
     fl_http_limits_default(&http.limits);
     rv = fl_http_create(&http, &client->http, err);

@@ -2,10 +2,11 @@
 #define FL_CLIENT_HTTP_CLIENT_HTTP_H
 
 /*
- * The HTTP port of a client (docs/http.md): health, metrics and its state as JSON, from a copy of
- * the figures that the loop of the client makes for each request.
+ * The HTTP port of a client (docs/http.md): the page for its owner, health, metrics and its state
+ * as JSON, from a copy that the loop of the client makes for each request.
  */
 
+#include "client/http/client_report.h"
 #include "client/http/client_shown.h"
 #include "libfl/net/loop.h"
 
@@ -17,8 +18,9 @@ struct fl_client_http_setup {
     const char *state_dir;
     const struct fl_log *log;
     struct fl_loop *loop;
-    /* Fill in a copy of the figures, on the loop. */
+    /* Fill in a copy of the figures, and of what its owner sees, on the loop. */
     void (*fill)(void *ctx, struct fl_client_shown *ret);
+    void (*describe)(void *ctx, struct fl_owner_facts *ret);
     void *ctx;
 };
 

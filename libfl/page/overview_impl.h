@@ -9,7 +9,8 @@
 enum fl__page_kind {
     FL_PAGE_FILE, /* no links to other pages */
     FL_PAGE_FIXED,
-    FL_PAGE_LIVE /* fetched again by the script */
+    FL_PAGE_LIVE, /* fetched again by the script */
+    FL_PAGE_ALONE /* likewise, and the only page of its port */
 };
 /* Begin a document up to <main>. */
 void fl__page_begin(struct fl_html *html, const char *title, const char *federation,

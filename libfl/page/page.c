@@ -30,7 +30,7 @@ void fl__page_begin(struct fl_html *html, const char *title, const char *federat
             fl_page_policy(policy), title, federation);
     fl_writer_add(&html->w, fl_page_css, fl_page_css_len);
     fl_html(html, "</style></head>\n");
-    if (kind == FL_PAGE_LIVE) {
+    if (kind == FL_PAGE_LIVE || kind == FL_PAGE_ALONE) {
         fl_html(html, "<body data-live>");
     } else {
         fl_html(html, "<body>");
@@ -39,7 +39,7 @@ void fl__page_begin(struct fl_html *html, const char *title, const char *federat
             "<a class=\"skip\" href=\"#main\">Skip to content</a>"
             "<header><p class=\"name\">%s</p>",
             federation);
-    if (kind != FL_PAGE_FILE) {
+    if (kind != FL_PAGE_FILE && kind != FL_PAGE_ALONE) {
         fl_html(html, "<nav aria-label=\"Pages\"><a href=\"/\">Overview</a>"
                       "<a href=\"/clients\">Clients</a></nav>");
     }

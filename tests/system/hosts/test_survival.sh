@@ -33,7 +33,7 @@ wait_for "the server's status" status_is server fl-serverd '^round [0-9]+: [A-Z]
 first=$(prop server fl-serverd StatusText)
 changed() { [ "$(prop server fl-serverd StatusText)" != "$first" ]; }
 wait_for "another status" changed
-wait_for "a client's status" status_is client1 fl-clientd '(^round [0-9]+: |last task: round [0-9]+$)'
+wait_for "a client's status" status_is client1 fl-clientd '(^Round [0-9]+: |last task: round [0-9]+, [a-z ]+[.]$)'
 
 ### kill -9
 n=$(rounds)
