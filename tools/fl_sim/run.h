@@ -91,7 +91,7 @@ FL_MUST_CHECK int trial_serve(const struct run *run, size_t point, size_t trial,
 FL_MUST_CHECK int run_report(const struct fl_experiment *experiment, const char *dir,
                              struct fl_err *err);
 
-/* progress.c: one line on stderr while it is a terminal. Any thread. */
+/* progress.c: lines, or one line, while there is a terminal. Any thread. */
 FL_MUST_CHECK int progress_new(size_t trials, bool quiet, struct progress **ret);
 void progress_free(struct progress *progress);
 struct progress_at {
@@ -100,10 +100,12 @@ struct progress_at {
     uint64_t round, rounds; /* rounds 0: not known */
     double accuracy;        /* negative: not measured */
     uint64_t bytes_up, time_us;
+    const struct fl_round_rec *record; /* of the round */
 };
 void progress_round(struct progress *progress, const struct progress_at *at);
-void progress_trial(struct progress *progress);
-/* Clears the line, so that other output can be printed. */
+/* A trial has ended, or needed no run. */
+void progress_trial(struct progress *progress, const char *label, uint64_t seed);
+/* Clears the lines, so that other output can be printed. */
 void progress_clear(struct progress *progress);
 /* Prints a line unless the run is quiet. */
 void progress_note(struct progress *progress, const char *text);

@@ -40,7 +40,7 @@ static const struct fl_arg rows[] = {
     FL_ARG("keep-state", '\0', NULL, OPT_KEEP,
            "keep models, records and client states, as the daemons do"),
     FL_ARG("force", '\0', NULL, OPT_FORCE, "run even when the free memory seems too small"),
-    FL_ARG("quiet", '\0', NULL, OPT_QUIET, "no progress line"),
+    FL_ARG("quiet", '\0', NULL, OPT_QUIET, "no progress"),
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 

@@ -177,7 +177,8 @@ static bool trial_on_committed(void *ctx, const struct fl_round_rec *record,
                              .seed = t->seed,
                              .round = record->round,
                              .rounds = (uint64_t)t->setting.point->stop.rounds,
-                             .time_us = sim->time_us};
+                             .time_us = sim->time_us,
+                             .record = record};
     const char *rule;
 
     t->up_bytes += record->uplink_bytes;
@@ -427,7 +428,7 @@ int trial_run(const struct run *run, size_t point, size_t trial, const struct fl
             goto done;
         }
     }
-    progress_trial(run->progress);
+    progress_trial(run->progress, t.label, t.seed);
 done:
     fl_trial_free(t.out);
     return rv;

@@ -3,103 +3,15 @@
 #include "tools/flctl/screen.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libfl/base/str.h"
+#include "tools/screen/screen_lines.h"
 
-#define SCREEN_LINE 8192
-/* Lines of the sentence of `flctl why`, and rounds that are listed. */
-#define WHY_LINES   3
-#define WHY_INDENT  10
-#define ROUND_LINES 5
-
-/* Lines that were drawn, and those that fit. */
-struct drawing {
-    const struct fl_screen *screen;
-    struct fl_buf *out;
-    size_t rows;
-    int rv; /* the first error */
-};
-
-/* Bytes of the first `columns` characters of a clean text. */
-static size_t screen_fit(const char *text, size_t columns)
-{
-    size_t len = strlen(text);
-    size_t at = 0;
-
-    while (at < len && columns > 0) {
-        size_t n = fl_str_utf8((const uint8_t *)text + at, len - at);
-
-        at += n > 0 ? n : 1;
-        columns--;
-    }
-    return at < len ? at : len;
-}
-
-FL_PRINTF(2, 3) static void draw_line(struct drawing *d, const char *fmt, ...)
-{
-    char text[SCREEN_LINE];
-    va_list ap;
-
-    if (d->rows >= d->screen->rows || d->rv != FL_OK) {
-        return;
-    }
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    (void)fl_str_clean(text);
-    d->rows++;
-    d->rv = fl_buf_printf(d->out, "%.*s\n", (int)screen_fit(text, d->screen->columns), text);
-}
-
-/* Draw a text over several lines, broken at blanks; what does not fit ends with "...". */
-static void draw_wrapped(struct drawing *d, const char *label, const char *text)
-{
-    size_t width = d->screen->columns > WHY_INDENT + 10 ? d->screen->columns - WHY_INDENT : 10;
-    unsigned i;
-
-    for (i = 0; i < WHY_LINES && (i == 0 || *text != '\0'); i++) {
-        size_t n = screen_fit(text, width);
-        size_t brk = n;
-        const char *more = "";
-
-        if (text[n] != '\0' && i + 1 == WHY_LINES) {
-            n = screen_fit(text, width - 3);
-            brk = n;
-            more = "...";
-        } else if (text[n] != '\0') {
-            while (brk > 0 && text[brk] != ' ') {
-                brk--;
-            }
-            n = brk > 0 ? brk : n;
-        }
-        draw_line(d, "%-*s%.*s%s", WHY_INDENT, i == 0 ? label : "", (int)n, text, more);
-        text += n;
-        text += strspn(text, " ");
-    }
-}
-
-/* "3 s", "12 min", "5 h", "9 d". */
-static const char *span_text(uint64_t ms, char out[32])
-{
-    uint64_t s = ms / 1000;
-
-    if (s < 120) {
-        (void)snprintf(out, 32, "%" PRIu64 " s", s);
-    } else if (s < 7200) {
-        (void)snprintf(out, 32, "%" PRIu64 " min", s / 60);
-    } else if (s < 172800) {
-        (void)snprintf(out, 32, "%" PRIu64 " h", s / 3600);
-    } else {
-        (void)snprintf(out, 32, "%" PRIu64 " d", s / 86400);
-    }
-    return out;
-}
-
-static void draw_head(struct drawing *d, const struct fl_wire_status *s)
+static void draw_head(struct fl_term_lines *d, const struct fl_screen *screen,
+                      const struct fl_wire_status *s)
 {
     char up[32];
     char full[32];
@@ -112,51 +24,41 @@ static void draw_head(struct drawing *d, const struct fl_wire_status *s)
     if (s->rounds_total != 0) {
         (void)snprintf(total, sizeof(total), " of %" PRIu64, s->rounds_total);
     }
-    draw_line(d, "%s  (%s, fl %s, up %s)", s->federation, s->algorithm, s->version,
-              span_text(s->uptime_ms, uptime));
-    if (d->screen->trouble != NULL) {
-        draw_line(d, "! %s", d->screen->trouble);
+    fl_term_lines_add(d, "%s  (%s, fl %s, up %s)", s->federation, s->algorithm, s->version,
+                      fl_term_lines_span(s->uptime_ms, uptime));
+    if (screen->trouble != NULL) {
+        fl_term_lines_add(d, "! %s", screen->trouble);
     }
-    draw_line(d, "%-*s%s, round %" PRIu64 "%s, %" PRIu64 " committed%s", WHY_INDENT, "phase",
-              s->phase, s->round, total, s->rounds_committed,
-              s->failed_attempts > 0 ? ", attempts failed" : "");
+    fl_term_lines_add(d, "%-*s%s, round %" PRIu64 "%s, %" PRIu64 " committed%s", FL_TERM_INDENT,
+                      "phase", s->phase, s->round, total, s->rounds_committed,
+                      s->failed_attempts > 0 ? ", attempts failed" : "");
     if (t->accuracy >= 0.0) {
-        draw_line(d, "%-*s%.4f  loss %.4f", WHY_INDENT, "accuracy", t->accuracy, t->loss);
+        fl_term_lines_add(d, "%-*s%.4f  loss %.4f", FL_TERM_INDENT, "accuracy", t->accuracy,
+                          t->loss);
     } else {
-        draw_line(d, "%-*s-  (not evaluated yet)", WHY_INDENT, "accuracy");
+        fl_term_lines_add(d, "%-*s-  (not evaluated yet)", FL_TERM_INDENT, "accuracy");
     }
-    draw_line(d, "%-*s%s of %s up; with everything %s up, %s down", WHY_INDENT, "bytes",
-              fl_str_bytes(up, sizeof(up), t->uplink_bytes),
-              fl_str_bytes(full, sizeof(full), t->uplink_bytes_full),
-              fl_str_bytes(wire_up, sizeof(wire_up), t->wire_up_bytes),
-              fl_str_bytes(wire_down, sizeof(wire_down), t->wire_down_bytes));
-    draw_line(d, "%-*s%" PRIu32 " connected of %" PRIu32 " known", WHY_INDENT, "clients",
-              s->clients_connected, s->clients_known);
-    draw_wrapped(d, "why", s->why);
+    fl_term_lines_add(d, "%-*s%s of %s up; with everything %s up, %s down", FL_TERM_INDENT, "bytes",
+                      fl_str_bytes(up, sizeof(up), t->uplink_bytes),
+                      fl_str_bytes(full, sizeof(full), t->uplink_bytes_full),
+                      fl_str_bytes(wire_up, sizeof(wire_up), t->wire_up_bytes),
+                      fl_str_bytes(wire_down, sizeof(wire_down), t->wire_down_bytes));
+    fl_term_lines_add(d, "%-*s%" PRIu32 " connected of %" PRIu32 " known", FL_TERM_INDENT,
+                      "clients", s->clients_connected, s->clients_known);
+    fl_term_lines_wrapped(d, "why", s->why);
 }
 
-static void draw_rounds(struct drawing *d, const struct fl_ctl_look *look)
+/* The newest rounds only: the others are not drawn. */
+static void draw_rounds(struct fl_term_lines *d, const struct fl_ctl_look *look)
 {
-    size_t first = look->n_rounds > ROUND_LINES ? look->n_rounds - ROUND_LINES : 0;
+    size_t n = look->n_rounds < FL_TERM_ROUNDS ? look->n_rounds : FL_TERM_ROUNDS;
+    const struct fl_round_rec *rounds[FL_TERM_ROUNDS];
     size_t i;
 
-    draw_line(d, "%s", "");
-    draw_line(d, "%8s %8s %10s %9s %10s %12s %9s", "round", "selected", "responders", "accuracy",
-              "loss", "up", "seconds");
-    for (i = first; i < look->n_rounds; i++) {
-        const struct fl_round_rec *r = &look->rounds[i].figures;
-        char accuracy[32] = "-";
-        char loss[32] = "-";
-        char up[32];
-
-        if (r->accuracy >= 0.0) {
-            (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r->accuracy);
-            (void)snprintf(loss, sizeof(loss), "%.4f", r->loss);
-        }
-        draw_line(d, "%8" PRIu64 " %8u %10u %9s %10s %12s %9.1f", r->round, r->n_selected,
-                  r->n_responders, accuracy, loss, fl_str_bytes(up, sizeof(up), r->uplink_bytes),
-                  r->ended_ms > r->started_ms ? (double)(r->ended_ms - r->started_ms) / 1e3 : 0.0);
+    for (i = 0; i < n; i++) {
+        rounds[i] = &look->rounds[look->n_rounds - n + i].figures;
     }
+    fl_term_lines_rounds(d, rounds, n);
 }
 
 /* --- clients --- */
@@ -192,19 +94,19 @@ static const char *client_note(const struct fl_wire_client *c)
     return c->quarantine[0] != '\0' ? c->quarantine : c->last_error;
 }
 
-static void draw_client(struct drawing *d, const struct fl_wire_client *c)
+static void draw_client(struct fl_term_lines *d, uint64_t now_ms, const struct fl_wire_client *c)
 {
     char seen[32] = "now";
     uint64_t last_ms = c->figures.last_seen_ms;
 
     if (!c->connected) {
-        (void)span_text(d->screen->now_ms > last_ms ? d->screen->now_ms - last_ms : 0, seen);
+        (void)fl_term_lines_span(now_ms > last_ms ? now_ms - last_ms : 0, seen);
     }
-    draw_line(d, "%-20.20s %-11s %9" PRIu64 " %8" PRIu64 " %8" PRIu64 " %5" PRIu64 " %8s", c->name,
-              c->state, c->figures.samples, c->figures.n_accepted, c->figures.n_rejected,
-              c->figures.n_lost, last_ms != 0 ? seen : "-");
+    fl_term_lines_add(d, "%-20.20s %-11s %9" PRIu64 " %8" PRIu64 " %8" PRIu64 " %5" PRIu64 " %8s",
+                      c->name, c->state, c->figures.samples, c->figures.n_accepted,
+                      c->figures.n_rejected, c->figures.n_lost, last_ms != 0 ? seen : "-");
     if (client_note(c)[0] != '\0') {
-        draw_line(d, "  %s", client_note(c));
+        fl_term_lines_add(d, "  %s", client_note(c));
     }
 }
 
@@ -225,7 +127,7 @@ static size_t clients_fit(const struct fl_wire_client *const *list, size_t n, si
     return n;
 }
 
-static void draw_clients(struct drawing *d, const struct fl_ctl_look *look)
+static void draw_clients(struct fl_term_lines *d, uint64_t now_ms, const struct fl_ctl_look *look)
 {
     const struct fl_wire_client **list =
         calloc(look->n_clients + 1, sizeof(const struct fl_wire_client *));
@@ -240,15 +142,15 @@ static void draw_clients(struct drawing *d, const struct fl_ctl_look *look)
         list[i] = &look->clients[i];
     }
     qsort(list, look->n_clients, sizeof(const struct fl_wire_client *), client_compare);
-    draw_line(d, "%s", "");
-    draw_line(d, "%-20s %-11s %9s %8s %8s %5s %8s", "client", "state", "samples", "accepted",
-              "rejected", "lost", "seen");
-    shown = clients_fit(list, look->n_clients, d->screen->rows - d->rows);
+    fl_term_lines_add(d, "%s", "");
+    fl_term_lines_add(d, "%-20s %-11s %9s %8s %8s %5s %8s", "client", "state", "samples",
+                      "accepted", "rejected", "lost", "seen");
+    shown = clients_fit(list, look->n_clients, d->rows - d->used);
     for (i = 0; i < shown; i++) {
-        draw_client(d, list[i]);
+        draw_client(d, now_ms, list[i]);
     }
     if (shown < look->n_clients) {
-        draw_line(d, "and %zu more: flctl clients", look->n_clients - shown);
+        fl_term_lines_add(d, "and %zu more: flctl clients", look->n_clients - shown);
     }
     free(list);
 }
@@ -256,10 +158,10 @@ static void draw_clients(struct drawing *d, const struct fl_ctl_look *look)
 int fl_screen_draw(const struct fl_screen *screen, const struct fl_ctl_look *look,
                    struct fl_buf *out)
 {
-    struct drawing d = {.screen = screen, .out = out};
+    struct fl_term_lines d = {.columns = screen->columns, .rows = screen->rows, .out = out};
 
-    draw_head(&d, &look->status);
+    draw_head(&d, screen, &look->status);
     draw_rounds(&d, look);
-    draw_clients(&d, look);
+    draw_clients(&d, screen->now_ms, look);
     return d.rv;
 }

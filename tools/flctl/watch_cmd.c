@@ -6,18 +6,17 @@
  */
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include "libfl/base/clock.h"
 #include "libfl/base/str.h"
 #include "tools/flctl/screen.h"
+#include "tools/screen/screen_lines.h"
 
 #define WATCH_ASK_MS  1000
 #define WATCH_ROUNDS  20
@@ -86,28 +85,6 @@ static int watch_ask(struct fl_ctl_args *args, struct fl_ctl_look *look, struct 
     return fl_ctl_look_clients(args, look, err);
 }
 
-/* What the terminal says, else $COLUMNS and $LINES, else the smallest. */
-static void watch_size(struct fl_screen *screen)
-{
-    const char *columns = getenv("COLUMNS");
-    const char *lines = getenv("LINES");
-    struct winsize size = {0};
-    uint64_t n;
-
-    *screen = (struct fl_screen){.columns = FL_SCREEN_COLUMNS, .rows = FL_SCREEN_ROWS};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) {
-        screen->columns = size.ws_col;
-        screen->rows = size.ws_row;
-        return;
-    }
-    if (columns != NULL && fl_str_to_u64(columns, &n) == FL_OK && n > 0 && n < SHRT_MAX) {
-        screen->columns = (size_t)n;
-    }
-    if (lines != NULL && fl_str_to_u64(lines, &n) == FL_OK && n > 0 && n < SHRT_MAX) {
-        screen->rows = (size_t)n;
-    }
-}
-
 /* One write, so that no half screen is seen. */
 static int watch_show(const struct fl_buf *text, struct fl_buf *frame)
 {
@@ -148,9 +125,11 @@ static int watch_draw(const struct fl_ctl_look *look, const char *trouble, bool 
     struct fl_buf frame;
     int rv;
 
-    watch_size(&screen);
-    screen.now_ms = fl_clock_wall_ms();
-    screen.trouble = trouble;
+    screen = (struct fl_screen){.columns = FL_SCREEN_COLUMNS,
+                                .rows = FL_SCREEN_ROWS,
+                                .now_ms = fl_clock_wall_ms(),
+                                .trouble = trouble};
+    fl_terminal_size(STDOUT_FILENO, &screen.columns, &screen.rows);
     fl_buf_init(&text, WATCH_MAX);
     fl_buf_init(&frame, 2 * WATCH_MAX);
     rv = fl_screen_draw(&screen, look, &text);

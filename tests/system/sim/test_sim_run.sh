@@ -41,9 +41,43 @@ check "eight threads change nothing" cmp sums-1 sums-8
 # --- progress ---
 "$fl_sim" run e.yaml --out piped >piped.out 2>piped.err
 equal "it says nothing of its progress when nobody looks" "$(cat piped.err)" ""
-"$python" -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$fl_sim" run e.yaml --out seen >seen.out 2>&1
-check "one line says how far it is" grep -qE '[0-9]+ of 6 trials; .*round [0-9]+, accuracy .* up, .* simulated, .* left' seen.out
-equal "and is gone at the end" "$(tail -n 1 seen.out | tr -d '\r' | sed 's/.*\x1b\[K//')" "6 trials in seen"
+cat >terminal.py <<'PY'
+# A program in a terminal of 80x24, stdout elsewhere where a file is named first: what it writes to the terminal.
+import fcntl, os, pty, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    if sys.argv[1]:
+        os.dup2(os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT, 0o600), 1)
+    os.execv(sys.argv[2], sys.argv[2:])
+while True:
+    try:
+        data = os.read(fd, 65536)
+    except OSError:
+        break
+    if not data:
+        break
+    sys.stdout.buffer.write(data)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+PY
+check "it runs where stderr is a terminal" "$python" terminal.py line.txt "$fl_sim" run e.yaml --out line
+cp check.out line.out
+check "one line says how far it is" grep -qE '[0-9]+ of 6 trials; .*round [0-9]+, accuracy .* up, .* simulated, .* left' line.out
+equal "and is gone at the end" "$(tr -d '\r' <line.out | sed 's/.*\x1b\[K//' | tail -n 1)" ""
+has_line "the end is on stdout" line.txt "6 trials in line"
+check "it runs in a terminal" "$python" terminal.py "" "$fl_sim" run e.yaml --jobs 2 --out seen
+cp check.out seen.out
+check "as flctl watch: trials, those that run, rounds; within the terminal; gone at the end" "$python" - seen.out <<'PY'
+import re, sys
+raw = open(sys.argv[1], encoding="utf-8", newline="").read().replace("\r", "")
+frames = [f for f in re.split(r"\x1b\[\d+A\x1b\[J", raw)]
+assert len(frames) >= 2, len(frames)
+assert all(len(f.split("\n")) <= 24 and max(map(len, f.split("\n"))) <= 80 for f in frames), max(frames, key=len)
+assert any(re.match(r"done +\d of 6 trials, for .* left\ntrial +seed +round +accuracy +up +simulated\n", f) for f in frames), frames[0]
+assert any(re.search(r"algorithm=\w+ +\d+ +\d+ of 12 +", f) and re.search(r"\n +round selected responders", f) for f in frames), frames[0]
+assert frames[-1] == "6 trials in seen\n", frames[-1]
+assert "\x1b" not in "".join(frames)
+PY
 
 # --- what is finished ---
 before=$(find jobs-1 -name rounds.jsonl -printf '%p %T@\n' | sort)
