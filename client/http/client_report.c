@@ -62,9 +62,9 @@ const char *fl_owner_asked(const struct fl_task_record *r, char out[FL_OWNER_WOR
 const char *fl_owner_result(const struct fl_task_record *r)
 {
     static const char *const words[FL_TASK_ENDS] = {
-        [FL_TASK_OPEN] = "running",      [FL_TASK_ACCEPTED] = "accepted",
+        [FL_TASK_OPEN] = "unfinished",   [FL_TASK_ACCEPTED] = "accepted",
         [FL_TASK_REJECTED] = "rejected", [FL_TASK_DISMISSED] = "not needed",
-        [FL_TASK_FAILED] = "failed",     [FL_TASK_REPLACED] = "not finished",
+        [FL_TASK_FAILED] = "failed",     [FL_TASK_REPLACED] = "replaced",
         [FL_TASK_MEASURED] = "sent",
     };
 

@@ -59,7 +59,7 @@ void fl_owner_report(const struct fl_owner_facts *facts, struct fl_owner_report 
 #define FL_OWNER_WORDS 64
 /* "train, send 3 of 8 layers". Returns `out`. */
 const char *fl_owner_asked(const struct fl_task_record *record, char out[FL_OWNER_WORDS]);
-/* "accepted", "running", … */
+/* "accepted", "unfinished" (it runs, or its result waits), … */
 const char *fl_owner_result(const struct fl_task_record *record);
 /* "12.3 s", "4 min". Returns `out`. */
 const char *fl_owner_span(uint64_t ms, char out[FL_OWNER_WORDS]);

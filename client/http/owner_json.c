@@ -78,15 +78,16 @@ static const struct task_member task_members[] = {
     {"layers_asked", task_layers_asked, "Layers that the server wants; null: all, or not said yet"},
     {"layers", task_layers, "Layers of the model; null with `layers_asked`"},
     {"began_ms", task_began, "When the task came, in ms since 1970"},
-    {"ended_ms", task_ended, "When it ended; null: it runs"},
+    {"ended_ms", task_ended, "When it ended; null: it is unfinished"},
     {"bytes_down", task_down, "Bytes received meanwhile, with framing and TLS"},
     {"bytes_up", task_up, "Bytes sent meanwhile"},
     {"cpu_ms", task_cpu,
      "Processor time of the client and its training program, in ms; processes that the program "
      "started count when they have ended"},
     {"result", task_result,
-     "`running`, `accepted`, `rejected`, `not needed`, `failed`, `not finished` (the server "
-     "continued with another round), `sent` (of an evaluation)"},
+     "`unfinished` (it runs, or waits for the server), `accepted`, `rejected`, `not needed`, "
+     "`failed`, "
+     "`replaced` (the server continued with another round), `sent` (of an evaluation)"},
     {"reason", task_reason, "Why it failed or was rejected, else empty"},
 };
 

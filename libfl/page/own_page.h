@@ -11,7 +11,7 @@
 struct fl_page_own_task {
     uint64_t round;
     char asked[64];
-    uint64_t began_ms, ended_ms; /* since 1970; ended_ms 0: it runs */
+    uint64_t began_ms, ended_ms; /* since 1970; ended_ms 0: it is unfinished */
     uint64_t bytes_down, bytes_up, cpu_ms;
     const char *result, *reason; /* reason "": none */
     bool bad;                    /* it failed or was rejected */

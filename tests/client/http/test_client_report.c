@@ -102,6 +102,9 @@ TEST(waiting_names_the_server_and_the_last_task)
 TEST(a_running_task_says_what_it_does)
 {
     has_task(13, FL_TASK_OPEN, "");
+    /* Of an earlier process, or after a lost connection: whether it runs is not claimed. */
+    says_now("Waiting for a task of fl.example.org:7800; last task: round 13, unfinished.",
+             "Nothing.", false);
     f->state = FL_SESSION_TRAINING;
     says_now("Round 13: training on the data of this device.", "Nothing.", false);
     f->state = FL_SESSION_PUSHING;
