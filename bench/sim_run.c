@@ -132,11 +132,8 @@ static int make_data(struct bench *b, struct fl_err *err)
     for (i = 0; i < b->c->clients; i++) {
         (void)snprintf(b->names[i], sizeof(b->names[i]), "c%07zu", i);
     }
-    b->sim_clients = (struct fl_sim_clients){.n = b->c->clients,
-                                             .sim_client = sim_client,
-                                             .data = data,
-                                             .release = release,
-                                             .ctx = b};
+    b->sim_clients = (struct fl_sim_clients){
+        .n = b->c->clients, .sim_client = sim_client, .data = data, .release = release, .ctx = b};
     return FL_OK;
 }
 

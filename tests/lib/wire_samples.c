@@ -735,21 +735,6 @@ static int recode_rollback(const void *data, size_t len, struct fl_buf *out, str
     return rv != FL_OK ? rv : fl_wire_rollback_encode(&r, out);
 }
 
-static int list_rounds(struct fl_buf *out)
-{
-    const struct fl_wire_list_rounds list = {5, true};
-
-    return fl_wire_list_rounds_encode(&list, out);
-}
-
-static int recode_list_rounds(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
-{
-    struct fl_wire_list_rounds list;
-    int rv = fl_wire_list_rounds_decode(data, len, &list, err);
-
-    return rv != FL_OK ? rv : fl_wire_list_rounds_encode(&list, out);
-}
-
 const struct wire_sample wire_samples[] = {
     {"event_hello", hello, wire_recode_event},
     {"event_report", report, wire_recode_event},
@@ -782,7 +767,7 @@ const struct wire_sample wire_samples[] = {
     {"admin_round", round_info, recode_round},
     {"admin_client", client_info, recode_client},
     {"admin_export", export_chunk, recode_export},
-    {"admin_list_rounds", list_rounds, recode_list_rounds},
+    {"admin_list_rounds", wire_sample_list_rounds, wire_recode_list_rounds},
     {"admin_list_participations", wire_sample_list_participations, wire_recode_list_participations},
     {"admin_participation", wire_sample_participation, wire_recode_participation},
     {"admin_checkpoint", checkpoint, recode_checkpoint},

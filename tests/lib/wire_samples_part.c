@@ -59,3 +59,18 @@ int wire_recode_participation(const void *data, size_t len, struct fl_buf *out, 
     fl_wire_participation_done(&p);
     return rv;
 }
+
+int wire_sample_list_rounds(struct fl_buf *out)
+{
+    const struct fl_wire_list_rounds list = {5, true};
+
+    return fl_wire_list_rounds_encode(&list, out);
+}
+
+int wire_recode_list_rounds(const void *data, size_t len, struct fl_buf *out, struct fl_err *err)
+{
+    struct fl_wire_list_rounds list;
+    int rv = fl_wire_list_rounds_decode(data, len, &list, err);
+
+    return rv != FL_OK ? rv : fl_wire_list_rounds_encode(&list, out);
+}
