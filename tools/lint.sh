@@ -45,10 +45,15 @@ lower_pki="base"
 lower_tls="pki net base"
 lower_sim="base"
 }
+# Read at once: a process for each file would take most of the time.
+declare -A included
+while read -r f inc; do
+  included[$f]+=" $inc"
+done < <(grep -oE '^#include "[^"]+"' $files /dev/null | sed -E 's/^([^:]+):#include "(.*)"$/\1 \2/')
 for f in $files; do
   case "$f" in
     libfl/*) room=${f#libfl/}; room=${room%%/*}; var="lower_$room"; allowed="${!var-}"
-      for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
+      for inc in ${included[$f]-}; do
         case "$inc" in
           libfl/*) to=${inc#libfl/}; to=${to%%/*}
             [ "$to" = "$room" ] && continue
@@ -59,7 +64,7 @@ for f in $files; do
       done ;;
     server/*|client/*)
       side=${f%%/*}; room=${f#*/}; room=${room%%/*}
-      for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
+      for inc in ${included[$f]-}; do
         case "$inc" in
           "$side"/*) to=${inc#*/}; to=${to%%/*}
             case "$side/$room:$to" in
@@ -101,7 +106,7 @@ for f in $files; do
       done ;;
     tools/fl_sim/*)
       room=${f#tools/fl_sim/}; room=${room%%/*}
-      for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
+      for inc in ${included[$f]-}; do
         case "$inc" in
           */daemon/*|libfl/net/*|libfl/grpc/*|libfl/h2/*|libfl/rpc/*|tests/*|bench/*)
             say "$f: a federation in one process has no daemon and no network: $inc" ;;
@@ -124,7 +129,7 @@ done
 
 # What is built without tests does not need them; a tool needs no benchmark.
 for f in $(printf '%s\n' $files | grep -E '^(bench|tools)/'); do
-  for inc in $(sed -n 's/^#include "\([^"]*\)".*/\1/p' "$f"); do
+  for inc in ${included[$f]-}; do
     case "$f:$inc" in
       *:tests/*|tools/*:bench/*) say "$f: must not include $inc" ;;
     esac
@@ -195,10 +200,8 @@ out=$(awk '
 $out"
 
 # 6 Sizes: aim at 500 lines and 60 a function; over 800 and 100 needs a split.
-for f in $files; do
-  n=$(wc -l < "$f")
-  [ "$n" -gt 800 ] && say "$f: $n lines, more than 800"
-done
+out=$(wc -l $files | awk '$2 != "total" && $1 > 800 { print $2 ": " $1 " lines, more than 800" }')
+[ -n "$out" ] && say "$out"
 out=$(awk 'FNR==1{open=0} /^\{/{open=FNR} /^\}/{if(open&&FNR-open>100)printf "%s:%d: function of %d lines\n",FILENAME,open,FNR-open;open=0}' $files)
 [ -n "$out" ] && say "$out"
 
@@ -207,8 +210,8 @@ out=$(python3 tools/lint_names.py)
 [ -n "$out" ] && say "$out"
 
 # 7 Headers: a guard named after the path's last folder and file.
-for f in $(printf '%s\n' $files | grep '\.h$'); do
-  grep -qE '^#ifndef FL_[A-Z0-9_]+_H$' "$f" || say "$f: include guard FL_…_H is missing"
+for f in $(grep -LE '^#ifndef FL_[A-Z0-9_]+_H$' $(printf '%s\n' $files | grep '\.h$')); do
+  say "$f: include guard FL_…_H is missing"
 done
 
 # What a room keeps to itself stands in headers of one kind of name.

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/daemon/client_data.h"
 #include "client/daemon/clientd_exit.h"
 #include "client/daemon/try_impl.h"
 #include "libfl/base/clock.h"

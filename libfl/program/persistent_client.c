@@ -1,5 +1,5 @@
 /*
- * A program that acts for several clients in turn (docs/trainers.md#client). Same thread as
+ * A program that acts for several clients in turn (docs/trainers.md#many-clients-in-one-program). Same thread as
  * persistent.c. It does not choose the clients: the caller does.
  */
 #include <stdlib.h>
