@@ -127,7 +127,7 @@ static int data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct
     const struct run *r = ctx;
 
     (void)err;
-    *ret = (struct fl_sim_client_data){r->train[client], r->test, {NULL}};
+    *ret = (struct fl_sim_client_data){.train = r->train[client], .test = r->test};
     return FL_OK;
 }
 
@@ -179,7 +179,8 @@ static void run_done(struct run *r)
 
 static void go(struct run *r)
 {
-    const struct fl_sim_clients sim_clients = {N_CLIENTS, sim_client, data, release, r};
+    const struct fl_sim_clients sim_clients = {
+        .n = N_CLIENTS, .sim_client = sim_client, .data = data, .release = release, .ctx = r};
     const struct fl_fed_conf conf = {
         .dir = r->dir,
         .name = "f",

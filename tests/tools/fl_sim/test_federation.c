@@ -84,7 +84,7 @@ static int data(void *ctx, size_t client, struct fl_sim_client_data *ret, struct
     const struct run *r = ctx;
 
     (void)err;
-    *ret = (struct fl_sim_client_data){r->train[client], r->test, {NULL}};
+    *ret = (struct fl_sim_client_data){.train = r->train[client], .test = r->test};
     return FL_OK;
 }
 
