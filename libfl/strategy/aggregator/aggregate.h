@@ -158,6 +158,8 @@ struct fl_aggregate_ops {
 extern const struct fl_aggregate_ops fl_aggregate_mean;
 extern const struct fl_aggregate_ops fl_aggregate_momentum; /* "mean + server momentum" */
 extern const struct fl_aggregate_ops fl_aggregate_adam;
+extern const struct fl_aggregate_ops fl_aggregate_yogi;
+extern const struct fl_aggregate_ops fl_aggregate_adagrad;
 extern const struct fl_aggregate_ops fl_aggregate_igfl_s;
 extern const struct fl_aggregate_ops fl_aggregate_mcsa; /* these compute personalized models */
 extern const struct fl_aggregate_ops fl_aggregate_heur_fedamp;

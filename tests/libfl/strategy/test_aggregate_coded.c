@@ -7,15 +7,14 @@
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/codec_fixture.h"
 
-/* Aggregation of units in any codec, FedAdam, and plans that leave whole clients out. */
+/* Aggregation of units in any codec, and plans that leave whole clients out. */
 
-enum { UNITS = 3, CLIENTS = 6, STATES = 2 };
+enum { UNITS = 3, CLIENTS = 6 };
 
 struct fed {
     struct fl_layout *layout;
     size_t count;
     float *theta, *theta_new;
-    float *state[STATES], *state_new[STATES];
     float *delta[CLIENTS];
     uint8_t units[CLIENTS][UNITS];
     struct fl_agg_client clients[CLIENTS];
@@ -23,7 +22,6 @@ struct fed {
     struct fl_buf coded[CLIENTS][UNITS];
     struct fl_codec_memory memory[CLIENTS][UNITS];
     double distance[CLIENTS];
-    uint64_t round;
 };
 
 static float *floats(size_t n)
@@ -45,7 +43,7 @@ static void fed_init(struct fed *f)
     size_t i;
     size_t k;
 
-    *f = (struct fed){.round = 1};
+    *f = (struct fed){.layout = NULL};
     ck_assert_int_eq(fl_layout_create(&f->layout), FL_OK);
     add(f->layout, "fc1", "fc1.weight", 3100, false);
     add(f->layout, "fc1", "fc1.bias", 50, false);
@@ -58,10 +56,6 @@ static void fed_init(struct fed *f)
     f->count = fl_layout_count(f->layout);
     f->theta = floats(f->count);
     f->theta_new = floats(f->count);
-    for (i = 0; i < STATES; i++) {
-        f->state[i] = floats(f->count);
-        f->state_new[i] = floats(f->count);
-    }
     fl_rng_seed(&rng, 31);
     for (i = 0; i < f->count; i++) {
         f->theta[i] = (float)fl_rng_normal(&rng);
@@ -91,10 +85,6 @@ static void fed_done(struct fed *f)
         for (l = 0; l < UNITS; l++) {
             fl_buf_done(&f->coded[k][l]);
         }
-    }
-    for (k = 0; k < STATES; k++) {
-        free(f->state[k]);
-        free(f->state_new[k]);
     }
     free(f->theta);
     free(f->theta_new);
@@ -140,7 +130,7 @@ static int run(struct fed *f, const struct fl_aggregate_ops *ops, struct fl_opti
         .layout = f->layout,
         .ops = ops,
         .options = o,
-        .round = f->round,
+        .round = 1,
         .members = CLIENTS,
         .n_clients = CLIENTS,
         .clients = f->clients,
@@ -148,8 +138,6 @@ static int run(struct fed *f, const struct fl_aggregate_ops *ops, struct fl_opti
         .ctx = f,
         .theta = f->theta,
         .theta_new = f->theta_new,
-        .state = (const float *const *)f->state,
-        .state_new = f->state_new,
         .want_distance = distance,
         .distance = f->distance,
         .block = block,
@@ -264,166 +252,5 @@ TEST(hdfl_of_all_is_fedavg_bit_for_bit)
     ck_assert_mem_eq(f.theta_new, full, f.count * sizeof(float));
     free(full);
     fl_options_free(o);
-    fed_done(&f);
-}
-
-/* --- FedAdam --- */
-
-static const struct fl_aggregate_ops *const adam = &fl_aggregate_adam;
-
-static void keep(struct fed *f)
-{
-    size_t i;
-
-    (void)memcpy(f->theta, f->theta_new, f->count * sizeof(float));
-    for (i = 0; i < STATES; i++) {
-        (void)memcpy(f->state[i], f->state_new[i], f->count * sizeof(float));
-    }
-    f->round++;
-}
-
-static bool is_buffer(const struct fed *f, size_t i)
-{
-    size_t t = 0;
-
-    while (i >= fl_layout_tensor(f->layout, t)->offset + fl_layout_tensor(f->layout, t)->count) {
-        t++;
-    }
-    return fl_layout_tensor(f->layout, t)->buffer;
-}
-
-/* For any tau and over rounds. */
-TEST_EACH(fedadam_that_does_not_adapt_is_fedavg, 3)
-{
-    static const char *const tau[] = {"tau=0.01", "tau=0.1", "tau=1"};
-    static const char *const rate[] = {"server_lr=0.02", "server_lr=0.2", "server_lr=2"};
-    float *full;
-    struct fed f;
-    size_t i;
-
-    fed_init(&f);
-    mean(&f, false, 0);
-    full = f.theta_new;
-    f.theta_new = floats(f.count);
-    f.round = 3;
-    ck_assert_int_eq(run(&f, adam,
-                         options_of(&adam->policy, "beta1=0", "beta2=1", tau[_i], rate[_i], NULL),
-                         false, 0),
-                     FL_OK);
-    for (i = 0; i < f.count; i++) {
-        ck_assert_double_eq_tol((double)f.theta_new[i], (double)full[i], 1e-6);
-        ck_assert_uint_eq(bits_of(f.state_new[1][i]), 0); /* u stays tau^2 */
-    }
-    free(full);
-    fed_done(&f);
-}
-
-TEST(fedadam_with_rate_zero_freezes_the_model_bit_for_bit)
-{
-    struct fed f;
-    size_t i;
-
-    fed_init(&f);
-    encode(&f);
-    f.theta[0] = -0.0f;
-    ck_assert_int_eq(run(&f, adam, options_of(&adam->policy, "server_lr=0", NULL), false, 0),
-                     FL_OK);
-    for (i = 0; i < f.count; i++) {
-        ck_assert(is_buffer(&f, i) || bits_of(f.theta_new[i]) == bits_of(f.theta[i]));
-    }
-    fed_done(&f);
-}
-
-/* Two rounds of a displacement of 2; buffers take the mean and no state. */
-TEST_EACH(fedadam_as_computed_by_hand, 2)
-{
-    bool correct = _i == 1;
-    double tau = .5, b1 = .5, b2 = .75, lr = .25;
-    double theta = 1, m = 0, u = correct ? 0 : tau * tau;
-    struct fed f;
-    size_t i;
-    size_t k;
-    int t;
-
-    fed_init(&f);
-    for (i = 0; i < f.count; i++) {
-        f.theta[i] = 1;
-        for (k = 0; k < CLIENTS; k++) {
-            f.delta[k][i] = 2;
-        }
-    }
-    encode(&f);
-    for (t = 1; t <= 2; t++) {
-        ck_assert_int_eq(
-            run(&f, adam,
-                options_of(&adam->policy, "beta1=0.5", "beta2=0.75", "tau=0.5", "server_lr=0.25",
-                           correct ? "bias_correction=yes" : "bias_correction=no", NULL),
-                false, 0),
-            FL_OK);
-        keep(&f);
-        m = b1 * m + (1 - b1) * 2;
-        u = b2 * u + (1 - b2) * 4;
-        theta += correct ? lr * (m / (1 - pow(b1, t))) / (sqrt(u / (1 - pow(b2, t))) + tau)
-                         : lr * m / (sqrt(u) + tau);
-    }
-    for (i = 0; i < f.count; i++) {
-        bool buffer = is_buffer(&f, i);
-
-        ck_assert_double_eq_tol((double)f.theta[i], buffer ? 5 : theta, 1e-6);
-        ck_assert_double_eq_tol((double)f.state[0][i], buffer ? 0 : m, 1e-6);
-        ck_assert_double_eq_tol((double)f.state[1][i],
-                                buffer    ? 0
-                                : correct ? u
-                                          : u - tau * tau,
-                                1e-6);
-    }
-    fed_done(&f);
-}
-
-/* u then decays from tau^2 to 0, which the kept difference can miss by its last bit. */
-TEST(fedadam_stays_finite_when_nothing_moves_for_long)
-{
-    struct fed f;
-    size_t i;
-    int t;
-
-    fed_init(&f);
-    for (i = 0; i < CLIENTS; i++) {
-        (void)memset(f.delta[i], 0, f.count * sizeof(float));
-    }
-    encode(&f);
-    for (t = 0; t < 40; t++) {
-        ck_assert_int_eq(
-            run(&f, adam, options_of(&adam->policy, "beta2=0.1", "tau=0.0123", NULL), false, 0),
-            FL_OK);
-        ck_assert_mem_eq(f.theta_new, f.theta, f.count * sizeof(float));
-        keep(&f);
-    }
-    fed_done(&f);
-}
-
-/* Not fed a zero. */
-TEST(fedadam_keeps_the_moments_of_a_unit_that_nobody_sent)
-{
-    const struct fl_unit *conv;
-    struct fed f;
-    size_t i;
-
-    fed_init(&f);
-    for (i = 0; i < f.count; i++) {
-        f.state[0][i] = .25f;
-        f.state[1][i] = .5f;
-    }
-    for (i = 0; i < CLIENTS; i++) {
-        f.units[i][1] = 0;
-    }
-    encode(&f);
-    ck_assert_int_eq(run(&f, adam, options_of(&adam->policy, NULL), false, 0), FL_OK);
-    conv = fl_layout_unit(f.layout, 1);
-    ck_assert_mem_eq(f.theta_new + conv->offset, f.theta + conv->offset, 4 * conv->count);
-    for (i = 0; i < STATES; i++) {
-        ck_assert_mem_eq(f.state_new[i] + conv->offset, f.state[i] + conv->offset, 4 * conv->count);
-        ck_assert_mem_ne(f.state_new[i], f.state[i], 4 * conv->offset);
-    }
     fed_done(&f);
 }

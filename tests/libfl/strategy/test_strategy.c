@@ -75,7 +75,7 @@ TEST(every_preset_loads_from_yaml_and_fits_together)
     }
 }
 
-TEST_EACH(presets_fill_the_components_as_in_the_table, 47)
+TEST_EACH(presets_fill_fill_the_components_as_in_the_table, 49)
 {
     static const struct {
         const char *name, *components;
@@ -84,6 +84,8 @@ TEST_EACH(presets_fill_the_components_as_in_the_table, 47)
         {"fedprox", "uniform constant prox full float32 mean none"},
         {"fedavgm", "uniform constant sgd full float32 momentum none"},
         {"fedadam", "uniform constant sgd full float32 fedadam none"},
+        {"fedyogi", "uniform constant sgd full float32 fedyogi none"},
+        {"fedadagrad", "uniform constant sgd full float32 fedadagrad none"},
         {"scaffold", "uniform constant scaffold full float32 mean none"},
         {"fedmix", "uniform constant fedmix full float32 mean none"},
         {"naivemix", "uniform constant naivemix full float32 mean none"},
