@@ -84,6 +84,12 @@ static int strategy_check_sent(const struct fl_strategy *s, struct fl_err *err)
                           "compares whole units",
                           s->upload->policy.name, s->aggregate->policy.name);
     }
+    if (s->upload->mask != NULL && s->aggregate->steps_cap != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "upload '%s' sends parts of units, but aggregate '%s' compares the "
+                          "updates of whole units by their steps: choose upload 'full' or 'ldf'",
+                          s->upload->policy.name, s->aggregate->policy.name);
+    }
     if (server != NULL && server->wants_scaled != NULL &&
         server->wants_scaled(s->options[FL_COMPONENT_SOLVER]) && s->codec->id != FL_CODEC_FLOAT32)
     {
@@ -143,7 +149,9 @@ static int strategy_check_robust(const struct fl_strategy *s, struct fl_err *err
     if (!fl_robust_on(s->robust)) {
         return FL_OK;
     }
-    if (s->aggregate->scope != NULL || s->aggregate->takes != NULL || s->personal->own) {
+    if (s->aggregate->scope != NULL || s->aggregate->takes != NULL ||
+        s->aggregate->steps_cap != NULL || s->personal->own)
+    {
         return fl_err_set(err, FL_ECONF,
                           "robust '%s' replaces the weighted mean, which aggregate '%s' does not "
                           "take: choose aggregate 'mean', 'momentum' or 'fedadam'",

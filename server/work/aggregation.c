@@ -96,6 +96,7 @@ static int open_readers(struct pass *a)
         c->weight = (double)part->samples;
         c->units = fl_spool_reader_units(a->readers[i]);
         c->previous_dot = part->previous_dot;
+        c->steps = fl_solver_momentum_steps(f->momentum, part->steps);
         if (s->solver->factor != NULL) {
             c->factor = s->solver->factor(s->options[FL_COMPONENT_SOLVER], job->learning_rate,
                                           f->momentum, part->steps);

@@ -153,6 +153,14 @@ struct fl_aggregate_ops {
     bool (*attends_samples)(const struct fl_options *o);
     /* attend() reads previous_dot, which clients must report. NULL: false. */
     bool (*wants_previous_dot)(const struct fl_options *o);
+    /*
+     * The trainable entries of an update are divided by the local steps of its client, and their
+     * mean is multiplied by the mean of the steps, per unit over its senders (FedNova). Returns how
+     * far the steps of one client count: at most so many times the median of the senders, and at
+     * least the median divided by it; at least 1. NULL: updates are averaged as they are. Not
+     * with `attend`.
+     */
+    double (*steps_cap)(const struct fl_options *o);
 };
 
 extern const struct fl_aggregate_ops fl_aggregate_mean;
@@ -160,6 +168,7 @@ extern const struct fl_aggregate_ops fl_aggregate_momentum; /* "mean + server mo
 extern const struct fl_aggregate_ops fl_aggregate_adam;
 extern const struct fl_aggregate_ops fl_aggregate_yogi;
 extern const struct fl_aggregate_ops fl_aggregate_adagrad;
+extern const struct fl_aggregate_ops fl_aggregate_nova;
 extern const struct fl_aggregate_ops fl_aggregate_igfl_s;
 extern const struct fl_aggregate_ops fl_aggregate_mcsa; /* these compute personalized models */
 extern const struct fl_aggregate_ops fl_aggregate_heur_fedamp;
@@ -172,6 +181,7 @@ struct fl_agg_client {
     double previous_dot;  /* as reported; 0: none; finite */
     const double *clip; /* [n_units] the trainable entries of each unit are multiplied by it; NULL:
                            by 1; above 0, finite */
+    double steps; /* a_k: local steps as its momentum makes them; read with steps_cap, above 0 */
 };
 
 /*

@@ -70,6 +70,8 @@ struct fl__agg_pass {
     double *step;                  /* [block] */
     float *in;                     /* [n_clients][block] with distances, else [block] */
     double *distance_sq;           /* [n_clients] */
+    double *steps_scale;           /* [n_clients] of the unit's senders with steps_cap, else NULL */
+    double *steps_sorted;          /* [n_clients] likewise */
     struct fl__presence *presence; /* per entry of the current unit (aggregate_masked.h) */
     struct fl__agg_attention attention;
     struct fl__agg_robust robust;
@@ -96,6 +98,8 @@ size_t fl__agg_states(const struct fl_agg_job *job);
 void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n);
 /* List the unit's senders and their weights, which sum to 1. False: no client sent it. */
 bool fl__agg_weigh(struct fl__agg_pass *p, size_t l);
+/* Of the unit's senders, whose weights are known: the mean of their steps over those of each. */
+void fl__agg_scale_steps(struct fl__agg_pass *p);
 /*
  * Open, and close, the decoders of the first n_payloads payloads of the unit's senders. Upload
  * masks are refused where whole units are needed: distances, attention, a solver's server part.

@@ -62,6 +62,52 @@ void fl__agg_keep(const struct fl_agg_job *job, size_t offset, size_t n)
     }
 }
 
+static int agg_compare_steps(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+void fl__agg_scale_steps(struct fl__agg_pass *p)
+{
+    const struct fl_agg_job *job = p->job;
+    double cap;
+    double median;
+    double first;
+    double above = 0; /* the mean of the steps over those of the first sender */
+    size_t s;
+
+    if (p->steps_scale == NULL || p->n_senders == 0) {
+        return;
+    }
+    for (s = 0; s < p->n_senders; s++) {
+        p->steps_sorted[s] = job->clients[p->senders[s]].steps;
+    }
+    qsort(p->steps_sorted, p->n_senders, sizeof(double), agg_compare_steps);
+    median = p->steps_sorted[(p->n_senders - 1) / 2];
+    cap = job->ops->steps_cap(job->options);
+    for (s = 0; s < p->n_senders; s++) {
+        size_t k = p->senders[s];
+
+        p->steps_scale[k] = fmin(fmax(job->clients[k].steps, median / cap), median * cap);
+    }
+    first = p->steps_scale[p->senders[0]];
+    for (s = 0; s < p->n_senders; s++) {
+        size_t k = p->senders[s];
+
+        above += p->weights[k] * (p->steps_scale[k] - first);
+    }
+    /* Exactly 1 when all steps are equal, whatever the weights. */
+    for (s = 0; s < p->n_senders; s++) {
+        size_t k = p->senders[s];
+        double steps = p->steps_scale[k];
+
+        p->steps_scale[k] = 1 + (above - (steps - first)) / steps;
+    }
+}
+
 bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
 {
     const struct fl_agg_job *job = p->job;
@@ -84,6 +130,7 @@ bool fl__agg_weigh(struct fl__agg_pass *p, size_t l)
     for (k = 0; p->n_senders > 0 && k < job->n_clients; k++) {
         p->weights[k] /= total;
     }
+    fl__agg_scale_steps(p);
     return p->n_senders > 0;
 }
 
@@ -111,8 +158,8 @@ int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
              * fl_strategy_check() refuses these combinations; an upload of an older configuration
              * is rejected here instead of being decoded wrongly.
              */
-            if (job->want_distance || job->ops->scope != NULL || fl_robust_on(job->robust) ||
-                (job->extra != NULL && !job->extra->takes_masks))
+            if (job->want_distance || job->ops->scope != NULL || job->ops->steps_cap != NULL ||
+                fl_robust_on(job->robust) || (job->extra != NULL && !job->extra->takes_masks))
             {
                 return agg_client_error(p, k, l, FL_EFORMAT);
             }
@@ -203,9 +250,13 @@ int fl__agg_init(struct fl__agg_pass *p)
     p->step = calloc(p->block, sizeof(*p->step));
     p->presence = fl__presence_create(p->block);
     p->in = calloc(n_blocks * p->block, sizeof(*p->in));
+    if (job->ops->steps_cap != NULL) {
+        p->steps_scale = calloc(2 * job->n_clients, sizeof(*p->steps_scale));
+        p->steps_sorted = p->steps_scale != NULL ? p->steps_scale + job->n_clients : NULL;
+    }
     if (p->decoders == NULL || p->weights == NULL || p->senders == NULL || p->distance_sq == NULL ||
         p->sums == NULL || p->means == NULL || p->step == NULL || p->presence == NULL ||
-        p->in == NULL)
+        p->in == NULL || (job->ops->steps_cap != NULL && p->steps_scale == NULL))
     {
         return fl_err_set(p->err, FL_ENOMEM, "aggregation of %zu updates: out of memory",
                           job->n_clients);
@@ -228,6 +279,7 @@ void fl__agg_done(struct fl__agg_pass *p)
     free(p->means);
     free(p->step);
     free(p->presence);
+    free(p->steps_scale);
     free(p->in);
 }
 
@@ -253,6 +305,12 @@ static int agg_check_client(const struct fl_agg_job *job, size_t k, struct fl_er
                           "a finite number",
                           k, client->previous_dot);
     }
+    if (job->ops->steps_cap != NULL && !(client->steps > 0 && isfinite(client->steps))) {
+        return fl_err_set(err, FL_ENUMERIC,
+                          "update %zu has %g local steps, expected a finite number above 0: "
+                          "aggregate '%s' divides by it",
+                          k, client->steps, job->ops->policy.name);
+    }
     /* The distance of a client needs all its units. */
     for (l = 0; job->want_distance && l < fl_layout_units(job->layout); l++) {
         if (client->units[l] == 0) {
@@ -273,6 +331,8 @@ int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_er
     FL_REQUIRE((job->ops->scope == NULL) == (job->ops->attend == NULL));
     FL_REQUIRE(job->ops->mixes ? job->ops->attend != NULL : job->ops->step != NULL);
     FL_REQUIRE(job->ops->mixes == (job->personal_model != NULL));
+    FL_REQUIRE(job->ops->steps_cap == NULL || job->ops->attend == NULL);
+    FL_REQUIRE(job->ops->steps_cap == NULL || !fl_robust_on(job->robust));
     /*
      * With `mixes` there is no step that a server part could read, and no common model for a
      * distance.

@@ -31,7 +31,7 @@ static double *scaled_sum(const struct fl__agg_pass *p)
 /* Read the values of the update of sender s themselves, for distances, masks, a robust rule by
    entries or the scaled sum. */
 static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t n, double weight,
-                       double clip)
+                       double clip, double scale)
 {
     const struct fl_agg_job *job = p->job;
     size_t k = p->senders[s];
@@ -48,7 +48,7 @@ static int read_values(const struct fl__agg_pass *p, size_t s, size_t l, size_t 
     if (p->presence->on) {
         fl__presence_add(p->presence, p->sums, weight, in, n);
     } else if (!p->robust.by_entries || p->robust.report) { /* Else the rule makes the sum. */
-        fl_acc_add(p->sums, weight, in, n);
+        fl_acc_add(p->sums, weight * scale, in, n);
     }
     if (scaled_sum(p) != NULL) {
         fl_acc_add(scaled_sum(p), job->clients[k].factor, in, n);
@@ -77,11 +77,12 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n, bool buff
                       scaled_sum(p) != NULL;
         size_t k = p->senders[s];
         double clip = buffer ? 1 : agg_clip(&p->job->clients[k], l);
+        double scale = buffer || p->steps_scale == NULL ? 1 : p->steps_scale[k];
         double weight = buffer ? fl__agg_robust_buffer_weight(p, s) : p->weights[k];
 
         for (b = p->n_payloads; b-- > 0;) {
-            double w = (b < p->n_weighted ? weight : 1) * (b == 0 ? clip : 1);
-            int rv = b == 0 && values ? read_values(p, s, l, n, weight, clip)
+            double w = (b < p->n_weighted ? weight : 1) * (b == 0 ? clip * scale : 1);
+            int rv = b == 0 && values ? read_values(p, s, l, n, weight, clip, scale)
                                       : fl__agg_add(p, k, b, l, w, payload_sum(p, b), n);
 
             if (rv != FL_OK) {

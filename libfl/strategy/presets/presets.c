@@ -56,6 +56,8 @@ static const struct fl_preset presets[] = {
      FILL(AGGREGATE("fedyogi"))},
     {"fedadagrad", "fedavg with Adagrad on the server", "FedAdagrad",
      FILL(AGGREGATE("fedadagrad"))},
+    {"fednova", "fedavg with each update divided by its local steps", "FedNova",
+     FILL(AGGREGATE("fednova"))},
     {"scaffold", "control variates correct the client drift of local steps", "SCAFFOLD",
      FILL(SOLVER("scaffold"))},
     {"fedmix", "mix-up with means of other clients' data (clients send data summaries)",

@@ -191,6 +191,12 @@ static inline bool fl_solver_sums_kept(const struct fl_solver_ops *ops)
  */
 const char *const *fl_solver_sends(const struct fl_solver_ops *ops, const struct fl_options *o);
 
+/*
+ * a_k: what a constant gradient of 1 moves a client in so many steps with learning rate 1 and this
+ * momentum, at least 0 and below 1; without momentum the steps.
+ */
+double fl_solver_momentum_steps(double momentum, uint64_t n_steps);
+
 extern const struct fl_solver_ops fl_solver_sgd;
 extern const struct fl_solver_ops fl_solver_prox;
 extern const struct fl_solver_ops fl_solver_scaffold;

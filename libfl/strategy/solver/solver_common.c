@@ -3,11 +3,15 @@
  * vectors between exported bytes and the network's internal order, and the positions of buffers.
  * Pure computation on the caller's thread.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libfl/num/vec.h"
 #include "libfl/strategy/solver/solver_impl.h"
+
+/* Up to this number of steps a_k is summed term by term; above, the closed form is as accurate. */
+#define SUMMED_STEPS 4096
 
 size_t fl_solver_names(const char *const *names)
 {
@@ -35,6 +39,27 @@ const char *const *fl_solver_sends(const struct fl_solver_ops *ops, const struct
         ops->server != NULL && ops->server->wants_scaled != NULL && ops->server->wants_scaled(o);
 
     return rebuilt ? NULL : ops->sends;
+}
+
+double fl_solver_momentum_steps(double momentum, uint64_t n_steps)
+{
+    double rest = 1 - momentum;
+    double n = (double)n_steps;
+    double velocity = 0;
+    double sum = 0;
+    uint64_t q;
+
+    if (!(momentum > 0)) {
+        return n;
+    }
+    if (n_steps > SUMMED_STEPS) {
+        return (n + momentum * expm1(n * log(momentum)) / rest) / rest;
+    }
+    for (q = 0; q < n_steps; q++) {
+        velocity = momentum * velocity + 1;
+        sum += velocity;
+    }
+    return sum;
 }
 
 static int block_new(const struct fl_net *net, const char *name, float **ret, struct fl_err *err)

@@ -39,9 +39,6 @@ struct options {
     bool rebuild_dc;
 };
 
-/* Up to this number of steps a_k is summed term by term; above, the closed form is as accurate. */
-#define SUMMED_STEPS 4096
-
 struct fl_solver {
     struct fl__sgd sgd;
     struct fl__prox prox;
@@ -72,32 +69,10 @@ static void scaffold_update(void *ctx, size_t offset, size_t n, float *params, c
     }
 }
 
-/* a_k; `momentum` is at least 0 and below 1. */
-static double momentum_steps(double momentum, uint64_t n_steps)
-{
-    double rest = 1 - momentum;
-    double n = (double)n_steps;
-    double velocity = 0;
-    double sum = 0;
-    uint64_t q;
-
-    if (!(momentum > 0)) {
-        return n;
-    }
-    if (n_steps > SUMMED_STEPS) {
-        return (n + momentum * expm1(n * log(momentum)) / rest) / rest;
-    }
-    for (q = 0; q < n_steps; q++) {
-        velocity = momentum * velocity + 1;
-        sum += velocity;
-    }
-    return sum;
-}
-
 static double scaffold_factor(const struct fl_options *o, double learning_rate, double momentum,
                               uint64_t n_steps)
 {
-    double moved = momentum < 1 ? learning_rate * momentum_steps(momentum, n_steps) : 0;
+    double moved = momentum < 1 ? learning_rate * fl_solver_momentum_steps(momentum, n_steps) : 0;
     double inverse = 1 / moved;
 
     (void)o;

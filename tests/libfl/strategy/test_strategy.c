@@ -75,7 +75,7 @@ TEST(every_preset_loads_from_yaml_and_fits_together)
     }
 }
 
-TEST_EACH(presets_fill_fill_the_components_as_in_the_table, 49)
+TEST_EACH(presets_fill_fill_the_components_as_in_the_table, 50)
 {
     static const struct {
         const char *name, *components;
@@ -86,6 +86,7 @@ TEST_EACH(presets_fill_fill_the_components_as_in_the_table, 49)
         {"fedadam", "uniform constant sgd full float32 fedadam none"},
         {"fedyogi", "uniform constant sgd full float32 fedyogi none"},
         {"fedadagrad", "uniform constant sgd full float32 fedadagrad none"},
+        {"fednova", "uniform constant sgd full float32 fednova none"},
         {"scaffold", "uniform constant scaffold full float32 mean none"},
         {"fedmix", "uniform constant fedmix full float32 mean none"},
         {"naivemix", "uniform constant naivemix full float32 mean none"},
@@ -171,7 +172,7 @@ TEST(a_fraction_behind_the_name_is_that_of_the_clients)
 
 /* docs/algorithms.md#components-that-go-together: what is not meaningful is refused, and why is
  * said. */
-TEST_EACH(combinations_without_a_meaning_are_refused_with_the_reason, 20)
+TEST_EACH(combinations_without_a_meaning_are_refused_with_the_reason, 22)
 {
     static const struct {
         const char *yaml;
@@ -197,6 +198,8 @@ TEST_EACH(combinations_without_a_meaning_are_refused_with_the_reason, 20)
         {"algorithm: local_only\nstrategy: {personal: none}\n", {"upload 'none'", "'own'"}},
         {"algorithm: scaffold\nstrategy: {upload: fedadp}\n", {"upload 'fedadp'", "'scaffold'"}},
         {"algorithm: igfl_s\nstrategy: {upload: fedadp}\n", {"upload 'fedadp'", "'igfl_s'"}},
+        {"algorithm: fednova\nstrategy: {upload: fedadp}\n", {"upload 'fedadp'", "'fednova'"}},
+        {"algorithm: fednova\nstrategy: {robust: median}\n", {"robust 'median'", "'fednova'"}},
         {"algorithm: igfl_c\nstrategy: {aggregate: momentum}\n", {"igfl_c", "momentum"}},
         {"algorithm: scaffold\nstrategy: {solver: {rebuild_dc: yes}, codec: int8}\n",
          {"solver 'scaffold'", "codec 'float32'"}},

@@ -129,6 +129,12 @@ close "fedadam that does not adapt is fedavg to 1e-6" 1e-6 fedavg adam
 federation avgm9 "algorithm: fedavgm" "strategy: {$everybody}"
 check "beta is no decoration" differ fedavg avgm9
 
+federation five "training: {epochs: 0, steps: 5}" "strategy: {$everybody}"
+federation nova5 "algorithm: fednova" "training: {epochs: 0, steps: 5}" "strategy: {$everybody}"
+same "fednova with equal steps is fedavg bit for bit" five nova5
+federation nova "algorithm: fednova" "strategy: {$everybody}"
+check "clients of other sizes make other numbers of steps" differ fedavg nova
+
 ### pFedMe, Per-FedAvg
 federation me "algorithm: pfedme" "training: {learning_rate: 0.05}" \
   "strategy: {upload: {n: 5}, solver: {lambda: 20, inner_steps: 1, inner_learning_rate: 0.05}}"
