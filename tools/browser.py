@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Headless Chromium over its debugging pipe, without further packages: pictures of a page, and tests of it.
 
-    tools/browser.py FILE.html DIR        # light.png, dark.png, narrow.png (320 pixels), print.png in DIR
+    tools/browser.py PAGE DIR                 # light.png, dark.png, narrow.png (320 pixels), forced.png, print.png in DIR
+    tools/browser.py PAGE FILE.png [WIDTH [HEIGHT]]    # one light picture, at most that high (1100, 6000 pixels)
 
+PAGE is a file, or an address that begins with http:// or https://. Exit code 1: the page did not load.
 As a module: Browser().open(url), .run(javascript), .picture(path). Debian: apt-get install chromium.
 """
 import base64
@@ -99,7 +101,9 @@ class Browser:
 
     def open(self, url):
         self.events.clear()
-        self.call("Page.navigate", url=url)
+        error = self.call("Page.navigate", url=url).get("errorText")
+        if error:
+            raise Failure(url + ": " + error)
         while "Page.loadEventFired" not in self.events:
             self.read()
 
@@ -141,29 +145,58 @@ class Browser:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def main():
-    if len(sys.argv) != 3:
+def address_of(page):
+    """The URL of an argument: an address as it is, or a file."""
+    if page.startswith(("http://", "https://")):
+        return page
+    if not pathlib.Path(page).is_file():
+        raise Failure(page + ": expected a file, or an address that begins with http:// or https://")
+    return pathlib.Path(page).resolve().as_uri()
+
+
+def one_picture(browser, url, path, width=1100, height=6000):
+    # A low window: a page is as high as its text, or as the window.
+    browser.size(int(width), 100)
+    browser.media(prefers_color_scheme="light")
+    browser.open(url)
+    browser.picture(path, int(height))
+
+
+def all_pictures(browser, url, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, width, media, features in (("light", 1280, "", {"prefers_color_scheme": "light"}),
+                                         ("dark", 1280, "", {"prefers_color_scheme": "dark"}),
+                                         ("narrow", 320, "", {"prefers_color_scheme": "light"}),
+                                         ("forced", 1280, "", {"forced_colors": "active"}),
+                                         ("print", 800, "print", {})):
+        browser.size(width)
+        browser.media(media, **features)
+        browser.open(url)
+        browser.picture(folder / (name + ".png"))
+
+
+def main(args):
+    one = len(args) > 1 and args[1].endswith(".png")
+    if not 2 <= len(args) <= (4 if one else 2) or not all(a.isdigit() for a in args[2:]):
         sys.exit(__doc__)
     if program() is None:
         sys.exit("browser.py: chromium is not installed (Debian: apt-get install chromium)")
-    url, folder = pathlib.Path(sys.argv[1]).resolve().as_uri(), pathlib.Path(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
-    browser = Browser()
+    browser = None
     try:
-        for name, width, media, features in (("light", 1280, "", {"prefers_color_scheme": "light"}),
-                                             ("dark", 1280, "", {"prefers_color_scheme": "dark"}),
-                                             ("narrow", 320, "", {"prefers_color_scheme": "light"}),
-                                             ("forced", 1280, "", {"forced_colors": "active"}),
-                                             ("print", 800, "print", {})):
-            browser.size(width)
-            browser.media(media, **features)
-            browser.open(url)
-            browser.picture(folder / (name + ".png"))
+        url = address_of(args[0])
+        browser = Browser()
+        if one:
+            one_picture(browser, url, *args[1:])
+        else:
+            all_pictures(browser, url, pathlib.Path(args[1]))
+    except Failure as e:
+        sys.exit("browser.py: %s" % e)
     finally:
-        browser.close()
+        if browser is not None:
+            browser.close()
     for line in browser.console:
         print(line)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
