@@ -148,6 +148,12 @@ static void client_labels(struct fl_html *html, const struct fl_wire_client *c)
     for (i = 0; i < c->n_labels; i++) {
         fl_html(html, "<p>%s: %s</p>", c->labels[i].key, c->labels[i].value);
     }
+    if (c->central[0] != '\0') {
+        fl_html(html, "<p>Set by operators: %s</p>", c->central);
+    }
+    if (c->ineligible[0] != '\0') {
+        fl_html(html, "<p>Not selected now: %s</p>", c->ineligible);
+    }
     fl_html(html, "<p>Program: %s. Sessions that replaced another one of it: %llu.</p></section>\n",
             c->agent[0] != '\0' ? c->agent : "unknown", (unsigned long long)c->takeovers);
 }

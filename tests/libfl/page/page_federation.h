@@ -96,7 +96,9 @@ static inline void add_clients(struct federation *f, size_t n)
                                                 .last_error = i % 9 == 0 ? evil : none,
                                                 .last_error_ms = 1700000000000 + i,
                                                 .quarantine = i == 5 ? evil : none,
-                                                .quarantined_ms = 1700000000000};
+                                                .quarantined_ms = 1700000000000,
+                                                .ineligible = i % 2 == 0 ? evil : none,
+                                                .central = i % 2 == 0 ? evil : none};
         f->clients[i].figures =
             (struct fl_client_figures){.samples = 600 + i,
                                        .score = 1 / (double)(i + 1),

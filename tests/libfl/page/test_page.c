@@ -277,3 +277,36 @@ TEST_EACH(a_client_and_a_round_have_well_formed_pages, 4)
     fl_buf_done(&out);
     federation_done(f);
 }
+
+TEST(the_page_of_a_client_has_its_labels_and_what_operators_set)
+{
+    static char key[] = "site<b>";
+    static char value[] = "berlin & rome";
+    static char central[] = "labels site=<i>berlin</i>; hours 22:00-06:00 (in force)";
+    static char ineligible[] = "its label 'site' is \"rome\"";
+    struct fl_pair label = {key, value};
+    struct federation *f = federation(3, 3);
+    struct fl_buf out;
+
+    f->clients[1].labels = &label;
+    f->clients[1].n_labels = 1;
+    f->clients[1].central = central;
+    f->clients[1].ineligible = ineligible;
+    f->detail.client = &f->clients[1];
+    fl_buf_init(&out, 1 << 20);
+    ck_assert_int_eq(fl_page_client(&f->detail, &out), FL_OK);
+    check_document(page_text(&out));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "<p>site&lt;b&gt;: berlin &amp; rome</p>"));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "<p>Set by operators: labels "
+                                                  "site=&lt;i&gt;berlin&lt;/i&gt;; hours "
+                                                  "22:00-06:00 (in force)</p>"));
+    ck_assert_ptr_nonnull(strstr(page_text(&out), "<p>Not selected now: its label "));
+    fl_buf_clear(&out);
+    f->clients[1].central = none;
+    f->clients[1].ineligible = none;
+    ck_assert_int_eq(fl_page_client(&f->detail, &out), FL_OK);
+    ck_assert_ptr_null(strstr(page_text(&out), "Set by operators"));
+    ck_assert_ptr_null(strstr(page_text(&out), "Not selected now"));
+    fl_buf_done(&out);
+    federation_done(f);
+}

@@ -5,7 +5,7 @@
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 synthetic "$dir/data" 2 --seed 3
-write_server srv "rounds: 2" "model: {preset: dnn60}" "round: {eligible: {labels: {site: berlin}}}"
+write_server srv "rounds: 2" "model: {preset: dnn60}" "http: {listen: [\"127.0.0.1:0\"]}" "listen: [\"unix:$dir/srv.sock\"]" "round: {eligible: {labels: {site: berlin}}}"
 start_server srv || finish
 f() { # name, exit code, text, arguments of flctl…
   says "$1" "$2" "$3" "$build/flctl" -d "$dir/srv.state" "${@:4}" </dev/null
@@ -15,6 +15,12 @@ label() { of "$1" labels | tr "'" '"' | json "d.get('$2')"; }
 labelled() { [ "$(label "$1" "$2")" = "$3" ]; } # client, key, value
 central() { case "$(of "$1" central)" in *"$2"*) ;; *) return 1 ;; esac } # client, part of the text
 logged() { grep -qF -- "$1" "$dir/open.log"; } # text
+shown() { # path: what the HTTP port says
+  "$python" - "$(grep -oE 'http_port=[0-9]+' "$dir/srv.log" | tail -n 1 | cut -d= -f2)" "$1" <<'PY'
+import sys, urllib.request
+print(urllib.request.urlopen("http://127.0.0.1:%s%s" % tuple(sys.argv[1:]), timeout=600).read().decode())
+PY
+}
 is() { [ "$(of "$1" "$2")" = "$3" ]; }
 start_client open "$dir/data/client-000" "labels: {site: rome, floor: \"2\"}" "accept: [labels, schedule]" "exit_when_done: no"
 start_client shut "$dir/data/client-001" "labels: {site: rome}" "exit_when_done: no"
@@ -41,6 +47,12 @@ equal "its own stay, beside them" "2 7" "$(label open floor) $(label open rack)"
 equal "the other one took no part" 0 "$(of shut selected)"
 has_line "the client says so" "$dir/open.log" "central settings changed by an operator of the server: set by the server: labels site=berlin, rack=7"
 has_line "the server says so" "$dir/srv.log" "client 'open' carries out its central settings"
+shown /api/v1/clients/open >"$dir/shown.json"
+equal "the API shows them" "labels site=berlin, rack=7 (in force)" "$(json 'd["central"]' <"$dir/shown.json")"
+equal "and its labels" "berlin 2" "$(json 'd["labels"]["site"] + " " + d["labels"]["floor"]' <"$dir/shown.json")"
+page_shows() { shown /clients/open >"$dir/shown.html" && grep -qF "<p>Set by operators: labels site=berlin, rack=7 (in force)</p>" "$dir/shown.html"; }
+wait_for "the page of the client to show them" page_shows
+has_line "and its labels" "$dir/shown.html" "<p>site: berlin</p>"
 f "people read it" 0 "set by operators: labels site=berlin, rack=7 (in force)" clients
 
 ### Of one that accepts nothing
