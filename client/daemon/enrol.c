@@ -21,6 +21,7 @@
 #include "libfl/grpc/endpoint.h"
 #include "libfl/model/digest.h"
 #include "libfl/net/notify.h"
+#include "libfl/pki/when.h"
 #include "libfl/tls/tls.h"
 
 /* Start timeout of the service manager (EXTEND_TIMEOUT_USEC), renewed with each attempt. */
@@ -192,6 +193,7 @@ static bool enrol_on_message(struct fl_call *call, void *ctx, const uint8_t *dat
 {
     struct enrol *e = ctx;
     struct fl_wire_joined reply = {.time_ms = 0};
+    char clocks[FL_CLOCKS_TEXT];
     struct fl_err err = {0};
     int rv;
 
@@ -212,6 +214,9 @@ static bool enrol_on_message(struct fl_call *call, void *ctx, const uint8_t *dat
         goto done;
     }
     e->rv = FL_OK;
+    if (fl_clocks_text(clocks, (int64_t)fl_clock_wall_ms(), "server", reply.time_ms) != NULL) {
+        fl_log(e->setup->log, FL_LOG_WARNING, "client", "%s", clocks);
+    }
     fl_wire_labels_done(&e->enrolled.labels);
     e->enrolled.labels = reply.labels;
     reply.labels = (struct fl_wire_labels){NULL};

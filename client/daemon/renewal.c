@@ -113,20 +113,11 @@ static void renewal_succeeded(struct fl_renewal *r)
 
 static void renewal_log_clocks(const struct fl_renewal *r, uint64_t time_ms)
 {
-    int64_t ours = wall_ms();
-    int64_t ahead = ours - (int64_t)time_ms;
-    char a[FL_WHEN_TEXT];
-    char b[FL_WHEN_TEXT];
-    char span[FL_WHEN_TEXT];
+    char text[FL_CLOCKS_TEXT];
 
-    if (time_ms == 0 || (ahead < SET_MS * 2 && ahead > -SET_MS * 2)) {
-        return;
+    if (fl_clocks_text(text, wall_ms(), "server", time_ms) != NULL) {
+        fl_log_reason(r->log, FL_LOG_WARNING, "client", FL_WORK_SERVER, "clocks", "%s", text);
     }
-    fl_log_peer(r->log, FL_LOG_WARNING, "client", FL_WORK_SERVER,
-                "the clocks differ by %s (this host: %s, the server: %s)",
-                fl_span_text(span, sizeof(span), (ahead < 0 ? -ahead : ahead) / 1000),
-                fl_when_text(a, sizeof(a), ours / 1000),
-                fl_when_text(b, sizeof(b), (int64_t)(time_ms / 1000)));
 }
 
 /* --- the call --- */

@@ -39,3 +39,24 @@ const char *fl_span_text(char *out, size_t size, int64_t s)
     (void)snprintf(out, size, "%" PRIu64 " %s", n, n == 1 ? units[i].one : units[i].many);
     return out;
 }
+
+const char *fl_clocks_text(char out[FL_CLOCKS_TEXT], int64_t ours_ms, const char *other,
+                           uint64_t theirs_ms)
+{
+    uint64_t ours = ours_ms > 0 ? (uint64_t)ours_ms : 0;
+    uint64_t apart = ours > theirs_ms ? ours - theirs_ms : theirs_ms - ours;
+    char a[FL_WHEN_TEXT];
+    char b[FL_WHEN_TEXT];
+    char span[FL_WHEN_TEXT];
+
+    if (theirs_ms == 0 || apart < FL_CLOCKS_AGREE_MS) {
+        return NULL;
+    }
+    (void)snprintf(
+        out, FL_CLOCKS_TEXT,
+        "the clocks differ by %s (this host: %s, the %s: %s); set the wrong one (timedatectl)",
+        fl_span_text(span, sizeof(span), (int64_t)(apart / 1000)),
+        fl_when_text(a, sizeof(a), (int64_t)(ours / 1000)), other,
+        fl_when_text(b, sizeof(b), (int64_t)(theirs_ms / 1000)));
+    return out;
+}

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/pki/when.h"
 
 /*
  * Requests of unauthenticated peers submitted to the identity thread at a time: each of them signs
@@ -224,6 +225,18 @@ static void identity_start(struct fl_call *call, struct fl_admin *admin,
 
 /* --- Join, Renew --- */
 
+/* A client that got a certificate: `time_ms` is its clock. It may be wrong without any refusal. */
+static void identity_compare_clocks(const struct fl_identity_request *r, const char *name,
+                                    uint64_t time_ms)
+{
+    char text[FL_CLOCKS_TEXT];
+
+    if (fl_clocks_text(text, (int64_t)fl_clock_wall_ms(), "client", time_ms) != NULL) {
+        fl_log_peer(r->admin->setup.log, FL_LOG_WARNING, "identity", name, "client '%s' (%s): %s",
+                    name, r->peer, text);
+    }
+}
+
 static int decode_join(struct fl_identity_request *r, const void *data, size_t len)
 {
     return fl_wire_join_decode(data, len, &r->in.join, &r->err);
@@ -253,6 +266,7 @@ static void work_join(struct fl_authority *authority, struct fl_identity_request
         goto done;
     }
     (void)snprintf(r->certified, sizeof(r->certified), "%s", joined.name);
+    identity_compare_clocks(r, joined.name, join->time_ms);
     reply.labels.list = joined.labels;
     reply.labels.n = joined.n_labels;
     reply.time_ms = fl_clock_wall_ms();
@@ -309,6 +323,7 @@ static void work_renew(struct fl_authority *authority, struct fl_identity_reques
         goto done;
     }
     identity_refresh_peer(r, renewed.chain);
+    identity_compare_clocks(r, r->who.name, renew->time_ms);
     r->code = fl_identity_chains(&renewed, &reply.chain, &reply.roots);
     if (r->code != FL_OK) {
         goto done;

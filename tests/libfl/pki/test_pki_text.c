@@ -313,3 +313,21 @@ TEST(times_and_spans_are_written_for_people)
     ck_assert_str_eq(fl_when_text(out, sizeof(out), -1), "1969-12-31 23:59:59Z");
     ck_assert_str_eq(fl_when_text(out, sizeof(out), INT64_MAX), "9223372036854775807 s after 1970");
 }
+
+TEST(clocks_that_disagree_are_named_with_both_times)
+{
+    static const int64_t ours = INT64_C(1795198500000); /* 2026-11-20 18:15:00Z */
+    char out[FL_CLOCKS_TEXT];
+
+    ck_assert_ptr_null(fl_clocks_text(out, ours, "server", 0)); /* not sent */
+    ck_assert_ptr_null(fl_clocks_text(out, ours, "server", (uint64_t)ours));
+    ck_assert_ptr_null(fl_clocks_text(out, ours, "server", (uint64_t)ours + 59999));
+    ck_assert_ptr_null(fl_clocks_text(out, ours, "server", (uint64_t)ours - 59999));
+    ck_assert_ptr_nonnull(fl_clocks_text(out, ours, "server", (uint64_t)ours - 60000));
+    ck_assert_str_eq(fl_clocks_text(out, ours, "client", (uint64_t)ours + 86400000),
+                     "the clocks differ by 1 day (this host: 2026-11-20 18:15:00Z, the client: "
+                     "2026-11-21 18:15:00Z); set the wrong one (timedatectl)");
+    ck_assert_ptr_nonnull(
+        strstr(fl_clocks_text(out, -5, "server", (uint64_t)ours), "(this host: 1970-01-01 "));
+    ck_assert_ptr_nonnull(fl_clocks_text(out, ours, "server", UINT64_MAX));
+}
