@@ -37,10 +37,28 @@ static int first_conf_add_quoted(struct fl_buf *out, const char *before, const c
     return fl_buf_printf(out, "\"%s", after);
 }
 
+/* One address as a text, several as a list. */
+static int first_conf_servers(const struct fl_client_first *first, struct fl_buf *out)
+{
+    bool list = first->n_servers > 1;
+    size_t i;
+    int rv = fl_buf_printf(out, "server: %s", list ? "[" : "");
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < first->n_servers; i++) {
+        rv = first_conf_add_quoted(out, i > 0 ? ", " : "", first->servers[i], "");
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return fl_buf_printf(out, "%s\n", list ? "]" : "");
+}
+
 static int first_conf_text(const struct fl_client_first *first, struct fl_buf *out)
 {
-    const char *const keys[][2] = {{"server: ", first->server},
-                                   {"proxy: ", first->proxy},
+    const char *const keys[][2] = {{"proxy: ", first->proxy},
                                    {"proxy_credentials: ", first->proxy_credentials},
                                    {"name: ", first->name},
                                    {"state_dir: ", first->state_dir}};
@@ -48,6 +66,10 @@ static int first_conf_text(const struct fl_client_first *first, struct fl_buf *o
     int rv =
         fl_buf_printf(out, "# Written by fl-clientd --join. All keys: fl-clientd --reference\n");
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = first_conf_servers(first, out);
     if (rv != FL_OK) {
         return rv;
     }

@@ -10,7 +10,9 @@
 
 struct fl_client_first {
     const char *proxy, *proxy_credentials; /* "": not set */
-    const char *server, *name, *state_dir;
+    const char *const *servers;            /* [n_servers], addresses in the order of trying */
+    size_t n_servers;
+    const char *name, *state_dir;
     const char *data; /* data folder; NULL: FL_CLIENT_FIRST_DATA with a note to edit it */
     const struct fl_pair *labels; /* [n_labels], may be NULL */
     size_t n_labels;

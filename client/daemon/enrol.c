@@ -57,7 +57,10 @@ static const struct fl_sm_state enrol_states[ENROL_STATES] = {
 struct enrol {
     const struct fl_enrol_setup *setup;
     struct fl_sm sm;
+    size_t at; /* the address that is tried */
     char address[FL_ENROL_ADDRESS_MAX];
+    int skipped_rv; /* why an earlier address of this attempt is worth another attempt; FL_OK: no */
+    struct fl_err skipped;
     struct fl_tls *tls;
     struct fl_stream_filter filter;
     struct fl_timer *timer;
@@ -77,12 +80,13 @@ struct enrol {
     struct fl_enrolled enrolled;
 };
 
-const char *fl_enrol_address(const struct fl_invite *invite, char out[FL_ENROL_ADDRESS_MAX])
+const char *fl_enrol_address(const struct fl_invite_address *address,
+                             char out[FL_ENROL_ADDRESS_MAX])
 {
-    bool v6 = strchr(invite->host, ':') != NULL;
+    bool v6 = strchr(address->host, ':') != NULL;
 
-    (void)snprintf(out, FL_ENROL_ADDRESS_MAX, "%s%s%s:%u", v6 ? "[" : "", invite->host,
-                   v6 ? "]" : "", (unsigned)invite->port);
+    (void)snprintf(out, FL_ENROL_ADDRESS_MAX, "%s%s%s:%u", v6 ? "[" : "", address->host,
+                   v6 ? "]" : "", (unsigned)address->port);
     return out;
 }
 
@@ -151,6 +155,42 @@ static void wait_refused(struct enrol *e)
     fl_timer_start(e->timer, pause);
 }
 
+/*
+ * No server with the right root was at this address: false when there is another one, which is
+ * tried at once. Then the errors of all decide: one that may pass is worth another attempt, also
+ * when a foreign server is at the last address.
+ */
+static bool enrol_was_last(struct enrol *e)
+{
+    const struct fl_invite *invite = e->setup->invite;
+
+    if (e->rv == FL_OK || e->local || e->sm.state != ENROL_TRYING) {
+        e->at = 0; /* The server has answered, or no server can help. */
+        e->skipped_rv = FL_OK;
+        return true;
+    }
+    if (e->at + 1 < invite->n_addresses) {
+        if (e->rv != FL_EPERM) {
+            e->skipped_rv = e->rv;
+            e->skipped = e->err;
+        }
+        e->at++;
+        fl_sm_move(&e->sm, ENROL_WAITING);
+        fl_log(e->setup->log, FL_LOG_WARNING, "client",
+               "joining at '%s' failed: %s; trying the next address of the invitation", e->address,
+               fl_err_text(&e->err, e->rv));
+        fl_timer_start(e->timer, 0);
+        return false;
+    }
+    if (e->rv == FL_EPERM && e->skipped_rv != FL_OK) {
+        e->rv = e->skipped_rv;
+        e->err = e->skipped;
+    }
+    e->at = 0;
+    e->skipped_rv = FL_OK;
+    return true;
+}
+
 /* An attempt ended with `rv`, `local` and `err`: finish, or schedule the next attempt. */
 static void enrol_attempt_ended(struct enrol *e)
 {
@@ -161,6 +201,9 @@ static void enrol_attempt_ended(struct enrol *e)
 
     fl_enrolling_free(e->enrolling);
     e->enrolling = NULL;
+    if (!enrol_was_last(e)) {
+        return;
+    }
     e->failures++;
     last = e->setup->tries != 0 && e->failures >= e->setup->tries;
     if (e->rv == FL_EPERM && !e->local && e->setup->refused_ms > 0) {
@@ -351,6 +394,28 @@ static bool clock_is_right(struct enrol *e)
     return false;
 }
 
+/* The address whose turn it is; the server there proves that it has the host's name. */
+static int enrol_choose_address(struct enrol *e)
+{
+    const struct fl_invite *invite = e->setup->invite;
+    const struct fl_invite_address *address = &invite->addresses[e->at];
+    const struct fl_tls_setup setup = {.pin = invite->pin,
+                                       .federation = invite->federation,
+                                       .host = address->host,
+                                       .now = fl_wall_seconds};
+    int rv;
+
+    fl_tls_unref(e->tls);
+    e->tls = NULL;
+    rv = fl_tls_create(&setup, &e->tls, &e->err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    e->filter = fl_tls_filter(e->tls);
+    (void)fl_enrol_address(address, e->address);
+    return FL_OK;
+}
+
 static void enrol_attempt(void *arg)
 {
     struct enrol *e = arg;
@@ -372,6 +437,10 @@ static void enrol_attempt(void *arg)
     if (rv != FL_OK) {
         goto done;
     }
+    rv = enrol_choose_address(e);
+    if (rv != FL_OK) {
+        goto done;
+    }
     fl_rpc_limits_default(&limits);
     rv = fl_grpc_connect(
         &(struct fl_grpc_channel_setup){.loop = s->loop,
@@ -388,22 +457,6 @@ done:
         e->rv = rv;
         enrol_attempt_ended(e);
     }
-}
-
-static int enrol_prepare(struct enrol *e, struct fl_err *err)
-{
-    const struct fl_invite *invite = e->setup->invite;
-    const struct fl_tls_setup setup = {.pin = invite->pin,
-                                       .federation = invite->federation,
-                                       .host = invite->host,
-                                       .now = fl_wall_seconds};
-    int rv = fl_tls_create(&setup, &e->tls, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    e->filter = fl_tls_filter(e->tls);
-    return fl_timer_create(e->setup->loop, enrol_attempt, e, &e->timer);
 }
 
 /* The loop was stopped from outside during enrolment. */
@@ -431,10 +484,9 @@ int fl_enrol_run(const struct fl_enrol_setup *setup, struct fl_enrolled *ret, bo
         rv = fl_err_set(err, rv, "cannot read random bytes for the pauses");
         goto done;
     }
-    (void)fl_enrol_address(setup->invite, e.address);
     fl_sm_init(&e.sm, enrol_states, ENROL_STATES, ENROL_WAITING);
     fl_rng_key(&e.rng, seed, FL_RNG_JITTER, 0, 0);
-    rv = enrol_prepare(&e, err);
+    rv = fl_timer_create(setup->loop, enrol_attempt, &e, &e.timer);
     if (rv != FL_OK) {
         goto done;
     }

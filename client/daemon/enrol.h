@@ -4,6 +4,7 @@
 /*
  * Joining a federation with an invitation: a connection on which the server proves that it owns the
  * root named in the invitation, one call that returns the first certificate, and files in place.
+ * An attempt tries the addresses of the invitation in their order, until one of them is the server.
  * Retried until it succeeds or the caller's attempts are used up; after a refusal rarely or not at
  * all. After a crash at any point the same invitation continues.
  *
@@ -49,9 +50,10 @@ FL_MUST_CHECK int fl_enrol_run(const struct fl_enrol_setup *setup, struct fl_enr
                                bool *ret_local, struct fl_err *err);
 void fl_enrolled_done(struct fl_enrolled *enrolled);
 
-/* "host:port" of the invitation, in the form of fl_grpc_connect(); returns `out`. */
+/* "host:port" in the form of fl_grpc_connect(); returns `out`. */
 #define FL_ENROL_ADDRESS_MAX (FL_INVITE_HOST_MAX + 10)
-const char *fl_enrol_address(const struct fl_invite *invite, char out[FL_ENROL_ADDRESS_MAX]);
+const char *fl_enrol_address(const struct fl_invite_address *address,
+                             char out[FL_ENROL_ADDRESS_MAX]);
 
 /*
  * A daemon with the credential `invitation` and without a certificate joins unattended, retrying

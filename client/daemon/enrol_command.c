@@ -232,17 +232,23 @@ static int enrol_as_owner(struct enrol_order *o, struct fl_err *err)
 
 static int write_first(const struct enrol_order *o, struct fl_err *err)
 {
-    char address[FL_ENROL_ADDRESS_MAX];
+    char texts[FL_INVITE_ADDRESSES][FL_ENROL_ADDRESS_MAX];
+    const char *servers[FL_INVITE_ADDRESSES];
     char data[PATH_BYTES];
-    struct fl_client_first first = {.server = fl_enrol_address(&o->invite, address),
+    struct fl_client_first first = {.servers = servers,
+                                    .n_servers = o->invite.n_addresses,
                                     .name = o->enrolled.who.name,
                                     .state_dir = o->state_dir,
                                     .proxy = o->proxy.proxy,
                                     .proxy_credentials = o->credentials,
                                     .labels = o->enrolled.labels.list,
                                     .n_labels = o->enrolled.labels.n};
+    size_t i;
     int rv;
 
+    for (i = 0; i < o->invite.n_addresses; i++) {
+        servers[i] = fl_enrol_address(&o->invite.addresses[i], texts[i]);
+    }
     if (o->options->data != NULL) {
         rv = fl_fs_absolute(o->options->data, data, sizeof(data), err);
         if (rv != FL_OK) {

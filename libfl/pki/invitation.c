@@ -78,14 +78,34 @@ static bool host_fits(const char *host)
                len;
 }
 
+/* HOST:PORT,HOST:PORT…; false: there is none, or one that cannot be written. */
+static bool invitation_write_addresses(char out[FL_INVITE_MAX], const struct fl_invite *invite)
+{
+    size_t len = 0;
+    size_t i;
+
+    for (i = 0; i < invite->n_addresses; i++) {
+        const struct fl_invite_address *a = &invite->addresses[i];
+        bool v6 = strchr(a->host, ':') != NULL;
+
+        if (!host_fits(a->host) || a->port == 0) {
+            return false;
+        }
+        /* Eight of the longest fit. */
+        len += (size_t)snprintf(out + len, FL_INVITE_MAX - len, "%s%s%s%s:%u", i > 0 ? "," : "",
+                                v6 ? "[" : "", a->host, v6 ? "]" : "", (unsigned)a->port);
+    }
+    return invite->n_addresses > 0;
+}
+
 int fl_invite_write(char *out, size_t size, const struct fl_invite *invite, struct fl_err *err)
 {
     char pin[FL_PIN_TEXT + 1];
     char token[FL_TOKEN_TEXT + 1];
-    bool v6 = strchr(invite->host, ':') != NULL;
+    char addresses[FL_INVITE_MAX];
     int n;
 
-    if (!host_fits(invite->host) || invite->port == 0) {
+    if (!invitation_write_addresses(addresses, invite)) {
         return fl_err_set(
             err, FL_EINVAL,
             "an invitation needs the name or address and the port that clients connect to");
@@ -99,8 +119,8 @@ int fl_invite_write(char *out, size_t size, const struct fl_invite *invite, stru
     }
     to_text(invite->pin, sizeof(invite->pin), pin, sizeof(pin));
     to_text(invite->token, sizeof(invite->token), token, sizeof(token));
-    n = snprintf(out, size, FL_INVITE_HEAD "%s%s%s:%u:%s:%s:%s", v6 ? "[" : "", invite->host,
-                 v6 ? "]" : "", invite->port, invite->federation, pin, token);
+    n = snprintf(out, size, FL_INVITE_HEAD "%s:%s:%s:%s", addresses, invite->federation, pin,
+                 token);
     OPENSSL_cleanse(token, sizeof(token));
     FL_REQUIRE(n > 0);
     return (size_t)n < size ? FL_OK
@@ -148,12 +168,48 @@ static bool invitation_read_port(const char *text, size_t len, uint16_t *ret)
     return true;
 }
 
-static bool read_host(struct fl_invite *invite, const char *text, size_t len)
+static bool read_host(struct fl_invite_address *address, const char *text, size_t len)
 {
     bool v6 = len > 2 && text[0] == '[' && text[len - 1] == ']';
 
-    return copy_part(invite->host, sizeof(invite->host), text + v6, len - (v6 ? 2 : 0)) &&
-           host_fits(invite->host) && v6 == (strchr(invite->host, ':') != NULL);
+    return copy_part(address->host, sizeof(address->host), text + v6, len - (v6 ? 2 : 0)) &&
+           host_fits(address->host) && v6 == (strchr(address->host, ':') != NULL);
+}
+
+/* HOST:PORT */
+static const char *read_address(struct fl_invite_address *address, const char *text, size_t len)
+{
+    const char *part;
+    size_t n;
+
+    if (!cut_last(text, &len, &part, &n) || !invitation_read_port(part, n, &address->port)) {
+        return "the port in it is not a number from 1 to 65535";
+    }
+    return read_host(address, text, len) ? NULL : "the host in it is neither a name nor an address";
+}
+
+static const char *read_addresses(struct fl_invite *invite, const char *text, size_t len)
+{
+    const char *end = text + len;
+
+    for (;;) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        const char *why;
+
+        if (invite->n_addresses == FL_INVITE_ADDRESSES) {
+            return "it has more than 8 addresses";
+        }
+        why = read_address(&invite->addresses[invite->n_addresses], text,
+                           (size_t)((comma != NULL ? comma : end) - text));
+        if (why != NULL) {
+            return why;
+        }
+        invite->n_addresses++;
+        if (comma == NULL) {
+            return NULL;
+        }
+        text = comma + 1;
+    }
 }
 
 static const char *invitation_parse(const char *text, size_t len, struct fl_invite *invite)
@@ -182,15 +238,12 @@ static const char *invitation_parse(const char *text, size_t len, struct fl_invi
     {
         return "the name of the federation in it is invalid";
     }
-    if (!cut_last(text, &len, &part, &n) || !invitation_read_port(part, n, &invite->port)) {
-        return "the port in it is not a number from 1 to 65535";
-    }
-    return read_host(invite, text, len) ? NULL : "the host in it is neither a name nor an address";
+    return read_addresses(invite, text, len);
 }
 
 int fl_invite_parse(const char *text, size_t len, struct fl_invite *ret, struct fl_err *err)
 {
-    struct fl_invite invite = {.port = 0};
+    struct fl_invite invite = {.n_addresses = 0};
     const char *why;
 
     while (len > 0 && strchr(" \t\r\n", text[0]) != NULL && text[0] != '\0') {
@@ -209,7 +262,7 @@ int fl_invite_parse(const char *text, size_t len, struct fl_invite *ret, struct 
     if (why != NULL) {
         fl_invite_done(&invite);
         return fl_err_set(err, FL_EFORMAT,
-                          "invalid invitation: %s; fl1:HOST:PORT:FEDERATION:PIN:TOKEN was "
+                          "invalid invitation: %s; fl1:HOST:PORT,…:FEDERATION:PIN:TOKEN was "
                           "expected, in one line of one word; %s",
                           why, FL_AGAIN);
     }

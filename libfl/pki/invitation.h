@@ -2,8 +2,9 @@
 #define FL_PKI_INVITATION_H
 
 /*
- * The invitation line: fl1:HOST:PORT:FEDERATION:PIN:TOKEN, one word. Pure. The holder of the line
- * may join, so it is a secret until it is used: it is never logged, and fl_invite_done() wipes it.
+ * The invitation line: fl1:HOST:PORT,HOST:PORT…:FEDERATION:PIN:TOKEN, one word with one address of
+ * the server or more. Pure. The holder of the line may join, so it is a secret until it is used: it
+ * is never logged, and fl_invite_done() wipes it.
  */
 
 #include <stddef.h>
@@ -18,11 +19,18 @@
 #define FL_TOKEN_SECRET      18
 #define FL_TOKEN_SIZE        (FL_TOKEN_PREFIX + FL_TOKEN_SECRET)
 #define FL_INVITE_HOST_MAX   256
-#define FL_INVITE_MAX        512 /* a whole line, with its NUL */
+#define FL_INVITE_ADDRESSES  8
+/* A whole line, with its NUL; a terminal takes 4096 bytes. */
+#define FL_INVITE_MAX 2560
 
-struct fl_invite {
+struct fl_invite_address {
     char host[FL_INVITE_HOST_MAX]; /* a DNS name or an address, v6 without brackets */
     uint16_t port;
+};
+
+struct fl_invite {
+    struct fl_invite_address addresses[FL_INVITE_ADDRESSES]; /* in the order of trying */
+    size_t n_addresses;
     char federation[FL_IDENTITY_NAME_MAX];
     uint8_t pin[FL_KEY_HASH]; /* of the root's public key */
     uint8_t token[FL_TOKEN_SIZE];

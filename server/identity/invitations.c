@@ -217,20 +217,33 @@ done:
     return rv;
 }
 
+/* All names by which clients reach the server, the first ones of very many. */
+static void invite_addresses(const struct fl_authority *a, struct fl_invite *invite)
+{
+    size_t i;
+
+    for (i = 0; i < a->conf.n_hosts && i < FL_INVITE_ADDRESSES; i++) {
+        (void)snprintf(invite->addresses[i].host, sizeof(invite->addresses[i].host), "%s",
+                       a->conf.hosts[i]);
+        invite->addresses[i].port = a->conf.port;
+    }
+    invite->n_addresses = i;
+}
+
 /* Calls `cb` with the line of each token. */
 static int invitation_report(struct fl_authority *a, const struct fl_invitations *invitations,
                              const uint8_t *tokens, int64_t now_ms, fl_invited_cb *cb, void *ctx,
                              struct fl_err *err)
 {
     char line[FL_INVITE_MAX];
-    struct fl_invite invite = {.port = a->conf.port};
+    struct fl_invite invite = {.n_addresses = 0};
     struct fl_cert_info root;
     size_t i;
     int rv = FL_OK;
 
     fl_chain_info(a->files.root, 0, &root);
     (void)memcpy(invite.pin, root.key, sizeof(invite.pin));
-    (void)snprintf(invite.host, sizeof(invite.host), "%s", a->conf.hosts[0]);
+    invite_addresses(a, &invite);
     (void)snprintf(invite.federation, sizeof(invite.federation), "%s", a->conf.federation);
     for (i = 0; i < invitations->n; i++) {
         struct fl_invited invited = {.line = line,

@@ -237,8 +237,10 @@ void enrol_server_begin(struct enrol_server *s, struct rig_identity *rig, const 
             &port, &err) == FL_OK,
         "%s", err.msg);
     (void)snprintf(s->address, sizeof(s->address), "127.0.0.1:%u", port);
-    (void)snprintf(rig->invite.host, sizeof(rig->invite.host), "127.0.0.1");
-    rig->invite.port = (uint16_t)port;
+    (void)snprintf(rig->invite.addresses[0].host, sizeof(rig->invite.addresses[0].host),
+                   "127.0.0.1");
+    rig->invite.addresses[0].port = (uint16_t)port;
+    rig->invite.n_addresses = 1;
 }
 
 static void closed(void *ctx)

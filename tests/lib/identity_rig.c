@@ -26,8 +26,10 @@ void rig_identity_setup(struct rig_identity *rig)
     (void)snprintf(rig->dir, sizeof(rig->dir), "%s/identity", rig->state);
     rig->files =
         (struct fl_client_identity_files){.dir = rig->dir, .certificate = "", .key = "", .ca = ""};
-    (void)snprintf(rig->invite.host, sizeof(rig->invite.host), "localhost");
-    rig->invite.port = 7800;
+    (void)snprintf(rig->invite.addresses[0].host, sizeof(rig->invite.addresses[0].host),
+                   "localhost");
+    rig->invite.addresses[0].port = 7800;
+    rig->invite.n_addresses = 1;
     (void)snprintf(rig->invite.federation, sizeof(rig->invite.federation), FEDERATION);
     fl_chain_info(rig->pki.root, 0, &info);
     (void)memcpy(rig->invite.pin, info.key, sizeof(info.key));

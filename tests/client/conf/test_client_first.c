@@ -12,14 +12,16 @@
 
 static char folder[FOLDER_PATH];
 static char path[FOLDER_PATH + 32];
+static const char *servers[2];
 static struct fl_client_first first;
 
 static void setup(void)
 {
     ck_assert(folder_make("first", folder));
     (void)snprintf(path, sizeof(path), "%s/etc/fl/client.yaml", folder);
+    servers[0] = "fl.example.org:7800";
     first = (struct fl_client_first){
-        .server = "fl.example.org:7800", .name = "edge-001", .state_dir = "/var/lib/fl-clientd"};
+        .servers = servers, .n_servers = 1, .name = "edge-001", .state_dir = "/var/lib/fl-clientd"};
 }
 
 static void teardown(void)
@@ -60,12 +62,13 @@ TEST(no_character_of_what_was_told_is_lost)
     static const struct fl_pair labels[] = {{site, city}, {odd, z}};
     struct fl_client_conf *conf;
 
-    first.server = "[2001:db8::1]:7800";
+    servers[0] = "[2001:db8::1]:7800";
     first.data = "/srv/a \"b\" \\c\t# d";
     first.labels = labels;
     first.n_labels = 2;
     conf = written();
-    ck_assert_str_eq(conf->main->server.list[0], first.server);
+    ck_assert_uint_eq(conf->main->server.n, 1);
+    ck_assert_str_eq(conf->main->server.list[0], servers[0]);
     ck_assert_str_eq(conf->data->path, first.data);
     ck_assert_uint_eq(conf->main->labels.n, 2);
     ck_assert_str_eq(conf->main->labels.list[0].value, labels[0].value);
@@ -84,4 +87,17 @@ TEST(a_file_that_is_there_stays_as_it_is)
     ck_assert_int_eq(fl_fs_read(path, 100, &found, NULL), FL_OK);
     ck_assert_uint_eq(found.len, 5);
     fl_buf_done(&found);
+}
+
+TEST(several_addresses_keep_their_order)
+{
+    struct fl_client_conf *conf;
+
+    servers[1] = "[2001:db8::1]:7801";
+    first.n_servers = 2;
+    conf = written();
+    ck_assert_uint_eq(conf->main->server.n, 2);
+    ck_assert_str_eq(conf->main->server.list[0], servers[0]);
+    ck_assert_str_eq(conf->main->server.list[1], servers[1]);
+    fl_client_conf_free(conf);
 }

@@ -243,10 +243,10 @@ TEST(it_can_be_stopped_and_goes_on_with_the_same_line)
 
 TEST(an_address_of_six_has_brackets)
 {
-    struct fl_invite invite = {.host = "2001:db8::1", .port = 7800};
+    struct fl_invite_address six = {.host = "2001:db8::1", .port = 7800};
     char address[FL_ENROL_ADDRESS_MAX];
 
-    ck_assert_str_eq(fl_enrol_address(&invite, address), "[2001:db8::1]:7800");
+    ck_assert_str_eq(fl_enrol_address(&six, address), "[2001:db8::1]:7800");
 }
 
 /* --- the command, which root runs for the user of the service --- */

@@ -170,10 +170,11 @@ TEST(a_rule_that_says_nothing_is_refused)
 
 static struct fl_invite sample(const char *host)
 {
-    struct fl_invite invite = {.port = 7443};
+    struct fl_invite invite = {.n_addresses = 1};
     size_t i;
 
-    (void)snprintf(invite.host, sizeof(invite.host), "%s", host);
+    invite.addresses[0].port = 7443;
+    (void)snprintf(invite.addresses[0].host, sizeof(invite.addresses[0].host), "%s", host);
     (void)snprintf(invite.federation, sizeof(invite.federation), "fed-a");
     for (i = 0; i < sizeof(invite.pin); i++) {
         invite.pin[i] = (uint8_t)(255 - 7 * i);
@@ -200,9 +201,10 @@ TEST(an_invitation_comes_back_from_its_line)
         ck_assert_ptr_null(strpbrk(line, " \t\r\n+/="));
         (void)snprintf(more, sizeof(more), " \t%s\r\n", line);
         ck_assert_msg(fl_invite_parse(more, strlen(more), &out, &err) == FL_OK, "%s", err.msg);
-        ck_assert_str_eq(out.host, in.host);
+        ck_assert_uint_eq(out.n_addresses, 1);
+        ck_assert_str_eq(out.addresses[0].host, in.addresses[0].host);
         ck_assert_str_eq(out.federation, in.federation);
-        ck_assert_uint_eq(out.port, in.port);
+        ck_assert_uint_eq(out.addresses[0].port, in.addresses[0].port);
         ck_assert_mem_eq(out.pin, in.pin, sizeof(in.pin));
         ck_assert_mem_eq(out.token, in.token, sizeof(in.token));
     }
@@ -268,7 +270,7 @@ TEST(a_bad_invitation_is_refused_and_its_token_not_repeated)
     in.federation[0] = '-';
     ck_assert_int_eq(fl_invite_write(line, sizeof(line), &in, &err), FL_EINVAL);
     in = sample("host");
-    in.port = 0;
+    in.addresses[0].port = 0;
     ck_assert_int_eq(fl_invite_write(line, sizeof(line), &in, &err), FL_EINVAL);
 }
 
@@ -330,4 +332,41 @@ TEST(clocks_that_disagree_are_named_with_both_times)
     ck_assert_ptr_nonnull(
         strstr(fl_clocks_text(out, -5, "server", (uint64_t)ours), "(this host: 1970-01-01 "));
     ck_assert_ptr_nonnull(fl_clocks_text(out, ours, "server", UINT64_MAX));
+}
+
+TEST(an_invitation_has_up_to_eight_addresses_in_their_order)
+{
+    struct fl_invite in = sample("fl.example.org");
+    struct fl_invite out;
+    struct fl_err err = {0};
+    char line[FL_INVITE_MAX];
+    char more[FL_INVITE_MAX + 16];
+    size_t i;
+
+    for (i = 1; i < FL_INVITE_ADDRESSES; i++) {
+        in.addresses[i] = in.addresses[0];
+        (void)memset(in.addresses[i].host, 'a' + (int)i, FL_INVITE_HOST_MAX - 1);
+        in.addresses[i].port = (uint16_t)(65535 - i);
+    }
+    (void)snprintf(in.addresses[1].host, sizeof(in.addresses[1].host), "2001:db8::1");
+    in.n_addresses = FL_INVITE_ADDRESSES;
+    ck_assert_int_eq(fl_invite_write(line, sizeof(line), &in, &err), FL_OK);
+    ck_assert_ptr_nonnull(strstr(line, "fl1:fl.example.org:7443,[2001:db8::1]:65534,ccc"));
+    ck_assert_msg(fl_invite_parse(line, strlen(line), &out, &err) == FL_OK, "%s", err.msg);
+    ck_assert_uint_eq(out.n_addresses, FL_INVITE_ADDRESSES);
+    for (i = 0; i < FL_INVITE_ADDRESSES; i++) {
+        ck_assert_str_eq(out.addresses[i].host, in.addresses[i].host);
+        ck_assert_uint_eq(out.addresses[i].port, in.addresses[i].port);
+    }
+    (void)snprintf(more, sizeof(more), "fl1:a:1,%s", line + strlen("fl1:"));
+    ck_assert_int_eq(fl_invite_parse(more, strlen(more), &out, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "more than 8 addresses"));
+    in.n_addresses = 2;
+    ck_assert_int_eq(fl_invite_write(line, sizeof(line), &in, &err), FL_OK);
+    *strchr(line, ',') = ':';
+    ck_assert_int_eq(fl_invite_parse(line, strlen(line), &out, &err), FL_EFORMAT);
+    (void)snprintf(more, sizeof(more), "fl1:a:1,,%s", strchr(line, '['));
+    ck_assert_int_eq(fl_invite_parse(more, strlen(more), &out, &err), FL_EFORMAT);
+    in.n_addresses = 0;
+    ck_assert_int_eq(fl_invite_write(line, sizeof(line), &in, &err), FL_EINVAL);
 }

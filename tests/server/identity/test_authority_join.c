@@ -60,8 +60,11 @@ TEST(one_line_gives_one_name_and_one_certificate)
     struct fl_identity who;
 
     rig_invite(&r, "edge-001", 0, &in);
-    ck_assert_str_eq(in.host, "fl.example.org");
-    ck_assert_uint_eq(in.port, 7443);
+    ck_assert_str_eq(in.addresses[0].host, "fl.example.org");
+    ck_assert_uint_eq(in.addresses[0].port, 7443);
+    ck_assert_uint_eq(in.n_addresses, 2); /* all of its hosts */
+    ck_assert_str_eq(in.addresses[1].host, "10.77.0.1");
+    ck_assert_uint_eq(in.addresses[1].port, 7443);
     ck_assert_str_eq(in.federation, "digits");
     ck_assert_int_eq(rig_join(&r, &in, key, "", NULL), FL_OK);
     ck_assert_str_eq(r.joined.name, "edge-001");

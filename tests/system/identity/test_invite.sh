@@ -62,7 +62,7 @@ wait_for "the admin socket" grep -q "^admin unix:" "$dir/srv.out"
 port=$(port_of listening) admin_port=$(port_of admin)
 "$flctl" -d "$state" invite edge-01 --labels site=north,rack=7 >"$dir/line" 2>"$dir/explained" || note_failure "invite"
 equal "one line" 1 "$(wc -l <"$dir/line")"
-check "which is an invitation" grep -qE "^fl1:localhost:$port:integ:[A-Za-z0-9_-]{43}:[A-Za-z0-9_-]{28}$" "$dir/line"
+check "which is an invitation" grep -qE "^fl1:localhost:$port,127.0.0.1:$port:integ:[A-Za-z0-9_-]{43}:[A-Za-z0-9_-]{28}$" "$dir/line"
 token=$(sed 's/.*://' "$dir/line")
 prefix=${token:0:4}
 has_line "what it is stands elsewhere" "$dir/explained" "flctl: invitation $prefix for 'edge-01', until "

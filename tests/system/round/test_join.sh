@@ -58,7 +58,7 @@ has_line "says who it is now" "$dir/join.out" "joined 'integ' as 'edge-001'"
 has_line "says what to do next" "$dir/join.out" "next: fl-clientd $dir/edge-001.yaml"
 equal "the key is for its owner" 600 "$(stat -c %a "$dir/edge-001.state/identity/client.key")"
 equal "the folder too" 700 "$(stat -c %a "$dir/edge-001.state/identity")"
-has_line "the first configuration names the server" "$dir/edge-001.yaml" "server: \"$address\""
+has_line "the first configuration names the server" "$dir/edge-001.yaml" "server: [\"$address\", \"localhost:${address##*:}\"]"
 
 ### The line is nowhere
 # What stands behind the part of the token that is public, as a file: what looks for it must not show it itself.
@@ -126,7 +126,14 @@ what="half a line" join_new 3 "new.line" "${line:0:60}"
 what="no line at all" join_new 3 "new.line" ""
 what="another name than the invitation's" join_new 7 "this invitation is for 'edge-003', but 'edge-004' was requested" "$(invite edge-003)" --name edge-004
 what="a name that is an option" join_new 3 "expected 1 to 127 characters of A-Z a-z 0-9 . _ -" "$(invite edge-003)" --name=-edge
-what="nobody there" join_new 1 "run the same command with the same invitation again" "$(sed 's/^\(fl1:[^:]*\):[0-9]*:/\1:1:/' <<<"$line")"
+what="nobody there" join_new 1 "run the same command with the same invitation again" "$(sed 's/:[0-9]*\([,:]\)/:1\1/g' <<<"$line")"
+rm -rf "$dir/new.state" "$dir/new.yaml"
+invite edge-005 | sed 's/^\(fl1:[^:]*\):[0-9]*,/\1:1,/' >"$dir/new.line"
+says "nobody at the first address" 0 "joined 'integ' as 'edge-005'" "$clientd" --join --invitation "$dir/new.line" --state-dir "$dir/new.state" "$dir/new.yaml"
+has_line "the next one is tried" "$dir/says.out" "joining at '127.0.0.1:1' failed: "
+has_line "at once" "$dir/says.out" "; trying the next address of the invitation"
+has_line "the configuration has both" "$dir/new.yaml" "server: [\"127.0.0.1:1\", \"localhost:${address##*:}\"]"
+rm -rf "$dir/new.state" "$dir/new.yaml"
 says "a line among the arguments" 2 "invitation refused on the command line" "$clientd" --join "$line"
 nowhere "what is said of that" "$dir/says.out"
 says "or behind an option" 2 "invitation refused on the command line" "$clientd" --join "--invitation=$line"
