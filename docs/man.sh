@@ -90,7 +90,7 @@ fl-sim.1)
   program=fl-sim
   title "simulate federations in one process and in virtual time"
   help
-  commands run plot compare table world
+  commands new run plot compare table world
   cat <<'TEXT'
 .SH "SEVERAL PROCESSES"
 \fBfl\-sim\-mpi\fR is the same program for \fBmpirun\fR(1): the trials of an experiment are shared out among its

@@ -24,6 +24,7 @@ int command_end(const char *command, int rv, const struct fl_err *err);
 FL_MUST_CHECK int print_text(struct fl_buf *text, int rv, struct fl_err *err);
 
 /* The commands. */
+int cmd_new(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_compare(int argc, char **argv);

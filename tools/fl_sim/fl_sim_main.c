@@ -19,6 +19,7 @@ struct command {
 
 /* Ended by a row without a name. */
 static const struct command commands[] = {
+    {"new", "write an experiment to start from", cmd_new},
     {"run", "run an experiment", cmd_run},
     {"plot", "plot results", cmd_plot},
     {"compare", "compare two results, paired by seed", cmd_compare},

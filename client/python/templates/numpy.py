@@ -2,6 +2,8 @@
 
 It runs as it is, on data that it draws; what is marked CHANGE is yours. docs/trainers.md has the rest.
 """
+import zlib
+
 import numpy as np
 
 import fl_trainer
@@ -9,15 +11,24 @@ import fl_trainer
 FEATURES, CLASSES = 20, 3  # CHANGE: of your data
 
 
-def read_data(path):
+def read_data(client):
     """x [samples][FEATURES] and y [samples], labels from 0 on: to train with, and to test with."""
-    if path is not None:  # CHANGE: data.path of the client's configuration, a folder with these files
-        parts = [np.load(f"{path}/{name}.npy") for name in ("train-x", "train-y", "test-x", "test-y")]
-        return parts[:2], parts[2:]
-    draw = np.random.default_rng(1)
-    x = draw.normal(size=(600, FEATURES)).astype("float32")
-    y = (x @ draw.normal(size=(FEATURES, CLASSES))).argmax(1)
+    if client.data is not None:  # CHANGE: data.path of the client's configuration, a folder with these files
+        x, y, test_x, test_y = (np.load(f"{client.data}/{name}.npy") for name in ("train-x", "train-y", "test-x", "test-y"))
+        if client.train is not None:  # in fl-sim with `set`: the folder is that of all clients, these are the client's samples
+            return (x[client.train], y[client.train]), (x[client.test], y[client.test])
+        return (x, y), (test_x, test_y)
+    rule = np.random.default_rng(1).normal(size=(FEATURES, CLASSES))  # the same for all clients
+    x = np.random.default_rng(zlib.crc32(str(client.name).encode())).normal(size=(600, FEATURES)).astype("float32")
+    y = (x @ rule).argmax(1)
     return (x[:500], y[:500]), (x[500:], y[500:])
+
+
+def choose(client):
+    """Become this client: once on a machine of its own, in fl-sim one client after the other."""
+    global train_data, test_data
+    train_data, test_data = read_data(client)
+    return len(train_data[1]), len(test_data[1])
 
 
 def make_model():
@@ -50,5 +61,4 @@ def evaluate(model, task):
 
 
 if __name__ == "__main__":
-    train_data, test_data = read_data(fl_trainer.data_path())
-    fl_trainer.run(make_model(), train, evaluate, samples=len(train_data[1]), test_samples=len(test_data[1]))
+    fl_trainer.run(make_model(), train, evaluate, clients=choose)

@@ -2,6 +2,8 @@
 
 It runs as it is, on data that it draws; what is marked CHANGE is yours. docs/trainers.md has the rest.
 """
+import zlib
+
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
@@ -12,14 +14,22 @@ import fl_trainer
 FEATURES, CLASSES, BATCH = 20, 3, 20  # CHANGE: of your data
 
 
-def read_data(path):
+def read_data(client):
     """A data set to train with, and one to test with."""
-    if path is not None:  # CHANGE: data.path of the client's configuration, a folder with these files
-        return tuple(TensorDataset(*torch.load(f"{path}/{part}.pt")) for part in ("train", "test"))
-    draw = torch.Generator().manual_seed(1)
-    x = torch.randn(600, FEATURES, generator=draw)
-    y = (x @ torch.randn(FEATURES, CLASSES, generator=draw)).argmax(1)
+    if client.data is not None:  # CHANGE: data.path of the client's configuration, a folder with these files
+        return tuple(TensorDataset(*torch.load(f"{client.data}/{part}.pt")) for part in ("train", "test"))
+    rule = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(1))  # the same for all clients
+    x = torch.randn(600, FEATURES, generator=torch.Generator().manual_seed(zlib.crc32(str(client.name).encode())))
+    y = (x @ rule).argmax(1)
     return TensorDataset(x[:500], y[:500]), TensorDataset(x[500:], y[500:])
+
+
+def choose(client):
+    """Become this client: once on a machine of its own, in fl-sim one client after the other."""
+    global loader, test_data
+    train_data, test_data = read_data(client)
+    loader = DataLoader(train_data, batch_size=BATCH, shuffle=True)
+    return len(train_data), len(test_data)
 
 
 def make_model():
@@ -47,6 +57,4 @@ def evaluate(model, task):
 
 
 if __name__ == "__main__":
-    train_data, test_data = read_data(fl_trainer.data_path())
-    loader = DataLoader(train_data, batch_size=BATCH, shuffle=True)
-    fl_trainer.run(make_model(), train, evaluate, samples=len(train_data), test_samples=len(test_data))
+    fl_trainer.run(make_model(), train, evaluate, clients=choose)

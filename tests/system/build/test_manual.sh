@@ -48,7 +48,7 @@ help_in_page flctl.1 "$build/flctl"
 help_in_page fl-data.1 "$build/fl-data"
 for command in split synthetic inspect; do help_in_page fl-data.1 "$build/fl-data" $command; done
 help_in_page fl-sim.1 "$build/fl-sim"
-for command in run plot compare table world; do help_in_page fl-sim.1 "$build/fl-sim" $command; done
+for command in new run plot compare table world; do help_in_page fl-sim.1 "$build/fl-sim" $command; done
 for page in fl-serverd.8 fl-clientd.8 flctl.1; do
   name=${page%.*}
   codes=$("$build/$name" --help | sed -n '/^exit codes: /,$p' | tr -s ' \n' ' ' | sed 's/^exit codes: //; s/ $//; /^$/q')

@@ -13,7 +13,7 @@ static const char *const sections =
     "`evaluation.command` is refused |\n"
     "| `client` | section |  |  | The keys of fl-clientd's file, for all clients, likewise; "
     "`trainer: "
-    "command` and `data.path` are refused |\n"
+    "command` needs `command.persistent: yes`; `data.path` is refused |\n"
     "| `data` | section | required |  | The clients' data |\n"
     "| `world` | name or section |  |  | Network and device model; not set: no delays "
     "between server and clients |\n"
