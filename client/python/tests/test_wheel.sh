@@ -13,4 +13,5 @@ cd "$dir" || exit 1
 for file in "$src"/client/python/fl_trainer/*; do
   [ -d "$file" ] || cmp "$file" "$dir/site/fl_trainer/$(basename "$file")" || exit 1
 done
-PYTHONPATH=$dir/site "$python" -c 'import fl_trainer, sys; sys.exit(not fl_trainer.__file__.startswith(sys.argv[1]))' "$dir/site"
+cmp "$src/client/python/fl_sim.py" "$dir/site/fl_sim.py" || exit 1
+PYTHONPATH=$dir/site "$python" -c 'import fl_sim, fl_trainer, sys; sys.exit(not fl_trainer.__file__.startswith(sys.argv[1]))' "$dir/site"
