@@ -22,6 +22,9 @@ static const struct fl_arg rows[] = {
     FL_ARG("mean-of", '\0', "N", 'm',
            "'best' and '@' use the mean of N rounds in which it is known, the last of "
            "them the round that counts; default: 1"),
+    FL_ARG("merge", '\0', NULL, 'g',
+           "points with the same name are one, with the seeds of all folders; a seed in several "
+           "of them counts once if its rounds are the same, else it is an error"),
     FL_ARG("format", '\0', "WHAT", 'f',
            "markdown (the default) or csv: in bytes, microseconds and shares"),
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
@@ -37,7 +40,7 @@ struct options {
     const char *columns, *of;
     uint64_t mean_of;
     int n_dirs;
-    bool csv;
+    bool csv, merge;
 };
 
 static int table_parse(int argc, char **argv, struct options *o)
@@ -64,6 +67,9 @@ static int table_parse(int argc, char **argv, struct options *o)
                 return usage_error(COMMAND, "--mean-of: expected 1 to %d, found '%s'",
                                    FL_TRAJECTORY_WINDOW, args.value);
             }
+            break;
+        case 'g':
+            o->merge = true;
             break;
         case 'f':
             o->csv = strcmp(args.value, "csv") == 0;
@@ -97,6 +103,10 @@ int cmd_table(int argc, char **argv)
         return usage_error(COMMAND, "--columns: %s", err.msg);
     }
     rv = fl_read_all(argv + 1, (size_t)o.n_dirs, &set, &err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = o.merge ? fl_read_merge(&set, &err) : FL_OK;
     if (rv != FL_OK) {
         goto done;
     }

@@ -18,6 +18,30 @@ says "table as CSV" 0 'FedAvg,3,60.0,0.0,3' "$sim" table --format csv run
 says "table of two folders" 0 '| run/fedavg: FedAvg | 3 |' "$sim" table --columns trials run/fedavg run/fedavg
 says "table of means" 0 '| FedAvg | 3 |' "$sim" table --mean-of 10 --columns trials,best run
 says "means of nothing" 2 '--mean-of: expected 1 to 64' "$sim" table --mean-of 0 run
+
+# The same run with other seeds, and with another round
+cp -r run more && cp -r run other
+for folder in more/*/seed-*; do mv "$folder" "${folder%/*}/seed-9${folder##*-}"; done
+"$python" - <<'END'
+import glob, json
+with open("more/run.json") as file:
+    run = json.load(file)
+run["seeds"] = [int(f"9{seed}") for seed in run["seeds"]]
+with open("more/run.json", "w") as file:
+    json.dump(run, file)
+path = sorted(glob.glob("other/fedavg/seed-*/rounds.jsonl"))[0]
+with open(path) as file:
+    lines = [json.loads(line) for line in file]
+lines[-1]["uplink_bytes"] += 1
+with open(path, "w") as file:
+    file.writelines(json.dumps(line) + "\n" for line in lines)
+END
+says "points of two folders are apart" 0 '| more: FedAvg | 3 |' "$sim" table --columns trials run more
+says "--merge: their seeds are together" 0 '| FedAvg | 6 |' "$sim" table --columns trials --merge run more
+equal "in one line for each point" 4 "$(wc -l <"$dir/says.out")"
+says "--merge: a seed with the same rounds counts once" 0 '| FedAvg | 6 |' "$sim" table --columns trials --merge run more run
+says "--merge: points of one folder only stay" 0 '| FedAvg | 3 |' "$sim" table --columns trials --merge run/fedavg more/lean
+says "--merge: a seed with other rounds is an error" 1 "is in 'run' and in 'other' with different rounds" "$sim" table --merge run other
 says "unknown column" 2 "did you mean 'uplink'" "$sim" table --columns uplnk run
 says "no results" 1 'has no results of fl-sim' "$sim" table /
 says "no folder" 2 'expected the folder of a run' "$sim" plot

@@ -237,6 +237,13 @@ static void read_trials_done(struct fl_read_point *p)
     p->n_trials = 0;
 }
 
+void fl_read_point_done(struct fl_read_point *point)
+{
+    read_trials_done(point);
+    free(point->slug);
+    free(point->label);
+}
+
 void fl_read_run_free(struct fl_read_run *run)
 {
     size_t i;
@@ -245,9 +252,7 @@ void fl_read_run_free(struct fl_read_run *run)
         return;
     }
     for (i = 0; i < run->n_points; i++) {
-        read_trials_done(&run->points[i]);
-        free(run->points[i].slug);
-        free(run->points[i].label);
+        fl_read_point_done(&run->points[i]);
     }
     free(run->points);
     free(run->path);

@@ -39,6 +39,8 @@ struct fl_read_run {
  */
 FL_MUST_CHECK int fl_read_run(const char *path, struct fl_read_run **ret, struct fl_err *err);
 void fl_read_run_free(struct fl_read_run *run); /* NULL is allowed. */
+/* Free what a point owns. */
+void fl_read_point_done(struct fl_read_point *point);
 
 /* FL_OK, or an error that ends the reading. The trials of `point` may be read during the call only.
  */
@@ -58,6 +60,12 @@ struct fl_read_set {
 /* At least one; FL_ENOENT also when none of them has a trial with a round. */
 FL_MUST_CHECK int fl_read_all(char *const *paths, size_t n, struct fl_read_set *ret,
                               struct fl_err *err);
+/*
+ * Move the trials of points to the first point of the set with the same label; the other ones are
+ * removed. A seed that several have is kept once if all its rounds are the same, else FL_EEXIST:
+ * the set can then only be freed.
+ */
+FL_MUST_CHECK int fl_read_merge(struct fl_read_set *set, struct fl_err *err);
 void fl_read_set_done(struct fl_read_set *set);
 /*
  * The label of a point of `run`, prefixed with the path when another point of the set has the same
