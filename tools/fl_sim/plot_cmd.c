@@ -27,6 +27,9 @@ struct options {
     unsigned smooth;
     enum fl_band band;
     const char *scale;
+    bool pdf;
+    bool y_limited;
+    double y_low, y_high;
 };
 
 /* The curves of all pictures. */
@@ -55,6 +58,9 @@ static const struct fl_arg rows[] = {
     FL_ARG("scale", '\0', "WHAT", 'c',
            "of the bytes or the time: linear, log, or auto (the default): log when one curve is "
            "more than 16 times as long as another"),
+    FL_ARG("ylim", '\0', "LO:HI", 'l',
+           "range of the figure's axis, in its base unit: of shares 0.8:1, bytes, microseconds"),
+    FL_ARG("pdf", '\0', NULL, 'p', "also write NAME.pdf"),
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
     {.name = NULL}};
 
@@ -75,6 +81,25 @@ static int plot_find_name(const char *const *names, size_t n, const char *name)
         }
     }
     return -1;
+}
+
+static int plot_take_range(const char *text, struct options *o)
+{
+    char low[64];
+    const char *colon = strchr(text, ':');
+    size_t len = colon != NULL ? (size_t)(colon - text) : sizeof(low);
+
+    if (len >= sizeof(low)) {
+        len = 0;
+    }
+    (void)snprintf(low, sizeof(low), "%.*s", (int)len, text);
+    o->y_limited = len > 0 && fl_str_to_double(low, &o->y_low) == FL_OK &&
+                   fl_str_to_double(colon + 1, &o->y_high) == FL_OK && o->y_low < o->y_high;
+    return o->y_limited ? 0
+                        : usage_error(COMMAND,
+                                      "--ylim: expected two numbers LO:HI, the smaller one first, "
+                                      "found '%s'",
+                                      text);
 }
 
 /* 0, or an exit code after a usage error was printed. */
@@ -112,6 +137,11 @@ static int plot_take_option(int opt, const char *value, struct options *o)
                                SMOOTH_MAX, value);
         }
         o->smooth = (unsigned)number;
+        return 0;
+    case 'l':
+        return plot_take_range(value, o);
+    case 'p':
+        o->pdf = true;
         return 0;
     case 'y':
         o->y = value;
@@ -196,7 +226,11 @@ static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis
                                .y = y->figure,
                                .series = d->series,
                                .n_series = d->n,
-                               .band = o->band != FL_BAND_NONE};
+                               .band = o->band != FL_BAND_NONE,
+                               .pdf = o->pdf,
+                               .y_limited = o->y_limited,
+                               .y_low = o->y_low,
+                               .y_high = o->y_high};
     size_t i;
     double shortest;
     double longest;
@@ -229,6 +263,9 @@ static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis
         return rv;
     }
     (void)printf("%s.svg\n%s.png\n", name, name);
+    if (o->pdf) {
+        (void)printf("%s.pdf\n", name);
+    }
     return FL_OK;
 }
 

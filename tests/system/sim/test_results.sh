@@ -48,6 +48,9 @@ says "no folder" 2 'expected the folder of a run' "$sim" plot
 says "unknown figure" 2 "did you mean 'accuracy'" "$sim" plot --y acuracy run
 says "unknown axis" 2 '--x: expected rounds' "$sim" plot --x miles run
 says "even window" 2 '--smooth: expected an odd number' "$sim" plot --smooth 4 run
+for range in 1 :1 0: 0.9:0.1 1:1 a:b 0:1:2 nan:1 0:inf; do
+  says "no range: $range" 2 "--ylim: expected two numbers LO:HI" "$sim" plot --ylim "$range" run
+done
 says "no gnuplot" 1 "cannot find the program 'gnuplot' in PATH" env PATH=/nonexistent "$sim" plot run
 says "results of nothing" 1 "'personal_accuracy' is unknown in all rounds" "$sim" plot --y personal_accuracy run
 
@@ -65,6 +68,13 @@ if command -v gnuplot >/dev/null; then
   done
   check "one picture" "$sim" plot run/lean run/fedavg --x time --y loss --out 'a b' --band std --scale log
   check "by its name" test -s 'a b.svg' -a -s 'a b.png'
+  check "a range of the axis and a PDF" "$sim" plot run --x rounds --ylim 0.42:0.43 --pdf --out ranged
+  equal "the PDF is one" %PDF- "$(head -c 5 ranged.pdf)"
+  has_line "the axis has the range, in percent" ranged.svg '> 42.4<'
+  mkdir old && printf '#!/bin/sh\ncat >script; grep -q pdfcairo script && { echo "unknown or ambiguous terminal type" >&2; exit 1; }; exec %s -d script\n' \
+    "$(command -v gnuplot)" >old/gnuplot && chmod +x old/gnuplot
+  says "a gnuplot without PDF" 1 "no PDF, for which gnuplot needs its terminal pdfcairo (the SVG and the PNG are written): gnuplot failed: unknown" env PATH="$dir/old:$PATH" "$sim" plot run --x rounds --pdf --out no
+  check "the others are there" test -s no.svg -a -s no.png -a ! -e no.pdf
   equal "nothing else is left" "" "$(find . -name '*.tmp')"
   says "nothing was spent" 1 "have no 'models'" "$sim" plot still --x models
   check "three pictures" "$sim" plot still --out still

@@ -109,7 +109,9 @@ static int gnuplot_draw(const struct fl_buf *text, struct fl_err *err)
 static int gnuplot_draw_file(const struct fl_plot *plot, enum fl_picture picture, const char *name,
                              struct fl_err *err)
 {
-    const char *end = picture == FL_PICTURE_SVG ? "svg" : "png";
+    static const char *const ends[] = {
+        [FL_PICTURE_SVG] = "svg", [FL_PICTURE_PNG] = "png", [FL_PICTURE_PDF] = "pdf"};
+    const char *end = ends[picture];
     char path[FL_RESULTS_DIR];
     char tmp[FL_RESULTS_PATH];
     struct fl_buf text;
@@ -150,5 +152,15 @@ int fl_plot_draw(const struct fl_plot *plot, const char *name, struct fl_err *er
     if (rv != FL_OK) {
         return rv;
     }
-    return gnuplot_draw_file(plot, FL_PICTURE_PNG, name, err);
+    rv = gnuplot_draw_file(plot, FL_PICTURE_PNG, name, err);
+    if (rv != FL_OK || !plot->pdf) {
+        return rv;
+    }
+    rv = gnuplot_draw_file(plot, FL_PICTURE_PDF, name, err);
+    if (rv == FL_ESTATE) {
+        return fl_err_wrap(err, rv,
+                           "no PDF, for which gnuplot needs its terminal pdfcairo (the SVG and the "
+                           "PNG are written)");
+    }
+    return rv;
 }

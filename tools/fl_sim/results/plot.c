@@ -151,6 +151,30 @@ static void plot_add_curves(struct fl_writer *w, const struct fl_plot *plot)
     fl_writer_printf(w, "\n");
 }
 
+/* `height` is that of the SVG, in pixels. */
+static void plot_add_terminal(struct fl_writer *w, enum fl_picture picture, unsigned height)
+{
+    if (picture == FL_PICTURE_SVG) {
+        fl_writer_printf(w,
+                         "set encoding utf8\nset terminal svg size 800,%u dynamic "
+                         "noenhanced font 'DejaVu Sans,15' linewidth 1 "
+                         "background '#FFFFFF'\n",
+                         height);
+    } else if (picture == FL_PICTURE_PDF) {
+        fl_writer_printf(w,
+                         "set encoding utf8\nset terminal pdfcairo size 16cm,%.1fcm "
+                         "noenhanced font 'DejaVu Sans,9' linewidth 1 "
+                         "background '#FFFFFF'\n",
+                         height / 50.0);
+    } else {
+        fl_writer_printf(w,
+                         "set encoding utf8\nset terminal pngcairo size 1600,%u "
+                         "noenhanced font 'DejaVu Sans,23' linewidth 2 "
+                         "background '#FFFFFF'\n",
+                         2 * height);
+    }
+}
+
 int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_picture picture,
                    const char *path)
 {
@@ -158,24 +182,10 @@ int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_pictu
     struct fl_scale x = fl_scale_axis(plot->axis, e.x_last);
     struct fl_scale y = fl_scale_unit(plot->y->unit, e.y_high);
     struct fl_writer w = {.out = out};
-    unsigned height;
     size_t i;
     size_t s;
 
-    height = 488 + 24 * plot_legend_lines(plot);
-    if (picture == FL_PICTURE_SVG) {
-        fl_writer_printf(&w,
-                         "set encoding utf8\nset terminal svg size 800,%u dynamic "
-                         "noenhanced font 'DejaVu Sans,15' linewidth 1 "
-                         "background '#FFFFFF'\n",
-                         height);
-    } else {
-        fl_writer_printf(&w,
-                         "set encoding utf8\nset terminal pngcairo size 1600,%u "
-                         "noenhanced font 'DejaVu Sans,23' linewidth 2 "
-                         "background '#FFFFFF'\n",
-                         2 * height);
-    }
+    plot_add_terminal(&w, picture, 488 + 24 * plot_legend_lines(plot));
     plot_add_set(&w, "output", path);
     fl_writer_printf(&w, "set border 3 linecolor rgb '#606060'\n"
                          "set tics nomirror out scale 0.6 textcolor rgb '#303030'\n"
@@ -194,6 +204,9 @@ int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_pictu
                          e.x_first / x.per * 0.95, e.x_last / x.per * 1.05);
     } else {
         fl_writer_printf(&w, "set xrange [0:%.6g]\n", e.x_last > 0.0 ? e.x_last / x.per : 1.0);
+    }
+    if (plot->y_limited) {
+        fl_writer_printf(&w, "set yrange [%.9g:%.9g]\n", plot->y_low / y.per, plot->y_high / y.per);
     }
     for (s = 0; s < plot->n_series; s++) {
         if (plot->series[s].curve.n > 0) {

@@ -11,7 +11,7 @@ struct fl_series {
     struct fl_curve curve;
 };
 
-enum fl_picture { FL_PICTURE_SVG, FL_PICTURE_PNG };
+enum fl_picture { FL_PICTURE_SVG, FL_PICTURE_PNG, FL_PICTURE_PDF };
 
 struct fl_plot {
     const char *title; /* NULL or "": none */
@@ -21,6 +21,9 @@ struct fl_plot {
     size_t n_series;
     bool log_x;
     bool band;
+    bool pdf;       /* a PDF too */
+    bool y_limited; /* the axis of y is from y_low to y_high, in base units */
+    double y_low, y_high;
 };
 
 /*
@@ -30,8 +33,8 @@ struct fl_plot {
 FL_MUST_CHECK int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot,
                                  enum fl_picture picture, const char *path);
 /*
- * Write `name`.svg and `name`.png, each atomically. FL_ENOENT: gnuplot is not in PATH; FL_ESTATE:
- * it failed, with the end of its stderr. Waits for it.
+ * Write `name`.svg, `name`.png and with `pdf` `name`.pdf, each atomically. FL_ENOENT: gnuplot is
+ * not in PATH; FL_ESTATE: it failed, with the end of its stderr. Waits for it.
  */
 FL_MUST_CHECK int fl_plot_draw(const struct fl_plot *plot, const char *name, struct fl_err *err);
 
