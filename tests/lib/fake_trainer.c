@@ -603,6 +603,7 @@ static void start_second(json_int_t id)
 static void answer(const char *type, json_int_t id)
 {
     static json_int_t before;
+    json_t *done;
     char *text;
     char both[2048];
     size_t n;
@@ -614,7 +615,9 @@ static void answer(const char *type, json_int_t id)
         say(done_of(type, before));
     }
     before = id;
-    text = json_dumps(done_of(type, id), JSON_COMPACT);
+    done = done_of(type, id);
+    text = json_dumps(done, JSON_COMPACT);
+    json_decref(done);
     n = framed(text, both);
     if (is("twice")) {
         n += framed(text, both + n);
