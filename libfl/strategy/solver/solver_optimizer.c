@@ -362,7 +362,7 @@ static const struct fl_opt_spec options[] = {
      .help = "Factor of schedule step."},
     {FL_OPT(struct options, FLOAT, label_smoothing), .def = "0", .min = 0, .max = 0.999,
      .help = "Share of a sample's target that is spread over all classes."},
-    {FL_OPT(struct options, STRING_LIST, class_weights),
+    {FL_OPT(struct options, STRING_LIST, class_weights), .def = "",
      .help = "Weight of each class in the loss, in their order; default: all the same."},
     FL_OPT_END_OF(struct options),
 };
