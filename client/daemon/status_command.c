@@ -54,9 +54,17 @@ static bool status_read(int fd, struct fl_buf *out)
     for (;;) {
         struct pollfd ready = {.fd = fd, .events = POLLIN};
         uint64_t now_ms = fl_clock_ms();
+        int polled;
         ssize_t n;
 
-        if (now_ms >= end_ms || poll(&ready, 1, (int)(end_ms - now_ms)) == 0) {
+        if (now_ms >= end_ms) {
+            return false;
+        }
+        polled = poll(&ready, 1, (int)(end_ms - now_ms));
+        if (polled < 0 && errno == EINTR) {
+            continue;
+        }
+        if (polled <= 0) {
             return false;
         }
         n = read(fd, piece, sizeof(piece));

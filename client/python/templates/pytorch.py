@@ -17,7 +17,10 @@ FEATURES, CLASSES, BATCH = 20, 3, 20  # CHANGE: of your data
 def read_data(client):
     """A data set to train with, and one to test with."""
     if client.data is not None:  # CHANGE: data.path of the client's configuration, a folder with these files
-        return tuple(TensorDataset(*torch.load(f"{client.data}/{part}.pt")) for part in ("train", "test"))
+        own, test = (torch.load(f"{client.data}/{part}.pt") for part in ("train", "test"))  # x and y each
+        if client.train is not None:  # in fl-sim with `set`: the folder is that of all clients, these are the client's samples
+            own, test = ([values[indices] for values in own] for indices in (client.train, client.test))
+        return TensorDataset(*own), TensorDataset(*test)
     rule = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(1))  # the same for all clients
     x = torch.randn(600, FEATURES, generator=torch.Generator().manual_seed(zlib.crc32(str(client.name).encode())))
     y = (x @ rule).argmax(1)
