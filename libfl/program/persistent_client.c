@@ -1,6 +1,6 @@
 /*
- * A program that acts for several clients in turn (docs/trainers.md#many-clients-in-one-program). Same thread as
- * persistent.c. It does not choose the clients: the caller does.
+ * A program that acts for several clients in turn (docs/trainers.md#many-clients-in-one-program).
+ * Same thread as persistent.c. It does not choose the clients: the caller does.
  */
 #include <stdlib.h>
 #include <string.h>
