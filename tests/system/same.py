@@ -23,7 +23,8 @@ from container import container, word
 LEFT_OUT = {
     # Times: of this machine's clock there, of a simulated one here.
     "migration": "*",
-    "round": {"started_ms", "ended_ms", "wire_up_bytes", "wire_down_bytes"},
+    "round": {"started_ms", "ended_ms", "waiting_ms", "selecting_ms", "training_ms", "planning_ms", "uploading_ms", "aggregating_ms",
+              "evaluating_ms", "previous_commit_ms", "wire_up_bytes", "wire_down_bytes"},
     "client": {"last_seen_ms", "seen_up_ms", "id", "agent"},  # id: in the order of joining; agent: the program
     # A sentence for an operator, of the last thing that went wrong with a client.
     "client_error": "*",
