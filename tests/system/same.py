@@ -26,6 +26,8 @@ LEFT_OUT = {
     "round": {"started_ms", "ended_ms", "waiting_ms", "selecting_ms", "training_ms", "planning_ms", "uploading_ms", "aggregating_ms",
               "evaluating_ms", "previous_commit_ms", "wire_up_bytes", "wire_down_bytes"},
     "client": {"last_seen_ms", "seen_up_ms", "id", "agent"},  # id: in the order of joining; agent: the program
+    # A simulation has them in clients.jsonl instead.
+    "participation": "*",
     # A sentence for an operator, of the last thing that went wrong with a client.
     "client_error": "*",
     # Random, so that no two folders are taken for each other.
