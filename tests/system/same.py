@@ -26,8 +26,9 @@ LEFT_OUT = {
     "round": {"started_ms", "ended_ms", "waiting_ms", "selecting_ms", "training_ms", "planning_ms", "uploading_ms", "aggregating_ms",
               "evaluating_ms", "previous_commit_ms", "wire_up_bytes", "wire_down_bytes"},
     "client": {"last_seen_ms", "seen_up_ms", "id", "agent"},  # id: in the order of joining; agent: the program
-    # A simulation has them in clients.jsonl instead.
+    # A simulation has participations in clients.jsonl instead, and its clients announce no labels.
     "participation": "*",
+    "client_labels": "*",
     # A sentence for an operator, of the last thing that went wrong with a client.
     "client_error": "*",
     # Random, so that no two folders are taken for each other.
@@ -150,8 +151,9 @@ def client(folder):
         elif name == "result.bin":
             yield from held(folder)
         # summaries.bin and summary.bin are copies of what is with the server: all summaries, to fetch
-        # them once, and the client's own, so that it never sends another; model.bin is the newest model.
-        elif not name.startswith((".lock", "keep/", "summaries.bin", "summary.bin", "model.bin")):
+        # them once, and the client's own, so that it never sends another; model.bin is the newest model; tasks.bin and
+        # status.sock are for the owner of a client.
+        elif not name.startswith((".lock", "keep/", "summaries.bin", "summary.bin", "model.bin", "tasks.bin", "status.sock")):
             yield from whole(folder, name)
 
 
