@@ -498,7 +498,7 @@ def bounded():
 
 TABLES = {"share-cap": honest, "share-attacks": bounded, "defaults": defaults, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
           "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": lambda: mcsa("fedmcsa-synthetic"),
-          "fedmcsa-mnist": lambda: mcsa("fedmcsa-mnist"), "mnist-shards": shards, "lean": lean, "both-directions": directions, "links": linked,
+          "fedmcsa-mnist": lambda: mcsa("fedmcsa-mnist"), "fedmcsa-fashion": lambda: mcsa("fedmcsa-fashion"), "mnist-shards": shards, "lean": lean, "both-directions": directions, "links": linked,
           "bucketing-mimic": lambda: bucketed("bucketing-mimic"), "heat-map": heat, "tailored": known, "backdoor": backdoors,
           "imitation": imitated,
           "hashed": hashed, "hashed-confirm": confirmed}
