@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/daemon/saved_file.h"
 #include "client/store/central_file.h"
 
 struct fl_central_settings {
@@ -18,7 +19,8 @@ struct fl_central_settings {
     struct fl_availability *availability;
     struct fl_pair own[FL_WIRE_MAX_PAIRS]; /* borrowed from `conf` */
     size_t n_own;
-    struct fl_wire_central now; /* owned; on disk */
+    struct fl_wire_central now; /* owned */
+    struct fl_saved_file file;  /* of them */
     struct fl_central_rules rules;
     bool waiting;
     struct fl_wire_central next; /* owned; received */
@@ -132,37 +134,36 @@ static void central_load(struct fl_central_settings *c)
     central_log(c, "from before the start");
 }
 
-static int central_write(const struct fl_central_settings *c, struct fl_buf *buf,
-                         struct fl_err *err)
+static void central_written(void *ctx, int rv, const struct fl_err *err)
 {
-    int rv = fl_wire_central_encode(&c->now, buf);
+    const struct fl_central_settings *c = ctx;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
-    return fl_central_file_save(c->conf->main->state_dir, buf->data, buf->len, err);
-}
-
-static void central_save(const struct fl_central_settings *c)
-{
-    struct fl_err err = {0};
-    struct fl_buf buf;
-    int rv;
-
-    fl_buf_init(&buf, FL_WIRE_MAX_EVENT);
-    rv = central_write(c, &buf, &err);
-    fl_buf_done(&buf);
     if (rv != FL_OK) {
         fl_log(c->log, FL_LOG_WARNING, "client",
                "the central settings are in force, but not stored: after a restart those before "
                "hold until the server is reached: %s",
-               fl_err_text(&err, rv));
+               fl_err_text(err, rv));
     }
+}
+
+static void central_save(struct fl_central_settings *c)
+{
+    struct fl_buf buf;
+    int rv;
+
+    fl_buf_init(&buf, FL_WIRE_MAX_EVENT);
+    rv = fl_wire_central_encode(&c->now, &buf);
+    if (rv == FL_OK) {
+        fl_saved_file_set(&c->file, buf.data, buf.len);
+    } else {
+        central_written(c, rv, &(struct fl_err){0});
+    }
+    fl_buf_done(&buf);
 }
 
 /* --- life --- */
 
-int fl_central_open(const struct fl_client_conf *conf, const struct fl_log *log,
+int fl_central_open(const struct fl_client_conf *conf, const struct fl_jobs *jobs,
                     struct fl_availability *availability, struct fl_central_settings **ret)
 {
     struct fl_central_settings *c = calloc(1, sizeof(*c));
@@ -172,7 +173,12 @@ int fl_central_open(const struct fl_client_conf *conf, const struct fl_log *log,
         return FL_ENOMEM;
     }
     c->conf = conf;
-    c->log = log;
+    c->log = jobs->log;
+    c->file = (struct fl_saved_file){.jobs = jobs,
+                                     .state_dir = conf->main->state_dir,
+                                     .write = fl_central_file_save,
+                                     .written = central_written,
+                                     .ctx = c};
     c->availability = availability;
     for (; c->n_own < labels->n && c->n_own < FL_WIRE_MAX_PAIRS; c->n_own++) {
         c->own[c->n_own].key = fl_wire_lend(labels->list[c->n_own].key);
@@ -186,6 +192,7 @@ int fl_central_open(const struct fl_client_conf *conf, const struct fl_log *log,
 void fl_central_close(struct fl_central_settings *c)
 {
     if (c != NULL) {
+        fl_saved_file_end(&c->file);
         fl_wire_central_done(&c->now);
         fl_wire_central_done(&c->next);
         free(c);

@@ -6,12 +6,13 @@
  * what its owner accepts (`accept`), once the client takes part in no round. The next Hello tells
  * the server.
  *
- * Threading: the loop. It waits for the disk, once for each change of an operator.
+ * Threading: the loop; the training thread writes the file.
  */
 
 #include "client/conf/client_conf.h"
 #include "client/core/central_rules.h"
 #include "client/daemon/availability.h"
+#include "client/daemon/jobs.h"
 #include "libfl/wire/messages.h"
 
 /* Size of the text about them. */
@@ -21,12 +22,13 @@ struct fl_central_settings;
 
 /*
  * Reads those that are on disk; damaged ones are logged and sent again by the server. Borrows
- * `conf`, `log` and `availability`, whose hours it sets. FL_ENOMEM.
+ * `conf`, `jobs` and `availability`, whose hours it sets. FL_ENOMEM.
  */
-FL_MUST_CHECK int fl_central_open(const struct fl_client_conf *conf, const struct fl_log *log,
+FL_MUST_CHECK int fl_central_open(const struct fl_client_conf *conf, const struct fl_jobs *jobs,
                                   struct fl_availability *availability,
                                   struct fl_central_settings **ret);
-void fl_central_close(struct fl_central_settings *central); /* NULL is allowed. */
+/* After the loop was freed; NULL is allowed. */
+void fl_central_close(struct fl_central_settings *central);
 
 /* From the server; takes the contents of `settings`. They wait for fl_central_apply(). */
 void fl_central_receive(struct fl_central_settings *central, struct fl_wire_central *settings);

@@ -145,7 +145,7 @@ static int clientd_create_parts(struct fl_clientd *cli)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_central_open(cli->conf, cli->log, cli->availability, &cli->central);
+    rv = fl_central_open(cli->conf, &cli->jobs, cli->availability, &cli->central);
     if (rv != FL_OK) {
         return rv;
     }
@@ -311,9 +311,11 @@ static void clientd_free_parts(struct fl_clientd *cli)
     fl_resting_stop(&cli->resting);
     fl_resting_end(&cli->jobs, &cli->worker);
     fl_worker_thread_free(cli->jobs.thread);
+    cli->jobs.thread = NULL;
     if (cli->jobs.loop != NULL) { /* Runs the callbacks of finished jobs, which do nothing. */
         fl_loop_free(cli->jobs.loop);
     }
+    fl_saved_file_end(&cli->history_file);
     fl_client_http_free(cli->http);
     fl_status_socket_free(cli->status_socket);
     fl_renewal_free(cli->renewal);

@@ -10,6 +10,7 @@
  *   clientd.c             creates the parts, starts the session
  *   clientd_session.c     the operations of the session
  *   owner_facts.c         what the owner of the device is told, by HTTP port, --status and systemd
+ *   saved_file.c          small files that the training thread writes
  *   status_socket.c       the socket that fl-clientd --status (status_command.c) reads
  *   commands.c            commands of the server, as events of the session
  *   join.c                Welcome: one federation setup in place of another

@@ -14,6 +14,7 @@
 #include "client/daemon/data_watch.h"
 #include "client/daemon/delivery.h"
 #include "client/daemon/idle_trainer.h"
+#include "client/daemon/saved_file.h"
 #include "client/daemon/status_socket.h"
 #include "client/daemon/trainer_start.h"
 #include "client/http/client_http.h"
@@ -31,7 +32,8 @@ struct fl_clientd {
     struct fl_traffic traffic;    /* of all connections to the server */
     struct fl_client_http *http;  /* NULL: no HTTP port */
 
-    struct fl_task_history history;  /* for the owner of the device */
+    struct fl_task_history history; /* for the owner of the device */
+    struct fl_saved_file history_file;
     bool history_kept;               /* its file could be written */
     uint64_t started_ms;             /* since 1970 */
     char data_trouble[FL_OWNER_WHY]; /* why the data cannot be trained on; "": it can */
@@ -77,7 +79,7 @@ void fl__clientd_shown(void *ctx, struct fl_client_shown *ret);
 void fl__clientd_describe(void *ctx, struct fl_owner_facts *ret);
 /* Writes the sentence of that for systemd. */
 void fl__clientd_status(void *ctx, char *out, size_t size);
-/* The history of tasks: read its file, follow an event of the session, write it. */
+/* The history of tasks: read its file, follow an event of the session, have it written. */
 void fl__clientd_history_load(struct fl_clientd *cli);
 void fl__clientd_history_event(struct fl_clientd *cli, const struct fl_session_event *event);
 void fl__clientd_history_save(struct fl_clientd *cli);

@@ -1,7 +1,6 @@
 /*
- * What the owner of the device is told (client/http/client_report.h): keeps the history of tasks
- * and its file, and copies what the daemon knows. Runs on the loop; the file is small and not
- * synced.
+ * The report for the owner of the device (client/http/client_report.h): keeps the history of tasks
+ * and its file, and copies what the daemon knows. Runs on the loop.
  */
 
 #include <inttypes.h>
@@ -17,11 +16,36 @@
 
 /* --- the history --- */
 
+/* On the training thread. */
+static int history_write(const char *state_dir, const void *data, size_t n, struct fl_err *err)
+{
+    FL_REQUIRE(n == sizeof(struct fl_task_history));
+    return fl_task_log_save(state_dir, data, err);
+}
+
+static void history_written(void *ctx, int rv, const struct fl_err *err)
+{
+    struct fl_clientd *cli = ctx;
+
+    if (rv != FL_OK && cli->history_kept) {
+        fl_log(cli->log, FL_LOG_WARNING, "client",
+               "cannot save the history of tasks, it ends with this process: %s",
+               fl_err_text(err, rv));
+    }
+    cli->history_kept = rv == FL_OK;
+}
+
 void fl__clientd_history_load(struct fl_clientd *cli)
 {
+    const char *dir = cli->conf->main->state_dir;
     struct fl_err err = {0};
-    int rv = fl_task_log_load(cli->conf->main->state_dir, &cli->history, &err);
+    int rv = fl_task_log_load(dir, &cli->history, &err);
 
+    cli->history_file = (struct fl_saved_file){.jobs = &cli->jobs,
+                                               .state_dir = dir,
+                                               .write = history_write,
+                                               .written = history_written,
+                                               .ctx = cli};
     cli->history_kept = true;
     cli->started_ms = fl_clock_wall_ms();
     if (rv != FL_OK && rv != FL_ENOENT) {
@@ -33,15 +57,7 @@ void fl__clientd_history_load(struct fl_clientd *cli)
 
 void fl__clientd_history_save(struct fl_clientd *cli)
 {
-    struct fl_err err = {0};
-    int rv = fl_task_log_save(cli->conf->main->state_dir, &cli->history, &err);
-
-    if (rv != FL_OK && cli->history_kept) {
-        fl_log(cli->log, FL_LOG_WARNING, "client",
-               "cannot save the history of tasks, it ends with this process: %s",
-               fl_err_text(&err, rv));
-    }
-    cli->history_kept = rv == FL_OK;
+    fl_saved_file_set(&cli->history_file, &cli->history, sizeof(cli->history));
 }
 
 /* Reading the time of running programs takes a file for each process: at work's ends only. */
