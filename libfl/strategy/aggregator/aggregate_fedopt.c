@@ -153,7 +153,11 @@ static const struct fl_opt_spec adagrad_options[] = {
     FL_OPT_END_OF(struct options),
 };
 
-static const char *const names[STATES + 1] = {"first_moment", "second_moment", NULL};
+/* Of each its own, as none goes on with the moments of another. */
+static const char *const adam_names[STATES + 1] = {"first_moment", "second_moment", NULL};
+static const char *const yogi_names[STATES + 1] = {"yogi_first_moment", "yogi_second_moment", NULL};
+static const char *const adagrad_names[STATES + 1] = {"adagrad_first_moment",
+                                                      "adagrad_second_moment", NULL};
 
 const struct fl_aggregate_ops fl_aggregate_adam = {
     .policy =
@@ -165,7 +169,7 @@ const struct fl_aggregate_ops fl_aggregate_adam = {
             .check = fedopt_check,
         },
     .n_state = STATES,
-    .state_names = names,
+    .state_names = adam_names,
     .weights = fl__agg_weights_of,
     .step = adam_step,
 };
@@ -180,7 +184,7 @@ const struct fl_aggregate_ops fl_aggregate_yogi = {
             .check = fedopt_check,
         },
     .n_state = STATES,
-    .state_names = names,
+    .state_names = yogi_names,
     .weights = fl__agg_weights_of,
     .step = yogi_step,
 };
@@ -195,7 +199,7 @@ const struct fl_aggregate_ops fl_aggregate_adagrad = {
             .check = fedopt_check,
         },
     .n_state = STATES,
-    .state_names = names,
+    .state_names = adagrad_names,
     .weights = fl__agg_weights_of,
     .step = adagrad_step,
 };
