@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/lib/each_preset.h"
+
 void conf_drawn_add(struct fl_buf *yaml, const char *text)
 {
     ck_assert_int_eq(fl_buf_add(yaml, text, strlen(text)), FL_OK);
@@ -13,13 +15,7 @@ void conf_drawn_add(struct fl_buf *yaml, const char *text)
 
 const char *conf_drawn_preset(struct fl_rng *rng)
 {
-    const struct fl_preset *presets = fl_strategy_presets();
-    size_t n = 0;
-
-    while (presets[n].name != NULL) {
-        n++;
-    }
-    return presets[fl_rng_below(rng, n)].name;
+    return each_preset((int)fl_rng_below(rng, (uint64_t)each_preset_count()));
 }
 
 /* "conf.yaml:12: …" */

@@ -135,7 +135,7 @@ TEST(no_two_policies_keep_state_under_one_name)
 {
     const struct fl_policy *const *p;
     const struct fl_policy *const *q;
-    const char *seen[32];
+    const char *seen[64];
     size_t n = 0;
     size_t i;
     size_t j;
@@ -145,6 +145,7 @@ TEST(no_two_policies_keep_state_under_one_name)
         const struct fl_aggregate_ops *a = (const void *)*p;
 
         for (i = 0; i < a->n_state; i++) {
+            ck_assert_uint_lt(n, sizeof(seen) / sizeof(seen[0]));
             seen[n++] = a->state_names[i];
         }
     }
@@ -152,6 +153,7 @@ TEST(no_two_policies_keep_state_under_one_name)
         const struct fl_solver_ops *s = (const void *)*q;
 
         for (i = 0; s->server != NULL && i < s->server->n_state; i++) {
+            ck_assert_uint_lt(n, sizeof(seen) / sizeof(seen[0]));
             seen[n++] = s->server->state_names[i];
         }
     }

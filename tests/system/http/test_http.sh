@@ -228,7 +228,7 @@ bad() { # name, exit code, text, line of YAML
 bad taken 6 "is used by another process" "http: {listen: [\"127.0.0.1:$(http_port a)\"]}"
 says "a check finds it, too" 6 "address in use by another process" "$build/fl-serverd" --check-config "$dir/taken.yaml"
 bad open 3 "is not on loopback" "http: {listen: [\"*:0\"]}"
-bad no-token 3 "http.token_file: cannot read '$dir/none'" "http: {listen: [\"127.0.0.1:0\"], token_file: \"$dir/none\"}"
+bad no-token 3 "cannot read '$dir/none'" "http: {listen: [\"127.0.0.1:0\"], token_file: \"$dir/none\"}"
 
 ### A backup is noted
 equal "no backup" 0 "$(get a /metrics >"$dir/status" && value backup_timestamp_seconds)"

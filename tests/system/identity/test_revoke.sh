@@ -44,7 +44,7 @@ connected() { ctl "$1" status | grep -qF "$2 connected"; } # name, number
 outcome() { # name
   touch "$dir/gate"
   wait_for "$1: the round" at_round "$1" 1
-  ctl "$1" rounds --json | json '"%d of %d" % (d[0]["responders"], d[0]["selected"])'
+  ctl "$1" rounds --last 0 --json | json '"%d of %d" % (d[0]["responders"], d[0]["selected"])'
 }
 end() { # name
   local k

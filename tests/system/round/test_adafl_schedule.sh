@@ -28,7 +28,7 @@ federation() {
   start_server "$name"
   for i in $clients; do start_client "$name-$i" "$(folder "$i")" "name: c$i"; done
   wait_for "the rounds of $name" at_round "$name" "$4"
-  ctl "$name" rounds --json >"$dir/$name.rounds.json"
+  ctl "$name" rounds --last 0 --json >"$dir/$name.rounds.json"
   ctl "$name" clients --json >"$dir/$name.clients.json"
   stop "$name"
   for i in $clients; do wait_end "$name-$i"; done

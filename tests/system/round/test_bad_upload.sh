@@ -63,7 +63,7 @@ has_line "the client that mended it is accepted" "$dir/slips.bad" "verdict accep
 equal "it responded once and was never rejected" "1 0" "$(of_bad slips accepted) $(of_bad slips rejected)"
 has_line "the operator reads who and why" "$dir/slips.log" \
   "upload of client 'bad' for round 1 ended: upload continues at offset 0, not at 4"
-equal "all three are in the first round" 3 "$(ctl slips rounds --json | json 'd[0]["responders"]')"
+equal "all three are in the first round" 3 "$(ctl slips rounds --last 0 --json | json 'd[0]["responders"]')"
 ends slips
 
 ### Hanging up while the server judges: it has the whole upload, and comes to no harm
@@ -93,7 +93,7 @@ codec=
 answer over over OK "accepted=1"
 has_line "the upload counts" "$dir/over.bad" "verdict accepted"
 equal "as it was judged" "1 0" "$(of_bad over accepted) $(of_bad over rejected)"
-equal "all three are in that round" 3 "$(ctl over rounds --json | json 'd[0]["responders"]')"
+equal "all three are in that round" 3 "$(ctl over rounds --last 0 --json | json 'd[0]["responders"]')"
 ends over
 
 ### What never becomes right: the client is out of the round and told why
@@ -105,7 +105,7 @@ costs() { # word, reason
   has_line "$1: the reason comes with it" "$dir/$1.bad" "reason $2"
   equal "$1: counted" "0 1" "$(of_bad "$1" accepted) $(of_bad "$1" rejected)"
   equal "$1: the round went on with the others" "3 2" \
-    "$(ctl "$1" rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
+    "$(ctl "$1" rounds --last 0 --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
   has_line "$1: the operator reads it" "$dir/$1.log" "client 'bad' rejected"
   ends "$1"
 }
@@ -132,7 +132,7 @@ for word in large largest; do
     "round 1: updates left out, norm above 100 times the median (round.norm_cap): bad; largest 'bad': update, RMS norm "
   equal "$word: counted as rejected" "0 1" "$(of_bad $word accepted) $(of_bad $word rejected)"
   equal "$word: the record tells" "3 2 1" \
-    "$(ctl $word rounds --json | json '"%d %d %d" % (d[0]["selected"], d[0]["responders"], d[0]["left_out"])')"
+    "$(ctl $word rounds --last 0 --json | json '"%d %d %d" % (d[0]["selected"], d[0]["responders"], d[0]["left_out"])')"
   equal "$word: the model is that of the federation without it, bit for bit" \
     "$(tensors nan)" "$(tensors $word)"
   ends $word

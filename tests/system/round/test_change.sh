@@ -9,7 +9,7 @@ synthetic "$dir/data" 3 --seed 3
 # server, round: the training loss of the first round, and the highest after that round. The accuracy of one round
 # says nothing: under clients as different as these it is 0.9 in one and 0.5 in the next.
 losses() {
-  ctl "$1" rounds --json |
+  ctl "$1" rounds --last 0 --json |
     json "'%.3f %.3f' % (d[0]['train_loss'], max(r['train_loss'] for r in d if r['round'] > $2))"
 }
 # In one call, as the next round may open between two.
@@ -47,7 +47,7 @@ change() {
     "$python" -c "import sys; sys.exit(not $after < 0.6 * $first)"
   check "$name: the model of before is kept" \
     test -f "$dir/$name.state/models/round-$(printf %06d "$round").safetensors"
-  ctl "$name" rounds >"$dir/$name.rounds"
+  ctl "$name" rounds --last 0 >"$dir/$name.rounds"
   has_line "$name: the record says so" "$dir/$name.rounds" "$what"
   ctl "$name" checkpoints >"$dir/$name.kept"
   check "$name: and is listed as pinned" grep -Eq "^ *$round .*pinned: before strategy" "$dir/$name.kept"
@@ -85,10 +85,10 @@ has_line "another rate" "$dir/file.log" \
 lacks_line "and no more than that" "$dir/file.log" "discarded with"
 start_client f1 "$dir/data/client-000"
 wait_for "the third round" at_round file 3
-ctl file rounds >"$dir/file.rounds"
+ctl file rounds --last 0 >"$dir/file.rounds"
 has_line "the record has the rate" "$dir/file.rounds" "* from round 3 on: training.learning_rate '0.02' -> '0.01'"
 check "in JSON too" json "any(c.startswith('training') for c in d[2]['changes']) and 'changes' not in d[1]" \
-  < <(ctl file rounds --json)
+  < <(ctl file rounds --last 0 --json)
 stop file
 stop f0
 stop f1

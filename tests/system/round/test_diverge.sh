@@ -76,7 +76,7 @@ server a 0.05 "rounds: 3"
 ctl a resume >"$dir/a.resume"
 wait_for "all rounds with a lower rate" at_round a 3
 equal "round 1 was done in its third attempt, then all in their first" "1.3 2.1 3.1" \
-  "$(ctl a rounds --json | json '" ".join("%d.%d" % (r["round"], r["attempt"]) for r in d)')"
+  "$(ctl a rounds --last 0 --json | json '" ".join("%d.%d" % (r["round"], r["attempt"]) for r in d)')"
 keeps_its_model a 3
 for i in 0 1 2; do wait_end "a$i"; done
 stop a
@@ -101,7 +101,7 @@ for solver in igfl_c scaffold; do
   ctl "$name" resume >"$dir/$name.resume"
   wait_for "the rest of the rounds of $solver" at_round "$name" 4
   equal "$solver: round 3 was done in its second attempt" 2 \
-    "$(ctl "$name" rounds --json | json 'd[2]["attempt"]')"
+    "$(ctl "$name" rounds --last 0 --json | json 'd[2]["attempt"]')"
   keeps_its_model "$name" 4
   ends_well "$name"
 done

@@ -12,7 +12,7 @@ federation() {
   start_server "$name"
   for i in 0 1 2 3 4; do start_client "$name-$i" "$dir/data/client-00$i" "name: c$i"; done
   wait_for "the rounds of $name" at_round "$name" 3
-  ctl "$name" rounds --json >"$dir/$name.json"
+  ctl "$name" rounds --last 0 --json >"$dir/$name.json"
   check "$name: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
   check "$name: the model is finite" finite "$dir/$name.safetensors"
   stop "$name"

@@ -237,7 +237,7 @@ with_nan() { # name, number of clients to start with
   fi
   wait_for "the rounds of $1" at_round "$1" 3
   check "$1: the model is exported" ctl "$1" export --output "$dir/$1.safetensors"
-  equal "$1: two responders in the first round" 2 "$(ctl "$1" rounds --json | json 'd[0]["responders"]')"
+  equal "$1: two responders in the first round" 2 "$(ctl "$1" rounds --last 0 --json | json 'd[0]["responders"]')"
   stop "$1"
   for i in 0 1; do wait_end "$1-$i"; done
 }

@@ -26,7 +26,7 @@ for way in upload download; do
   lacks_line "nor one that did not read" "$dir/$way.log" "has taken nothing"
   wait_for "the server's record of the round" at_round "$way" 1
   equal "$way: round, attempt and bytes up" "1 1 $bytes" \
-    "$(ctl "$way" rounds --json | json '"%d %d %d" % (d[0]["round"], d[0]["attempt"], d[0]["uplink_bytes"])')"
+    "$(ctl "$way" rounds --last 0 --json | json '"%d %d %d" % (d[0]["round"], d[0]["attempt"], d[0]["uplink_bytes"])')"
 done
 
 ### Nonsense is refused with its line

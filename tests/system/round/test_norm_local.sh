@@ -48,7 +48,7 @@ federation() {
   start_server "$name"
   for ((k = 0; k < clients; k++)); do start_client "$name-$k" "$dir/$1-$k" "name: c$k" "exit_when_done: no"; done
   wait_for "the rounds of $name" at_round "$name" "$rounds"
-  ctl "$name" rounds --json >"$dir/$name.json"
+  ctl "$name" rounds --last 0 --json >"$dir/$name.json"
   accuracy=$(json 'round(d[-1]["accuracy"], 3)' <"$dir/$name.json")
   for ((k = 0; k < clients; k++)); do stop "$name-$k"; done
   stop "$name"

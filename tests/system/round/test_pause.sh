@@ -30,7 +30,7 @@ slow_client() {
 asks() { # name, exit code, text, server, arguments of flctl…
   says "$1" "$2" "$3" "$build/flctl" --state-dir "$dir/$4.state" "${@:5}"
 }
-attempts() { ctl "$1" rounds --json | json '" ".join("%d.%d" % (r["round"], r["attempt"]) for r in d)'; }
+attempts() { ctl "$1" rounds --last 0 --json | json '" ".join("%d.%d" % (r["round"], r["attempt"]) for r in d)'; }
 training_of() { # server, round, attempt
   in_log "$1" "round $2 attempt $3: SELECTING -> TRAINING"
 }

@@ -6,7 +6,7 @@
 synthetic "$dir/data" 3 --seed 3
 model=$((4 * 1430)) # bytes of dnn60
 
-of_rounds() { ctl "$1" rounds --json | json "$2"; } # server, expression over the rounds d
+of_rounds() { ctl "$1" rounds --last 0 --json | json "$2"; } # server, expression over the rounds d
 files() { (cd "$dir/$1" && find . -type f | sort | tr '\n' ' '); }
 odd() { "$build/tests/system/odd_client" "$@" >"$dir/odd.out" 2>&1; } # address, name, words…
 # So that it is in the middle of what it does, however fast it is.

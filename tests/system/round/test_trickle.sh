@@ -16,7 +16,7 @@ with_slow() { # server, name and rate of the slow client, line of the round's op
 }
 
 with_slow srv trickles 1B/s "$round, straggler_rate: 500B/s}"
-equal "two of three are aggregated" 2 "$(ctl srv rounds --json | json 'd[0]["responders"]')"
+equal "two of three are aggregated" 2 "$(ctl srv rounds --last 0 --json | json 'd[0]["responders"]')"
 equal "the one that trickles is lost" 1 "$(lost_of srv trickles)"
 has_line "the server's log says why" "$dir/srv.log" "timed out, upload stalled or slower than "
 has_line "and whose upload it was" "$dir/srv.log" " ms: trickles"
@@ -26,5 +26,5 @@ stop srv
 
 # 5720 bytes take it 12 s, four times the straggler timeout.
 with_slow fair slow 500B/s "$round, straggler_rate: 100B/s}"
-equal "a slow upload is waited for" 3 "$(ctl fair rounds --json | json 'd[0]["responders"]')"
+equal "a slow upload is waited for" 3 "$(ctl fair rounds --last 0 --json | json 'd[0]["responders"]')"
 finish

@@ -24,7 +24,7 @@ start_proxy() { # name, bytes: where it holds; sets $through
 counted() { # proxy, column
   tail -n 1 "$dir/$1.out" | cut -d' ' -f"$2"
 }
-of_rounds() { ctl srv rounds --json | json "$1"; } # expression over the rounds d
+of_rounds() { ctl srv rounds --last 0 --json | json "$1"; } # expression over the rounds d
 read_down() { [ "$(counted "$1" 2)" -ge "$2" ]; } # proxy, bytes
 
 # proxy, bytes up and down by the records of rounds
@@ -50,7 +50,7 @@ says "joining through the proxy" 0 "joined 'integ' as 'edge-001'" sh -c "'$build
   --state-dir '$dir/edge-001.state' '$dir/edge-001.yaml' <'$dir/line'"
 run_client edge-001
 wait_for "three rounds" at_round srv 3
-ctl srv rounds --json >"$dir/rounds.json"
+ctl srv rounds --last 0 --json >"$dir/rounds.json"
 agree first "$(of_rounds 'sum(r["wire_up_bytes"] for r in d)')" "$(of_rounds 'sum(r["wire_down_bytes"] for r in d)')"
 equal "each round: its payload, and some more" True \
   "$(of_rounds "all(r['uplink_bytes'] == r['downlink_bytes'] == $model for r in d) and \
@@ -63,7 +63,7 @@ kill_hard edge-001 2>/dev/null
 kill_hard srv 2>/dev/null
 configure 4
 start_server srv || finish
-equal "the records stay as they were" "$(cat "$dir/rounds.json")" "$(ctl srv rounds --json)"
+equal "the records stay as they were" "$(cat "$dir/rounds.json")" "$(ctl srv rounds --last 0 --json)"
 start_proxy second "$model"
 sed -i "s/^server:.*/server: \"127.0.0.1:$through\"/" "$dir/edge-001.yaml"
 run_client edge-001

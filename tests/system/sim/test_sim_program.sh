@@ -135,7 +135,7 @@ done
 wait_for "four rounds" at_round real 4
 for k in 0 1 2 3 4; do wait_end "client-00$k"; done
 figures='["%d %.7g %.7g %.7g %d" % (r["round"], r["accuracy"], r["loss"], r["train_loss"], r["uplink_bytes"]) for r in d]'
-ctl real rounds --json | json "$figures" >real.txt
+ctl real rounds --last 0 --json | json "$figures" >real.txt
 stop real
 "$python" -c 'import json, sys; print(json.dumps([json.loads(line) for line in open(sys.argv[1])]))' \
   "$(find simulated -name rounds.jsonl)" | json "$figures" >simulated.txt

@@ -105,7 +105,7 @@ start_client good "$dir/data/client-000"
 start_client other "" "trainer: command" \
   "command: {program: [\"$python\", \"$dir/other.py\", \"{task}\"], samples: 100, time_limit: 1m}"
 wait_for "two rounds without it" at_round program 2
-equal "another shape is not averaged" 1 "$(ctl program rounds --json | json 'd[0]["responders"]')"
+equal "another shape is not averaged" 1 "$(ctl program rounds --last 0 --json | json 'd[0]["responders"]')"
 check "its log has both shapes" grep -Eq "20.*60.*60.*20|60.*20.*20.*60" "$dir/other.log"
 has_line "the operator reads whose it was" "$dir/program.log" "client 'other'"
 stop program
@@ -128,7 +128,7 @@ again() { # name, rounds in all, lines of YAML…
   start_server "$name"
   for i in 0 1 2; do run_client "$name-$i"; done
   wait_for "$n rounds of $name" at_round "$name" "$n"
-  equal "$name: everybody answers" 3 "$(ctl "$name" rounds --json | json 'd[-1]["responders"]')"
+  equal "$name: everybody answers" 3 "$(ctl "$name" rounds --last 0 --json | json 'd[-1]["responders"]')"
   check "$name: the model is exported" ctl "$name" export --output "$dir/$name.safetensors"
   check "$name: the model is finite" finite "$dir/$name.safetensors"
   stop "$name"

@@ -285,7 +285,7 @@ says "a damaged checkpoint" 1 "round-000003.safetensors" "$flctl" --state-dir "$
 check "is no backup" test ! -e "$dir/b-bad/SHA256SUMS"
 ### What changed since the models that clients hold goes along
 lattice='strategy: {broadcast: {policy: lattice, step: 0.015625}}'
-downloads() { ctl "$1" rounds --json | json '[r["downlink_bytes"] for r in d if r["round"] == '"$2"'][0]'; } # server, round
+downloads() { ctl "$1" rounds --last 0 --json | json '[r["downlink_bytes"] for r in d if r["round"] == '"$2"'][0]'; } # server, round
 server steps fedavg 6 "$lattice"
 start_server steps
 clients s

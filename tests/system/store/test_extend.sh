@@ -26,7 +26,7 @@ sed -i 's/^rounds: 2/rounds: 5/' "$dir/srv.yaml"
 start_server srv
 wait_for "the new rounds" at_round srv 5
 equal "all took part in each" "3 3 3 3 3" \
-  "$(ctl srv rounds --json | json '" ".join(str(r["responders"]) for r in d)')"
+  "$(ctl srv rounds --last 0 --json | json '" ".join(str(r["responders"]) for r in d)')"
 for i in 0 1 2; do
   check "c$i was never restarted" running "c$i"
   has_line "c$i says when it asks next" "$dir/c$i.log" "reconnecting in"

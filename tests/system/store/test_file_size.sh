@@ -29,7 +29,7 @@ tells() { # name, what, text: the daemon writes it to its log; one that was kill
   wait_for "$2" told_or_ended "$1" "$3"
   has_line "$2" "$dir/$1.log" "$3"
 }
-responders() { ctl "$1" rounds --json | json '" ".join(str(r["responders"]) for r in d)'; }
+responders() { ctl "$1" rounds --last 0 --json | json '" ".join(str(r["responders"]) for r in d)'; }
 
 ### Where not even the first checkpoint can be written the start ends and says so
 write_server srv "$model" "rounds: 3" "round: {start_clients: 2, min_responders: 2, retry: 50ms}"

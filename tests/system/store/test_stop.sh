@@ -16,7 +16,7 @@ stops_cleanly() { # name, when
 }
 rounds_are() { # server, number: each committed once, in order
   equal "rounds of $1 are 1 to $2, each once" "$(seq -s ' ' "$2")" \
-    "$(ctl "$1" rounds --json | json '" ".join(str(r["round"]) for r in d)')"
+    "$(ctl "$1" rounds --last 0 --json | json '" ".join(str(r["round"]) for r in d)')"
 }
 
 ### SIGTERM without clients, while training, and with clients that wait for a server. A training of so
@@ -125,11 +125,11 @@ wait_for "more rounds in spite of ${#phases[@]} kills" at_round hard $((${before
 stops_cleanly hard "when clients are in a round"
 for i in 0 1 2; do kill_hard "h$i"; done
 start_server hard
-rounds_are hard "$(ctl hard rounds --json | json "len(d)")"
+rounds_are hard "$(ctl hard rounds --last 0 --json | json "len(d)")"
 equal "every client answered in every round" "True" \
-  "$(ctl hard rounds --json | json 'all(r["selected"] == 3 and r["responders"] == 3 for r in d)')"
+  "$(ctl hard rounds --last 0 --json | json 'all(r["selected"] == 3 and r["responders"] == 3 for r in d)')"
 equal "no update counts twice: bytes of each round are exact" "True" \
-  "$(ctl hard rounds --json | json \
+  "$(ctl hard rounds --last 0 --json | json \
     'all(r["uplink_bytes"] == r["uplink_bytes_full"] // 3 + r["feedback_bytes"] for r in d)')"
 check "the model is exported" ctl hard export --output "$dir/hard.safetensors"
 check "every number of it is finite" finite "$dir/hard.safetensors"
@@ -154,7 +154,7 @@ wait_end k1 2>/dev/null
 before=$(status_of clients rounds_committed)
 wait_for "one client carries on" at_round clients $((before + 2))
 kill_hard k0
-rounds_are clients "$(ctl clients rounds --json | json "len(d)")"
+rounds_are clients "$(ctl clients rounds --last 0 --json | json "len(d)")"
 check "the model is exported" ctl clients export --output "$dir/clients.safetensors"
 check "every number of it is finite" finite "$dir/clients.safetensors"
 # The other two may have been ready before the signal came; k0 has much more to do.
@@ -174,7 +174,7 @@ kill_hard r0
 run_client r0
 wait_for "the round" at_round kept 1
 equal "both responded" "2 2" \
-  "$(ctl kept rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
+  "$(ctl kept rounds --last 0 --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
 equal "r0 did not train twice" 1 "$(grep -c 'trained round' "$dir/r0.log")"
 stops_cleanly kept "at the end"
 

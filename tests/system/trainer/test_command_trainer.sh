@@ -23,7 +23,7 @@ start_client py0 "$(data 0)" "trainer: command" "$(program "$python" "$trainer" 
 start_client py1 "$(data 1)" "trainer: command" "$(program "$python" "$trainer" "{task}")"
 start_client own "$(data 2)"
 wait_for "eight rounds of three kinds of clients" at_round mixed 8
-ctl mixed rounds --json >"$dir/mixed.json"
+ctl mixed rounds --last 0 --json >"$dir/mixed.json"
 equal "all respond in all rounds" True \
   "$(json 'all(r["selected"] == r["responders"] == 3 for r in d)' <"$dir/mixed.json")"
 equal "the loss falls" True "$(json 'd[-1]["train_loss"] < d[0]["train_loss"]' <"$dir/mixed.json")"
@@ -55,7 +55,7 @@ start_server told
 start_client tells "" "trainer: command" "$(program "$python" "$dir/tells.py" "{task}")"
 wait_for "three rounds of a program that tells" at_round told 3
 equal "its accuracy is in the rounds" "[0.75, 0.75, None]" \
-  "$(ctl told rounds --json | json '[r["received_accuracy"] for r in d]')"
+  "$(ctl told rounds --last 0 --json | json '[r["received_accuracy"] for r in d]')"
 ctl told rounds >"$dir/told.rounds"
 has_line "for people too" "$dir/told.rounds" "received=0.7500"
 has_line "more than it told of first is left out" "$dir/told.log" "more samples than were announced"
@@ -96,7 +96,7 @@ start_client hung "" "trainer: command" "$(limit_name=first_limit limit=300ms pr
 limit=300ms start_client slow "" "trainer: command" "$(limit=300ms program /bin/sh "$dir/slow.sh")"
 wait_for "two rounds with one good client" at_round failing 2
 equal "one response of six" "6 1" \
-  "$(ctl failing rounds --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
+  "$(ctl failing rounds --last 0 --json | json '"%d %d" % (d[0]["selected"], d[0]["responders"])')"
 has_line "the client's log has the last words" "$dir/fails.log" "cannot find my glasses"
 has_line "the server hears them too" "$dir/failing.log" "cannot find my glasses"
 equal "and it is the last error of the client" True \

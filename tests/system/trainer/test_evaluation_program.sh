@@ -23,8 +23,8 @@ federation() {
   stop a
   stop b
 }
-figures() { ctl "$1" rounds --json | json '" ".join("-" if r["accuracy"] is None else "%.4f" % r["accuracy"] for r in d)'; }
-losses() { ctl "$1" rounds --json | json '" ".join("-" if r["loss"] is None else "%.4f" % r["loss"] for r in d)'; }
+figures() { ctl "$1" rounds --last 0 --json | json '" ".join("-" if r["accuracy"] is None else "%.4f" % r["accuracy"] for r in d)'; }
+losses() { ctl "$1" rounds --last 0 --json | json '" ".join("-" if r["loss"] is None else "%.4f" % r["loss"] for r in d)'; }
 
 ### The same figures from both
 federation own "data: \"$dir/data/server\""

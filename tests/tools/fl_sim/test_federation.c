@@ -12,6 +12,7 @@
 #include "libfl/base/checksum.h"
 #include "libfl/model/safetensors.h"
 #include "tests/client/train/train_fixture.h"
+#include "tests/lib/each_preset.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/suites.h"
 #include "tools/fl_sim/engine/sim_federation.h"
@@ -183,35 +184,20 @@ static void model_of(const struct run *r, uint64_t round, float theta[N_FLOATS])
     ck_assert_msg(fl_st_load(path, r->server.model.layout, theta, &err) == FL_OK, "%s", err.msg);
 }
 
-static const char *preset(int i)
-{
-    return fl_strategy_presets()[i].name;
-}
-
-static int count_presets(void)
-{
-    int n = 0;
-
-    while (preset(n) != NULL) {
-        n++;
-    }
-    return n;
-}
-
-TEST_EACH(every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped, count_presets())
+TEST_EACH(every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped, each_preset_count())
 {
     float whole[N_FLOATS];
     float twice[N_FLOATS];
     struct run r;
 
-    run_init(&r, preset(_i));
+    run_init(&r, each_preset(_i));
     go(&r, 4);
     ck_assert_uint_eq(r.committed, 4);
     ck_assert_uint_gt(r.reported, 0);
     ck_assert_uint_eq(r.evaluated, 4);
     model_of(&r, 4, whole);
     run_done(&r);
-    run_init(&r, preset(_i));
+    run_init(&r, each_preset(_i));
     go(&r, 2);
     go(&r, 4);
     ck_assert_uint_eq(r.committed, 4);
@@ -221,20 +207,20 @@ TEST_EACH(every_preset_commits_its_rounds_and_goes_on_as_if_it_had_not_stopped, 
 }
 
 TEST_EACH(with_a_journal_a_run_goes_on_where_it_was_with_the_same_figures_for_any_number_of_threads,
-          count_presets())
+          each_preset_count())
 {
     float whole[N_FLOATS];
     float twice[N_FLOATS];
     uint64_t figures;
     struct run r;
 
-    run_init(&r, preset(_i));
+    run_init(&r, each_preset(_i));
     (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
     go(&r, 4);
     figures = r.figures;
     model_of(&r, 4, whole);
     run_done(&r);
-    run_init(&r, preset(_i));
+    run_init(&r, each_preset(_i));
     (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
     r.threads = 3;
     go(&r, 1);
@@ -364,7 +350,7 @@ static void post_end(struct post *post)
     }
 }
 
-TEST_EACH(processes_that_share_the_clients_work_come_to_the_same_bits, count_presets())
+TEST_EACH(processes_that_share_the_clients_work_come_to_the_same_bits, each_preset_count())
 {
     float whole[N_FLOATS];
     float spread[N_FLOATS];
@@ -373,13 +359,13 @@ TEST_EACH(processes_that_share_the_clients_work_come_to_the_same_bits, count_pre
     struct run r;
     unsigned n;
 
-    run_init(&r, preset(_i));
+    run_init(&r, each_preset(_i));
     go(&r, 4);
     figures = r.figures;
     model_of(&r, 4, whole);
     run_done(&r);
     for (n = 2; n <= TEAM_MAX; n++) {
-        run_init(&r, preset(_i));
+        run_init(&r, each_preset(_i));
         (void)snprintf(r.journal, sizeof(r.journal), "%s/journal", r.dir);
         post_begin(&post, n, &r.sim_clients);
         r.ranks = &post.processes[0].ranks;

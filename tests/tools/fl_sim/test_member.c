@@ -12,6 +12,7 @@
 #include "libfl/base/fs.h"
 #include "server/work/aggregation.h"
 #include "tests/client/train/train_fixture.h"
+#include "tests/lib/each_preset.h"
 #include "tests/lib/folder.h"
 #include "tests/lib/member_open.h"
 #include "tests/lib/suites.h"
@@ -368,22 +369,7 @@ static void same_model(struct world *w, uint64_t round)
     fl_uploads_clean(w->memory.fed.uploads, 0, 0);
 }
 
-static const char *preset(int i)
-{
-    return fl_strategy_presets()[i].name;
-}
-
-static int count_presets(void)
-{
-    int n = 0;
-
-    while (preset(n) != NULL) {
-        n++;
-    }
-    return n;
-}
-
-TEST_EACH(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset, count_presets())
+TEST_EACH(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset, each_preset_count())
 {
     struct fl_member stays[CLIENTS];
     struct fl_member comes;
@@ -392,7 +378,7 @@ TEST_EACH(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset, count_pr
     char name[16];
     size_t k;
 
-    world_init(&w, preset(_i));
+    world_init(&w, each_preset(_i));
     for (k = 0; k < CLIENTS; k++) {
         open_one(&w, k, &stays[k]);
         begin(&w, k, &comes);
@@ -431,7 +417,7 @@ TEST_EACH(who_comes_for_a_round_and_goes_is_who_stays_for_every_preset, count_pr
     world_done(&w);
 }
 
-TEST_EACH(a_folder_is_made_only_where_something_is_kept, count_presets())
+TEST_EACH(a_folder_is_made_only_where_something_is_kept, each_preset_count())
 {
     struct fl_member m;
     struct fl_code code;
@@ -439,7 +425,7 @@ TEST_EACH(a_folder_is_made_only_where_something_is_kept, count_presets())
     struct stat st;
     char dir[128];
 
-    world_init(&w, preset(_i));
+    world_init(&w, each_preset(_i));
     begin(&w, 0, &m);
     if (w.setup->solver->summary == NULL) {
         take_part(&w, &m, 0, 1, &code);
