@@ -108,7 +108,7 @@ TEST_EACH(no_pair_of_presets_aggregates_what_meant_something_else, each_preset_c
     ck_assert_int_eq(fl_store_generation(store, &generation, NULL), FL_OK);
     fl_store_close(store);
     save_folder();
-    for (i = (size_t)_i % stride; each_preset((int)i) != NULL; i += stride) {
+    for (i = (size_t)_i % stride; i < (size_t)each_preset_count(); i += stride) {
         restore_folder();
         check_pair(from, each_preset((int)i), &generation);
     }

@@ -55,7 +55,8 @@ for i in 1 2 3 4; do
   ctl aborted abort-round >"$dir/abort" 2>&1
 done
 wait_for "the alert of the aborted rounds" fires FlRoundsAborted/aborted
-equal "four aborted attempts" 4.0 "$(ask sum 'fl_round_attempts_aborted_total{server="aborted"}')"
+four_aborted() { [ "$(ask sum 'fl_round_attempts_aborted_total{server="aborted"}')" = 4.0 ]; }
+wait_for "four aborted attempts" four_aborted
 kill_hard slow
 wait_for "the alert of the client that is gone" fires FlProblem/aborted
 describe_server full "round: {start_clients: 2, min_clients: 2}" "admin_socket: $dir/full.admin"
