@@ -67,10 +67,11 @@ TEXT
   "$build/flctl" --reference | sed 's/^## /### /'
   ;;
 simulation) tables fl-sim --reference <"$text" ;;
+operating) tables fl-serverd --hooks <"$text" ;;
 security) tables flctl --access <"$text" ;;
 http) tables fl-serverd --metrics <"$text" | tables fl-clientd --metrics | tables fl-clientd --tasks ;;
 *)
-  echo "docs/reference.sh: expected the page configuration, http, security or simulation, found '$2'" >&2
+  echo "docs/reference.sh: expected the page configuration, http, operating, security or simulation, found '$2'" >&2
   exit 2
   ;;
 esac

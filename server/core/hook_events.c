@@ -2,16 +2,22 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "libfl/base/str.h"
 
-#define HOOK_NAME(id, name) [FL_HOOK_##id] = #name,
+#define HOOK_NAME(id, name, when, variables) [FL_HOOK_##id] = #name,
+#define HOOK_ROW(id, name, when, variables)  [FL_HOOK_##id] = {when, variables},
 
 const char *const fl_hook_names[FL_HOOK_N] = {FL_HOOKS(HOOK_NAME)};
 
+static const struct {
+    const char *when, *variables;
+} hook_rows[FL_HOOK_N] = {FL_HOOKS(HOOK_ROW)};
+
 enum fl_hook fl_hook_of(enum fl_log_event event)
 {
-#define HOOK_CASE(id, name) \
+#define HOOK_CASE(id, ...)  \
     case FL_LOG_EVENT_##id: \
         return FL_HOOK_##id;
     switch (event) {
@@ -22,16 +28,64 @@ enum fl_hook fl_hook_of(enum fl_log_event event)
 #undef HOOK_CASE
 }
 
+/* Is `text`, up to a "=", a variable of this hook? */
+static bool hook_has(enum fl_hook hook, const char *text)
+{
+    const char *at = hook_rows[hook].variables;
+    size_t length = strcspn(text, "=");
+
+    for (; *at != '\0'; at += strcspn(at, " "), at += *at == ' ') {
+        if (strcspn(at, " ") == length && strncmp(at, text, length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int hook_reference_variables(struct fl_buf *out, const char *variables)
+{
+    const char *at = variables;
+    int rv = FL_OK;
+
+    for (; rv == FL_OK && *at != '\0'; at += strcspn(at, " "), at += *at == ' ') {
+        rv = fl_buf_printf(out, "%s`%.*s`", at == variables ? "" : ", ", (int)strcspn(at, " "), at);
+    }
+    return rv;
+}
+
+int fl_hooks_reference(struct fl_buf *out)
+{
+    int rv = fl_buf_printf(out, "| hook | when | variables of its own |\n| --- | --- | --- |\n");
+    int hook;
+
+    for (hook = 0; rv == FL_OK && hook < FL_HOOK_N; hook++) {
+        rv = fl_buf_printf(out, "| `%s` | %s | ", fl_hook_names[hook], hook_rows[hook].when);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = hook_reference_variables(out, hook_rows[hook].variables);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_buf_printf(out, " |\n");
+    }
+    return rv;
+}
+
 void fl_hook_event_add(struct fl_hook_event *event, const char *fmt, ...)
 {
-    char *text = event->variables[event->n];
+    char text[FL_HOOK_TEXT];
     va_list ap;
 
-    FL_REQUIRE(event->n < FL_HOOK_VARIABLES);
     va_start(ap, fmt);
-    (void)vsnprintf(text, FL_HOOK_TEXT, fmt, ap);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    (void)fl_str_clean(text);
+    if (!hook_has(event->hook, text)) {
+        return;
+    }
+    FL_REQUIRE(event->n < FL_HOOK_VARIABLES);
+    memcpy(event->variables[event->n], text, sizeof(text));
+    (void)fl_str_clean(event->variables[event->n]);
     event->n++;
 }
 

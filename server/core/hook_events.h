@@ -11,22 +11,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libfl/base/buf.h"
 #include "libfl/base/err.h"
 #include "libfl/base/log_events.h"
 
-/* X(id, name): the name is the key in the section `hooks`, and the event of the log. */
-#define FL_HOOKS(X)                           \
-    X(ROUND_COMMITTED, round_committed)       \
-    X(PAUSED, paused)                         \
-    X(FINISHED, finished)                     \
-    X(CLIENT_QUARANTINED, client_quarantined) \
-    X(CERTIFICATE_EXPIRING, certificate_expiring)
+/*
+ * X(id, name, when, variables): the name is the key in the section `hooks`, and the event of the
+ * log; `variables`, separated by blanks, are those of its program beside the ones of all hooks. Of
+ * the last two docs/operating.md is made (fl-serverd --hooks).
+ */
+#define FL_HOOKS(X)                                                                              \
+    X(ROUND_COMMITTED, round_committed, "a round is on disk",                                    \
+      "FL_ROUND FL_ATTEMPT FL_SELECTED FL_RESPONDERS FL_ACCURACY FL_LOSS FL_UPLINK_BYTES")       \
+    X(PAUSED, paused,                                                                            \
+      "an operator paused the federation, or a round diverged; also at the start of a paused "   \
+      "server",                                                                                  \
+      "FL_ROUND FL_ATTEMPT FL_REASON")                                                           \
+    X(FINISHED, finished, "all rounds are done", "FL_ROUND")                                     \
+    X(CLIENT_QUARANTINED, client_quarantined, "a client is not selected any more",               \
+      "FL_ROUND FL_ATTEMPT FL_CLIENT FL_REASON")                                                 \
+    X(CERTIFICATE_EXPIRING, certificate_expiring,                                                \
+      "once a day, in the last quarter of the validity of the server's certificate, 30 days at " \
+      "most",                                                                                    \
+      "FL_ENDS")
 
 #define FL__HOOK_ID(id, ...) FL_HOOK_##id,
 enum fl_hook { FL_HOOKS(FL__HOOK_ID) FL_HOOK_N };
 #undef FL__HOOK_ID
 
 extern const char *const fl_hook_names[FL_HOOK_N];
+
+/* Appends the table of hooks (Markdown). FL_ENOMEM, FL_ELIMIT. */
+FL_MUST_CHECK int fl_hooks_reference(struct fl_buf *out);
 
 /* FL_HOOK_N: the event has none. */
 enum fl_hook fl_hook_of(enum fl_log_event event);
@@ -41,7 +57,10 @@ struct fl_hook_event {
     char variables[FL_HOOK_VARIABLES][FL_HOOK_TEXT]; /* "NAME=value" */
 };
 
-/* Add "NAME=value", cleaned; a text that is too long is cut. */
+/*
+ * Add "NAME=value", cleaned; a text that is too long is cut. Nothing happens where the hook has no
+ * such variable.
+ */
 FL_PRINTF(2, 3) void fl_hook_event_add(struct fl_hook_event *event, const char *fmt, ...);
 
 /* Events of one hook that wait or run. */

@@ -185,7 +185,7 @@ static void hook_check(const struct fl_hooks *hooks, enum fl_hook id)
 
 int fl_hooks_create(const struct fl_hooks_setup *setup, struct fl_hooks **ret, struct fl_err *err)
 {
-#define HOOK_TEXTS(id, name) [FL_HOOK_##id] = &setup->conf->hooks->name,
+#define HOOK_TEXTS(id, name, ...) [FL_HOOK_##id] = &setup->conf->hooks->name,
     const struct fl_opt_texts *const texts[FL_HOOK_N] = {FL_HOOKS(HOOK_TEXTS)};
 #undef HOOK_TEXTS
     struct fl_hooks *hooks = calloc(1, sizeof(*hooks));

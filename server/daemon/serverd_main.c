@@ -36,6 +36,7 @@ static const struct fl_arg options[] = {
            "committed round, report what is lost, start nothing"),
     FL_ARG("reference", '\0', NULL, 'r', "print all configuration keys with defaults (Markdown)"),
     FL_ARG("metrics", '\0', NULL, 'm', "print all metrics of the HTTP port (Markdown)"),
+    FL_ARG("hooks", '\0', NULL, 'k', "print all hooks with their variables (Markdown)"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     FL_ARG("version", 'V', NULL, 'V', "version"),
     {.name = NULL}};
@@ -333,6 +334,8 @@ int main(int argc, char **argv)
             return serverd_print(fl_server_conf_reference);
         case 'm':
             return serverd_print(fl_server_metrics_reference);
+        case 'k':
+            return serverd_print(fl_hooks_reference);
         case 'h':
             serverd_usage(stdout);
             return FL_EXIT_OK;

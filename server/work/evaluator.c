@@ -11,6 +11,7 @@ struct fl_evaluator {
     struct fl_net *net;
     struct fl_persistent *program;
     uint64_t limit_ms;
+    const char *limit_note; /* the key that sets it */
 };
 
 int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net, struct fl_evaluator **ret,
@@ -56,6 +57,8 @@ int fl_evaluator_program(const struct fl_evaluator_program *conf, struct fl_eval
         return fl_err_set(err, FL_ENOMEM, "evaluation: out of memory");
     }
     e->limit_ms = conf->limit_ms;
+    e->limit_note =
+        conf->acts_for != NULL ? " (command.time_limit)" : " (evaluation.command_limit)";
     rv = fl_persistent_create(&program, &e->program, err);
     if (rv != FL_OK) {
         goto fail;
@@ -108,7 +111,7 @@ int fl_evaluator_run(struct fl_evaluator *e, const float *theta, const atomic_bo
     struct fl_persistent_task task = {.kind = FL_PERSISTENT_EVALUATE,
                                       .given = {[FL_PERSISTENT_MODEL] = theta},
                                       .limit_ms = e->limit_ms,
-                                      .limit_note = " (evaluation.command_limit)",
+                                      .limit_note = e->limit_note,
                                       .cancel = cancel};
     struct fl_persistent_answer answer = {.samples = 0};
     int rv;

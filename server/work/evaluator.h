@@ -29,7 +29,7 @@ struct fl_evaluator_program {          /* copied but for the log */
     const char *data;                  /* sent to the program; NULL: none */
     const struct fl_layout *layout;    /* of the federation's model */
     const struct fl_net_spec *net;     /* n_layers 0: only tensors are known */
-    uint64_t limit_ms, start_limit_ms; /* of one evaluation; of a start */
+    uint64_t limit_ms, start_limit_ms; /* of one evaluation, 0: none; of a start */
     uint64_t memory_bytes;             /* resident memory; 0: no limit */
     uint64_t descriptors;              /* soft limit of descriptors; 0: as this process */
     const struct fl_log *log;          /* borrowed */

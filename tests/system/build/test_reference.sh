@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The committed pages of configuration keys, of figures, of metrics and of who may call what are what the programs print, and every preset
+# The committed pages of configuration keys, of figures, of metrics, of hooks and of who may call what are what the programs print, and every preset
 # of theirs, of algorithms and of networks, stands in its page.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
-for page in configuration http security simulation; do
+for page in configuration http operating security simulation; do
   check "docs/$page.md is what 'make reference' prints" \
     diff -u "$srcdir/docs/$page.md" <(bash "$srcdir/docs/reference.sh" "$build" $page)
 done
