@@ -13,6 +13,7 @@ export PYTHONPATH=$srcdir/client/python PYTHONDONTWRITEBYTECODE=1
 cat >script.py <<'END'
 import os
 import sys
+import time
 import numpy as np
 import fl_trainer
 
@@ -30,6 +31,7 @@ def clients(client):
             print(os.getpid(), client.name, client.number, client.of, client.data, client.train and len(client.train), file=file)
     if sys.argv[1] == "fails" and client.number == 2:
         raise OSError("no such sensor")
+    held["name"] = client.name
     if own:  # a client is a centre among four
         draw = np.random.default_rng(int(client.name[-1]) if client.name else 99)
         x = draw.normal(size=(60, 4)).astype(np.float32)
@@ -65,6 +67,8 @@ def train(m, task):
 
 def evaluate(m, task):
     x, y = held["test"]
+    if sys.argv[1] == "hangs" and held["name"] is None:
+        time.sleep(3600)
     z = values(m, x)
     return len(y), int((z.argmax(1) == y).sum()), float(-z[np.arange(len(y)), y].sum())
 
@@ -173,6 +177,9 @@ sed -i 's/, persistent: yes//' bad.yaml
 says "a program for each task" 1 "expected command.persistent: yes" "$fl_sim" run bad.yaml --out bad
 sed -i 's/trainer: command, //' bad.yaml
 says "no program" 1 "'clients' alone is the data of a program" "$fl_sim" run bad.yaml --out bad
+experiment bad.yaml hangs "clients: 5" "stop: {rounds: 3}"
+sed -i 's/persistent: yes/persistent: yes, time_limit: 1s, cancel_grace: 1s/' bad.yaml
+says "an evaluation of the server that does not end" 1 "(command.time_limit)" "$fl_sim" run bad.yaml --out bad
 experiment nan.yaml nan "clients: 5" "stop: {rounds: 3}"
 check "one that diverges ends as diverged" "$fl_sim" run nan.yaml --quiet --out nan
 equal "in its round" "diverged 1" "$(json '"%s %s" % (d["ended"], d["diverged_round"])' <"$(find nan -name summary.json)")"

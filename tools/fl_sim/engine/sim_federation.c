@@ -388,6 +388,7 @@ static int federation_open_program(struct fl_fed *fed, struct fl_err *err)
                                         .federation = fed->conf.name,
                                         .layout = fed->conf.coord.layout,
                                         .net = &fed->conf.net,
+                                        .limit_ms = program->time_limit_ms,
                                         .start_limit_ms = program->program.start_limit_ms,
                                         .memory_bytes = program->program.memory_bytes,
                                         .log = fed->conf.log,
