@@ -153,11 +153,12 @@ static void central_save(struct fl_central_settings *c)
 
     fl_buf_init(&buf, FL_WIRE_MAX_EVENT);
     rv = fl_wire_central_encode(&c->now, &buf);
-    if (rv == FL_OK) {
-        fl_saved_file_set(&c->file, buf.data, buf.len);
-    } else {
+    if (rv != FL_OK) {
         central_written(c, rv, &(struct fl_err){0});
+        goto done;
     }
+    fl_saved_file_set(&c->file, buf.data, buf.len);
+done:
     fl_buf_done(&buf);
 }
 

@@ -42,15 +42,24 @@ static bool hook_has(enum fl_hook hook, const char *text)
     return false;
 }
 
-static int hook_reference_variables(struct fl_buf *out, const char *variables)
+static int hook_reference_row(struct fl_buf *out, int hook)
 {
-    const char *at = variables;
-    int rv = FL_OK;
+    const char *at = hook_rows[hook].variables;
+    int rv = fl_buf_printf(out, "| `%s` | %s |", fl_hook_names[hook], hook_rows[hook].when);
 
-    for (; rv == FL_OK && *at != '\0'; at += strcspn(at, " "), at += *at == ' ') {
-        rv = fl_buf_printf(out, "%s`%.*s`", at == variables ? "" : ", ", (int)strcspn(at, " "), at);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    while (*at != '\0') {
+        int length = (int)strcspn(at, " ");
+
+        rv = fl_buf_printf(out, " `%.*s`%s", length, at, at[length] == ' ' ? "," : "");
+        if (rv != FL_OK) {
+            return rv;
+        }
+        at += length + (at[length] == ' ');
+    }
+    return fl_buf_printf(out, " |\n");
 }
 
 int fl_hooks_reference(struct fl_buf *out)
@@ -58,18 +67,16 @@ int fl_hooks_reference(struct fl_buf *out)
     int rv = fl_buf_printf(out, "| hook | when | variables of its own |\n| --- | --- | --- |\n");
     int hook;
 
-    for (hook = 0; rv == FL_OK && hook < FL_HOOK_N; hook++) {
-        rv = fl_buf_printf(out, "| `%s` | %s | ", fl_hook_names[hook], hook_rows[hook].when);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = hook_reference_variables(out, hook_rows[hook].variables);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        rv = fl_buf_printf(out, " |\n");
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    for (hook = 0; hook < FL_HOOK_N; hook++) {
+        rv = hook_reference_row(out, hook);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
 }
 
 void fl_hook_event_add(struct fl_hook_event *event, const char *fmt, ...)
