@@ -15,7 +15,7 @@
 
 #include "libfl/base/args.h"
 #include "libfl/base/err.h"
-#include "libfl/data/dataset.h"
+#include "libfl/data/npy_part.h"
 
 #define EXIT_USAGE 2
 #define PATH_SIZE  4096
@@ -72,30 +72,14 @@ FL_MUST_CHECK int check_interrupted(struct fl_err *err);
 /* A progress line on stderr, if it is a terminal. */
 void show_progress(const char *what, size_t done, size_t total);
 
-/* part.c: <part>-x.npy and <part>-y.npy, sample by sample. */
-
-struct part;
-
-/* Opens a data part of `n` samples with the shape and type of those of `like`. */
-FL_MUST_CHECK int part_open(const char *folder, const char *name, const struct fl_dataset *like,
-                            size_t n, struct part **ret, struct fl_err *err);
-FL_MUST_CHECK int part_add(struct part *part, const struct fl_dataset *ds, size_t i,
-                           struct fl_err *err);
-/* Frees the part, also on error. */
-FL_MUST_CHECK int part_close(struct part *part, struct fl_err *err);
-void part_abort(struct part *part); /* NULL is allowed. */
-
-/* Writes norm.npy with the standardisation of `ds`; no file when it has none. */
-FL_MUST_CHECK int write_norm(const char *folder, const struct fl_dataset *ds, struct fl_err *err);
-
-/* The folder of one client. */
+/* part.c: the folder of one client. */
 struct client_job {
     const struct output *out;
     const char *name;
     const struct fl_dataset *ds;
     const uint32_t *items; /* the client's samples, those of its test part last */
     size_t n, n_test;
-    struct part *pool; /* also gets the test samples; may be NULL */
+    struct fl_npy_part *pool; /* also gets the test samples; may be NULL */
 };
 
 /*

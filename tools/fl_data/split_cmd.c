@@ -33,11 +33,11 @@ static json_t *split_options_json(const struct split *s)
 
 /* The server's folder: the input's test part, or `ret_pool` for the clients' test samples. */
 static int split_write_server(const struct split *s, const struct output *out,
-                              struct part **ret_pool, struct fl_err *err)
+                              struct fl_npy_part **ret_pool, struct fl_err *err)
 {
     size_t n = s->set.test != NULL ? s->set.test->n : s->n_client_test;
     char folder[PATH_SIZE];
-    struct part *part = NULL;
+    struct fl_npy_part *part = NULL;
     size_t i;
     int rv;
 
@@ -48,11 +48,11 @@ static int split_write_server(const struct split *s, const struct output *out,
     if (rv != FL_OK) {
         return rv;
     }
-    rv = write_norm(folder, s->set.train, err);
+    rv = fl_npy_part_norm(folder, s->set.train, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = part_open(folder, "test", s->set.train, n, &part, err);
+    rv = fl_npy_part_create(folder, "test", s->set.train, n, &part, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -61,14 +61,14 @@ static int split_write_server(const struct split *s, const struct output *out,
         return FL_OK;
     }
     for (i = 0; i < n; i++) {
-        rv = part_add(part, s->set.test, i, err);
+        rv = fl_npy_part_add(part, s->set.test, i, err);
         if (rv != FL_OK) {
             goto fail;
         }
     }
-    return part_close(part, err);
+    return fl_npy_part_finish(part, err);
 fail:
-    part_abort(part);
+    fl_npy_part_abort(part);
     return rv;
 }
 
@@ -77,7 +77,7 @@ static int split_write_all(const struct split *s, const struct output *out, stru
     char name[FL_SPLIT_NAME];
     json_t *root;
     json_t *clients = json_array();
-    struct part *pool = NULL;
+    struct fl_npy_part *pool = NULL;
     size_t k;
     size_t n_server;
     int rv = split_write_server(s, out, &pool, err);
@@ -107,7 +107,7 @@ static int split_write_all(const struct split *s, const struct output *out, stru
             goto fail;
         }
     }
-    rv = pool != NULL ? part_close(pool, err) : FL_OK;
+    rv = pool != NULL ? fl_npy_part_finish(pool, err) : FL_OK;
     pool = NULL;
     if (rv != FL_OK) {
         goto fail;
@@ -129,7 +129,7 @@ static int split_write_all(const struct split *s, const struct output *out, stru
     json_decref(root);
     return rv;
 fail:
-    part_abort(pool);
+    fl_npy_part_abort(pool);
     json_decref(clients);
     return rv;
 }

@@ -117,7 +117,7 @@ static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
     char folder[PATH_SIZE];
     char name[FL_SPLIT_NAME];
     json_t *clients = json_array();
-    struct part *pool = NULL;
+    struct fl_npy_part *pool = NULL;
     json_t *root;
     size_t k;
     int rv = FL_OK;
@@ -127,7 +127,7 @@ static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
         if (rv != FL_OK) {
             goto fail;
         }
-        rv = part_open(folder, "test", &like, n_test, &pool, err);
+        rv = fl_npy_part_create(folder, "test", &like, n_test, &pool, err);
         if (rv != FL_OK) {
             goto fail;
         }
@@ -146,7 +146,7 @@ static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
             goto fail;
         }
     }
-    rv = pool != NULL ? part_close(pool, err) : FL_OK;
+    rv = pool != NULL ? fl_npy_part_finish(pool, err) : FL_OK;
     pool = NULL;
     if (rv != FL_OK) {
         goto fail;
@@ -163,7 +163,7 @@ static int synthetic_write_all(const struct job *j, struct fl_synthetic *gen,
     json_decref(root);
     return rv;
 fail:
-    part_abort(pool);
+    fl_npy_part_abort(pool);
     json_decref(clients);
     return rv;
 }

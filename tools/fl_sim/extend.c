@@ -29,11 +29,11 @@ struct extend {
 };
 
 /* Keys without the built-in training, or with other output rows, give other results. */
-const char *extend_fingerprint(const struct fl_experiment *experiment, bool dry,
+const char *extend_fingerprint(const struct fl_experiment *experiment, uint64_t kind,
                                char out[FL_CHECKSUM_TEXT])
 {
     return fl_checksum_text(
-        fl_experiment_fingerprint(experiment) ^ (dry ? UINT64_C(0x9e3779b97f4a7c15) : 0), out);
+        fl_experiment_fingerprint(experiment) ^ (kind * UINT64_C(0x9e3779b97f4a7c15)), out);
 }
 
 const char *extend_from(const struct extend *extend)
@@ -179,8 +179,9 @@ static int extend_find_point(struct extend *x, size_t i, struct fl_err *err)
 /* --- from the folder --- */
 
 /* FL_ENOENT: the folder holds nothing that can be extended. */
-static int extend_open_past(struct extend *x, bool dry, struct fl_err *err)
+static int extend_open_past(struct extend *x, uint64_t kind, struct fl_err *err)
 {
+    uint64_t other = kind == EXTEND_DRY ? EXTEND_TRAINED : EXTEND_DRY;
     char fingerprint[FL_CHECKSUM_TEXT];
     const char *const *sets;
     const char *file;
@@ -191,7 +192,7 @@ static int extend_open_past(struct extend *x, bool dry, struct fl_err *err)
     if (rv != FL_OK) {
         return rv == FL_ENOMEM ? rv : FL_ENOENT;
     }
-    if (strcmp(extend_from(x), extend_fingerprint(x->now, dry, fingerprint)) == 0) {
+    if (strcmp(extend_from(x), extend_fingerprint(x->now, kind, fingerprint)) == 0) {
         return FL_ENOENT; /* The experiment is the same: nothing to extend. */
     }
     text = fl_results_past_text(x->past, &file, &sets, &n_sets);
@@ -200,15 +201,18 @@ static int extend_open_past(struct extend *x, bool dry, struct fl_err *err)
         /* The folder was written by a version of fl-sim that read other files. */
         return rv == FL_ENOMEM ? rv : FL_ENOENT;
     }
-    if (strcmp(extend_from(x), extend_fingerprint(x->before, !dry, fingerprint)) == 0) {
-        return extend_refuse(x, err, dry ? "that run trained" : "that run had --no-training");
+    if (strcmp(extend_from(x), extend_fingerprint(x->before, other, fingerprint)) == 0) {
+        return extend_refuse(x, err,
+                             other == EXTEND_TRAINED ? "that run trained in a simulation"
+                                                     : "that run had --no-training");
     }
-    return strcmp(extend_from(x), extend_fingerprint(x->before, dry, fingerprint)) == 0 ? FL_OK
-                                                                                        : FL_ENOENT;
+    return strcmp(extend_from(x), extend_fingerprint(x->before, kind, fingerprint)) == 0
+               ? FL_OK
+               : FL_ENOENT;
 }
 
-int extend_plan(const char *dir, const struct fl_experiment *now, bool dry, struct extend **ret,
-                struct fl_err *err)
+int extend_plan(const char *dir, const struct fl_experiment *now, uint64_t kind,
+                struct extend **ret, struct fl_err *err)
 {
     char what[96];
     struct extend *x = calloc(1, sizeof(*x));
@@ -223,7 +227,7 @@ int extend_plan(const char *dir, const struct fl_experiment *now, bool dry, stru
     }
     x->now = now;
     x->dir = fl_str_dup(dir);
-    rv = x->dir != NULL ? extend_open_past(x, dry, err) : FL_ENOMEM;
+    rv = x->dir != NULL ? extend_open_past(x, kind, err) : FL_ENOMEM;
     if (rv != FL_OK) {
         goto fail;
     }

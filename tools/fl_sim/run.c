@@ -75,14 +75,19 @@ static int run_list_points(struct job *j)
     return FL_OK;
 }
 
+static uint64_t run_kind(const struct job *j)
+{
+    return j->o.local > 0 ? EXTEND_LOCAL + j->o.local : j->o.dry ? EXTEND_DRY : EXTEND_TRAINED;
+}
+
 /* The folder is made before data is cached in it. */
 static int run_check_out(struct job *j, struct fl_err *err)
 {
     char fingerprint[FL_CHECKSUM_TEXT];
     struct fl_run_info info = {.name = fl_experiment_name(j->experiment),
                                .fingerprint =
-                                   extend_fingerprint(j->experiment, j->o.dry, fingerprint)};
-    int rv = extend_plan(j->out, j->experiment, j->o.dry, &j->extend, err);
+                                   extend_fingerprint(j->experiment, run_kind(j), fingerprint)};
+    int rv = extend_plan(j->out, j->experiment, run_kind(j), &j->extend, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -98,27 +103,27 @@ static int run_open_results(struct job *j, int argc, char **argv, struct fl_err 
     if (rv != FL_OK) {
         return rv;
     }
-    j->info = (struct fl_run_info){.name = fl_experiment_name(j->experiment),
-                                   .fingerprint =
-                                       extend_fingerprint(j->experiment, j->o.dry, j->fingerprint),
-                                   .extends = j->extend != NULL ? extend_from(j->extend) : NULL,
-                                   .extend = extend_apply,
-                                   .extend_ctx = j->extend,
-                                   .file = j->o.file,
-                                   .sets = j->o.sets,
-                                   .n_sets = j->o.n_sets,
-                                   .points = j->points,
-                                   .n_points = fl_experiment_points(j->experiment),
-                                   .seeds = j->seeds,
-                                   .n_seeds = fl_experiment_trials(j->experiment),
-                                   .partitions = j->check.partitions,
-                                   .n_partitions = j->check.n_partitions,
-                                   .kernels = fl_kernels_name(j->o.kernels),
-                                   .blas_kernel = fl_gemm_kernel(),
-                                   .command = (const char *const *)argv,
-                                   .n_command = (size_t)argc,
-                                   .clients = j->o.clients,
-                                   .keep_state = j->o.keep_state};
+    j->info = (struct fl_run_info){
+        .name = fl_experiment_name(j->experiment),
+        .fingerprint = extend_fingerprint(j->experiment, run_kind(j), j->fingerprint),
+        .extends = j->extend != NULL ? extend_from(j->extend) : NULL,
+        .extend = extend_apply,
+        .extend_ctx = j->extend,
+        .file = j->o.file,
+        .sets = j->o.sets,
+        .n_sets = j->o.n_sets,
+        .points = j->points,
+        .n_points = fl_experiment_points(j->experiment),
+        .seeds = j->seeds,
+        .n_seeds = fl_experiment_trials(j->experiment),
+        .partitions = j->check.partitions,
+        .n_partitions = j->check.n_partitions,
+        .kernels = fl_kernels_name(j->o.kernels),
+        .blas_kernel = fl_gemm_kernel(),
+        .command = (const char *const *)argv,
+        .n_command = (size_t)argc,
+        .clients = j->o.clients,
+        .keep_state = j->o.keep_state};
     if (!run_is_leader(j)) {
         return fl_results_join(j->out, &j->info, &j->run.results, err);
     }
@@ -209,12 +214,13 @@ static int run_prepare(struct job *j, struct fl_err *err)
     j->run.base = j->base;
     j->run.dry = j->o.dry;
     j->run.keep_state = j->o.keep_state;
+    j->run.local = (size_t)j->o.local;
     j->run.kernels = j->o.kernels;
     j->check.run = &j->run;
     trials = fl_experiment_points(j->experiment) * fl_experiment_trials(j->experiment);
     cores = j->ranks != NULL ? (long)j->ranks->threads : sysconf(_SC_NPROCESSORS_ONLN);
     jobs = j->o.jobs != 0 ? j->o.jobs : cores > 0 ? (uint64_t)cores : 1;
-    jobs = jobs > JOBS_MAX ? JOBS_MAX : jobs;
+    jobs = j->o.local > 0 ? 1 : jobs > JOBS_MAX ? JOBS_MAX : jobs;
     if (j->ranks != NULL) { /* A process of an MPI run has one trial at a time. */
         trials = 1;
     }
@@ -226,7 +232,8 @@ static int run_prepare(struct job *j, struct fl_err *err)
                       : snprintf(j->base, sizeof(j->base), ".");
     m = j->o.out != NULL
             ? snprintf(j->out, sizeof(j->out), "%s", j->o.out)
-            : snprintf(j->out, sizeof(j->out), "%s.results", fl_experiment_name(j->experiment));
+            : snprintf(j->out, sizeof(j->out), "%s.%s", fl_experiment_name(j->experiment),
+                       j->o.local > 0 ? "local" : "results");
     rv = n < 0 || (size_t)n >= sizeof(j->base) || m < 0 || (size_t)m >= sizeof(j->out)
              ? fl_err_set(err, FL_ELIMIT, "path '%s' is too long", j->o.file)
              : FL_OK;
@@ -247,6 +254,9 @@ static int run_prepare(struct job *j, struct fl_err *err)
     rv = run_check_all(&j->check, err);
     if (rv != FL_OK) {
         return rv;
+    }
+    if (j->o.local > 0) {
+        return FL_OK;
     }
     rv = run_warn_keys(j, err);
     if (rv != FL_OK || j->o.force) {

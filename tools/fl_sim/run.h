@@ -3,7 +3,8 @@
 
 /*
  * Shared by the files of `fl-sim run`: run.c opens the experiment, run_check.c checks all of its
- * points, run_trials.c runs all trials, run_trial.c one of them, progress.c prints the progress.
+ * points, run_trials.c runs all trials, run_trial.c one of them, run_local.c one
+ * with daemons, progress.c prints the progress.
  */
 
 #include <stdatomic.h>
@@ -30,6 +31,7 @@ struct run {
     struct progress *progress;
     bool dry; /* --no-training */
     bool keep_state;
+    size_t local;     /* daemons of clients in place of a simulation; 0: it is simulated */
     unsigned threads; /* of one trial */
     const struct fl_kernels *kernels;
 };
@@ -86,6 +88,19 @@ FL_MUST_CHECK int trial_run(const struct run *run, size_t point, size_t trial,
 /* Do clients' work of that trial until its leader ends it. */
 FL_MUST_CHECK int trial_serve(const struct run *run, size_t point, size_t trial,
                               const struct fl_ranks *ranks, struct fl_err *err);
+
+/* Who is shown the rounds of a trial with daemons; as in struct fl_fed_watch. */
+struct run_watch {
+    bool (*committed)(void *ctx, const struct fl_round_rec *record, const struct fl_sim_round *sim);
+    void *ctx;
+};
+/*
+ * The trial of `setting` with run->local clients, in `dir`, until all rounds are committed,
+ * `watch` ends it or a signal does (FL_ECANCELED). FL_ENOENT: a program of this project is missing;
+ * FL_EIO: a daemon ended, with the end of its log.
+ */
+FL_MUST_CHECK int run_local(const struct run *run, const struct setting *setting, const char *dir,
+                            const struct run_watch *watch, struct fl_err *err);
 
 /* Write report.html of the results in `dir` (run_report.c). */
 FL_MUST_CHECK int run_report(const struct fl_experiment *experiment, const char *dir,

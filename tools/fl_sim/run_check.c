@@ -11,6 +11,7 @@
 
 #include "libfl/base/fs.h"
 #include "libfl/base/str.h"
+#include "tools/fl_sim/local_files.h"
 
 static bool run_check_is_new(const struct run_check *c, const char *hash)
 {
@@ -89,6 +90,10 @@ static int run_check_trial(struct run_check *c, size_t point, size_t trial, bool
         goto done;
     }
     rv = setting_check(&s, err);
+    if (rv != FL_OK || c->run->local == 0) {
+        goto done;
+    }
+    rv = fl_local_check(&(struct fl_local_conf){.setting = &s, .clients = c->run->local}, err);
 done:
     setting_close(&s);
     return rv;

@@ -17,6 +17,7 @@ enum {
     OPT_CLIENTS,
     OPT_DRY,
     OPT_KEEP,
+    OPT_LOCAL,
     OPT_FORCE,
     OPT_QUIET
 };
@@ -37,6 +38,9 @@ static const struct fl_arg rows[] = {
            "also write a row for each client and round (clients.jsonl)"),
     FL_ARG("no-training", '\0', NULL, OPT_DRY,
            "times and bytes only: nothing is trained, sizes that depend on it are drawn"),
+    FL_ARG("local", '\0', "N", OPT_LOCAL,
+           "no simulation: start fl-serverd and fl-clientd for the first N clients of the data on "
+           "this machine, in real time; results in NAME.local"),
     FL_ARG("keep-state", '\0', NULL, OPT_KEEP,
            "keep models, records and client states, as the daemons do"),
     FL_ARG("force", '\0', NULL, OPT_FORCE, "run even when the free memory seems too small"),
@@ -85,6 +89,12 @@ static int run_take_option(struct run_options *o, int opt, const char *value)
     case OPT_DRY:
         o->dry = true;
         return 0;
+    case OPT_LOCAL:
+        if (fl_str_to_u64(value, &o->local) != FL_OK || o->local < 1 || o->local > LOCAL_MAX) {
+            return usage_error("run", "--local: expected 1 to %d clients, found '%s'", LOCAL_MAX,
+                               value);
+        }
+        return 0;
     case OPT_KEEP:
         o->keep_state = true;
         return 0;
@@ -113,6 +123,11 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
     if (args.n_operands != 1) {
         return usage_error("run", args.n_operands == 0 ? "expected the file of an experiment"
                                                        : "expected one file, found more");
+    }
+    if (o->local > 0 && (o->dry || o->clients)) {
+        return usage_error("run",
+                           "--local goes without --no-training and --clients: daemons train, "
+                           "and 'flctl participations' shows their clients");
     }
     o->file = argv[1];
     return 0;

@@ -10,13 +10,15 @@
 #include "libfl/num/kernels.h"
 
 #define RUN_SETS_MAX 256
+#define LOCAL_MAX    1000
 
 /* Strings are those of argv. */
 struct run_options {
     const char *file, *out; /* `out`: NULL: named after the experiment */
     const char *sets[RUN_SETS_MAX];
     size_t n_sets;
-    uint64_t jobs; /* 0: the number of cores */
+    uint64_t jobs;  /* 0: the number of cores */
+    uint64_t local; /* clients with --local; 0: without it */
     const struct fl_kernels *kernels;
     bool clients, keep_state, dry, quiet, force;
 };

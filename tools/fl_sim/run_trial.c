@@ -371,6 +371,13 @@ done:
     return rv;
 }
 
+static int trial_run_local(struct trial *t, struct fl_err *err)
+{
+    const struct run_watch watch = {.committed = trial_on_committed, .ctx = t};
+
+    return run_local(t->run, &t->setting, fl_trial_state_dir(t->out), &watch, err);
+}
+
 static int trial_run_opened(struct trial *t, struct fl_err *err)
 {
     int rv = fl_server_conf_settings(t->setting.point->server, &t->settings);
@@ -386,7 +393,11 @@ static int trial_run_opened(struct trial *t, struct fl_err *err)
         }
     }
     t->asked = calloc(fl_layout_units(t->setting.point->server->layout) + 1, 1);
-    rv = t->asked != NULL ? trial_run_federation(t, err) : FL_ENOMEM;
+    if (t->asked == NULL) {
+        rv = FL_ENOMEM;
+        goto done;
+    }
+    rv = t->run->local > 0 ? trial_run_local(t, err) : trial_run_federation(t, err);
 done:
     free(t->asked);
     trial_log_close(&t->log);

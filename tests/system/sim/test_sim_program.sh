@@ -129,20 +129,12 @@ check "and kills change nothing" cmp sums-1 sums-killed
 ### The same script with the daemons
 experiment daemons.yaml own "clients: 5" "stop: {rounds: 4}" "trials: {seeds: [7]}"
 check "in the simulation" "$fl_sim" run daemons.yaml --quiet --out simulated
-write_server real "seed: 7" "rounds: 4" "model: {file: \"$dir/first.safetensors\"}" "algorithm: scaffold" \
-  "training: {epochs: 2, batch_size: 8, learning_rate: 0.1}" "round: {start_clients: 5, min_clients: 5, min_responders: 5}" \
-  "evaluation: {command: [\"$python\", \"$dir/script.py\", own]}"
-start_server real
-for k in 0 1 2 3 4; do
-  start_client "client-00$k" "" "trainer: command" "command: {program: [\"$python\", \"$dir/script.py\", own], persistent: yes}"
-done
-wait_for "four rounds" at_round real 4
-for k in 0 1 2 3 4; do wait_end "client-00$k"; done
+check "with the daemons" "$fl_sim" run daemons.yaml --quiet --local 5 --out real
 figures='["%d %.7g %.7g %.7g %d" % (r["round"], r["accuracy"], r["loss"], r["train_loss"], r["uplink_bytes"]) for r in d]'
-ctl real rounds --last 0 --json | json "$figures" >real.txt
-stop real
-"$python" -c 'import json, sys; print(json.dumps([json.loads(line) for line in open(sys.argv[1])]))' \
-  "$(find simulated -name rounds.jsonl)" | json "$figures" >simulated.txt
+for how in simulated real; do
+  "$python" -c 'import json, sys; print(json.dumps([json.loads(line) for line in open(sys.argv[1])]))' \
+    "$(find "$how" -name rounds.jsonl)" | json "$figures" >"$how.txt"
+done
 check "the rounds are those of the simulation" diff real.txt simulated.txt
 
 ### Data in files
