@@ -113,13 +113,41 @@
     });
   }
 
+  // Another order, page or filter of the list of clients; without this they load the page.
+  function go(url, push) {
+    fetch(url, { cache: "no-store" }).then(function (r) {
+      if (!r.ok) throw new Error(r.status);
+      return r.text();
+    }).then(function (text) {
+      if (push) history.pushState(null, "", url);
+      replace(text, true);
+    }).catch(function () { location.assign(url); });
+  }
+
+  function list(root) {
+    root.querySelectorAll('th a[id^="sort-"], nav.tools a').forEach(function (a) {
+      a.addEventListener("click", function (event) {
+        if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+        event.preventDefault();
+        go(a.href, true);
+      });
+    });
+    root.querySelectorAll("form.tools").forEach(function (form) {
+      form.addEventListener("submit", function (event) {
+        event.preventDefault();
+        go(form.action + "?" + new URLSearchParams(new FormData(form)), true);
+      });
+    });
+  }
+
   function enhance(root) {
     root.querySelectorAll("table[data-sort]").forEach(table);
+    list(root);
     if (navigator.clipboard) root.querySelectorAll(".commands li").forEach(command);
   }
 
   // The page as the server has it now, in place of the old one; open tables, focus and positions stay.
-  function replace(text) {
+  function replace(text, asked) {
     var fresh = new DOMParser().parseFromString(text, "text/html");
     var main = document.getElementById("main"), next = fresh.getElementById("main");
     var why = document.getElementById("why"), news = fresh.getElementById("why");
@@ -131,7 +159,7 @@
     var open = Array.from(main.querySelectorAll("details[open][id]"), function (d) { return d.id; });
     var places = Array.from(main.querySelectorAll(".scroll"), function (s) { return [s.scrollLeft, s.scrollTop]; });
     // While something is typed, or what has the focus could not be found again: the next time.
-    if (inside && (name === "" || active.type === "search")) return;
+    if (!asked && inside && (name === "" || active.type === "search")) return;
     if (why && news) {
       if (why.textContent !== news.textContent) why.textContent = news.textContent;
       news.replaceWith(why); // The same element, so that it is announced only when it changes.
@@ -162,5 +190,8 @@
   }
 
   enhance(document);
-  if ("live" in document.body.dataset) setTimeout(live, EVERY);
+  if ("live" in document.body.dataset) {
+    setTimeout(live, EVERY);
+    addEventListener("popstate", function () { go(location.href, false); });
+  }
 })();
