@@ -6,6 +6,7 @@
 . "$(dirname "$0")/../../system/lib.sh"
 # shellcheck source=tests/lib/chromium.sh
 . "$srcdir/tests/lib/chromium.sh"
+[ "$has_chromium" = 1 ] || skip "chromium (package chromium) is not there"
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$srcdir/tools" "$python" "$srcdir/tests/libfl/page/page_browser.py" \
   "$build/tests/libfl/page/page_sample" "$axe" >"$dir/out" 2>&1
 equal "the program ends" "$?" 0

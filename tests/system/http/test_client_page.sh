@@ -4,6 +4,8 @@
 # In headless Chromium too, where there is one.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/lib/chromium.sh
+. "$srcdir/tests/lib/chromium.sh"
 synthetic "$dir/data" 3 --seed 3
 
 http_port() { grep -oE 'http_port=[0-9]+' "$dir/$1.log" | tail -n 1 | cut -d= -f2; } # name
@@ -67,23 +69,28 @@ has_line "the same on the page" "$dir/page.html" "$sentence"
 equal "without an HTTP port" 0 "$(status c1 >/dev/null; echo $?)"
 
 ### In a browser
-if PYTHONPATH="$srcdir/tools" "$python" -c 'import browser, sys; sys.exit(browser.program() is None)'; then
-  check "headings, one table row a task, no console error, narrow without scrolling" env PYTHONDONTWRITEBYTECODE=1 \
-    PYTHONPATH="$srcdir/tools" "$python" - "http://127.0.0.1:$(http_port c0)/" <<'PY'
+if [ "$has_chromium" = 1 ]; then
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$srcdir/tools:$srcdir/tests/libfl/page" "$python" - \
+    "http://127.0.0.1:$(http_port c0)/" "$axe" >"$dir/out" 2>&1 <<'PY'
 import sys, browser
+from page_browser import accessible, rule
 b = browser.Browser()
 try:
     b.open(sys.argv[1])
     heads = b.run('Array.from(document.querySelectorAll("h1,h2")).map(h => h.textContent).join("|")')
-    assert heads == "This device|Last tasks|Limits in force", heads
+    rule("its headings", heads == "This device|Last tasks|Limits in force", heads)
     rows = b.run('document.querySelectorAll("#task-table tbody tr").length')
-    assert rows >= 3, rows
-    assert not b.console, b.console
+    rule("a table row for each task", rows >= 3, rows)
+    accessible(b, "the client's page")
     b.size(320)
-    assert b.run("document.documentElement.scrollWidth") <= 320
+    accessible(b, "the client's page, narrow")
+    rule("narrow without scrolling", b.run("document.documentElement.scrollWidth") <= 320)
+    rule("the console is empty", not b.console, b.console)
 finally:
     b.close()
 PY
+  equal "the browser's program ends" "$?" 0
+  browser_rules
 else
   echo "chromium is not there: the page was not opened in a browser"
 fi

@@ -6,6 +6,7 @@
 . "$(dirname "$0")/../lib.sh"
 # shellcheck source=tests/lib/chromium.sh
 . "$srcdir/tests/lib/chromium.sh"
+[ "$has_chromium" = 1 ] || skip "chromium (package chromium) is not there"
 synthetic "$dir/data" 3 --seed 3
 http_port() { grep -oE 'http_port=[0-9]+' "$dir/$1.log" | tail -n 1 | cut -d= -f2; } # name
 
