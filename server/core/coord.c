@@ -238,6 +238,7 @@ static int take_resume(struct fl_coord *c, const struct fl_coord_resume *resume,
     c->committed = resume->committed;
     c->bounds = resume->bounds;
     c->plateau = resume->plateau;
+    c->trend = resume->trend;
     c->used_round = resume->used_round;
     c->used_attempt = resume->used_attempt;
     c->attempt = fl__coord_first_attempt(c, c->committed + 1);

@@ -32,6 +32,7 @@
 #include "libfl/strategy/broadcast/plateau.h"
 #include "libfl/strategy/strategy.h"
 #include "server/core/eligible.h"
+#include "server/core/loss_trend.h"
 #include "server/core/records.h"
 
 /*
@@ -244,7 +245,8 @@ struct fl_coord_resume {
     uint64_t used_round;
     uint32_t used_attempt;
     char pause[FL_PAUSE_SIZE]; /* as of the last PERSIST_PAUSE; "": none */
-    struct fl_plateau plateau; /* of all committed rounds */
+    struct fl_plateau plateau; /* of all committed rounds, as the next */
+    struct fl_loss_trend trend;
 };
 
 /*

@@ -383,6 +383,7 @@ void fl__coord_committed(struct fl_coord *c)
     c->bounds = fl_round_bounds_of(&r->rec);
     c->traffic_counted = r->traffic;
     fl_plateau_add(&c->plateau, r->round, r->rec.train_loss);
+    fl_loss_trend_add(&c->trend, r->round, r->rec.train_loss);
     c->attempt = fl__coord_first_attempt(c, c->committed + 1);
     c->n_aborts = 0;
     c->not_before_ms = 0;

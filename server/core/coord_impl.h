@@ -332,6 +332,7 @@ struct fl_coord {
     char abort_reason[FL__CLEAN_SIZE];
     uint64_t committed;
     struct fl_plateau plateau;     /* of the committed rounds */
+    struct fl_loss_trend trend;    /* of them */
     struct fl_round_bounds bounds; /* what acted in the newest round */
     uint32_t attempt;              /* of the next selection */
     unsigned n_aborts;

@@ -1,6 +1,7 @@
 /*
  * The problems that the coordinator finds (problems.h): clients that are missing, slow or
- * quarantined, a round that diverged. On the thread of the coordinator; read-only.
+ * quarantined, a round that diverged, a loss that rises. On the thread of the coordinator;
+ * read-only.
  */
 #include <stdio.h>
 #include <string.h>
@@ -103,6 +104,14 @@ void fl_coord_problems(const struct fl_coord *c, uint64_t now_ms, struct fl_prob
 
     if (c->pause.on && strstr(c->pause.reason, FL__DIVERGED) != NULL) {
         (void)snprintf(of[FL_PROBLEM_DIVERGED].text, FL_PROBLEM_TEXT, "%.250s", c->pause.reason);
+    }
+    if (fl_loss_trend_rises(&c->trend)) {
+        (void)snprintf(of[FL_PROBLEM_LOSS_RISES].text, FL_PROBLEM_TEXT,
+                       "the training loss has risen since round %llu",
+                       (unsigned long long)c->trend.lowest_round);
+        (void)snprintf(of[FL_PROBLEM_LOSS_RISES].more, sizeof(of[0].more),
+                       " (from %.4g to %.4g, means of %d rounds)", c->trend.lowest, c->trend.mean,
+                       FL_LOSS_TREND_ROUNDS);
     }
     if (c->restarted && now_ms < c->settle_ms) {
         fl__problem_missing(c, &names);

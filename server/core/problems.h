@@ -21,6 +21,7 @@
     X(UNFIT, "cannot_take_part")    \
     /* --- */                       \
     X(DIVERGED, "diverged")         \
+    X(LOSS_RISES, "loss_rises")     \
     X(RESTARTED, "restarted")       \
     X(DISCONNECTED, "disconnected") \
     X(SLOW, "slow")                 \

@@ -199,7 +199,8 @@ done:
     return rv;
 }
 
-static int load_plateau(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
+/* What follows from the losses of all rounds. */
+static int load_losses(struct fl_store *store, struct fl_coord_resume *r, struct fl_err *err)
 {
     struct fl_query q = fl_db_query(&store->db, FL__DB_EACH_LOSS);
     struct fl_round_rec rec;
@@ -207,6 +208,7 @@ static int load_plateau(struct fl_store *store, struct fl_coord_resume *r, struc
 
     while ((rv = fl__round_next(&q, &rec, err)) == FL_OK) {
         fl_plateau_add(&r->plateau, rec.round, rec.train_loss);
+        fl_loss_trend_add(&r->trend, rec.round, rec.train_loss);
     }
     fl_query_reset(&q);
     return rv == FL_ENOENT ? FL_OK : rv;
@@ -227,8 +229,7 @@ static int load_bounds(struct fl_store *store, struct fl_coord_resume *r, struct
 int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl_err *err)
 {
     static int (*const loads[])(struct fl_store *, struct fl_coord_resume *, struct fl_err *) = {
-        load_clients, load_bounds, load_counts, load_newest_up,
-        load_open,    load_pause,  load_plateau};
+        load_clients, load_bounds, load_counts, load_newest_up, load_open, load_pause, load_losses};
     struct fl_coord_resume r = {0};
     size_t i;
     int rv = fl__store_last_round(store, &r.committed, err);

@@ -408,16 +408,19 @@ TEST(a_restart_knows_the_losses_of_all_rounds)
     struct fl_store *s = store_open();
     struct fl_coord_resume resume;
     struct fl_plateau want = {.n = 0};
+    struct fl_loss_trend trend = {.n = 0};
     uint64_t t;
 
     put_clients(s);
     for (t = 1; t <= 40; t++) {
         commit(s, t);
         fl_plateau_add(&want, t, round_rec(t).train_loss);
+        fl_loss_trend_add(&trend, t, round_rec(t).train_loss);
     }
     ck_assert_uint_eq(want.n, 40);
     ck_assert_int_eq(fl_store_load(s, &resume, NULL), FL_OK);
     ck_assert_mem_eq(&resume.plateau, &want, sizeof(want));
+    ck_assert_mem_eq(&resume.trend, &trend, sizeof(trend));
     fl_store_resume_done(&resume);
     fl_store_close(s);
 }

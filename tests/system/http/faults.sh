@@ -74,9 +74,10 @@ scrape() {
 }
 
 describe_server() { # name, lines of YAML…
-  local listen="listen: [\"unix:$dir/$1.sock\"]"
+  local listen="listen: [\"unix:$dir/$1.sock\"]" model="model: {preset: dnn60}"
   [[ " ${*:2}" != *" listen:"* ]] || listen=''
-  write_server "$1" "model: {preset: dnn60}" "http: {listen: [\"127.0.0.1:0\"]}" "$listen" "${@:2}"
+  [[ " ${*:2}" != *" model:"* ]] || model=''
+  write_server "$1" "$model" "http: {listen: [\"127.0.0.1:0\"]}" "$listen" "${@:2}"
 }
 serve() { # name, lines of YAML…
   describe_server "$@"

@@ -66,6 +66,16 @@ training_diverges() {
   end diverge-a diverge-b diverge
 }
 
+training_gets_worse() {
+  serve worse "model: {preset: mlr60}" "training: {learning_rate: 0.01}" "$two"
+  pair worse
+  wait_for "twenty rounds" at_round worse 20
+  stop worse
+  serve worse "model: {preset: mlr60}" "training: {learning_rate: 100}" "$two"
+  fault worse loss_rises "the training loss has risen since round "
+  end worse-a worse-b worse
+}
+
 client_is_hostile() {
   local bad=$build/tests/system/bad_client offence round=0
   [ -x "$bad" ] || { echo "not run: a hostile client (no $bad)"; return; }
@@ -158,7 +168,7 @@ clock_is_wrong() {
 prometheus_begin
 notify_socket
 synthetic "$dir/data" 2 --seed 3
-[ $# -gt 0 ] || set -- client_is_gone slow_link server_is_restarted no_data training_diverges client_is_hostile \
+[ $# -gt 0 ] || set -- client_is_gone slow_link server_is_restarted no_data training_diverges training_gets_worse client_is_hostile \
   two_machines_with_one_identity certificate_expires disk_is_full disk_hangs clock_is_wrong
 serve sound "rounds: 3" "$two"
 pair sound "exit_when_done: no"
