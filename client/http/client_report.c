@@ -91,7 +91,7 @@ static void owner_round(const struct fl_owner_facts *f, struct fl_owner_report *
     static const char *const words[FL_SESSION_COUNT] = {
         [FL_SESSION_FETCHING] = "receiving the model",
         [FL_SESSION_TRAINING] = "training on the data of this device",
-        [FL_SESSION_REPORTED] = "trained, waiting for what the server wants of the result",
+        [FL_SESSION_REPORTED] = "trained, waiting for the server to ask for the result",
         [FL_SESSION_PUSHING] = "sending the result",
     };
     const struct fl_task_record *r = fl_task_history_last(&f->history, FL_TASK_TRAINING);
@@ -104,15 +104,14 @@ static void owner_waits(const struct fl_owner_facts *f, struct fl_owner_report *
     const struct fl_task_record *r = fl_task_history_last(&f->history, FL_TASK_TRAINING);
 
     if (f->unavailable[0] != '\0') {
-        OWNER_NOW(ret, "Connected to %s, gets no tasks now, as its owner set: %s.", f->server,
-                  f->unavailable);
+        OWNER_NOW(ret, "Connected to %s, gets no tasks now: %s.", f->server, f->unavailable);
         OWNER_NEXT(ret, "Nothing: tasks follow when the rules of 'when' hold again.");
         return;
     }
     if (f->state == FL_SESSION_DONE) {
-        OWNER_NOW(ret, "All rounds are done, waiting for more of %s", f->server);
+        OWNER_NOW(ret, "All rounds are done, waiting for more from %s", f->server);
     } else {
-        OWNER_NOW(ret, "Waiting for a task of %s", f->server);
+        OWNER_NOW(ret, "Waiting for a task from %s", f->server);
     }
     if (r != NULL) {
         owner_add(ret->now, sizeof(ret->now), "; last task: round %" PRIu64 ", %s", r->round,

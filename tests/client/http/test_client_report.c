@@ -87,9 +87,9 @@ TEST_CASE("report", report_setup, report_teardown);
 
 TEST(waiting_names_the_server_and_the_last_task)
 {
-    says_now("Waiting for a task of fl.example.org:7800.", "Nothing.", false);
+    says_now("Waiting for a task from fl.example.org:7800.", "Nothing.", false);
     has_task(12, FL_TASK_ACCEPTED, "");
-    says_now("Waiting for a task of fl.example.org:7800; last task: round 12, accepted.",
+    says_now("Waiting for a task from fl.example.org:7800; last task: round 12, accepted.",
              "Nothing.", false);
     ck_assert_str_eq(
         report.story,
@@ -103,7 +103,7 @@ TEST(a_running_task_says_what_it_does)
 {
     has_task(13, FL_TASK_OPEN, "");
     /* Of an earlier process, or after a lost connection: whether it runs is not claimed. */
-    says_now("Waiting for a task of fl.example.org:7800; last task: round 13, unfinished.",
+    says_now("Waiting for a task from fl.example.org:7800; last task: round 13, unfinished.",
              "Nothing.", false);
     f->state = FL_SESSION_TRAINING;
     says_now("Round 13: training on the data of this device.", "Nothing.", false);
@@ -114,13 +114,13 @@ TEST(a_running_task_says_what_it_does)
 TEST(all_rounds_done_is_no_trouble)
 {
     f->state = FL_SESSION_DONE;
-    says_now("All rounds are done, waiting for more of fl.example.org:7800.", "Nothing.", false);
+    says_now("All rounds are done, waiting for more from fl.example.org:7800.", "Nothing.", false);
 }
 
 TEST(outside_when_it_is_connected_without_tasks_or_disconnected_as_its_owner_set)
 {
     (void)snprintf(f->unavailable, sizeof(f->unavailable), "it is 12:00, outside its hours");
-    says_now("Connected to fl.example.org:7800, gets no tasks now, as its owner set: it is 12:00, "
+    says_now("Connected to fl.example.org:7800, gets no tasks now: it is 12:00, "
              "outside its hours.",
              "'when'", false);
     link_is(FL_SESSION_OFFLINE, FL_TASK_LINK_LEFT, "not available: it is 12:00");
@@ -222,7 +222,7 @@ TEST(page_terminal_and_json_have_the_sentence_and_the_tasks)
     f->limits[0] = (struct fl_owner_limit){"rounds a day", "3", "limits.rounds_per_day"};
     f->n_limits = 1;
     out = as_text(fl_owner_text);
-    contains(out, "Waiting for a task of fl.example.org:7800; last task: round 12, rejected.\n");
+    contains(out, "Waiting for a task from fl.example.org:7800; last task: round 12, rejected.\n");
     contains(out, "train, send 3 of 8 layers");
     contains(out, "rejected: not finite\n");
     contains(out, "3 (limits.rounds_per_day)\n");
