@@ -175,6 +175,9 @@ look_for_dead() { # command…
   [ -n "$dead" ] || [ "$alive" = yes ] || [ -n "$(jobs -rp)" ] || dead="all that was started has ended"
 }
 
+# name of a daemon: the port that its `http:` got
+http_port() { grep -oE 'http_port=[0-9]+' "$dir/$1.log" | tail -n 1 | cut -d= -f2; }
+
 # description, command…: until it succeeds, looked at after pauses that grow from 20 ms to a third of a second, since each
 # look takes processes. Patience that runs out ends the test.
 wait_for() {

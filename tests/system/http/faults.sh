@@ -8,7 +8,6 @@
 #   on_small_disk NAME COMMAND…          a server whose state folder is a disk of 4 MB; fill_disk NAME
 #   fault NAME KIND TEXT                 waits until `fl_problem`, flctl why, the page, STATUS and an alert show it
 
-http_port() { grep -oE 'http_port=[0-9]+' "$dir/$1.log" | tail -n 1 | cut -d= -f2; } # name
 declare -gA port_of=() socket_of=() # by server
 
 write_ask() {

@@ -8,7 +8,6 @@
 . "$srcdir/tests/lib/chromium.sh"
 synthetic "$dir/data" 3 --seed 3
 
-http_port() { grep -oE 'http_port=[0-9]+' "$dir/$1.log" | tail -n 1 | cut -d= -f2; } # name
 get() { # name of a client, path: the body to $dir/body, the status to stdout
   "$python" - "$(http_port "$1")" "$2" "$dir/body" <<'PY'
 import http.client, sys

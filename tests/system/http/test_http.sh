@@ -5,7 +5,6 @@
 . "$(dirname "$0")/../lib.sh"
 synthetic "$dir/data" 3 --seed 3
 
-http_port() { grep -oE 'http_port=[0-9]+' "$dir/$1.log" | tail -n 1 | cut -d= -f2; } # name
 # One request: the status to stdout, the body to $dir/body, the header fields to $dir/head.
 cat >"$dir/get.py" <<'PY'
 import http.client, sys

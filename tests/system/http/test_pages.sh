@@ -8,7 +8,6 @@
 . "$srcdir/tests/lib/chromium.sh"
 [ "$has_chromium" = 1 ] || skip "chromium (package chromium) is not there"
 synthetic "$dir/data" 3 --seed 3
-http_port() { grep -oE 'http_port=[0-9]+' "$dir/$1.log" | tail -n 1 | cut -d= -f2; } # name
 
 ### Three rounds, and 10 000 more clients in the records that the server starts again from
 write_server a "algorithm: fedldf" "model: {preset: dnn60}" "round: {start_clients: 3, min_responders: 3, retry: 20ms, lost_grace: 0s}" \

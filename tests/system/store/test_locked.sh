@@ -4,9 +4,21 @@
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/../lib.sh"
 synthetic "$dir/data" 1 --seed 3
-write_server srv "model: {preset: dnn60}" "rounds: 1000000" "round: {retry: 20ms}"
+write_server srv "model: {preset: dnn60}" "rounds: 1000000" "round: {retry: 20ms}" "http: {listen: [\"127.0.0.1:0\"]}"
 start_server srv || finish
 start_client c "$dir/data/client-000"
+ready() { # the code of /readyz, and what it says in $dir/ready
+  "$python" - "http://127.0.0.1:$(http_port srv)/readyz" >"$dir/ready" <<'PY'
+import sys, urllib.error, urllib.request
+try:
+    answer = urllib.request.urlopen(sys.argv[1], timeout=600)
+except urllib.error.HTTPError as failed:
+    answer = failed
+print(answer.status, answer.read().decode())
+PY
+  cut -d' ' -f1 "$dir/ready"
+}
+is_ready() { [ "$(ready)" = "$1" ]; }
 rounds() { ctl srv status --json | json "d['rounds_committed']"; }
 more() { [ "$(rounds)" -gt "$before" ]; }
 before=0
@@ -30,6 +42,8 @@ wait_for "the log to say so" logged
 has_line "as a failure of the server's own work, with its file" "$dir/srv.log" "work failed: "
 ctl srv why >"$dir/why.out"
 has_line "flctl why says it" "$dir/why.out" "locked"
+wait_for "/readyz to say that it is not ready" is_ready 503
+has_line "and where to look" "$dir/ready" "the newest work of the server failed and is retried: see flctl why"
 check "no round meanwhile" test "$(rounds)" -le $((before + 1))
 check "the server runs" running srv
 check "the client runs" running c
@@ -38,4 +52,5 @@ exec 9>&-
 wait_end lock
 before=$(rounds)
 wait_for "rounds again" more
+wait_for "/readyz to say that it is ready again" is_ready 200
 finish
