@@ -63,6 +63,18 @@ static int check_vectors(const struct checkpoint *c, const char *states, struct 
     return FL_OK;
 }
 
+/* The bytes beside the vectors. */
+static int check_kept(const struct checkpoint *c, struct fl_err *err)
+{
+    const struct fl_models_checkpoint of = {
+        .dir = c->dir, .round = c->round, .tag = &c->tag, .layout = c->layout};
+    struct fl_blob *kept = NULL;
+    int rv = fl_models_load_kept(&of, SIZE_MAX, &kept, err);
+
+    fl_blob_unref(kept);
+    return rv;
+}
+
 static int check_personal_models(const struct checkpoint *c, const char *path, struct fl_err *err)
 {
     struct fl_personal_models *m = NULL;
@@ -111,6 +123,10 @@ static int check_checkpoint(const char *dir, const struct fl__backup_needs *need
         goto done;
     }
     rv = check_vectors(&c, states, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = check_kept(&c, err);
     if (rv != FL_OK) {
         goto done;
     }

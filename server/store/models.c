@@ -31,7 +31,8 @@ int fl_models_path(const char *dir, uint64_t round, const char *state_name, char
 }
 
 int fl__models_describe(const struct fl_models_checkpoint *c, const char *state_name,
-                        const char *states, struct fl__models_one *ret, struct fl_err *err)
+                        const char *states, const char *kept, struct fl__models_one *ret,
+                        struct fl_err *err)
 {
     const struct fl_models_tag *tag = c->tag;
 
@@ -49,6 +50,10 @@ int fl__models_describe(const struct fl_models_checkpoint *c, const char *state_
     }
     if (state_name == NULL && tag->personal_models != NULL) {
         ret->meta[ret->n++] = (struct fl_st_meta){FL__MODELS_MIXED_KEY, tag->personal_models};
+    }
+    if (state_name == NULL && tag->keeps) {
+        (void)snprintf(ret->kept, sizeof(ret->kept), "%s", kept);
+        ret->meta[ret->n++] = (struct fl_st_meta){FL__MODELS_KEPT_KEY, ret->kept};
     }
     return FL_OK;
 }
@@ -93,10 +98,11 @@ int fl__models_folder(const char *dir, struct fl_err *err)
 }
 
 static int save_one(const struct fl_models_checkpoint *c, const char *state_name,
-                    const char *states, const float *values, bool sync, struct fl_err *err)
+                    const char *states, const char *kept, const float *values, bool sync,
+                    struct fl_err *err)
 {
     struct fl__models_one one;
-    int rv = fl__models_describe(c, state_name, states, &one, err);
+    int rv = fl__models_describe(c, state_name, states, kept, &one, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -108,6 +114,7 @@ int fl_models_save(const struct fl_models_checkpoint *c, const float *theta,
                    const float *const *state, bool sync, struct fl_err *err)
 {
     char states[FL__MODELS_STATES_MAX] = "";
+    char kept[FL_CHECKSUM_TEXT] = FL__MODELS_NO_KEPT;
     size_t i;
     int rv = fl__models_folder(c->dir, err);
 
@@ -115,7 +122,7 @@ int fl_models_save(const struct fl_models_checkpoint *c, const float *theta,
         return rv;
     }
     for (i = 0; i < c->n_state; i++) {
-        rv = save_one(c, c->state_names[i], NULL, state[i], sync, err);
+        rv = save_one(c, c->state_names[i], NULL, NULL, state[i], sync, err);
         if (rv != FL_OK) {
             return rv;
         }
@@ -124,7 +131,11 @@ int fl_models_save(const struct fl_models_checkpoint *c, const float *theta,
             return rv;
         }
     }
-    return save_one(c, NULL, states, theta, sync, err);
+    rv = fl__models_save_kept(c, sync, kept, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return save_one(c, NULL, states, kept, theta, sync, err);
 }
 
 /* The metadata of a checkpoint file; a missing entry is empty. */

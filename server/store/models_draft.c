@@ -10,6 +10,7 @@
 
 struct fl_models_draft {
     struct fl_models_checkpoint c; /* `tag` only while it begins and while it is sealed */
+    bool sync;
     struct fl_st_draft *of[1 + FL_AGG_MAX_STATE]; /* the model, then its vectors */
     size_t next;                                  /* the next entry to write */
     bool broken; /* a write failed or was out of order: sealing fails */
@@ -27,6 +28,7 @@ int fl_models_draft_begin(const struct fl_models_checkpoint *c, bool sync,
         return fl_err_set(err, FL_ENOMEM, "%s", fl_strerror(FL_ENOMEM));
     }
     d->c = *c;
+    d->sync = sync;
     rv = fl__models_folder(c->dir, err);
     if (rv != FL_OK) {
         goto fail;
@@ -41,7 +43,8 @@ int fl_models_draft_begin(const struct fl_models_checkpoint *c, bool sync,
     for (i = 0; i <= c->n_state; i++) {
         struct fl__models_one one;
 
-        rv = fl__models_describe(&d->c, i > 0 ? d->c.state_names[i - 1] : NULL, states, &one, err);
+        rv = fl__models_describe(&d->c, i > 0 ? d->c.state_names[i - 1] : NULL, states,
+                                 FL__MODELS_NO_KEPT, &one, err);
         if (rv != FL_OK) {
             goto fail;
         }
@@ -73,10 +76,11 @@ void fl_models_draft_write(struct fl_models_draft *draft, const float *theta,
 }
 
 static int seal_one(const struct fl_models_draft *d, size_t i, const float *values,
-                    const char *states, struct fl_err *err)
+                    const char *states, const char *kept, struct fl_err *err)
 {
     struct fl__models_one one;
-    int rv = fl__models_describe(&d->c, i > 0 ? d->c.state_names[i - 1] : NULL, states, &one, err);
+    int rv =
+        fl__models_describe(&d->c, i > 0 ? d->c.state_names[i - 1] : NULL, states, kept, &one, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -89,7 +93,9 @@ int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t round,
                          const float *const *state, struct fl_err *err)
 {
     char states[FL__MODELS_STATES_MAX] = "";
+    char kept[FL_CHECKSUM_TEXT] = FL__MODELS_NO_KEPT;
     size_t i;
+    int rv;
 
     if (draft->broken || draft->c.round != round) {
         return fl_err_set(err, FL_ESTATE, "the checkpoint of round %" PRIu64 " was not drafted",
@@ -98,8 +104,7 @@ int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t round,
     draft->broken = true; /* A draft is sealed at most once. */
     draft->c.tag = tag;
     for (i = 1; i <= draft->c.n_state; i++) {
-        int rv = seal_one(draft, i, state[i - 1], NULL, err);
-
+        rv = seal_one(draft, i, state[i - 1], NULL, NULL, err);
         if (rv != FL_OK) {
             return rv;
         }
@@ -109,7 +114,11 @@ int fl_models_draft_seal(struct fl_models_draft *draft, uint64_t round,
             return rv;
         }
     }
-    return seal_one(draft, 0, theta, states, err);
+    rv = fl__models_save_kept(&draft->c, draft->sync, kept, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return seal_one(draft, 0, theta, states, kept, err);
 }
 
 void fl_models_draft_free(struct fl_models_draft *draft)

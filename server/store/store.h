@@ -234,6 +234,10 @@ struct fl_models_tag {
     const char *made;     /* generation and settings (fl_generation.made); NULL: not recorded */
     const char *personal_models; /* fl_personal_models_seal() of the round's personalized models;
                                     NULL: none */
+    /* The checkpoint has bytes beside its vectors (fl_aggregate_ops.program); read when it is saved
+       or sealed, NULL: there are none yet. */
+    bool keeps;
+    const struct fl_blob *kept;
     /* Rounds whose checkpoints are pinned: pruning keeps them. */
     const uint64_t *held;
     size_t n_held;
@@ -257,11 +261,11 @@ FL_MUST_CHECK int fl_models_save(const struct fl_models_checkpoint *c, const flo
                                  const float *const *state, bool sync, struct fl_err *err);
 /*
  * The same in pieces, from any one thread at a time. The strings of the tag must have the length of
- * those passed to fl_models_draft_seal(); borrows `dir`, `layout` and the names for the life of the
- * draft. Writing adds entries offset … offset + n - 1 of all vectors; the pieces must be contiguous
- * from 0 to the end, and an error in one makes sealing fail. Sealing has the result of
- * fl_models_save(), or fails; then the caller calls fl_models_save() instead. Freeing an unsealed
- * draft removes its files.
+ * those passed to fl_models_draft_seal(), and `keeps` its value; borrows `dir`, `layout` and the
+ * names for the life of the draft. Writing adds entries offset … offset + n - 1 of all vectors; the
+ * pieces must be contiguous from 0 to the end, and an error in one makes sealing fail. Sealing has
+ * the result of fl_models_save(), or fails; then the caller calls fl_models_save() instead. Freeing
+ * an unsealed draft removes its files.
  */
 struct fl_models_draft;
 FL_MUST_CHECK int fl_models_draft_begin(const struct fl_models_checkpoint *c, bool sync,
@@ -289,6 +293,12 @@ struct fl_models_found {
 FL_MUST_CHECK int fl_models_load(const struct fl_models_checkpoint *c, float *theta,
                                  float *const *state, struct fl_models_found *ret,
                                  struct fl_err *err);
+/*
+ * The bytes of the checkpoint of `c->round`, returned owned; NULL: it has none. Errors as
+ * fl_models_load(); FL_ELIMIT: more than `max`.
+ */
+FL_MUST_CHECK int fl_models_load_kept(const struct fl_models_checkpoint *c, size_t max,
+                                      struct fl_blob **ret, struct fl_err *err);
 static inline bool fl_models_is_bad(int code)
 {
     return code == FL_EFORMAT || code == FL_ESHAPE || code == FL_ESTATE;

@@ -103,12 +103,19 @@ static int try_round(struct search *s, uint64_t round, struct fl_err *err)
                                            .layout = s->r->layout,
                                            .state_names = s->r->state_names,
                                            .n_state = s->r->n_state};
+    struct fl_blob *kept = NULL;
     int rv = s->any_id ? read_id(s, round, err) : FL_OK;
 
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_models_load(&c, s->theta, s->state, &s->found, err);
+    rv = fl_models_load(&c, s->theta, s->state, &s->found, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_models_load_kept(&c, SIZE_MAX, &kept, err);
+    fl_blob_unref(kept);
+    return rv;
 }
 
 /*

@@ -272,6 +272,83 @@ TEST(a_checkpoint_says_under_what_it_was_made_and_what_it_mixed)
     ck_assert_str_eq(found.personal_models, "");
 }
 
+/* Saved at once or as a draft (_i 1): "abcdefg" beside the model of round 4. */
+static void save_kept(bool draft)
+{
+    struct fl_models_tag keeping = tag;
+    struct fl_models_checkpoint c = {dir, 4, &keeping, layout, NULL, 0};
+    struct fl_models_draft *d = NULL;
+    struct fl_blob *kept = NULL;
+
+    keeping.keeps = true;
+    fill(4.0f);
+    if (draft) {
+        ck_assert_int_eq(fl_models_draft_begin(&c, true, &d, NULL), FL_OK);
+        fl_models_draft_write(d, theta, NULL, 0, fl_layout_count(layout));
+    }
+    ck_assert_int_eq(fl_blob_create(7, &kept), FL_OK);
+    (void)memcpy(fl_blob_fill(kept), "abcdefg", 7);
+    keeping.kept = kept;
+    ck_assert_int_eq(draft ? fl_models_draft_seal(d, 4, &keeping, theta, NULL, NULL)
+                           : fl_models_save(&c, theta, NULL, true, NULL),
+                     FL_OK);
+    fl_models_draft_free(d);
+    fl_blob_unref(kept);
+}
+
+static int load_kept(uint64_t round, struct fl_blob **ret, struct fl_err *err)
+{
+    return fl_models_load_kept(&(struct fl_models_checkpoint){dir, round, &tag, layout, NULL, 0},
+                               100, ret, err);
+}
+
+TEST_EACH(bytes_beside_the_vectors_come_back_with_their_checkpoint, 2)
+{
+    struct fl_blob *kept = NULL;
+
+    save_kept(_i == 1);
+    ck_assert_int_eq(load(4, NULL), FL_OK);
+    ck_assert_int_eq(load_kept(4, &kept, NULL), FL_OK);
+    ck_assert_uint_eq(fl_blob_len(kept), 7);
+    ck_assert_mem_eq(fl_blob_data(kept), "abcdefg", 7);
+    fl_blob_unref(kept);
+    save(5, 2);
+    ck_assert_int_eq(load_kept(5, &kept, NULL), FL_OK);
+    ck_assert_ptr_null(kept);
+}
+
+/* Missing, damaged, of another save. */
+TEST_EACH(bytes_that_do_not_belong_to_their_checkpoint_are_damage, 3)
+{
+    struct fl_blob *kept = NULL;
+    struct fl_err err = {0};
+    char path[RIG_PATH_MAX];
+
+    save_kept(false);
+    ck_assert_int_eq(fl_models_path(dir, 4, "kept", path, sizeof(path)), FL_OK);
+    if (_i == 0) {
+        ck_assert_int_eq(unlink(path), 0);
+    } else if (_i == 1) {
+        rig_damage(path, rig_size(path) - 4, 3);
+    } else {
+        ck_assert_int_eq(fl_st_save_sealed(path, layout, theta, NULL, 0, false, NULL), FL_OK);
+    }
+    ck_assert_int_eq(load_kept(4, &kept, &err), FL_EFORMAT);
+    ck_assert_ptr_nonnull(strstr(err.msg, "round-000004.kept.safetensors"));
+}
+
+TEST(bytes_are_pruned_with_their_checkpoint)
+{
+    char path[RIG_PATH_MAX];
+
+    save_kept(false);
+    ck_assert_int_eq(fl_models_path(dir, 4, "kept", path, sizeof(path)), FL_OK);
+    save(5, 2);
+    ck_assert(fl_fs_exists(path));
+    ck_assert_int_eq(fl_models_prune(dir, &tag, 5, 1, 0, NULL), FL_OK);
+    ck_assert(!fl_fs_exists(path));
+}
+
 TEST(a_missing_checkpoint_is_not_found)
 {
     struct fl_err err = {0};
