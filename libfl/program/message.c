@@ -7,7 +7,8 @@
 const char *const fl_persistent_kinds[] = {[FL_PERSISTENT_TRAIN] = "train",
                                            [FL_PERSISTENT_EVALUATE] = "evaluate",
                                            [FL_PERSISTENT_ADAPT] = "adapt",
-                                           [FL_PERSISTENT_SUMMARY] = "summary"};
+                                           [FL_PERSISTENT_SUMMARY] = "summary",
+                                           [FL_PERSISTENT_AGGREGATE] = "aggregate"};
 
 static const char *const vector_names[] = {[FL_PERSISTENT_MODEL] = "model",
                                            [FL_PERSISTENT_ANCHOR] = "anchor",
@@ -122,8 +123,15 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
         message_add_slot(weights, vector_names[i], &slots->vectors[i], true);
     }
     message_add_slot(weights, "mixup", &slots->mixup, false);
+    message_add_slot(weights, "updates", &slots->updates, false);
+    message_add_slot(weights, "mean", &slots->mean, false);
+    message_add_slot(weights, "weights", &slots->shares, false);
+    message_add_slot(weights, "state", &slots->state, false);
     message_add_slot(result, "model", &slots->result, true);
     message_add_slot(result, "summary", &slots->summary, false);
+    message_add_slot(result, "step", &slots->step, false);
+    message_add_slot(result, "scores", &slots->scores, false);
+    message_add_slot(result, "state", &slots->state_new, false);
     return message_text(
         message_merged(json_pack("{s:{s:I, s:o}, s:{s:I, s:o}}", "weights", "bytes",
                                  (json_int_t)slots->weights_bytes, "slots", weights, "result",
@@ -139,6 +147,31 @@ static json_t *message_steps(const struct fl_persistent_task *t)
                      "learning_rate", t->learning_rate, "momentum", t->momentum, "weight_decay",
                      t->weight_decay, "epochs", (json_int_t)t->epochs, "steps",
                      (json_int_t)t->steps, "batch_size", (json_int_t)t->batch_size);
+}
+
+/* The clients of a round, and how long the state is. */
+static json_t *message_round(const struct fl_persistent_task *t)
+{
+    const struct fl_persistent_round *round = t->aggregate;
+    json_t *clients = json_array();
+    size_t i;
+
+    for (i = 0; i < round->n; i++) {
+        const struct fl_persistent_update *u = &round->updates[i];
+
+        if (json_array_append_new(clients,
+                                  json_pack("{s:s, s:I, s:I, s:f}", "client", u->client, "samples",
+                                            (json_int_t)u->samples, "steps", (json_int_t)u->steps,
+                                            "loss", u->train_loss)) != 0)
+        {
+            json_decref(clients);
+            return NULL;
+        }
+    }
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "round", (json_int_t)t->round, "attempt",
+                     (json_int_t)t->attempt, "seed", (json_int_t)t->seed, "time_limit_ms",
+                     (json_int_t)t->limit_ms, "state_bytes", (json_int_t)round->state_len,
+                     "clients", clients);
 }
 
 static json_t *message_task_fields(const struct fl_persistent_task *t)
@@ -166,6 +199,9 @@ static json_t *message_task_fields(const struct fl_persistent_task *t)
     case FL_PERSISTENT_SUMMARY:
         json = json_pack("{s:I, s:o}", "seed", (json_int_t)t->seed, "solver",
                          message_parsed(t->solver));
+        break;
+    case FL_PERSISTENT_AGGREGATE:
+        json = message_round(t);
         break;
     case FL_PERSISTENT_KINDS:
         break;

@@ -70,8 +70,11 @@ struct fl_slots {
     size_t weights_bytes, result_bytes;
     struct fl_memory_slot vectors[FL_PERSISTENT_VECTORS]; /* bytes 0: not present */
     struct fl_memory_slot mixup;
+    struct fl_memory_slot updates, mean, shares, state;
     struct fl_memory_slot result, summary;
-    size_t result_used; /* part of result_bytes: without the data summary, which is seldom long */
+    struct fl_memory_slot step, scores, state_new;
+    size_t result_used; /* part of result_bytes: without the data summary and the state, which are
+                           seldom long */
 };
 
 /*

@@ -149,6 +149,9 @@ static int message_read_done(const json_t *json, const char *where, enum fl_pers
         return message_check_present(ret->has_received, "received", asked, err);
     case FL_PERSISTENT_SUMMARY:
         return fl_field_count(json, where, "bytes", &ret->summary_bytes, err);
+    case FL_PERSISTENT_AGGREGATE:
+        ret->has_scores = json_is_true(json_object_get(json, "scores"));
+        return fl_field_count(json, where, "state_bytes", &ret->state_bytes, err);
     case FL_PERSISTENT_KINDS:
         break;
     }

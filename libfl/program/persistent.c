@@ -367,6 +367,8 @@ static int persistent_take_model(struct fl_persistent *r, const struct fl_persis
     }
     r->vectors = m->vectors | 1u << FL_PERSISTENT_MODEL;
     r->summary_bytes = m->summary_bytes;
+    r->clients = m->clients;
+    r->state_bytes = m->state_bytes;
     return fl__persistent_place(r, err);
 fail:
     return fl_err_set(err, rv, "description of the model for the program: %s",
@@ -427,9 +429,8 @@ fail:
 
 /* --- tasks --- */
 
-/* The program runs and has accepted the model. */
-static int persistent_get_ready(struct fl_persistent *r, const struct fl_persistent_task *task,
-                                struct fl_err *err)
+int fl__persistent_get_ready(struct fl_persistent *r, const struct fl_persistent_task *task,
+                             const atomic_bool *cancel, struct fl_err *err)
 {
     uint64_t limit = r->conf.start_limit_ms;
     int rv;
@@ -438,7 +439,7 @@ static int persistent_get_ready(struct fl_persistent *r, const struct fl_persist
      * Set the length of the slot of the personalized model; if it changes, the model must be
      * described again.
      */
-    if (task->mixup != NULL && task->mixup_len != r->mixup_bytes) {
+    if (task != NULL && task->mixup != NULL && task->mixup_len != r->mixup_bytes) {
         r->mixup_bytes = task->mixup_len;
         r->model_accepted = false;
         rv = fl__persistent_place(r, err);
@@ -463,7 +464,7 @@ static int persistent_get_ready(struct fl_persistent *r, const struct fl_persist
         while (r->failures > 0 && now < r->retry_ms) {
             uint64_t left = r->retry_ms - now;
 
-            if (fl__persistent_canceled(r, task->cancel)) {
+            if (fl__persistent_canceled(r, cancel)) {
                 return fl_err_set(err, FL_ECANCELED, "cancelled before '%.100s' was started again",
                                   r->argv[0]);
             }
@@ -471,14 +472,14 @@ static int persistent_get_ready(struct fl_persistent *r, const struct fl_persist
                                  left < FL_PROGRAM_TICK_MS ? left : FL_PROGRAM_TICK_MS);
             now = fl__persistent_now(r);
         }
-        rv = persistent_start_program(r, task->cancel, err);
+        rv = persistent_start_program(r, cancel, err);
         if (rv != FL_OK) {
             return rv;
         }
     }
     if (!r->model_accepted) {
-        rv = persistent_describe(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX,
-                                 task->cancel, err);
+        rv = persistent_describe(r, limit > 0 ? fl__persistent_now(r) + limit : UINT64_MAX, cancel,
+                                 err);
         if (rv == FL_ETIMEOUT || rv == FL_ECANCELED) {
             return fl__persistent_timed_out(r, rv, "model", limit, err);
         }
@@ -486,7 +487,7 @@ static int persistent_get_ready(struct fl_persistent *r, const struct fl_persist
             return rv;
         }
     }
-    return fl__persistent_switch(r, task->cancel, err);
+    return fl__persistent_switch(r, cancel, err);
 }
 
 /* The end of the open task, reported by the program. */
@@ -494,15 +495,16 @@ static int persistent_take_answer(struct fl_persistent *r, const struct fl_answe
                                   struct fl_persistent_answer *ret, struct fl_err *err)
 {
     uint64_t handed = ret->handed_ms;
+    bool summary = r->task->kind == FL_PERSISTENT_SUMMARY;
+    uint64_t bytes = summary ? answer->figures.summary_bytes : answer->figures.state_bytes;
+    size_t room = summary ? r->slots.summary.bytes : r->slots.state_new.bytes;
     int rv = FL_OK;
 
-    if (answer->type == FL_ANSWER_DONE && r->task->kind == FL_PERSISTENT_SUMMARY &&
-        answer->figures.summary_bytes > r->slots.summary.bytes)
-    {
+    if (answer->type == FL_ANSWER_DONE && bytes > room) {
         rv = fl_err_set(err, FL_EPROTO,
-                        "'%.100s' broke the trainer protocol: a data summary of %" PRIu64
+                        "'%.100s' broke the trainer protocol: a %s of %" PRIu64
                         " bytes in a slot of %zu",
-                        r->argv[0], answer->figures.summary_bytes, r->slots.summary.bytes);
+                        r->argv[0], summary ? "data summary" : "state", bytes, room);
         fl__persistent_end(r, err);
         return rv;
     }
@@ -524,6 +526,9 @@ static int persistent_take_answer(struct fl_persistent *r, const struct fl_answe
     rv = fl__persistent_check_silent(r, err);
     if (rv != FL_OK) {
         return rv;
+    }
+    if (answer->type == FL_ANSWER_DONE && r->task->kind == FL_PERSISTENT_AGGREGATE) {
+        return fl__persistent_take_step(r, ret, err);
     }
     if (answer->type == FL_ANSWER_DONE && r->task->trained != NULL) {
         rv = fl_persistent_result(r, r->task->trained, err);
@@ -586,7 +591,9 @@ static int persistent_run_task(struct fl_persistent *r, const struct fl_persiste
 {
     struct fl_answer answer;
     uint64_t now;
-    int rv = persistent_get_ready(r, task, err);
+    int rv = task->kind == FL_PERSISTENT_AGGREGATE
+                 ? fl__persistent_check_prepared(r, err)
+                 : fl__persistent_get_ready(r, task, task->cancel, err);
 
     if (rv != FL_OK) {
         return rv;

@@ -54,7 +54,7 @@ struct fl_persistent_conf { /* copied */
     uint64_t descriptors; /* soft limit; 0: that of this process */
     const char *client;   /* sent to the program, as the next two; not NULL, nor is `purpose` */
     const char *data;     /* NULL: none */
-    const char *purpose;  /* "train", "evaluate", "simulate" or "try" */
+    const char *purpose;  /* "train", "evaluate", "simulate", "try" or "aggregate" */
     uint64_t start_limit_ms, cancel_grace_ms;
     uint64_t idle_exit_ms;                   /* idle timeout; 0: none */
     const struct fl_persistent_clock *clock; /* borrowed; NULL: CLOCK_MONOTONIC */
@@ -66,6 +66,7 @@ enum fl_persistent_kind {
     FL_PERSISTENT_EVALUATE,
     FL_PERSISTENT_ADAPT,
     FL_PERSISTENT_SUMMARY,
+    FL_PERSISTENT_AGGREGATE,
     FL_PERSISTENT_KINDS
 };
 /* "train" …, by kind. */
@@ -112,6 +113,32 @@ struct fl_persistent_model { /* copied */
     double momentum, weight_decay;
     unsigned vectors;     /* set of 1u << enum fl_persistent_vector; the model is always included */
     size_t summary_bytes; /* maximum size of a data summary; 0: none is requested */
+    /* Of a program that aggregates, which has no result model: room for the updates of so many
+       clients, and for a state of so many bytes; both above 0. Else both 0. */
+    size_t clients, state_bytes;
+};
+
+/* A client whose update an AGGREGATE task contains. */
+struct fl_persistent_update {
+    const char *client;
+    uint64_t samples, steps;
+    double train_loss;
+};
+
+/* The memory of an AGGREGATE task, which the caller fills; rows are those of the updates. */
+struct fl_persistent_room {
+    float *updates;  /* [clients of the model][entries of the layout] */
+    double *mean;    /* [entries] */
+    double *weights; /* [clients of the model][units] */
+};
+
+struct fl_persistent_round {
+    const struct fl_persistent_update *updates; /* [n] */
+    size_t n;                                   /* at most `clients` of the model */
+    const void *state;                          /* what it returned for the round before */
+    size_t state_len;                           /* 0: none; at most `state_bytes` of the model */
+    double *step;                               /* [entries] gets the step, all finite */
+    double *scores;                             /* [n] gets its scores, if it returned some */
 };
 
 struct fl_persistent_task {
@@ -125,10 +152,11 @@ struct fl_persistent_task {
     double learning_rate, momentum, weight_decay;
     uint32_t epochs, steps, batch_size;
     bool evaluate_trained;
-    bool on_test;              /* ADAPT: fit to the test data */
-    float *trained;            /* TRAIN: gets the trained parameters, all finite; NULL: nothing */
-    const char *parts;         /* `do` as JSON text; NULL: {} */
-    const char *solver;        /* SUMMARY: as in the model */
+    bool on_test;       /* ADAPT: fit to the test data */
+    float *trained;     /* TRAIN: gets the trained parameters, all finite; NULL: nothing */
+    const char *parts;  /* `do` as JSON text; NULL: {} */
+    const char *solver; /* SUMMARY: as in the model */
+    const struct fl_persistent_round *aggregate; /* AGGREGATE */
     const char *more;          /* further fields of the message as JSON text; NULL: none */
     uint64_t limit_ms;         /* from the start of the task; 0: none */
     const char *limit_note;    /* appended to the message of a timeout; NULL: nothing */
@@ -144,6 +172,8 @@ struct fl_persistent_answer {
     bool has_received, has_trained, has_adapted;
     struct fl_evaluation received, trained, adapted;
     uint64_t summary_bytes; /* SUMMARY; at most that of the model */
+    uint64_t state_bytes;   /* AGGREGATE; at most that of the model */
+    bool has_scores;        /* AGGREGATE; all finite and at least 0 */
     uint64_t handed_ms;     /* when the task was sent, by the clock */
     uint64_t took_ms;       /* from then to the answer */
 };
@@ -195,6 +225,13 @@ FL_MUST_CHECK int fl_persistent_count(struct fl_persistent *r, uint64_t *ret_sam
 FL_MUST_CHECK int fl_persistent_run(struct fl_persistent *r, const struct fl_persistent_task *task,
                                     struct fl_persistent_answer *ret, struct fl_err *err);
 /*
+ * Start the program if it is not running, and get the memory for the updates of an AGGREGATE task,
+ * which is valid until the task has run, or until any other call. fl_persistent_run() of a prepared
+ * task fails with FL_EIO if the program has exited meanwhile.
+ */
+FL_MUST_CHECK int fl_persistent_prepare(struct fl_persistent *r, const atomic_bool *cancel,
+                                        struct fl_persistent_room *ret, struct fl_err *err);
+/*
  * Copy the result of the previous task out of the shared memory: the model (as `trained` of a task
  * does, without the check), or its data summary. Check only this copy, as the program can change
  * the original. FL_ESTATE: the program is not running any more.
@@ -203,6 +240,9 @@ FL_MUST_CHECK int fl_persistent_result(const struct fl_persistent *r, float *out
                                        struct fl_err *err);
 FL_MUST_CHECK int fl_persistent_summary(const struct fl_persistent *r, void *out, size_t len,
                                         struct fl_err *err);
+/* The same for the state of an AGGREGATE task. */
+FL_MUST_CHECK int fl_persistent_state(const struct fl_persistent *r, void *out, size_t len,
+                                      struct fl_err *err);
 /*
  * Call when there is no task: stops a program whose idle timeout has passed. Returns the ms after
  * which to call again; 0: not before the next task.

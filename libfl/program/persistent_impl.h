@@ -52,6 +52,7 @@ struct fl_persistent {
     struct fl_buf header; /* header of a safetensors file */
     unsigned vectors;
     size_t mixup_bytes, summary_bytes;
+    size_t clients, state_bytes; /* of a program that aggregates */
     struct fl_slots slots;
     bool model_accepted; /* the running program has accepted the model */
 
@@ -98,6 +99,16 @@ FL_MUST_CHECK int fl__persistent_spawn(struct fl_persistent *r, struct fl_progra
                                        struct fl_err *err);
 /* Sets the message of a task that timed out or was cancelled; returns `why`. */
 int fl__persistent_canceled_error(const struct fl_persistent *r, int why, struct fl_err *err);
+/* The program still has the updates of an AGGREGATE task. FL_EIO: it has exited. */
+FL_MUST_CHECK int fl__persistent_check_prepared(struct fl_persistent *r, struct fl_err *err);
+/* The result of an AGGREGATE task, from the shared memory (persistent_aggregate.c). */
+FL_MUST_CHECK int fl__persistent_take_step(struct fl_persistent *r,
+                                           const struct fl_persistent_answer *answer,
+                                           struct fl_err *err);
+/* The program runs and has accepted the model; `task` may be NULL. */
+FL_MUST_CHECK int fl__persistent_get_ready(struct fl_persistent *r,
+                                           const struct fl_persistent_task *task,
+                                           const atomic_bool *cancel, struct fl_err *err);
 /* A program per task: start it for the open task, wait for its end, and read its files. */
 FL_MUST_CHECK int fl__task_files_run(struct fl_persistent *r, struct fl_persistent_answer *ret,
                                      struct fl_err *err);

@@ -46,8 +46,27 @@ int fl__persistent_place(struct fl_persistent *r, struct fl_err *err)
         }
     }
     s.mixup = slots_place_bytes(r->mixup_bytes, &weights);
-    s.result = slots_place_model(r, &result);
+    if (r->clients > 0) {
+        size_t entries = fl_layout_count(r->layout);
+
+        if (r->clients > SIZE_MAX / 8 / entries) {
+            return fl_err_set(err, FL_ELIMIT,
+                              "the updates of %zu clients with %zu parameters exceed the address "
+                              "space of this machine",
+                              r->clients, entries);
+        }
+        s.updates = slots_place_bytes(r->clients * entries * sizeof(float), &weights);
+        s.mean = slots_place_bytes(entries * sizeof(double), &weights);
+        s.shares =
+            slots_place_bytes(r->clients * fl_layout_units(r->layout) * sizeof(double), &weights);
+        s.state = slots_place_bytes(r->state_bytes, &weights);
+        s.step = slots_place_bytes(entries * sizeof(double), &result);
+        s.scores = slots_place_bytes(r->clients * sizeof(double), &result);
+    } else {
+        s.result = slots_place_model(r, &result);
+    }
     s.result_used = (size_t)slots_align(result, PAGE);
+    s.state_new = slots_place_bytes(r->state_bytes, &result);
     s.summary = slots_place_bytes(r->summary_bytes, &result);
     weights = slots_align(weights, PAGE);
     result = slots_align(result, PAGE);
@@ -96,7 +115,9 @@ int fl__persistent_lay_out(struct fl_persistent *r, struct fl_err *err)
             }
         }
     }
-    return fl_shared_write(&r->result, s->result.offset, r->header.data, r->header.len, err);
+    return s->result.bytes > 0
+               ? fl_shared_write(&r->result, s->result.offset, r->header.data, r->header.len, err)
+               : FL_OK;
 }
 
 int fl__persistent_hand_over(struct fl_persistent *r, const struct fl_persistent_task *task,
@@ -114,6 +135,11 @@ int fl__persistent_hand_over(struct fl_persistent *r, const struct fl_persistent
                 return rv;
             }
         }
+    }
+    if (task->aggregate != NULL && task->aggregate->state_len > 0) {
+        FL_REQUIRE(task->aggregate->state_len <= r->state_bytes);
+        return fl_shared_write(&r->weights, r->slots.state.offset, task->aggregate->state,
+                               task->aggregate->state_len, err);
     }
     if (task->mixup != NULL && task->mixup_len > 0) {
         return fl_shared_write(&r->weights, r->slots.mixup.offset, task->mixup, task->mixup_len,
