@@ -2,7 +2,7 @@
 # Debian packages of this tree: fl-server, fl-client, fl-tools, fl-sim, fl-sim-mpi (where Open MPI is),
 # python3-fl and fl-doc. Builds with dpkg-buildpackage in a copy of the tree, which is removed afterwards.
 #   deploy/package.sh [--wheel] [--output DIR] [--install]
-#     --wheel        the Python packages fl_trainer and fl_sim as a wheel for pip instead; needs no network
+#     --wheel        the Python packages fl_trainer, fl_strategy and fl_sim as a wheel for pip instead; needs no network
 #     --output DIR   where the packages go (default ./build-packages)
 #     --install      install the Debian packages that are missing for the build first
 set -euo pipefail
@@ -35,7 +35,7 @@ if [ "$wheel" = yes ]; then
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   # In a copy: setuptools builds in the folder that it reads.
-  cp -r "$root/LICENSE" "$root"/client/python/{fl_trainer,fl_sim.py,pyproject.toml} "$work/"
+  cp -r "$root/LICENSE" "$root"/client/python/{fl_trainer,fl_sim.py,fl_strategy.py,pyproject.toml} "$work/"
   mkdir -p "$output"
   "$python" -m pip wheel --quiet --no-build-isolation --no-deps --no-index --disable-pip-version-check \
     --wheel-dir "$output" "$work"

@@ -28,7 +28,8 @@ enum fl_rng_purpose {
     FL_RNG_CODEC,   /* rounding of updates */
     FL_RNG_BUCKETS, /* permutation before a robust rule */
     FL_RNG_ATTACK,  /* simulated attackers */
-    FL_RNG_ROOT     /* root data set of a server, and its training */
+    FL_RNG_ROOT,    /* root data set of a server, and its training */
+    FL_RNG_PROGRAM  /* draws of a program that aggregates */
 };
 
 struct fl_rng {

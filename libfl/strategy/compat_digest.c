@@ -3,7 +3,7 @@
 #include "libfl/strategy/registry.h"
 
 /* Limit of an option value as text; far above any value of a component's options. */
-#define VALUE_MAX 256
+#define VALUE_MAX 2048
 
 int fl_strategy_component_text(const struct fl_strategy *strategy, enum fl_component component,
                                struct fl_buf *out)
@@ -18,6 +18,9 @@ int fl_strategy_component_text(const struct fl_strategy *strategy, enum fl_compo
     for (spec = policy->options; spec != NULL && spec->name != NULL; spec++) {
         char value[VALUE_MAX];
 
+        if ((spec->flags & FL_POLICY_BOUND) != 0) {
+            continue;
+        }
         rv = fl_buf_printf(
             out, " %s=%s", spec->name,
             fl_options_show(strategy->options[component], spec, value, sizeof(value)));

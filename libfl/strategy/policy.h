@@ -12,6 +12,12 @@
 #include "libfl/conf/options.h"
 #include "libfl/model/layout.h"
 
+/*
+ * Flag of an option that bounds how a policy works and changes nothing of what it computes: it is
+ * not part of the text of a component, so that a change of it is no other algorithm.
+ */
+#define FL_POLICY_BOUND FL_OPT_OWNERS
+
 enum fl_component {
     FL_COMPONENT_SELECTION,
     FL_COMPONENT_FRACTION,

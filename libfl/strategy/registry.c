@@ -44,17 +44,10 @@ static const struct fl_policy *const codecs[] = {
     NULL,
 };
 static const struct fl_policy *const aggregates[] = {
-    &fl_aggregate_mean.policy,
-    &fl_aggregate_momentum.policy,
-    &fl_aggregate_adam.policy,
-    &fl_aggregate_yogi.policy,
-    &fl_aggregate_adagrad.policy,
-    &fl_aggregate_nova.policy,
-    &fl_aggregate_igfl_s.policy,
-    &fl_aggregate_mcsa.policy,
-    &fl_aggregate_heur_fedamp.policy,
-    &fl_aggregate_fedamp.policy,
-    NULL,
+    &fl_aggregate_mean.policy,   &fl_aggregate_momentum.policy, &fl_aggregate_adam.policy,
+    &fl_aggregate_yogi.policy,   &fl_aggregate_adagrad.policy,  &fl_aggregate_nova.policy,
+    &fl_aggregate_igfl_s.policy, &fl_aggregate_mcsa.policy,     &fl_aggregate_heur_fedamp.policy,
+    &fl_aggregate_fedamp.policy, &fl_aggregate_command.policy,  NULL,
 };
 
 static const struct fl_policy *const personals[] = {

@@ -90,6 +90,13 @@ static int strategy_check_sent(const struct fl_strategy *s, struct fl_err *err)
                           "updates of whole units by their steps: choose upload 'full' or 'ldf'",
                           s->upload->policy.name, s->aggregate->policy.name);
     }
+    if (s->upload->mask != NULL && s->aggregate->program != NULL) {
+        return fl_err_set(
+            err, FL_ECONF,
+            "upload '%s' sends parts of units, but the program of aggregate '%s' gets "
+            "whole units: choose upload 'full' or 'ldf'",
+            s->upload->policy.name, s->aggregate->policy.name);
+    }
     if (server != NULL && server->wants_scaled != NULL &&
         server->wants_scaled(s->options[FL_COMPONENT_SOLVER]) && s->codec->id != FL_CODEC_FLOAT32)
     {
@@ -148,6 +155,12 @@ static int strategy_check_robust(const struct fl_strategy *s, struct fl_err *err
 
     if (!fl_robust_on(s->robust)) {
         return FL_OK;
+    }
+    if (s->aggregate->program != NULL) {
+        return fl_err_set(err, FL_ECONF,
+                          "robust '%s' replaces the weighted mean, which the program of aggregate "
+                          "'%s' does by itself: leave robust out, or choose aggregate 'mean'",
+                          rule, s->aggregate->policy.name);
     }
     if (s->aggregate->scope != NULL || s->aggregate->takes != NULL ||
         s->aggregate->steps_cap != NULL || s->personal->own)

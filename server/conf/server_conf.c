@@ -140,10 +140,17 @@ static int conf_check_momentum(const struct fl_server_conf *conf, struct fl_err 
     return FL_OK;
 }
 
+const struct fl_conf_node *fl_server_conf_component(const struct fl_server_conf *conf,
+                                                    enum fl_component component)
+{
+    return fl_conf_get(fl_conf_get(fl_conf_file_map(conf->file), "strategy"),
+                       fl_component_name(component));
+}
+
 /* Of the component in the file: a rule comes from there, as no preset has one. */
 static const struct fl_conf_node *conf_robust_node(const struct fl_server_conf *conf)
 {
-    return fl_conf_get(fl_conf_get(fl_conf_file_map(conf->file), "strategy"), "robust");
+    return fl_server_conf_component(conf, FL_COMPONENT_ROBUST);
 }
 
 /* A robust rule needs senders, so a round must not end with fewer. */

@@ -83,6 +83,10 @@ FL_MUST_CHECK int fl_server_conf_read(const struct fl_conf_doc *doc, const struc
 bool fl_server_conf_is_daemons(const char *key);
 /* Appends those that the file contains, "server.limits.idle, server.tls". FL_ENOMEM, FL_ELIMIT. */
 FL_MUST_CHECK int fl_server_conf_daemons(const struct fl_server_conf *conf, struct fl_buf *out);
+/* Where the file sets a component of the strategy; NULL: it does not, and the preset does.
+ * Borrowed. */
+const struct fl_conf_node *fl_server_conf_component(const struct fl_server_conf *conf,
+                                                    enum fl_component component);
 /* Load the model of model.file into theta [layout], when it is set. */
 FL_MUST_CHECK int fl_server_conf_model(const struct fl_server_conf *conf, float *theta,
                                        struct fl_err *err);

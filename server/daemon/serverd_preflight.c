@@ -374,13 +374,47 @@ int fl_preflight_evaluation(const struct fl_server_conf *conf, const struct fl_r
     return conf->evaluation->data[0] != '\0' ? open_network(conf, root, ret, err) : FL_OK;
 }
 
+int fl_preflight_program(const struct fl_server_conf *conf, const struct fl_log *log,
+                         struct fl_aggregation_program **ret, struct fl_err *err)
+{
+    const struct fl_strategy *s = conf->strategy;
+    const struct fl_aggregation_program_conf program = {
+        .strategy = s,
+        .layout = fl_space_updates(conf->space, conf->layout),
+        .net = &conf->net,
+        .federation = conf->main->federation,
+        .log = log};
+    char path[FL_SERVER_PATH_MAX];
+    struct fl_err why = {0};
+    int rv;
+
+    *ret = NULL;
+    if (s->aggregate->program == NULL) {
+        return FL_OK;
+    }
+    rv = log != NULL
+             ? fl_aggregation_program_create(&program, ret, &why)
+             : fl_program_find(s->aggregate->program(s->options[FL_COMPONENT_AGGREGATE]).argv[0],
+                               path, sizeof(path), &why);
+    if (rv != FL_OK) {
+        (void)fl_conf_error(fl_server_conf_component(conf, FL_COMPONENT_AGGREGATE), err, "%s",
+                            fl_err_text(&why, rv));
+    }
+    return rv;
+}
+
 /* The data of the server fits its network, its rule and its program. */
 static int check_evaluation(const struct fl_server_conf *conf, struct fl_err *err)
 {
     struct fl_evaluator *evaluator = NULL;
+    struct fl_aggregation_program *program = NULL;
     struct fl_root *root = NULL;
-    int rv = fl_preflight_root(conf, &root, err);
+    int rv = fl_preflight_program(conf, NULL, &program, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_preflight_root(conf, &root, err);
     if (rv != FL_OK) {
         return rv;
     }

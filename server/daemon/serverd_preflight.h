@@ -11,6 +11,7 @@
 
 #include "libfl/base/findings.h"
 #include "server/daemon/serverd_conf.h"
+#include "server/work/aggregation_program.h"
 #include "server/work/evaluator.h"
 #include "server/work/root_training.h"
 
@@ -54,6 +55,12 @@ FL_MUST_CHECK int fl_preflight_root(const struct fl_server_conf *conf, struct fl
 FL_MUST_CHECK int fl_preflight_evaluation(const struct fl_server_conf *conf,
                                           const struct fl_root *root, const struct fl_log *log,
                                           struct fl_evaluator **ret, struct fl_err *err);
+/*
+ * The program of the aggregate, if it has one; else NULL. With a log it is started; without one
+ * only its file is checked, and `*ret` is NULL. Returns owned.
+ */
+FL_MUST_CHECK int fl_preflight_program(const struct fl_server_conf *conf, const struct fl_log *log,
+                                       struct fl_aggregation_program **ret, struct fl_err *err);
 /*
  * Connections that `descriptors` allow, limits.clients at most. FL_ELIMIT: fewer than a round
  * begins with. `fewer`: a warning when they are fewer than limits.clients, else "".

@@ -158,13 +158,20 @@ static int open_runtime(struct fl_serverd *srv, int *ret_exit, struct fl_err *er
             srv->conf->strategy->robust->policy.name, fl_root_data(setup.root)->n,
             srv->conf->evaluation->data, fl_root_rest(setup.root)->n);
     }
+    rv = fl_preflight_program(srv->conf, srv->log, &setup.program, err);
+    if (rv != FL_OK) {
+        fl_root_free(setup.root);
+        return rv;
+    }
     rv = fl_preflight_evaluation(srv->conf, setup.root, srv->log, &setup.evaluator, err);
     if (rv != FL_OK) {
+        fl_aggregation_program_free(setup.program);
         fl_root_free(setup.root);
         return rv;
     }
     rv = fl_runtime_create(&setup, &srv->runtime, &no_model, err);
     if (rv != FL_OK) {
+        fl_aggregation_program_free(setup.program);
         fl_evaluator_free(setup.evaluator);
         fl_root_free(setup.root);
         *ret_exit = no_model ? FL_EXIT_DATA : FL_EXIT_STATE;

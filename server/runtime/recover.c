@@ -77,6 +77,7 @@ int fl_runtime_recover(struct fl_runtime *runtime, bool *ret_no_model, struct fl
     *ret_no_model = false;
     runtime->federation = federation_of(conf, dir, runtime->setup.log);
     runtime->federation.root = runtime->setup.root;
+    runtime->federation.program = runtime->setup.program;
     runtime->federation.cancel = &runtime->cancel;
     if (rv != FL_OK) {
         return rv;

@@ -414,6 +414,7 @@ int fl_runtime_create(const struct fl_runtime_setup *setup, struct fl_runtime **
 fail:
     runtime->setup.evaluator = NULL; /* They stay the caller's. */
     runtime->setup.root = NULL;
+    runtime->setup.program = NULL;
     fl_runtime_free(runtime);
     return rv;
 }
@@ -485,6 +486,7 @@ void fl_runtime_free(struct fl_runtime *runtime)
     fl_takeovers_done(&runtime->takeovers);
     fl_evaluator_free(runtime->setup.evaluator);
     fl_root_free(runtime->setup.root);
+    fl_aggregation_program_free(runtime->setup.program);
     if (runtime->lock_fd >= 0) {
         (void)close(runtime->lock_fd);
     }

@@ -15,10 +15,11 @@
 #include "server/http/event_log.h"
 #include "server/network/loop_messages.h"
 #include "server/runtime/stall.h"
+#include "server/work/aggregation_program.h"
 #include "server/work/evaluator.h"
 #include "server/work/root_training.h"
 
-/* What the runtime is made of; everything but evaluator and root is borrowed. */
+/* What the runtime is made of; everything but evaluator, root and program is borrowed. */
 struct fl_runtime_setup {
     const struct fl_server_conf *conf;
     const char *state_dir;
@@ -27,9 +28,10 @@ struct fl_runtime_setup {
     struct fl_worker_thread *db, *work;
     struct fl_event_log *events; /* NULL: none is kept */
     const struct fl_stall_watch *watch;
-    struct fl_evaluator *evaluator;   /* taken; NULL: the server does not evaluate */
-    struct fl_root *root;             /* taken, as fl_federation.root */
-    const struct fl_traffic *traffic; /* of all clients */
+    struct fl_evaluator *evaluator;         /* taken; NULL: the server does not evaluate */
+    struct fl_root *root;                   /* taken, as fl_federation.root */
+    struct fl_aggregation_program *program; /* taken, as fl_federation.program */
+    const struct fl_traffic *traffic;       /* of all clients */
     void (*hook)(void *ctx, const struct fl_hook_event *event); /* runs the hook of an event */
     void (*send)(void *ctx, struct fl_net_msg *down); /* to the network front end; takes `down` */
     void *ctx;

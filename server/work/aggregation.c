@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "libfl/figures/robust_clients.h"
+#include "server/work/aggregation_program.h"
 #include "server/work/aggregation_space.h"
 #include "server/work/clip.h"
 #include "server/work/norms.h"
@@ -35,6 +36,7 @@ struct pass {
     struct fl__agg_space space; /* with a hashed space */
     struct fl_step step;        /* to the new model, where the space makes it */
     float *reference;           /* with a robust rule that `trusts` */
+    struct fl_agg_whole whole;  /* with an aggregate that has a program */
 };
 
 static void map_takes(struct pass *a, const char *const *takes)
@@ -200,6 +202,49 @@ static uint32_t aggregation_grid(const struct pass *a)
     return fl_broadcast_grid(s->broadcast, s->options[FL_COMPONENT_BROADCAST], &round);
 }
 
+/* The program of the aggregate gets ready for the updates of the round. */
+static int aggregation_prepare(struct pass *a, const float *theta)
+{
+    struct fl_aggregation *job = a->job;
+    /* After a redraw the numbers of the space are others: as vectors, its state starts again. */
+    bool fresh = a->f->space != NULL && fl_space_redraws(a->f->space, job->round);
+    const struct fl_program_round round = {.round = job->round,
+                                           .attempt = job->attempt,
+                                           .seed = a->f->seed,
+                                           .parts = job->parts,
+                                           .clients = job->clients,
+                                           .n_parts = job->n_parts,
+                                           .theta = theta,
+                                           .kept = fresh ? NULL : job->model->kept,
+                                           .cancel = a->f->cancel};
+
+    if (a->f->strategy->aggregate->program == NULL || job->n_parts == 0) {
+        return FL_OK;
+    }
+    FL_REQUIRE(a->f->program != NULL);
+    return fl_aggregation_program_begin(a->f->program, &round, &a->whole, a->err);
+}
+
+/* What it keeps goes with the new model; its scores take the place of the distances. */
+static int aggregation_take_kept(struct pass *a)
+{
+    struct fl_aggregation *job = a->job;
+    const double *scores;
+
+    if (a->f->strategy->aggregate->program == NULL) {
+        return FL_OK;
+    }
+    if (job->n_parts == 0) {
+        job->next.model.kept = job->model->kept != NULL ? fl_blob_ref(job->model->kept) : NULL;
+        return FL_OK;
+    }
+    scores = fl_aggregation_program_scores(a->f->program);
+    if (scores != NULL && job->want_distance) {
+        (void)memcpy(job->distance, scores, job->n_parts * sizeof(*scores));
+    }
+    return fl_aggregation_program_kept(a->f->program, &job->next.model.kept, a->err);
+}
+
 static int run_aggregation(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
@@ -239,6 +284,7 @@ static int run_aggregation(struct pass *a)
         .state_new = state_new,
         .personal_model = strategy->aggregate->mixes ? take_personal_model : NULL,
         .made = job->next.draft != NULL ? draft_unit : NULL,
+        .whole = strategy->aggregate->program != NULL ? &a->whole : NULL,
         .info = &job->info,
         .want_distance = job->want_distance,
         .distance = job->distance,
@@ -256,12 +302,19 @@ static int run_aggregation(struct pass *a)
         run.theta = a->space.z;
         run.theta_new = a->space.z_new;
     }
+    rv = aggregation_prepare(a, run.theta);
+    if (rv != FL_OK) {
+        return rv;
+    }
     rv = fl_aggregate_run(&run, &bad, a->err);
     if (rv != FL_OK && bad < job->n_parts) {
         job->bad_client = job->parts[bad].client;
         fl_spool_reader_explain(a->readers[bad], rv, a->err);
     }
-    return rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return aggregation_take_kept(a);
 }
 
 /* Whose updates the robust rule left out, the largest score first, of equal ones in client order.

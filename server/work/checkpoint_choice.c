@@ -24,6 +24,12 @@ static bool same_meaning(const char *a, const char *b)
     return x != NULL && y != NULL && strcmp(x, y) == 0;
 }
 
+bool fl_judge_same_settings(const struct fl_federation *federation,
+                            const struct fl_models_found *found)
+{
+    return same_meaning(found->made, federation->generation.made);
+}
+
 /* Does the vector belong to client state (SCAFFOLD: s = sum c_k)? */
 static bool goes_with_clients(const struct fl_strategy *s, size_t i)
 {

@@ -18,6 +18,9 @@ size_t fl_judge_misses(const struct fl_federation *federation, uint64_t round,
 FL_MUST_CHECK int fl_judge_checkpoint(const struct fl_federation *federation, uint64_t round,
                                       const struct fl_models_found *found, bool restart,
                                       struct fl_err *err);
+/* The checkpoint was made under the settings of this start, which define what an update means. */
+bool fl_judge_same_settings(const struct fl_federation *federation,
+                            const struct fl_models_found *found);
 /* Open the personal models that the checkpoint names, if the strategy needs them. FL_ENOENT:
    missing; FL_EFORMAT: damaged, or of another checkpoint. */
 FL_MUST_CHECK int fl_judge_personal_models(const struct fl_federation *federation, uint64_t round,

@@ -70,6 +70,7 @@ static int commit_save_checkpoint(const struct fl_federation *f, const struct fl
         fl_personal_models_seal(progress->next.personal_models, seal);
         tag.personal_models = seal;
     }
+    tag.kept = model->kept;
     for (i = 0; i < f->n_state; i++) {
         state[i] = fl_blob_floats(model->state[i]);
     }

@@ -61,6 +61,35 @@ struct search {
     size_t n;
 };
 
+/* What the program of the aggregation keeps: with other settings it is another program's. */
+static int opening_load_kept(const struct fl_federation *f, const struct fl_models_checkpoint *c,
+                             const struct fl_models_found *found, struct fl_blob **ret,
+                             struct fl_err *err)
+{
+    struct fl_blob *kept = NULL;
+    int rv;
+
+    fl_blob_unref(*ret);
+    *ret = NULL;
+    if (f->strategy->aggregate->program == NULL) {
+        return FL_OK;
+    }
+    rv = fl_models_load_kept(c, SIZE_MAX, &kept, err);
+    if (rv != FL_OK || kept == NULL) {
+        return rv;
+    }
+    if (!fl_judge_same_settings(f, found)) {
+        fl_log(f->log, FL_LOG_NOTICE, "server",
+               "checkpoint of round %llu: the state of the aggregation's program is not used, it "
+               "was made under other settings",
+               (unsigned long long)c->round);
+        fl_blob_unref(kept);
+        return FL_OK;
+    }
+    *ret = kept;
+    return FL_OK;
+}
+
 static int load_round(const struct search *s, uint64_t round, struct fl_err *err)
 {
     const struct opening *o = s->o;
@@ -82,6 +111,10 @@ static int load_round(const struct search *s, uint64_t round, struct fl_err *err
         return rv;
     }
     rv = fl_judge_checkpoint(o->f, round, &found, restart, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = opening_load_kept(o->f, &c, &found, &o->progress->committed.model.kept, err);
     if (rv != FL_OK) {
         return rv;
     }

@@ -49,6 +49,7 @@ static int rollback_check_checkpoint(const struct fl_federation *federation, uin
         federation->state_dir, round, &tag, federation->layout, federation->state_names,
         federation->n_state};
     float *vectors[1 + FL_AGG_MAX_STATE] = {NULL};
+    struct fl_blob *kept = NULL;
     size_t i;
     int rv;
 
@@ -60,10 +61,15 @@ static int rollback_check_checkpoint(const struct fl_federation *federation, uin
         }
     }
     rv = fl_models_load(&c, vectors[0], vectors + 1, ret, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_models_load_kept(&c, SIZE_MAX, &kept, err);
 done:
     for (i = 0; i <= federation->n_state; i++) {
         free(vectors[i]);
     }
+    fl_blob_unref(kept);
     return rv;
 }
 

@@ -122,6 +122,7 @@ void fl_model_state_done(struct fl_model_state *model)
     fl_differences_unref(model->differences);
     fl_blob_unref(model->theta);
     fl_blob_unref(model->coded);
+    fl_blob_unref(model->kept);
     for (i = 0; i < FL_AGG_MAX_STATE; i++) {
         fl_blob_unref(model->state[i]);
     }

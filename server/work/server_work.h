@@ -24,6 +24,8 @@
 #include "server/work/differences.h"
 #include "server/work/root_training.h"
 
+struct fl_aggregation_program;
+
 /* The federation that all calls work for. Everything but the store is borrowed. */
 struct fl_federation {
     const struct fl_layout *layout;
@@ -46,6 +48,8 @@ struct fl_federation {
     struct fl_store *store; /* owned; fl_store_close() */
     /* Borrowed; uploads that are not in it are files of the folder. NULL: all are files. */
     struct fl_uploads *uploads;
+    /* Borrowed; with an aggregate that has a program, else NULL. */
+    struct fl_aggregation_program *program;
     struct fl_root *root;      /* borrowed; with a robust rule that `trusts`, else NULL */
     const atomic_bool *cancel; /* ends a training of the server; may be NULL */
     bool scratch;              /* opened as FL_DURABLE_SCRATCH: nothing is synced */
@@ -92,6 +96,7 @@ static inline bool fl_federation_restarts_state(const struct fl_federation *fede
 static inline struct fl_models_tag fl_federation_tag(const struct fl_federation *federation)
 {
     return (struct fl_models_tag){.database = fl_store_id(federation->store),
+                                  .keeps = federation->strategy->aggregate->program != NULL,
                                   .made = federation->generation.made};
 }
 
@@ -103,6 +108,7 @@ struct fl_model_state {
     /* For clients that hold an earlier model; NULL: they receive whole ones. */
     struct fl_differences *differences;
     struct fl_blob *state[FL_AGG_MAX_STATE];
+    struct fl_blob *kept; /* what the program of the aggregation keeps; NULL: nothing */
 };
 
 /* Allocate a model and its vectors, uninitialized. On FL_ENOMEM it is partly allocated; free it. */

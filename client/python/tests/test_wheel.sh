@@ -14,4 +14,5 @@ for file in "$src"/client/python/fl_trainer/*; do
   [ -d "$file" ] || cmp "$file" "$dir/site/fl_trainer/$(basename "$file")" || exit 1
 done
 cmp "$src/client/python/fl_sim.py" "$dir/site/fl_sim.py" || exit 1
+cmp "$src/client/python/fl_strategy.py" "$dir/site/fl_strategy.py" || exit 1
 PYTHONPATH=$dir/site "$python" -c 'import fl_sim, fl_trainer, sys; sys.exit(not fl_trainer.__file__.startswith(sys.argv[1]))' "$dir/site"

@@ -32,6 +32,7 @@ struct fl_agg_block {
     const double *scaled;       /* [n], plain mean of factor_k Delta_k; only with wants_scaled */
     const float *const *state;  /* [n_state][n] */
     float *const *state_new;    /* [n_state][n], written */
+    const double *made;         /* [n] with ops->program: the step that it made */
     double *step;               /* [n], written: theta += step; a server part only reads it */
 };
 
@@ -111,6 +112,14 @@ struct fl_attention {
     const double *previous_dot; /* [n] <Delta_k of its last aggregated round, Delta_k>; 0: none */
 };
 
+/* A program of the operator that makes the step of a whole round, outside of the pass. */
+struct fl_agg_program {
+    const char *const *argv;           /* NULL-terminated */
+    uint64_t limit_ms, start_limit_ms; /* of one round; of a start; 0: none */
+    uint64_t memory;                   /* resident; 0: no limit */
+    uint64_t state_limit;              /* bytes that it keeps between rounds */
+};
+
 struct fl_aggregate_ops {
     struct fl_policy policy;
     /*
@@ -161,6 +170,12 @@ struct fl_aggregate_ops {
      * with `attend`.
      */
     double (*steps_cap)(const struct fl_options *o);
+    /*
+     * The step is made by a program that gets all updates of the round at once (fl_agg_job.whole);
+     * step() only reads it (fl_agg_block.made). Of each update the entries that the client sent,
+     * so it is not called for masks inside of units, nor with a robust rule. NULL: no program.
+     */
+    struct fl_agg_program (*program)(const struct fl_options *o);
 };
 
 extern const struct fl_aggregate_ops fl_aggregate_mean;
@@ -173,6 +188,7 @@ extern const struct fl_aggregate_ops fl_aggregate_igfl_s;
 extern const struct fl_aggregate_ops fl_aggregate_mcsa; /* these compute personalized models */
 extern const struct fl_aggregate_ops fl_aggregate_heur_fedamp;
 extern const struct fl_aggregate_ops fl_aggregate_fedamp;
+extern const struct fl_aggregate_ops fl_aggregate_command; /* a program of the operator */
 
 struct fl_agg_client {
     double weight;        /* n_k > 0; normalised per unit over its senders */
@@ -223,6 +239,18 @@ struct fl_agg_info {
  */
 typedef int (*fl_agg_open_cb)(void *ctx, size_t client, size_t payload, size_t unit,
                               struct fl_codec_decoder *d);
+
+/* The updates of a whole round for a program, in memory of the caller. */
+struct fl_agg_whole {
+    /* Written before make(); of units that a client did not send 0. */
+    float *updates;  /* [n_clients][entries of the layout] displacements, clipped */
+    double *mean;    /* [entries] their weighted mean */
+    double *weights; /* [n_clients][n_units] of that mean; 0: not sent */
+    /* Writes step[entries], all finite; those of buffers and of units that no client sent are not
+       read. An error ends the pass. Called with the `ctx` of this struct. */
+    int (*make)(void *ctx, double *step, struct fl_err *err);
+    void *ctx;
+};
 
 struct fl_agg_job {
     const struct fl_layout *layout;
@@ -294,10 +322,11 @@ struct fl_agg_job {
      * unit, in rising order. May be NULL.
      */
     void (*made)(void *ctx, size_t offset, size_t n);
-    struct fl_agg_info *info; /* may be NULL */
-    bool want_distance;       /* fill `distance`; needs complete uploads */
-    double *distance;         /* [n_clients]: ||theta_new - theta_k||, trainable (AdaFL, eq. 1) */
-    size_t block;             /* floats per block; 0: chosen from n_clients */
+    const struct fl_agg_whole *whole; /* with ops->program; NULL: none */
+    struct fl_agg_info *info;         /* may be NULL */
+    bool want_distance;               /* fill `distance`; needs complete uploads */
+    double *distance; /* [n_clients]: ||theta_new - theta_k||, trainable (AdaFL, eq. 1) */
+    size_t block;     /* floats per block; 0: chosen from n_clients */
 };
 
 /*
@@ -308,8 +337,9 @@ struct fl_agg_job {
  * FL_EFORMAT / FL_ENUMERIC / FL_EIO from a decoder, FL_ENUMERIC for a weight that is not above 0
  * or another value that is not finite, FL_EFORMAT for a unit that is missing for a distance:
  * `*ret_client` is the client. FL_ENUMERIC with *ret_client = n_clients: the new model or a
- * personalized model is not finite; an error of the `personalized model` callback also sets
- * n_clients. On error the outputs are undefined and the inputs unchanged.
+ * personalized model is not finite; an error of the `personalized model` callback or of
+ * fl_agg_whole.make() also sets n_clients. On error the outputs are undefined and the inputs
+ * unchanged.
  */
 FL_MUST_CHECK int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client,
                                    struct fl_err *err);

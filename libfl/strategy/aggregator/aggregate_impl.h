@@ -68,6 +68,7 @@ struct fl__agg_pass {
     double *sums;                  /* [n_sums][block] */
     const double **means;          /* [n_payloads]: of payload 1, 2, … */
     double *step;                  /* [block] */
+    double *made;                  /* [entries] with ops->program */
     float *in;                     /* [n_clients][block] with distances, else [block] */
     double *distance_sq;           /* [n_clients] */
     double *steps_scale;           /* [n_clients] of the unit's senders with steps_cap, else NULL */
@@ -129,6 +130,8 @@ void fl__agg_share(struct fl__agg_pass *p, const struct fl_attention *in, double
 void fl__agg_share_report(const struct fl__agg_pass *p);
 /* Decode the next n entries of every sender's update into attention.in, one block per sender. */
 FL_MUST_CHECK int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n);
+/* The step of a program, for all units (aggregate_whole.c); without one nothing. */
+FL_MUST_CHECK int fl__agg_whole_make(struct fl__agg_pass *p);
 /* Personalized models of a unit that was sent, and its theta (aggregate_mix.c). */
 FL_MUST_CHECK int fl__agg_mix_unit(struct fl__agg_pass *p, size_t l);
 

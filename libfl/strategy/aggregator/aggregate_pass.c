@@ -159,7 +159,8 @@ int fl__agg_open(const struct fl__agg_pass *p, size_t l, size_t n_payloads)
              * is rejected here instead of being decoded wrongly.
              */
             if (job->want_distance || job->ops->scope != NULL || job->ops->steps_cap != NULL ||
-                fl_robust_on(job->robust) || (job->extra != NULL && !job->extra->takes_masks))
+                job->ops->program != NULL || fl_robust_on(job->robust) ||
+                (job->extra != NULL && !job->extra->takes_masks))
             {
                 return agg_client_error(p, k, l, FL_EFORMAT);
             }
@@ -280,6 +281,7 @@ void fl__agg_done(struct fl__agg_pass *p)
     free(p->step);
     free(p->presence);
     free(p->steps_scale);
+    free(p->made);
     free(p->in);
 }
 
@@ -333,6 +335,10 @@ int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client, struct fl_er
     FL_REQUIRE(job->ops->mixes == (job->personal_model != NULL));
     FL_REQUIRE(job->ops->steps_cap == NULL || job->ops->attend == NULL);
     FL_REQUIRE(job->ops->steps_cap == NULL || !fl_robust_on(job->robust));
+    FL_REQUIRE((job->ops->program != NULL && job->n_clients > 0) <= (job->whole != NULL));
+    FL_REQUIRE(
+        job->ops->program == NULL ||
+        (job->ops->attend == NULL && job->ops->steps_cap == NULL && !fl_robust_on(job->robust)));
     /*
      * With `mixes` there is no step that a server part could read, and no common model for a
      * distance.

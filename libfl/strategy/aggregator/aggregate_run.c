@@ -118,6 +118,7 @@ static void agg_server_step(const struct fl__agg_pass *p, size_t offset, size_t 
         .means = p->means,
         .state = state,
         .state_new = state_new,
+        .made = p->made != NULL ? p->made + offset : NULL,
         .step = p->step,
     };
     size_t s;
@@ -361,6 +362,10 @@ int fl_aggregate_run(const struct fl_agg_job *job, size_t *ret_client, struct fl
         goto done;
     }
     rv = fl__agg_attend_init(&p);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl__agg_whole_make(&p);
     if (rv != FL_OK) {
         goto done;
     }

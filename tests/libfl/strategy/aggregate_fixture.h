@@ -42,7 +42,8 @@ struct fed {
     struct fl_options *broadcast_options; /* NULL: those of a broadcast without any */
     const struct fl_robust_ops *robust;
     struct fl_options *robust_options;
-    const float *reference; /* of a rule that `trusts` */
+    const float *reference;           /* of a rule that `trusts` */
+    const struct fl_agg_whole *whole; /* of a policy with a program */
     uint64_t seed;
     double used[FED_CLIENTS], score[FED_CLIENTS];
     double share_cap;
@@ -224,6 +225,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .robust = f->robust,
         .robust_options = f->robust_options,
         .reference = f->reference,
+        .whole = f->whole,
         .seed = f->seed,
         .used = f->used,
         .share_cap = f->share_cap,

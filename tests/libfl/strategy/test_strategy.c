@@ -28,6 +28,7 @@ TEST_EACH(every_component_has_policies_with_documented_options, FL_COMPONENT_COU
     for (; *p != NULL; p++) {
         const struct fl_opt_spec *spec;
         struct fl_options *o = NULL;
+        bool required = false; /* an option without which the policy cannot be chosen */
 
         ck_assert_str_ne((*p)->name, "");
         ck_assert_str_ne((*p)->help, "");
@@ -44,14 +45,16 @@ TEST_EACH(every_component_has_policies_with_documented_options, FL_COMPONENT_COU
                           (*p)->name, spec->name);
             ck_assert_msg(spec->help[strlen(spec->help) - 1] == '.', "%s.%s: a sentence ends",
                           (*p)->name, spec->name);
-            ck_assert_ptr_nonnull(spec->def);
+            required = required || (spec->flags & FL_OPT_REQUIRED) != 0;
+            ck_assert_msg((spec->def != NULL) == ((spec->flags & FL_OPT_REQUIRED) == 0),
+                          "%s.%s has either a default or is required", (*p)->name, spec->name);
         }
         /* Defaults pass their own ranges. */
         ck_assert_int_eq(fl_options_create((*p)->options, &o), FL_OK);
         for (spec = (*p)->options; spec->name != NULL; spec++) {
-            ck_assert_int_eq(fl_options_set(o, spec->name, spec->def, NULL), FL_OK);
+            ck_assert(spec->def == NULL || fl_options_set(o, spec->name, spec->def, NULL) == FL_OK);
         }
-        ck_assert((*p)->check == NULL || (*p)->check(o, NULL) == FL_OK);
+        ck_assert((*p)->check == NULL || ((*p)->check(o, NULL) == FL_OK) == !required);
         fl_options_free(o);
     }
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libfl/base/fs.h"
+#include "server/work/aggregation_program.h"
 #include "server/work/evaluator.h"
 #include "server/work/opening.h"
 #include "tools/fl_sim/engine/poison.h"
@@ -207,6 +208,22 @@ static int federation_open_root(struct fl_fed *fed, struct fl_err *err)
     return FL_OK;
 }
 
+/* The program of the aggregate. */
+static int federation_open_aggregate(struct fl_fed *fed, struct fl_err *err)
+{
+    const struct fl_strategy *s = fed->conf.coord.strategy;
+    const struct fl_aggregation_program_conf conf = {
+        .strategy = s,
+        .layout = fl_space_updates(fed->conf.space, fed->conf.coord.layout),
+        .net = &fed->conf.net,
+        .federation = fed->conf.name,
+        .log = fed->conf.log};
+
+    return s->aggregate->program != NULL && !fed->conf.dry
+               ? fl_aggregation_program_create(&conf, &fed->federation.program, err)
+               : FL_OK;
+}
+
 static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
 {
     struct fl_settings components = {.n = 0};
@@ -239,6 +256,10 @@ static int federation_open_server(struct fl_fed *fed, struct fl_err *err)
                                              .share_cap = fed->conf.share_cap,
                                              .uploads = fed->uploads};
     rv = federation_open_root(fed, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = federation_open_aggregate(fed, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -547,6 +568,7 @@ void fl_fed_free(struct fl_fed *fed)
     fl_store_resume_done(&fed->resume);
     fl_store_close(fed->federation.store);
     fl_root_free(fed->federation.root);
+    fl_aggregation_program_free(fed->federation.program);
     fl_uploads_free(fed->uploads);
     fl_setup_unref(fed->setup);
     if (fed->lock_fd >= 0) {
