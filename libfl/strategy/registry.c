@@ -35,13 +35,9 @@ static const struct fl_policy *const uploads[] = {
     NULL,
 };
 static const struct fl_policy *const codecs[] = {
-    &fl_codec_float32.policy,
-    &fl_codec_float16.policy,
-    &fl_codec_bfloat16.policy,
-    &fl_codec_int8.policy,
-    &fl_codec_ternary.policy,
-    &fl_codec_steps.policy,
-    NULL,
+    &fl_codec_float32.policy, &fl_codec_float16.policy, &fl_codec_bfloat16.policy,
+    &fl_codec_int8.policy,    &fl_codec_ternary.policy, &fl_codec_steps.policy,
+    &fl_codec_topk.policy,    &fl_codec_qsgd.policy,    NULL,
 };
 static const struct fl_policy *const aggregates[] = {
     &fl_aggregate_mean.policy,   &fl_aggregate_momentum.policy, &fl_aggregate_adam.policy,

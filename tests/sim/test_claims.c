@@ -24,8 +24,9 @@ static const char *const algorithms[] = {"lean",          "fedldf",       "fedld
                                          "fedldf+igfl_c", "adafl+fedldf", "attn+random_layer",
                                          "attn+fedadp"};
 #define N_ALGORITHMS 7
-static const char *const codecs[] = {"float32", "float16", "bfloat16", "int8", "ternary", "steps"};
-#define N_CODECS 6
+static const char *const codecs[] = {"float32", "float16", "bfloat16", "int8",
+                                     "ternary", "steps",   "topk",     "qsgd"};
+#define N_CODECS 8
 
 static struct {
     bool hostile; /* the first client claims all it can */

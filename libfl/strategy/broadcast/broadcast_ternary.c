@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "libfl/strategy/broadcast/lattice.h"
-#include "libfl/strategy/codec/codec_impl.h"
+#include "libfl/strategy/codec/codec_sparse.h"
 
 struct options {
     struct fl_broadcast_versions versions;
@@ -53,7 +53,7 @@ static void ternary_pack(const struct fl_layout *layout, size_t l, const float *
 }
 
 static void ternary_move_kept(const struct fl_layout *layout, size_t l,
-                              const struct fl__ternary_kept *kept, double mu, float *model,
+                              const struct fl__sparse_kept *kept, double mu, float *model,
                               float *rest)
 {
     size_t tensor = 0;
@@ -66,7 +66,7 @@ static void ternary_move_kept(const struct fl_layout *layout, size_t l,
         for (i = 0; !buffer && i < count; i++) {
             double moved = copysign(mu, (double)rest[i]);
 
-            if (fl__ternary_keeps(kept, rest[i])) {
+            if (fl__sparse_keeps(kept, rest[i])) {
                 model[i] = (float)((double)model[i] + moved);
                 rest[i] = (float)((double)rest[i] - moved);
             }
@@ -82,14 +82,14 @@ static int ternary_move_unit(const struct fl_options *o, const struct fl_layout 
     const struct options *v = fl_options_values(o);
     size_t n = fl_layout_unit(layout, l)->n_trainable;
     float *packed = malloc(n * sizeof(*packed) + 1);
-    struct fl__ternary_kept kept;
+    struct fl__sparse_kept kept;
     double mu;
 
     if (packed == NULL) {
         return FL_ENOMEM;
     }
     ternary_pack(layout, l, rest, packed);
-    kept = fl__ternary_keep(packed, n, v->share);
+    kept = fl__sparse_keep(packed, n, v->share);
     free(packed);
     /* A magnitude below half of the grid stays in the rest. */
     mu = rint((double)kept.mu / FL_GRID) * FL_GRID;

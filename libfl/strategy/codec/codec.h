@@ -19,7 +19,9 @@ enum fl_codec_id {
     FL_CODEC_BFLOAT16 = 3,
     FL_CODEC_INT8 = 4,
     FL_CODEC_TERNARY = 5,
-    FL_CODEC_STEPS = 6
+    FL_CODEC_STEPS = 6,
+    FL_CODEC_TOPK = 7,
+    FL_CODEC_QSGD = 8
 };
 
 /* Reads exactly `len` bytes at `offset` of the coded unit; FL_EFORMAT past its end. */
@@ -109,6 +111,8 @@ extern const struct fl_codec_ops fl_codec_bfloat16;
 extern const struct fl_codec_ops fl_codec_int8;
 extern const struct fl_codec_ops fl_codec_ternary;
 extern const struct fl_codec_ops fl_codec_steps;
+extern const struct fl_codec_ops fl_codec_topk;
+extern const struct fl_codec_ops fl_codec_qsgd;
 
 /* By wire number; NULL when unknown. */
 const struct fl_codec_ops *fl_codec_by_id(int id);

@@ -14,7 +14,7 @@
 
 #define LARGEST 0x7bffu /* 65504 */
 
-static uint16_t float16_from_bits(uint32_t bits)
+uint16_t fl__float16_of(uint32_t bits)
 {
     uint32_t sign = bits >> 16 & 0x8000u;
     uint32_t exponent = bits >> 23 & 0xffu;
@@ -41,7 +41,7 @@ static uint16_t float16_from_bits(uint32_t bits)
     return (uint16_t)(sign | (value < LARGEST ? value : LARGEST));
 }
 
-static int float16_to_float(uint16_t half, float *ret)
+int fl__float16_value(uint16_t half, float *ret)
 {
     uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     uint32_t exponent = half >> 10 & 0x1fu;
@@ -65,7 +65,7 @@ float fl__float16_nearest(float x)
     float near = 0;
 
     /* Never infinite, so it has a value. */
-    FL_REQUIRE(float16_to_float(float16_from_bits(fl__float_bits(x)), &near) == FL_OK);
+    FL_REQUIRE(fl__float16_value(fl__float16_of(fl__float_bits(x)), &near) == FL_OK);
     return near;
 }
 
@@ -74,7 +74,7 @@ static int float16_encode_body(const struct fl_options *o, const float *x, size_
 {
     (void)o;
     (void)seed;
-    return fl__half_encode(x, n, float16_from_bits, out);
+    return fl__half_encode(x, n, fl__float16_of, out);
 }
 
 static int float16_encode(const struct fl_options *o, const struct fl_layout *layout, size_t l,
@@ -85,7 +85,7 @@ static int float16_encode(const struct fl_options *o, const struct fl_layout *la
 
 static int float16_read_body(struct fl_codec_decoder *d, float *out, size_t n)
 {
-    return fl__half_read(d, out, n, float16_to_float);
+    return fl__half_read(d, out, n, fl__float16_value);
 }
 
 static int float16_read_entries(struct fl_codec_decoder *d, float *out, size_t n)
@@ -97,13 +97,18 @@ static int float16_read_entries(struct fl_codec_decoder *d, float *out, size_t n
  * An entry is off by 2^-11 of itself, or by half of 2^-24 when it is small. One that became 65504
  * may have been of any size, but then the norm is no smaller.
  */
-static void float16_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
-                           double *ret_high)
+void fl__float16_bounds(double norm, size_t n, double *ret_low, double *ret_high)
 {
-    double tiny = 0x1p-25 * sqrt((double)fl__coded_trainable(d));
+    double tiny = 0x1p-25 * sqrt((double)n);
 
     *ret_low = (norm - tiny) / (1 + 0x1p-11);
     *ret_high = norm < 65503.0 ? (norm + tiny) / (1 - 0x1p-11) : (double)INFINITY;
+}
+
+static void float16_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
+                           double *ret_high)
+{
+    fl__float16_bounds(norm, fl__coded_trainable(d), ret_low, ret_high);
 }
 
 const struct fl_codec_ops fl_codec_float16 = {

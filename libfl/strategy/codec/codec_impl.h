@@ -26,6 +26,11 @@ void fl__codec_put32(uint8_t out[4], uint32_t value);
 uint32_t fl__codec_get32(const uint8_t in[4]);
 /* The nearest IEEE 754 binary16, as float16 is coded: at most 65504 in magnitude. */
 float fl__float16_nearest(float x);
+uint16_t fl__float16_of(uint32_t float_bits);
+/* FL_ENUMERIC for bits that are not a finite number. */
+FL_MUST_CHECK int fl__float16_value(uint16_t half, float *ret);
+/* Between which norms `n` entries can have been that have the norm `norm` as binary16. */
+void fl__float16_bounds(double norm, size_t n, double *ret_low, double *ret_high);
 uint32_t fl__float_bits(float x);
 float fl__float_of(uint32_t bits);
 
@@ -114,7 +119,6 @@ uint64_t fl__half_max_size(const struct fl_layout *layout, size_t l);
 #define FL__TERNARY_INT8   1
 #define FL__TERNARY_HEAD   5  /* tag and count */
 #define FL__TERNARY_FULL   10 /* the same, mu and Rice parameter */
-#define FL__RICE_MAX       36u
 FL_MUST_CHECK int fl__ternary_open(struct fl_codec_decoder *d);
 FL_MUST_CHECK int fl__ternary_read(struct fl_codec_decoder *d, float *out, size_t n);
 FL_MUST_CHECK int fl__ternary_add(struct fl_codec_decoder *d, double w, double *sum, float *block,
@@ -122,16 +126,5 @@ FL_MUST_CHECK int fl__ternary_add(struct fl_codec_decoder *d, double w, double *
 FL_MUST_CHECK int fl__ternary_close(struct fl_codec_decoder *d);
 void fl__ternary_bounds(const struct fl_codec_decoder *d, double norm, double *ret_low,
                         double *ret_high);
-
-/* --- codec_ternary.c: which entries of x[n] are kept --- */
-
-struct fl__ternary_kept {
-    uint32_t least; /* smallest magnitude kept, as the bits of a float; above 0 */
-    uint64_t count;
-    uint64_t end; /* behind the last one */
-    float mu;     /* mean magnitude */
-};
-struct fl__ternary_kept fl__ternary_keep(const float *x, size_t n, double share);
-bool fl__ternary_keeps(const struct fl__ternary_kept *kept, float x);
 
 #endif

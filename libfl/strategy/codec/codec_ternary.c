@@ -16,17 +16,14 @@
  *     4 bytes       number of kept entries, unsigned, at most d_l; 0 ends the part here
  *     4 bytes       mu, binary32, finite and above 0
  *     1 byte        Rice parameter b, 0 to 36
- *     bits          for each kept entry in rising position: the gap g = position - previous
- *                   position - 1 (previous: -1 at first) as g >> b one-bits, a zero-bit and
- *                   the low b bits of g, highest first; then the sign, 1: negative.
- *                   First bit in the highest bit of a byte; zero-bits fill the last byte.
+ *     bits          for each kept entry in rising position: the gap in Rice code
+ *                   (codec_sparse.h), then the sign, 1: negative
  *   tag 1:          as codec int8 writes them: scale and d_l levels
  *   both:
  *     4 s_l bytes   buffers as binary32, little-endian
  *
- * b is the better of b0 and b0 + 1, the smaller when equal, with b0 the largest b for
- * which 2^b <= .69 mean gap, or 0. The encoder writes tag 1 where tag 0 is not shorter
- * (units of a few entries). No coded unit is longer than tag 1 makes it.
+ * The encoder writes tag 1 where tag 0 is not shorter (units of a few entries). No coded unit is
+ * longer than tag 1 makes it.
  *
  * Positions rise because gaps are not negative. Refused: another tag; more kept entries than d_l;
  * mu not finite, not above 0; b above 36; a position of d_l or more; a bit that is not zero after
@@ -36,11 +33,8 @@
  * takes five passes over the unit. Runs on the caller's thread. This file encodes;
  * codec_ternary_decode.c decodes.
  */
-#include <float.h>
-#include <math.h>
-
 #include "libfl/strategy/codec/bits.h"
-#include "libfl/strategy/codec/codec_impl.h"
+#include "libfl/strategy/codec/codec_sparse.h"
 
 struct options {
     struct fl_codec_loss loss;
@@ -49,119 +43,18 @@ struct options {
 
 #define HEAD_INT8 5 /* tag and scale */
 
-/* The magnitude as an integer: finite floats are ordered as their bits. */
-static uint32_t ternary_magnitude(float x)
-{
-    return fl__float_bits(x) & 0x7fffffffu;
-}
-
-/* The c-th largest magnitude, 1 <= c <= n: a radix search, one byte per pass from the highest. */
-static uint32_t nth_largest(const float *x, size_t n, size_t c)
-{
-    uint32_t prefix = 0;
-    uint32_t mask = 0;
-    unsigned shift = 32;
-
-    while (shift > 0) {
-        size_t histogram[256] = {0};
-        uint32_t bin = 255;
-        size_t i;
-
-        shift -= 8;
-        for (i = 0; i < n; i++) {
-            uint32_t bits = ternary_magnitude(x[i]);
-
-            if ((bits & mask) == prefix) {
-                histogram[bits >> shift & 0xff]++;
-            }
-        }
-        while (histogram[bin] < c) {
-            c -= histogram[bin];
-            bin--;
-        }
-        prefix |= bin << shift;
-        mask |= UINT32_C(0xff) << shift;
-    }
-    return prefix;
-}
-
 struct chosen {
-    struct fl__ternary_kept kept;
-    uint64_t gaps; /* sum of all gaps */
+    struct fl__sparse_kept kept;
     unsigned rice;
     uint64_t bits;
 };
 
-bool fl__ternary_keeps(const struct fl__ternary_kept *kept, float x)
-{
-    return ternary_magnitude(x) >= kept->least;
-}
-
-/* Bits of all gaps and signs with the parameters b and b + 1. */
-static void count_bits(const struct chosen *s, const float *x, size_t n, unsigned b,
-                       uint64_t ret[2])
-{
-    uint64_t gap = 0;
-    size_t i;
-
-    ret[0] = s->kept.count * (b + 2);
-    ret[1] = s->kept.count * (b + 3);
-    for (i = 0; i < n; i++) {
-        if (!fl__ternary_keeps(&s->kept, x[i])) {
-            gap++;
-            continue;
-        }
-        ret[0] += gap >> b;
-        ret[1] += gap >> (b + 1);
-        gap = 0;
-    }
-}
-
-struct fl__ternary_kept fl__ternary_keep(const float *x, size_t n, double share)
-{
-    /* A decimal share is inexact in binary: 0.07 of 100 is 7 entries, not 8. */
-    double wanted = ceil(share * (double)n * (1 - 1e-12));
-    size_t c = wanted < 1 ? 1 : wanted < (double)n ? (size_t)wanted : n;
-    struct fl__ternary_kept kept = {.least = 1};
-    double sum = 0;
-    double mean;
-    size_t i;
-
-    if (n > 0) {
-        uint32_t tau = nth_largest(x, n, c);
-
-        kept.least = tau > 0 ? tau : 1;
-    }
-    for (i = 0; i < n; i++) {
-        if (fl__ternary_keeps(&kept, x[i])) {
-            sum += (double)fabsf(x[i]);
-            kept.count++;
-            kept.end = i + 1;
-        }
-    }
-    if (kept.count > 0) {
-        mean = sum / (double)kept.count;
-        kept.mu = mean < (double)FLT_MAX ? (float)mean : FLT_MAX;
-    }
-    return kept;
-}
-
 static void ternary_choose(const float *x, size_t n, double share, struct chosen *ret)
 {
-    uint64_t bits[2];
-    unsigned b = 0;
-
-    *ret = (struct chosen){.kept = fl__ternary_keep(x, n, share)};
-    if (ret->kept.count == 0) {
-        return;
+    *ret = (struct chosen){.kept = fl__sparse_keep(x, n, share)};
+    if (ret->kept.count > 0) {
+        ret->rice = fl__sparse_rice(&ret->kept, x, n, 1, &ret->bits);
     }
-    ret->gaps = ret->kept.end - ret->kept.count;
-    while (b + 1 < FL__RICE_MAX && (100 * ret->kept.count) << (b + 1) <= 69 * ret->gaps) {
-        b++;
-    }
-    count_bits(ret, x, n, b, bits);
-    ret->rice = bits[1] < bits[0] ? b + 1 : b;
-    ret->bits = bits[1] < bits[0] ? bits[1] : bits[0];
 }
 
 static void write_bits(const struct chosen *s, const float *x, size_t n, struct fl_bit_writer *w)
@@ -170,7 +63,7 @@ static void write_bits(const struct chosen *s, const float *x, size_t n, struct 
     size_t i;
 
     for (i = 0; i < n; i++) {
-        if (!fl__ternary_keeps(&s->kept, x[i])) {
+        if (!fl__sparse_keeps(&s->kept, x[i])) {
             gap++;
             continue;
         }

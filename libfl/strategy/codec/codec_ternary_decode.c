@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "libfl/strategy/codec/codec_impl.h"
+#include "libfl/strategy/codec/codec_sparse.h"
 
 /* Indices in the decoder's state: word 0 belongs to int8, then the tag, then struct sparse. */
 #define STATE_TAG    1
@@ -18,14 +18,11 @@ struct sparse {
     uint64_t position; /* of the current kept entry */
     uint64_t from;     /* first possible position of the next kept entry */
     uint64_t done;     /* trainable entries returned */
-    uint64_t bits;     /* bits read but not used, from the highest bit down; the rest is 0 */
-    unsigned n_bits;
+    struct fl__sparse_bits in;
     unsigned rice;
-    uint32_t used, filled; /* of `bytes` */
-    float values[2];       /* +mu and -mu, indexed by the sign bit */
-    uint8_t sign;          /* of the current kept entry */
-    bool pending;          /* position and sign hold a decoded entry */
-    uint8_t bytes[256];
+    float values[2]; /* +mu and -mu, indexed by the sign bit */
+    uint8_t sign;    /* of the current kept entry */
+    bool pending;    /* position and sign hold a decoded entry */
 };
 
 _Static_assert(sizeof(struct sparse) <= (64 - STATE_SPARSE) * sizeof(uint64_t),
@@ -41,27 +38,6 @@ static void ternary_store_state(struct fl_codec_decoder *d, const struct sparse 
     (void)memcpy(&d->state[STATE_SPARSE], s, sizeof(*s));
 }
 
-/* Read more coded bytes after the unused ones. `*ret_more` is false when there are none. */
-static int ternary_fetch_bytes(struct fl_codec_decoder *d, struct sparse *s, bool *ret_more)
-{
-    uint64_t left = fl__codec_body_end(d) - d->offset;
-    uint32_t kept = s->filled - s->used;
-    size_t room = sizeof(s->bytes) - kept;
-    size_t n = left < room ? (size_t)left : room;
-    int rv;
-
-    (void)memmove(s->bytes, s->bytes + s->used, kept);
-    rv = n > 0 ? fl__codec_bytes(d, d->offset, s->bytes + kept, n) : FL_OK;
-    if (rv != FL_OK) {
-        return rv;
-    }
-    d->offset += n;
-    s->used = 0;
-    s->filled = kept + (uint32_t)n;
-    *ret_more = n > 0;
-    return FL_OK;
-}
-
 static inline uint64_t big_endian(const uint8_t in[8])
 {
     uint64_t word = 0;
@@ -73,81 +49,9 @@ static inline uint64_t big_endian(const uint8_t in[8])
     return word;
 }
 
-/* Fill the bit buffer: at least 57 bits, or all that are left. */
-static int ternary_refill_bits(struct fl_codec_decoder *d, struct sparse *s)
-{
-    bool more = true;
-
-    while (more && s->n_bits <= 56) {
-        int rv;
-
-        if (s->used < s->filled) {
-            s->bits |= (uint64_t)s->bytes[s->used++] << (56 - s->n_bits);
-            s->n_bits += 8;
-            continue;
-        }
-        rv = ternary_fetch_bytes(d, s, &more);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return FL_OK;
-}
-
-static void ternary_drop_bits(struct sparse *s, unsigned n)
-{
-    s->bits = n < 64 ? s->bits << n : 0;
-    s->n_bits -= n;
-}
-
-/* Read one-bits up to a zero-bit; FL_EFORMAT above `limit`, so that nothing overflows. */
-static int ternary_take_unary(struct fl_codec_decoder *d, struct sparse *s, uint64_t limit,
-                              uint64_t *ret)
-{
-    uint64_t q = 0;
-
-    for (;;) {
-        unsigned ones;
-        int rv = ternary_refill_bits(d, s);
-
-        if (rv != FL_OK) {
-            return rv;
-        }
-        ones = s->bits == UINT64_MAX ? 64 : (unsigned)__builtin_clzll(~s->bits);
-        q += ones;
-        if (s->n_bits == 0 || q > limit) {
-            return FL_EFORMAT;
-        }
-        ternary_drop_bits(s, ones);
-        if (s->n_bits > 0) {
-            ternary_drop_bits(s, 1);
-            *ret = q;
-            return FL_OK;
-        }
-    }
-}
-
-static int ternary_take_bits(struct fl_codec_decoder *d, struct sparse *s, unsigned n,
-                             uint64_t *ret)
-{
-    int rv = ternary_refill_bits(d, s);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (s->n_bits < n) {
-        return FL_EFORMAT;
-    }
-    *ret = n > 0 ? s->bits >> (64 - n) : 0;
-    ternary_drop_bits(s, n);
-    return FL_OK;
-}
-
 /* Decode the next kept entry as the current one, or clear `pending` after the last one. */
 static int ternary_next_entry(struct fl_codec_decoder *d, struct sparse *s)
 {
-    uint64_t q;
-    uint64_t low;
     uint64_t sign;
     int rv;
 
@@ -155,21 +59,13 @@ static int ternary_next_entry(struct fl_codec_decoder *d, struct sparse *s)
     if (!s->pending) {
         return FL_OK;
     }
-    rv = ternary_take_unary(d, s, (s->entries - s->from) >> s->rice, &q);
+    rv = fl__sparse_position(d, &s->in, s->rice, s->from, s->entries, &s->position);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = ternary_take_bits(d, s, s->rice, &low);
+    rv = fl__sparse_take(d, &s->in, 1, &sign);
     if (rv != FL_OK) {
         return rv;
-    }
-    rv = ternary_take_bits(d, s, 1, &sign);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    s->position = s->from + (q << s->rice | low);
-    if (s->position >= s->entries) {
-        return FL_EFORMAT;
     }
     s->from = s->position + 1;
     s->sign = (uint8_t)sign;
@@ -272,9 +168,9 @@ static inline void ternary_put_entry(const struct sparse *s, const struct target
  */
 static void ternary_take_ahead(struct sparse *s, const struct target *t, size_t n)
 {
-    uint64_t bits = s->bits;
-    unsigned n_bits = s->n_bits;
-    uint32_t used = s->used;
+    uint64_t bits = s->in.bits;
+    unsigned n_bits = s->in.n_bits;
+    uint32_t used = s->in.used;
     uint64_t at = s->position - s->done;
     uint64_t end = s->entries - s->done;
     uint64_t count = s->count;
@@ -291,10 +187,10 @@ static void ternary_take_ahead(struct sparse *s, const struct target *t, size_t 
         if (len > n_bits) {
             unsigned bytes = (64 - n_bits) / 8;
 
-            if (bytes == 0 || s->filled - used < 8) {
+            if (bytes == 0 || s->in.filled - used < 8) {
                 break;
             }
-            bits |= big_endian(s->bytes + used) >> (64 - 8 * bytes) << (64 - 8 * bytes - n_bits);
+            bits |= big_endian(s->in.bytes + used) >> (64 - 8 * bytes) << (64 - 8 * bytes - n_bits);
             used += bytes;
             n_bits += 8 * bytes;
             continue;
@@ -309,9 +205,9 @@ static void ternary_take_ahead(struct sparse *s, const struct target *t, size_t 
         at = next;
         count--;
     }
-    s->bits = bits;
-    s->n_bits = n_bits;
-    s->used = used;
+    s->in.bits = bits;
+    s->in.n_bits = n_bits;
+    s->in.used = used;
     s->position = s->done + at;
     s->from = s->position + 1;
     s->count = count;
@@ -326,8 +222,8 @@ static int ternary_take_entries(struct fl_codec_decoder *d, struct sparse *s,
     int rv;
 
     while (s->pending && s->position - s->done < n) {
-        if (more && s->filled - s->used < 8) {
-            rv = ternary_fetch_bytes(d, s, &more);
+        if (more && s->in.filled - s->in.used < 8) {
+            rv = fl__sparse_fetch(d, &s->in, &more);
             if (rv != FL_OK) {
                 return rv;
             }
@@ -395,11 +291,10 @@ int fl__ternary_close(struct fl_codec_decoder *d)
         struct sparse s;
 
         /*
-         * All positions are below d_l, so no entry is pending. Only the padding of the last byte
-         * is left.
+         * All positions are below d_l, so no entry is pending.
          */
         ternary_load_state(d, &s);
-        if (s.used != s.filled || s.n_bits > 7 || s.bits != 0) {
+        if (!fl__sparse_ended(&s.in)) {
             return FL_EFORMAT;
         }
     }

@@ -176,12 +176,15 @@ static void replace_by_decoded(struct fed *f)
     }
 }
 
-TEST_EACH(coded_units_are_averaged_as_what_they_decode_to_bit_for_bit, 3)
+TEST_EACH(coded_units_are_averaged_as_what_they_decode_to_bit_for_bit, 6)
 {
     static const size_t blocks[] = {0, 1, 97};
-    static const struct fl_codec_ops *const mix[CLIENTS] = {&fl_codec_ternary, &fl_codec_int8,
-                                                            &fl_codec_float32, &fl_codec_steps,
-                                                            &fl_codec_float16, &fl_codec_bfloat16};
+    static const struct fl_codec_ops *const mix[2][CLIENTS] = {
+        {&fl_codec_ternary, &fl_codec_int8, &fl_codec_float32, &fl_codec_steps, &fl_codec_float16,
+         &fl_codec_bfloat16},
+        {&fl_codec_topk, &fl_codec_qsgd, &fl_codec_float32, &fl_codec_topk, &fl_codec_qsgd,
+         &fl_codec_ternary}};
+    const int whole = _i % 3 == 0;
     double distance[CLIENTS];
     float *coded;
     struct fed f;
@@ -189,15 +192,15 @@ TEST_EACH(coded_units_are_averaged_as_what_they_decode_to_bit_for_bit, 3)
 
     fed_init(&f);
     for (k = 0; k < CLIENTS; k++) {
-        f.codec[k] = mix[k];
+        f.codec[k] = mix[_i / 3][k];
     }
-    f.units[0][2] = f.units[3][0] = (uint8_t)(_i == 0); /* Distances want everything. */
-    mean(&f, _i == 0, blocks[_i]);
+    f.units[0][2] = f.units[3][0] = (uint8_t)whole; /* Distances want everything. */
+    mean(&f, whole, blocks[_i % 3]);
     coded = f.theta_new;
     f.theta_new = floats(f.count);
     (void)memcpy(distance, f.distance, sizeof(distance));
     replace_by_decoded(&f);
-    mean(&f, _i == 0, 0);
+    mean(&f, whole, 0);
     ck_assert_mem_eq(f.theta_new, coded, f.count * sizeof(float));
     ck_assert_mem_eq(f.distance, distance, sizeof(distance));
     free(coded);

@@ -12,9 +12,9 @@
 #define N     (ROWS * WIDTH)
 #define COUNT (N + ROWS) /* and buffers */
 
-static const struct fl_codec_ops *const codecs[] = {&fl_codec_float32,  &fl_codec_float16,
-                                                    &fl_codec_bfloat16, &fl_codec_int8,
-                                                    &fl_codec_ternary,  &fl_codec_steps};
+static const struct fl_codec_ops *const codecs[] = {
+    &fl_codec_float32, &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8,
+    &fl_codec_ternary, &fl_codec_steps,   &fl_codec_topk,     &fl_codec_qsgd};
 
 /* Larger entries are too many steps. */
 #define STEPS_LARGEST 1e5f
@@ -150,7 +150,7 @@ TEST_EACH(the_norm_before_coding_is_within_the_bounds, (int)ARRAY_LEN(codecs))
 
 TEST_EACH(the_bounds_are_no_wider_than_documented, (int)ARRAY_LEN(codecs))
 {
-    static const double widest[] = {1.01, 1.02, 1.02, 1.2, 10, 1.2};
+    static const double widest[] = {1.01, 1.02, 1.02, 1.2, 10, 1.2, 2.2, 1.01};
     struct fl_codec_size size;
     float x[COUNT];
     double norm;

@@ -10,7 +10,8 @@
 /* float16, bfloat16 and int8, and the frame that all lossy codecs share. */
 
 static const struct fl_codec_ops *const lossy[] = {
-    &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8, &fl_codec_ternary, &fl_codec_steps};
+    &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8, &fl_codec_ternary,
+    &fl_codec_steps,   &fl_codec_topk,     &fl_codec_qsgd};
 
 static int encode(const struct fl_codec_ops *ops, const struct fl_layout *layout, const float *x,
                   struct fl_buf *out)

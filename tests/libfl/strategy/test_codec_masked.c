@@ -3,10 +3,10 @@
 
 /* Units of which some neurons are sent, in every codec. */
 
-static const struct fl_codec_ops *const codecs[] = {&fl_codec_float32,  &fl_codec_float16,
-                                                    &fl_codec_bfloat16, &fl_codec_int8,
-                                                    &fl_codec_ternary,  &fl_codec_steps};
-#define N_CODECS 6
+static const struct fl_codec_ops *const codecs[] = {
+    &fl_codec_float32, &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8,
+    &fl_codec_ternary, &fl_codec_steps,   &fl_codec_topk,     &fl_codec_qsgd};
+#define N_CODECS 8
 
 struct sample {
     struct fl_layout *layout;

@@ -5,8 +5,9 @@
 /* What lossy codecs lose comes later. */
 
 static const struct fl_codec_ops *const lossy[] = {
-    &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8, &fl_codec_ternary, &fl_codec_steps};
-#define N_LOSSY 5
+    &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8, &fl_codec_ternary,
+    &fl_codec_topk,    &fl_codec_qsgd,     &fl_codec_steps};
+#define N_LOSSY 7
 
 /* One unit with buffers between its trainable entries, longer than any block inside. */
 enum { WEIGHT = 2900, MEAN = 40, GAIN = 60, VAR = 40, COUNT = WEIGHT + MEAN + GAIN + VAR };

@@ -118,6 +118,8 @@ TEST_EACH(presets_fill_fill_the_components_as_in_the_table, 50)
         {"fedavg+ft", "uniform constant sgd full float32 mean adapt"},
         {"stc", "uniform constant sgd full ternary mean none"},
         {"lean", "uniform stepped sgd ldf ternary mean none"},
+        {"topk", "uniform constant sgd full topk mean none"},
+        {"qsgd", "uniform constant sgd full qsgd mean none"},
         {"adafl+fedldf", "attention stepped sgd ldf float32 mean none"},
         {"adafl+fedprox", "attention stepped prox full float32 mean none"},
         {"adafl+scaffold", "attention stepped scaffold full float32 mean none"},
@@ -456,6 +458,8 @@ TEST(codecs_come_by_name_and_number)
     ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_INT8), &fl_codec_int8);
     ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_TERNARY), &fl_codec_ternary);
     ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_STEPS), &fl_codec_steps);
+    ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_TOPK), &fl_codec_topk);
+    ck_assert_ptr_eq(fl_codec_by_id(FL_CODEC_QSGD), &fl_codec_qsgd);
     ck_assert_ptr_null(fl_codec_by_id(0));
     ck_assert_ptr_null(fl_codec_by_id(-1));
     ck_assert_ptr_null(fl_codec_by_id(99));

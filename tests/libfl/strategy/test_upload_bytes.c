@@ -5,11 +5,11 @@
 /* Every upload policy in every codec has the
    bytes of the formulas, which are written down here once more. */
 
-enum { CLIENTS = 4, N_CODECS = 6, N_UPLOADS = 6 };
+enum { CLIENTS = 4, N_CODECS = 8, N_UPLOADS = 6 };
 
-static const struct fl_codec_ops *const codecs[N_CODECS] = {&fl_codec_float32,  &fl_codec_float16,
-                                                            &fl_codec_bfloat16, &fl_codec_int8,
-                                                            &fl_codec_ternary,  &fl_codec_steps};
+static const struct fl_codec_ops *const codecs[N_CODECS] = {
+    &fl_codec_float32, &fl_codec_float16, &fl_codec_bfloat16, &fl_codec_int8,
+    &fl_codec_ternary, &fl_codec_steps,   &fl_codec_topk,     &fl_codec_qsgd};
 static const struct fl_upload_ops *const uploads[N_UPLOADS] = {
     &fl_upload_full, &fl_upload_none,         &fl_upload_ldf,
     &fl_upload_hdfl, &fl_upload_random_layer, &fl_upload_fedadp};
@@ -24,8 +24,8 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* The code of codec_ternary.c, of d trainable entries and s buffers. */
-static uint64_t ternary_bytes(const float *x, size_t d, size_t s)
+/* 5 % of d entries, each with its gap in Rice code and `own` bits. */
+static uint64_t sparse_bits(const float *x, size_t d, unsigned own)
 {
     float *sorted = malloc(d * sizeof(*sorted));
     size_t c = (d * 5 + 99) / 100;
@@ -56,7 +56,7 @@ static uint64_t ternary_bytes(const float *x, size_t d, size_t s)
 
         for (i = 0; i < d; i++) {
             if (fabsf(x[i]) >= tau) {
-                bits += (gap >> try) + 1 + try + 1;
+                bits += (gap >> try) + 1 + try + own;
                 gap = 0;
             } else {
                 gap++;
@@ -64,8 +64,63 @@ static uint64_t ternary_bytes(const float *x, size_t d, size_t s)
         }
         least = bits < least ? bits : least;
     }
-    least = 10 + (least + 7) / 8;
+    return least;
+}
+
+/* The code of codec_ternary.c, of d trainable entries and s buffers. */
+static uint64_t ternary_bytes(const float *x, size_t d, size_t s)
+{
+    uint64_t least = 10 + (sparse_bits(x, d, 1) + 7) / 8;
+
     return (least < 5 + d ? least : 5 + d) + 4 * s;
+}
+
+/* The code of codec_topk.c with values of 32 bits. */
+static uint64_t topk_bytes(const float *x, size_t d, size_t s)
+{
+    uint64_t least = 6 + (sparse_bits(x, d, 32) + 7) / 8;
+
+    return (least < 1 + 4 * d ? least : 1 + 4 * d) + 4 * s;
+}
+
+/* 16 levels of the norm of 512 entries, rounded at random with the seed 0. */
+static uint64_t qsgd_bytes(const float *x, size_t d, size_t s)
+{
+    int32_t *q = malloc((d + 1) * sizeof(*q));
+    size_t n = d;
+    struct fl_buf out;
+    struct fl_rng rng;
+    uint64_t bytes;
+    size_t i;
+    size_t j;
+
+    fl_rng_seed(&rng, 0);
+    fl_buf_init(&out, 1u << 22);
+    for (i = 0; i < d; i += 512) {
+        size_t end = i + 512 < d ? i + 512 : d;
+        double sum = 0;
+        double norm;
+
+        for (j = i; j < end; j++) {
+            sum += (double)x[j] * (double)x[j];
+        }
+        norm = (double)(float)sqrt(sum);
+        norm = norm < sqrt(sum) ? (double)nextafterf((float)norm, INFINITY) : norm;
+        for (j = i; j < end; j++) {
+            double a = 16 * fabs((double)x[j]) / norm;
+
+            q[j] = (int32_t)a + (fl_rng_unit(&rng) < a - floor(a));
+            q[j] = x[j] < 0 ? -q[j] : q[j];
+        }
+    }
+    while (n > 0 && q[n - 1] == 0) {
+        n--;
+    }
+    ck_assert_int_eq(fl_dense_encode(q, n, &out), FL_OK);
+    bytes = 13 + 4 * ((d + 511) / 512) + out.len + 4 * s;
+    fl_buf_done(&out);
+    free(q);
+    return bytes;
 }
 
 /* Rounded at random with the seed 0, to steps of 1/8. */
@@ -107,6 +162,10 @@ static uint64_t unit_bytes(const struct fl_codec_ops *ops, const float *x, size_
         return 4 + d + 4 * s;
     case FL_CODEC_STEPS:
         return steps_bytes(x, d, s);
+    case FL_CODEC_TOPK:
+        return topk_bytes(x, d, s);
+    case FL_CODEC_QSGD:
+        return qsgd_bytes(x, d, s);
     default:
         return ternary_bytes(x, d, s);
     }

@@ -17,7 +17,7 @@ formula() {
   n=$(((2 * k + 5) / 10)) # a fifth of them uploads
   [ "$n" -ge 1 ] || n=1
   case "$1" in
-    lean|stc|fedadp) return ;;
+    lean|stc|topk|qsgd|fedadp) return ;;
     local_only) sent=0 ;;
     *fedldf*|random_layer|hdfl|*mcsa*|*fedamp|pfedme) sent=$n ;;
     *) sent=$r ;;
