@@ -19,11 +19,17 @@ static const struct fl_policy *const fractions[] = {
     NULL,
 };
 static const struct fl_policy *const solvers[] = {
-    &fl_solver_sgd.policy,       &fl_solver_prox.policy,
-    &fl_solver_scaffold.policy,  &fl_solver_igfl_c.policy,
-    &fl_solver_pfedme.policy,    &fl_solver_per_fedavg.policy,
-    &fl_solver_fedmix.policy,    &fl_solver_naivemix.policy,
-    &fl_solver_optimizer.policy, NULL,
+    &fl_solver_sgd.policy,
+    &fl_solver_prox.policy,
+    &fl_solver_scaffold.policy,
+    &fl_solver_feddyn.policy,
+    &fl_solver_igfl_c.policy,
+    &fl_solver_pfedme.policy,
+    &fl_solver_per_fedavg.policy,
+    &fl_solver_fedmix.policy,
+    &fl_solver_naivemix.policy,
+    &fl_solver_optimizer.policy,
+    NULL,
 };
 static const struct fl_policy *const uploads[] = {
     &fl_upload_full.policy,

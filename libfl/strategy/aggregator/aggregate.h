@@ -33,7 +33,7 @@ struct fl_agg_block {
     const float *const *state;  /* [n_state][n] */
     float *const *state_new;    /* [n_state][n], written */
     const double *made;         /* [n] with ops->program: the step that it made */
-    double *step;               /* [n], written: theta += step; a server part only reads it */
+    double *step;               /* [n], written: theta += step; a server part may change it */
 };
 
 /*
@@ -56,7 +56,8 @@ struct fl_agg_part {
     const char *const *takes; /* NULL-terminated, or NULL */
     /*
      * `means`, `state` and `state_new` of the block belong to this part; dbar is the
-     * aggregator's. The step is not called for buffers: the part's state keeps its value there.
+     * aggregator's, and so is `step`, which the part may correct (FedDyn). It is not called for
+     * buffers: the part's state keeps its value there.
      */
     void (*step)(const struct fl_options *o, const struct fl_agg_block *block);
     /*

@@ -179,8 +179,8 @@ struct fl__agg_common {
 #define FL__AGG_WEIGHTS_OPTION(S)                                                         \
     {FL_OPT_IN(S, ENUM, common, weights), .def = "auto", .choices = fl__agg_weights,      \
      .help = "How updates are weighted in their mean: by the 'samples' of the client, or "   \
-             "all 'equal'. 'auto' is equal with solver 'scaffold', whose correction is a "    \
-             "plain mean over clients, and samples with all others."}
+             "all 'equal'. 'auto' is equal with solvers 'scaffold' and 'feddyn', whose "      \
+             "corrections are plain means over clients, and samples with all others."}
 /* clang-format on */
 extern const char *const fl__agg_weights[];
 /* fl_aggregate_ops.weights */

@@ -103,7 +103,7 @@ static int sum_block(const struct fl__agg_pass *p, size_t l, size_t n, bool buff
     return FL_OK;
 }
 
-/* The aggregator's step, then the step of the server part, which reads it. */
+/* The aggregator's step, then the step of the server part, which may correct it. */
 static void agg_server_step(const struct fl__agg_pass *p, size_t offset, size_t n)
 {
     const struct fl_agg_job *job = p->job;

@@ -60,6 +60,8 @@ static const struct fl_preset presets[] = {
      FILL(AGGREGATE("fednova"))},
     {"scaffold", "control variates correct the client drift of local steps", "SCAFFOLD",
      FILL(SOLVER("scaffold"))},
+    {"feddyn", "a dynamic regularizer corrects the client drift of local steps", "FedDyn",
+     FILL(SOLVER("feddyn"))},
     {"fedmix", "mix-up with means of other clients' data (clients send data summaries)",
      "FedMix",
      FILL(SOLVER("fedmix"))},

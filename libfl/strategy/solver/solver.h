@@ -200,6 +200,7 @@ double fl_solver_momentum_steps(double momentum, uint64_t n_steps);
 extern const struct fl_solver_ops fl_solver_sgd;
 extern const struct fl_solver_ops fl_solver_prox;
 extern const struct fl_solver_ops fl_solver_scaffold;
+extern const struct fl_solver_ops fl_solver_feddyn;
 extern const struct fl_solver_ops fl_solver_igfl_c;
 extern const struct fl_solver_ops fl_solver_pfedme;
 extern const struct fl_solver_ops fl_solver_per_fedavg;

@@ -91,10 +91,11 @@ TEST_EACH(a_pull_to_the_model_or_to_another_is_the_same, 2)
     free(anchor);
 }
 
-static const struct fl_solver_ops *const stateful[] = {&fl_solver_scaffold, &fl_solver_igfl_c};
+static const struct fl_solver_ops *const stateful[] = {&fl_solver_scaffold, &fl_solver_igfl_c,
+                                                       &fl_solver_feddyn};
 
 /* The even ones in their first round, when nothing was kept yet. */
-TEST_EACH(what_a_solver_keeps_and_sends_is_the_same, 4)
+TEST_EACH(what_a_solver_keeps_and_sends_is_the_same, 6)
 {
     const struct fl_solver_ops *solver = stateful[_i / 2];
     struct fl_solver_bytes inputs[4] = {{NULL, 0}};

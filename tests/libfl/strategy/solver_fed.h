@@ -241,8 +241,10 @@ static inline uint64_t fed_seed(const struct fed *f, size_t k)
 static inline void fed_train(struct fed *f, size_t k)
 {
     const size_t bytes = f->count * sizeof(float);
-    const struct member_payload payloads[] = {{"model", f->theta, bytes, false},
-                                              {f->ops->inputs[0], f->told, bytes, false}};
+    const bool told = fl_solver_names(f->ops->inputs) > 0;
+    const struct member_payload payloads[] = {
+        {"model", f->theta, bytes, false},
+        {told ? f->ops->inputs[0] : NULL, f->told, bytes, false}};
     const struct fl_task task = {.key = {f->round, 1},
                                  .counted = f->counted[k],
                                  .learning_rate = f->how.learning_rate,
@@ -257,7 +259,7 @@ static inline void fed_train(struct fed *f, size_t k)
     fed_watched.grad = calloc(fl_net_block(f->net), sizeof(float));
     (void)memset(f->moved[k], 0, fl_net_block(f->net) * sizeof(double));
     ck_assert_msg(member_fetch(&f->client[k], &task,
-                               &(struct member_server){.payloads = payloads, .n = 2},
+                               &(struct member_server){.payloads = payloads, .n = 1 + told},
                                &err) == FL_OK,
                   "%s", err.msg);
     ck_assert_msg(fl_member_train(&f->client[k], &err) == FL_OK, "%s", err.msg);

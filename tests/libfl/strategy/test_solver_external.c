@@ -24,6 +24,7 @@ static const struct {
     {&fl_solver_prox, "mu=0.3", "anchor=moving"},
     {&fl_solver_scaffold, NULL, NULL},
     {&fl_solver_scaffold, "mu=0.2", "rebuild_dc=yes"},
+    {&fl_solver_feddyn, "alpha=0.2", NULL},
     {&fl_solver_igfl_c, NULL, NULL},
     {&fl_solver_igfl_c, "mu=0.2", "denominator=P"},
 };

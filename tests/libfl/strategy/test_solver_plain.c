@@ -91,6 +91,7 @@ static const struct {
     {&fl_solver_prox, "mu=0.5", NULL, {.learning_rate = 0.05, .momentum = 0.9}},
     {&fl_solver_prox, "mu=0.5", "anchor=moving", {.learning_rate = 0.05, .weight_decay = 0.01}},
     {&fl_solver_scaffold, "mu=0.5", NULL, {.learning_rate = 0.05, .weight_decay = 0.01}},
+    {&fl_solver_feddyn, "alpha=0.5", NULL, {.learning_rate = 0.05, .momentum = 0.5}},
     {&fl_solver_igfl_c, "mu=0.5", NULL, {.learning_rate = 0.05, .momentum = 0.5}},
     {&fl_solver_pfedme, "inner_steps=3", "lambda=7", {.learning_rate = 0.02}},
     {&fl_solver_per_fedavg, "variant=fo", "alpha=0.1", {.learning_rate = 0.05, .momentum = 0.9}},

@@ -118,6 +118,7 @@ TEST_EACH(presets_fill_fill_the_components_as_in_the_table, 50)
         {"fedavg+ft", "uniform constant sgd full float32 mean adapt"},
         {"stc", "uniform constant sgd full ternary mean none"},
         {"lean", "uniform stepped sgd ldf ternary mean none"},
+        {"feddyn", "uniform constant feddyn full float32 mean none"},
         {"topk", "uniform constant sgd full topk mean none"},
         {"qsgd", "uniform constant sgd full qsgd mean none"},
         {"adafl+fedldf", "attention stepped sgd ldf float32 mean none"},
@@ -206,6 +207,8 @@ TEST_EACH(combinations_without_a_meaning_are_refused_with_the_reason, 22)
         {"algorithm: fednova\nstrategy: {upload: fedadp}\n", {"upload 'fedadp'", "'fednova'"}},
         {"algorithm: fednova\nstrategy: {robust: median}\n", {"robust 'median'", "'fednova'"}},
         {"algorithm: igfl_c\nstrategy: {aggregate: momentum}\n", {"igfl_c", "momentum"}},
+        {"algorithm: feddyn\nstrategy: {codec: int8}\n", {"solver 'feddyn'", "codec 'float32'"}},
+        {"algorithm: feddyn\nstrategy: {upload: fedadp}\n", {"upload 'fedadp'", "'feddyn'"}},
         {"algorithm: scaffold\nstrategy: {solver: {rebuild_dc: yes}, codec: int8}\n",
          {"solver 'scaffold'", "codec 'float32'"}},
     };
@@ -485,11 +488,11 @@ static const struct {
     const char *algorithm, *why;
 } no_momentum[] = {
     {"fedmcsa", "combined with personal 'own'"},     {"local_only", "combined with personal 'own'"},
-    {"scaffold", "combined with solver 'scaffold'"}, {"igfl_c", "combined with solver 'igfl_c'"},
-    {"fedadp", "combined with upload 'fedadp'"},
+    {"scaffold", "combined with solver 'scaffold'"}, {"feddyn", "combined with solver 'feddyn'"},
+    {"igfl_c", "combined with solver 'igfl_c'"},     {"fedadp", "combined with upload 'fedadp'"},
 };
 
-TEST_EACH(a_momentum_of_updates_is_refused_where_updates_have_no_history, 5)
+TEST_EACH(a_momentum_of_updates_is_refused_where_updates_have_no_history, 6)
 {
     struct fl_strategy *s = NULL;
     struct fl_err err = {0};

@@ -149,6 +149,9 @@ rounds=1
 federation avg1 "strategy: {$everybody}"
 federation control "algorithm: scaffold" "strategy: {$everybody, aggregate: {weights: samples}}"
 same "the first round of scaffold is fedavg bit for bit" avg1 control
+federation prox2 "algorithm: fedprox" "strategy: {$everybody, solver: {mu: 0.1}, aggregate: {weights: equal, server_lr: 2}}"
+federation dyn "algorithm: feddyn" "strategy: {$everybody, solver: {alpha: 0.1}}"
+close "the first round of feddyn is fedprox with a server_lr of 2" 1e-6 prox2 dyn
 federation longer "training: {learning_rate: 0.06}" "strategy: {$everybody, aggregate: {weights: equal}}"
 federation igflc "algorithm: igfl_c" "training: {learning_rate: 0.05}" "strategy: {$everybody}"
 close "the first round of igfl_c is fedavg with (1 + 1/S) eta" 1e-5 longer igflc
@@ -195,7 +198,7 @@ swapped() { # name, lines of YAML…
   order=(0 1 2 3 4)
   close "$name: permuting the clients does not change the model" 1e-5 "$name" "$name-swapped"
 }
-for algorithm in fedavg fedavgm fedadam scaffold igfl igfl_sa igfl_ta fedmcsa heur_fedamp fedldf+scaffold fedadp; do
+for algorithm in fedavg fedavgm fedadam scaffold feddyn igfl igfl_sa igfl_ta fedmcsa heur_fedamp fedldf+scaffold fedadp; do
   case $algorithm in
     fedmcsa|heur_fedamp) swapped "$algorithm" "algorithm: $algorithm" "strategy: {upload: {n: 5}}" ;;
     fedldf*) swapped "$algorithm" "algorithm: $algorithm" "strategy: {$everybody, upload: {n: 2}}" ;;
