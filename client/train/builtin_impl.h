@@ -21,6 +21,7 @@ struct fl__builtin {
     char **layers;           /* owned, each of them */
     const struct fl_solver_ops *solver;
     struct fl_options *options;
+    struct fl_options *beside; /* of fl_solver_prox, for tasks with `beside`; NULL: none */
     uint32_t epochs, steps, batch_size;
     double momentum, weight_decay;
     /* personal.adapt; `adapts` false: none */

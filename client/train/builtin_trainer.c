@@ -19,6 +19,8 @@ struct walk {
     struct fl__builtin *b;
     const struct fl_train_task *task;
     const struct fl_dataset *ds;
+    const struct fl_solver_ops *solver; /* of the task: the server's, or that of a model beside */
+    const struct fl_options *options;
     struct fl_local_steps steps;
 };
 
@@ -31,9 +33,11 @@ static void builtin_forget(struct fl__builtin *b)
 {
     fl_net_free(b->net);
     fl_options_free(b->options);
+    fl_options_free(b->beside);
     fl__builtin_forget_data(b);
     b->net = NULL;
     b->options = NULL;
+    b->beside = NULL;
 }
 
 static void builtin_free(struct fl_trainer *trainer)
@@ -116,6 +120,10 @@ static int builtin_prepare(struct fl_trainer *trainer, const struct fl_train_mod
     rv = fl_options_copy(model->solver_options, &b->options);
     if (rv != FL_OK) {
         rv = fl_err_set(err, rv, "solver options: %s", fl_strerror(rv));
+        goto fail;
+    }
+    rv = fl_personal_beside_steps(model->personal, model->personal_options, &b->beside, err);
+    if (rv != FL_OK) {
         goto fail;
     }
     rv = fl__builtin_take_memory(b, b->train, b->test, err);
@@ -212,11 +220,15 @@ static void walk_progress(void *ctx, uint64_t done, uint64_t of)
 static void walk_passes(struct walk *w, struct fl__builtin *b, const struct fl_train_task *task,
                         const struct fl_dataset *ds)
 {
+    const struct fl_solver_ops *solver = task->beside ? &fl_solver_prox : b->solver;
+
     *w = (struct walk){.b = b,
                        .task = task,
                        .ds = ds,
+                       .solver = solver,
+                       .options = task->beside ? b->beside : b->options,
                        .steps = {.net = b->net,
-                                 .solver = b->solver,
+                                 .solver = solver,
                                  .samples = ds->n,
                                  .gather = walk_gather,
                                  .canceled = walk_canceled,
@@ -253,7 +265,7 @@ static int make_solver(const struct walk *w, bool adapting, struct fl_solver **r
                            : (struct fl_solver_bytes){b->own_summary.data, b->own_summary.len},
     };
 
-    return b->solver->create(b->options, &setup, ret, err);
+    return w->solver->create(w->options, &setup, ret, err);
 }
 
 /* Loads the model of a task into the network and resets dropout's random stream. */
@@ -286,17 +298,17 @@ static int builtin_solve(const struct walk *w, struct fl_train_result *ret, stru
     struct fl_local_sums sums;
     struct fl_solver *solver = NULL;
     size_t count = fl_layout_count(fl_net_layout(b->net));
-    int rv = fl__train_extras(fl_solver_keeps(b->solver->keeps), &ret->kept, &ret->n_kept, err);
+    int rv = fl__train_extras(fl_solver_keeps(w->solver->keeps), &ret->kept, &ret->n_kept, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__train_extras(fl_solver_names(fl_solver_sends(b->solver, b->options)), &ret->sent,
+    rv = fl__train_extras(fl_solver_names(fl_solver_sends(w->solver, w->options)), &ret->sent,
                           &ret->n_sent, err);
     if (rv != FL_OK) {
         return rv;
     }
-    if (w->task->own_summary.data == NULL) {
+    if (w->task->own_summary.data == NULL && !w->task->beside) {
         rv = fl__summary_own(b, w->task->summary_seed, err);
         if (rv != FL_OK) {
             return rv;
@@ -313,8 +325,8 @@ static int builtin_solve(const struct walk *w, struct fl_train_result *ret, stru
     ret->steps = w->steps.n_steps;
     ret->samples = w->ds->n;
     ret->train_loss = sums.samples > 0 ? sums.loss / (double)sums.samples : 0;
-    if (b->solver->finish != NULL) {
-        rv = b->solver->finish(solver, ret->kept, ret->sent, err);
+    if (w->solver->finish != NULL) {
+        rv = w->solver->finish(solver, ret->kept, ret->sent, err);
     }
     if (rv != FL_OK) {
         goto done;
@@ -330,8 +342,8 @@ static int builtin_solve(const struct walk *w, struct fl_train_result *ret, stru
     fl_net_get(b->net, ret->delta);
     if (w->task->evaluate_trained && has_test(b)) {
         /* Evaluate the personal model, which may differ from the uploaded one. */
-        if (b->solver->personal != NULL) {
-            b->solver->personal(solver);
+        if (w->solver->personal != NULL) {
+            w->solver->personal(solver);
         }
         if (evaluate_net(b, w->task->cancel, &ret->trained) != FL_OK) {
             rv = builtin_canceled(err);
@@ -340,7 +352,7 @@ static int builtin_solve(const struct walk *w, struct fl_train_result *ret, stru
         ret->has_trained = true;
     }
 done:
-    b->solver->destroy(solver);
+    w->solver->destroy(solver);
     return rv;
 }
 
@@ -355,11 +367,12 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
     if (b->net == NULL) {
         return fl_err_set(err, FL_ESTATE, "training before the server described its model");
     }
+    FL_REQUIRE(!task->beside || b->beside != NULL);
     rv = builtin_load(b, task, err);
     if (rv != FL_OK) {
         return rv;
     }
-    if (has_test(b)) {
+    if (has_test(b) && !task->beside) {
         if (evaluate_net(b, task->cancel, &ret->received) != FL_OK) {
             return builtin_canceled(err);
         }
@@ -403,7 +416,7 @@ static int builtin_fit(struct fl__builtin *b, const struct fl_train_task *task, 
         return rv;
     }
     rv = fl_local_steps_run(&w.steps, solver, &sums, err);
-    b->solver->destroy(solver);
+    w.solver->destroy(solver);
     return rv;
 }
 

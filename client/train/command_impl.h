@@ -19,6 +19,8 @@ unsigned fl__parts_vectors(unsigned parts);
  */
 unsigned fl__parts_space(const struct fl_persistent *r, const struct fl_space *space,
                          unsigned parts);
+/* The parts of the steps of a model beside the global one, by their options; NULL: none. */
+unsigned fl__parts_beside(const struct fl_options *beside);
 /*
  * Checks that the program can do what this federation needs. FL_EUNIMPL names the capability that
  * it did not declare, or that a program per task cannot have.

@@ -42,6 +42,51 @@ unsigned fl__parts_space(const struct fl_persistent *r, const struct fl_space *s
                : 0;
 }
 
+unsigned fl__parts_beside(const struct fl_options *beside)
+{
+    return beside != NULL ? fl_external_parts(&fl_solver_prox, beside, false) : 0;
+}
+
+static int check_parts(const struct fl_persistent *r, const char *program, unsigned parts,
+                       const char *why, const char *name, struct fl_err *err)
+{
+    const char *names[FL__PARTS_MAX + 1];
+    size_t i;
+
+    fl__parts_names(parts, names);
+    for (i = 0; names[i] != NULL; i++) {
+        if (!fl_persistent_has_part(r, names[i])) {
+            return fl_err_set(err, FL_EUNIMPL,
+                              "the server's %s '%s' needs the part '%s' in every step, which "
+                              "'%.100s' did not declare in 'ready' (docs/trainers.md)",
+                              why, name, names[i], program);
+        }
+    }
+    return FL_OK;
+}
+
+/* The steps of a model that is trained beside the global one. */
+static int check_beside(const struct fl_persistent *r, const char *program,
+                        const struct fl_train_model *m, struct fl_err *err)
+{
+    struct fl_options *beside = NULL;
+    int rv = fl_personal_beside_steps(m->personal, m->personal_options, &beside, err);
+
+    if (rv != FL_OK || beside == NULL) {
+        return rv;
+    }
+    rv = fl_persistent_per_task(r)
+             ? fl_err_set(err, FL_EUNIMPL,
+                          "the server's personal '%s' trains a second model with steps of its own, "
+                          "of which a program that is started for each task is not told: use a "
+                          "persistent program ('command.persistent: yes') or 'trainer: builtin'",
+                          m->personal->policy.name)
+             : check_parts(r, program, fl__parts_beside(beside), "personal",
+                           m->personal->policy.name, err);
+    fl_options_free(beside);
+    return rv;
+}
+
 static int check_kind(const struct fl_persistent *r, const char *program,
                       enum fl_persistent_kind kind, const char *why, const char *name,
                       struct fl_err *err)
@@ -60,10 +105,11 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
     const struct fl_solver_ops *s = m->solver;
     bool adapts = m->personal != NULL && m->personal->adapts;
     unsigned parts = fl_external_parts(s, m->solver_options, false);
-    const char *names[FL__PARTS_MAX + 1];
-    size_t i;
-    int rv;
+    int rv = check_beside(r, program, m, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (fl_persistent_per_task(r)) {
         /* A program per task exchanges models only. */
         return s->summary == NULL && fl_solver_names(s->inputs) + fl_solver_keeps(s->keeps) == 0 &&
@@ -84,14 +130,9 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
                           s->policy.name);
     }
     parts |= adapts ? fl_external_parts(s, m->solver_options, true) : 0;
-    fl__parts_names(parts, names);
-    for (i = 0; names[i] != NULL; i++) {
-        if (!fl_persistent_has_part(r, names[i])) {
-            return fl_err_set(err, FL_EUNIMPL,
-                              "the server's solver '%s' needs the part '%s' in every step, which "
-                              "'%.100s' did not declare in 'ready' (docs/trainers.md)",
-                              s->policy.name, names[i], program);
-        }
+    rv = check_parts(r, program, parts, "solver", s->policy.name, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = check_kind(r, program, FL_PERSISTENT_TRAIN, "solver", s->policy.name, err);
     if (rv != FL_OK) {

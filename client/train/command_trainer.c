@@ -27,6 +27,7 @@ struct command {
     struct fl_layout *layout;
     const struct fl_solver_ops *solver;
     struct fl_options *options;
+    struct fl_options *beside; /* of fl_solver_prox, for tasks with `beside`; NULL: none */
     char *solver_text;
     uint32_t epochs, steps, batch_size;
     double momentum, weight_decay;
@@ -46,9 +47,11 @@ static void command_forget(struct command *c)
     fl_persistent_forget(c->r);
     fl_layout_free(c->layout);
     fl_options_free(c->options);
+    fl_options_free(c->beside);
     free(c->solver_text);
     c->layout = NULL;
     c->options = NULL;
+    c->beside = NULL;
     c->solver_text = NULL;
     for (i = 0; i < FL_PERSISTENT_KINDS; i++) {
         fl__limit_forget(&c->limit[i]); /* The old run times do not apply. */
@@ -89,6 +92,7 @@ static int command_describe_model(struct command *c, const struct fl_train_model
     char *personal = NULL;
     int rv;
 
+    all |= fl__parts_beside(c->beside);
     all |= fl__parts_space(c->r, m->space, all);
     fl__parts_names(all, parts);
     all |= c->adapts ? fl_external_parts(m->solver, m->solver_options, true) : 0;
@@ -138,6 +142,10 @@ static int command_prepare(struct fl_trainer *trainer, const struct fl_train_mod
     }
     if (c->solver_text == NULL || fl_options_copy(m->solver_options, &c->options) != FL_OK) {
         rv = fl_err_set(err, FL_ENOMEM, "solver options: out of memory");
+        goto fail;
+    }
+    rv = fl_personal_beside_steps(m->personal, m->personal_options, &c->beside, err);
+    if (rv != FL_OK) {
         goto fail;
     }
     rv = command_describe_model(c, m, err);
@@ -201,11 +209,25 @@ static struct fl_external_task external_task(const struct command *c,
                                      .kept = task->kept};
 }
 
+/* Whose steps a task makes: those of the server's solver, or of the model beside. */
+static const struct fl_solver_ops *solver_of(const struct command *c,
+                                             const struct fl_train_task *task)
+{
+    return task->beside ? &fl_solver_prox : c->solver;
+}
+
+static const struct fl_options *solver_options_of(const struct command *c,
+                                                  const struct fl_train_task *task)
+{
+    return task->beside ? c->beside : c->options;
+}
+
 /* `do`, owned. */
 static char *parts_text(const struct command *c, const struct fl_train_task *task,
                         const struct fl_external *external)
 {
-    return fl__parts_text(c->solver, c->options, external, task->summary_seed & FL_FIELD_EXACT);
+    return fl__parts_text(solver_of(c, task), solver_options_of(c, task), external,
+                          task->summary_seed & FL_FIELD_EXACT);
 }
 
 /* Describes a training task for the program. `parts` is borrowed. */
@@ -249,6 +271,8 @@ static int command_train(struct command *c, const struct fl_train_task *task,
                          const struct fl_external_task *of, const struct fl_external *external,
                          struct fl_train_result *ret, struct fl_err *err)
 {
+    const struct fl_solver_ops *solver = solver_of(c, task);
+    const struct fl_options *options = solver_options_of(c, task);
     char *parts = parts_text(c, task, external);
     struct fl_persistent_task t = steps_task(c, task, external, parts);
     struct fl_persistent_answer answer = {0};
@@ -278,17 +302,17 @@ done:
     ret->has_trained = answer.has_trained && task->evaluate_trained;
     ret->trained = answer.trained;
     /* Compute client state and extra uploads from a result that was copied and checked. */
-    rv = fl__train_extras(fl_solver_keeps(c->solver->keeps), &ret->kept, &ret->n_kept, err);
+    rv = fl__train_extras(fl_solver_keeps(solver->keeps), &ret->kept, &ret->n_kept, err);
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl__train_extras(fl_solver_names(fl_solver_sends(c->solver, c->options)), &ret->sent,
+    rv = fl__train_extras(fl_solver_names(fl_solver_sends(solver, options)), &ret->sent,
                           &ret->n_sent, err);
     if (rv != FL_OK) {
         return rv;
     }
     rv = fl_external_finish(
-        c->solver, c->options, of,
+        solver, options, of,
         &(struct fl_external_outcome){
             .trained = ret->delta, .steps = ret->steps, .kept = ret->kept, .sent = ret->sent},
         err);
@@ -335,8 +359,9 @@ static int command_run(struct fl_trainer *trainer, const struct fl_train_task *t
     if (c->layout == NULL) {
         return fl_err_set(err, FL_ESTATE, "training before the server described its model");
     }
+    FL_REQUIRE(!task->beside || c->beside != NULL);
     of = external_task(c, task, false);
-    rv = fl_external_begin(c->solver, c->options, &of, &external, err);
+    rv = fl_external_begin(solver_of(c, task), solver_options_of(c, task), &of, &external, err);
     if (rv != FL_OK) {
         return rv;
     }

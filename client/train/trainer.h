@@ -46,6 +46,11 @@ struct fl_train_task {
      * that declared the part `space`; others train all entries. NULL: none.
      */
     const struct fl_space *space;
+    /*
+     * The steps of the personal model of a policy with `beside`, in place of the solver's; inputs
+     * and kept are not read. Only where fl_trainer_prepare() got such a policy.
+     */
+    bool beside;
     bool evaluate_trained; /* fill `trained` of the result when there is test data */
     uint64_t summary_seed; /* seed that fl_trainer_summary() was called with */
     struct fl_solver_bytes

@@ -35,6 +35,7 @@ struct fl_training {
     float *start;          /* the starting model, inside `in` */
     float *anchor;
     float *local;  /* trained values of the local tensors, packed; NULL: no local tensors */
+    float *beside; /* the trained personal model of a policy with `beside`; else NULL */
     bool received; /* `start` came with the task and becomes the anchor */
     struct fl_result *made;
     atomic_bool cancel;
@@ -60,6 +61,7 @@ void fl_training_free(struct fl_training *t)
     fl_buf_done(&t->summary);
     free(t->anchor);
     free(t->local);
+    free(t->beside);
     fl_inputs_done(&t->in);
     fl_train_result_done(&t->result);
     fl_result_unref(t->made);
@@ -267,10 +269,52 @@ static int training_prepare(struct fl_training *t)
     t->task.anchor = t->anchor;
     t->task.raw = personal->own;
     t->task.space = t->setup->space;
-    t->task.evaluate_trained = personal->trained;
+    t->task.evaluate_trained = personal->trained && !personal->beside;
     t->task.inputs = t->n_inputs > 0 ? t->inputs : NULL;
     t->task.kept = t->n_kept > 0 ? t->kept : NULL;
     return FL_OK;
+}
+
+/* --- the personal model beside the global one --- */
+
+/*
+ * Trains the personal model of a policy with `beside` (Ditto): the steps of this task once more,
+ * from the model that this client kept, with the received model as anchor. Reports its accuracy.
+ */
+static int training_run_beside(struct fl_training *t)
+{
+    struct fl_train_task task = t->task;
+    struct fl_train_result result = {0};
+    float *own = NULL;
+    int rv;
+
+    if (!t->setup->personal->beside) {
+        return FL_OK;
+    }
+    rv = fl_client_state_load(t->worker->keeps, FL_KEEP_PERSONAL, &own, &t->err);
+    if (rv != FL_OK && rv != FL_ENOENT) {
+        return rv;
+    }
+    task.model = own != NULL ? own : t->start;
+    task.anchor = t->start;
+    task.raw = true;
+    task.beside = true;
+    task.space = NULL;
+    task.evaluate_trained = true;
+    task.inputs = task.kept = NULL;
+    rv = fl_trainer_run(t->worker->trainer, &task, &result, &t->err);
+    if (rv != FL_OK) {
+        (void)fl_err_wrap(&t->err, rv, "training the personal model");
+        goto done;
+    }
+    t->result.has_trained = result.has_trained;
+    t->result.trained = result.trained;
+    t->beside = result.delta;
+    result.delta = NULL;
+done:
+    fl_train_result_done(&result);
+    free(own);
+    return rv;
 }
 
 /* --- after training --- */
@@ -476,7 +520,7 @@ static int write_pending(struct fl_training *t)
 {
     const struct fl_setup *setup = t->setup;
     struct fl_client_state *keeps = t->worker->keeps;
-    struct fl_client_state_value values[EXTRAS_MAX + 5];
+    struct fl_client_state_value values[EXTRAS_MAX + 6];
     char names[EXTRAS_MAX][FL_NAME_MAX];
     size_t n = 0;
     int rv;
@@ -493,6 +537,9 @@ static int write_pending(struct fl_training *t)
     }
     if (setup->welcome.training.client_momentum > 0) {
         values[n++] = (struct fl_client_state_value){FL_KEEP_MOMENTUM, t->result.delta};
+    }
+    if (t->beside != NULL) {
+        values[n++] = (struct fl_client_state_value){FL_KEEP_PERSONAL, t->beside};
     }
     if (setup->personal->own) { /* The trained model itself, not the displacement. */
         values[n++] = (struct fl_client_state_value){FL_KEEP_PERSONAL, t->result.delta};
@@ -678,6 +725,10 @@ int fl_training_run(struct fl_training *t, struct fl_err *err)
         goto done;
     }
     rv = fl_terms_check_result(&t->worker->terms, t->result.samples, t->result.steps, &t->err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = training_run_beside(t);
     if (rv != FL_OK) {
         goto done;
     }

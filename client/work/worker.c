@@ -46,7 +46,7 @@ static int worker_wanted_state(const struct fl_setup *s,
     } own[] = {{s->welcome.wants_previous_dot, FL_KEEP_PREVIOUS, false, 0},
                {fl_codec_keeps_residual(s->codec, s->codec_options), FL_KEEP_RESIDUAL, true, 0},
                {s->welcome.training.client_momentum > 0, FL_KEEP_MOMENTUM, true, 0},
-               {s->personal->own, FL_KEEP_PERSONAL, false, 0},
+               {fl_personal_keeps_model(s->personal), FL_KEEP_PERSONAL, false, 0},
                {s->personal->own, FL_KEEP_ANCHOR, false, 0},
                {local > 0, FL_KEEP_LOCAL, false, local}};
     size_t n_solver = fl_solver_keeps(s->solver->keeps);

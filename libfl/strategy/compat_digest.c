@@ -70,7 +70,7 @@ int fl_strategy_kept_text(const struct fl_strategy *strategy, struct fl_buf *out
         {fl_strategy_needs_previous_dot(strategy), "update.previous"},
         {fl_codec_keeps_residual(strategy->codec, strategy->options[FL_COMPONENT_CODEC]),
          "codec.residual"},
-        {strategy->personal->own, "own.personal"},
+        {fl_personal_keeps_model(strategy->personal), "own.personal"},
     };
     size_t i;
     int rv;

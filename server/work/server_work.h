@@ -75,7 +75,7 @@ static inline bool fl_federation_clients_keep(const struct fl_federation *federa
 {
     const struct fl_strategy *s = federation->strategy;
 
-    return fl_solver_keeps(s->solver->keeps) > 0 || s->personal->own ||
+    return fl_solver_keeps(s->solver->keeps) > 0 || fl_personal_keeps_model(s->personal) ||
            fl_layout_local(federation->layout) > 0;
 }
 

@@ -13,6 +13,11 @@ struct fl_personal_own_options {
     double beta;
 };
 
+/* Options of policies with `beside`. */
+struct fl_personal_beside_options {
+    double lambda;
+};
+
 /* Options of policies with `adapts`. */
 struct fl_personal_adapt_options {
     int64_t steps, epochs;
@@ -27,6 +32,13 @@ struct fl_personal_ops {
      * replaces its own. A client without an own model starts from the server's model.
      */
     bool own;
+    /*
+     * The client trains a personal model of its own beside the global one: after the training whose
+     * update is uploaded, the same steps once more from its personal model, at first from the
+     * received model, with a proximal term towards the received one: solver 'prox' with mu =
+     * lambda. It is client state, of which the server knows nothing.
+     */
+    bool beside;
     /* Reports contain the accuracy of the trained model on the client's own test data. */
     bool trained;
     /*
@@ -40,5 +52,20 @@ extern const struct fl_personal_ops fl_personal_none;
 extern const struct fl_personal_ops fl_personal_trained;
 extern const struct fl_personal_ops fl_personal_own;
 extern const struct fl_personal_ops fl_personal_adapt;
+extern const struct fl_personal_ops fl_personal_ditto;
+
+/* The client keeps a model between rounds, its own or the one trained beside the global one. */
+static inline bool fl_personal_keeps_model(const struct fl_personal_ops *ops)
+{
+    return ops->own || ops->beside;
+}
+
+/*
+ * The options of solver 'prox' for the steps of a policy with `beside`; NULL for any other policy.
+ * Returns owned. FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_personal_beside_steps(const struct fl_personal_ops *ops,
+                                           const struct fl_options *o, struct fl_options **ret,
+                                           struct fl_err *err);
 
 #endif

@@ -114,6 +114,8 @@ static const struct fl_preset presets[] = {
      FILL(ALL_TRAIN, PULL("fixed"), AGGREGATE("heur_fedamp"), PERSONAL("own"))},
     {"fedamp", "personalized models, averaged by their distances", "FedAMP",
      FILL(ALL_TRAIN, PULL("fixed"), AGGREGATE("fedamp"), PERSONAL("own"))},
+    {"ditto", "a personal model trained beside fedavg's, with a proximal term towards it", "Ditto",
+     FILL(PERSONAL("ditto"))},
     {"local_only", "every client trains locally, without uploads", "control",
      FILL(UPLOAD("none"), PERSONAL("own"))},
     {"fedavg+ft", "fedavg, evaluated after each client fine-tuned it", "control",

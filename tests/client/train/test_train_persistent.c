@@ -126,6 +126,43 @@ TEST_EACH(what_a_solver_keeps_and_sends_is_the_same, 6)
     }
 }
 
+/* SCAFFOLD's capability is used for the global model only. */
+TEST_EACH(a_model_beside_the_global_one_is_the_same, 2)
+{
+    const struct fl_solver_ops *solver = _i == 0 ? &fl_solver_sgd : &fl_solver_scaffold;
+    struct fl_solver_bytes inputs[1] = {{NULL, 0}};
+    struct fl_options *ditto = NULL;
+    struct fl_train_task task;
+    struct both f;
+    float *own;
+
+    both_init(&f, solver);
+    ck_assert_int_eq(fl_options_create(fl_personal_ditto.policy.options, &ditto), FL_OK);
+    f.server.model.personal = &fl_personal_ditto;
+    f.server.model.personal_options = ditto;
+    own = vector(&f, 9);
+    task = task_of(&f.server);
+    task.inputs = inputs;
+    task.kept = inputs;
+    both_train(&f, &task);
+    both_same(&f);
+    fl_train_result_done(&f.a);
+    fl_train_result_done(&f.b);
+    task.model = own;
+    task.anchor = f.server.theta;
+    task.raw = true;
+    task.beside = true;
+    task.evaluate_trained = true;
+    both_train(&f, &task);
+    both_floats(f.a.delta, f.b.delta, f.server.count, "beside");
+    ck_assert(f.a.has_trained && f.b.has_trained);
+    ck_assert_uint_eq(f.a.trained.correct, f.b.trained.correct);
+    ck_assert_uint_eq(f.a.n_kept + f.b.n_kept, 0);
+    both_done(&f);
+    fl_options_free(ditto);
+    free(own);
+}
+
 TEST(what_the_program_did_not_declare_is_refused_by_name)
 {
     struct both f;

@@ -90,6 +90,61 @@ TEST(a_raw_result_holds_the_parameters_and_the_norm_of_what_changed)
     fixture_done(&f);
 }
 
+/* Lambdas; 0: plain descent. */
+TEST_EACH(a_model_beside_makes_the_steps_of_prox_from_its_own_start, 2)
+{
+    struct fl_options *ditto = NULL;
+    struct fl_train_result global, beside, want;
+    struct fl_evaluation accuracy;
+    struct fl_train_task task;
+    struct fixture f;
+    float *own;
+    size_t i;
+
+    fixture_init(&f, true);
+    own = malloc(f.server.count * sizeof(*own));
+    for (i = 0; i < f.server.count; i++) {
+        own[i] = f.server.theta[i] + 0.1f * (float)sin((double)i);
+    }
+    prepare(&f);
+    task = task_of(&f.server);
+    want = train(&f, &task);
+    ck_assert_int_eq(fl_options_create(fl_personal_ditto.policy.options, &ditto), FL_OK);
+    ck_assert_int_eq(fl_options_set(ditto, "lambda", _i == 0 ? "0.7" : "0", NULL), FL_OK);
+    f.server.model.personal = &fl_personal_ditto;
+    f.server.model.personal_options = ditto;
+    prepare(&f);
+    global = train(&f, &task);
+    ck_assert_mem_eq(global.delta, want.delta, f.server.count * sizeof(float));
+    fl_train_result_done(&want);
+    task.model = own;
+    task.anchor = f.server.theta;
+    task.raw = true;
+    task.beside = true;
+    task.evaluate_trained = true;
+    beside = train(&f, &task);
+    accuracy = evaluate(&f, beside.delta);
+    assert_same(&beside.trained, &accuracy);
+    f.server.model.personal = NULL;
+    f.server.model.solver = _i == 0 ? &fl_solver_prox : &fl_solver_sgd;
+    fl_options_free(f.server.options);
+    ck_assert_int_eq(fl_options_create(f.server.model.solver->policy.options, &f.server.options),
+                     FL_OK);
+    ck_assert(_i == 1 || fl_options_set(f.server.options, "mu", "0.7", NULL) == FL_OK);
+    f.server.model.solver_options = f.server.options;
+    task.beside = false;
+    prepare(&f);
+    want = train(&f, &task);
+    ck_assert_mem_eq(beside.delta, want.delta, f.server.count * sizeof(float));
+    ck_assert_mem_ne(beside.delta, own, f.server.count * sizeof(float));
+    fl_train_result_done(&global);
+    fl_train_result_done(&beside);
+    fl_train_result_done(&want);
+    fl_options_free(ditto);
+    fixture_done(&f);
+    free(own);
+}
+
 TEST(the_trained_model_is_evaluated_when_asked_for)
 {
     struct fl_evaluation want;

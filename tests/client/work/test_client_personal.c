@@ -86,6 +86,65 @@ TEST(a_client_without_anything_starts_from_the_model_and_keeps_both)
     end(&r);
 }
 
+/* --- a model beside the global one (personal: ditto) --- */
+
+/* With a rate of 0 the model beside stays where it starts: at the received one, then at its own. */
+static struct fl_result *train_beside(struct rig *r, uint64_t round, uint64_t counted, float value,
+                                      double rate)
+{
+    struct fl_task task = rig_task(round, counted);
+    float *data = rig_filled(r, value);
+    struct rig_payload list[] = {{"model", data, bytes(r), false}};
+    struct fl_result *result;
+
+    task.learning_rate = rate;
+    result = rig_train(r, &task, list, 1);
+    free(data);
+    return result;
+}
+
+TEST_EACH(a_model_beside_starts_from_the_received_one_and_goes_on_when_it_was_counted, 2)
+{
+    const bool counted = _i == 0;
+    struct fl_result *result;
+    struct rig r;
+
+    begin(&r, "ditto", true);
+    result = train_beside(&r, 1, 0, 2, 0);
+    /* What is sent is the displacement of the global model, by the solver of the server. */
+    ck_assert_double_eq_tol((double)result->delta[0], (double)SPY_MOVED, NEAR);
+    ck_assert(result->has_trained);
+    fl_result_unref(result);
+    fl_result_unref(train_beside(&r, 2, counted ? 1 : 0, 5, 0));
+    rig_restart(&r);
+    fl_result_unref(train_beside(&r, 3, 2, 7, 0));
+    expect_kept(&r, FL_KEEP_PERSONAL, counted ? 2 : 5);
+    end(&r);
+}
+
+TEST(a_model_beside_changes_nothing_of_what_is_sent)
+{
+    struct fl_result *with;
+    struct fl_result *without;
+    struct rig r;
+
+    begin(&r, "ditto lambda=0.3", true);
+    with = train_beside(&r, 1, 0, 2, 0.1);
+    end(&r);
+    begin(&r, "none", true);
+    without = train_beside(&r, 1, 0, 2, 0.1);
+    ck_assert_mem_eq(with->delta, without->delta, bytes(&r));
+    ck_assert_mem_eq(with->divergence, without->divergence, with->n_units * sizeof(float));
+    ck_assert_double_eq(with->train_loss, without->train_loss);
+    ck_assert_uint_eq(with->steps, without->steps);
+    ck_assert_double_eq(with->received.loss_sum, without->received.loss_sum);
+    fl_result_unref(with);
+    fl_result_unref(without);
+    end(&r);
+}
+
+/* --- models of their own --- */
+
 TEST(a_personal_model_is_blended_with_the_anchor_by_beta)
 {
     struct rig r;

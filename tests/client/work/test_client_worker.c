@@ -30,7 +30,7 @@ static bool wants(struct rig *r, const char *name)
     return true;
 }
 
-TEST_EACH(what_is_kept_is_what_solver_codec_and_personal_policy_need, 5)
+TEST_EACH(what_is_kept_is_what_solver_codec_and_personal_policy_need, 6)
 {
     static const struct {
         struct rig_server server;
@@ -40,6 +40,7 @@ TEST_EACH(what_is_kept_is_what_solver_codec_and_personal_policy_need, 5)
         {{.solver = "scaffold"}, {"scaffold.control", NULL}},
         {{.codec = "ternary residual=yes"}, {FL_KEEP_RESIDUAL, NULL}},
         {{.personal = "own"}, {FL_KEEP_PERSONAL, FL_KEEP_ANCHOR, NULL}},
+        {{.personal = "ditto"}, {FL_KEEP_PERSONAL, NULL}},
         {{.wants_previous_dot = true}, {FL_KEEP_PREVIOUS, NULL}},
     };
     const struct fl_round_key next = {2, 1};

@@ -106,7 +106,7 @@ TEST(the_digest_is_of_the_layout_and_of_what_an_update_means)
     fl_settings_done(&c);
 }
 
-TEST_EACH(a_strategy_says_what_is_kept_and_collection, 7)
+TEST_EACH(a_strategy_says_what_is_kept_and_collection, 8)
 {
     static const struct {
         const char *preset, *kept;
@@ -115,6 +115,7 @@ TEST_EACH(a_strategy_says_what_is_kept_and_collection, 7)
         {"fedavg", "", false, false},
         {"scaffold", "scaffold.control", false, false},
         {"feddyn", "feddyn.displacement_sum", false, true},
+        {"ditto", "own.personal", false, false},
         {"lean", "", false, false},
         {"fedmcsa", "own.personal", false, false},
         {"fedmix", "", true, false},

@@ -183,6 +183,13 @@ alone "heur_fedamp with a self weight of 1 is local_only" heur
 federation sigma "algorithm: fedavg+mcsa" "strategy: {upload: {n: 5}, aggregate: {sigma: 1000000}}"
 alone "mcsa with a huge sigma is local_only" sigma
 federation mixed "algorithm: fedavg+mcsa" "strategy: {upload: {n: 5}, aggregate: {sigma: 0}}"
+federation ditto "algorithm: ditto" "strategy: {$everybody}"
+same "ditto leaves the global model of fedavg bit for bit" fedavg ditto
+federation ditto0 "algorithm: ditto" "strategy: {$everybody, personal: {lambda: 0}}"
+alone "ditto's personal model with lambda = 0 is that of local_only" ditto0
+federation ditto9 "algorithm: ditto" "strategy: {$everybody, personal: {lambda: 20}}"
+pulled() { ! near 1e-6 "$model" "$(newest local 0)" "$(newest ditto9 0)"; }
+check "with lambda = 20 it is not" pulled
 mixes() { ! near 1e-6 "$model" "$(newest local 0)" "$(newest mixed 0)"; }
 check "with sigma = 0 it is not" mixes
 
