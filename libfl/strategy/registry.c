@@ -16,6 +16,8 @@ static const struct fl_policy *const selections[] = {
 static const struct fl_policy *const fractions[] = {
     &fl_fraction_constant.policy,
     &fl_fraction_stepped.policy,
+    &fl_fraction_curve.policy,
+    &fl_fraction_listed.policy,
     NULL,
 };
 static const struct fl_policy *const solvers[] = {

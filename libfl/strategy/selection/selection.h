@@ -79,5 +79,7 @@ extern const struct fl_selection_ops fl_selection_weighted;
 extern const struct fl_selection_ops fl_selection_attention;
 extern const struct fl_fraction_ops fl_fraction_constant;
 extern const struct fl_fraction_ops fl_fraction_stepped;
+extern const struct fl_fraction_ops fl_fraction_curve;
+extern const struct fl_fraction_ops fl_fraction_listed;
 
 #endif

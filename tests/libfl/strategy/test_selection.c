@@ -526,6 +526,72 @@ TEST_EACH(the_schedule_costs_exactly_what_the_paper_prints, 6)
     fl_options_free(o);
 }
 
+TEST_EACH(a_curve_goes_from_start_to_end_and_stays_there, 2)
+{
+    struct fl_options *o = options_of(&fl_fraction_curve.policy, "start=0.8", "rounds=101", NULL);
+    uint64_t t;
+
+    ck_assert_int_eq(fl_options_set(o, "end", "0.2", NULL), FL_OK);
+    ck_assert_int_eq(fl_options_set(o, "shape", _i == 0 ? "linear" : "cosine", NULL), FL_OK);
+    for (t = 1; t <= 101; t++) {
+        double x = (double)(t - 1) / 100;
+        double s = _i == 0 ? x : (1 - cos(M_PI * x)) / 2;
+
+        ck_assert_double_eq_tol(fl_fraction_curve.at(o, t), 0.8 - 0.6 * s, 1e-12);
+    }
+    ck_assert_double_eq(fl_fraction_curve.at(o, 1), 0.8);
+    ck_assert_double_eq(fl_fraction_curve.at(o, 101), 0.2);
+    ck_assert_double_eq(fl_fraction_curve.at(o, UINT64_MAX), 0.2);
+    ck_assert_int_eq(fl_options_set(o, "rounds", "1", NULL), FL_OK);
+    ck_assert_double_eq(fl_fraction_curve.at(o, 1), 0.2);
+    fl_options_free(o);
+}
+
+/* What AdaFL's schedule is as a list. */
+TEST(listed_fractions_hold_from_their_round_on)
+{
+    struct fl_options *o = options_of(&fl_fraction_listed.policy, "fractions=0.1,0.2,0.3,0.4,0.5",
+                                      "rounds=1,201,401,601,801", NULL);
+    struct fl_options *stepped = options_of(&fl_fraction_stepped.policy, NULL);
+    uint64_t t;
+
+    ck_assert_int_eq(fl_fraction_listed.policy.check(o, NULL), FL_OK);
+    for (t = 1; t < 1200; t++) {
+        ck_assert_double_eq_tol(fl_fraction_listed.at(o, t), fl_fraction_stepped.at(stepped, t),
+                                1e-12);
+    }
+    ck_assert_double_eq(fl_fraction_listed.at(o, UINT64_MAX), 0.5);
+    fl_options_free(o);
+    fl_options_free(stepped);
+    o = options_of(&fl_fraction_listed.policy, NULL);
+    ck_assert_int_eq(fl_fraction_listed.policy.check(o, NULL), FL_OK);
+    ck_assert_double_eq(fl_fraction_listed.at(o, 3), 1);
+    fl_options_free(o);
+}
+
+TEST_EACH(a_list_of_fractions_that_has_no_course_is_refused, 6)
+{
+    static const struct {
+        const char *fractions, *rounds, *message;
+    } rows[] = {
+        {"fractions=0.1,0.2", "rounds=1",
+         "as many fractions as rounds, at least one, found 2 and 1"},
+        {"fractions=0.1,0.2", "rounds=2,3", "the first entry is 2, expected 1"},
+        {"fractions=0.1,0.2", "rounds=1,1", "entry 2 is 1, expected more than the one before, 1"},
+        {"fractions=0.1,1.5", "rounds=1,9",
+         "fractions: entry 2 is '1.5', expected a number from 0"},
+        {"fractions=0.1,x", "rounds=1,9", "fractions: entry 2 is 'x'"},
+        {"fractions=-0.1", "rounds=1", "fractions: entry 1 is '-0.1'"},
+    };
+    struct fl_options *o =
+        options_of(&fl_fraction_listed.policy, rows[_i].fractions, rows[_i].rounds, NULL);
+    struct fl_err err = {.code = FL_OK};
+
+    ck_assert_int_eq(fl_fraction_listed.policy.check(o, &err), FL_ECONF);
+    ck_assert_msg(strstr(err.msg, rows[_i].message) != NULL, "%s", err.msg);
+    fl_options_free(o);
+}
+
 TEST(the_fraction_stays_at_its_end)
 {
     struct fl_options *o = options_of(&fl_fraction_stepped.policy, NULL);
