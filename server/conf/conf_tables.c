@@ -120,7 +120,24 @@ const struct fl_opt_spec fl_server_training_specs[] = {
      .flags = FL_SERVER_RATE | FL_OPT_BASIC, .def = "0.05", .min = 0, .max = 1000,
      .help = "Learning rate of the clients in the first round"},
     {FL_OPT(struct fl_server_training, FLOAT, learning_rate_decay), .flags = FL_SERVER_RATE,
-     .def = "1", .min = 0, .max = 1, .help = "Factor on the learning rate from round to round"},
+     .def = "1", .min = 0, .max = 1,
+     .help =
+         "Factor on the learning rate from round to round, or every learning_rate_every rounds"},
+    {FL_OPT(struct fl_server_training, INT, learning_rate_every), .flags = FL_SERVER_RATE,
+     .def = "1", .min = 1, .max = 1e9,
+     .help = "Rounds from one time that learning_rate_decay applies to the next: above 1 the "
+             "learning rate falls in steps"},
+    {FL_OPT(struct fl_server_training, INT, learning_rate_warmup), .flags = FL_SERVER_RATE,
+     .def = "0", .min = 0, .max = 1e9,
+     .help = "Rounds in which the learning rate rises, in round t the share t / "
+             "learning_rate_warmup of it; 0: none"},
+    {FL_OPT(struct fl_server_training, INT, learning_rate_rounds), .flags = FL_SERVER_RATE,
+     .def = "0", .min = 0, .max = 1e9,
+     .help = "Rounds in which the learning rate falls along half a cosine to learning_rate_end; 0: "
+             "it does not"},
+    {FL_OPT(struct fl_server_training, FLOAT, learning_rate_end), .flags = FL_SERVER_RATE,
+     .def = "0", .min = 0, .max = 1,
+     .help = "Share of the learning rate after learning_rate_rounds rounds"},
     {FL_OPT(struct fl_server_training, FLOAT, momentum), .flags = FL_SERVER_RATE, .def = "0",
      .min = 0, .max = 0.9999,
      .help = "Heavy-ball momentum of the clients, reset to zero in every round"},

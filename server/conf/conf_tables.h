@@ -45,6 +45,8 @@ struct fl_server_training {
     int64_t epochs, steps, batch_size;
     bool epochs_given;
     double learning_rate, learning_rate_decay, momentum, weight_decay, client_momentum;
+    int64_t learning_rate_every, learning_rate_warmup, learning_rate_rounds;
+    double learning_rate_end;
 };
 
 struct fl_server_round {

@@ -230,7 +230,17 @@ static int check_steps(const struct fl_server_conf *conf, struct fl_err *err)
     const double *zero = t->learning_rate == 0.0         ? &t->learning_rate
                          : t->learning_rate_decay == 0.0 ? &t->learning_rate_decay
                                                          : NULL;
+    int64_t rounds = conf->main->rounds;
 
+    if (t->learning_rate_rounds > 0 && t->learning_rate_end == 0.0 &&
+        (rounds == 0 || rounds > t->learning_rate_rounds))
+    {
+        return fl_conf_error(fl_conf_field(conf->file, &t->learning_rate_rounds), err,
+                             "with a learning rate of 0 after round %lld no client changes the "
+                             "model: expected 'rounds' of at most that, or a learning_rate_end "
+                             "above 0",
+                             (long long)t->learning_rate_rounds);
+    }
     return zero == NULL ? FL_OK
                         : fl_conf_error(fl_conf_field(conf->file, zero), err,
                                         "expected a number above 0: with %s no client changes the "
@@ -448,6 +458,10 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
         .max_clients = (uint32_t)conf->limits->known_clients,
         .learning_rate = conf->training->learning_rate,
         .learning_rate_decay = conf->training->learning_rate_decay,
+        .learning_rate_every = (uint32_t)conf->training->learning_rate_every,
+        .learning_rate_warmup = (uint32_t)conf->training->learning_rate_warmup,
+        .learning_rate_rounds = (uint32_t)conf->training->learning_rate_rounds,
+        .learning_rate_end = conf->training->learning_rate_end,
         .backfill = r->backfill,
         .strategy = conf->strategy,
         .layout = conf->layout,

@@ -23,11 +23,13 @@ static int coord_check_conf(const struct fl_coord_conf *conf, struct fl_err *err
                           "round.share_cap: expected 0 or a number of at least 1, found %g",
                           conf->share_cap);
     }
-    if (!isfinite(conf->learning_rate) || !isfinite(conf->learning_rate_decay)) {
+    if (!isfinite(conf->learning_rate) || !isfinite(conf->learning_rate_decay) ||
+        !isfinite(conf->learning_rate_end))
+    {
         return fl_err_set(err, FL_ECONF,
-                          "training: learning_rate %g with learning_rate_decay %g is not finite, "
-                          "expected finite numbers",
-                          conf->learning_rate, conf->learning_rate_decay);
+                          "training: learning_rate %g with learning_rate_decay %g and "
+                          "learning_rate_end %g is not finite, expected finite numbers",
+                          conf->learning_rate, conf->learning_rate_decay, conf->learning_rate_end);
     }
     return FL_OK;
 }

@@ -186,16 +186,38 @@ struct fl_coord_conf {
     /* Ask all connected clients that have test data; always so with personal `adapts`. */
     bool evaluate_clients;
     double learning_rate;
-    double learning_rate_decay; /* eta_t = eta * decay^(t-1) */
-    bool backfill;              /* ldf: ask the next-ranked once when an uploader goes silent */
+    double learning_rate_decay; /* every learning_rate_every rounds, 0: each */
+    uint32_t learning_rate_every, learning_rate_warmup, learning_rate_rounds; /* 0: none */
+    double learning_rate_end; /* share of the rate at the end of the cosine */
+    bool backfill;            /* ldf: ask the next-ranked once when an uploader goes silent */
     const struct fl_strategy *strategy; /* keeps a reference to */
     const struct fl_layout *layout;     /* keeps a reference to */
 };
 
-/* eta_t of round t, which is 1 at least. */
+/*
+ * eta_t of round t, which is 1 at least (docs/algorithms.md#learning-rate-over-rounds):
+ *
+ *     eta_t = eta decay^floor((t - 1) / every)
+ *             times t / warmup while t < warmup
+ *             times end + (1 - end) (1 + cos(pi min(1, (t - 1) / rounds))) / 2, with rounds > 0
+ */
 static inline double fl_coord_learning_rate(const struct fl_coord_conf *conf, uint64_t round)
 {
-    return conf->learning_rate * pow(conf->learning_rate_decay, (double)(round - 1));
+    uint64_t every = conf->learning_rate_every > 0 ? conf->learning_rate_every : 1;
+    double rate =
+        conf->learning_rate * pow(conf->learning_rate_decay, (double)((round - 1) / every));
+    double rounds = conf->learning_rate_rounds;
+    double end = conf->learning_rate_end;
+
+    if (round < conf->learning_rate_warmup) {
+        rate *= (double)round / conf->learning_rate_warmup;
+    }
+    if (rounds > 0) {
+        double x = (double)(round - 1) < rounds ? (double)(round - 1) / rounds : 1;
+
+        rate *= x < 1 ? end + (1 - end) * (1 + cos(3.14159265358979324 * x)) / 2 : end;
+    }
+    return rate;
 }
 
 /* Size of the reason of a pause, terminator included. */

@@ -277,6 +277,38 @@ TEST(a_task_has_its_rate_and_a_seed_of_round_and_name)
     script_free(s);
 }
 
+TEST_EACH(the_rate_of_a_round_follows_decay_warmup_and_cosine, 12)
+{
+    static const struct {
+        uint32_t every, warmup, rounds;
+        double decay, end;
+        uint64_t round;
+        double share;
+    } rows[] = {
+        {0, 0, 0, 0.5, 0, 3, 0.25}, /* from round to round */
+        {1, 0, 0, 0.5, 0, 3, 0.25},
+        {10, 0, 0, 0.5, 0, 10, 1},
+        {10, 0, 0, 0.5, 0, 11, 0.5},
+        {10, 0, 0, 0.5, 0, 21, 0.25},
+        {0, 4, 0, 1, 0, 1, 0.25},
+        {0, 4, 0, 1, 0, 4, 1},
+        {0, 0, 20, 1, 0.2, 1, 1},
+        {0, 0, 20, 1, 0.2, 11, 0.6},
+        {0, 0, 20, 1, 0.2, 21, 0.2},
+        {0, 0, 20, 1, 0.2, UINT64_MAX, 0.2},
+        {2, 4, 20, 0.5, 0, 3, 0.5 * 0.75 * 0.97552825814757682},
+    };
+    const struct fl_coord_conf conf = {.learning_rate = 0.3,
+                                       .learning_rate_decay = rows[_i].decay,
+                                       .learning_rate_every = rows[_i].every,
+                                       .learning_rate_warmup = rows[_i].warmup,
+                                       .learning_rate_rounds = rows[_i].rounds,
+                                       .learning_rate_end = rows[_i].end};
+
+    ck_assert_double_eq_tol(fl_coord_learning_rate(&conf, rows[_i].round), 0.3 * rows[_i].share,
+                            1e-12);
+}
+
 TEST(a_later_client_gets_its_score_at_the_next_selection)
 {
     struct script *s = script_new("adafl");

@@ -103,6 +103,8 @@ server "options at odds" "${m}strategy: {fraction: {policy: stepped, start: 0.6,
   "6: key 'strategy.fraction': fraction 'stepped': start (0.6) is above end (0.5)"
 server "fractions and rounds at odds" "${m}strategy:\n  fraction: {policy: listed, fractions: [0.1, 0.5], rounds: [1, 1]}\n" \
   "7: key 'strategy.fraction': fraction 'listed': rounds: entry 2 is 1, expected more than the one before, 1"
+server "a learning rate that ends before the rounds" "${m}rounds: 30\ntraining: {learning_rate_rounds: 20}\n" \
+  "7: key 'training.learning_rate_rounds': with a learning rate of 0 after round 20 no client changes the model: expected 'rounds' of at most that, or a learning_rate_end above 0"
 server "step off the grid" "${m}strategy:\n  broadcast: lattice\n  codec: {policy: steps, step: 0.1}\n" \
   "8: key 'strategy.codec': codec 'steps': 'step': 0.1 is not a multiple of 2^-20; the nearest one is 0.1000003814697265625, and a short one near it is 0.1015625"
 server "network" 'model: {preset: mlp20}\n' \
