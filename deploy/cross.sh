@@ -45,8 +45,8 @@ if [ ! -d "$root" ]; then
   wants=(
     "gcc-$triplet" "libc6-dev:$arch" autoconf automake ccache debhelper make pkg-config protobuf-c-compiler
     protobuf-compiler python3-minimal qemu-user-static)
-  for library in check libjansson-dev libmicrohttpd-dev libnghttp2-dev libopenblas-serial-dev libprotobuf-c-dev libsqlite3-dev libssl-dev \
-    libsystemd-dev libuv1-dev libxxhash-dev libyaml-dev zlib1g-dev; do
+  for library in check libjansson-dev libmicrohttpd-dev libnghttp2-dev libopenblas-serial-dev libpng-dev libprotobuf-c-dev libsqlite3-dev libssl-dev \
+    libsystemd-dev libturbojpeg0-dev libuv1-dev libxxhash-dev libyaml-dev zlib1g-dev; do
     wants+=("$library:$arch")
   done
   rm -rf "$root.new"

@@ -9,7 +9,7 @@ FL_BUILD_PACKAGES=(
   gcc make autoconf automake pkg-config
   protobuf-c-compiler protobuf-compiler libprotobuf-c-dev
   libuv1-dev libnghttp2-dev libmicrohttpd-dev libssl-dev libopenblas-serial-dev/libopenblas-pthread-dev libyaml-dev libsqlite3-dev
-  zlib1g-dev libjansson-dev libxxhash-dev libsystemd-dev check)
+  zlib1g-dev libpng-dev libturbojpeg0-dev libjansson-dev libxxhash-dev libsystemd-dev check)
 # Open MPI is for fl-sim-mpi: 11 MB to fetch, 48 MB on disk.
 # shellcheck disable=SC2034
 FL_TEST_PACKAGES=(

@@ -32,6 +32,7 @@ lower_model="num base"
 lower_nn="model num base"
 lower_program="model base"
 lower_data="num base"
+lower_import="data base"
 lower_strategy="nn model conf num base"
 lower_json="wire figures base"
 lower_wire="figures model num base"
@@ -152,6 +153,8 @@ only 'cblas\.h|openblas' 'libfl/num/blas\.h' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml
 only 'jansson\.h' 'libfl/model/|libfl/json/|libfl/program/|client/train/|tools/fl_data/|tests/' jansson
 only 'xxhash\.h' 'libfl/base/checksum' xxHash
+only 'png\.h' 'libfl/import/|tests/' libpng
+only 'turbojpeg\.h' 'libfl/import/|tests/' libjpeg-turbo
 only 'zlib\.h' 'libfl/data/|tests/' zlib
 only 'systemd/' 'libfl/net/' libsystemd
 

@@ -116,7 +116,7 @@ static const struct fl_opt_spec tls_specs[] = {
 
 static const struct fl_opt_spec data_specs[] = {
     {FL_OPT(struct fl_client_data, STRING, path), .flags = FL_OPT_BASIC,
-     .help = "Folder with the training part (IDX, CIFAR, NPY or CSV), and a test part if any"},
+     .help = "Folder with the training part (IDX, CIFAR, NPY, NPZ or CSV), and a test part if any"},
     {FL_OPT(struct fl_client_data, FLOAT, validation), .flags = FL_OPT_BASIC, .def = "0", .min = 0,
      .max = 0.9,
      .help = "Share of the training part reserved for evaluation when there is no test part"},

@@ -5,7 +5,8 @@
  * Splits comma-separated text into fields and rows while it arrives, in pieces of any size; a long
  * row needs no memory beyond its longest field. Lines end with LF or CRLF, the last one may lack
  * it; blank lines are skipped, as is a byte order mark, which spreadsheets write before UTF-8.
- * Quotes have no meaning: all files that are read have numbers and plain names.
+ * Quotes have a meaning only with `quotes` (RFC 4180): a field that begins with one ends at the
+ * next, two stand for one, and commas and line ends between them are part of the field.
  *
  * Threading: none.
  */
@@ -31,10 +32,14 @@ struct fl_csv {
     int (*row)(void *ctx);   /* after its last field */
     fl_csv_text_cb *comment; /* a line that begins with '#', commas included; NULL: it is a row */
     void *ctx;
+    bool quotes;
     uint64_t line; /* current line, from 1 */
     size_t col;    /* in `field`: its index; in `row`: their number */
     /* Private, initially 0. */
     bool begun, in_comment;
+    bool in_quotes;      /* at the end of the text: a quote was not closed, */
+    uint64_t quote_line; /* opened in this line */
+    bool after_quote;    /* the last character closed a quote, or is the first of two */
     size_t len;
     char text[FL_CSV_TEXT + 1];
 };

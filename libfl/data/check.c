@@ -57,9 +57,19 @@ int fl__dataset_adopt(const struct fl__arrays *arrays, struct fl_dataset **ret, 
     if (rv != FL_OK) {
         return rv;
     }
+    if (arrays->target != NULL) {
+        ds->y = calloc(arrays->n, sizeof(*ds->y));
+        if (ds->y == NULL) {
+            fl_dataset_free(ds);
+            return fl_err_set(err, FL_ENOMEM, "data set of %zu samples: out of memory", arrays->n);
+        }
+        ds->target = arrays->target;
+        ds->n_targets = arrays->n_targets;
+    } else {
+        ds->y = arrays->y;
+    }
     ds->n = arrays->n;
     ds->x = arrays->x;
-    ds->y = arrays->y;
     ds->classes = fl__dataset_count_classes(ds->y, ds->n);
     *ret = ds;
     return FL_OK;

@@ -6,6 +6,7 @@
 #include "libfl/data/dataset.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 size_t fl_dataset_value_size(const struct fl_dataset *ds)
@@ -77,6 +78,45 @@ int fl_dataset_create(enum fl_data_type type, size_t n, const size_t *dims, size
     return FL_OK;
 }
 
+int fl_dataset_add_targets(struct fl_dataset *ds, size_t n, struct fl_err *err)
+{
+    FL_REQUIRE(ds->of == NULL && ds->n_targets == 0 && n > 0);
+    if (n > FL_DATA_MAX_DIM || ds->n > FL_DATA_MAX_BYTES / sizeof(float) / n) {
+        return fl_err_set(
+            err, FL_ELIMIT,
+            "%zu samples with %zu values to be predicted are more than a data set may "
+            "hold",
+            ds->n, n);
+    }
+    ds->target = calloc(ds->n > 0 ? ds->n : 1, n * sizeof(*ds->target));
+    if (ds->target == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "values to be predicted for %zu samples: out of memory",
+                          ds->n);
+    }
+    ds->n_targets = n;
+    ds->classes = 1;
+    return FL_OK;
+}
+
+const float *fl_dataset_target(const struct fl_dataset *ds, size_t i)
+{
+    FL_REQUIRE(i < ds->n && ds->n_targets > 0);
+    return ds->target + fl_dataset_place(ds, i) * ds->n_targets;
+}
+
+bool fl_dataset_shape_note(const struct fl_dataset *ds, char *out, size_t size)
+{
+    if (ds->n_dims != 3 || ds->dims[2] > 4 || ds->dims[1] <= ds->dims[2]) {
+        return false;
+    }
+    (void)snprintf(
+        out, size,
+        "samples are read as %zu channels of %zu x %zu, which looks like channels last; "
+        "expected (channels, height, width): transpose the array if this is not intended",
+        ds->dims[0], ds->dims[1], ds->dims[2]);
+    return true;
+}
+
 void fl_dataset_free(struct fl_dataset *ds)
 {
     if (ds == NULL) {
@@ -85,6 +125,7 @@ void fl_dataset_free(struct fl_dataset *ds)
     if (ds->of == NULL) { /* Views borrow these. */
         free(ds->x);
         free(ds->y);
+        free(ds->target);
         free(ds->mean);
         free(ds->std);
         free(ds->source);

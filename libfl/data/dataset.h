@@ -53,11 +53,13 @@ struct fl_dataset {
     const uint32_t *items;       /* [n]: sample i of the view is sample items[i] of that set */
     uint32_t *own_items;         /* owned; `items` of a view that fl_dataset_split() made */
     size_t classes;              /* largest label + 1, or more if set by the caller */
+    size_t n_targets;            /* values to be predicted for a sample; 0: its class is */
+    float *target;               /* [n][n_targets]; all y are 0 then, and classes is 1 */
     float scale;
     size_t n_norm;     /* 0: no standardisation; else 1, channels or dim: fl_dataset_set_norm() */
     float *mean, *std; /* [n_norm] */
     enum fl_data_augment augment;
-    const char *format; /* "idx", "cifar", "npy", "csv"; "memory" when made by a caller */
+    const char *format; /* "idx", "cifar", "npy", "npz", "csv" …; "memory" when made by a caller */
     char *source;       /* owned; the file that holds the labels, for messages; may be NULL */
 };
 
@@ -68,6 +70,13 @@ struct fl_dataset {
 FL_MUST_CHECK int fl_dataset_create(enum fl_data_type type, size_t n, const size_t *dims,
                                     size_t n_dims, struct fl_dataset **ret, struct fl_err *err);
 void fl_dataset_free(struct fl_dataset *ds);
+/*
+ * Give a set, which is not a view and has none, `n` > 0 values to be predicted for each sample,
+ * zeroed, in place of classes (regression, several labels). FL_ELIMIT, FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl_dataset_add_targets(struct fl_dataset *ds, size_t n, struct fl_err *err);
+/* The values to be predicted for sample `i`, [n_targets]. */
+const float *fl_dataset_target(const struct fl_dataset *ds, size_t i);
 /*
  * Create a view: its samples are items[0 … n - 1] of `of`, each below of->n (the caller
  * guarantees this), with the current classes, standardisation and augmentation of `of`, which
@@ -85,7 +94,9 @@ FL_MUST_CHECK int fl_dataset_view(const struct fl_dataset *of, const uint32_t *i
  *   IDX     <part>-images-idx3-ubyte[.gz] and -labels-idx1-ubyte[.gz] ("t10k" for test);
  *           emnist-<split>-<part>-... as EMNIST is distributed, one split in a folder
  *   CIFAR   data_batch_*.bin[.gz] (all of them) or test_batch.bin[.gz]
- *   NPY     <part>-x.npy[.gz] and <part>-y.npy[.gz]
+ *   NPY     <part>-x.npy[.gz] and <part>-y.npy[.gz]; y of floats, (n,) or (n, k): values to be
+ *           predicted
+ *   NPZ     <part>.npz with the arrays x and y, or data.npz with x_<part> and y_<part>
  *   CSV     <part>.csv[.gz], label in the last column
  * FL_ENOENT when the folder has no such part; the message lists the names that were tried. When a
  * file exists both plain and packed, the plain one is read. A part in two formats is refused
@@ -101,6 +112,16 @@ FL_MUST_CHECK int fl_dataset_view(const struct fl_dataset *of, const uint32_t *i
  */
 FL_MUST_CHECK int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
                                   struct fl_err *err);
+
+/*
+ * The name of the format of that part ("IDX", "CIFAR", "NPY", "NPZ", "CSV"; static), without
+ * reading it. FL_ENOENT, FL_EFORMAT as fl_dataset_open().
+ */
+FL_MUST_CHECK int fl_dataset_format(const char *folder, const char *part, const char **ret,
+                                    struct fl_err *err);
+/* Standardise `ds` by the norm.npy of `folder`, if there is one: a step of fl_dataset_open(). */
+FL_MUST_CHECK int fl_dataset_read_norm(const char *folder, struct fl_dataset *ds,
+                                       struct fl_err *err);
 
 /* True when any file of that part exists, in any format and state. */
 bool fl_dataset_has(const char *folder, const char *part);
@@ -158,7 +179,7 @@ FL_MUST_CHECK int fl_dataset_crop(struct fl_dataset *ds, size_t side, struct fl_
  */
 FL_MUST_CHECK int fl_dataset_append(struct fl_dataset *ds, const struct fl_dataset *more,
                                     struct fl_err *err);
-/* True when the samples have the same type and dimensions. */
+/* True when the samples have the same type and dimensions, and as many values to be predicted. */
 bool fl_dataset_alike(const struct fl_dataset *a, const struct fl_dataset *b);
 
 /* Bytes of one stored value; the stored values and the label of sample `i`. */
@@ -170,6 +191,11 @@ static inline size_t fl_dataset_place(const struct fl_dataset *ds, size_t i)
 {
     return ds->items != NULL ? ds->items[i] : i;
 }
+/*
+ * A warning for samples whose shape looks like (height, width, channels) instead of (channels,
+ * height, width): at most four columns and more rows. False: nothing suspicious.
+ */
+bool fl_dataset_shape_note(const struct fl_dataset *ds, char *out, size_t size);
 /* Samples per class into counts[ds->classes]. */
 void fl_dataset_histogram(const struct fl_dataset *ds, size_t *counts);
 /*

@@ -30,6 +30,7 @@ size_t fl_dataset_split_count(size_t n, double share)
 static void dataset_move_rows(struct fl_dataset *ds, struct fl_dataset *rest, const uint8_t *taken)
 {
     size_t bytes = ds->dim * fl_dataset_value_size(ds);
+    size_t k = ds->n_targets;
     uint8_t *from = ds->x;
     uint8_t *to = rest->x;
     size_t kept = 0;
@@ -39,10 +40,16 @@ static void dataset_move_rows(struct fl_dataset *ds, struct fl_dataset *rest, co
     for (i = 0; i < ds->n; i++) {
         if (taken[i] != 0) {
             (void)memcpy(to + moved * bytes, from + i * bytes, bytes);
+            if (k > 0) {
+                (void)memcpy(rest->target + moved * k, ds->target + i * k, k * sizeof(*ds->target));
+            }
             rest->y[moved++] = ds->y[i];
         } else {
             if (kept != i) {
                 (void)memcpy(from + kept * bytes, from + i * bytes, bytes);
+            }
+            if (kept != i && k > 0) {
+                (void)memcpy(ds->target + kept * k, ds->target + i * k, k * sizeof(*ds->target));
             }
             ds->y[kept++] = ds->y[i];
         }
@@ -63,8 +70,13 @@ static int split_samples(struct fl_dataset *ds, const uint8_t *taken, size_t mov
     }
     rv = fl_dataset_copy_norm(rest, ds, err);
     if (rv != FL_OK) {
-        fl_dataset_free(rest);
-        return rv;
+        goto fail;
+    }
+    if (ds->n_targets > 0) {
+        rv = fl_dataset_add_targets(rest, ds->n_targets, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     rest->scale = ds->scale;
     rest->classes = ds->classes;
@@ -86,6 +98,9 @@ static int split_samples(struct fl_dataset *ds, const uint8_t *taken, size_t mov
         ds->y = y != NULL ? y : ds->y;
     }
     return FL_OK;
+fail:
+    fl_dataset_free(rest);
+    return rv;
 }
 
 /* split_samples() for a view: only its list of samples is split. */

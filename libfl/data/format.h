@@ -22,6 +22,10 @@ FL_MUST_CHECK int fl__idx_read(struct fl_source *images, struct fl_source *label
                                struct fl_dataset **ret, struct fl_err *err);
 FL_MUST_CHECK int fl__npy_read(struct fl_source *x, struct fl_source *y, struct fl_dataset **ret,
                                struct fl_err *err);
+/* The arrays `x_name` and `y_name` of an archive, as fl__npy_read(). */
+struct fl__zip;
+FL_MUST_CHECK int fl__npz_read(const struct fl__zip *zip, const char *x_name, const char *y_name,
+                               struct fl_dataset **ret, struct fl_err *err);
 FL_MUST_CHECK int fl__csv_read(struct fl_source *src, struct fl_dataset **ret, struct fl_err *err);
 
 /* Read norm.npy and set the standardisation of `ds`. */
@@ -37,10 +41,12 @@ struct fl__arrays {
     size_t n;           /* samples */
     const size_t *dims; /* of a sample */
     size_t n_dims;
-    void *x;    /* owned */
-    int32_t *y; /* owned */
+    void *x;       /* owned */
+    int32_t *y;    /* owned; NULL with `target` */
+    float *target; /* [n][n_targets], owned; NULL: classes */
+    size_t n_targets;
 };
-/* Build a set from arrays. Takes `x` and `y` (on success). */
+/* Build a set from arrays. Takes `x`, `y` and `target` (on success). */
 FL_MUST_CHECK int fl__dataset_adopt(const struct fl__arrays *arrays, struct fl_dataset **ret,
                                     struct fl_err *err);
 /* Largest label + 1. */

@@ -18,11 +18,15 @@ static int npy_part_open(const char *folder, const char *name, const struct fl_d
                          size_t n, bool labels, struct fl_npy_writer **ret, struct fl_err *err)
 {
     const uint64_t shape[4] = {n, like->dims[0], like->dims[1], like->dims[2]};
+    const uint64_t targets[2] = {n, like->n_targets};
     char path[NPY_PART_PATH];
     int len = snprintf(path, sizeof(path), "%s/%s-%s.npy", folder, name, labels ? "y" : "x");
 
     if (len < 0 || (size_t)len >= sizeof(path)) {
         return fl_err_set(err, FL_ELIMIT, "path '%s' is too long", folder);
+    }
+    if (labels && like->n_targets > 0) {
+        return fl_npy_create(path, FL_NPY_F32, targets, 2, ret, err);
     }
     return labels ? fl_npy_create(path, FL_NPY_I32, shape, 1, ret, err)
                   : fl_npy_create(path, like->type == FL_DATA_U8 ? FL_NPY_U8 : FL_NPY_F32, shape,
@@ -62,7 +66,8 @@ int fl_npy_part_add(struct fl_npy_part *part, const struct fl_dataset *ds, size_
     if (rv != FL_OK) {
         return rv;
     }
-    return fl_npy_add(part->y, &label, 1, err);
+    return ds->n_targets > 0 ? fl_npy_add(part->y, fl_dataset_target(ds, i), ds->n_targets, err)
+                             : fl_npy_add(part->y, &label, 1, err);
 }
 
 int fl_npy_part_finish(struct fl_npy_part *part, struct fl_err *err)
@@ -87,6 +92,26 @@ void fl_npy_part_abort(struct fl_npy_part *part)
     fl_npy_abort(part->x);
     fl_npy_abort(part->y);
     free(part);
+}
+
+int fl_npy_part_write(const char *folder, const char *name, const struct fl_dataset *ds,
+                      struct fl_err *err)
+{
+    struct fl_npy_part *part = NULL;
+    size_t i;
+    int rv = fl_npy_part_create(folder, name, ds, ds->n, &part, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    for (i = 0; i < ds->n; i++) {
+        rv = fl_npy_part_add(part, ds, i, err);
+        if (rv != FL_OK) {
+            fl_npy_part_abort(part);
+            return rv;
+        }
+    }
+    return fl_npy_part_finish(part, err);
 }
 
 int fl_npy_part_norm(const char *folder, const struct fl_dataset *ds, struct fl_err *err)

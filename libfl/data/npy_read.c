@@ -195,30 +195,52 @@ static int read_x_header(struct fl_source *src, struct fl__npy_header *h, size_t
     return FL_OK;
 }
 
-static int read_y(struct fl_source *src, uint64_t n, const char *x_name, int32_t **ret,
+/* Check the header of the labels, integers, or of the values to be predicted, floats. */
+static int npy_check_y(const struct fl_source *src, const struct fl__npy_header *h, uint64_t n,
+                       const char *x_name, struct fl_err *err)
+{
+    bool values = h->kind == 'f';
+    uint64_t width = h->n_dims == 2 ? h->shape[1] : 1;
+
+    if (h->kind == 'b') {
+        return fl_err_set(err, FL_EFORMAT,
+                          "'%s': expected labels of an integer type, or values to be predicted of "
+                          "a float type, found '%s'",
+                          src->name, h->descr);
+    }
+    if (h->n_dims < 1 || h->n_dims > 2 || width == 0 || (!values && width != 1)) {
+        return fl_err_set(err, FL_ESHAPE,
+                          "'%s': expected shape (n,)%s, found %zu dimension(s) of '%s'", src->name,
+                          values ? " or (n, k)" : "", h->n_dims, h->descr);
+    }
+    if (h->shape[0] != n) {
+        return fl_err_set(err, FL_ESHAPE,
+                          "'%s' holds %" PRIu64 " samples but '%s' holds %" PRIu64 " labels",
+                          x_name, n, src->name, h->shape[0]);
+    }
+    return values ? fl__data_check_size(src->name, n, &width, 1, sizeof(float), err) : FL_OK;
+}
+
+/* The labels into arrays->y, or values to be predicted into arrays->target. */
+static int read_y(struct fl_source *src, uint64_t n, const char *x_name, struct fl__arrays *arrays,
                   struct fl_err *err)
 {
     struct fl__npy_header h;
     void *y = NULL;
+    bool values;
+    uint64_t width;
     int rv = fl__npy_read_header(src, &h, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    if (h.kind != 'u' && h.kind != 'i') {
-        return fl_err_set(err, FL_EFORMAT, "'%s': expected labels of an integer type, found '%s'",
-                          src->name, h.descr);
+    rv = npy_check_y(src, &h, n, x_name, err);
+    if (rv != FL_OK) {
+        return rv;
     }
-    if (h.n_dims != 1 && !(h.n_dims == 2 && h.shape[1] == 1)) {
-        return fl_err_set(err, FL_ESHAPE, "'%s': expected shape (n,), found %zu dimension(s)",
-                          src->name, h.n_dims);
-    }
-    if (h.shape[0] != n) {
-        return fl_err_set(err, FL_ESHAPE,
-                          "'%s' holds %" PRIu64 " samples but '%s' holds %" PRIu64 " labels",
-                          x_name, n, src->name, h.shape[0]);
-    }
-    rv = read_converted(src, &h, n, npy_to_labels, &y, err);
+    values = h.kind == 'f';
+    width = h.n_dims == 2 ? h.shape[1] : 1;
+    rv = read_converted(src, &h, n * width, values ? npy_to_floats : npy_to_labels, &y, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -227,7 +249,9 @@ static int read_y(struct fl_source *src, uint64_t n, const char *x_name, int32_t
         free(y);
         return rv;
     }
-    *ret = y;
+    arrays->target = values ? y : NULL;
+    arrays->n_targets = values ? (size_t)width : 0;
+    arrays->y = values ? NULL : y;
     return FL_OK;
 }
 
@@ -238,20 +262,19 @@ int fl__npy_read(struct fl_source *x_src, struct fl_source *y_src, struct fl_dat
     size_t n_dims = 0;
     uint64_t count;
     struct fl__npy_header h;
-    int32_t *y = NULL;
-    void *x = NULL;
+    struct fl__arrays arrays = {.dims = dims};
     int rv = read_x_header(x_src, &h, dims, &n_dims, err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    rv = read_y(y_src, h.shape[0], x_src->name, &y, err);
+    rv = read_y(y_src, h.shape[0], x_src->name, &arrays, err);
     if (rv != FL_OK) {
         return rv;
     }
     count = h.shape[0] * dims[0] * dims[1] * dims[2];
-    rv = h.size == 1 ? fl__source_read_new(x_src, count, &x, err)
-                     : read_converted(x_src, &h, count, npy_to_floats, &x, err);
+    rv = h.size == 1 ? fl__source_read_new(x_src, count, &arrays.x, err)
+                     : read_converted(x_src, &h, count, npy_to_floats, &arrays.x, err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -259,20 +282,18 @@ int fl__npy_read(struct fl_source *x_src, struct fl_source *y_src, struct fl_dat
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = fl__dataset_adopt(&(struct fl__arrays){.type = h.size == 1 ? FL_DATA_U8 : FL_DATA_F32,
-                                                .n = (size_t)h.shape[0],
-                                                .dims = dims,
-                                                .n_dims = n_dims,
-                                                .x = x,
-                                                .y = y},
-                           ret, err);
+    arrays.type = h.size == 1 ? FL_DATA_U8 : FL_DATA_F32;
+    arrays.n = (size_t)h.shape[0];
+    arrays.n_dims = n_dims;
+    rv = fl__dataset_adopt(&arrays, ret, err);
     if (rv != FL_OK) {
         goto fail;
     }
     return FL_OK;
 fail:
-    free(x);
-    free(y);
+    free(arrays.x);
+    free(arrays.y);
+    free(arrays.target);
     return rv;
 }
 

@@ -16,6 +16,7 @@
 #include "libfl/base/rng.h"
 #include "libfl/base/str.h"
 #include "libfl/data/format.h"
+#include "libfl/data/zip.h"
 
 #define PATH_SIZE 4096
 /* Limit of CIFAR batch files in a folder; CIFAR-10 has five. */
@@ -170,6 +171,73 @@ static int npy_load(const struct place *at, struct fl_dataset **ret, struct fl_e
     const char *const *names = npy_names[at->test];
 
     return load_pair(at, "npy", names[0], names[1], fl__npy_read, ret, err);
+}
+
+/* The archive of a part: train.npz, or data.npz with the arrays of both parts. */
+struct npz_names {
+    char path[PATH_SIZE];
+    const char *x, *y; /* entries */
+    bool both;         /* of data.npz, which may lack a part */
+};
+
+static bool npz_find(const struct place *at, struct npz_names *ret)
+{
+    if (fl_fs_join(ret->path, sizeof(ret->path), at->folder, at->test ? "test.npz" : "train.npz") ==
+            FL_OK &&
+        fl_fs_exists(ret->path))
+    {
+        ret->x = "x.npy";
+        ret->y = "y.npy";
+        ret->both = false;
+        return true;
+    }
+    ret->x = at->test ? "x_test.npy" : "x_train.npy";
+    ret->y = at->test ? "y_test.npy" : "y_train.npy";
+    ret->both = true;
+    return fl_fs_join(ret->path, sizeof(ret->path), at->folder, "data.npz") == FL_OK &&
+           fl_fs_exists(ret->path);
+}
+
+static bool npz_probe(const struct place *at)
+{
+    struct npz_names names;
+    struct fl__zip zip;
+    bool has;
+
+    if (!npz_find(at, &names)) {
+        return false;
+    }
+    if (!names.both || fl__zip_open(&zip, names.path, NULL) != FL_OK) {
+        return true; /* Loading reports the error. */
+    }
+    has = fl__zip_has(&zip, names.x) || fl__zip_has(&zip, names.y) || !at->test;
+    fl__zip_close(&zip);
+    return has;
+}
+
+static int npz_load(const struct place *at, struct fl_dataset **ret, struct fl_err *err)
+{
+    struct npz_names names;
+    struct fl_dataset *ds = NULL;
+    struct fl__zip zip;
+    int rv;
+
+    (void)npz_find(at, &names);
+    rv = fl__zip_open(&zip, names.path, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__npz_read(&zip, names.x, names.y, &ds, err);
+    fl__zip_close(&zip);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (keep_source(ds, "npz", names.path) != FL_OK) {
+        fl_dataset_free(ds);
+        return fl_err_set(err, FL_ENOMEM, "'%s': out of memory, cannot open it", at->folder);
+    }
+    *ret = ds;
+    return FL_OK;
 }
 
 static bool csv_probe(const struct place *at)
@@ -330,6 +398,11 @@ static const struct format {
      {"train-x.npy[.gz] and train-y.npy[.gz]", "test-x.npy[.gz] and test-y.npy[.gz]"},
      npy_probe,
      npy_load},
+    {"NPZ",
+     {"train.npz (arrays x and y) or data.npz (x_train, y_train)",
+      "test.npz (arrays x and y) or data.npz (x_test, y_test)"},
+     npz_probe,
+     npz_load},
     {"CSV", {"train.csv[.gz]", "test.csv[.gz]"}, csv_probe, csv_load},
 };
 
@@ -349,6 +422,18 @@ static int dataset_check_folder(const char *folder, struct fl_err *err)
     }
     (void)closedir(dir);
     return FL_OK;
+}
+
+/* The files of the part in every format, for a message. */
+static void dataset_list_names(const struct place *at, char *out, size_t size)
+{
+    size_t used = 0;
+    size_t i;
+
+    for (i = 0; i < N_FORMATS && used < size; i++) {
+        used += (size_t)snprintf(out + used, size - used, "%s%s", i > 0 ? "; " : "",
+                                 formats[i].files[at->test]);
+    }
 }
 
 bool fl_dataset_has(const char *folder, const char *part)
@@ -371,8 +456,8 @@ static int add_stamp(void *ctx, const char *folder, const char *name, struct fl_
     char path[PATH_SIZE];
     struct stat st;
     uint64_t of[6];
-    static const char *const begins[] = {"train",   "test",       "t10k",
-                                         "emnist-", "data_batch", "norm.npy"};
+    static const char *const begins[] = {"train",      "test",     "t10k",    "emnist-",
+                                         "data_batch", "data.npz", "norm.npy"};
     bool found = false;
     size_t i;
 
@@ -404,62 +489,95 @@ uint64_t fl_dataset_stamp(const char *folder)
     return sum;
 }
 
-int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
-                    struct fl_err *err)
+/* The one format of the part. */
+static int dataset_find_format(const struct place *at, const char *part, const struct format **ret,
+                               struct fl_err *err)
 {
-    struct place at = {.folder = folder, .test = strcmp(part, "test") == 0};
     const struct format *found = NULL;
-    struct fl_dataset *ds = NULL;
+    char names[768];
     size_t i;
-    char path[PATH_SIZE];
-    struct fl_source src;
     int rv;
 
-    if (!at.test && strcmp(part, "train") != 0) {
+    if (!at->test && strcmp(part, "train") != 0) {
         return fl_err_set(err, FL_EINVAL, "expected part 'train' or 'test', found '%s'", part);
     }
-    rv = dataset_check_folder(folder, err);
+    rv = dataset_check_folder(at->folder, err);
     if (rv != FL_OK) {
         return rv;
     }
     for (i = 0; i < N_FORMATS; i++) {
-        if (!formats[i].probe(&at)) {
+        if (!formats[i].probe(at)) {
             continue;
         }
         if (found != NULL) {
             return fl_err_set(err, FL_EFORMAT,
                               "folder '%s' contains the %s part in two formats, %s and %s; remove "
                               "one",
-                              folder, part, found->name, formats[i].name);
+                              at->folder, part, found->name, formats[i].name);
         }
         found = &formats[i];
     }
     if (found == NULL) {
-        return fl_err_set(err, FL_ENOENT,
-                          "folder '%s' contains no %s data; looked for %s; %s; %s; "
-                          "%s",
-                          folder, part, formats[0].files[at.test], formats[1].files[at.test],
-                          formats[2].files[at.test], formats[3].files[at.test]);
+        dataset_list_names(at, names, sizeof(names));
+        return fl_err_set(err, FL_ENOENT, "folder '%s' contains no %s data; looked for %s",
+                          at->folder, part, names);
+    }
+    *ret = found;
+    return FL_OK;
+}
+
+int fl_dataset_read_norm(const char *folder, struct fl_dataset *ds, struct fl_err *err)
+{
+    struct place at = {.folder = folder};
+    char path[PATH_SIZE];
+    struct fl_source src;
+    int rv;
+
+    if (!find_file(&at, "norm.npy", path)) {
+        return FL_OK;
+    }
+    rv = fl__source_open(&src, path, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__norm_read(&src, ds, err);
+    fl__source_close(&src);
+    return rv;
+}
+
+int fl_dataset_open(const char *folder, const char *part, struct fl_dataset **ret,
+                    struct fl_err *err)
+{
+    struct place at = {.folder = folder, .test = strcmp(part, "test") == 0};
+    const struct format *found = NULL;
+    struct fl_dataset *ds = NULL;
+    int rv = dataset_find_format(&at, part, &found, err);
+
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = found->load(&at, &ds, err);
     if (rv != FL_OK) {
-        goto fail;
+        return rv;
     }
-    /* Load norm.npy, if it exists. */
-    if (find_file(&at, "norm.npy", path)) {
-        rv = fl__source_open(&src, path, err);
-        if (rv != FL_OK) {
-            goto fail;
-        }
-        rv = fl__norm_read(&src, ds, err);
-        fl__source_close(&src);
-        if (rv != FL_OK) {
-            goto fail;
-        }
+    rv = fl_dataset_read_norm(folder, ds, err);
+    if (rv != FL_OK) {
+        fl_dataset_free(ds);
+        return rv;
     }
     *ret = ds;
     return FL_OK;
-fail:
-    fl_dataset_free(ds);
-    return rv;
+}
+
+int fl_dataset_format(const char *folder, const char *part, const char **ret, struct fl_err *err)
+{
+    struct place at = {.folder = folder, .test = strcmp(part, "test") == 0};
+    const struct format *found = NULL;
+    int rv = dataset_find_format(&at, part, &found, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret = found->name;
+    return FL_OK;
 }

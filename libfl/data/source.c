@@ -14,6 +14,7 @@
 #include <zlib.h>
 
 #include "libfl/data/dataset.h"
+#include "libfl/data/zip.h"
 
 /* First allocation for a packed file, independent of the sizes in its header. */
 #define FIRST_GRANT ((uint64_t)16 << 20)
@@ -69,6 +70,7 @@ void fl__source_close(struct fl_source *src)
     if (src->gz != NULL) {
         (void)gzclose_r(src->gz); /* Read only: errors do not matter. */
     }
+    fl__zip_stream_free(src->zip);
     *src = (struct fl_source){.name = NULL};
 }
 
@@ -114,6 +116,11 @@ int fl__source_read(struct fl_source *src, void *buf, size_t len, size_t *ret_go
 
     if (src->gz != NULL) {
         rv = read_gz(src, buf, len, &got, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    } else if (src->zip != NULL) {
+        rv = fl__zip_stream_read(src->zip, src->name, buf, len, &got, err);
         if (rv != FL_OK) {
             return rv;
         }

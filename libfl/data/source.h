@@ -2,11 +2,11 @@
 #define FL_DATA_SOURCE_H
 
 /*
- * Sources of bytes for the readers: a plain file, a gzip file or memory. The size of plain files
- * and memory is known, so sizes in a header are checked before allocation; that of packed files is
- * not, so memory grows with the data read.
+ * Sources of bytes for the readers: a plain file, a gzip file, an entry of a ZIP archive or memory.
+ * The size of plain files and memory is known, so sizes in a header are checked before allocation;
+ * that of packed files is not, so memory grows with the data read.
  *
- * Ownership: `name` and memory are kept by reference until fl__source_close().
+ * Ownership: `name`, memory and archive are kept by reference until fl__source_close().
  * Threading: one thread per source.
  */
 
@@ -16,9 +16,12 @@
 
 #include "libfl/base/err.h"
 
+struct fl__zip_stream;
+
 struct fl_source {
-    const char *name; /* the path, for messages */
-    void *gz;         /* handle of zlib; NULL for memory */
+    const char *name;           /* the path, for messages */
+    void *gz;                   /* handle of zlib; NULL for memory */
+    struct fl__zip_stream *zip; /* an entry of an archive (zip.h); else NULL */
     const uint8_t *mem;
     uint64_t size; /* UINT64_MAX when unknown (packed) */
     uint64_t pos;  /* bytes delivered so far */

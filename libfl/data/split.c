@@ -56,39 +56,32 @@ bool fl_split_pools_test(const struct fl_split_conf *conf)
     return conf->pool == FL_POOL_YES || (conf->pool == FL_POOL_AS_METHOD && conf->method->pools);
 }
 
-static int split_load(const char *input, const struct fl_split_conf *conf, struct fl_split_set *set,
-                      struct fl_err *err)
+/* Both parts must have samples of one kind, and get the number of classes of both. */
+static int split_check(const char *input, const struct fl_split_conf *conf,
+                       const struct fl_split_set *set, struct fl_err *err)
 {
-    int rv = fl_dataset_open(input, "train", &set->train, err);
+    const struct fl_dataset *train = set->train;
+    const struct fl_dataset *test = set->test;
+    size_t classes;
 
-    if (rv != FL_OK) {
-        return rv;
+    if (test == NULL) {
+        return conf->pool == FL_POOL_YES
+                   ? fl_err_set(err, FL_ENOENT, "pool is yes, but '%s' holds no test part", input)
+                   : FL_OK;
     }
-    if (fl_dataset_has(input, "test")) {
-        const struct fl_dataset *train = set->train;
-        const struct fl_dataset *test;
-        size_t classes;
-
-        rv = fl_dataset_open(input, "test", &set->test, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-        test = set->test;
-        if (!fl_dataset_alike(test, train)) {
-            return fl_err_set(
-                err, FL_ESHAPE,
-                "'%s': train samples are %s of %zu x %zu x %zu, test samples %s of %zu x %zu x %zu",
-                input, fl_dataset_type_name(train), train->dims[0], train->dims[1], train->dims[2],
-                fl_dataset_type_name(test), test->dims[0], test->dims[1], test->dims[2]);
-        }
-        classes = test->classes > train->classes ? test->classes : train->classes;
-        set->test->classes = classes;
-        set->train->classes = classes;
-        return FL_OK;
+    if (!fl_dataset_alike(test, train)) {
+        return fl_err_set(
+            err, FL_ESHAPE,
+            "'%s': train samples are %s of %zu x %zu x %zu with %zu values to be predicted, test "
+            "samples %s of %zu x %zu x %zu with %zu",
+            input, fl_dataset_type_name(train), train->dims[0], train->dims[1], train->dims[2],
+            train->n_targets, fl_dataset_type_name(test), test->dims[0], test->dims[1],
+            test->dims[2], test->n_targets);
     }
-    return conf->pool == FL_POOL_YES
-               ? fl_err_set(err, FL_ENOENT, "pool is yes, but '%s' holds no test part", input)
-               : FL_OK;
+    classes = test->classes > train->classes ? test->classes : train->classes;
+    set->test->classes = classes;
+    set->train->classes = classes;
+    return FL_OK;
 }
 
 /* Apply a change to the train part and, if present, to the test part. */
@@ -166,8 +159,28 @@ static int split_transform(const struct fl_split_conf *conf, struct fl_split_set
 int fl_split_open(const char *input, const struct fl_split_conf *conf, struct fl_split_set *ret,
                   struct fl_err *err)
 {
-    struct fl_split_set set = {.train = NULL};
-    int rv = split_load(input, conf, &set, err);
+    struct fl_dataset *train = NULL;
+    struct fl_dataset *test = NULL;
+    int rv = fl_dataset_open(input, "train", &train, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (fl_dataset_has(input, "test")) {
+        rv = fl_dataset_open(input, "test", &test, err);
+        if (rv != FL_OK) {
+            fl_dataset_free(train);
+            return rv;
+        }
+    }
+    return fl_split_prepare(input, conf, train, test, ret, err);
+}
+
+int fl_split_prepare(const char *input, const struct fl_split_conf *conf, struct fl_dataset *train,
+                     struct fl_dataset *test, struct fl_split_set *ret, struct fl_err *err)
+{
+    struct fl_split_set set = {.train = train, .test = test};
+    int rv = split_check(input, conf, &set, err);
 
     if (rv != FL_OK) {
         goto fail;

@@ -66,6 +66,13 @@ struct fl_split_set {
  */
 FL_MUST_CHECK int fl_split_open(const char *input, const struct fl_split_conf *conf,
                                 struct fl_split_set *ret, struct fl_err *err);
+/*
+ * The same with parts that were read otherwise; `test` may be NULL. Takes both, also on error.
+ * `input` is for messages.
+ */
+FL_MUST_CHECK int fl_split_prepare(const char *input, const struct fl_split_conf *conf,
+                                   struct fl_dataset *train, struct fl_dataset *test,
+                                   struct fl_split_set *ret, struct fl_err *err);
 void fl_split_set_done(struct fl_split_set *set);
 
 /*

@@ -196,7 +196,7 @@ int fl_dataset_crop(struct fl_dataset *ds, size_t side, struct fl_err *err)
 bool fl_dataset_alike(const struct fl_dataset *a, const struct fl_dataset *b)
 {
     return a->type == b->type && a->n_dims == b->n_dims &&
-           memcmp(a->dims, b->dims, sizeof(a->dims)) == 0;
+           memcmp(a->dims, b->dims, sizeof(a->dims)) == 0 && a->n_targets == b->n_targets;
 }
 
 int fl_dataset_append(struct fl_dataset *ds, const struct fl_dataset *more, struct fl_err *err)
@@ -224,6 +224,16 @@ int fl_dataset_append(struct fl_dataset *ds, const struct fl_dataset *more, stru
         return transform_no_memory(ds, err);
     }
     ds->y = y;
+    if (ds->n_targets > 0) {
+        float *target = realloc(ds->target, n * ds->n_targets * sizeof(*target));
+
+        if (target == NULL) {
+            return transform_no_memory(ds, err);
+        }
+        ds->target = target;
+        (void)memcpy(target + ds->n * ds->n_targets, more->target,
+                     more->n * ds->n_targets * sizeof(*target));
+    }
     (void)memcpy((uint8_t *)x + ds->n * bytes, more->x, more->n * bytes);
     (void)memcpy(y + ds->n, more->y, more->n * sizeof(*y));
     ds->n = n;

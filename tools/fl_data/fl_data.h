@@ -16,6 +16,7 @@
 #include "libfl/base/args.h"
 #include "libfl/base/err.h"
 #include "libfl/data/npy_part.h"
+#include "libfl/import/schema.h"
 
 #define EXIT_USAGE 2
 #define PATH_SIZE  4096
@@ -37,7 +38,7 @@ bool arg_count(const char *command, const char *name, const char *text, uint64_t
 bool arg_real(const char *command, const char *name, const char *text, double min, double max,
               double *ret);
 
-/* output.c */
+/* data_output.c */
 
 /* An output folder, created atomically: written under a temporary name, then renamed. */
 struct output {
@@ -72,6 +73,44 @@ FL_MUST_CHECK int check_interrupted(struct fl_err *err);
 /* A progress line on stderr, if it is a terminal. */
 void show_progress(const char *what, size_t done, size_t total);
 
+/* data_input.c: a data set in any format, and how its texts became numbers. */
+
+/* The options of reading, for the commands that have them; rows of struct fl_arg. */
+#define N_INPUT_ARGS 11
+struct input_args {
+    const char *schema, *channels, *window, *stride, *characters, *target, *category, *drop;
+    const char *encode, *missing;
+    bool regression;
+};
+void input_rows(struct input_args *args, struct fl_arg rows[N_INPUT_ARGS]);
+
+struct input {
+    struct fl_dataset *train, *test; /* owned; NULL: none (not both), or taken */
+    bool has_schema;
+    struct fl_schema schema; /* owned */
+};
+/* False after a usage error of `command`. */
+struct fl_import_conf;
+bool input_conf(const char *command, const struct input_args *args, struct fl_import_conf *ret);
+/*
+ * Reads both parts of `folder`: pictures, text and tables through libfl/import, everything else
+ * through fl_dataset_open(). Prints warnings on stderr. `conf` borrows from `args`. On success the
+ * caller calls input_done().
+ */
+FL_MUST_CHECK int input_open(const char *command, const char *folder, const struct input_args *args,
+                             const struct fl_import_conf *conf, struct input *ret,
+                             struct fl_err *err);
+void input_done(struct input *input);
+
+/* schema_json.c: schema.json, how the texts of a data set became numbers. */
+
+#define SCHEMA_FILE "schema.json"
+json_t *schema_json(const struct fl_schema *schema);
+/* Writes schema.json into `folder`; nothing without a schema. */
+FL_MUST_CHECK int write_schema(const char *folder, const struct input *input, struct fl_err *err);
+/* FL_EFORMAT names the file and the member. On success the caller calls fl_schema_done(). */
+FL_MUST_CHECK int read_schema(const char *path, struct fl_schema *ret, struct fl_err *err);
+
 /* part.c: the folder of one client. */
 struct client_job {
     const struct output *out;
@@ -79,7 +118,8 @@ struct client_job {
     const struct fl_dataset *ds;
     const uint32_t *items; /* the client's samples, those of its test part last */
     size_t n, n_test;
-    struct fl_npy_part *pool; /* also gets the test samples; may be NULL */
+    struct fl_npy_part *pool;  /* also gets the test samples; may be NULL */
+    const struct input *input; /* of the schema; may be NULL */
 };
 
 /*
@@ -95,6 +135,7 @@ json_t *shape_json(const struct fl_dataset *ds);
 
 /* The commands. */
 int cmd_split(int argc, char **argv);
+int cmd_convert(int argc, char **argv);
 int cmd_synthetic(int argc, char **argv);
 int cmd_inspect(int argc, char **argv);
 /* `inspect` of a file instead of a folder; returns the exit code. */

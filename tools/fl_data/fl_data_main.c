@@ -12,6 +12,7 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"split", "partition a data set among clients, one folder each", cmd_split},
+    {"convert", "turn pictures, a text or a table into arrays", cmd_convert},
     {"synthetic", "make the federation Synthetic(alpha, beta)", cmd_synthetic},
     {"inspect", "print the contents of a folder, or of a file of a state folder", cmd_inspect},
 };

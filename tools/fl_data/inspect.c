@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 
 #include "libfl/base/fs.h"
+#include "libfl/base/log.h"
 #include "libfl/data/split.h"
+#include "libfl/import/import.h"
 #include "tools/fl_data/fl_data.h"
 
 #define BAR 40
@@ -16,7 +18,7 @@
 #define ROW_LABELS 10
 
 static const char summary[] =
-    "Usage: fl-data inspect [--json] DIR|FILE\n"
+    "Usage: fl-data inspect [OPTION]... DIR|FILE\n"
     "\n"
     "Print the contents of a folder: format, samples, shape, classes and how many samples each\n"
     "label has. Of a folder made by 'fl-data split', a line per client. Everything is read\n"
@@ -25,7 +27,12 @@ static const char summary[] =
     "         emnist-SPLIT-train-images-idx3-ubyte, ... as EMNIST is distributed\n"
     "  CIFAR  data_batch_*.bin, test_batch.bin (.gz too)\n"
     "  NPY    train-x.npy, train-y.npy, test-x.npy, test-y.npy (.gz too)\n"
+    "  NPZ    train.npz, test.npz with the arrays x and y; data.npz with x_train, y_train, ...\n"
     "  CSV    train.csv, test.csv (.gz too), the label in the last column\n"
+    "and, for 'fl-data convert' and 'fl-data split'\n"
+    "  images train/CLASS/*.png, *.jpg, test/...\n"
+    "  text   train.txt, test.txt (.gz too): the next character\n"
+    "  tables CSV with texts, missing values or values to be predicted\n"
     "\n"
     "Of a FILE of the server's or the client's state folder, or of fl-sim (uploads, personalized\n"
     "models, data summaries, results, client state, journals, partitions): its kind, version and\n"
@@ -36,6 +43,7 @@ static const char *const part_names[2] = {"train", "test"};
 /* Describes one folder as JSON, from which both outputs are made. */
 static json_t *inspect_part_json(const char *part, const struct fl_dataset *ds)
 {
+    json_t *described;
     size_t *counts = calloc(ds->classes + 1, sizeof(*counts));
     json_t *labels = json_array();
     size_t i;
@@ -49,40 +57,107 @@ static json_t *inspect_part_json(const char *part, const struct fl_dataset *ds)
         (void)json_array_append_new(labels, json_integer((json_int_t)counts[i]));
     }
     free(counts);
-    return json_pack("{s:s, s:s, s:I, s:o, s:s, s:s, s:I, s:o}", "part", part, "format", ds->format,
-                     "samples", (json_int_t)ds->n, "shape", shape_json(ds), "type",
-                     fl_dataset_type_name(ds), "standardised_per", norm_name(ds), "classes",
-                     (json_int_t)ds->classes, "labels", labels);
+    described = json_pack("{s:s, s:s, s:I, s:o, s:s, s:s, s:I, s:o}", "part", part, "format",
+                          ds->format, "samples", (json_int_t)ds->n, "shape", shape_json(ds), "type",
+                          fl_dataset_type_name(ds), "standardised_per", norm_name(ds), "classes",
+                          (json_int_t)ds->classes, "labels", labels);
+    if (described != NULL && ds->n_targets > 0) {
+        (void)json_object_set_new(described, "targets", json_integer((json_int_t)ds->n_targets));
+    }
+    return described;
+}
+
+/* The names of the classes: of the texts that were read, or of the schema.json in the folder. */
+static json_t *inspect_names(const char *path, const struct input *in, struct fl_err *err)
+{
+    struct fl_schema schema = {.n_columns = 0};
+    const struct fl_words *names = &in->schema.labels;
+    json_t *list = NULL;
+    char file[PATH_SIZE];
+    size_t i;
+
+    if (!in->has_schema && fl_fs_join(file, sizeof(file), path, SCHEMA_FILE) == FL_OK &&
+        fl_fs_exists(file))
+    {
+        if (read_schema(file, &schema, err) != FL_OK) {
+            return NULL;
+        }
+        names = &schema.labels;
+    }
+    list = json_array();
+    for (i = 0; i < names->n; i++) {
+        (void)json_array_append_new(list, json_string(names->text[i]));
+    }
+    fl_schema_done(&schema);
+    return list;
+}
+
+/* Do the daemons and fl-sim not read this set as it is? */
+static bool inspect_needs_convert(const struct input *in)
+{
+    const struct fl_schema *schema = &in->schema;
+    size_t i;
+
+    if (!in->has_schema) {
+        return false;
+    }
+    if (schema->kind != FL_IMPORT_TABLE || schema->labels.n > 0 ||
+        schema->missing != FL_MISSING_REFUSE) {
+        return true;
+    }
+    for (i = 0; i < schema->n_columns; i++) {
+        if (schema->columns[i].role !=
+            (i + 1 < schema->n_columns ? FL_COLUMN_NUMBER : FL_COLUMN_LABEL)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* {"folder": …, "parts": […]}; without parts if there are none. */
-static int inspect_folder_json(const char *name, const char *path, json_t **ret, struct fl_err *err)
+static int inspect_folder_json(const char *name, const char *path, const struct input_args *reading,
+                               const struct fl_import_conf *conf, json_t **ret, struct fl_err *err)
 {
+    struct input in = {.train = NULL};
+    enum fl_import_kind kind;
     json_t *parts = json_array();
-    json_t *part;
+    json_t *names = NULL;
     size_t i;
-    int rv;
+    int rv = FL_OK;
 
-    for (i = 0; i < 2; i++) {
-        struct fl_dataset *ds = NULL;
-
-        if (!fl_dataset_has(path, part_names[i])) {
-            continue;
-        }
-        rv = fl_dataset_open(path, part_names[i], &ds, err);
+    if (fl_import_has(path, &kind) || fl_dataset_has(path, part_names[0]) ||
+        fl_dataset_has(path, part_names[1]))
+    {
+        rv = input_open("inspect", path, reading, conf, &in, err);
         if (rv != FL_OK) {
-            json_decref(parts);
-            return rv;
+            goto done;
         }
-        part = inspect_part_json(part_names[i], ds);
-        fl_dataset_free(ds);
-        if (json_array_append_new(parts, part) != 0) {
-            json_decref(parts);
-            return fl_err_set(err, FL_ENOMEM, "out of memory describing '%s'", path);
+        names = inspect_names(path, &in, err);
+        if (names == NULL) {
+            rv = err->code;
+            goto done;
         }
     }
-    *ret = json_pack("{s:s, s:o}", "folder", name, "parts", parts);
-    return *ret != NULL ? FL_OK : fl_err_set(err, FL_ENOMEM, "out of memory describing '%s'", path);
+    for (i = 0; i < 2; i++) {
+        const struct fl_dataset *ds = i == 0 ? in.train : in.test;
+
+        if (ds != NULL && json_array_append_new(parts, inspect_part_json(part_names[i], ds)) != 0) {
+            rv = fl_err_set(err, FL_ENOMEM, "out of memory describing '%s'", path);
+            goto done;
+        }
+    }
+    *ret = json_pack("{s:s, s:O}", "folder", name, "parts", parts);
+    if (*ret == NULL) {
+        rv = fl_err_set(err, FL_ENOMEM, "out of memory describing '%s'", path);
+    } else if (json_array_size(names) > 0) {
+        (void)json_object_set(*ret, "names", names);
+    }
+    (void)json_object_set_new(*ret, "convert", json_boolean(inspect_needs_convert(&in)));
+done:
+    json_decref(parts);
+    json_decref(names);
+    input_done(&in);
+    return rv;
 }
 
 static json_int_t inspect_number(const json_t *object, const char *key)
@@ -106,8 +181,19 @@ static void inspect_print_bar(json_int_t count, json_int_t most)
     }
 }
 
-static void inspect_print_part(const json_t *part)
+/* The name of a class, without what a terminal would act on. */
+static void inspect_print_name(const char *name)
 {
+    char quoted[256];
+
+    if (name != NULL) {
+        (void)printf("  %s", fl_log_quote(quoted, sizeof(quoted), name, strlen(name)));
+    }
+}
+
+static void inspect_print_part(const json_t *part, const json_t *names)
+{
+    json_int_t targets = inspect_number(part, "targets");
     const json_t *labels = json_object_get(part, "labels");
     const json_t *shape = json_object_get(part, "shape");
     json_int_t n = inspect_number(part, "samples");
@@ -120,6 +206,11 @@ static void inspect_print_part(const json_t *part)
     for (i = 0; i < json_array_size(shape); i++) {
         (void)printf("%s%lld", i > 0 ? " x " : "",
                      (long long)json_integer_value(json_array_get(shape, i)));
+    }
+    if (targets > 0) {
+        (void)printf(" (%s), %lld value%s to be predicted\n", inspect_text(part, "type"),
+                     (long long)targets, targets > 1 ? "s" : "");
+        return;
     }
     (void)printf(" (%s), %lld classes", inspect_text(part, "type"),
                  (long long)inspect_number(part, "classes"));
@@ -146,6 +237,7 @@ static void inspect_print_part(const json_t *part)
             (void)printf("  %5zu %8lld %5.1f%%  ", i, (long long)count,
                          100.0 * (double)count / (double)n);
             inspect_print_bar(count, most);
+            inspect_print_name(json_string_value(json_array_get(names, i)));
             (void)putchar('\n');
         }
     }
@@ -201,6 +293,8 @@ static int inspect_add_folders(const char *path, json_t *root, struct fl_err *er
     json_t *folders = json_array();
     struct fl_dataset *none = NULL;
     char sub[PATH_SIZE];
+    const struct input_args plain = {.regression = false};
+    struct fl_import_conf conf;
     json_t *one = NULL;
     struct dirent **entries = NULL;
     int n = scandir(path, &entries, inspect_is_folder, alphasort);
@@ -225,7 +319,8 @@ static int inspect_add_folders(const char *path, json_t *root, struct fl_err *er
             rv = fl_err_set(err, FL_ELIMIT, "path '%s' is too long", path);
             goto done;
         }
-        rv = inspect_folder_json(entries[i]->d_name, sub, &one, err);
+        fl_import_conf_init(&conf);
+        rv = inspect_folder_json(entries[i]->d_name, sub, &plain, &conf, &one, err);
         if (rv != FL_OK) {
             goto done;
         }
@@ -247,7 +342,10 @@ int cmd_inspect(int argc, char **argv)
     const json_t *folders;
     const char *path = NULL;
     bool as_json = false;
-    const struct fl_arg args[] = {{.name = "json", .help = "print JSON", .flag = &as_json}};
+    struct input_args reading = {.regression = false};
+    struct fl_import_conf conf;
+    struct fl_arg args[1 + N_INPUT_ARGS] = {
+        {.name = "json", .help = "print JSON", .flag = &as_json}};
     struct fl_err err = {0};
     json_t *root = NULL;
     int status = EXIT_USAGE;
@@ -255,7 +353,8 @@ int cmd_inspect(int argc, char **argv)
     size_t i;
     int rv;
 
-    if (!args_parse(argc, argv, summary, args, 1, &path, &status)) {
+    input_rows(&reading, args + 1);
+    if (!args_parse(argc, argv, summary, args, 1 + N_INPUT_ARGS, &path, &status)) {
         return status;
     }
     if (path == NULL) {
@@ -264,7 +363,10 @@ int cmd_inspect(int argc, char **argv)
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
         return inspect_file(path, as_json);
     }
-    rv = inspect_folder_json(path, path, &root, &err);
+    if (!input_conf("inspect", &reading, &conf)) {
+        return EXIT_USAGE;
+    }
+    rv = inspect_folder_json(path, path, &reading, &conf, &root, &err);
     if (rv != FL_OK) {
         goto fail;
     }
@@ -282,7 +384,10 @@ int cmd_inspect(int argc, char **argv)
         folders = json_object_get(root, "folders");
         (void)printf("%s\n", inspect_text(root, "folder"));
         for (i = 0; i < json_array_size(parts); i++) {
-            inspect_print_part(json_array_get(parts, i));
+            inspect_print_part(json_array_get(parts, i), json_object_get(root, "names"));
+        }
+        if (json_is_true(json_object_get(root, "convert"))) {
+            (void)puts("fl-clientd, fl-serverd and fl-sim read this set after 'fl-data convert'");
         }
         if (folders != NULL) {
             (void)printf("%-14s %8s %8s %7s   label:samples\n", "folder", "train", "test",

@@ -92,6 +92,12 @@ int write_client(const struct client_job *job, json_t *manifest, struct fl_err *
     if (rv != FL_OK) {
         return rv;
     }
+    if (job->input != NULL) {
+        rv = write_schema(folder, job->input, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
     rv = part_write(job, folder, "train", job->items, n_train, NULL, err);
     if (rv != FL_OK) {
         return rv;

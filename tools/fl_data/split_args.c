@@ -10,7 +10,7 @@
 
 #define MAX_OPTIONS 32
 #define HELP_SIZE   200
-#define N_COMMON    10 /* options of all methods */
+#define N_COMMON    (10 + N_INPUT_ARGS) /* options of all methods */
 
 /* The options of all methods as arguments, each name once. */
 struct method_args {
@@ -26,7 +26,7 @@ static const char *const value_names[] = {
 static const char summary[] =
     "Usage: fl-data split --input DIR --output DIR --clients N [--method METHOD] [OPTION]...\n"
     "\n"
-    "Share the train part of a data set (IDX, CIFAR, NPY, CSV; see 'fl-data inspect') out\n"
+    "Share the train part of a data set (see 'fl-data inspect' for the formats) out\n"
     "among N clients. The output has a folder per client, client-000 and so on, with\n"
     "train-x.npy and train-y.npy (and test-x.npy, test-y.npy with --test-share), a folder\n"
     "server with the test part of the input when it has one (after --pool yes: the test\n"
@@ -38,6 +38,10 @@ static const char summary[] =
     "--standardise writes norm.npy into every folder, which readers apply; the samples stay\n"
     "as they are. pixel: (x - mean) / (deviation + 0.001) for each value of a sample, over\n"
     "the samples that are shared out. cifar: the usual numbers for each colour.\n"
+    "\n"
+    "Pictures, texts and tables are read as by 'fl-data convert', with its options; schema.json "
+    "in\n"
+    "every folder says how texts became numbers.\n"
     "\n"
     "Methods:\n";
 
@@ -167,7 +171,8 @@ static bool split_take_texts(struct split *s, const struct texts *t, const struc
         !arg_real("split", "test-share", t->share, 0.0, FL_SPLIT_MAX_SHARE, &conf->test_share) ||
         !arg_count("split", "crop", t->crop, 1, FL_SPLIT_MAX_CROP, &conf->crop) ||
         !split_find_word("pool", t->pool, fl_split_pools, &pool) ||
-        !split_find_word("standardise", t->standardise, fl_split_standards, &standard))
+        !split_find_word("standardise", t->standardise, fl_split_standards, &standard) ||
+        !input_conf("split", &s->reading, &s->import))
     {
         return false;
     }
@@ -216,6 +221,7 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-12s %s\n",
                                  fl_partition_at(i)->name, fl_partition_at(i)->help);
     }
+    input_rows(&s->reading, args + 10);
     m = (struct method_args){.n = 0};
     for (i = 0; (ops = fl_partition_at(i)) != NULL; i++) {
         for (option = ops->options; option->name != NULL; option++) {

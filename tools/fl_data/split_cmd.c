@@ -52,6 +52,10 @@ static int split_write_server(const struct split *s, const struct output *out,
     if (rv != FL_OK) {
         return rv;
     }
+    rv = write_schema(folder, &s->in, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     rv = fl_npy_part_create(folder, "test", s->set.train, n, &part, err);
     if (rv != FL_OK) {
         return rv;
@@ -95,6 +99,7 @@ static int split_write_all(const struct split *s, const struct output *out, stru
             .n = n,
             .n_test = fl_dataset_split_count(n, s->conf.test_share),
             .pool = pool,
+            .input = &s->in,
         };
 
         rv = write_client(&job, clients, err);
@@ -152,6 +157,8 @@ static void split_warn_classes(const struct split *s)
 
 static int split_run(struct split *s, struct fl_err *err)
 {
+    struct fl_dataset *train;
+    struct fl_dataset *test;
     size_t k;
     struct output out;
     int rv = output_begin(&out, s->output, s->input, s->force, err);
@@ -159,7 +166,21 @@ static int split_run(struct split *s, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_split_open(s->input, &s->conf, &s->set, err);
+    rv = input_open("split", s->input, &s->reading, &s->import, &s->in, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    train = s->in.train;
+    test = s->in.test;
+    s->in.train = s->in.test = NULL;
+    if (train == NULL) { /* The message of the error lists the expected files. */
+        rv = fl_dataset_open(s->input, "train", &train, err);
+        if (rv != FL_OK) {
+            fl_dataset_free(test);
+            goto done;
+        }
+    }
+    rv = fl_split_prepare(s->input, &s->conf, train, test, &s->set, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -172,6 +193,10 @@ static int split_run(struct split *s, struct fl_err *err)
             fl_dataset_split_count(fl_partition_count(&s->part, k), s->conf.test_share);
     }
     rv = split_write_all(s, &out, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = write_schema(out.tmp, &s->in, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -224,5 +249,6 @@ int cmd_split(int argc, char **argv)
 done:
     fl_partition_done(&s.part);
     fl_split_set_done(&s.set);
+    input_done(&s.in);
     return status;
 }

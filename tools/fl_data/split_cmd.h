@@ -4,10 +4,14 @@
 /* fl-data split: the parsed command line, and the work (split_cmd.c). */
 
 #include "libfl/data/split.h"
+#include "libfl/import/import.h"
 #include "tools/fl_data/fl_data.h"
 
 struct split {
     const char *input, *output;
+    struct input_args reading;
+    struct fl_import_conf import;
+    struct input in; /* its parts are in `set` */
     struct fl_split_conf conf;
     bool force;
     struct fl_split_set set;

@@ -57,25 +57,7 @@ int fl_local_check(const struct fl_local_conf *conf, struct fl_err *err)
 static int local_write_part(const char *folder, const char *name, const struct fl_dataset *ds,
                             struct fl_err *err)
 {
-    struct fl_npy_part *part = NULL;
-    size_t i;
-    int rv;
-
-    if (ds == NULL || ds->n == 0) {
-        return FL_OK;
-    }
-    rv = fl_npy_part_create(folder, name, ds, ds->n, &part, err);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    for (i = 0; i < ds->n; i++) {
-        rv = fl_npy_part_add(part, ds, i, err);
-        if (rv != FL_OK) {
-            fl_npy_part_abort(part);
-            return rv;
-        }
-    }
-    return fl_npy_part_finish(part, err);
+    return ds != NULL && ds->n > 0 ? fl_npy_part_write(folder, name, ds, err) : FL_OK;
 }
 
 static int local_write_data(const char *folder, const struct fl_dataset *train,

@@ -104,7 +104,7 @@ for program in flctl fl-data fl-sim; do
     "$("$build/$program" --help | sed -n '/^[Cc]ommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p' | sort -u | sorted)" \
     "$(offered $program '')"
 done
-equal "options of a command" "--method --min-samples " "$(offered fl-data split --m)"
+equal "options of a command" "--method --min-samples --missing " "$(offered fl-data split --m)"
 equal "nothing for a number" "" "$(offered flctl rounds --last '')"
 mkdir -p "$dir/here/folder" && : >"$dir/here/file"
 equal "folders for a folder" "$dir/here/folder " "$(offered fl-data split --input "$dir/here/f")"
