@@ -166,6 +166,12 @@ static int check_one(const struct fl_net *net, const struct fl_dataset *ds, cons
                           fl_net_inputs(net), part, ds->dim, ds->dims[0], ds->dims[1], ds->dims[2],
                           source);
     }
+    if (fl_net_values(net) != ds->n_targets) {
+        return fl_err_set(err, FL_ESHAPE,
+                          "the server's network predicts %zu values (0: a class), the %s data has "
+                          "%zu (%.200s): model.loss of the server and the labels do not fit",
+                          fl_net_values(net), part, ds->n_targets, source);
+    }
     if (fl_net_classes(net) < ds->classes) {
         return fl_err_set(err, FL_ESHAPE,
                           "the server's network has %zu classes, the %s data has %zu (%.200s)",

@@ -25,6 +25,12 @@ int fl__summary_make(struct fl__builtin *b, uint64_t seed, struct fl_buf *out, s
         .ctx = b,
     };
 
+    if (b->train->n_targets > 0) {
+        return fl_err_set(err, FL_ESHAPE,
+                          "expected data with classes for a data summary, found %zu values to be "
+                          "predicted",
+                          b->train->n_targets);
+    }
     return b->solver->summary(b->options, &data, seed, out, err);
 }
 

@@ -150,6 +150,7 @@ static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, struct
     size_t at;
     size_t i;
 
+    fl_net_set_targets(b->net, b->test->target);
     for (at = 0; at < b->test->n; at += piece) {
         size_t n = b->test->n - at < piece ? b->test->n - at : piece;
         size_t right = 0;
@@ -222,6 +223,7 @@ static void walk_passes(struct walk *w, struct fl__builtin *b, const struct fl_t
 {
     const struct fl_solver_ops *solver = task->beside ? &fl_solver_prox : b->solver;
 
+    fl_net_set_targets(b->net, ds->target);
     *w = (struct walk){.b = b,
                        .task = task,
                        .ds = ds,

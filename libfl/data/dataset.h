@@ -134,7 +134,8 @@ uint64_t fl_dataset_stamp(const char *folder);
 
 /*
  * Copy the samples `idx` to x[n][dim] and y[n], converted and standardised; each index below
- * ds->n. `y` may be NULL.
+ * ds->n. With values to be predicted y is the row of each sample in `target`, else its class. `y`
+ * may be NULL.
  */
 void fl_dataset_gather(const struct fl_dataset *ds, const uint32_t *idx, size_t n, float *x,
                        int32_t *y);

@@ -116,7 +116,7 @@ void fl_dataset_gather(const struct fl_dataset *ds, const uint32_t *idx, size_t 
         gather_convert(ds, at * ds->dim, ds->dim, out);
         gather_standardise(ds, out);
         if (y != NULL) {
-            y[i] = ds->y[at];
+            y[i] = ds->n_targets > 0 ? (int32_t)at : ds->y[at];
         }
     }
 }
@@ -181,7 +181,7 @@ void fl_dataset_gather_train(const struct fl_dataset *ds, struct fl_rng *rng, co
         flip_crop(ds, rng, at, out);
         gather_standardise(ds, out);
         if (y != NULL) {
-            y[i] = ds->y[at];
+            y[i] = ds->n_targets > 0 ? (int32_t)at : ds->y[at];
         }
     }
 }

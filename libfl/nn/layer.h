@@ -15,6 +15,7 @@
  * import, export. None of the latter allocates.
  */
 
+#include "libfl/nn/loss.h"
 #include "libfl/nn/net.h"
 #include "libfl/num/attention.h"
 #include "libfl/num/conv.h"
@@ -100,6 +101,7 @@ struct fl__layer_ops {
     const char *word;   /* first word of the text */
     const char *usage;  /* the whole form, for error messages */
     bool training_only; /* in evaluation y is x itself */
+    enum fl__loss loss; /* not CE: no layer, it names the loss of the network and ends its list */
     enum fl__branch branch;
     /* Parse the words after the first. FL_ECONF; the caller adds the layer to the message. */
     int (*parse)(struct fl__layer *layer, const char *args, struct fl_err *err);
@@ -236,6 +238,7 @@ void fl__layer_draw(struct fl_rng *rng, double bound, float *to, size_t n, size_
 extern const struct fl__layer_ops fl__layer_add;
 extern const struct fl__layer_ops fl__layer_attention;
 extern const struct fl__layer_ops fl__layer_avgpool;
+extern const struct fl__layer_ops fl__layer_bce;
 extern const struct fl__layer_ops fl__layer_block;
 extern const struct fl__layer_ops fl__layer_bn;
 extern const struct fl__layer_ops fl__layer_conv;
@@ -250,7 +253,9 @@ extern const struct fl__layer_ops fl__layer_last;
 extern const struct fl__layer_ops fl__layer_ln;
 extern const struct fl__layer_ops fl__layer_lrn;
 extern const struct fl__layer_ops fl__layer_lstm;
+extern const struct fl__layer_ops fl__layer_mae;
 extern const struct fl__layer_ops fl__layer_maxpool;
+extern const struct fl__layer_ops fl__layer_mse;
 extern const struct fl__layer_ops fl__layer_relu;
 extern const struct fl__layer_ops fl__layer_shortcut;
 extern const struct fl__layer_ops fl__layer_sigmoid;

@@ -1,7 +1,7 @@
 #ifndef FL_NN_LOSS_H
 #define FL_NN_LOSS_H
 
-/* Softmax cross-entropy on the logits of a batch; private to libfl/nn. */
+/* The losses of a batch; private to libfl/nn. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -43,5 +43,36 @@ struct fl__ce_jvp {
 };
 double fl__softmax_ce_jvp(const struct fl_kernels *kernels, const struct fl__ce_jvp *in, float *dz,
                           float *sz, double *ret_slope);
+
+/* What is compared with the outputs: class numbers, or values. */
+enum fl__loss {
+    FL__LOSS_CE,  /* softmax cross-entropy with a class number */
+    FL__LOSS_MSE, /* (z - t)^2 */
+    FL__LOSS_MAE, /* |z - t|; its derivative is 0 where z = t */
+    FL__LOSS_BCE  /* cross-entropy of sigmoid(z) with t in [0, 1], for each output by itself */
+};
+
+/* A batch with values to be predicted; the loss of a sample is the mean over its outputs. */
+struct fl__value_loss {
+    enum fl__loss loss; /* not CE */
+    const float *z;
+    size_t ld;
+    const float *table; /* [rows][width]: the values of all samples of a set */
+    const int32_t *y;   /* the row of each sample */
+    size_t batch, width;
+    float scale; /* of the gradient */
+    /* Of a JVP pass: the tangent of z and the factor of the directional derivative; NULL: none. */
+    const float *rz;
+    float slope;
+};
+/*
+ * Returns the sum of the losses, in double. With `dz` not NULL: the gradient times `scale`, zero in
+ * the columns width..ld. With rz as fl__softmax_ce_jvp(): dz and sz are the derivatives of scale L
+ * + slope dL along rz by z and by rz, and the sum of dL is in *ret_slope. With `ret_correct` not
+ * NULL: of BCE the number of samples all of whose outputs are on the side of their value (z > 0
+ * where t > 0.5), else 0.
+ */
+double fl__loss_of_values(const struct fl__value_loss *in, float *dz, float *sz, double *ret_slope,
+                          size_t *ret_correct);
 
 #endif

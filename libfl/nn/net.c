@@ -20,6 +20,16 @@ size_t fl_net_inputs(const struct fl_net *net)
     return net->inputs;
 }
 
+size_t fl_net_values(const struct fl_net *net)
+{
+    return net->loss != FL__LOSS_CE ? net->classes : 0;
+}
+
+void fl_net_set_targets(struct fl_net *net, const float *table)
+{
+    net->targets = table;
+}
+
 size_t fl_net_classes(const struct fl_net *net)
 {
     return net->classes;
@@ -326,6 +336,41 @@ struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
                              .scratch = net->scratch};
 }
 
+struct fl__value_loss fl__net_values(const struct fl_net *net, const struct fl__view *outputs,
+                                     const int32_t *y, size_t batch)
+{
+    return (struct fl__value_loss){.loss = net->loss,
+                                   .z = outputs->data,
+                                   .ld = outputs->ld,
+                                   .table = net->targets,
+                                   .y = y,
+                                   .batch = batch,
+                                   .width = net->classes};
+}
+
+/* The sum of the losses of a training batch, and `share` times the gradient. */
+static double net_loss(const struct fl_net *net, const struct fl__view *logits,
+                       const struct fl_net_pass *how, float share, float *dz)
+{
+    struct fl__value_loss values;
+
+    if (net->loss != FL__LOSS_CE) {
+        FL_REQUIRE(how->target == NULL);
+        values = fl__net_values(net, logits, how->y, how->batch);
+        values.scale = share;
+        return fl__loss_of_values(&values, dz, NULL, NULL, NULL);
+    }
+    return fl__softmax_ce(net->layers[0].kernels,
+                          &(struct fl__ce){.z = logits->data,
+                                           .ld = logits->ld,
+                                           .y = how->y,
+                                           .target = how->target,
+                                           .batch = how->batch,
+                                           .classes = net->classes,
+                                           .scale = share},
+                          dz, NULL);
+}
+
 double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_update_cb update,
                    void *ctx)
 {
@@ -341,15 +386,7 @@ double fl_net_pass(struct fl_net *net, const struct fl_net_pass *how, fl_net_upd
     for (i = 0; i < net->n_layers; i++) {
         fl__net_forward(net, &pass, i, views);
     }
-    loss = fl__softmax_ce(net->layers[0].kernels,
-                          &(struct fl__ce){.z = logits->data,
-                                           .ld = logits->ld,
-                                           .y = how->y,
-                                           .target = how->target,
-                                           .batch = how->batch,
-                                           .classes = net->classes,
-                                           .scale = share},
-                          dz, NULL);
+    loss = net_loss(net, logits, how, share, dz);
     fl__net_clear_padding(dz, logits->ld, logits->ld, how->batch);
     fl__net_mark(net, FL_NET_LOSS, 0);
     net_backward(net, &pass, views);
@@ -383,6 +420,13 @@ void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_
 
         pass.batch = n - at < net->piece ? n - at : net->piece;
         logits = forward_only(net, &pass, x + at * net->inputs);
+        if (net->loss != FL__LOSS_CE) {
+            const struct fl__value_loss values = fl__net_values(net, &logits, y + at, pass.batch);
+
+            *ret_loss_sum += fl__loss_of_values(&values, NULL, NULL, NULL, &correct);
+            *ret_correct += correct;
+            continue;
+        }
         *ret_loss_sum += fl__softmax_ce(net->layers[0].kernels,
                                         &(struct fl__ce){.z = logits.data,
                                                          .ld = logits.ld,

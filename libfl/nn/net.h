@@ -2,8 +2,8 @@
 #define FL_NN_NET_H
 
 /*
- * Networks: a stack of layers, with residual blocks, over one parameter block, softmax
- * cross-entropy on top.
+ * Networks: a stack of layers, with residual blocks, over one parameter block, with a loss on top:
+ * softmax cross-entropy, or one of values.
  *
  * A network is described by its input dimensions (channels, height, width; or one
  * number for a flat input) and one text per layer:
@@ -21,7 +21,10 @@
  *     "attention 4 causal"                    heads; positions see earlier ones alone, or all
  *     "block", "shortcut", "add"              residual block: input plus output
  * (docs/models.md#layers) The last layer is a dense one whose width is the number of classes.
- * Images are passed channel by channel (channels, height, width), as in PyTorch and libfl/data.
+ * Behind it "mse", "mae" or "bce" makes it that of values to be predicted: the loss of a sample is
+ * the mean over its values of (z - t)^2, of |z - t|, or of the binary cross-entropy of sigmoid(z)
+ * with t. Images are passed channel by channel (channels, height, width), as in PyTorch and
+ * libfl/data.
  *
  * Batch-norm trains on the statistics of the batch and evaluates with running ones (momentum 0.1,
  * eps 1e-5, as PyTorch). The running statistics are buffers of the unit of the preceding layer with
@@ -95,8 +98,16 @@ void fl_net_release(struct fl_net *net);
 
 /* Layout in the exported order; owned by the network. */
 const struct fl_layout *fl_net_layout(const struct fl_net *net);
-size_t fl_net_inputs(const struct fl_net *net); /* floats of one sample */
-size_t fl_net_classes(const struct fl_net *net);
+size_t fl_net_inputs(const struct fl_net *net);  /* floats of one sample */
+size_t fl_net_classes(const struct fl_net *net); /* or values to be predicted */
+/* Values to be predicted for a sample; 0: a class is. */
+size_t fl_net_values(const struct fl_net *net);
+/*
+ * Set what a network of values is compared with, [rows][fl_net_values()], before its passes and
+ * evaluations. Their `y` is then not a class but the row of each sample, as fl_dataset_gather()
+ * returns it for a set with such values. Borrowed until the next call; no effect otherwise.
+ */
+void fl_net_set_targets(struct fl_net *net, const float *table);
 size_t fl_net_max_batch(const struct fl_net *net); /* 0: an evaluator */
 /*
  * Operations of one step per sample: 2 for each use of a weight, in forward, weight gradient and
@@ -200,7 +211,11 @@ double fl_net_pass_jvp(struct fl_net *net, const struct fl_net_pass *how,
  * evaluation with a multiple of it.
  */
 size_t fl_net_piece(const struct fl_net *net);
-/* Sum of losses and number of correct predictions over `n` samples, any number. */
+/*
+ * Sum of losses and number of correct predictions over `n` samples, any number. Of a network with
+ * "bce" those with all outputs on the side of their value (0 of sigmoid's argument, 0.5 of the
+ * value); with "mse" and "mae" none: the loss is the measure.
+ */
 void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
                      double *ret_loss_sum, size_t *ret_correct);
 /*

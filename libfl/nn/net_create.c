@@ -19,12 +19,13 @@
 #define TEXT_MAX 64
 
 static const struct fl__layer_ops *const kinds[] = {
-    &fl__layer_add,       &fl__layer_attention, &fl__layer_avgpool, &fl__layer_block,
-    &fl__layer_bn,        &fl__layer_conv,      &fl__layer_dense,   &fl__layer_dropout,
-    &fl__layer_embedding, &fl__layer_flatten,   &fl__layer_gelu,    &fl__layer_globalpool,
-    &fl__layer_gn,        &fl__layer_last,      &fl__layer_ln,      &fl__layer_lrn,
-    &fl__layer_lstm,      &fl__layer_maxpool,   &fl__layer_relu,    &fl__layer_shortcut,
-    &fl__layer_sigmoid,   &fl__layer_tanh,
+    &fl__layer_add,        &fl__layer_attention, &fl__layer_avgpool,  &fl__layer_bce,
+    &fl__layer_block,      &fl__layer_bn,        &fl__layer_conv,     &fl__layer_dense,
+    &fl__layer_dropout,    &fl__layer_embedding, &fl__layer_flatten,  &fl__layer_gelu,
+    &fl__layer_globalpool, &fl__layer_gn,        &fl__layer_last,     &fl__layer_ln,
+    &fl__layer_lrn,        &fl__layer_lstm,      &fl__layer_mae,      &fl__layer_maxpool,
+    &fl__layer_mse,        &fl__layer_relu,      &fl__layer_shortcut, &fl__layer_sigmoid,
+    &fl__layer_tanh,
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -206,14 +207,43 @@ static int shape_layers(struct fl_net *net, const struct fl_net_spec *spec, stru
     net_fuse_pool_masks(net);
     fl__net_link(net);
     net->classes = net->layers[net->n_layers - 1].out.c;
-    if (net->classes < 2) {
+    if (net->loss == FL__LOSS_CE && net->classes < 2) {
         i = net->n_layers - 1;
-        rv = fl_err_set(err, FL_ECONF, "a network needs at least two classes");
+        rv = fl_err_set(err, FL_ECONF,
+                        "a network needs at least two classes; one that predicts a value ends with "
+                        "'mse', 'mae' or 'bce'");
         goto fail;
     }
     return fl_layout_finish(net->layout, err);
 fail:
     return net_name_layer(i, spec->layers[i], rv == FL_ENOMEM ? rv : FL_ECONF, err);
+}
+
+/* Take the loss off the end of the list, and check the layer before it, and that no other names
+ * one. */
+static int net_take_loss(struct fl_net *net, const struct fl_net_spec *spec, struct fl_err *err)
+{
+    size_t last = net->n_layers - 1;
+    size_t i;
+    int rv;
+
+    net->loss = net->layers[last].ops->loss;
+    if (net->loss != FL__LOSS_CE && last > 0) {
+        net->n_layers = last--;
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        if (net->layers[i].ops->loss != FL__LOSS_CE) {
+            rv = fl_err_set(err, FL_ECONF, "a loss must be the last of at least two layers");
+            return net_name_layer(i, spec->layers[i], rv, err);
+        }
+    }
+    if (net->layers[last].ops != &fl__layer_dense) {
+        rv = fl_err_set(err, FL_ECONF,
+                        "the last layer must be 'dense' with the number of classes, or of values, "
+                        "as its width");
+        return net_name_layer(last, spec->layers[last], rv, err);
+    }
+    return FL_OK;
 }
 
 static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
@@ -255,10 +285,8 @@ static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, s
             goto fail;
         }
     }
-    if (net->layers[net->n_layers - 1].ops != &fl__layer_dense) {
-        rv = fl_err_set(err, FL_ECONF,
-                        "the last layer must be 'dense' with the number of classes as its width");
-        rv = net_name_layer(net->n_layers - 1, spec->layers[net->n_layers - 1], rv, err);
+    rv = net_take_loss(net, spec, err);
+    if (rv != FL_OK) {
         goto fail;
     }
     rv = fl__net_branch(net, &i, err);

@@ -192,7 +192,18 @@ double fl_net_pass_jvp(struct fl_net *net, const struct fl_net_pass *how,
     jvp.ce.z = views[net->n_layers].data;
     jvp.ce.ld = views[net->n_layers].ld;
     jvp.rz = rviews[net->n_layers].data;
-    loss = fl__softmax_ce_jvp(net->layers[0].kernels, &jvp, top->dy, top->sy, ret_slope);
+    if (net->loss != FL__LOSS_CE) {
+        struct fl__value_loss values =
+            fl__net_values(net, &views[net->n_layers], how->y, how->batch);
+
+        FL_REQUIRE(how->target == NULL);
+        values.scale = jvp.ce.scale;
+        values.rz = jvp.rz;
+        values.slope = jvp.slope;
+        loss = fl__loss_of_values(&values, top->dy, top->sy, ret_slope, NULL);
+    } else {
+        loss = fl__softmax_ce_jvp(net->layers[0].kernels, &jvp, top->dy, top->sy, ret_slope);
+    }
     fl__net_clear_padding(top->dy, top->ldy, top->ldy, how->batch);
     fl__net_clear_padding(top->sy, top->ldy, top->ldy, how->batch);
     fl__net_mark(net, FL_NET_LOSS, 0);

@@ -21,8 +21,10 @@ struct fl_net {
     struct fl_layout *layout;
     size_t inputs;
     size_t classes;
-    size_t max_batch; /* 0: evaluation only */
-    size_t piece;     /* samples per piece of an evaluation */
+    enum fl__loss loss;
+    const float *targets; /* borrowed: fl_net_set_targets() */
+    size_t max_batch;     /* 0: evaluation only */
+    size_t piece;         /* samples per piece of an evaluation */
     size_t n_block;
     size_t first; /* the first layer with parameters: earlier layers need no gradient */
     float *params;
@@ -121,6 +123,9 @@ static inline void fl__net_mark(const struct fl_net *net, enum fl_net_part part,
     }
 }
 
+/* The values that the outputs of a batch are compared with; without a gradient. */
+struct fl__value_loss fl__net_values(const struct fl_net *net, const struct fl__view *outputs,
+                                     const int32_t *y, size_t batch);
 /* Start a training pass. */
 struct fl__pass fl__net_begin(struct fl_net *net, const struct fl_net_pass *how,
                               fl_net_update_cb update, void *ctx);

@@ -4,6 +4,7 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libfl/model/safetensors.h"
@@ -60,6 +61,25 @@ static int own_network(struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* The layers with the loss at their end, as clients get them. */
+static int add_loss(struct fl_server_conf *conf)
+{
+    size_t n = conf->net.n_layers;
+
+    if (conf->model->loss == 0) {
+        return FL_OK;
+    }
+    conf->layers = calloc(n + 1, sizeof(*conf->layers));
+    if (conf->layers == NULL) {
+        return FL_ENOMEM;
+    }
+    (void)memcpy(conf->layers, conf->net.layers, n * sizeof(*conf->layers));
+    conf->layers[n] = fl__loss_choices[conf->model->loss];
+    conf->net.layers = conf->layers;
+    conf->net.n_layers = n + 1;
+    return FL_OK;
+}
+
 static int model_load_file(struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_server_model *m = conf->model;
@@ -93,6 +113,11 @@ static int load_network(struct fl_server_conf *conf, struct fl_err *err)
         return fl_conf_error(node, err, "expected either preset or layers, found both");
     }
     if (!preset && !layers) {
+        if (m->loss != 0) {
+            return fl_conf_error(fl_conf_field(conf->file, &m->loss), err,
+                                 "loss applies only to a network given as preset or layers; the "
+                                 "program that trains a model from a file has its own");
+        }
         return model_load_file(conf, err);
     }
     if (m->units.n > 0) {
@@ -111,12 +136,17 @@ static int load_network(struct fl_server_conf *conf, struct fl_err *err)
             return rv;
         }
     }
+    rv = add_loss(conf);
+    if (rv != FL_OK) {
+        return rv;
+    }
     rv = fl_net_create(&conf->net, 1, &net, err);
     if (rv != FL_OK) {
         goto fail;
     }
     conf->inputs = fl_net_inputs(net);
     conf->classes = fl_net_classes(net);
+    conf->values = fl_net_values(net);
     rv = fl_layout_copy(fl_net_layout(net), NULL, NULL, &conf->layout, err);
     fl_net_free(net);
     return rv;

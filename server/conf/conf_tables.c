@@ -15,6 +15,8 @@ static const char *const durabilities[] = {
     [FL_DURABLE_PROCESS] = "process", [FL_DURABLE_POWER] = "power", NULL};
 static const char *const norm_choices[] = {
     [FL_NORM_SHARED] = "shared", [FL_NORM_LOCAL] = "local", NULL};
+/* Beyond the first they are the words that end a network's layers (libfl/nn/net.h). */
+const char *const fl__loss_choices[] = {"cross_entropy", "mse", "mae", "bce", NULL};
 static const char *const over_choices[] = {
     [FL_OVER_STOP] = "stop", [FL_OVER_GRACE] = "grace", NULL};
 static const char *const finish_choices[] = {
@@ -94,6 +96,12 @@ const struct fl_opt_spec fl_server_model_specs[] = {
      .help = "Input of a network of your own: [features] or [channels, height, width]"},
     {FL_OPT(struct fl_server_model, STRING_LIST, layers), .flags = FL_OPT_BASIC,
      .help = "Layers of that network, such as [dense 200, relu, dense 10]"},
+    {FL_OPT(struct fl_server_model, ENUM, loss), .def = "cross_entropy",
+     .choices = fl__loss_choices,
+     .help = "What the network is trained for: a class (cross_entropy), or values, whose last "
+             "layer has one output for each (mse: squared error, mae: absolute error, bce: several "
+             "labels of 0 or 1). Accuracy is then 0 with mse and mae, and with bce the share of "
+             "samples with all labels right (docs/models.md)"},
     {FL_OPT(struct fl_server_model, STRING, file), .flags = FL_SERVER_FIGURE | FL_OPT_BASIC,
      .help = "A safetensors file with the first model; also its shape when no network is given"},
     {FL_OPT(struct fl_server_model, STRING_LIST, units),

@@ -36,6 +36,7 @@ struct fl_server_model {
     const char *preset, *file; /* "": none */
     struct fl_opt_ints input;
     struct fl_opt_texts layers;
+    int loss;                  /* of fl__loss_choices; 0: cross_entropy */
     struct fl_opt_texts units; /* patterns (libfl/model/units.h) */
     enum { FL_NORM_SHARED, FL_NORM_LOCAL } norm;
     struct fl_opt_texts local; /* globs */

@@ -171,6 +171,18 @@ static int conf_check_robust(const struct fl_server_conf *conf, struct fl_err *e
                          s->robust->policy.name, needs, needs);
 }
 
+/* Data summaries are means of samples with their classes. */
+static int conf_check_values(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    if (conf->values > 0 && conf->strategy->solver->summary != NULL) {
+        return fl_conf_error(fl_conf_section(conf->file, conf->model), err,
+                             "solver '%s' mixes the classes of samples, and the network predicts "
+                             "values: expected loss: cross_entropy with it",
+                             conf->strategy->solver->policy.name);
+    }
+    return FL_OK;
+}
+
 /* A rule that trusts the server needs what the server trains with: labelled data, the built-in
    engine, and a model all of whose tensors the server has. */
 static int conf_check_root(const struct fl_server_conf *conf, bool daemon, struct fl_err *err)
@@ -292,6 +304,10 @@ static int conf_check(const struct fl_server_conf *conf, bool daemon, struct fl_
     size_t i;
     int rv = fl_findings_keep(all, conf_check_name(conf, daemon, err), err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl_findings_keep(all, conf_check_values(conf, err), err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -417,6 +433,7 @@ void fl_server_conf_free(struct fl_server_conf *conf)
     fl_strategy_free(conf->strategy);
     fl_space_free(conf->space);
     fl_layout_free(conf->layout);
+    free(conf->layers);
     fl_conf_file_free(conf->file);
     free(conf);
 }

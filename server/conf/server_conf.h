@@ -44,7 +44,9 @@ struct fl_server_conf {
     struct fl_layout *layout;
     struct fl_space *space; /* of updates; NULL: they have the layout of the model */
     struct fl_net_spec net; /* n_layers 0: the model came from a file */
+    const char **layers;    /* owned: those of `net`, when model.loss adds one; NULL */
     size_t inputs, classes; /* of the network; 0: not known */
+    size_t values;          /* that it predicts; 0: a class, or not known */
 };
 
 /*

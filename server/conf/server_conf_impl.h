@@ -7,6 +7,7 @@
 #include "server/conf/server_conf.h"
 
 /* All sections, in the order of the reference; terminated by a row without name. */
+extern const char *const fl__loss_choices[];
 extern const struct fl_conf_section fl__server_sections[];
 
 /* Read hours and offset of round.eligible into conf->rule. */

@@ -292,11 +292,14 @@ static int open_network(const struct fl_server_conf *conf, const struct fl_root 
     if (rv != FL_OK) {
         goto done;
     }
-    if (test->dim != fl_net_inputs(net) || test->classes > fl_net_classes(net)) {
+    if (test->dim != fl_net_inputs(net) || test->n_targets != fl_net_values(net) ||
+        test->classes > fl_net_classes(net))
+    {
         rv = fl_err_set(err, FL_ESHAPE,
-                        "'%s' has %zu values and %zu classes, the network takes %zu values and "
-                        "has %zu classes",
-                        folder, test->dim, test->classes, fl_net_inputs(net), fl_net_classes(net));
+                        "'%s' has %zu values, %zu classes and %zu values to be predicted, the "
+                        "network takes %zu values, has %zu classes and predicts %zu values",
+                        folder, test->dim, test->classes, test->n_targets, fl_net_inputs(net),
+                        fl_net_classes(net), fl_net_values(net));
     }
 done:
     if (rv != FL_OK) {

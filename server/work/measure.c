@@ -24,6 +24,7 @@ int fl_measure(struct fl_net *net, const struct fl_dataset *test, const float *t
     have = p.x != NULL && p.y != NULL && p.idx != NULL;
     if (have) {
         fl_net_set(net, theta);
+        fl_net_set_targets(net, test->target);
         for (at = 0; at < test->n && !atomic_load(cancel); at += p.size) {
             size_t n = test->n - at < p.size ? test->n - at : p.size;
             double loss_sum = 0.0;

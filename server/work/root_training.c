@@ -89,12 +89,16 @@ static int root_make_net(struct fl_root *root, struct fl_err *err)
         return rv;
     }
     if (root->data->dim != fl_net_inputs(root->net) ||
-        root->data->classes > fl_net_classes(root->net)) {
-        return fl_err_set(err, FL_ESHAPE,
-                          "the server's data has %zu values and %zu classes, the network takes %zu "
-                          "values and has %zu classes",
-                          root->data->dim, root->data->classes, fl_net_inputs(root->net),
-                          fl_net_classes(root->net));
+        root->data->n_targets != fl_net_values(root->net) ||
+        root->data->classes > fl_net_classes(root->net))
+    {
+        return fl_err_set(
+            err, FL_ESHAPE,
+            "the server's data has %zu values, %zu classes and %zu values to be "
+            "predicted, the network takes %zu values, has %zu classes and predicts %zu "
+            "values",
+            root->data->dim, root->data->classes, root->data->n_targets, fl_net_inputs(root->net),
+            fl_net_classes(root->net), fl_net_values(root->net));
     }
     root->order = malloc(root->data->n * sizeof(*root->order));
     root->x = malloc(root->batch * root->data->dim * sizeof(*root->x));
@@ -266,6 +270,7 @@ static int training_run(struct training *t, float *update, struct fl_err *err)
     int rv;
 
     fl_net_set(root->net, t->task->model);
+    fl_net_set_targets(root->net, root->data->target);
     fl_rng_key(&rng, t->asked.seed, FL_RNG_DROPOUT, t->task->round, 0);
     fl_net_seed(root->net, fl_rng_u64(&rng));
     if (space != NULL) {

@@ -289,6 +289,12 @@ static int setting_check_network(const struct setting *s, struct fl_err *err)
                              "the network takes %zu inputs, a sample of the data has %zu values",
                              server->inputs, samples->dim);
     }
+    if (server->values != samples->n_targets) {
+        return fl_conf_error(node, err,
+                             "the network predicts %zu values (0: a class), the data has %zu: "
+                             "model.loss and the labels do not fit",
+                             server->values, samples->n_targets);
+    }
     if (server->classes < samples->classes) {
         return fl_conf_error(node, err, "the network has %zu classes, the data has %zu",
                              server->classes, samples->classes);

@@ -158,6 +158,10 @@ static int create_mix(const struct fl_options *o, const struct fl_solver_setup *
     if (rv != FL_OK) {
         goto fail;
     }
+    if (solver->lambda > 0 && fl_net_values(setup->net) > 0) {
+        rv = fl_err_set(err, FL_ECONF, "mix-up mixes classes, and the network predicts values");
+        goto fail;
+    }
     if (!setup->adapting && solver->lambda > 0) {
         rv = fl__mix_union_open(setup->inputs, &setup->own_summary, fl_net_inputs(setup->net),
                                 fl_net_classes(setup->net), &solver->means, err);

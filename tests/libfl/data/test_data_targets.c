@@ -28,15 +28,17 @@ static void belong(const struct fl_dataset *ds)
 {
     uint32_t idx[N];
     float x[N];
+    int32_t y[N];
     size_t i;
 
     for (i = 0; i < ds->n; i++) {
         idx[i] = (uint32_t)i;
     }
-    fl_dataset_gather(ds, idx, ds->n, x, NULL);
+    fl_dataset_gather(ds, idx, ds->n, x, y);
     for (i = 0; i < ds->n; i++) {
         const float *t = fl_dataset_target(ds, i);
 
+        ck_assert_ptr_eq(t, ds->target + (size_t)y[i] * 2); /* y is its row */
         ck_assert(t[0] == 10 * x[i] && t[1] == 10 * x[i] + 1);
     }
 }

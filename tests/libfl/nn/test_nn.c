@@ -184,6 +184,10 @@ static const struct {
     {{"relu 3", "dense 10"}, {4}, 1, "layer 1 'relu 3': expected 'relu': takes no argument"},
     {{"flatten x", "dense 10"}, {4}, 1, "'flatten': takes no argument"},
     {{"dense 10", "relu"}, {4}, 1, "layer 2 'relu': the last layer must be 'dense'"},
+    {{"dense 10", "relu", "mse"}, {4}, 1, "layer 2 'relu': the last layer must be 'dense'"},
+    {{"mse", "dense 2"}, {4}, 1, "layer 1 'mse': a loss must be the last of at least two"},
+    {{"mse"}, {4}, 1, "layer 1 'mse': a loss must be the last of at least two"},
+    {{"dense 2", "mse", "mae"}, {4}, 1, "layer 2 'mse': a loss must be the last"},
     {{"dense 1"}, {4}, 1, "at least two classes"},
     {{"dense\x1b[31m"}, {4}, 1, "layer 1 'dense\\x1b"},
 };

@@ -152,3 +152,165 @@ TEST(a_logit_that_is_not_finite_shows_in_the_loss)
     rig.z[2 * LD + 1] = INFINITY;
     ck_assert(!isfinite(soft_loss(&rig, rig.t, 1.0f, rig.dz)));
 }
+
+/* --- values to be predicted --- */
+
+static const enum fl__loss value_losses[] = {FL__LOSS_MSE, FL__LOSS_MAE, FL__LOSS_BCE};
+
+/* The loss of one sample with a plain formula, in double, at z + e rz. */
+static double plain_values(enum fl__loss loss, const float *z, const float *t, const float *rz,
+                           double e)
+{
+    double sum = 0;
+    size_t j;
+
+    for (j = 0; j < CLASSES; j++) {
+        double at = (double)z[j] + (rz != NULL ? e * (double)rz[j] : 0);
+        double s = 1 / (1 + exp(-at));
+
+        sum += loss == FL__LOSS_MSE   ? pow(at - (double)t[j], 2)
+               : loss == FL__LOSS_MAE ? fabs(at - (double)t[j])
+                                      : -(double)t[j] * log(s) - (1 - (double)t[j]) * log(1 - s);
+    }
+    return sum / CLASSES;
+}
+
+static struct fl__value_loss value_loss(const struct rig *rig, enum fl__loss loss)
+{
+    return (struct fl__value_loss){.loss = loss,
+                                   .z = rig->z,
+                                   .ld = LD,
+                                   .table = rig->t,
+                                   .y = rig->y,
+                                   .batch = BATCH,
+                                   .width = CLASSES,
+                                   .scale = 0.5f};
+}
+
+TEST_EACH(losses_of_values_agree_with_plain_formulas_and_central_differences,
+          ARRAY_LEN(value_losses))
+{
+    enum fl__loss loss = value_losses[_i];
+    struct fl__value_loss in;
+    struct rig rig;
+    double want = 0;
+    double e = 1e-5;
+    size_t b, j;
+
+    rig_up(&rig);
+    in = value_loss(&rig, loss);
+    for (b = 0; b < BATCH; b++) {
+        rig.y[b] = (int32_t)((b + 2) % BATCH); /* rows of the table, not samples of the batch */
+        want += plain_values(loss, rig.z + b * LD, rig.t + (size_t)rig.y[b] * CLASSES, NULL, 0);
+    }
+    ck_assert_double_eq_tol(fl__loss_of_values(&in, rig.dz, NULL, NULL, NULL), want, 1e-5);
+    for (b = 0; b < BATCH; b++) {
+        const float *z = rig.z + b * LD;
+        const float *t = rig.t + (size_t)rig.y[b] * CLASSES;
+
+        for (j = 0; j < LD; j++) {
+            float one[CLASSES] = {0};
+            double slope = 0;
+
+            if (j < CLASSES) {
+                one[j] = 1;
+                slope = (plain_values(loss, z, t, one, e) - plain_values(loss, z, t, one, -e)) /
+                        (2 * e);
+            }
+            ck_assert_double_eq_tol((double)rig.dz[b * LD + j], 0.5 * slope, 1e-6);
+        }
+    }
+}
+
+/* With scale 0 and slope 1, dz is the derivative of the directional derivative. */
+TEST_EACH(derivatives_along_a_direction_agree_with_central_differences, ARRAY_LEN(value_losses))
+{
+    enum fl__loss loss = value_losses[_i];
+    float rz[BATCH * LD], sz[BATCH * LD], up[BATCH * LD], down[BATCH * LD];
+    struct fl__value_loss in;
+    struct rig rig, moved;
+    struct fl_rng rng;
+    double slope, want = 0;
+    float e = 1.0f / 1024;
+    size_t b, j, i;
+
+    rig_up(&rig);
+    fl_rng_seed(&rng, 8);
+    for (i = 0; i < BATCH * LD; i++) {
+        rz[i] = (float)fl_rng_normal(&rng);
+        rig.z[i] += rig.z[i] > 0 ? 1.0f : -1.0f; /* no step changes the side of a value */
+    }
+    for (b = 0; b < BATCH; b++) {
+        rig.y[b] = (int32_t)b;
+        want += (plain_values(loss, rig.z + b * LD, rig.t + b * CLASSES, rz + b * LD, 1e-5) -
+                 plain_values(loss, rig.z + b * LD, rig.t + b * CLASSES, rz + b * LD, -1e-5)) /
+                2e-5;
+    }
+    in = value_loss(&rig, loss);
+    in.scale = 0;
+    in.slope = 1;
+    in.rz = rz;
+    (void)fl__loss_of_values(&in, rig.dz, sz, &slope, NULL);
+    ck_assert_double_eq_tol(slope, want, 1e-5);
+    for (i = 0; i < 2; i++) {
+        moved = rig;
+        for (j = 0; j < BATCH * LD; j++) {
+            moved.z[j] += (i == 0 ? e : -e) * rz[j];
+        }
+        in = value_loss(&moved, loss);
+        in.scale = 1;
+        (void)fl__loss_of_values(&in, i == 0 ? up : down, NULL, NULL, NULL);
+    }
+    in = value_loss(&rig, loss);
+    in.scale = 1;
+    (void)fl__loss_of_values(&in, moved.dz, NULL, NULL, NULL);
+    for (b = 0; b < BATCH; b++) {
+        for (j = 0; j < LD; j++) {
+            i = b * LD + j;
+            ck_assert_double_eq_tol((double)rig.dz[i], (double)(up[i] - down[i]) / (2 * (double)e),
+                                    2e-4);
+            ck_assert(sz[i] == moved.dz[i]);
+        }
+    }
+}
+
+TEST(a_prediction_of_several_labels_is_correct_when_all_of_them_are)
+{
+    const float z[3 * LD] = {[0] = 1, [1] = -1, [LD] = 1, [LD + 1] = 1, [2 * LD] = NAN};
+    const float t[3 * 2] = {1, 0, 1, 0, 1, 0};
+    const struct fl__value_loss in = {.loss = FL__LOSS_BCE,
+                                      .z = z,
+                                      .ld = LD,
+                                      .table = t,
+                                      .y = (const int32_t[]){0, 1, 2},
+                                      .batch = 3,
+                                      .width = 2};
+    size_t correct = 9;
+
+    ck_assert(isnan(fl__loss_of_values(&in, NULL, NULL, NULL, &correct)));
+    ck_assert_uint_eq(correct, 1);
+}
+
+TEST(losses_of_values_stay_finite_for_large_outputs_and_show_nan)
+{
+    float z[LD] = {1e4f, -1e4f};
+    const float t[2] = {0, 1};
+    struct fl__value_loss in = {.loss = FL__LOSS_BCE,
+                                .z = z,
+                                .ld = LD,
+                                .table = t,
+                                .y = (const int32_t[]){0},
+                                .batch = 1,
+                                .width = 2,
+                                .scale = 1};
+    float dz[LD];
+    size_t i;
+
+    ck_assert_double_eq_tol(fl__loss_of_values(&in, dz, NULL, NULL, NULL), 1e4, 1e-6);
+    ck_assert(dz[0] == 0.5f && dz[1] == -0.5f);
+    z[0] = NAN;
+    for (i = 0; i < ARRAY_LEN(value_losses); i++) {
+        in.loss = value_losses[i];
+        ck_assert(isnan(fl__loss_of_values(&in, dz, NULL, NULL, NULL)) && isnan(dz[0]));
+    }
+}

@@ -71,6 +71,10 @@ static const struct {
      {30},
      1,
      {"dense 24", "gn 3", "gelu", "block", "dense 24", "bn", "relu", "add", "sigmoid", "dense 3"}},
+    {"7", {7}, 1, {"dense 12", "tanh", "dense 1", "mse"}},
+    {"7", {7}, 1, {"dense 12", "tanh", "dense 3", "mse"}},
+    {"7", {7}, 1, {"dense 12", "relu", "dense 4", "mae"}},
+    {"2,5,5", {2, 5, 5}, 3, {"conv 4 3x3", "relu", "flatten", "dense 6", "bce"}},
 };
 
 /* Runs the comparison; its exit status. */
@@ -128,7 +132,9 @@ static void write_values(FILE *file, struct fl_net *net)
     float *internal = floats(fl_net_block(net));
     float *exported = floats(count);
     float *x = floats(inputs);
-    float labels[BATCH];
+    size_t values = fl_net_values(net);
+    size_t n_labels = values > 0 ? BATCH * values : BATCH;
+    float *labels = floats(n_labels);
     int32_t y[BATCH];
     struct fl_rng rng;
     float loss;
@@ -146,12 +152,16 @@ static void write_values(FILE *file, struct fl_net *net)
         x[i] = (float)fl_rng_normal(&rng);
     }
     for (i = 0; i < BATCH; i++) {
-        y[i] = (int32_t)fl_rng_below(&rng, fl_net_classes(net));
+        y[i] = (int32_t)(values > 0 ? i : fl_rng_below(&rng, fl_net_classes(net)));
         labels[i] = (float)y[i];
     }
+    for (i = 0; values > 0 && i < n_labels; i++) { /* shares too: BCE takes any of 0 to 1 */
+        labels[i] = i % 3 == 0 ? 1.0f : (float)fl_rng_unit(&rng);
+    }
+    fl_net_set_targets(net, labels);
     put(file, exported, count);
     put(file, x, inputs);
-    put(file, labels, BATCH);
+    put(file, labels, n_labels);
     loss = (float)fl_net_gradient(net, x, y, BATCH, internal);
     put(file, &loss, 1);
     fl_net_export(net, exported, internal);
@@ -159,6 +169,7 @@ static void write_values(FILE *file, struct fl_net *net)
     free(internal);
     free(exported);
     free(x);
+    free(labels);
 }
 
 TEST_EACH(losses_and_gradients_are_those_of_pytorch, ARRAY_LEN(nets))

@@ -1,7 +1,7 @@
 """Compares a network of libfl/nn with PyTorch's: torch_values.py BENCH FILE INPUT BATCH LAYER…
 
 FILE has float32 numbers as test_nn_torch.c writes them: the parameters in exported order, the batch, its labels, the
-mean loss, and the gradient in exported order. Exit status 0: equal to 1e-5; 77: there is no PyTorch here.
+mean loss, and the gradient in exported order. Of a network that ends with a loss of values the labels are [batch][values]. Exit status 0: equal to 1e-5; 77: there is no PyTorch here.
 """
 import array
 import sys
@@ -13,6 +13,8 @@ except ImportError:
 sys.path.insert(0, sys.argv[1])
 import train_torch  # noqa: E402
 
+LOSSES = {"mse": torch.nn.functional.mse_loss, "mae": torch.nn.functional.l1_loss,
+          "bce": torch.nn.functional.binary_cross_entropy_with_logits}
 BUFFERS = ("running_mean", "running_var")
 TOLERANCE = 1e-5
 
@@ -26,7 +28,9 @@ def tensors_of(net):
 
 def main():
     shape, batch = tuple(map(int, sys.argv[3].split(","))), int(sys.argv[4])
-    net = train_torch.Network(shape, sys.argv[5:]).double()
+    layers = sys.argv[5:]
+    values = LOSSES.get(layers[-1])
+    net = train_torch.Network(shape, layers[:-1] if values else layers).double()
     numbers = array.array("f")
     with open(sys.argv[2], "rb") as file:
         numbers.frombytes(file.read())
@@ -42,8 +46,11 @@ def main():
         for tensor, _ in tensors_of(net):
             tensor.copy_(take(tensor.numel()).reshape(tensor.shape))
     x = take(batch * torch.Size(shape).numel()).reshape(batch, *shape)
-    y = take(batch).long()
-    loss = torch.nn.functional.cross_entropy(net(x), y)
+    if values:
+        out = net(x)
+        loss = values(out, take(out.numel()).reshape(out.shape))
+    else:
+        loss = torch.nn.functional.cross_entropy(net(x), take(batch).long())
     loss.backward()
     bad = abs(loss.item() - take(1).item()) > TOLERANCE * (1 + abs(loss.item()))
     worst = 0.0

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Values to be predicted: fl-data, fl-sim and the daemons train and evaluate models with model.loss, and refuse data
+# that do not fit the loss.
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../lib.sh"
+trap end_all EXIT
+cd "$dir" || exit 99
+
+# price = 0.5 a - 0.25 b + 0.1, and two labels: a > b, and b > 0.5.
+mkdir raw
+for part in train test; do
+  { echo "a,b,price,more,high"
+    for ((i = 0; i < 120; i++)); do
+      a=$((i * 37 % 101)) b=$((i * 53 % 97))
+      printf '0.%03d,0.%03d,%d.%05d,%d,%d\n' $((a * 9)) $((b * 9)) 0 $((a * 450 - b * 225 + 25000)) $((a > b ? 1 : 0)) $((b * 9 > 500 ? 1 : 0))
+    done
+  } >raw/$part.csv
+done
+"$build/fl-data" split --input raw --output prices --clients 3 --regression --target price --drop more,high >split.log 2>&1 ||
+  fail "fl-data split: $(cat split.log)"
+"$build/fl-data" split --input raw --output labels --clients 3 --regression --target more,high --drop price >>split.log 2>&1 ||
+  fail "fl-data split: $(cat split.log)"
+"$build/fl-data" convert --input raw --output classes --target more --drop price,high >>split.log 2>&1 || fail "fl-data convert: $(cat split.log)"
+"$build/fl-data" convert --input raw --output prices.all --regression --target price --drop more,high >>split.log 2>&1 || fail "fl-data convert"
+"$build/fl-data" convert --input raw --output labels.all --regression --target more,high --drop price >>split.log 2>&1 || fail "fl-data convert"
+
+sim() { # name, data set, model, learning rate
+  printf '%s\n' "server:" "  algorithm: fedavg" "  model: $3" "  training: {epochs: 5, batch_size: 10, learning_rate: ${4:-0.5}}" \
+    "data: {set: ./$2, clients: 3}" "stop: {rounds: 30}" >"$1.yaml"
+  "$build/fl-sim" run "$1.yaml" --quiet --out "$1.results" >"$1.out" 2>&1
+}
+# The loss and the accuracy of the last round.
+last() { "$python" -c 'import csv, glob, sys
+row = list(csv.DictReader(open(glob.glob(sys.argv[1] + ".results/*/*/rounds.csv")[0])))[-1]
+print(row["loss"], row["accuracy"])' "$1"; }
+sim mse prices.all "{input: [2], layers: [dense 1], loss: mse}"
+check "fl-sim learns a line with the squared error" "$python" -c 'import sys; assert float(sys.argv[1]) < 1e-4, sys.argv' $(last mse)
+equal "without an accuracy" 0 "$("$python" -c 'import sys; print(int(float(sys.argv[2])))' $(last mse))"
+sim mae prices.all "{input: [2], layers: [dense 1], loss: mae}" 0.02
+check "and with the absolute error" "$python" -c 'import sys; assert float(sys.argv[1]) < 0.05, sys.argv' $(last mae)
+sim bce labels.all "{input: [2], layers: [dense 8, tanh, dense 2], loss: bce}"
+check "several labels are learned, and the accuracy is that of all of them" "$python" -c 'import sys; assert float(sys.argv[2]) > 0.85, sys.argv' $(last bce)
+
+refuses() { # name, text, arguments of sim
+  sim "${@:3}" && note_failure "$1: fl-sim succeeded"
+  has_line "$1" "$3.out" "$2"
+}
+refuses "values without a loss for them" "the network predicts 0 values (0: a class), the data has 1: model.loss and the labels do not fit" \
+  plain prices.all "{input: [2], layers: [dense 2]}"
+refuses "a loss of values without values" "the network predicts 1 values (0: a class), the data has 0" \
+  wrong classes "{input: [2], layers: [dense 1], loss: mse}"
+
+for loss in cross_entropy mse; do
+  write_server "mix-$loss" "algorithm: fedavg" "strategy: {solver: fedmix}" "model: {input: [2], layers: [dense 2], loss: $loss}"
+  "$build/fl-serverd" --check-config "mix-$loss.yaml" >"mix-$loss.out" 2>&1
+done
+has_line "FedMix has no classes to mix" mix-mse.out "mixes the classes of samples, and the network predicts values: expected loss: cross_entropy"
+lacks_line "and mixes them otherwise" mix-cross_entropy.out "mixes the classes"
+
+write_server s "algorithm: fedavg" "model: {input: [2], layers: [dense 1], loss: mse}" "round: {start_clients: 3, min_clients: 3}" "rounds: 20" \
+  "training: {epochs: 5, batch_size: 10, learning_rate: 0.5}" "evaluation: {every: 1, data: $dir/prices/server, clients: yes}"
+start_server s
+for k in 0 1 2; do
+  start_client "s-$k" "$dir/prices/client-00$k" "name: c$k"
+done
+wait_for "the federation has finished" in_log s "all rounds are done"
+check "the daemons learn it too" grep -qE 'loss=(0\.000|[0-9.]+e-)' "$dir/s.log"
+write_server t "algorithm: fedavg" "model: {input: [2], layers: [dense 1], loss: mse}" "round: {start_clients: 1}"
+start_server t
+start_client t-0 "$dir/classes" "name: c3"
+wait_for "a client with classes says why it cannot take part" in_log t-0 "the server's network predicts 1 values (0: a class), the training data has 0"
+finish
