@@ -33,6 +33,7 @@ lower_nn="model num base"
 lower_program="model base"
 lower_data="num base"
 lower_import="data base"
+lower_onnx="nn model num base"
 lower_strategy="nn model conf num base"
 lower_json="wire figures base"
 lower_wire="figures model num base"
@@ -60,6 +61,7 @@ for f in $files; do
             [ "$to" = "$room" ] && continue
             case " $allowed " in *" $to "*) ;; *) say "$f: room $room must not include $inc" ;; esac ;;
           server/*|client/*|tools/*|tests/*|bench/*) say "$f: a libfl room must not include $inc" ;;
+          onnx/*) [ "$room" = onnx ] || say "$f: the messages of ONNX belong to libfl/onnx" ;;
           fl/v1/*|grpc/*|proto/*) [ "$room" = wire ] || say "$f: generated messages belong to libfl/wire" ;;
         esac
       done ;;
@@ -160,7 +162,7 @@ only 'systemd/' 'libfl/net/' libsystemd
 
 # 4 Pure rooms: no clock, no I/O, no threads, no globals that change.
 # But for loading a library, and the lock around one that has such globals itself; jobs in server/shell call server/work.
-pure=$(printf '%s\n' $files | grep -E '^(server/core|server/shell|client/core|client/shell|libfl/figures|libfl/page|libfl/strategy|libfl/nn|libfl/num|tools/fl_sim/attack)/' |
+pure=$(printf '%s\n' $files | grep -E '^(server/core|server/shell|client/core|client/shell|libfl/figures|libfl/page|libfl/strategy|libfl/nn|libfl/num|libfl/onnx|tools/fl_sim/attack)/' |
   grep -vxE 'libfl/num/(blas|gemm)\.c')
 out=$(grep -nE '^#include <(time\.h|sys/(socket|stat|time|file)\.h|pthread\.h|uv\.h|unistd\.h|fcntl\.h|threads\.h)>' $pure /dev/null | head -5)
 [ -n "$out" ] && say "a pure room includes a clock, I/O or threads:

@@ -23,6 +23,10 @@
 #include "libfl/base/buf.h"
 #include "libfl/model/layout.h"
 
+/* Metadata of a model that fl-serverd exports: its network, "1,28,28" and "dense 20; relu; …". */
+#define FL_ST_INPUT_KEY  "fl.input"
+#define FL_ST_LAYERS_KEY "fl.layers"
+
 struct fl_st_meta {
     const char *key;
     const char *value;

@@ -257,10 +257,6 @@ static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, s
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_gemm_init(err);
-    if (rv != FL_OK) {
-        return rv;
-    }
     if (spec->n_layers == 0 || spec->n_layers > FL_NET_MAX_LAYERS) {
         return fl_err_set(err, FL_ECONF, "a network has 1 to %d layers, not %zu", FL_NET_MAX_LAYERS,
                           spec->n_layers);
@@ -298,15 +294,38 @@ static int net_create_layers(const struct fl_net_spec *spec, size_t max_batch, s
     if (rv != FL_OK) {
         goto fail;
     }
-    rv = fl__net_take_memory(net, err);
-    if (rv != FL_OK) {
-        goto fail;
-    }
     *ret = net;
     return FL_OK;
 fail:
     fl_net_free(net);
     return rv;
+}
+
+int fl__net_describe(const struct fl_net_spec *spec, struct fl_net **ret, struct fl_err *err)
+{
+    return net_create_layers(spec, 0, ret, err);
+}
+
+static int net_create_whole(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
+                            struct fl_err *err)
+{
+    struct fl_net *net = NULL;
+    int rv = fl_gemm_init(err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = net_create_layers(spec, max_batch, &net, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = fl__net_take_memory(net, err);
+    if (rv != FL_OK) {
+        fl_net_free(net);
+        return rv;
+    }
+    *ret = net;
+    return FL_OK;
 }
 
 int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_net **ret,
@@ -315,12 +334,12 @@ int fl_net_create(const struct fl_net_spec *spec, size_t max_batch, struct fl_ne
     if (max_batch == 0 || max_batch > MAX_BATCH) {
         return fl_err_set(err, FL_ECONF, "the batch size is %zu; expected 1 to 2^20", max_batch);
     }
-    return net_create_layers(spec, max_batch, ret, err);
+    return net_create_whole(spec, max_batch, ret, err);
 }
 
 int fl_net_create_evaluator(const struct fl_net_spec *spec, struct fl_net **ret, struct fl_err *err)
 {
-    return net_create_layers(spec, 0, ret, err);
+    return net_create_whole(spec, 0, ret, err);
 }
 
 void fl_net_free(struct fl_net *net)

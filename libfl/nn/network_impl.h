@@ -83,6 +83,12 @@ static inline float *fl__arena_take(struct fl__arena *arena, uint64_t n)
     return p;
 }
 
+/*
+ * The layers of a network with shapes and layout, for an evaluation, without its memory: for an
+ * outline. Errors as fl_net_create(). Returns owned: fl_net_free().
+ */
+FL_MUST_CHECK int fl__net_describe(const struct fl_net_spec *spec, struct fl_net **ret,
+                                   struct fl_err *err);
 /* Set from, also and joins of parsed layers. FL_ECONF: *ret_layer has no partner. */
 FL_MUST_CHECK int fl__net_branch(struct fl_net *net, size_t *ret_layer, struct fl_err *err);
 /* Complete the links of layers that have their shape: from, also, graded, add_dx and add_dx2. */

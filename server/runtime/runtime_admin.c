@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/base/writer.h"
 #include "libfl/model/safetensors.h"
 #include "server/auth/auth.h"
 #include "server/runtime/runtime_impl.h"
@@ -322,14 +323,50 @@ static void admin_db_job_done(void *arg)
     fl_runtime_answer(request->runtime, request);
 }
 
+/* The network, from which `flctl export --onnx` makes operators: "1,28,28" and "dense 20; relu". */
+static int export_describe(const struct fl_net_spec *net, struct fl_buf *input,
+                           struct fl_buf *layers)
+{
+    struct fl_writer in = {.out = input};
+    struct fl_writer of = {.out = layers};
+    size_t i;
+
+    for (i = 0; i < net->n_input; i++) {
+        fl_writer_printf(&in, "%s%zu", i > 0 ? "," : "", net->input[i]);
+    }
+    for (i = 0; i < net->n_layers; i++) {
+        fl_writer_printf(&of, "%s%s", i > 0 ? "; " : "", net->layers[i]);
+    }
+    fl_writer_add(&in, "", 1);
+    fl_writer_add(&of, "", 1);
+    return in.code != FL_OK ? in.code : of.code;
+}
+
 static int export_header(const struct fl_runtime *runtime, struct fl_admin_request *request)
 {
+    const struct fl_server_conf *conf = runtime->setup.conf;
     char round[24];
-    struct fl_st_meta meta[] = {{"federation", runtime->setup.conf->main->federation},
-                                {"round", round}};
+    struct fl_buf input;
+    struct fl_buf layers;
+    int rv;
 
+    fl_buf_init(&input, FL_WIRE_MAX_CONTROL);
+    fl_buf_init(&layers, FL_WIRE_MAX_CONTROL);
+    rv = export_describe(&conf->net, &input, &layers);
+    if (rv != FL_OK) {
+        goto done;
+    }
     (void)snprintf(round, sizeof(round), "%llu", (unsigned long long)request->model_round);
-    return fl_st_header(runtime->setup.conf->layout, meta, 2, &request->header);
+    rv = fl_st_header(conf->layout,
+                      (const struct fl_st_meta[]){{"federation", conf->main->federation},
+                                                  {"round", round},
+                                                  {FL_ST_INPUT_KEY, (const char *)input.data},
+                                                  {FL_ST_LAYERS_KEY, (const char *)layers.data}},
+                      conf->net.n_layers > 0 ? 4 : 2, &request->header);
+done:
+    fl_buf_done(&input);
+    fl_buf_done(&layers);
+    return rv;
 }
 
 /* --- on the db thread --- */

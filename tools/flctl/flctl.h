@@ -33,6 +33,7 @@ struct fl_ctl_out {
     bool all;         /* invitations, certificates */
     bool named;       /* certificates: of one name */
     const char *file; /* export */
+    bool onnx;        /* export: as ONNX */
     FILE *export;
     size_t n;     /* messages received so far */
     void *array;  /* json_t *, for lists */
@@ -151,6 +152,12 @@ int fl_ctl_hours(struct fl_ctl_args *args, const char *text);
 int fl_ctl_label_words(struct fl_ctl_args *args, int n, char **words);
 int fl_ctl_schedule_words(struct fl_ctl_args *args, int n, char **words);
 
+/*
+ * Writes the model of the safetensors file `from`, as fl-serverd exports it, as ONNX to `to`;
+ * durable. FL_ENOENT: `from` does not say which network it is; FL_EUNIMPL names the layer that ONNX
+ * cannot express here.
+ */
+FL_MUST_CHECK int fl_ctl_to_onnx(const char *from, const char *to, struct fl_err *err);
 /* Prints "flctl: COMMAND: …" on the terminal; returns `code`. */
 FL_PRINTF(3, 4)
 int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, ...);

@@ -39,6 +39,7 @@ enum {
     OPT_SERIAL,
     OPT_PUBLIC_KEY,
     OPT_YES,
+    OPT_ONNX,
     OPT_ACCESS,
     OPT_FORMAT,
     OPT_LABEL,
@@ -105,6 +106,8 @@ static const struct fl_arg options[] = {
     FL_ARG("unseen-for", 'u', "SPAN", 'u', "clients forget: all not seen for so long, such as 30d"),
     FL_ARG("output", 'o', "FILE", 'o',
            "export: file to write; default model.safetensors. admin-certificate: the folder"),
+    FL_ARG("onnx", '\0', NULL, OPT_ONNX,
+           "export: the network as ONNX, for other programs; default model.onnx"),
     FL_ARG("valid", '\0', "SPAN", OPT_VALID,
            "invite, admin-certificate: lifetime; default: as the server is configured"),
     FL_ARG("uses", '\0', "N", OPT_USES, "invite: how many clients may join with it; default 1"),
@@ -386,6 +389,9 @@ static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
         (void)fprintf(stderr, "flctl: --reason: %zu bytes, at most %d are taken\n", strlen(arg),
                       FL_WIRE_MAX_REASON);
         return FL_CTL_USAGE;
+    case OPT_ONNX:
+        a->out.onnx = true;
+        return -1;
     case 'o':
         a->out.file = arg;
         a->has_output = true;
@@ -537,9 +543,14 @@ static int ctl_export_model(struct fl_ctl_args *a, const struct fl_buf *request)
     char tmp[FL_CTL_PATH];
     struct stat st;
     struct fl_err err = {0};
-    int n = snprintf(tmp, sizeof(tmp), "%s.tmp", a->out.file);
     int code;
+    int n;
 
+    if (a->out.onnx && !a->has_output) {
+        a->out.file = "model.onnx";
+    }
+    /* fl_fs_replace() of the conversion writes FILE.tmp itself. */
+    n = snprintf(tmp, sizeof(tmp), "%s.%s", a->out.file, a->out.onnx ? "download" : "tmp");
     if (stat(a->out.file, &st) == 0 && !S_ISREG(st.st_mode)) {
         (void)fprintf(stderr, "flctl: '%s' is not a regular file, choose another --output\n",
                       a->out.file);
@@ -561,6 +572,14 @@ static int ctl_export_model(struct fl_ctl_args *a, const struct fl_buf *request)
     code = ctl_close_durable(a->out.export, tmp);
     if (code != FL_CTL_OK) {
         goto fail;
+    }
+    if (a->out.onnx) {
+        if (fl_ctl_to_onnx(tmp, a->out.file, &err) != FL_OK) {
+            (void)fprintf(stderr, "flctl: %s\n", err.msg);
+            code = FL_CTL_FAILED;
+        }
+        (void)unlink(tmp);
+        return code;
     }
     if (fl_fs_publish(tmp, a->out.file, true, &err) != FL_OK) {
         (void)fprintf(stderr, "flctl: %s\n", err.msg);

@@ -29,17 +29,17 @@ sim() { # name, data set, model, learning rate
     "data: {set: ./$2, clients: 3}" "stop: {rounds: 30}" >"$1.yaml"
   "$build/fl-sim" run "$1.yaml" --quiet --out "$1.results" >"$1.out" 2>&1
 }
-# The loss and the accuracy of the last round.
+# name, figure: that of the last round
 last() { "$python" -c 'import csv, glob, sys
 row = list(csv.DictReader(open(glob.glob(sys.argv[1] + ".results/*/*/rounds.csv")[0])))[-1]
-print(row["loss"], row["accuracy"])' "$1"; }
+print(row[sys.argv[2]])' "$1" "$2"; }
 sim mse prices.all "{input: [2], layers: [dense 1], loss: mse}"
-check "fl-sim learns a line with the squared error" "$python" -c 'import sys; assert float(sys.argv[1]) < 1e-4, sys.argv' $(last mse)
-equal "without an accuracy" 0 "$("$python" -c 'import sys; print(int(float(sys.argv[2])))' $(last mse))"
+check "fl-sim learns a line with the squared error" "$python" -c 'import sys; assert float(sys.argv[1]) < 1e-4, sys.argv' "$(last mse loss)"
+equal "without an accuracy" 0.0 "$(last mse accuracy)"
 sim mae prices.all "{input: [2], layers: [dense 1], loss: mae}" 0.02
-check "and with the absolute error" "$python" -c 'import sys; assert float(sys.argv[1]) < 0.05, sys.argv' $(last mae)
+check "and with the absolute error" "$python" -c 'import sys; assert float(sys.argv[1]) < 0.05, sys.argv' "$(last mae loss)"
 sim bce labels.all "{input: [2], layers: [dense 8, tanh, dense 2], loss: bce}"
-check "several labels are learned, and the accuracy is that of all of them" "$python" -c 'import sys; assert float(sys.argv[2]) > 0.85, sys.argv' $(last bce)
+check "several labels are learned, and the accuracy is that of all of them" "$python" -c 'import sys; assert float(sys.argv[1]) > 0.85, sys.argv' "$(last bce accuracy)"
 
 refuses() { # name, text, arguments of sim
   sim "${@:3}" && note_failure "$1: fl-sim succeeded"
@@ -65,6 +65,10 @@ for k in 0 1 2; do
 done
 wait_for "the federation has finished" in_log s "all rounds are done"
 check "the daemons learn it too" grep -qE 'loss=(0\.000|[0-9.]+e-)' "$dir/s.log"
+check "flctl exports it as ONNX" ctl s export --onnx --output "$dir/model.onnx"
+check "with the operators of its layers" grep -q Gemm "$dir/model.onnx"
+equal "and nothing else" "model.onnx" "$(cd "$dir" && ls model.onnx*)"
+stop s
 write_server t "algorithm: fedavg" "model: {input: [2], layers: [dense 1], loss: mse}" "round: {start_clients: 1}"
 start_server t
 start_client t-0 "$dir/classes" "name: c3"
