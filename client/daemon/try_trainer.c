@@ -434,6 +434,9 @@ static void try_evaluate(struct fl__try *t)
                "correct=%" PRIu64 " of %" PRIu64 " loss_sum=%.6g after %" PRIu64 " ms",
                answer.received.correct, answer.received.samples, answer.received.loss_sum,
                answer.took_ms);
+    if (answer.received.metrics[0] != '\0') {
+        fl_try_say(&t->report, FL_TRY_OK, "metrics", "%s", answer.received.metrics);
+    }
     fl_try_set(&t->report, "evaluate_ms", fl_json_whole(answer.took_ms));
 }
 

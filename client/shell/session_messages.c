@@ -106,7 +106,11 @@ struct fl_wire_event fl_session_message_of(const struct fl_session_effect *e)
 
 static struct fl_wire_evaluation messages_evaluation(const struct fl_evaluation *e)
 {
-    return (struct fl_wire_evaluation){e->samples, e->correct, e->loss_sum};
+    return (struct fl_wire_evaluation){.samples = e->samples,
+                                       .correct = e->correct,
+                                       .loss_sum = e->loss_sum,
+                                       .metrics =
+                                           e->metrics[0] != '\0' ? fl_wire_lend(e->metrics) : NULL};
 }
 
 struct fl_wire_event fl_session_report(const struct fl_result *r)

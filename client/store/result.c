@@ -25,11 +25,12 @@ struct result_fields {
     double eval_loss_sum;
     uint64_t trained_samples, trained_correct;
     double trained_loss_sum;
+    char eval_metrics[FL_EVAL_METRICS_TEXT], trained_metrics[FL_EVAL_METRICS_TEXT];
     uint8_t layout[FL_DIGEST_SIZE], generation[FL_DIGEST_SIZE];
     uint64_t n_units, n_floats, n_sent, n_mask;
     uint64_t kept_round, kept_attempt;
 };
-_Static_assert(sizeof(struct result_fields) == 216, "no padding");
+_Static_assert(sizeof(struct result_fields) == 216 + 2 * FL_EVAL_METRICS_TEXT, "no padding");
 
 /* Sections: divergence, delta, the solver's other payloads, and the mask. */
 #define N_SECTIONS (RESULT_SENT_MAX + 3)
@@ -136,6 +137,9 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
     }
     (void)memcpy(fields.layout, r->digest, sizeof(fields.layout));
     (void)memcpy(fields.generation, r->generation, sizeof(fields.generation));
+    /* Up to the end of the text: what is behind it is not written. */
+    (void)memcpy(fields.eval_metrics, r->received.metrics, strlen(r->received.metrics));
+    (void)memcpy(fields.trained_metrics, r->trained.metrics, strlen(r->trained.metrics));
     content.n = sections_of(r, list);
     for (i = 0; i < content.n; i++) {
         parts[i] = (struct fl_container_part){list[i].name, list[i].data, list[i].bytes};
@@ -185,6 +189,13 @@ static int result_allocate(struct fl_result *r)
     return FL_OK;
 }
 
+static void result_take_metrics(char to[FL_EVAL_METRICS_TEXT],
+                                const char from[FL_EVAL_METRICS_TEXT])
+{
+    (void)memcpy(to, from, FL_EVAL_METRICS_TEXT);
+    to[FL_EVAL_METRICS_TEXT - 1] = '\0';
+}
+
 static int result_take(const struct fl_container *file, struct fl_result *r, struct fl_err *err)
 {
     struct result_fields fields;
@@ -211,10 +222,14 @@ static int result_take(const struct fl_container *file, struct fl_result *r, str
     r->pending = (fields.flags & HAS_PENDING) != 0;
     r->has_kept = (fields.flags & HAS_KEPT) != 0;
     r->kept = (struct fl_round_key){fields.kept_round, (uint32_t)fields.kept_attempt};
-    r->received =
-        (struct fl_evaluation){fields.eval_samples, fields.eval_correct, fields.eval_loss_sum};
-    r->trained = (struct fl_evaluation){fields.trained_samples, fields.trained_correct,
-                                        fields.trained_loss_sum};
+    r->received = (struct fl_evaluation){.samples = fields.eval_samples,
+                                         .correct = fields.eval_correct,
+                                         .loss_sum = fields.eval_loss_sum};
+    r->trained = (struct fl_evaluation){.samples = fields.trained_samples,
+                                        .correct = fields.trained_correct,
+                                        .loss_sum = fields.trained_loss_sum};
+    result_take_metrics(r->received.metrics, fields.eval_metrics);
+    result_take_metrics(r->trained.metrics, fields.trained_metrics);
     r->n_units = (size_t)fields.n_units;
     r->n_floats = (size_t)fields.n_floats;
     r->n_sent = (size_t)fields.n_sent;

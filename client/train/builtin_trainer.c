@@ -167,7 +167,7 @@ static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, struct
         loss_sum += loss;
         correct += right;
     }
-    *ret = (struct fl_evaluation){b->test->n, correct, loss_sum};
+    *ret = (struct fl_evaluation){.samples = b->test->n, .correct = correct, .loss_sum = loss_sum};
     return FL_OK;
 }
 

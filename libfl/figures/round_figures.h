@@ -6,6 +6,7 @@
  * `totals` are in StatusReply too. SQL: tables `round` and `abandoned`.
  */
 
+#include "libfl/figures/eval_metrics.h"
 #include "libfl/figures/figures.h"
 #include "libfl/figures/robust_clients.h"
 
@@ -142,8 +143,9 @@
 
 struct fl_round_rec {
     FL_ROUND_FIGURES(FL_FIGURE_MEMBER)
-    /* Behind the figures, as a text: not in totals. "": none. */
+    /* Behind the figures, as texts: not in totals. "": none. */
     char robust_clients[FL_ROBUST_CLIENTS_TEXT];
+    char metrics[FL_EVAL_METRICS_TEXT];
 };
 
 /* Indices of the rows in fl_round_rows. */

@@ -44,6 +44,7 @@ json_t *fl_json_round(const struct fl_wire_round *r)
 
     fl_json_figures(o, &fl_round_rows, &r->figures, /* totals= */ false);
     (void)json_object_set_new(o, "robust_clients", fl_json_robust_clients(r->robust_clients));
+    (void)json_object_set_new(o, "metrics", fl_json_metrics(r->metrics));
     if (r->n_changes > 0) {
         json_t *changes = json_array();
         size_t i;

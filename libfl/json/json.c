@@ -90,6 +90,34 @@ void fl_json_print_line(json_t *value, FILE *out)
     json_decref(value);
 }
 
+json_t *fl_json_metrics(const char *text)
+{
+    json_t *o = json_object();
+    char key[FL_EVAL_METRIC_KEY];
+    double value;
+
+    while (fl_eval_metrics_next_key(&text, key, &value)) {
+        (void)json_object_set_new(o, key, json_real(value));
+    }
+    return o;
+}
+
+void fl_json_read_metrics(const json_t *object, char text[FL_EVAL_METRICS_TEXT])
+{
+    json_t *o = json_copy((json_t *)(uintptr_t)object);
+    const char *key;
+    json_t *value;
+
+    text[0] = '\0';
+    json_object_foreach(o, key, value)
+    {
+        if (json_is_number(value)) {
+            (void)fl_eval_metrics_add_key(text, key, json_number_value(value));
+        }
+    }
+    json_decref(o);
+}
+
 json_t *fl_json_robust_clients(const char *text)
 {
     json_t *list = json_array();

@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "libfl/base/buf.h"
+#include "libfl/figures/eval_metrics.h"
 #include "libfl/figures/figures.h"
 #include "libfl/figures/robust_clients.h"
 
@@ -32,6 +33,9 @@ void fl_json_figures(json_t *object, const struct fl_figures *figures, const voi
  * or is not a number there, keeps its value; null for a figure without a lead becomes NAN.
  */
 void fl_json_read_figures(const json_t *object, const struct fl_figures *figures, void *record);
+/* {"macro_f1": 0.5} of a text of a round (libfl/figures/eval_metrics.h), and back. */
+json_t *fl_json_metrics(const char *text);
+void fl_json_read_metrics(const json_t *object, char text[FL_EVAL_METRICS_TEXT]);
 /* [{"client": "a", "used": 0, "score": 12.5}] of a text of libfl/figures/robust_clients.h. */
 json_t *fl_json_robust_clients(const char *text);
 /* The inverse; entries of another form are omitted. NULL is the empty list. */

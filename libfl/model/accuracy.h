@@ -5,9 +5,12 @@
 
 #include <stdint.h>
 
+#include "libfl/figures/eval_metrics.h"
+
 struct fl_evaluation {
     uint64_t samples, correct; /* correct <= samples; a model with another measure has 0 correct */
     double loss_sum;           /* the sum of the losses, not their mean */
+    char metrics[FL_EVAL_METRICS_TEXT]; /* libfl/figures/eval_metrics.h; "": none */
 };
 
 #endif

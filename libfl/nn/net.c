@@ -406,36 +406,48 @@ size_t fl_net_piece(const struct fl_net *net)
     return net->piece;
 }
 
-void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
-                     double *ret_loss_sum, size_t *ret_correct)
+struct fl_net_found fl_net_evaluate_logits(struct fl_net *net, const float *x, const int32_t *y,
+                                           size_t n, fl_net_logits_cb watch, void *ctx)
 {
     struct fl__pass pass = {.params = net->params, .scratch = net->scratch};
+    struct fl_net_found found = {.correct = 0};
     size_t at;
 
-    *ret_loss_sum = 0.0;
-    *ret_correct = 0;
     for (at = 0; at < n; at += pass.batch) {
         struct fl__view logits;
         size_t correct = 0;
 
         pass.batch = n - at < net->piece ? n - at : net->piece;
         logits = forward_only(net, &pass, x + at * net->inputs);
-        if (net->loss != FL__LOSS_CE) {
+        if (net->loss != FL__LOSS_CE) { /* Without classes there is nothing to watch. */
             const struct fl__value_loss values = fl__net_values(net, &logits, y + at, pass.batch);
 
-            *ret_loss_sum += fl__loss_of_values(&values, NULL, NULL, NULL, &correct);
-            *ret_correct += correct;
+            found.loss_sum += fl__loss_of_values(&values, NULL, NULL, NULL, &correct);
+            found.correct += correct;
             continue;
         }
-        *ret_loss_sum += fl__softmax_ce(net->layers[0].kernels,
-                                        &(struct fl__ce){.z = logits.data,
-                                                         .ld = logits.ld,
-                                                         .y = y + at,
-                                                         .batch = pass.batch,
-                                                         .classes = net->classes},
-                                        /* dz= */ NULL, &correct);
-        *ret_correct += correct;
+        found.loss_sum += fl__softmax_ce(net->layers[0].kernels,
+                                         &(struct fl__ce){.z = logits.data,
+                                                          .ld = logits.ld,
+                                                          .y = y + at,
+                                                          .batch = pass.batch,
+                                                          .classes = net->classes},
+                                         /* dz= */ NULL, &correct);
+        found.correct += correct;
+        if (watch != NULL) {
+            watch(ctx, logits.data, logits.ld, y + at, pass.batch);
+        }
     }
+    return found;
+}
+
+void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
+                     double *ret_loss_sum, size_t *ret_correct)
+{
+    const struct fl_net_found found = fl_net_evaluate_logits(net, x, y, n, NULL, NULL);
+
+    *ret_loss_sum = found.loss_sum;
+    *ret_correct = found.correct;
 }
 
 /* Update hook that only copies the gradient. */

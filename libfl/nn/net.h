@@ -218,6 +218,16 @@ size_t fl_net_piece(const struct fl_net *net);
  */
 void fl_net_evaluate(struct fl_net *net, const float *x, const int32_t *y, size_t n,
                      double *ret_loss_sum, size_t *ret_correct);
+/* The logits of `n` samples, [n][ld] with the classes first in each row, and their labels. */
+typedef void (*fl_net_logits_cb)(void *ctx, const float *logits, size_t ld, const int32_t *y,
+                                 size_t n);
+struct fl_net_found {
+    double loss_sum;
+    size_t correct;
+};
+/* As fl_net_evaluate(); calls `logits` for all samples, piece by piece. NULL: it is not called. */
+struct fl_net_found fl_net_evaluate_logits(struct fl_net *net, const float *x, const int32_t *y,
+                                           size_t n, fl_net_logits_cb logits, void *ctx);
 /*
  * Compute the mean gradient of a batch in internal order, buffers zero, as in a step (statistics
  * of the batch, dropout on). Does not change parameters and buffers. Returns the mean loss.

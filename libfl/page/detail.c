@@ -274,6 +274,27 @@ static void round_changes(struct fl_html *html, const struct fl_wire_round *roun
     fl_html(html, "</ul></section>\n");
 }
 
+static void round_metrics(struct fl_html *html, const char *text)
+{
+    char key[FL_EVAL_METRIC_KEY];
+    char number[FL_CHART_TEXT];
+    double value;
+
+    if (text[0] == '\0') {
+        return;
+    }
+    fl_html(html, "<section aria-labelledby=\"metrics\"><h2 id=\"metrics\">Metrics</h2>"
+                  "<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
+                  "aria-label=\"Metrics, table\"><table><caption class=\"hide\">Metrics of the "
+                  "evaluations of the round</caption><thead><tr><th scope=\"col\">Metric</th>"
+                  "<th scope=\"col\">Value</th></tr></thead><tbody>\n");
+    while (fl_eval_metrics_next_key(&text, key, &value)) {
+        (void)snprintf(number, sizeof(number), "%.6g", value);
+        fl_html(html, "<tr><th scope=\"row\">%s</th><td>%s</td></tr>\n", key, number);
+    }
+    fl_html(html, "</tbody></table></div></section>\n");
+}
+
 int fl_page_round(const struct fl_page_detail *detail, struct fl_buf *out)
 {
     struct fl_html html = {.w = {.out = out}};
@@ -308,6 +329,7 @@ int fl_page_round(const struct fl_page_detail *detail, struct fl_buf *out)
     round_changes(&html, detail->round);
     round_phases(&html, detail);
     detail_parts(&html, detail);
+    round_metrics(&html, detail->round->metrics);
     round_figures(&html, r);
     fl__page_end(&html, detail->status->version);
     return html.w.code;

@@ -122,6 +122,44 @@ static void overview_quality(struct overview_columns *c)
     fl_chart_lines(c->html, &chart);
 }
 
+/* The metrics of the newest round that has any, of rounds as far as they have them. */
+static void overview_metrics(struct overview_columns *c)
+{
+    struct fl_chart_series series[OVERVIEW_SERIES] = {{.label = NULL}};
+    char keys[OVERVIEW_SERIES][FL_EVAL_METRIC_KEY];
+    struct fl_chart chart;
+    const char *text = "";
+    double value;
+    size_t n = 0;
+    size_t i;
+    size_t s;
+
+    for (i = c->o->n_rounds; i > 0 && text[0] == '\0'; i--) {
+        text = c->o->rounds[i - 1].metrics;
+    }
+    while (n < OVERVIEW_SERIES && fl_eval_metrics_next_key(&text, keys[n], &value)) {
+        series[n].label = keys[n];
+        n++;
+    }
+    if (n == 0) {
+        return;
+    }
+    chart = overview_chart(c, "metrics", series, n);
+    for (i = 0; i < c->o->n_rounds; i++) {
+        for (s = 0; s < n; s++) {
+            value = FL_CHART_UNKNOWN;
+            (void)fl_eval_metrics_find(c->o->rounds[i].metrics, keys[s], &value);
+            c->values[s][i] = value;
+        }
+    }
+    chart.head.title = "Metrics";
+    chart.head.headline = overview_headline(c, FL_CHART_NUMBER, 0);
+    chart.head.caption = text[0] == '\0' ? "Metrics of the evaluations after each round."
+                                         : "Metrics of the evaluations after each round, the "
+                                           "first eight; the page of a round has all.";
+    fl_chart_lines(c->html, &chart);
+}
+
 /* Bytes since the first round of the page, added up: whole models beside what was transferred. */
 static void overview_bytes(struct overview_columns *c)
 {
@@ -312,6 +350,7 @@ void fl__page_charts(struct fl_html *html, const struct fl_page_overview *o, con
     }
     fl_html(html, "<div class=\"cards\">");
     overview_quality(&c);
+    overview_metrics(&c);
     overview_bytes(&c);
     overview_time(&c);
     overview_participants(&c);

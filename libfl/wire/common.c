@@ -227,6 +227,17 @@ int fl__wire_check_reason(const struct fl__wire_at *at, const char *value, struc
     return fl__wire_check_text(at, value, err);
 }
 
+/* The reader judges the content: a client with bad metrics keeps its session. */
+int fl__wire_check_metrics(const struct fl__wire_at *at, const char *value, struct fl_err *err)
+{
+    size_t len = strlen(value);
+
+    return len < FL_EVAL_METRICS_TEXT
+               ? FL_OK
+               : fl__wire_refuse(at, err, "%zu bytes of metrics, at most %d are taken", len,
+                                 FL_EVAL_METRICS_TEXT - 1);
+}
+
 int fl__wire_check_count(const struct fl__wire_at *at, size_t n, size_t max, struct fl_err *err)
 {
     if (n > max) {

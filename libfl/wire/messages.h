@@ -24,6 +24,7 @@
 #include "libfl/base/buf.h"
 #include "libfl/base/hours.h"
 #include "libfl/base/match.h"
+#include "libfl/figures/eval_metrics.h"
 #include "libfl/model/layout.h"
 #include "libfl/model/task.h"
 #include "libfl/wire/wire_row.h"
@@ -80,7 +81,8 @@ FL_WIRE_STRUCT(component)
     X(U64, samples, samples, .max = FL_WIRE_MAX_SAMPLES)                                           \
     X(U64, correct, correct)                                                                       \
     X(RULE, rule_correct) /* correct <= samples */                                                 \
-    X(F64, loss_sum, loss_sum) /* NaN and infinity pass, see fl_wire_report */
+    X(F64, loss_sum, loss_sum) /* NaN and infinity pass, see fl_wire_report */                      \
+    X(METRICS, metrics, metrics) /* NULL or "": none; judged by the core, too */
 FL_WIRE_STRUCT(evaluation)
 
 /* --- ClientEvent --- */

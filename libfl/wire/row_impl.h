@@ -224,6 +224,8 @@ FL_WIRE_STRUCT(heartbeat)
 #define FL__ROW_SECRET_TEXT(m, f, ...)                                                             \
     FL__ONE(FL__TEXT, m, f, char *, .check = fl__wire_check_text, .raw = true, .secret = true,     \
             __VA_ARGS__)
+#define FL__ROW_METRICS(m, f, ...)                                                                 \
+    FL__ONE(FL__TEXT, m, f, char *, .check = fl__wire_check_metrics, .raw = true, __VA_ARGS__)
 #define FL__ROW_NAME(m, f, ...)                                                                    \
     FL__ONE(FL__TEXT, m, f, char *, .check = fl__wire_check_name, .raw = true, __VA_ARGS__)
 #define FL__ROW_NAME_BUF(m, f, ...)                                                                \

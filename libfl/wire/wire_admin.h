@@ -50,7 +50,9 @@ FL_WIRE_STRUCT(why)
     X(U64, generation, generation) /* of an abandoned round only */                                            \
     X(U64, abandoned_ms, abandoned_ms)                                                             \
     X(TEXT, abandoned_by, abandoned_by) /* "": not abandoned */                                    \
-    X(TEXT, robust_clients, robust_clients) /* as fl_round_rec.robust_clients, which is not sent */
+    /* As the members of fl_round_rec with these names, which are not sent. */                     \
+    X(TEXT, robust_clients, robust_clients)                                                        \
+    X(METRICS, metrics, metrics)
 FL_WIRE_STRUCT(round)
 
 #define FL_WIRE_ROWS_client(X)                                                                     \

@@ -66,6 +66,7 @@ FL_MUST_CHECK fl__wire_check fl__wire_check_pattern;
 FL_MUST_CHECK fl__wire_check fl__wire_check_prefix;
 FL_MUST_CHECK fl__wire_check fl__wire_check_text;
 FL_MUST_CHECK fl__wire_check fl__wire_check_reason;
+FL_MUST_CHECK fl__wire_check fl__wire_check_metrics;
 FL_MUST_CHECK int fl__wire_check_range(const struct fl__wire_at *at, uint64_t value, uint64_t min,
                                        uint64_t max, struct fl_err *err);
 FL_MUST_CHECK int fl__wire_check_count(const struct fl__wire_at *at, size_t n, size_t max,

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/nn/class_metrics.h"
+
 /* The largest number of clients that a round waits for, and its key. */
 static int64_t conf_clients_needed(const struct fl_server_conf *conf, const int64_t **ret_field)
 {
@@ -93,6 +95,31 @@ static int conf_check_hooks(const struct fl_server_conf *conf, struct fl_err *er
     return FL_OK;
 }
 
+/* A program computes what it wants: the list is for the built-in engine. */
+static int conf_check_metrics(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_opt_texts *metrics = &conf->evaluation->metrics;
+    const struct fl_conf_node *at = fl_conf_field(conf->file, metrics);
+    struct fl_err why = {0};
+    unsigned which = 0;
+    int rv;
+
+    if (metrics->n == 0) {
+        return FL_OK;
+    }
+    rv = fl_class_metrics_parse(metrics->list, metrics->n, &which, &why);
+    if (rv != FL_OK) {
+        return fl_conf_error(at, err, "%s", why.msg);
+    }
+    if (conf->evaluation->command.n > 0 || conf->net.n_layers == 0) {
+        return fl_conf_error(at, err,
+                             "expected no metrics where a program evaluates: it returns its own "
+                             "(docs/trainers.md#metrics)");
+    }
+    rv = fl_class_metrics_check(which, conf->classes, &why);
+    return rv == FL_OK ? FL_OK : fl_conf_error(at, err, "%s", why.msg);
+}
+
 static int conf_check_evaluation(const struct fl_server_conf *conf, struct fl_err *err)
 {
     const struct fl_opt_texts *command = &conf->evaluation->command;
@@ -109,7 +136,7 @@ static int conf_check_evaluation(const struct fl_server_conf *conf, struct fl_er
                                  "its tasks in messages (docs/trainers.md)");
         }
     }
-    return FL_OK;
+    return conf_check_metrics(conf, err);
 }
 
 static int check_rate(const struct fl_server_conf *conf, struct fl_err *err)
@@ -436,6 +463,16 @@ void fl_server_conf_free(struct fl_server_conf *conf)
     free(conf->layers);
     fl_conf_file_free(conf->file);
     free(conf);
+}
+
+unsigned fl_server_conf_metrics(const struct fl_server_conf *conf)
+{
+    const struct fl_opt_texts *metrics = &conf->evaluation->metrics;
+    unsigned which = 0;
+
+    /* The list was checked when the file was read. */
+    FL_REQUIRE(fl_class_metrics_parse(metrics->list, metrics->n, &which, NULL) == FL_OK);
+    return which;
 }
 
 void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_conf *ret)

@@ -57,6 +57,9 @@ struct fl_server_conf {
 FL_MUST_CHECK int fl_server_conf_go_on(struct fl_server_conf *conf, const struct fl_layout *begun,
                                        bool *ret, struct fl_err *err);
 
+/* evaluation.metrics: a set of 1u << enum fl_class_metric. */
+unsigned fl_server_conf_metrics(const struct fl_server_conf *conf);
+
 /*
  * With `all` (findings.h) errors are added to it, and a configuration that can be checked further
  * is returned with FL_OK nevertheless: fl_findings_first() says whether it may be used. NULL: the

@@ -147,6 +147,8 @@ static void resume_part(struct fl_coord *c, size_t i, const struct fl_participan
     part->divergence = NULL;
     part->units = NULL;
     part->remark = NULL;
+    part->received = fl__eval_take(c, part->client, "received", &from->received);
+    part->trained = fl__eval_take(c, part->client, "trained", &from->trained);
     if (from->divergence != NULL) {
         part->divergence = r->divergence + i * n;
         (void)memcpy(part->divergence, from->divergence, n * sizeof(float));

@@ -430,6 +430,7 @@ struct fl_event {
         struct {
             uint64_t seq;
             double accuracy, loss;
+            const char *metrics; /* libfl/figures/eval_metrics.h; NULL: none */
         } evaluated;
         struct {
             uint64_t seq;

@@ -3,6 +3,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "libfl/base/sorted.h"
 #include "server/core/coord_impl.h"
@@ -27,6 +28,43 @@ const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct
     return eval->samples > c->clients.live[client].evaluation_samples
                ? "more samples than were announced"
                : NULL;
+}
+
+struct fl_eval_rec fl__eval_take(struct fl_coord *c, uint32_t client, const char *what,
+                                 const struct fl_eval_rec *eval)
+{
+    struct fl_eval_rec taken = *eval;
+    char text[FL_EVAL_METRICS_ERROR];
+    const char *bad = fl_eval_metrics_bad(eval->metrics, eval->samples, text);
+
+    taken.metrics = NULL;
+    if (bad == NULL && eval->metrics != NULL && eval->metrics[0] != '\0') {
+        taken.metrics = fl_str_dup(eval->metrics);
+        bad = taken.metrics == NULL ? "out of memory" : NULL;
+    }
+    if (bad != NULL) {
+        bad = fl__coord_text(c, "metrics of the %s model left out: %s", what, bad);
+        fl__coord_trace(c, "client '%s': %s", fl__coord_name(c, client), bad);
+        fl__coord_client_error(c, client, bad);
+    }
+    return taken;
+}
+
+void fl__eval_done(struct fl_eval_rec *eval)
+{
+    free((char *)(uintptr_t)eval->metrics);
+    *eval = (struct fl_eval_rec){0};
+}
+
+void fl__coord_forget_answers(struct fl_coord *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->round.n_answers; i++) {
+        fl__eval_done(&c->clients.answers[i].result);
+        fl__eval_done(&c->clients.answers[i].adapted);
+    }
+    c->round.n_answers = 0;
 }
 
 /* Finite, whatever finite losses clients claim. */
@@ -78,7 +116,7 @@ static double count_most(const struct fl_coord *c, size_t n, count_eval_at at)
                : (double)INFINITY;
 }
 
-static struct fl__figures count_figures(const struct fl_coord *c, size_t n, count_eval_at at)
+static struct fl__figures count_figures(struct fl_coord *c, size_t n, count_eval_at at)
 {
     double most = count_most(c, n, at);
     struct fl__figures f = {.n = 0};
@@ -99,23 +137,42 @@ static struct fl__figures count_figures(const struct fl_coord *c, size_t n, coun
         f.correct += (double)eval->correct * share;
         f.loss = bounded_add(f.loss, eval->loss_sum * share);
         f.accuracies += (double)eval->correct / samples;
+        if (fl_eval_metrics_tally_add(&f.metrics, eval->metrics, eval->samples, share) != FL_OK) {
+            fl__coord_warn(c,
+                           "round %" PRIu64 ": out of memory, the metrics of one client are left "
+                           "out",
+                           c->round.round);
+        }
     }
     return f;
 }
 
-void fl__coord_count_answers(struct fl_coord *c)
+static void count_answers(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
 
     r->result = count_figures(c, r->n_answers, count_result);
     r->adapted = count_figures(c, r->n_answers, count_adapted);
-    r->n_answers = 0;
+    fl__coord_forget_answers(c);
 }
 
 static void put_figures(const struct fl__figures *f, double *accuracy, double *mean)
 {
     *accuracy = f->samples > 0.0 ? f->correct / f->samples : -1.0;
     *mean = f->n > 0 ? f->accuracies / f->n : -1.0;
+}
+
+/* Append the metrics beside an accuracy of the record. */
+static void put_metrics(struct fl_coord *c, struct fl__figures *f, const char *prefix)
+{
+    size_t missing = fl_eval_metrics_tally_put(&f->metrics, prefix, c->round.rec.metrics);
+
+    if (missing > 0) {
+        fl__coord_warn(c,
+                       "round %" PRIu64 ": %zu metrics %s are left out of its record: it has %d "
+                       "bytes for all of them; send fewer metrics or shorter names",
+                       c->round.round, missing, prefix, FL_EVAL_METRICS_TEXT - 1);
+    }
 }
 
 /*
@@ -128,16 +185,36 @@ static void count_personal(struct fl_coord *c)
     struct fl__round *r = &c->round;
     struct fl__figures received = count_figures(c, r->n, count_received);
     struct fl__figures trained = count_figures(c, r->n, count_trained);
-    bool evaluated;
+    bool evaluated = trained.n == 0 && (r->adapted.n > 0 || received.n == 0);
+    struct fl__figures *of_received = evaluated ? &r->result : &received;
+    struct fl__figures *of_personal = evaluated ? &r->adapted : &trained;
 
-    evaluated = trained.n == 0 && (r->adapted.n > 0 || received.n == 0);
-    if (evaluated) {
-        received = r->result;
-        trained = r->adapted;
+    put_figures(of_personal, &r->rec.personal_accuracy, &r->rec.personal_mean);
+    put_figures(of_received, &r->rec.received_accuracy, &r->rec.received_mean);
+    r->rec.n_personal = of_personal->n;
+    put_metrics(c, of_received, FL_EVAL_METRICS_RECEIVED);
+    put_metrics(c, of_personal, FL_EVAL_METRICS_PERSONAL);
+    fl_eval_metrics_tally_done(&received.metrics);
+    fl_eval_metrics_tally_done(&trained.metrics);
+    fl__coord_forget_figures(r);
+}
+
+void fl__coord_forget_figures(struct fl__round *r)
+{
+    fl_eval_metrics_tally_done(&r->result.metrics);
+    fl_eval_metrics_tally_done(&r->adapted.metrics);
+}
+
+void fl__coord_count_global(struct fl_coord *c)
+{
+    struct fl__round *r = &c->round;
+
+    count_answers(c);
+    if (r->rec.accuracy < 0.0 && r->result.samples > 0.0) {
+        r->rec.accuracy = r->result.correct / r->result.samples;
+        r->rec.loss = r->result.loss / r->result.samples;
+        put_metrics(c, &r->result, "");
     }
-    put_figures(&trained, &r->rec.personal_accuracy, &r->rec.personal_mean);
-    put_figures(&received, &r->rec.received_accuracy, &r->rec.received_mean);
-    r->rec.n_personal = trained.n;
 }
 
 void fl__coord_count_download(struct fl_coord *c, const struct fl_event *ev)

@@ -75,11 +75,7 @@ static void finish_commit(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
 
-    fl__coord_count_answers(c);
-    if (r->rec.accuracy < 0.0 && r->result.samples > 0.0) {
-        r->rec.accuracy = r->result.correct / r->result.samples;
-        r->rec.loss = r->result.loss / r->result.samples;
-    }
+    fl__coord_count_global(c);
     fl__coord_count_round(c);
     update_scores(c);
     fl__share_count(c);
@@ -272,6 +268,25 @@ void fl__coord_aggregate_failed(struct fl_coord *c, const struct fl_event *ev)
                              fl__coord_deviant_text(c));
 }
 
+/* The metrics of the server's own evaluation: numbers, as there is nothing to add up. */
+static void finish_take_metrics(struct fl_coord *c, const char *text)
+{
+    char why[FL_EVAL_METRICS_ERROR];
+    const char *bad = fl_eval_metrics_bad(text, UINT64_MAX, why);
+    struct fl_eval_metric m;
+
+    if (bad != NULL) {
+        fl__coord_trace(c, "round %" PRIu64 ": metrics of the evaluation left out: %s",
+                        c->round.round, bad);
+        return;
+    }
+    while (text != NULL && fl_eval_metrics_next(&text, &m)) {
+        m.sum = false;
+        m.samples = 0;
+        FL_REQUIRE(fl_eval_metrics_add(c->round.rec.metrics, &m)); /* Not longer than `text`. */
+    }
+}
+
 void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev)
 {
     fl__coord_work_done(c);
@@ -285,6 +300,7 @@ void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev)
     }
     c->round.rec.accuracy = ev->u.evaluated.accuracy;
     c->round.rec.loss = ev->u.evaluated.loss;
+    finish_take_metrics(c, ev->u.evaluated.metrics);
     fl__coord_detail(c, "round %" PRIu64 ": accuracy %.4f, loss %.4f", c->round.round,
                      c->round.rec.accuracy, c->round.rec.loss);
 }
@@ -330,7 +346,8 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
         return;
     }
     c->clients.answers[c->clients.live[client].answer] =
-        (struct fl__answer){ev->u.eval.result, ev->u.eval.adapted};
+        (struct fl__answer){fl__eval_take(c, client, "new", &ev->u.eval.result),
+                            fl__eval_take(c, client, "adapted", &ev->u.eval.adapted)};
 }
 
 bool fl__coord_evaluating(struct fl_coord *c)

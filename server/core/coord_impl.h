@@ -168,7 +168,8 @@ struct fl__deviant {
 struct fl__figures {
     uint32_t n;
     double samples, correct, loss;
-    double accuracies; /* sum of the clients' own */
+    double accuracies;                    /* sum of the clients' own */
+    struct fl_eval_metrics_tally metrics; /* owned */
 };
 
 struct fl__round {
@@ -743,8 +744,18 @@ bool fl__coord_backfill(struct fl_coord *c);
 /* Why an evaluation is impossible; NULL: it is plausible or empty. */
 const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval);
 
-/* Sum the evaluations of the clients that were asked, in client order. */
-void fl__coord_count_answers(struct fl_coord *c);
+/* The evaluation of a client's `what` model that fl__eval_bad() accepts, with a copy of its
+   metrics; unusable ones are left out, with an error of the client. fl__eval_done() frees them. */
+struct fl_eval_rec fl__eval_take(struct fl_coord *c, uint32_t client, const char *what,
+                                 const struct fl_eval_rec *eval);
+void fl__eval_done(struct fl_eval_rec *eval);
+void fl__coord_forget_answers(struct fl_coord *c);
+/* Free the metrics of the evaluations after the aggregation. */
+void fl__coord_forget_figures(struct fl__round *r);
+
+/* Sum the evaluations of the clients that were asked, in client order; they are those of the new
+   global model when the server has not evaluated it. */
+void fl__coord_count_global(struct fl_coord *c);
 /* Fill in the figures of the round's record, and what the records of its participants have. */
 void fl__coord_count_round(struct fl_coord *c);
 void fl__coord_count_download(struct fl_coord *c, const struct fl_event *ev);

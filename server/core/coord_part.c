@@ -11,6 +11,13 @@
 
 static void free_arrays(struct fl__round *r)
 {
+    size_t i;
+
+    for (i = 0; r->parts != NULL && i < r->n; i++) {
+        fl__eval_done(&r->parts[i].received);
+        fl__eval_done(&r->parts[i].trained);
+    }
+    fl__coord_forget_figures(r);
     free(r->parts);
     free(r->remarks);
     free(r->live);
@@ -75,6 +82,7 @@ void fl__coord_round_done(struct fl_coord *c)
         }
     }
     fl__coord_unpend_updates(c);
+    fl__coord_forget_answers(c);
     free_arrays(&c->round);
     c->round = (struct fl__round){
         .round = 0, .deadline_ms = FL__NEVER, .grace_ms = FL__NEVER, .not_finite = FL__NONE};

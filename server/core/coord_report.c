@@ -61,7 +61,7 @@ static struct fl_eval_rec report_take_evaluation(struct fl_coord *c, uint32_t cl
                         fl__coord_name(c, client), what, bad);
         return (struct fl_eval_rec){0};
     }
-    return *eval;
+    return fl__eval_take(c, client, what, eval);
 }
 
 /*

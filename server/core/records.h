@@ -113,6 +113,8 @@ enum fl_participant_state {
 struct fl_eval_rec {
     uint64_t samples, correct; /* samples 0: none */
     double loss_sum;
+    const char
+        *metrics; /* libfl/figures/eval_metrics.h; owned by the holder of the record; NULL: none */
 };
 
 /* Which shares of a participant round.share_cap lowered; flags. */

@@ -307,7 +307,7 @@ done:
         fl_net_free(net);
         return fl_conf_blame(conf->file, &conf->evaluation->data, rv, err);
     }
-    return fl_evaluator_builtin(test, net, ret, err);
+    return fl_evaluator_builtin(test, net, fl_server_conf_metrics(conf), ret, err);
 }
 
 /* A check does not start the program: it may take long, and needs a machine with its data. */

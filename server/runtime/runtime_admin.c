@@ -240,6 +240,7 @@ static int admin_add_round(void *ctx, const struct fl_round_rec *r)
 
     w.changes = changes;
     w.robust_clients = fl_wire_lend(r->robust_clients);
+    w.metrics = fl_wire_lend(r->metrics);
     request->code = fl_store_changes(request->runtime->federation.store, r->round, r->round,
                                      add_change, &w, &request->err);
     if (request->code == FL_OK) {
@@ -260,6 +261,7 @@ static int add_abandoned(void *ctx, const struct fl_abandoned_round *r)
     w.abandoned_ms = r->at_ms;
     w.abandoned_by = fl_wire_lend(r->by);
     w.robust_clients = fl_wire_lend(r->round.robust_clients);
+    w.metrics = fl_wire_lend(r->round.metrics);
     FL_ADMIN_REPLY(request, fl_wire_round_encode, &w);
     return request->code;
 }

@@ -18,7 +18,7 @@ static void job_run(struct fl_coord_job *job)
 
     if (job->e.type == FL_EFF_EVALUATE) {
         job->code = fl_evaluator_run(runtime->setup.evaluator, fl_blob_floats(job->theta),
-                                     &runtime->cancel, &job->accuracy, &job->loss, &job->err);
+                                     &runtime->cancel, &job->evaluated, &job->err);
         return;
     }
     /*

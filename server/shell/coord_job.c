@@ -18,6 +18,8 @@ void fl_coord_job_free(struct fl_coord_job *job)
         free(job->parts[i].divergence);
         free(job->parts[i].units);
         free((char *)(uintptr_t)job->parts[i].remark);
+        free((char *)(uintptr_t)job->parts[i].received.metrics);
+        free((char *)(uintptr_t)job->parts[i].trained.metrics);
     }
     free(job->parts);
     free(job->clients);
@@ -38,6 +40,12 @@ static void *job_copy_bytes(const void *data, size_t len)
     return copy;
 }
 
+static bool job_copy_text(const char *from, const char **ret)
+{
+    *ret = from != NULL ? fl_str_dup(from) : NULL;
+    return from == NULL || *ret != NULL;
+}
+
 static bool job_copy_parts(struct fl_coord_job *job, const struct fl_effect *e, size_t n_units)
 {
     size_t i;
@@ -50,13 +58,17 @@ static bool job_copy_parts(struct fl_coord_job *job, const struct fl_effect *e, 
         const struct fl_participant_rec *from = &e->parts[i];
 
         job->parts[i] = *from;
+        job->parts[i].remark = NULL; /* Borrowed until it is a copy, as the next two. */
+        job->parts[i].received.metrics = NULL;
+        job->parts[i].trained.metrics = NULL;
         job->parts[i].divergence = job_copy_bytes(from->divergence, n_units * sizeof(float));
         job->parts[i].units = job_copy_bytes(from->units, n_units);
-        job->parts[i].remark = from->remark != NULL ? fl_str_dup(from->remark) : NULL;
         job->e.n_parts = i + 1;
-        if ((from->divergence != NULL) != (job->parts[i].divergence != NULL) ||
-            (from->units != NULL) != (job->parts[i].units != NULL) ||
-            (from->remark != NULL) != (job->parts[i].remark != NULL))
+        if (!job_copy_text(from->remark, &job->parts[i].remark) ||
+            !job_copy_text(from->received.metrics, &job->parts[i].received.metrics) ||
+            !job_copy_text(from->trained.metrics, &job->parts[i].trained.metrics) ||
+            (from->divergence != NULL) != (job->parts[i].divergence != NULL) ||
+            (from->units != NULL) != (job->parts[i].units != NULL))
         {
             return false;
         }

@@ -8,6 +8,7 @@
  */
 
 #include "server/work/aggregation.h"
+#include "server/work/evaluator.h"
 
 struct fl_coord_shell;
 
@@ -20,7 +21,7 @@ struct fl_coord_job {
     /* Results, with `code` FL_OK. For a job that does not run, the owner sets `event` instead. */
     struct fl_aggregation aggregation; /* AGGREGATE */
     struct fl_collection collection;   /* with `summaries` */
-    double accuracy, loss;             /* EVALUATE */
+    struct fl_evaluated evaluated;     /* EVALUATE */
     double seconds;                    /* that it ran, measured by its owner; 0: not measured */
     int code;
     struct fl_err err;

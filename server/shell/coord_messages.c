@@ -8,7 +8,7 @@
 
 static struct fl_eval_rec messages_eval_rec(bool has, const struct fl_wire_evaluation *e)
 {
-    return has ? (struct fl_eval_rec){e->samples, e->correct, e->loss_sum}
+    return has ? (struct fl_eval_rec){e->samples, e->correct, e->loss_sum, e->metrics}
                : (struct fl_eval_rec){0};
 }
 

@@ -201,8 +201,9 @@ void fl_coord_shell_take(struct fl_coord_shell *shell, struct fl_coord_job *job)
         break;
     case FL_EFF_EVALUATE:
         event->type = FL_EV_EVALUATED;
-        event->u.evaluated.accuracy = job->accuracy;
-        event->u.evaluated.loss = job->loss;
+        event->u.evaluated.accuracy = job->evaluated.accuracy;
+        event->u.evaluated.loss = job->evaluated.loss;
+        event->u.evaluated.metrics = job->evaluated.metrics;
         break;
     case FL_EFF_COMMIT:
         fl_progress_committed(shell->progress, &job->record);

@@ -21,6 +21,8 @@ static struct fl__part part_row(const struct fl_store *store, const struct fl_pa
 
     part.divergence_len = rec->divergence != NULL ? store->n_units * sizeof(*rec->divergence) : 0;
     part.units_len = rec->units != NULL ? store->n_units : 0;
+    part.rec.received.metrics = rec->received.metrics != NULL ? rec->received.metrics : "";
+    part.rec.trained.metrics = rec->trained.metrics != NULL ? rec->trained.metrics : "";
     (void)memcpy(part.rms, rec->rms, sizeof(part.rms));
     return part;
 }

@@ -88,6 +88,23 @@ static int copy_blob(const struct fl_store *store, const void *data, size_t len,
     return FL_OK;
 }
 
+/* The coordinator gets these arrays const; the store owns and frees them. */
+static void free_const(const void *p)
+{
+    void *q;
+
+    (void)memcpy(&q, &p, sizeof(q));
+    free(q);
+}
+
+static void free_part(const struct fl_participant_rec *part)
+{
+    free(part->divergence);
+    free(part->units);
+    free_const(part->received.metrics);
+    free_const(part->trained.metrics);
+}
+
 static int read_part(struct fl_store *store, struct fl_query *q, struct fl_participant_rec *ret,
                      struct fl_err *err)
 {
@@ -112,7 +129,13 @@ static int read_part(struct fl_store *store, struct fl_query *q, struct fl_parti
     *ret = part.rec;
     ret->divergence = divergence;
     ret->units = units;
+    ret->received.metrics = fl_str_dup(part.rec.received.metrics);
+    ret->trained.metrics = fl_str_dup(part.rec.trained.metrics);
     (void)memcpy(ret->rms, part.rms, sizeof(ret->rms));
+    if (ret->received.metrics == NULL || ret->trained.metrics == NULL) {
+        free_part(ret);
+        return load_no_memory(err);
+    }
     return FL_OK;
 }
 
@@ -248,22 +271,12 @@ int fl_store_load(struct fl_store *store, struct fl_coord_resume *ret, struct fl
     return FL_OK;
 }
 
-/* The coordinator gets these arrays const; the store owns and frees them. */
-static void free_const(const void *p)
-{
-    void *q;
-
-    (void)memcpy(&q, &p, sizeof(q));
-    free(q);
-}
-
 void fl_store_resume_done(struct fl_coord_resume *resume)
 {
     size_t i;
 
     for (i = 0; i < resume->n_parts; i++) {
-        free(resume->parts[i].divergence);
-        free(resume->parts[i].units);
+        free_part(&resume->parts[i]);
     }
     free_const(resume->parts);
     free_const(resume->clients);

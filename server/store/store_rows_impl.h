@@ -102,15 +102,17 @@ FL_ROW_TYPE(fl__client, struct fl__client_row)
 
 /* --- round, and the rounds that a rollback abandoned (store_rollback.h) --- */
 
-#define FL__ROUND_ROWS(X)            \
-    FL_ROUND_FIGURES(FL__FIGURE_##X) \
-    X(CHARS, robust_clients, robust_clients)
+#define FL__ROUND_ROWS(X)                    \
+    FL_ROUND_FIGURES(FL__FIGURE_##X)         \
+    X(CHARS, robust_clients, robust_clients) \
+    X(CHARS, metrics, metrics)
 
 FL_ROW_TYPE(fl__round, struct fl_round_rec)
 
 #define FL__ABANDONED_ROWS(X)                      \
     FL_ROUND_FIGURES(FL__ABANDONED_##X)            \
     X(CHARS, robust_clients, round.robust_clients) \
+    X(CHARS, metrics, round.metrics)               \
     X(U64, generation, generation)                 \
     X(U64, at_ms, at_ms)                           \
     X(TEXT, reason, by)
@@ -170,9 +172,11 @@ struct fl__part {
     X(U64, received_samples, rec.received.samples)                                        \
     X(U64, received_correct, rec.received.correct)                                        \
     X(F64, received_loss, rec.received.loss_sum)                                          \
+    X(TEXT, received_metrics, rec.received.metrics, .max = FL_EVAL_METRICS_TEXT - 1)      \
     X(U64, trained_samples, rec.trained.samples)                                          \
     X(U64, trained_correct, rec.trained.correct)                                          \
     X(F64, trained_loss, rec.trained.loss_sum)                                            \
+    X(TEXT, trained_metrics, rec.trained.metrics, .max = FL_EVAL_METRICS_TEXT - 1)        \
     X(OPTIONAL_DATA, divergence, divergence)                                              \
     X(OPTIONAL_DATA, units, units)                                                        \
     X(BYTES, rms, rms)

@@ -2,20 +2,20 @@
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "server/work/measure.h"
+#include <string.h>
 
 struct fl_evaluator {
     /* Built-in engine; NULL with a program. */
     struct fl_dataset *test;
     struct fl_net *net;
+    struct fl_class_metrics *metrics; /* NULL: none */
     struct fl_persistent *program;
     uint64_t limit_ms;
     const char *limit_note; /* the key that sets it */
 };
 
-int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net, struct fl_evaluator **ret,
-                         struct fl_err *err)
+int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net, unsigned metrics,
+                         struct fl_evaluator **ret, struct fl_err *err)
 {
     struct fl_evaluator *e = calloc(1, sizeof(*e));
 
@@ -26,6 +26,14 @@ int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net, struct fl_
     }
     e->test = test;
     e->net = net;
+    if (metrics != 0) {
+        int rv = fl_class_metrics_create(metrics, fl_net_classes(net), test->n, &e->metrics, err);
+
+        if (rv != FL_OK) {
+            fl_evaluator_free(e);
+            return rv;
+        }
+    }
     *ret = e;
     return FL_OK;
 }
@@ -102,11 +110,12 @@ void fl_evaluator_free(struct fl_evaluator *e)
     fl_persistent_free(e->program);
     fl_dataset_free(e->test);
     fl_net_free(e->net);
+    fl_class_metrics_free(e->metrics);
     free(e);
 }
 
 int fl_evaluator_run(struct fl_evaluator *e, const float *theta, const atomic_bool *cancel,
-                     double *ret_accuracy, double *ret_loss, struct fl_err *err)
+                     struct fl_evaluated *ret, struct fl_err *err)
 {
     struct fl_persistent_task task = {.kind = FL_PERSISTENT_EVALUATE,
                                       .given = {[FL_PERSISTENT_MODEL] = theta},
@@ -117,7 +126,7 @@ int fl_evaluator_run(struct fl_evaluator *e, const float *theta, const atomic_bo
     int rv;
 
     if (e->program == NULL) {
-        rv = fl_measure(e->net, e->test, theta, cancel, ret_accuracy, ret_loss);
+        rv = fl_measure(e->net, e->test, theta, e->metrics, cancel, ret);
         if (rv != FL_OK) {
             return fl_err_set(err, rv, "evaluation: %s", fl_strerror(rv));
         }
@@ -130,9 +139,10 @@ int fl_evaluator_run(struct fl_evaluator *e, const float *theta, const atomic_bo
     if (!answer.has_received || answer.received.samples == 0) {
         return fl_err_set(err, FL_ENOENT, "evaluation: the program reported 0 test samples");
     }
-    *ret_accuracy = (double)answer.received.correct / (double)answer.received.samples;
-    *ret_loss = answer.received.loss_sum / (double)answer.received.samples;
-    return isfinite(*ret_loss)
+    ret->accuracy = (double)answer.received.correct / (double)answer.received.samples;
+    ret->loss = answer.received.loss_sum / (double)answer.received.samples;
+    (void)memcpy(ret->metrics, answer.received.metrics, sizeof(ret->metrics));
+    return isfinite(ret->loss)
                ? FL_OK
                : fl_err_set(err, FL_ENUMERIC,
                             "evaluation: the loss reported by the program is NaN or infinite");

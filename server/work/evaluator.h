@@ -15,12 +15,15 @@
 #include "libfl/data/dataset.h"
 #include "libfl/nn/net.h"
 #include "libfl/program/persistent.h"
+#include "server/work/measure.h"
 
 struct fl_evaluator;
 
-/* Evaluate with `net` on all of `test`; takes both, also on error. FL_ENOMEM. */
+/* Evaluate with `net` on all of `test`, also `metrics`, a set of 1u << enum fl_class_metric; takes
+   the first two, also on error. FL_ENOMEM; FL_ECONF: as fl_class_metrics_create(). */
 FL_MUST_CHECK int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net,
-                                       struct fl_evaluator **ret, struct fl_err *err);
+                                       unsigned metrics, struct fl_evaluator **ret,
+                                       struct fl_err *err);
 
 struct fl_evaluator_program {          /* copied but for the log */
     const char *const *argv;           /* NULL-terminated */
@@ -45,10 +48,10 @@ FL_MUST_CHECK int fl_evaluator_program(const struct fl_evaluator_program *conf,
                                        struct fl_evaluator **ret, struct fl_err *err);
 void fl_evaluator_free(struct fl_evaluator *evaluator); /* NULL is allowed. */
 
-/* Accuracy and mean loss of `theta`, exported order. FL_ECANCELED: `cancel` was set; FL_ENOENT:
-   the program reported no sample; FL_ENUMERIC: its loss is not finite; else as above. */
+/* Accuracy, mean loss and metrics of `theta`, exported order. FL_ECANCELED: `cancel` was set;
+   FL_ENOENT: the program reported no sample; FL_ENUMERIC: its loss is not finite; else as above. */
 FL_MUST_CHECK int fl_evaluator_run(struct fl_evaluator *evaluator, const float *theta,
-                                   const atomic_bool *cancel, double *ret_accuracy,
-                                   double *ret_loss, struct fl_err *err);
+                                   const atomic_bool *cancel, struct fl_evaluated *ret,
+                                   struct fl_err *err);
 
 #endif

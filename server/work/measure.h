@@ -6,11 +6,20 @@
 #include <stdatomic.h>
 
 #include "libfl/data/dataset.h"
+#include "libfl/nn/class_metrics.h"
 #include "libfl/nn/net.h"
 
+/* What an evaluation of the server found. */
+struct fl_evaluated {
+    double accuracy, loss;              /* loss: mean over samples */
+    char metrics[FL_EVAL_METRICS_TEXT]; /* libfl/figures/eval_metrics.h */
+};
+
 /* Accuracy and mean loss of `theta` on all of `test`, with `net` (a network that takes such
-   samples). Returns early, with meaningless figures, when `cancel` is set. FL_ENOMEM. */
+   samples), and `metrics` of as many samples (NULL: none). Returns early, with meaningless figures,
+   when `cancel` is set. FL_ENOMEM. */
 FL_MUST_CHECK int fl_measure(struct fl_net *net, const struct fl_dataset *test, const float *theta,
-                             const atomic_bool *cancel, double *ret_accuracy, double *ret_loss);
+                             struct fl_class_metrics *metrics, const atomic_bool *cancel,
+                             struct fl_evaluated *ret);
 
 #endif

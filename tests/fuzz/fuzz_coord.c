@@ -397,6 +397,10 @@ static void join(struct world *w, uint8_t arg)
 }
 
 /* arg: 3 bits client, wrong round, wrong attempt, 3 bits of how bad. */
+/* What clients say about their evaluations, right and wrong. */
+static const char *const metrics[8] = {NULL,      "f1=0.5",       "f1+=2 a/b=1e300:1", "f1=nan",
+                                       "a=1 a=2", "received/a=1", "x=1e308 f1=-1e308", "no number"};
+
 static void report(struct world *w, uint8_t arg)
 {
     static const float values[8] = {1, 2, 0, 3.5f, 1e30f, (float)NAN, -1, (float)INFINITY};
@@ -411,8 +415,8 @@ static void report(struct world *w, uint8_t arg)
     ev.u.report.divergence = d;
     ev.u.report.n_divergence = arg == 0xff ? 2 : N_UNITS;
     ev.u.report.previous_dot = (double)d[0];
-    ev.u.report.received = (struct fl_eval_rec){arg & 15, arg & 7, (double)d[0]};
-    ev.u.report.trained = (struct fl_eval_rec){arg >> 4, arg & 7, 1};
+    ev.u.report.received = (struct fl_eval_rec){arg & 15, arg & 7, (double)d[0], metrics[arg % 8]};
+    ev.u.report.trained = (struct fl_eval_rec){arg >> 4, arg & 7, 1, metrics[arg / 32]};
     step(w, &ev);
 }
 
@@ -459,7 +463,7 @@ static void evaluated(struct world *w, uint8_t arg)
     ev.u.eval.result.samples = (arg >> 3) & 15;
     ev.u.eval.result.correct = arg >> 5;
     ev.u.eval.result.loss_sum = (arg & 128) != 0 ? (double)NAN : 1;
-    ev.u.eval.adapted = (struct fl_eval_rec){(arg >> 1) & 15, (arg >> 4) & 7, 1};
+    ev.u.eval.adapted = (struct fl_eval_rec){(arg >> 1) & 15, (arg >> 4) & 7, 1, metrics[arg % 8]};
     step(w, &ev);
 }
 

@@ -401,6 +401,7 @@ void script_answer(struct script *s)
         ev.u.evaluated.seq = w.seq;
         ev.u.evaluated.accuracy = s->accuracy;
         ev.u.evaluated.loss = s->loss;
+        ev.u.evaluated.metrics = s->metrics;
     } else {
         ev.type = w.type == FL_EFF_COMMIT ? FL_EV_COMMITTED : FL_EV_PERSISTED;
         ev.u.seq = w.seq;

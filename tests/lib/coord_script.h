@@ -54,6 +54,7 @@ struct script {
     uint64_t collection_bytes;
     double effective, self_weight;
     const char *robust_clients;
+    const char *metrics; /* of the evaluation of the server */
     struct coord_check check;
 };
 

@@ -11,6 +11,7 @@
 static char text_client[] = "edge-04";
 static char text_federation[] = "demo";
 static char text_agent[] = "fl-clientd 0.1.0";
+static char text_metrics[] = "macro_f1=0.75 errors+=3:900";
 static char text_reason[] = "disk full: é";
 static char text_site[] = "site";
 static char text_empty[] = "";
@@ -135,8 +136,9 @@ static int failed(struct fl_buf *out)
 
 static int evaluation(struct fl_buf *out)
 {
-    struct fl_wire_event event = {.type = FL_WIRE_EVALUATION,
-                                  .u.evaluation = {.round = 7, .result = {1000, 970, 88.25}}};
+    struct fl_wire_event event = {
+        .type = FL_WIRE_EVALUATION,
+        .u.evaluation = {.round = 7, .result = {1000, 970, 88.25, text_metrics}}};
 
     return fl_wire_event_encode(&event, out);
 }
@@ -146,9 +148,9 @@ static int evaluation_adapted(struct fl_buf *out)
     struct fl_wire_event event = {.type = FL_WIRE_EVALUATION};
 
     event.u.evaluation.round = 7;
-    event.u.evaluation.result = (struct fl_wire_evaluation){1000, 970, 88.25};
+    event.u.evaluation.result = (struct fl_wire_evaluation){1000, 970, 88.25, text_metrics};
     event.u.evaluation.has_adapted = true;
-    event.u.evaluation.adapted = (struct fl_wire_evaluation){1000, 1000, 0.5};
+    event.u.evaluation.adapted = (struct fl_wire_evaluation){1000, 1000, 0.5, NULL};
     return fl_wire_event_encode(&event, out);
 }
 
@@ -500,7 +502,8 @@ static int round_info(struct fl_buf *out)
                                 .generation = 1,
                                 .abandoned_ms = 3000,
                                 .abandoned_by = text_reason,
-                                .robust_clients = text_agent};
+                                .robust_clients = text_agent,
+                                .metrics = text_metrics};
 
     msg.figures.received_accuracy = -1.0; /* not measured */
     msg.figures.effective = 0.0;

@@ -246,8 +246,8 @@ static void run_job(struct fed *fed, struct fl_coord_job *job)
         fed_model_count(fed, &job->e);
     }
     if (job->e.type == FL_EFF_EVALUATE) {
-        job->accuracy = 0.5;
-        job->loss = 1.0;
+        job->evaluated.accuracy = 0.5;
+        job->evaluated.loss = 1.0;
     } else {
         fl_coord_job_run(job);
     }

@@ -46,7 +46,16 @@ def evaluate(model):
         h = (np.maximum(h, 0) if i else h) @ p[2].T + p[1]
     top = h.max(axis=1)
     loss = np.log(np.exp(h - top[:, None]).sum(axis=1)) + top - h[np.arange(len(y)), y]
-    return {"samples": len(y), "correct": int((h.argmax(axis=1) == y).sum()), "loss_sum": float(loss.sum())}
+    said = h.argmax(axis=1)
+    f1, recall = [], []
+    for c in range(h.shape[1]):
+        both = ((said == c) & (y == c)).sum()
+        if (said == c).any() or (y == c).any():
+            f1.append(2 * both / ((said == c).sum() + (y == c).sum()))
+        if (y == c).any():
+            recall.append(both / (y == c).sum())
+    metrics = {"macro_f1": float(np.mean(f1)), "worst_class": {"value": float(min(recall)), "samples": 1}}
+    return {"samples": len(y), "correct": int((said == y).sum()), "loss_sum": float(loss.sum()), "metrics": metrics}
 
 
 evaluations = 0

@@ -47,7 +47,8 @@ static const struct fl_arg rows[] = {
            "(simulated) or models (uplink in full models)"),
     FL_ARG("y", '\0', "FIGURE", 'y',
            "accuracy, loss, personal_accuracy, client_accuracy_worst_tenth, wall_us, or any "
-           "other key of rounds.jsonl; default: accuracy, else personal_accuracy, else "
+           "other key of rounds.jsonl, such as metrics.macro_f1; default: accuracy, else "
+           "personal_accuracy, else "
            "(--no-training) uplink_bytes"),
     FL_ARG("out", '\0', "NAME", 'o', "default: the figure, in the current folder"),
     FL_ARG("title", '\0', "TEXT", 't', "above the picture"),
@@ -179,7 +180,7 @@ static int plot_make_curves(struct drawn *d, const struct options *o, enum fl_ax
                               "not evaluated, or not "
                               "computed with --no-training, cannot be drawn; uplink_bytes, "
                               "downlink_bytes and wall_us are always known",
-                              fl_figure_key(y->figure));
+                              fl_row_key(y));
 }
 
 static bool plot_has_figure(const struct drawn *d, const char *key)
@@ -223,7 +224,7 @@ static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis
 {
     struct fl_plot plot_run = {.title = o->title,
                                .axis = axis,
-                               .y = y->figure,
+                               .y = y,
                                .series = d->series,
                                .n_series = d->n,
                                .band = o->band != FL_BAND_NONE,
@@ -269,10 +270,26 @@ static int plot_draw(struct drawn *d, const struct options *o, enum fl_axis axis
     return FL_OK;
 }
 
+/* The name of a file: a metric may have "/" in it. `own` has FL_EVAL_METRIC_KEY bytes. */
+static const char *plot_own_name(const struct fl_row_figure *y, char *own)
+{
+    size_t i;
+
+    if (y->metric == NULL) {
+        return fl_row_key(y);
+    }
+    (void)snprintf(own, FL_EVAL_METRIC_KEY, "%s", y->metric);
+    for (i = 0; own[i] != '\0'; i++) {
+        own[i] = own[i] == '/' ? '-' : own[i];
+    }
+    return own;
+}
+
 static int plot_draw_all(struct drawn *d, const struct options *o, const struct fl_row_figure *y,
                          struct fl_err *err)
 {
-    const char *base = o->out != NULL ? o->out : fl_figure_key(y->figure);
+    char own[FL_EVAL_METRIC_KEY];
+    const char *base = o->out != NULL ? o->out : plot_own_name(y, own);
     char name[2048];
     bool drawn = true;
     int axis;

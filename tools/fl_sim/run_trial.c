@@ -284,6 +284,7 @@ static struct fl_fed_conf trial_fed_conf(struct trial *t, const struct fl_sim_cl
         .settings = &t->settings,
         .sim_clients = sim_clients,
         .test = fl_sim_data_server(t->setting.data),
+        .metrics = fl_server_conf_metrics(server),
         .test_folder = t->test_folder,
         .world = t->setting.world,
         .upload_rate = (double)limits->upload_rate_per_s,

@@ -14,7 +14,7 @@ static const struct fl_arg rows[] = {
     FL_ARG("columns", '\0', "NAMES", 'c',
            "with commas between them: trials; best; rounds, uplink, bytes, time and models, what "
            "a trial took, and with @0.9 what it took to that accuracy; or any key of "
-           "rounds.jsonl, its last known value. Default: "
+           "rounds.jsonl, such as metrics.macro_f1, its last known value. Default: "
            "trials,rounds,accuracy,uplink@0.9,uplink@0.95,time@0.9,time@0.95,bytes,time"),
     FL_ARG("of", '\0', "FIGURE", 'o',
            "the accuracy that 'best' and '@' use; default: accuracy, or personal_accuracy where "

@@ -149,6 +149,9 @@ static void print_round(const struct fl_wire_round *round, bool first)
     (void)printf("%s %8.2f%s\n", fl_figures_columns(&fl_round_rows, r, line, sizeof(line)),
                  r->ended_ms > r->started_ms ? (double)(r->ended_ms - r->started_ms) / 1e3 : 0.0,
                  fl_figures_behind(&fl_round_rows, r, behind, sizeof(behind)));
+    if (round->metrics[0] != '\0') {
+        (void)printf("%6s %s\n", "metrics", fl_str_clean(round->metrics));
+    }
     if (round->robust_clients[0] != '\0') {
         (void)printf("%6s by the robust rule (client, share used, score): %s\n", "left out",
                      fl_str_clean(round->robust_clients));

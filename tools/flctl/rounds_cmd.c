@@ -49,7 +49,7 @@ void fl_ctl_rounds_csv(const struct fl_ctl_out *out, const struct fl_wire_round 
         (void)printf("%s%s", i > 0 ? "," : "", fl_figure_key(&fl_round_rows.rows[i]));
     }
     if (out->n == 0) {
-        (void)printf("%s\n", out->abandoned ? ",generation,abandoned_ms" : "");
+        (void)printf("%s,metrics\n", out->abandoned ? ",generation,abandoned_ms" : "");
     }
     for (i = 0; i < fl_round_rows.n; i++) {
         const struct fl_figure *f = &fl_round_rows.rows[i];
@@ -67,7 +67,8 @@ void fl_ctl_rounds_csv(const struct fl_ctl_out *out, const struct fl_wire_round 
     if (out->abandoned) {
         (void)printf(",%" PRIu64 ",%" PRIu64, round->generation, round->abandoned_ms);
     }
-    (void)printf("\n");
+    /* No character of it needs quotes. */
+    (void)printf(",%s\n", fl_str_clean(round->metrics));
 }
 
 /* --- --follow --- */

@@ -22,7 +22,7 @@ from ._memory import FormatError
 from ._models import Adapter, ModelError
 from ._parts import PartError
 from ._sklearn import Sklearn
-from ._task import Canceled, Diverged, Evaluation, Task, Trained
+from ._task import Canceled, Diverged, Evaluation, Metric, Task, Trained
 from ._wire import ProtocolError
 from ._work import Client
 
@@ -34,6 +34,7 @@ __all__ = [
     "Client",
     "Diverged",
     "Evaluation",
+    "Metric",
     "FormatError",
     "ModelError",
     "PartError",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from ._memory import Block
@@ -26,15 +27,36 @@ class Diverged(Exception):
 
 
 @dataclass
+class Metric:
+    """A number of an evaluation. Over clients it is averaged, weighted by `samples` (those of the
+    evaluation, if it is None), or with over="sum" added up."""
+
+    value: float
+    samples: Optional[int] = None
+    over: str = "mean"
+
+
+@dataclass
 class Evaluation:
-    """Result of an evaluation. `loss_sum` is the sum of the losses, not their mean."""
+    """Result of an evaluation. `loss_sum` is the sum of the losses, not their mean.
+
+    `metrics` has further numbers by name: a number, or a Metric.
+    """
 
     samples: int
     correct: int
     loss_sum: float
+    metrics: Mapping[str, Any] = field(default_factory=dict)
 
     def message(self) -> Dict[str, Any]:
-        return {"samples": self.samples, "correct": self.correct, "loss_sum": self.loss_sum}
+        message: Dict[str, Any] = {
+            "samples": self.samples,
+            "correct": self.correct,
+            "loss_sum": self.loss_sum,
+        }
+        if self.metrics:
+            message["metrics"] = dict(self.metrics)
+        return message
 
     @property
     def finite(self) -> bool:
@@ -336,18 +358,71 @@ def trained_of(value: Any, task: Task) -> Trained:
     return Trained(loss, steps, samples)
 
 
+METRICS_MAX = 32
+_METRIC_NAME = re.compile(r"[A-Za-z0-9_/.-]{1,31}\Z")
+_TAKEN = ("accuracy", "loss", "loss_sum", "correct", "samples")
+
+
+def metrics_of(metrics: Any, samples: int) -> Dict[str, Any]:
+    """Convert the metrics of evaluate() to those of the message. Raises ValueError.
+
+    A number that is not finite, as that of a model that diverged, is left out with a note.
+    """
+    if not isinstance(metrics, Mapping) or len(metrics) > METRICS_MAX:
+        raise ValueError(
+            f"evaluate(): metrics are {type(metrics).__name__} of {_length(metrics)}; expected a "
+            f"dictionary of at most {METRICS_MAX} names with a number each"
+        )
+    message: Dict[str, Any] = {}
+    for name, given in metrics.items():
+        where = f"evaluate(): metric {name!r}"
+        if not isinstance(name, str) or not _METRIC_NAME.match(name):
+            raise ValueError(f"{where}: expected a name of 1 to 31 of the characters A-Z a-z 0-9 _ / . -")
+        if name in _TAKEN or name.startswith(("received/", "personal/")):
+            raise ValueError(f"{where}: this name is taken; expected another one")
+        metric = given if isinstance(given, Metric) else Metric(given)
+        if isinstance(metric.value, (str, bytes, bool)):
+            raise ValueError(f"{where} is {metric.value!r}; expected a number")
+        try:
+            value = float(metric.value)
+        except (TypeError, ValueError) as e:
+            raise ValueError(f"{where} is {type(metric.value).__name__}; expected a number") from e
+        if metric.over not in ("mean", "sum"):
+            raise ValueError(f'{where}: over is {metric.over!r}; expected "mean" or "sum"')
+        if metric.samples is not None and not 1 <= metric.samples <= samples:
+            raise ValueError(f"{where}: {metric.samples} samples; expected 1 to {samples}")
+        if not math.isfinite(value):
+            print(f"fl_trainer: metric {name!r} is {value}: left out", file=sys.stderr)
+        elif metric.samples is None and metric.over == "mean":
+            message[name] = value
+        else:
+            message[name] = {"value": value, "over": metric.over}
+            if metric.samples is not None:
+                message[name]["samples"] = int(metric.samples)
+    return message
+
+
+def _length(value: Any) -> str:
+    return str(len(value)) if hasattr(value, "__len__") else "no length"
+
+
 def evaluation_of(value: Any) -> Evaluation:
-    """Convert the result of evaluate(): Evaluation, mapping, object or tuple of 3 numbers."""
+    """Convert the result of evaluate(): Evaluation, mapping, object or tuple of 3 numbers, or of 4
+    values with a dictionary of metrics."""
     names = ("samples", "correct", "loss_sum")
+    metrics: Any = None
     try:
         if isinstance(value, Mapping):
             numbers = [value[name] for name in names]
+            metrics = value.get("metrics")
         elif isinstance(value, (tuple, list)):
-            if len(value) != 3:
+            if len(value) not in (3, 4):
                 raise ValueError(f"{len(value)} values")
-            numbers = list(value)
+            numbers = list(value[:3])
+            metrics = value[3] if len(value) == 4 else None
         else:
             numbers = [getattr(value, name) for name in names]
+            metrics = getattr(value, "metrics", None)
         result = Evaluation(int(numbers[0]), int(numbers[1]), float(numbers[2]))
     except (KeyError, AttributeError, TypeError, ValueError) as e:
         raise ValueError(
@@ -355,4 +430,6 @@ def evaluation_of(value: Any) -> Evaluation:
         ) from e
     if not 0 <= result.correct <= result.samples:
         raise ValueError(f"evaluate(): {result.correct} correct of {result.samples} samples")
+    if metrics is not None:
+        result.metrics = metrics_of(metrics, result.samples)
     return result

@@ -10,4 +10,4 @@ for file in "$src"/client/python/fl_trainer/*.py; do
   "$python" -W error -c 'import sys; compile(open(sys.argv[1], encoding="utf-8").read(), sys.argv[1], "exec")' \
     "$file" || exit 1
 done
-run_tests test_loop test_forms
+run_tests test_loop test_forms test_metrics

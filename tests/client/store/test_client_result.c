@@ -55,9 +55,9 @@ static struct fl_result *make(void)
     r->steps = 60;
     r->train_loss = 0.5;
     r->has_received = true;
-    r->received = (struct fl_evaluation){100, 90, 12.5};
+    r->received = (struct fl_evaluation){100, 90, 12.5, "macro_f1=0.75 errors+=3:90"};
     r->has_trained = true;
-    r->trained = (struct fl_evaluation){100, 95, 6.25};
+    r->trained = (struct fl_evaluation){100, 95, 6.25, ""};
     r->previous_dot = -0.75;
     r->pending = true;
     (void)memset(r->digest, 9, sizeof(r->digest));
@@ -95,6 +95,8 @@ TEST(what_was_saved_is_loaded)
     ck_assert_double_eq(b->previous_dot, -0.75);
     ck_assert(b->has_received && b->has_trained && b->pending);
     ck_assert_uint_eq(b->received.correct, 90);
+    ck_assert_str_eq(b->received.metrics, "macro_f1=0.75 errors+=3:90");
+    ck_assert_str_eq(b->trained.metrics, "");
     ck_assert_uint_eq(b->trained.correct, 95);
     ck_assert_double_eq(b->trained.loss_sum, 6.25);
     ck_assert_mem_eq(b->digest, a->digest, sizeof(a->digest));

@@ -74,6 +74,7 @@ static inline void add_rounds(struct federation *f, size_t n)
         r->effective = 3.5;
         f->rounds[i].abandoned_by = none;
         f->rounds[i].robust_clients = none;
+        f->rounds[i].metrics = none;
         f->rounds[i].changes = f->changes;
         f->rounds[i].n_changes = i % 10 == 0;
     }

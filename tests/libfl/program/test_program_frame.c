@@ -161,6 +161,23 @@ static const struct {
     {FL_PERSISTENT_EVALUATE,
      "{\"type\": \"done\", \"received\": {\"samples\": 1, \"correct\": 2, \"loss_sum\": 1}}",
      "more correct predictions than samples"},
+#define METRICS(text)                                                                       \
+    "{\"type\": \"done\", \"received\": {\"samples\": 3, \"correct\": 2, \"loss_sum\": 1, " \
+    "\"metrics\": " text "}}"
+    {FL_PERSISTENT_EVALUATE,
+     METRICS("{\"f1\": 0.5, \"errors\": {\"value\": 1, \"over\": \"sum\", \"samples\": 2}}"), NULL},
+    {FL_PERSISTENT_EVALUATE, METRICS("null"), NULL},
+    {FL_PERSISTENT_EVALUATE, METRICS("[1]"), "'metrics' is not an object of at most 32 names"},
+    {FL_PERSISTENT_EVALUATE, METRICS("{\"f 1\": 1}"), "metric 'f 1' is no name of a metric"},
+    {FL_PERSISTENT_EVALUATE, METRICS("{\"loss\": 1}"), "metric 'loss' is the name of a number"},
+    {FL_PERSISTENT_EVALUATE, METRICS("{\"personal/f1\": 1}"), "begins with received/ or personal/"},
+    {FL_PERSISTENT_EVALUATE, METRICS("{\"f1\": \"high\"}"), "metric 'f1' is not a finite number"},
+    {FL_PERSISTENT_EVALUATE, METRICS("{\"f1\": NaN}"), "not JSON"},
+    {FL_PERSISTENT_EVALUATE, METRICS("{\"f1\": 1e999}"), "not JSON"},
+    {FL_PERSISTENT_EVALUATE, METRICS("{\"f1\": {\"value\": 1, \"over\": \"max\"}}"),
+     "'over' is not \"mean\" or \"sum\""},
+    {FL_PERSISTENT_EVALUATE, METRICS("{\"f1\": {\"value\": 1, \"samples\": 4}}"),
+     "'samples' is not a count from 1 to those of the evaluation"},
     {FL_PERSISTENT_ADAPT,
      "{\"type\": \"done\", \"received\": {\"samples\": 2, \"correct\": 2, \"loss_sum\": 1}}",
      "'adapted' is missing"},

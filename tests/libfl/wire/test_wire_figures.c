@@ -76,7 +76,7 @@ static void fill_round(struct fl_round_rec *rec)
 TEST(every_figure_of_a_round_arrives)
 {
     static char by[] = "";
-    struct fl_wire_round sent = {.abandoned_by = by, .robust_clients = by};
+    struct fl_wire_round sent = {.abandoned_by = by, .robust_clients = by, .metrics = by};
     struct fl_wire_round came;
     const struct fl_round_rec *want = &sent.figures;
     const struct fl_round_rec *got = &came.figures;
@@ -135,7 +135,7 @@ TEST_EACH(what_no_client_measured_is_not_told_and_not_known, 2)
 {
     static char by[] = "";
     const double bad[] = {-1.0, (double)NAN};
-    struct fl_wire_round sent = {.abandoned_by = by, .robust_clients = by};
+    struct fl_wire_round sent = {.abandoned_by = by, .robust_clients = by, .metrics = by};
     struct fl_wire_round came;
     struct fl_buf buf;
 

@@ -198,7 +198,9 @@ static void report_evaluations(struct script *s, const char *name, struct fl_eva
     script_stored(s, name);
 }
 
-#define EVAL(...) ((struct fl_eval_rec){__VA_ARGS__})
+#define EVAL(samples, correct, loss) ((struct fl_eval_rec){samples, correct, loss, NULL})
+#define EVAL_METRICS(samples, correct, loss, metrics) \
+    ((struct fl_eval_rec){samples, correct, loss, metrics})
 
 TEST(reports_give_the_figures_of_personal_models)
 {
@@ -216,6 +218,58 @@ TEST(reports_give_the_figures_of_personal_models)
     ck_assert_double_eq(s->record.received_mean, (0.4 + 1.0) / 2.0);
     ck_assert_uint_eq(s->record.n_personal, 2);
     ck_assert_double_eq(s->record.accuracy, -1.0);
+    script_free(s);
+}
+
+TEST(metrics_of_clients_are_means_by_samples_or_sums_in_the_record_of_the_round)
+{
+    struct script *s = script_fedavg();
+
+    script_set(s, FL_COMPONENT_PERSONAL, "trained");
+    script_begin(s, 3);
+    report_evaluations(s, "a", EVAL_METRICS(10, 4, 9.0, "f1=0.5 errors+=6"),
+                       EVAL_METRICS(10, 8, 5.0, "f1=0.75"));
+    report_evaluations(s, "b", EVAL_METRICS(2, 2, 9.0, "errors+=1 f1=0.25:1"), EVAL(2, 1, 5.0));
+    report_evaluations(s, "c", EVAL(0, 0, 0.0), EVAL(0, 0, 0.0));
+    ck_assert_str_eq(s->record.metrics,
+                     "received/errors=7 received/f1=0.477272727273 personal/f1=0.75");
+    script_free(s);
+}
+
+static const char *const bad_metrics[] = {"f1=0.5 f1=0.5", "accuracy=1", "f1=high", "a b=1",
+                                          "received/f1=1", "f1=1:11",    "\x1b[m=1"};
+
+/* Its other numbers count, and so do the metrics of the others. */
+TEST_EACH(bad_metrics_of_a_client_are_left_out_alone_and_its_error_says_why, 7)
+{
+    struct script *s = script_fedavg();
+
+    script_set(s, FL_COMPONENT_PERSONAL, "trained");
+    script_begin(s, 2);
+    report_evaluations(s, "a", EVAL_METRICS(10, 4, 9.0, bad_metrics[_i]), EVAL(10, 8, 5.0));
+    ck_assert_ptr_nonnull(strstr(s->error, "a: metrics of the received model left out: "));
+    ck_assert_ptr_null(strchr(s->error, '\x1b'));
+    report_evaluations(s, "b", EVAL_METRICS(10, 8, 9.0, "f1=0.25"), EVAL(10, 8, 5.0));
+    ck_assert_double_eq(s->record.received_accuracy, 0.6);
+    ck_assert_str_eq(s->record.metrics, "received/f1=0.25");
+    script_free(s);
+}
+
+TEST(metrics_of_the_servers_evaluation_have_their_own_names)
+{
+    struct script *s = script_fedavg();
+
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_server = true;
+    s->accuracy = 0.5;
+    s->metrics = "f1=0.5 errors+=3:2";
+    script_begin(s, 1);
+    report_evaluations(s, "a", EVAL_METRICS(10, 4, 9.0, "f1=0.25"), EVAL(0, 0, 0.0));
+    ck_assert_str_eq(s->record.metrics, "f1=0.5 errors=3 received/f1=0.25");
+    s->metrics = "f1=nan";
+    report_evaluations(s, "a", EVAL(0, 0, 0.0), EVAL(0, 0, 0.0));
+    ck_assert_double_eq(s->record.accuracy, 0.5);
+    ck_assert_str_eq(s->record.metrics, "");
     script_free(s);
 }
 
@@ -239,7 +293,7 @@ TEST(only_responders_are_in_the_figures)
 
 static void respond_with(struct script *s, struct fl_eval_rec received)
 {
-    report_evaluations(s, "a", received, EVAL(0));
+    report_evaluations(s, "a", received, EVAL(0, 0, 0.0));
 }
 
 TEST(who_announced_no_test_samples_is_held_to_its_first_report)
@@ -251,7 +305,7 @@ TEST(who_announced_no_test_samples_is_held_to_its_first_report)
     script_create(s, NULL);
     script_start(s);
     script_join(s, "a", 5); /* a tenth of it are test samples: none */
-    respond_with(s, EVAL(0));
+    respond_with(s, EVAL(0, 0, 0.0));
     ck_assert_double_eq(s->record.received_accuracy, -1.0);
     respond_with(s, EVAL(40, 10, 9.0));
     ck_assert_double_eq(s->record.received_accuracy, 0.25);
@@ -375,8 +429,8 @@ TEST_EACH(losses_of_clients_add_up_to_a_finite_figure, 2)
         script_stored(s, names[i]);
     }
     ck_assert_uint_eq(fl_coord_phase(s->coord), FL_PHASE_EVALUATING);
-    evaluate(s, "a", EVAL(10, 4, loss), EVAL(0));
-    evaluate(s, "b", EVAL(10, 4, loss), EVAL(0));
+    evaluate(s, "a", EVAL(10, 4, loss), EVAL(0, 0, 0.0));
+    evaluate(s, "b", EVAL(10, 4, loss), EVAL(0, 0, 0.0));
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert(isfinite(s->record.train_loss));
     ck_assert(isfinite(s->record.loss));

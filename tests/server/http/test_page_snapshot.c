@@ -16,7 +16,9 @@ static struct fl_admin_request *answer(enum fl_verb verb)
 
 static void add_round(struct fl_admin_request *asked, uint64_t round)
 {
-    struct fl_wire_round r = {.abandoned_by = fl_wire_lend(""), .robust_clients = fl_wire_lend("")};
+    struct fl_wire_round r = {.abandoned_by = fl_wire_lend(""),
+                              .robust_clients = fl_wire_lend(""),
+                              .metrics = fl_wire_lend("")};
 
     r.figures.round = round;
     r.figures.attempt = 1;

@@ -97,6 +97,7 @@ static struct fl_round_rec round_rec(uint64_t round)
         .started_ms = 100 * round,
         .ended_ms = 100 * round + 50,
         .robust_clients = "b 0 12.5, a 0.01 3",
+        .metrics = "macro_f1=0.75 received/auc=0.5",
     };
 }
 
@@ -158,6 +159,7 @@ static void accept_one(struct fl_store *s, uint64_t round, uint32_t attempt)
         .divergence = divergence,
         .units = grant,
         .upload_bytes = 33688,
+        .received = {10, 5, 2.5, "f1=0.5 errors+=3:9"},
     };
 
     ck_assert_int_eq(fl_store_put_update(s, round, attempt, &part, NULL), FL_OK);
@@ -224,8 +226,7 @@ TEST(a_restart_after_the_selection_finds_it)
     ck_assert_uint_eq(r.committed, 1);
     ck_assert_uint_eq(r.open_round, 2);
     ck_assert_uint_eq(r.open_attempt, 2);
-    ck_assert(!r.planned);
-    ck_assert_uint_eq(r.n_parts, 2);
+    ck_assert(!r.planned && r.n_parts == 2);
     ck_assert_uint_eq(r.parts[0].client, 2);
     ck_assert_uint_eq(r.parts[1].client, 0);
     ck_assert_int_eq(r.parts[0].state, FL_PARTICIPANT_SELECTED);
@@ -245,8 +246,7 @@ TEST(a_restart_after_the_plan_finds_it)
     plan_two(s, 1, 1);
     s = reopen(s);
     ck_assert_int_eq(fl_store_load(s, &r, NULL), FL_OK);
-    ck_assert(r.planned);
-    ck_assert_uint_eq(r.n_parts, 2);
+    ck_assert(r.planned && r.n_parts == 2);
     ck_assert_uint_eq(r.parts[0].client, 2);
     ck_assert_int_eq(r.parts[0].state, FL_PARTICIPANT_PLANNED);
     ck_assert_uint_eq(r.parts[0].samples, 602);
@@ -275,6 +275,7 @@ TEST(a_restart_after_some_updates_finds_them)
     ck_assert_uint_eq(r.n_parts, 2);
     ck_assert_int_eq(r.parts[0].state, FL_PARTICIPANT_ACCEPTED);
     ck_assert_uint_eq(r.parts[0].upload_bytes, 33688);
+    ck_assert_str_eq(r.parts[0].received.metrics, "f1=0.5 errors+=3:9");
     ck_assert(isnan(r.parts[0].train_loss));
     ck_assert_int_eq(r.parts[1].state, FL_PARTICIPANT_EMPTY);
     ck_assert(r.planned);
@@ -371,6 +372,7 @@ static int see(void *ctx, const struct fl_round_rec *r)
     ck_assert_uint_eq(r->started_ms, want.started_ms);
     ck_assert_uint_eq(r->ended_ms, want.ended_ms);
     ck_assert_str_eq(r->robust_clients, want.robust_clients);
+    ck_assert_str_eq(r->metrics, want.metrics);
     seen->rounds[seen->n++] = r->round;
     return seen->n == seen->stop_at ? FL_ECANCELED : FL_OK;
 }

@@ -70,7 +70,13 @@ def evaluate(m, task):
     if sys.argv[1] == "hangs" and held["name"] is None:
         time.sleep(3600)
     z = values(m, x)
-    return len(y), int((z.argmax(1) == y).sum()), float(-z[np.arange(len(y)), y].sum())
+    right = z.argmax(1) == y
+    metrics = {
+        "recall": fl_trainer.Metric(right[y == 1].mean(), samples=int((y == 1).sum())),
+        "wrong": fl_trainer.Metric(int((~right).sum()), over="sum"),
+        "margin": np.abs(z[:, 0] - z[:, 1]).mean(),
+    }
+    return len(y), int(right.sum()), float(-z[np.arange(len(y)), y].sum()), metrics
 
 
 def model():
@@ -130,12 +136,20 @@ check "and kills change nothing" cmp sums-1 sums-killed
 experiment daemons.yaml own "clients: 5" "stop: {rounds: 4}" "trials: {seeds: [7]}"
 check "in the simulation" "$fl_sim" run daemons.yaml --quiet --out simulated
 check "with the daemons" "$fl_sim" run daemons.yaml --quiet --local 5 --out real
-figures='["%d %.7g %.7g %.7g %d" % (r["round"], r["accuracy"], r["loss"], r["train_loss"], r["uplink_bytes"]) for r in d]'
+figures='["%d %.7g %.7g %.7g %d" % (r["round"], r["accuracy"], r["loss"], r["train_loss"], r["uplink_bytes"])
+  + "".join(" %s=%.7g" % m for m in sorted(r["metrics"].items())) for r in d]'
 for how in simulated real; do
   "$python" -c 'import json, sys; print(json.dumps([json.loads(line) for line in open(sys.argv[1])]))' \
-    "$(find "$how" -name rounds.jsonl)" | json "$figures" >"$how.txt"
+    "$(find "$how" -name rounds.jsonl)" >"$how.json"
+  json "$figures" <"$how.json" >"$how.txt"
 done
-check "the rounds are those of the simulation" diff real.txt simulated.txt
+check "the rounds are those of the simulation, metrics included" diff real.txt simulated.txt
+has_line "the script's metrics are in them, of the server's model" real.txt " margin="
+has_line "and of the models that clients received" real.txt " received/wrong="
+equal "a sum over clients is a whole number" True "$(json 'all(r["metrics"]["received/wrong"] % 1 == 0 for r in d)' <real.json)"
+equal "as loss and accuracy, the metrics agree: wrong samples" True \
+  "$(json 'all(abs(100 * (1 - r["received_accuracy"]) - r["metrics"]["received/wrong"]) < 1e-9 for r in d)' <real.json)"
+equal "a table has the last value" 1 "$("$fl_sim" table --columns metrics.received/wrong,metrics.recall --format csv simulated | tail -n 1 | grep -cE ',[0-9.]+.*,[0-9.]+')"
 
 ### Data in files
 "$python" - <<'END'

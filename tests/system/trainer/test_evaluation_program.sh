@@ -27,17 +27,34 @@ figures() { ctl "$1" rounds --last 0 --json | json '" ".join("-" if r["accuracy"
 losses() { ctl "$1" rounds --last 0 --json | json '" ".join("-" if r["loss"] is None else "%.4f" % r["loss"] for r in d)'; }
 
 ### The same figures from both
-federation own "data: \"$dir/data/server\""
+federation own "data: \"$dir/data/server\", metrics: [macro_f1, worst_class]"
 federation other "$(command "$python" "$program" "$dir/data/server")"
 equal "a program tells the accuracy that the built-in engine finds" "$(figures own)" "$(figures other)"
 equal "and its loss" "$(losses own)" "$(losses other)"
 lacks_line "in every round" <(figures other) "-"
+metrics() { ctl "$1" rounds --last 0 --json | json '" ".join(sorted(r["metrics"])[0] + "=%.9f %s=%.9f" % (r["metrics"]["macro_f1"], sorted(r["metrics"])[1], r["metrics"]["worst_class"]) for r in d)'; }
+equal "and the metrics that the engine computes" "$(metrics own)" "$(metrics other)"
+has_line "by their names" <(metrics own) "macro_f1=0."
+metrics own >"$dir/before"
+ctl own rounds --last 1 >"$dir/text"
+has_line "flctl rounds prints them" "$dir/text" "metrics macro_f1=0."
+stop own
+start_server own
+equal "a restart keeps them" "$(cat "$dir/before")" "$(metrics own)"
 equal "it was started once" 1 "$(grep -c "software='evaluator.py'" "$dir/other.log")"
 check "the model is exported" ctl own export --output "$dir/first.safetensors"
 stop own
 stop other
 equal "the server ends well, and the program with it" 0 "$rc"
 check "no program is left" test -z "$(pgrep -f "$program $dir/data/server\$")"
+
+### Metrics that cannot be
+write_server bad "rounds: 3" "model: {preset: dnn60}" "evaluation: {data: \"$dir/data/server\", metrics: [f1]}"
+says "an unknown one" 3 "unknown metric 'f1'; expected macro_f1, class_accuracy, worst_class or auc" "$build/fl-serverd" --check-config "$dir/bad.yaml"
+write_server bad "rounds: 3" "model: {preset: dnn60}" "evaluation: {data: \"$dir/data/server\", metrics: auc}"
+says "one for two classes" 3 "metric 'auc' needs a model of 2 classes" "$build/fl-serverd" --check-config "$dir/bad.yaml"
+write_server bad "rounds: 3" "model: {preset: dnn60}" "evaluation: {metrics: [macro_f1], $(command "$python" "$program" "$dir/data/server")}"
+says "of a program" 3 "expected no metrics where a program evaluates" "$build/fl-serverd" --check-config "$dir/bad.yaml"
 
 ### A model from a file
 write_server file "rounds: 0" "model: {file: \"$dir/first.safetensors\"}" "round: {start_clients: 1}" \

@@ -259,8 +259,8 @@ static const char *const obeyed[] = {
     "server.round.norm_cap", "server.round.norm_clip", "server.round.weight_cap",
     "server.round.share_cap", "server.round.quarantine_after", "server.round.quarantine_window",
     "server.round.quarantine_time", "server.round.eligible.hours",
-    "server.round.eligible.utc_offset", "server.evaluation.every", "server.evaluation.clients",
-    "server.evaluation.deadline",
+    "server.round.eligible.utc_offset", "server.evaluation.every", "server.evaluation.metrics",
+    "server.evaluation.clients", "server.evaluation.deadline",
     /* With --keep-state. */
     "server.checkpoints.keep", "server.checkpoints.keep_for", "server.checkpoints.keep_best",
     "server.checkpoints.every", "server.limits.summary", "server.limits.summary_range",

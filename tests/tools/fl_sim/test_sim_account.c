@@ -157,7 +157,7 @@ TEST(what_clients_found_does_not_depend_on_who_answered_first)
     for (k = 0; k < 2; k++) {
         fl_sim_account_begin(&a, 0);
         for (i = 0; i < 10; i++) {
-            const struct fl_eval_rec rec = {10, orders[k][i], 3.0 * orders[k][i]};
+            const struct fl_eval_rec rec = {10, orders[k][i], 3.0 * orders[k][i], NULL};
 
             ck_assert_int_eq(fl_sim_account_evaluated(&a, &rec), FL_OK);
         }
@@ -177,7 +177,7 @@ TEST(what_clients_found_does_not_depend_on_who_answered_first)
 
 TEST(nothing_of_the_round_before_is_left)
 {
-    const struct fl_eval_rec rec = {10, 5, 1};
+    const struct fl_eval_rec rec = {10, 5, 1, NULL};
     struct fl_sim_account a = {.n_parts = 0};
 
     fl_sim_account_begin(&a, 0);

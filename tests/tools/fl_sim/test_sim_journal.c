@@ -78,7 +78,7 @@ static void put_round(struct rig *rig, uint64_t round)
 {
     static double distance[2] = {3, 0.125};
     static double left[2] = {1, 0.5};
-    static const struct fl_journal_evaluated evaluation = {0.875, 0.5, 0.25};
+    static const struct fl_journal_evaluated evaluation = {{0.875, 0.5, "macro_f1=0.75"}, 0.25};
     struct fl_job_answer answer = answer_of(round);
     struct fl_event event = {.type = FL_EV_AGGREGATED};
 
@@ -148,9 +148,10 @@ static void take_round(struct rig *rig, uint64_t round)
         ck_assert_ptr_null(event.u.aggregated.distance);
     }
     ck_assert_int_eq(fl_journal_take_evaluated(rig->journal, &evaluated, &rig->err), FL_OK);
-    ck_assert_double_eq(evaluated.accuracy, 0.875);
-    ck_assert_double_eq(evaluated.loss, 0.5);
+    ck_assert_double_eq(evaluated.found.accuracy, 0.875);
+    ck_assert_double_eq(evaluated.found.loss, 0.5);
     ck_assert_double_eq(evaluated.backdoor_success, 0.25);
+    ck_assert_str_eq(evaluated.found.metrics, "macro_f1=0.75");
     ck_assert_int_eq(fl_journal_take_commit(rig->journal, round, &rig->err), FL_OK);
     free(numbers);
     fl_job_answer_done(&answer);

@@ -73,6 +73,7 @@ rounds = json.load(open(sys.argv[2]))[-3:]
 assert len(rows) == 3
 for row, r in zip(rows, rounds):
     assert set(row) == set(r) - {"robust_clients", "changes"}, set(row) ^ set(r)
+    assert row.pop("metrics") == "" and r["metrics"] == {}
     for key, text in row.items():
         assert (r[key] is None) == (text == "") or r[key] == 0, (key, text, r[key])
         assert text == "" or abs(float(text) - r[key]) <= 1e-9 * abs(r[key]), (key, text, r[key])

@@ -386,7 +386,7 @@ TEST(the_script_of_a_picture_has_all_that_is_in_it)
     rig_trials(&r, one_, 4, two_, 3);
     series.curve = curve_of(&r, FL_AXIS_UPLINK, 1, FL_BAND_RANGE);
     ck_assert(fl_row_find("accuracy", &y));
-    plot.y = y.figure;
+    plot.y = &y;
     fl_buf_init(&script, 1 << 20);
     ck_assert_int_eq(fl_plot_script(&script, &plot, FL_PICTURE_SVG, "it's.svg"), FL_OK);
     ck_assert_int_eq(fl_buf_add(&script, "", 1), FL_OK);
@@ -403,7 +403,7 @@ TEST(the_script_of_a_picture_has_all_that_is_in_it)
     series.curve = curve_of(&r, FL_AXIS_MODELS, 1, FL_BAND_RANGE);
     plot.axis = FL_AXIS_MODELS;
     ck_assert(fl_row_find("wall_us", &y));
-    plot.y = y.figure;
+    plot.y = &y;
     fl_buf_clear(&script);
     ck_assert_int_eq(fl_plot_script(&script, &plot, FL_PICTURE_PNG, "x.png"), FL_OK);
     ck_assert_int_eq(fl_buf_add(&script, "", 1), FL_OK);
@@ -425,7 +425,7 @@ TEST(without_gnuplot_its_name_is_said)
     rig_trials(&r, one_, 4, NULL, 0);
     series.curve = curve_of(&r, FL_AXIS_ROUNDS, 1, FL_BAND_RANGE);
     ck_assert(fl_row_find("accuracy", &y));
-    plot.y = y.figure;
+    plot.y = &y;
     ck_assert_int_eq(setenv("PATH", dir, 1), 0);
     ck_assert_int_eq(fl_plot_draw(&plot, path_of("picture"), &err), FL_ENOENT);
     ck_assert_msg(strstr(err.msg, "gnuplot-nox") != NULL, "%s", err.msg);

@@ -15,8 +15,13 @@ struct answer_head {
 
 void fl_job_answer_done(struct fl_job_answer *answer)
 {
-    if (answer->event.type == FL_WIRE_REPORT) { /* The only event that owns memory. */
+    if (answer->event.type == FL_WIRE_REPORT) {
         free(answer->event.u.report.divergence);
+        free(answer->event.u.report.received.metrics);
+        free(answer->event.u.report.trained.metrics);
+    } else if (answer->event.type == FL_WIRE_EVALUATION) {
+        free(answer->event.u.evaluation.result.metrics);
+        free(answer->event.u.evaluation.adapted.metrics);
     }
     answer->event.type = 0;
     free(answer->norms.unit);

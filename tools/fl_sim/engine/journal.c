@@ -24,7 +24,7 @@ enum record_kind {
 };
 
 static const struct fl_container_kind journal_kind = {
-    .name = "journal", .version = 4, .flags = FL_CONTAINER_RECORDS};
+    .name = "journal", .version = 5, .flags = FL_CONTAINER_RECORDS};
 
 /* The result of a job; fl_job_answer_encode() follows. */
 struct job_record {

@@ -15,13 +15,14 @@
  */
 
 #include "server/core/coord.h"
+#include "server/work/measure.h"
 #include "tools/fl_sim/engine/worker_pool.h"
 
 struct fl_journal;
 
 /* An evaluation by the server. */
 struct fl_journal_evaluated {
-    double accuracy, loss;
+    struct fl_evaluated found;
     double backdoor_success; /* of fl_sim_round; -1: not measured */
 };
 

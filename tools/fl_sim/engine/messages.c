@@ -40,7 +40,26 @@ static bool message_copy_list(struct fl_fed *fed, struct fl__message *m, const v
         fl__fed_fail(fed, FL_ENOMEM, NULL, "a message");
         return false;
     }
-    (void)memcpy(m->list, data, len);
+    if (len > 0) {
+        (void)memcpy(m->list, data, len);
+    }
+    return true;
+}
+
+/* The same for the metrics of an evaluation. */
+static bool message_copy_metrics(struct fl_fed *fed, struct fl__message *m, size_t i,
+                                 struct fl_wire_evaluation *evaluation)
+{
+    if (evaluation->metrics == NULL) {
+        return true;
+    }
+    m->metrics[i] = fl_str_dup(evaluation->metrics);
+    if (m->metrics[i] == NULL) {
+        fl__message_free(m);
+        fl__fed_fail(fed, FL_ENOMEM, NULL, "a message");
+        return false;
+    }
+    evaluation->metrics = m->metrics[i];
     return true;
 }
 
@@ -67,13 +86,20 @@ struct fl__message *fl__message_event(struct fl_fed *fed, uint32_t client,
     m->u.event = *event;
     if (event->type == FL_WIRE_FAILED) {
         m->u.event.u.failed.reason = message_copy_text(m, event->u.failed.reason);
-    } else if (event->type == FL_WIRE_REPORT && report->n_divergence > 0) {
-        if (!message_copy_list(fed, m, report->divergence,
+    } else if (event->type == FL_WIRE_REPORT) {
+        if (!message_copy_metrics(fed, m, 0, &m->u.event.u.report.received) ||
+            !message_copy_metrics(fed, m, 1, &m->u.event.u.report.trained) ||
+            !message_copy_list(fed, m, report->divergence,
                                report->n_divergence * sizeof(*report->divergence)))
         {
             return NULL;
         }
         m->u.event.u.report.divergence = m->list;
+    } else if (event->type == FL_WIRE_EVALUATION &&
+               (!message_copy_metrics(fed, m, 0, &m->u.event.u.evaluation.result) ||
+                !message_copy_metrics(fed, m, 1, &m->u.event.u.evaluation.adapted)))
+    {
+        return NULL;
     }
     return m;
 }
@@ -278,6 +304,7 @@ static void message_account_report(struct fl_fed *fed, uint32_t client, bool has
     p->train_loss = fed->conf.dry ? (double)NAN : event->u.report.train_loss;
     p->received = event->u.report.received;
     p->trained = event->u.report.trained;
+    p->received.metrics = p->trained.metrics = NULL; /* Borrowed from the message. */
     fed->account.last_report = (size_t)(p - fed->account.parts);
     if (has_trained) {
         message_evaluated(fed, &p->trained);

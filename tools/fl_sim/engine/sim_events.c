@@ -27,6 +27,8 @@ void fl__message_free(struct fl__message *m)
     if (m != NULL) {
         fl_blob_unref(m->model);
         free(m->list);
+        free(m->metrics[0]);
+        free(m->metrics[1]);
         free(m);
     }
 }

@@ -439,6 +439,13 @@ static int federation_open_evaluation(struct fl_fed *fed, struct fl_err *err)
     if (rv != FL_OK) {
         return rv;
     }
+    if (fed->conf.metrics != 0) {
+        rv = fl_class_metrics_create(fed->conf.metrics, fl_net_classes(fed->net), fed->conf.test->n,
+                                     &fed->metrics, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
     return federation_has_backdoor(fed) ? fl_poison_triggered(fed->conf.test, &fed->triggered, err)
                                         : FL_OK;
 }
@@ -562,6 +569,7 @@ void fl_fed_free(struct fl_fed *fed)
     fl_journal_close(fed->journal);
     fl_net_free(fed->net);
     fl_evaluator_free(fed->evaluator);
+    fl_class_metrics_free(fed->metrics);
     fl_dataset_free(fed->triggered);
     fl_coord_free(fed->coord);
     fl_progress_done(&fed->progress);

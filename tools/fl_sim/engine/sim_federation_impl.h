@@ -60,8 +60,9 @@ struct fl__message {
         struct fl_wire_command command; /* a Task without payloads, a Welcome without contents */
     } u;
     /* What event or command borrow. */
-    void *list;    /* upload mask, or divergences of a Report; owned */
-    char text[96]; /* reason of Failed and of a verdict */
+    void *list;       /* upload mask, or divergences of a Report; owned */
+    char *metrics[2]; /* of the evaluations of an event; owned; NULL: none */
+    char text[96];    /* reason of Failed and of a verdict */
     /* Beside the command. */
     bool personal_model;   /* Task: there is a personalized model for this client */
     struct fl_blob *model; /* Evaluate: a reference; NULL: replayed from the journal */
@@ -167,10 +168,11 @@ struct fl_fed {
     enum fl_phase phase;    /* after the last step */
     struct fl_setup *setup; /* the setup of all members */
     struct fl_worker_pool *pool;
-    struct fl_journal *journal;     /* NULL: none */
-    struct fl_net *net;             /* of the server's evaluation; NULL: none */
-    struct fl_evaluator *evaluator; /* the same by a program; NULL: none */
-    struct fl_dataset *triggered;   /* for the success rate of a backdoor; NULL: there is none */
+    struct fl_journal *journal;       /* NULL: none */
+    struct fl_net *net;               /* of the server's evaluation; NULL: none */
+    struct fl_class_metrics *metrics; /* of the same; NULL: none */
+    struct fl_evaluator *evaluator;   /* the same by a program; NULL: none */
+    struct fl_dataset *triggered;     /* for the success rate of a backdoor; NULL: there is none */
     struct fl_model_cache *model_cache; /* of the open round */
     uint64_t now_us;
     uint64_t committed_us; /* when the last round was committed, or this run began */

@@ -179,18 +179,21 @@ static int server_measure_live(struct fl_fed *fed, const float *theta,
                                struct fl_journal_evaluated *ret, struct fl_err *err)
 {
     const atomic_bool never = false;
-    double loss;
+    struct fl_evaluated triggered;
     int rv;
 
+    (void)memset(ret, 0, sizeof(*ret)); /* Also behind the text, as it is written to the file. */
     ret->backdoor_success = -1;
     if (fed->evaluator != NULL) {
-        return fl_evaluator_run(fed->evaluator, theta, &never, &ret->accuracy, &ret->loss, err);
+        return fl_evaluator_run(fed->evaluator, theta, &never, &ret->found, err);
     }
-    rv = fl_measure(fed->net, fed->conf.test, theta, &never, &ret->accuracy, &ret->loss);
+    rv = fl_measure(fed->net, fed->conf.test, theta, fed->metrics, &never, &ret->found);
     if (rv != FL_OK || fed->triggered == NULL) {
         return rv;
     }
-    return fl_measure(fed->net, fed->triggered, theta, &never, &ret->backdoor_success, &loss);
+    rv = fl_measure(fed->net, fed->triggered, theta, NULL, &never, &triggered);
+    ret->backdoor_success = triggered.accuracy;
+    return rv;
 }
 
 static int server_measure(struct fl_fed *fed, struct fl_coord_job *job, struct fl_err *err)
@@ -209,8 +212,8 @@ static int server_measure(struct fl_fed *fed, struct fl_coord_job *job, struct f
     if (rv != FL_OK) {
         return rv;
     }
-    job->accuracy = found.accuracy;
-    job->loss = found.loss;
+    found.found.metrics[FL_EVAL_METRICS_TEXT - 1] = '\0'; /* Of a file. */
+    job->evaluated = found.found;
     fed->account.sim.backdoor_success = found.backdoor_success;
     return fl__fed_replays(fed) || fed->journal == NULL
                ? FL_OK

@@ -29,9 +29,10 @@ static uint64_t dry_steps(const struct fl_wire_training *t, uint64_t samples)
 
 static struct fl_wire_evaluation dry_evaluation(const struct fl_sim_client *sim_client)
 {
-    return (struct fl_wire_evaluation){sim_client->evaluation_samples,
-                                       sim_client->evaluation_samples / 2,
-                                       sim_client->evaluation_samples > 0 ? SOME_REAL : 0};
+    return (struct fl_wire_evaluation){.samples = sim_client->evaluation_samples,
+                                       .correct = sim_client->evaluation_samples / 2,
+                                       .loss_sum =
+                                           sim_client->evaluation_samples > 0 ? SOME_REAL : 0};
 }
 
 static int dry_train(struct fl_pool_job *job)

@@ -191,17 +191,37 @@ static int work_read_payloads(const struct fl_model_cache_item *const *items, si
     return FL_OK;
 }
 
+/* Replace the metrics, which are borrowed, by copies; false: out of memory, and none is borrowed.
+ */
+static bool work_own_metrics(struct fl_wire_evaluation *first, struct fl_wire_evaluation *second)
+{
+    struct fl_wire_evaluation *both[] = {first, second};
+    bool have = true;
+    size_t i;
+
+    for (i = 0; i < 2; i++) {
+        if (both[i]->metrics != NULL) {
+            both[i]->metrics = fl_str_dup(both[i]->metrics);
+            have = have && both[i]->metrics != NULL;
+        }
+    }
+    return have;
+}
+
 static int work_take_result(const struct fl_result *r, const struct fl_attack *attack,
                             struct fl_job_answer *a)
 {
     struct fl_wire_event event = fl_session_report(r);
+    struct fl_wire_report *report = &event.u.report;
+    bool have = work_own_metrics(&report->received, &report->trained);
 
-    event.u.report.divergence = malloc((r->n_units + 1) * sizeof(*r->divergence));
-    if (event.u.report.divergence == NULL) {
+    report->divergence = malloc((r->n_units + 1) * sizeof(*r->divergence));
+    a->event = event; /* The answer owns it, also on error. */
+    if (!have || report->divergence == NULL) {
         return FL_ENOMEM;
     }
-    (void)memcpy(event.u.report.divergence, r->divergence, r->n_units * sizeof(*r->divergence));
-    fl_attacker_claim(attack, &event.u.report);
+    (void)memcpy(report->divergence, r->divergence, r->n_units * sizeof(*r->divergence));
+    fl_attacker_claim(attack, report);
     a->event = event;
     return FL_OK;
 }
@@ -325,6 +345,12 @@ static int work_evaluate(struct fl_pool_job *job, struct fl_member *m, struct fl
                                &found, err);
 
     job->answer.event = fl_session_evaluation(job->task.key.round, &found);
+    if (!work_own_metrics(&job->answer.event.u.evaluation.result,
+                          &job->answer.event.u.evaluation.adapted) &&
+        rv == FL_OK)
+    {
+        return FL_ENOMEM;
+    }
     return rv;
 }
 

@@ -164,6 +164,11 @@ static int point_read_client(struct fl_experiment_point *p, struct fl_err *err)
         return rv;
     }
     c = p->client;
+    if (c->main->trainer == FL_TRAINER_COMMAND && p->server->evaluation->metrics.n > 0) {
+        return fl_conf_error(fl_conf_field(p->server->file, &p->server->evaluation->metrics), err,
+                             "expected no metrics where a program evaluates: it returns its own "
+                             "(docs/trainers.md#metrics)");
+    }
     if (c->main->trainer == FL_TRAINER_COMMAND) {
         rv = point_check_command(p, err);
         if (rv != FL_OK) {

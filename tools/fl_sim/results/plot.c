@@ -180,7 +180,7 @@ int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_pictu
 {
     struct extent e = plot_extent(plot);
     struct fl_scale x = fl_scale_axis(plot->axis, e.x_last);
-    struct fl_scale y = fl_scale_unit(plot->y->unit, e.y_high);
+    struct fl_scale y = fl_scale_unit(plot->y->figure->unit, e.y_high);
     struct fl_writer w = {.out = out};
     size_t i;
     size_t s;
@@ -197,7 +197,7 @@ int fl_plot_script(struct fl_buf *out, const struct fl_plot *plot, enum fl_pictu
         plot_add_set(&w, "title", plot->title);
     }
     plot_add_axis_label(&w, "xlabel", plot_axis_label(plot->axis), x.unit);
-    plot_add_axis_label(&w, "ylabel", fl_figure_key(plot->y), y.unit);
+    plot_add_axis_label(&w, "ylabel", fl_row_key(plot->y), y.unit);
     /* If the axis is 0 everywhere, neither a logarithm nor a range is possible. */
     if (plot->log_x && e.x_last > 0.0) {
         fl_writer_printf(&w, "set logscale x 10\nset xrange [%.6g:%.6g]\n",

@@ -16,7 +16,7 @@ enum fl_picture { FL_PICTURE_SVG, FL_PICTURE_PNG, FL_PICTURE_PDF };
 struct fl_plot {
     const char *title; /* NULL or "": none */
     enum fl_axis axis;
-    const struct fl_figure *y;
+    const struct fl_row_figure *y;
     const struct fl_series *series;
     size_t n_series;
     bool log_x;

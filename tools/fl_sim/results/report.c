@@ -219,6 +219,7 @@ static void report_take_row(struct report_view *v, const struct fl_row *row, siz
     round->figures.started_ms = (row->sim.time_us - row->sim.wall_us) / 1000;
     round->figures.ended_ms = row->sim.time_us / 1000;
     round->abandoned_by = round->robust_clients = none;
+    round->metrics = round->figures.metrics;
     for (k = 0; k < REPORT_PHASES; k++) {
         v->us[k * n + i] =
             (double)fl_figure_whole(&fl_sim_round_rows.rows[report_phases[k]], &row->sim);

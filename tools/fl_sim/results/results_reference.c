@@ -25,7 +25,9 @@ void fl_sim_print_reference(void)
         "| `waiting_for` | text | Name of the client that determined the end of the round |\n"
         "| `robust_clients` | list | The clients of `robust_out` with the largest scores, at most "
         "16: "
-        "`client`, `used`, `score`; in CSV a text |\n");
+        "`client`, `used`, `score`; in CSV a text |\n"
+        "| `metrics` | object | Metrics of the evaluations of the round: of the server's model by "
+        "name, of clients with `received/` or `personal/` before it; in CSV a text |\n");
     (void)printf("\n#### Of a client in an attempt at a round\n\n");
     reference_print_rows(&fl_sim_client_rows);
     (void)printf("| `name` | text | Name of the client |\n");

@@ -25,6 +25,22 @@ static const void *row_record(const struct table *table, const struct fl_row *ro
     return (const char *)row + table->offset;
 }
 
+/* "metrics.NAME": whether a row has it is known only with the row. */
+static bool row_find_metric(const char *key, struct fl_row_figure *ret)
+{
+    static const char prefix[] = "metrics.";
+    static const struct fl_figure metric = {.member = "metrics", .unit = FL_UNIT_LOSS};
+    char text[FL_EVAL_METRICS_TEXT] = "";
+
+    if (strncmp(key, prefix, sizeof(prefix) - 1) != 0 ||
+        !fl_eval_metrics_add_key(text, key + sizeof(prefix) - 1, 0))
+    {
+        return false;
+    }
+    *ret = (struct fl_row_figure){.figure = &metric, .metric = key + sizeof(prefix) - 1};
+    return true;
+}
+
 bool fl_row_find(const char *key, struct fl_row_figure *ret)
 {
     size_t t;
@@ -33,13 +49,18 @@ bool fl_row_find(const char *key, struct fl_row_figure *ret)
     for (t = 0; t < N_TABLES; t++) {
         for (i = 0; i < tables[t].figures->n; i++) {
             if (strcmp(fl_figure_key(&tables[t].figures->rows[i]), key) == 0) {
-                ret->figures = tables[t].figures;
-                ret->figure = &tables[t].figures->rows[i];
+                *ret = (struct fl_row_figure){.figures = tables[t].figures,
+                                              .figure = &tables[t].figures->rows[i]};
                 return true;
             }
         }
     }
-    return false;
+    return row_find_metric(key, ret);
+}
+
+const char *fl_row_key(const struct fl_row_figure *figure)
+{
+    return figure->metric != NULL ? figure->metric : fl_figure_key(figure->figure);
 }
 
 const char *fl_row_nearest(const char *key)
@@ -60,7 +81,12 @@ const char *fl_row_nearest(const char *key)
 double fl_row_value(const struct fl_row_figure *figure, const struct fl_row *row)
 {
     const void *record = row_record(&tables[figure->figures == tables[0].figures ? 0 : 1], row);
+    double value = (double)NAN;
 
+    if (figure->metric != NULL) {
+        (void)fl_eval_metrics_find(row->record.metrics, figure->metric, &value);
+        return value;
+    }
     if (!fl_figure_known(figure->figures, figure->figure, record)) {
         return (double)NAN;
     }
@@ -120,6 +146,20 @@ static void row_add_robust_clients(struct fl_writer *w, const char *text)
     fl_writer_printf(w, "]");
 }
 
+static void row_add_metrics(struct fl_writer *w, const char *text)
+{
+    char number[FL_JSON_EXACT];
+    char key[FL_EVAL_METRIC_KEY];
+    const char *comma = "";
+    double value;
+
+    fl_writer_printf(w, ",\"metrics\":{");
+    for (; fl_eval_metrics_next_key(&text, key, &value); comma = ",") {
+        fl_writer_printf(w, "%s\"%s\":%s", comma, key, fl_json_exact(value, number));
+    }
+    fl_writer_printf(w, "}");
+}
+
 int fl_row_json(struct fl_buf *out, const struct fl_row *row)
 {
     struct fl_writer w = {.out = out};
@@ -130,6 +170,7 @@ int fl_row_json(struct fl_buf *out, const struct fl_row *row)
     row_add_members(&w, &fl_sim_round_rows, &row->sim);
     row_add_text_member(&w, "waiting_for", row->sim.waiting_for);
     row_add_robust_clients(&w, row->record.robust_clients);
+    row_add_metrics(&w, row->record.metrics);
     fl_writer_printf(&w, "}\n");
     return w.code;
 }
@@ -174,6 +215,8 @@ int fl_row_csv(struct fl_buf *out, const struct fl_row *row)
     fl_csv_add(&w, row->sim.waiting_for);
     fl_writer_printf(&w, ",");
     fl_csv_add(&w, row->record.robust_clients);
+    fl_writer_printf(&w, ",");
+    fl_csv_add(&w, row->record.metrics);
     fl_writer_printf(&w, "\n");
     return w.code;
 }
@@ -189,7 +232,7 @@ int fl_row_csv_head(struct fl_buf *out)
             fl_writer_printf(&w, "%s,", fl_figure_key(&tables[t].figures->rows[i]));
         }
     }
-    fl_writer_printf(&w, "waiting_for,robust_clients\n");
+    fl_writer_printf(&w, "waiting_for,robust_clients,metrics\n");
     return w.code;
 }
 
@@ -204,6 +247,7 @@ int fl_row_read(const json_t *object, struct fl_row *ret)
     fl_json_read_figures(object, &fl_sim_round_rows, &row.sim);
     fl_json_read_robust_clients(json_object_get(object, "robust_clients"),
                                 row.record.robust_clients);
+    fl_json_read_metrics(json_object_get(object, "metrics"), row.record.metrics);
     if (row.record.round == 0 ||
         (name != NULL && fl_str_copy(row.sim.waiting_for, sizeof(row.sim.waiting_for), name) != 0))
     {

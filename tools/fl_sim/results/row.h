@@ -18,14 +18,17 @@ struct fl_row {
     struct fl_sim_round sim;
 };
 
-/* A figure of a row: one of the server's or one of the simulation's. */
+/* A figure of a row: one of the server's, one of the simulation's, or a metric. */
 struct fl_row_figure {
-    const struct fl_figures *figures;
-    const struct fl_figure *figure;
+    const struct fl_figures *figures; /* NULL: a metric */
+    const struct fl_figure *figure;   /* its unit; of a metric any number */
+    const char *metric;               /* key of a metric of a round; borrowed; NULL: a figure */
 };
 
-/* Find by the key of JSON; false: there is none. */
+/* Find by the key of JSON, of a metric "metrics.NAME"; false: there is none. */
 bool fl_row_find(const char *key, struct fl_row_figure *ret);
+/* Its name: of a metric without "metrics.". */
+const char *fl_row_key(const struct fl_row_figure *figure);
 /* The nearest key, or NULL (fl_str_nearest()). */
 const char *fl_row_nearest(const char *key);
 /* NAN when it is unknown. */
