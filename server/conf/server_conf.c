@@ -116,6 +116,11 @@ static int conf_check_metrics(const struct fl_server_conf *conf, struct fl_err *
                              "expected no metrics where a program evaluates: it returns its own "
                              "(docs/trainers.md#metrics)");
     }
+    if (conf->values > 0) {
+        return fl_conf_error(at, err,
+                             "the network predicts values, and these metrics are of classes: "
+                             "expected none");
+    }
     rv = fl_class_metrics_check(which, conf->classes, &why);
     return rv == FL_OK ? FL_OK : fl_conf_error(at, err, "%s", why.msg);
 }
