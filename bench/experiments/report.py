@@ -232,7 +232,7 @@ def shards():
 
 
 def rates():
-    return markdown(["rate", "best mean of ten", "rounds to 90 %", "to 91 %"],
+    return markdown(["", "best mean of ten", "rounds to 90 %", "to 91 %"],
                     [[row["point"], alone(row, "mean10:best", 0.01, 2), alone(row, "mean10:rounds@0.9"), alone(row, "mean10:rounds@0.91")]
                      for row in kept("adafl-rate")[1]])
 

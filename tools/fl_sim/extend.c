@@ -64,7 +64,9 @@ struct difference {
 static int extend_differing_keys(const struct extend *x, size_t i, size_t k, struct difference *ret,
                                  struct fl_err *err)
 {
-    static const char *const except[] = {"stop", "server.rounds", "server.seed", "trials", NULL};
+    static const char *const except[] = {"stop.rounds", "stop.accuracy", "stop.uplink",
+                                         "stop.bytes",  "stop.time",     "server.rounds",
+                                         "server.seed", "trials",        NULL};
     struct fl_experiment_point *a = NULL;
     struct fl_experiment_point *b = NULL;
     int rv = fl_experiment_open(x->before, i, 0, &a, err);

@@ -33,6 +33,8 @@ struct trial {
     char *asked; /* [units], for a row; owned */
     uint64_t round;
     double accuracy;
+    double newest[FL_EXPERIMENT_MEAN]; /* accuracies: of evaluation i at i % stop.mean_of */
+    size_t evaluations;
     bool interrupted;
     char test_folder[FL_SIM_FOLDER]; /* of a program; "": it knows */
     struct fl_err err;               /* state folder of the results */
@@ -148,13 +150,32 @@ static void trial_on_participant(void *ctx, const struct fl_fed_part *p)
     t->code = fl_trial_client(t->out, &row, &t->err);
 }
 
+/* The mean of the newest evaluations, this one included; negative: there are not enough of them. */
+static double trial_mean_accuracy(struct trial *t, double accuracy)
+{
+    size_t n = t->setting.point->stop.mean_of;
+    double sum = 0;
+    size_t i;
+
+    t->newest[t->evaluations++ % n] = accuracy;
+    if (t->evaluations < n) {
+        return -1;
+    }
+    for (i = 0; i < n; i++) {
+        sum += t->newest[i];
+    }
+    return sum / (double)n;
+}
+
 /* The stop rule that ends the run now; NULL: none. */
-static const char *trial_stop_rule(const struct trial *t, const struct fl_round_rec *record,
+static const char *trial_stop_rule(struct trial *t, const struct fl_round_rec *record,
                                    const struct fl_sim_round *sim)
 {
     const struct fl_experiment_stop *stop = &t->setting.point->stop;
 
-    if (stop->accuracy > 0 && record->accuracy >= stop->accuracy) {
+    if (stop->accuracy > 0 && record->accuracy >= 0 &&
+        trial_mean_accuracy(t, record->accuracy) >= stop->accuracy)
+    {
         return "accuracy";
     }
     if (stop->uplink > 0 && t->up_bytes >= stop->uplink) {

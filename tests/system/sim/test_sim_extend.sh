@@ -57,6 +57,16 @@ same_as_at_once "no end by bytes" bytes "${more[@]}"
 check "a rule ends it by accuracy" run "${more[@]}" --set stop.accuracy=0.3 --set stop.time=1h --out accuracy
 equal "and by no other" 4 "$(grep -lE '"reason": ?"accuracy"' accuracy/*/seed-*/summary.json | wc -l)"
 same_as_at_once "more accuracy and time" accuracy "${more[@]}" --set stop.accuracy=0.6 --set stop.time=2h
+check "a mean of accuracies ends it" run two.yaml --out mean --set stop.accuracy=0.5 --set stop.mean_of=3 --set stop.rounds=100 \
+  --set server.algorithm=fedavg --set trials=1 --set "sweep=[{label: one}]"
+equal "when the mean of three is there, and not before" "accuracy True False" "$("$python" - mean/one/seed-1 <<'PY'
+import json, sys
+ended = json.load(open(sys.argv[1] + "/summary.json"))["reason"]
+found = [json.loads(line)["accuracy"] for line in open(sys.argv[1] + "/rounds.jsonl")]
+means = [sum(found[i - 3:i]) / 3 >= 0.5 for i in range(3, len(found) + 1)]
+print(ended, means[-1], any(means[:-1]))
+PY
+)"
 check "a rule ends it" run two.yaml --out rule --set stop.accuracy=0.1
 before=$(times rule | grep fedavg)
 check "more rounds" run two.yaml --out rule --set stop.accuracy=0.1 --set stop.rounds=9
@@ -72,6 +82,7 @@ refused() { # what, text, arguments…
 refused "another rate" "(server.training changed)" three.yaml --set trials=3 --set stop.rounds=5 --set server.training.learning_rate=0.1
 refused "other data" "(data.alpha changed)" three.yaml --set trials=3 --set stop.rounds=5 --set data.alpha=0.1
 refused "fewer rounds" "stop.rounds ends 'algorithm=scaffold' earlier now" three.yaml --set trials=3 --set stop.rounds=4
+refused "a mean of more evaluations" "stop.mean_of" three.yaml --set trials=3 --set stop.rounds=5 --set stop.mean_of=3
 refused "one end more" "stop.accuracy ends 'algorithm=scaffold' earlier now" three.yaml --set trials=3 --set stop.rounds=5 --set stop.accuracy=0.9
 refused "fewer trials" "its trial with seed 3 is not in trials" three.yaml --set stop.rounds=5
 refused "fewer points" "its point 'algorithm=scaffold' has changed" two.yaml --set trials=3 --set stop.rounds=5

@@ -246,7 +246,7 @@ TEST(a_file_without_sweep_is_one_point_and_one_trial)
 static const char *const obeyed[] = {
     "server.federation", "server.seed", "server.rounds", "server.model.preset",
     "server.model.input", "server.model.layers", "server.model.file", "server.model.norm",
-    "server.model.local", "server.training.client_momentum", "server.training.epochs",
+    "server.model.local", "server.model.loss", "server.training.client_momentum", "server.training.epochs",
     "server.training.steps", "server.training.batch_size", "server.training.learning_rate",
     "server.training.learning_rate_decay", "server.training.learning_rate_every",
     "server.training.learning_rate_warmup", "server.training.learning_rate_rounds",

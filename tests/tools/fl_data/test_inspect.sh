@@ -82,7 +82,7 @@ state=$dir/out/base/seed-5/state
 for file in "$state"/server/personal_models/*.mix; do whole "$(basename "$file")" personal "$file"; done
 for file in "$state"/clients/client-000/keep/*.keep; do whole "$(basename "$file")" block "$file"; done
 whole "the index of client state" index "$state/clients/client-000/keep/index"
-whole "a journal" journal "$state/journal" 4
+whole "a journal" journal "$state/journal" 5
 has_line "its records are counted" "$dir/check.out" "records with right checksums"
 damage "a record" "$state/journal" 4120 "the record of kind"
 says "a file of another format" 1 "models, the database and data sets have formats of their own" "$fl_data" inspect "$state/server/federation.db"

@@ -27,13 +27,16 @@
 /* Size of texts of a point, with their NUL. */
 #define FL_EXPERIMENT_LABEL 256
 #define FL_EXPERIMENT_SLUG  128
+/* Maximum number of evaluations of a mean. */
+#define FL_EXPERIMENT_MEAN 1000
 
 struct fl_experiment;
 
 /* Stop rules of a run, whichever comes first. 0: not used; at least one is set. */
 struct fl_experiment_stop {
     int64_t rounds;   /* committed rounds; also set in the coordinator (server->main->rounds) */
-    double accuracy;  /* of the server's model, in an evaluation; at least this */
+    double accuracy;  /* of the server's model, the mean of `mean_of` evaluations; at least this */
+    size_t mean_of;   /* 1 to FL_EXPERIMENT_MEAN */
     uint64_t uplink;  /* bytes from clients to the server; at least these */
     uint64_t bytes;   /* in both directions */
     uint64_t time_ms; /* simulated */

@@ -10,6 +10,7 @@
 struct stop {
     int64_t rounds;
     double accuracy;
+    int64_t mean_of;
     uint64_t uplink, bytes, time_ms;
 };
 
@@ -18,6 +19,10 @@ const struct fl_opt_spec fl__stop_specs[] = {
      .help = "Committed rounds; the smaller of this and server.rounds applies"},
     {FL_OPT(struct stop, FLOAT, accuracy), .def = "0", .min = 0, .max = 1,
      .help = "Accuracy of the server's model in an evaluation, or more"},
+    {FL_OPT(struct stop, INT, mean_of), .def = "1", .min = 1, .max = FL_EXPERIMENT_MEAN,
+     .help =
+         "stop.accuracy is for the mean of so many evaluations, the newest ones (AdaFL's stopping "
+         "rule)"},
     {FL_OPT(struct stop, BYTES, uplink), .def = "0", .min = 0, .max = 1125899906842624.0,
      .help = "Bytes that the server accepted from all clients (`uplink_bytes`), or more"},
     {FL_OPT(struct stop, BYTES, bytes), .def = "0", .min = 0, .max = 1125899906842624.0,
@@ -65,7 +70,12 @@ static int point_read_stop(struct fl_experiment_point *p, struct fl_err *err)
         goto done;
     }
     s = fl_options_values(options);
-    p->stop = (struct fl_experiment_stop){s->rounds, s->accuracy, s->uplink, s->bytes, s->time_ms};
+    p->stop = (struct fl_experiment_stop){.rounds = s->rounds,
+                                          .accuracy = s->accuracy,
+                                          .mean_of = (size_t)s->mean_of,
+                                          .uplink = s->uplink,
+                                          .bytes = s->bytes,
+                                          .time_ms = s->time_ms};
 done:
     fl_options_free(options);
     return rv;
