@@ -98,6 +98,24 @@
     X(F64, received_mean, received->mean, TOTALS, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,    \
       .lead = FL_ROUND_received_accuracy,                                                          \
       .meaning = "The same, as the mean of the clients' accuracies")                               \
+    /* Of the clients' own models where they have some, else of the new global one; none is weighted. */ \
+    X(F64, client_accuracy_mean, client_accuracy->mean, TOTALS, .unit = FL_UNIT_SHARE,             \
+      .over = FL_OVER_KNOWN, .lead = FL_ROUND_client_accuracy_mean,                                \
+      .meaning = "Mean of the accuracies of the clients that evaluated in this round, each on "    \
+                 "its own test data: after the aggregation, or of its personalized model")         \
+    X(F64, client_accuracy_std, client_accuracy->std, TOTALS, .unit = FL_UNIT_SHARE,               \
+      .over = FL_OVER_KNOWN, .lead = FL_ROUND_client_accuracy_mean,                                \
+      .meaning = "Their standard deviation over these clients")                                    \
+    X(F64, client_accuracy_worst_tenth, client_accuracy->worst_tenth, TOTALS,                      \
+      .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN, .lead = FL_ROUND_client_accuracy_mean,         \
+      .shown = FL_SHOWN_BEHIND, .label = "worst_tenth", .decimals = 4,                             \
+      .meaning = "Mean of the lowest tenth of them, rounded up to whole clients")                  \
+    X(F64, client_accuracy_median, client_accuracy->median, TOTALS, .unit = FL_UNIT_SHARE,         \
+      .over = FL_OVER_KNOWN, .lead = FL_ROUND_client_accuracy_mean,                                \
+      .meaning = "Their median")                                                                   \
+    X(F64, client_loss_mean, client_accuracy->loss_mean, TOTALS, .unit = FL_UNIT_LOSS,             \
+      .over = FL_OVER_KNOWN, .lead = FL_ROUND_client_accuracy_mean,                                \
+      .meaning = "Mean of the losses of these clients")                                            \
     X(F64, effective, effective_clients, TOTALS, .key = "effective_clients",                       \
       .unit = FL_UNIT_COUNT, .over = FL_OVER_KNOWN, .lead = FL_ROUND_effective,                    \
       .shown = FL_SHOWN_BEHIND | FL_SHOWN_LOG, .label = "effective", .decimals = 2,                \

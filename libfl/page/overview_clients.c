@@ -183,6 +183,9 @@ static void round_row(struct fl_html *html, const struct fl_page_overview *o,
     fl_html(html, "<td>%s</td>",
             fl_chart_text(FL_CHART_SHARE, fl__page_figure(r, FL_ROUND_accuracy), text));
     fl_html(html, "<td>%s</td>",
+            fl_chart_text(FL_CHART_SHARE, fl__page_figure(r, FL_ROUND_client_accuracy_worst_tenth),
+                          text));
+    fl_html(html, "<td>%s</td>",
             fl_chart_text(FL_CHART_NUMBER, fl__page_figure(r, FL_ROUND_loss), text));
     fl_html(html, "<td>%s</td>", fl_chart_text(FL_CHART_NUMBER, r->train_loss, text));
     fl_html(html, "<td>%s</td>", fl_chart_text(FL_CHART_BYTES, (double)r->uplink_bytes, text));
@@ -193,9 +196,9 @@ static void round_row(struct fl_html *html, const struct fl_page_overview *o,
 
 void fl__page_rounds(struct fl_html *html, const struct fl_page_overview *o, const char *prefix)
 {
-    static const char *const heads[] = {"Round", "Selected",      "Aggregated", "Accuracy",
-                                        "Loss",  "Training loss", "Up",         "Up, full",
-                                        "Down",  "Duration"};
+    static const char *const heads[] = {"Round",       "Selected", "Aggregated",    "Accuracy",
+                                        "Worst tenth", "Loss",     "Training loss", "Up",
+                                        "Up, full",    "Down",     "Duration"};
     size_t n = o->n_rounds < FL_PAGE_ROUNDS ? o->n_rounds : FL_PAGE_ROUNDS;
     const char *h = o->simulated ? "h3" : "h2";
     size_t i;

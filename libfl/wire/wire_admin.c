@@ -32,46 +32,70 @@ static Fl__V1__LocalFigures unknown_figures(void)
     return none;
 }
 
+static Fl__V1__ClientAccuracy unknown_client_accuracy(void)
+{
+    Fl__V1__ClientAccuracy none;
+
+    fl__v1__client_accuracy__init(&none);
+    none.mean = none.std = none.worst_tenth = none.median = -1.0;
+    return none;
+}
+
 /* Omitted from the message when no figure is known. */
 static Fl__V1__LocalFigures *if_known(Fl__V1__LocalFigures *figures)
 {
     return figures->accuracy >= 0.0 ? figures : NULL;
 }
 
-/* What the rows of a round are in a message that has two LocalFigures. */
-#define FIGURES(name, own_, member, Message, put, take)                                 \
-    static int name##_put(struct fl__wire_arena *arena, const void *own, void *to)      \
-    {                                                                                   \
-        const struct fl_round_rec *rec = &((const struct fl_wire_##own_ *)own)->member; \
-        Fl__V1__LocalFigures *local = fl__arena_array(arena, 2, sizeof(*local));        \
-        Fl__V1__##Message *msg = to;                                                    \
-                                                                                        \
-        if (local == NULL) {                                                            \
-            return FL_ENOMEM;                                                           \
-        }                                                                               \
-        local[0] = local[1] = unknown_figures();                                        \
-        msg->personal = &local[0];                                                      \
-        msg->received = &local[1];                                                      \
-        FL_ROUND_FIGURES(put)                                                           \
-        msg->personal = if_known(msg->personal);                                        \
-        msg->received = if_known(msg->received);                                        \
-        return FL_OK;                                                                   \
-    }                                                                                   \
-    static int name##_take(const struct fl__wire_at *at, const void *from, void *own,   \
-                           struct fl_err *err)                                          \
-    {                                                                                   \
-        struct fl_round_rec *rec = &((struct fl_wire_##own_ *)own)->member;             \
-        Fl__V1__LocalFigures none = unknown_figures();                                  \
-        Fl__V1__##Message copy = *(const Fl__V1__##Message *)from;                      \
-        Fl__V1__##Message *msg = &copy;                                                 \
-                                                                                        \
-        (void)at;                                                                       \
-        (void)err;                                                                      \
-        msg->personal = msg->personal != NULL ? msg->personal : &none;                  \
-        msg->received = msg->received != NULL ? msg->received : &none;                  \
-        FL_ROUND_FIGURES(take)                                                          \
-        return FL_OK;                                                                   \
-    }                                                                                   \
+/* Where the rows of a round are in a message: two LocalFigures and a ClientAccuracy. */
+struct figures_parts {
+    Fl__V1__LocalFigures personal, received;
+    Fl__V1__ClientAccuracy client_accuracy;
+};
+
+static struct figures_parts unknown_parts(void)
+{
+    return (struct figures_parts){unknown_figures(), unknown_figures(), unknown_client_accuracy()};
+}
+
+#define FIGURES(name, own_, member, Message, put, take)                                  \
+    static int name##_put(struct fl__wire_arena *arena, const void *own, void *to)       \
+    {                                                                                    \
+        const struct fl_round_rec *rec = &((const struct fl_wire_##own_ *)own)->member;  \
+        struct figures_parts *parts = fl__arena_array(arena, 1, sizeof(*parts));         \
+        Fl__V1__##Message *msg = to;                                                     \
+                                                                                         \
+        if (parts == NULL) {                                                             \
+            return FL_ENOMEM;                                                            \
+        }                                                                                \
+        *parts = unknown_parts();                                                        \
+        msg->personal = &parts->personal;                                                \
+        msg->received = &parts->received;                                                \
+        msg->client_accuracy = &parts->client_accuracy;                                  \
+        FL_ROUND_FIGURES(put)                                                            \
+        msg->personal = if_known(msg->personal);                                         \
+        msg->received = if_known(msg->received);                                         \
+        msg->client_accuracy =                                                           \
+            parts->client_accuracy.mean >= 0.0 ? &parts->client_accuracy : NULL;         \
+        return FL_OK;                                                                    \
+    }                                                                                    \
+    static int name##_take(const struct fl__wire_at *at, const void *from, void *own,    \
+                           struct fl_err *err)                                           \
+    {                                                                                    \
+        struct fl_round_rec *rec = &((struct fl_wire_##own_ *)own)->member;              \
+        struct figures_parts none = unknown_parts();                                     \
+        Fl__V1__##Message copy = *(const Fl__V1__##Message *)from;                       \
+        Fl__V1__##Message *msg = &copy;                                                  \
+                                                                                         \
+        (void)at;                                                                        \
+        (void)err;                                                                       \
+        msg->personal = msg->personal != NULL ? msg->personal : &none.personal;          \
+        msg->received = msg->received != NULL ? msg->received : &none.received;          \
+        msg->client_accuracy =                                                           \
+            msg->client_accuracy != NULL ? msg->client_accuracy : &none.client_accuracy; \
+        FL_ROUND_FIGURES(take)                                                           \
+        return FL_OK;                                                                    \
+    }                                                                                    \
     static const struct fl__wire_code name##_code = {name##_put, name##_take, NULL};
 
 FIGURES(totals, status, totals, StatusReply, PUT_TOTAL, TAKE_TOTAL)

@@ -1,11 +1,11 @@
 /* The figures of a committed round: bytes, accuracies, and which clients were counted. On the
    thread of the coordinator; writing the record is work of the COMMIT effect. */
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "libfl/base/sorted.h"
+#include "server/core/client_accuracy.h"
 #include "server/core/coord_impl.h"
 
 static bool is_responder(const struct fl_participant_rec *part)
@@ -65,13 +65,6 @@ void fl__coord_forget_answers(struct fl_coord *c)
         fl__eval_done(&c->clients.answers[i].adapted);
     }
     c->round.n_answers = 0;
-}
-
-/* Finite, whatever finite losses clients claim. */
-static double bounded_add(double sum, double x)
-{
-    sum += x;
-    return sum > DBL_MAX ? DBL_MAX : sum < -DBL_MAX ? -DBL_MAX : sum;
 }
 
 /* The evaluation of client or participant i; NULL: it does not count. */
@@ -135,7 +128,7 @@ static struct fl__figures count_figures(struct fl_coord *c, size_t n, count_eval
         f.n++;
         f.samples += samples * share;
         f.correct += (double)eval->correct * share;
-        f.loss = bounded_add(f.loss, eval->loss_sum * share);
+        f.loss = fl_bounded_add(f.loss, eval->loss_sum * share);
         f.accuracies += (double)eval->correct / samples;
         if (fl_eval_metrics_tally_add(&f.metrics, eval->metrics, eval->samples, share) != FL_OK) {
             fl__coord_warn(c,
@@ -145,6 +138,34 @@ static struct fl__figures count_figures(struct fl_coord *c, size_t n, count_eval
         }
     }
     return f;
+}
+
+/*
+ * The clients' own models are evaluated in the reports of training, with personal `trained`, or as
+ * adapted copies after the aggregation; without them only the new global model is. As the other
+ * figures of reports those of lost clients do not count.
+ */
+static void count_client_accuracy(struct fl_coord *c)
+{
+    const struct fl_personal_ops *personal = c->conf.strategy->personal;
+    count_eval_at at = personal->trained  ? count_trained
+                       : personal->adapts ? count_adapted
+                                          : count_result;
+    size_t n = personal->trained ? c->round.n : c->round.n_answers;
+    double *accuracies = c->clients.samples;
+    double *losses = c->clients.distance;
+    size_t k = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        const struct fl_eval_rec *eval = at(c, i);
+
+        if (eval != NULL && eval->samples > 0) {
+            accuracies[k] = (double)eval->correct / (double)eval->samples;
+            losses[k++] = eval->loss_sum / (double)eval->samples;
+        }
+    }
+    fl_client_accuracy_put(accuracies, losses, k, &c->round.rec);
 }
 
 static void count_answers(struct fl_coord *c)
@@ -209,6 +230,7 @@ void fl__coord_count_global(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;
 
+    count_client_accuracy(c);
     count_answers(c);
     if (r->rec.accuracy < 0.0 && r->result.samples > 0.0) {
         r->rec.accuracy = r->result.correct / r->result.samples;
@@ -285,7 +307,7 @@ void fl__coord_count_round(struct fl_coord *c)
             rec->n_responders++;
             rec->n_capped += part->samples < c->clients.recs[part->client].samples;
             samples += (double)part->samples;
-            loss = bounded_add(loss, (double)part->samples * part->train_loss);
+            loss = fl_bounded_add(loss, (double)part->samples * part->train_loss);
         }
         part->download_bytes = count_downlink(c, part->client, r->live[i].fetched);
         part->remark = count_remark(part);

@@ -243,13 +243,17 @@ static void check_record(const struct fl_round_rec *r)
 {
     size_t i;
 
-    for (i = 0; r != NULL && i < 4; i++) {
-        const double all[] = {r->personal_accuracy, r->personal_mean, r->received_accuracy,
-                              r->received_mean};
+    for (i = 0; r != NULL && i < 8; i++) {
+        const double all[] = {r->personal_accuracy,           r->personal_mean,
+                              r->received_accuracy,           r->received_mean,
+                              r->client_accuracy_mean,        r->client_accuracy_std,
+                              r->client_accuracy_worst_tenth, r->client_accuracy_median};
         bool share = all[i] >= 0 && all[i] <= 1;
 
         require(share || (all[i] < 0 && all[i] > -1.5), "an accuracy is out of range");
-        require(isfinite(r->effective) && r->feedback_bytes <= r->uplink_bytes, "bad figures");
+        require(isfinite(r->effective) && r->feedback_bytes <= r->uplink_bytes &&
+                    isfinite(r->client_loss_mean),
+                "bad figures");
     }
 }
 

@@ -89,6 +89,12 @@ static int print_on_status(struct fl_ctl_out *out, const uint8_t *data, size_t l
                     s.totals.n_personal);
         print_local("received", s.totals.received_accuracy, s.totals.received_mean,
                     /* clients= */ 0);
+        if (s.totals.client_accuracy_mean >= 0.0) {
+            (void)printf("of clients  %.4f on average (standard deviation %.4f), %.4f in the worst "
+                         "tenth\n",
+                         s.totals.client_accuracy_mean, s.totals.client_accuracy_std,
+                         s.totals.client_accuracy_worst_tenth);
+        }
         if (s.totals.effective > 0.0) {
             (void)printf("attention   as over %.2f clients, %.3f on themselves\n",
                          s.totals.effective, s.totals.self_weight);

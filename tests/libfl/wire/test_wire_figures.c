@@ -141,6 +141,7 @@ TEST_EACH(what_no_client_measured_is_not_told_and_not_known, 2)
 
     fill_round(&sent.figures);
     sent.figures.personal_accuracy = sent.figures.received_accuracy = bad[_i];
+    sent.figures.client_accuracy_mean = bad[_i];
     fl_buf_init(&buf, 4096);
     ck_assert_int_eq(fl_wire_round_encode(&sent, &buf), FL_OK);
     ck_assert_int_eq(fl_wire_round_decode(buf.data, buf.len, &came, NULL), FL_OK);
@@ -148,6 +149,9 @@ TEST_EACH(what_no_client_measured_is_not_told_and_not_known, 2)
     ck_assert_double_eq(came.figures.personal_mean, -1.0);
     ck_assert_uint_eq(came.figures.n_personal, 0);
     ck_assert_double_eq(came.figures.received_mean, -1.0);
+    ck_assert_double_eq(came.figures.client_accuracy_mean, -1.0);
+    ck_assert_double_eq(came.figures.client_accuracy_worst_tenth, -1.0);
+    ck_assert_double_eq(came.figures.client_loss_mean, 0.0);
     fl_wire_round_done(&came);
     fl_buf_done(&buf);
 }

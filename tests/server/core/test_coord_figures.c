@@ -288,6 +288,8 @@ TEST(only_responders_are_in_the_figures)
     ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
     ck_assert_double_eq(s->record.personal_accuracy, 0.8);
     ck_assert_uint_eq(s->record.n_personal, 1);
+    ck_assert_double_eq(s->record.client_accuracy_mean, 0.8);
+    ck_assert_double_eq(s->record.client_accuracy_std, 0.0);
     script_free(s);
 }
 
@@ -435,7 +437,67 @@ TEST_EACH(losses_of_clients_add_up_to_a_finite_figure, 2)
     ck_assert(isfinite(s->record.train_loss));
     ck_assert(isfinite(s->record.loss));
     ck_assert(s->record.loss * loss > 0);
+    ck_assert(isfinite(s->record.client_loss_mean));
+    ck_assert(s->record.client_loss_mean * loss > 0);
     ck_assert_double_eq(s->record.accuracy, 0.4);
+    script_free(s);
+}
+
+static void client_accuracy_is(const struct script *s, double mean, double std, double loss)
+{
+    ck_assert_double_eq_tol(s->record.client_accuracy_mean, mean, 1e-12);
+    ck_assert_double_eq_tol(s->record.client_accuracy_std, std, 1e-12);
+    ck_assert_double_eq_tol(s->record.client_loss_mean, loss, 1e-12);
+}
+
+TEST(the_accuracies_of_clients_are_those_of_the_new_model_also_beside_an_evaluation_by_the_server)
+{
+    struct script *s = script_fedavg();
+
+    s->conf.evaluate_every = 2;
+    s->conf.evaluate_clients = true;
+    s->conf.evaluate_server = true;
+    s->accuracy = 0.5;
+    script_begin(s, 2);
+    report_evaluations(s, "a", EVAL(10, 1, 90.0), EVAL(0, 0, 0.0));
+    report_evaluations(s, "b", EVAL(10, 2, 90.0), EVAL(0, 0, 0.0));
+    client_accuracy_is(s, -1.0, -1.0, 0.0); /* Only the received model was evaluated. */
+    script_respond(s, "a");
+    script_respond(s, "b");
+    evaluate(s, "a", EVAL(10, 4, 10.0), EVAL(0, 0, 0.0));
+    evaluate(s, "b", EVAL(5, 4, 15.0), EVAL(0, 0, 0.0));
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 2);
+    ck_assert_double_eq(s->record.accuracy, 0.5);
+    client_accuracy_is(s, 0.6, 0.2, 2.0);
+    ck_assert_double_eq(s->record.client_accuracy_worst_tenth, 0.4);
+    ck_assert_double_eq_tol(s->record.client_accuracy_median, 0.6, 1e-12);
+    script_respond(s, "a");
+    script_respond(s, "b");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 3);
+    client_accuracy_is(s, -1.0, -1.0, 0.0);
+    script_free(s);
+}
+
+TEST(the_accuracies_of_clients_are_those_of_their_own_models_where_they_have_some)
+{
+    struct script *s = script_fedavg();
+
+    script_set(s, FL_COMPONENT_PERSONAL, "adapt");
+    s->conf.evaluate_every = 1;
+    script_begin(s, 2);
+    script_respond(s, "a");
+    script_respond(s, "b");
+    evaluate(s, "a", EVAL(10, 1, 90.0), EVAL(10, 5, 10.0));
+    evaluate(s, "b", EVAL(10, 2, 90.0), EVAL(10, 9, 30.0));
+    client_accuracy_is(s, 0.7, 0.2, 2.0);
+    script_free(s);
+    s = script_fedavg();
+    script_set(s, FL_COMPONENT_PERSONAL, "trained");
+    script_begin(s, 2);
+    report_evaluations(s, "a", EVAL(10, 1, 90.0), EVAL(10, 5, 10.0));
+    report_evaluations(s, "b", EVAL(10, 2, 90.0), EVAL(10, 9, 30.0));
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    client_accuracy_is(s, 0.7, 0.2, 2.0);
     script_free(s);
 }
 
@@ -471,6 +533,8 @@ TEST(what_clients_find_adds_up_to_the_same_bits_whoever_is_first)
     ck_assert_double_eq(records[0].loss, records[1].loss);
     ck_assert_double_eq(records[0].personal_mean, records[1].personal_mean);
     ck_assert_double_eq(records[0].received_mean, records[1].received_mean);
+    ck_assert_double_eq(records[0].client_accuracy_mean, records[1].client_accuracy_mean);
+    ck_assert_double_eq(records[0].client_loss_mean, records[1].client_loss_mean);
 }
 
 TEST(the_attention_of_the_aggregation_is_on_record)

@@ -128,6 +128,36 @@ TEST(accepted_updates_stay_accepted)
     script_free(s);
 }
 
+TEST(accuracies_of_clients_in_accepted_reports_are_in_the_record_after_a_restart)
+{
+    const struct fl_participant_rec parts[] = {
+        {.client = 1,
+         .state = FL_PARTICIPANT_ACCEPTED,
+         .samples = 1,
+         .units = all,
+         .trained = {.samples = 10, .correct = 9, .loss_sum = 30.0}},
+        {.client = 0,
+         .state = FL_PARTICIPANT_ACCEPTED,
+         .samples = 1,
+         .units = all,
+         .trained = {.samples = 20, .correct = 10, .loss_sum = 20.0}},
+    };
+    struct fl_coord_resume resume = resume_of(parts, 2, false);
+    struct script *s = script_new("fedavg");
+
+    script_set(s, FL_COMPONENT_PERSONAL, "trained");
+    s->check.committed = resume.committed;
+    s->conf.rounds = 5;
+    script_create(s, &resume);
+    script_start(s);
+    ck_assert_uint_eq(s->record.round, 5);
+    ck_assert_double_eq_tol(s->record.client_accuracy_mean, 0.7, 1e-12);
+    ck_assert_double_eq_tol(s->record.client_accuracy_std, 0.2, 1e-12);
+    ck_assert_double_eq_tol(s->record.client_accuracy_worst_tenth, 0.5, 1e-12);
+    ck_assert_double_eq_tol(s->record.client_loss_mean, 2.0, 1e-12);
+    script_free(s);
+}
+
 TEST(with_everything_accepted_nobody_is_waited_for)
 {
     const struct fl_participant_rec parts[] = {

@@ -80,6 +80,27 @@ equal "status" 200 "$(get a /api/v1/status)"
 equal "the keys of flctl status" "$(ctl a status --json | json '" ".join(d)')" "$(json '" ".join(d)' <"$dir/body")"
 equal "rounds" 200 "$(get a /api/v1/rounds)"
 equal "the rounds of flctl, newest first" "$(ctl a rounds --json | json 'd[::-1]')" "$(json 'd["rounds"]' <"$dir/body")"
+# Of three clients the worst tenth is the lowest one, so that the highest follows from mean and median.
+check "the accuracies of clients: mean, deviation, worst tenth and median, in the database too" "$python" - "$dir/body" "$dir/a.state/federation.db" <<'PY'
+import json, sqlite3, sys
+names = ["client_accuracy_" + name for name in ("mean", "std", "worst_tenth", "median")] + ["client_loss_mean"]
+rows = dict((row[0], list(row[1:])) for row in sqlite3.connect(sys.argv[2]).execute(f"SELECT round, {', '.join(names)} FROM round"))
+rounds = json.load(open(sys.argv[1]))["rounds"]
+assert len(rounds) == 3
+for r in rounds:
+    mean, std, lowest, median, loss = values = [r[name] for name in names]
+    highest = 3 * mean - lowest - median
+    assert 0 <= lowest <= median <= highest + 1e-9 <= 1 + 2e-9 and loss > 0, r
+    assert abs(std - (sum((x - mean) ** 2 for x in (lowest, median, highest)) / 3) ** 0.5) < 1e-9, r
+    # JSON has ten digits.
+    assert all(abs(x - y) < 1e-8 for x, y in zip(rows[r["round"]], values, strict=True)), (rows, values)
+assert any(r["client_accuracy_std"] > 0 for r in rounds), rounds
+PY
+equal "as text" 3 "$(ctl a rounds --last 0 | grep -c ' worst_tenth=')"
+equal "in CSV" 4 "$(ctl a rounds --last 0 --format csv | cut -d, -f"$(ctl a rounds --format csv | head -n 1 | tr , '\n' | grep -n client_accuracy_median | cut -d: -f1)" | grep -c .)"
+has_line "in the status" <(ctl a status) "of clients  "
+equal "a round's page" 200 "$(get a /rounds/2)"
+has_line "has them" "$dir/body" "client_accuracy_worst_tenth"
 equal "a page" 200 "$(get a '/api/v1/rounds?limit=2')"
 equal "two rounds, and where the next are" "[3, 2] /api/v1/rounds?before=2&limit=2" \
   "$(json '"%s %s" % ([r["round"] for r in d["rounds"]], d["next"])' <"$dir/body")"

@@ -144,6 +144,8 @@ equal "downlink: the model at first, then personal models" "[$((3 * model)), $((
   "$(of_rounds own '[r["downlink_bytes"] for r in d]')"
 equal "personal models are measured" True "$(of_rounds own \
   'all(0 < r["personal_accuracy"] <= 1 and 0 < r["personal_mean"] <= 1 and r["personal_clients"] == 3 for r in d)')"
+equal "mean, worst tenth and median are of the same models" True "$(of_rounds own \
+  'all(abs(r["client_accuracy_mean"] - r["personal_mean"]) < 1e-12 and 0 <= r["client_accuracy_worst_tenth"] <= r["client_accuracy_median"] <= 1 and r["client_loss_mean"] > 0 for r in d)')"
 equal "so is what they were given" True "$(of_rounds own 'all(0 < r["received_accuracy"] <= 1 for r in d)')"
 equal "and the attention" True "$(of_rounds own 'all(1 <= r["effective_clients"] <= 2 and 0 < r["self_weight"] <= 1 for r in d)')"
 has_line "the operator reads them" "$dir/own.log" " personal=0."

@@ -58,7 +58,7 @@ static bool on_commit(void *ctx, const struct fl_round_rec *record, const struct
     r->committed += r->journal[0] == '\0' || record->round > r->committed;
     ck_assert_uint_eq(record->round, r->journal[0] == '\0' ? r->committed : record->round);
     ck_assert_uint_eq(fl_sim_round_parts(sim), sim->wall_us);
-    r->evaluated += record->accuracy >= 0 && sim->client_accuracy_mean >= 0;
+    r->evaluated += record->accuracy >= 0 && record->client_accuracy_mean >= 0;
     if (record->round == 1) {
         r->figures = 0;
     }

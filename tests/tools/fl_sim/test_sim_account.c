@@ -1,6 +1,5 @@
 /* Where the time of a simulated round went: rules of tools/fl_sim/engine/account.h. */
 #include <check.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "tests/lib/suites.h"
@@ -144,46 +143,13 @@ TEST(attempts_before_the_last_one_are_retries_and_their_messages_are_forgotten)
     fl_sim_account_done(&a);
 }
 
-TEST(what_clients_found_does_not_depend_on_who_answered_first)
-{
-    /* 0.1, 0.2 … 1.0 */
-    static const unsigned orders[2][10] = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
-                                           {7, 3, 10, 1, 9, 5, 2, 8, 6, 4}};
-    struct fl_sim_round found[2];
-    struct fl_sim_account a = {.n_parts = 0};
-    size_t k;
-    size_t i;
-
-    for (k = 0; k < 2; k++) {
-        fl_sim_account_begin(&a, 0);
-        for (i = 0; i < 10; i++) {
-            const struct fl_eval_rec rec = {10, orders[k][i], 3.0 * orders[k][i], NULL};
-
-            ck_assert_int_eq(fl_sim_account_evaluated(&a, &rec), FL_OK);
-        }
-        /* Who has no test data says nothing of the model. */
-        ck_assert_int_eq(fl_sim_account_evaluated(&a, &(struct fl_eval_rec){.samples = 0}), FL_OK);
-        fl_sim_account_end(&a, 0);
-        found[k] = a.sim;
-    }
-    ck_assert_double_eq_tol(found[0].client_accuracy_mean, 0.55, 1e-12);
-    ck_assert_double_eq_tol(found[0].client_accuracy_median, 0.55, 1e-12);
-    ck_assert_double_eq_tol(found[0].client_accuracy_worst_tenth, 0.1, 1e-12);
-    ck_assert_double_eq_tol(found[0].client_accuracy_std, sqrt(0.0825), 1e-12);
-    ck_assert_double_eq_tol(found[0].client_loss_mean, 1.65, 1e-12);
-    ck_assert_mem_eq(&found[0], &found[1], sizeof(found[0]));
-    fl_sim_account_done(&a);
-}
-
 TEST(nothing_of_the_round_before_is_left)
 {
-    const struct fl_eval_rec rec = {10, 5, 1, NULL};
     struct fl_sim_account a = {.n_parts = 0};
 
     fl_sim_account_begin(&a, 0);
     open_attempt(&a);
     push(&a, train(&a, 3, 0), 1430);
-    ck_assert_int_eq(fl_sim_account_evaluated(&a, &rec), FL_OK);
     fl_sim_account_end(&a, 2000);
     fl_sim_account_begin(&a, 2000);
     ck_assert_ptr_null(fl_sim_account_part(&a, 3));
@@ -195,7 +161,6 @@ TEST(nothing_of_the_round_before_is_left)
     ck_assert_uint_eq(a.sim.late_us, 100);
     ck_assert_uint_eq(a.sim.upload_us, 0);
     ck_assert_uint_eq(a.sim.n_attempts, 1);
-    ck_assert(!(a.sim.client_accuracy_mean >= 0)); /* not known */
     adds_up(&a);
     fl_sim_account_done(&a);
 }

@@ -44,10 +44,10 @@ c() { # name, exit code, text, arguments…
 c "nobody is here" 0 "clients     0 connected, 0 known" status
 c "status for people" 0 "federation  integ (fl " status
 c "status as JSON" 0 '"rounds_committed": 0' --json status
-has_keys status "accuracy algorithm clients_connected clients_known downlink_bytes effective_clients federation feedback_bytes loss personal_accuracy personal_clients personal_mean phase received_accuracy received_mean round rounds_committed rounds_total self_weight uplink_bytes uplink_bytes_full uptime_ms version why wire_down_bytes wire_up_bytes" "$(ctl srv status --json)"
+has_keys status "accuracy algorithm client_accuracy_mean client_accuracy_worst_tenth clients_connected clients_known downlink_bytes effective_clients federation feedback_bytes loss personal_accuracy personal_clients personal_mean phase received_accuracy received_mean round rounds_committed rounds_total self_weight uplink_bytes uplink_bytes_full uptime_ms version why wire_down_bytes wire_up_bytes" "$(ctl srv status --json)"
 equal "not evaluated is null" "None None" "$(ctl srv status --json | json '"%s %s" % (d["accuracy"], d["loss"])')"
-equal "nor is what only some algorithms measure" "[None, None, None, None, None, None]" \
-  "$(ctl srv status --json | json '[d[k] for k in ("personal_accuracy", "personal_mean", "received_accuracy", "received_mean", "effective_clients", "self_weight")]')"
+equal "nor is what only some algorithms measure" "[None, None, None, None, None, None, None]" \
+  "$(ctl srv status --json | json '[d[k] for k in ("personal_accuracy", "personal_mean", "received_accuracy", "received_mean", "effective_clients", "self_weight", "client_accuracy_worst_tenth")]')"
 equal "no rounds are an empty list" "[]" "$(ctl srv rounds --json | json d)"
 equal "no clients are an empty list" "[]" "$(ctl srv clients --json | json d)"
 c "why nothing happens" 0 "3" why
@@ -65,7 +65,7 @@ c "clients that a robust rule would leave out, for people" 0 "left out by the ro
 equal "two of three, with share and score" "3 2 2 True" "$(ctl srv rounds --json | json \
   '"%d %d %d %s" % (len(d), d[0]["robust_out"], len(d[0]["robust_clients"]), all(c["used"] == 0 and c["score"] >= 1 for r in d for c in r["robust_clients"]))')"
 equal "the newest two" "2 3" "$(ctl srv rounds --last 2 --json | json '" ".join(str(r["round"]) for r in d)')"
-has_keys rounds "accuracy attempt capped clipped downlink_bytes effective_clients ended_ms feedback_bytes influence left_out loss norm_ratio personal_accuracy personal_clients personal_mean received_accuracy received_mean responders robust_clients robust_out robust_used round selected self_weight share_capped started_ms train_loss uplink_bytes uplink_bytes_full wire_down_bytes wire_up_bytes" "$(ctl srv rounds --json)"
+has_keys rounds "accuracy attempt capped client_accuracy_mean client_accuracy_median client_accuracy_std client_accuracy_worst_tenth client_loss_mean clipped downlink_bytes effective_clients ended_ms feedback_bytes influence left_out loss norm_ratio personal_accuracy personal_clients personal_mean received_accuracy received_mean responders robust_clients robust_out robust_used round selected self_weight share_capped started_ms train_loss uplink_bytes uplink_bytes_full wire_down_bytes wire_up_bytes" "$(ctl srv rounds --json)"
 equal "rounds: sound values" True "$(ctl srv rounds --json | json \
   'all(0 < r["accuracy"] <= 1 and r["loss"] > 0 and r["ended_ms"] >= r["started_ms"] > 1.6e12 for r in d)')"
 c "clients for people" 0 "c2 " clients

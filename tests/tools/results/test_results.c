@@ -210,7 +210,8 @@ TEST(what_is_not_known_is_read_back_as_such)
     row.record.train_loss = (double)INFINITY;
     back = there_and_back(&row);
     ck_assert_double_eq(back.record.accuracy, -1.0);
-    ck_assert_double_eq(back.sim.client_accuracy_std, -1.0);
+    ck_assert_double_eq(back.record.client_accuracy_std, -1.0);
+    ck_assert_double_eq(back.sim.backdoor_success, -1.0);
     ck_assert(isnan(back.record.train_loss));
     ck_assert_str_eq(back.sim.waiting_for, "");
 }

@@ -1,15 +1,12 @@
 /*
- * The account of a simulated round (account.h): times of phases, bytes, and the clients'
- * evaluations. One thread, that of the federation.
+ * The account of a simulated round (account.h): times of phases and bytes. One thread, that of the
+ * federation.
  */
 #include "tools/fl_sim/engine/account.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "libfl/base/sorted.h"
 
 void fl_sim_account_begin(struct fl_sim_account *a, uint64_t now_us)
 {
@@ -17,7 +14,6 @@ void fl_sim_account_begin(struct fl_sim_account *a, uint64_t now_us)
     a->ended_us = now_us;
     a->opened_us = a->first_us = a->uploads_us = a->planned_us = 0;
     a->n_parts = 0;
-    a->n_evaluated = 0;
     a->missing[0] = '\0';
     a->last_report = a->last_push = SIZE_MAX;
 }
@@ -77,30 +73,6 @@ struct fl_fed_part *fl_sim_account_part(struct fl_sim_account *a, size_t client)
     return a->n_parts == 0
                ? NULL
                : bsearch(&key, a->parts, a->n_parts, sizeof(*a->parts), account_by_client);
-}
-
-int fl_sim_account_evaluated(struct fl_sim_account *a, const struct fl_eval_rec *found)
-{
-    size_t cap = a->cap_evaluated == 0 ? 64 : 2 * a->cap_evaluated;
-    double *shares;
-    double *losses;
-
-    if (found->samples == 0) {
-        return FL_OK;
-    }
-    if (a->n_evaluated == a->cap_evaluated) {
-        shares = realloc(a->shares, cap * sizeof(*shares));
-        a->shares = shares != NULL ? shares : a->shares;
-        losses = realloc(a->losses, cap * sizeof(*losses));
-        a->losses = losses != NULL ? losses : a->losses;
-        if (shares == NULL || losses == NULL) {
-            return FL_ENOMEM;
-        }
-        a->cap_evaluated = cap;
-    }
-    a->shares[a->n_evaluated] = (double)found->correct / (double)found->samples;
-    a->losses[a->n_evaluated++] = found->loss_sum / (double)found->samples;
-    return FL_OK;
 }
 
 /* --- where the time went --- */
@@ -202,55 +174,13 @@ static void account_close_phase(struct fl_sim_account *a, uint64_t now_us)
     (void)snprintf(a->sim.waiting_for, sizeof(a->sim.waiting_for), "%s", by);
 }
 
-/* --- evaluations of clients --- */
-
-static double account_mean(const double *x, size_t n)
-{
-    double sum = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        sum += x[i];
-    }
-    return sum / (double)n;
-}
-
-/* In rising order, so that the result does not depend on the order of the answers. */
-static void account_spread(struct fl_sim_account *a)
-{
-    struct fl_sim_round *sim = &a->sim;
-    size_t n = a->n_evaluated;
-    double squares = 0;
-    size_t i;
-
-    if (n == 0) {
-        return;
-    }
-    fl_sort(a->shares, n);
-    fl_sort(a->losses, n);
-    sim->client_accuracy_mean = account_mean(a->shares, n);
-    for (i = 0; i < n; i++) {
-        double d = a->shares[i] - sim->client_accuracy_mean;
-
-        squares += d * d;
-    }
-    sim->client_accuracy_std = sqrt(squares / (double)n);
-    sim->client_accuracy_worst_tenth = account_mean(a->shares, (n + 9) / 10);
-    sim->client_accuracy_median =
-        n % 2 == 1 ? a->shares[n / 2] : (a->shares[n / 2 - 1] + a->shares[n / 2]) / 2;
-    sim->client_loss_mean = account_mean(a->losses, n);
-}
-
 void fl_sim_account_end(struct fl_sim_account *a, uint64_t now_us)
 {
     account_close_phase(a, now_us);
-    account_spread(a);
 }
 
 void fl_sim_account_done(struct fl_sim_account *a)
 {
     free(a->parts);
-    free(a->shares);
-    free(a->losses);
     *a = (struct fl_sim_account){.n_parts = 0};
 }

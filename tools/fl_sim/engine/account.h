@@ -54,8 +54,6 @@ struct fl_sim_account {
     size_t n_parts, cap_parts;
     size_t last_report, last_push; /* participants whose message came last; SIZE_MAX: none came */
     char missing[FL_NAME_MAX];     /* client that a phase waited for when its deadline passed; "" */
-    double *shares, *losses;       /* [n_evaluated] of the clients that evaluated */
-    size_t n_evaluated, cap_evaluated;
 };
 
 /* Begin the next round; clears everything of the previous one. */
@@ -68,9 +66,6 @@ void fl_sim_account_selected(struct fl_sim_account *account, size_t n);
 void fl_sim_account_open(struct fl_sim_account *account, uint64_t now_us);
 /* The participant of a client in the open attempt; NULL: it has none. */
 struct fl_fed_part *fl_sim_account_part(struct fl_sim_account *account, size_t client);
-/* Add a client's result on its test data. FL_ENOMEM. */
-FL_MUST_CHECK int fl_sim_account_evaluated(struct fl_sim_account *account,
-                                           const struct fl_eval_rec *found);
 /* The round was committed: compute the figures that are known only now. */
 void fl_sim_account_end(struct fl_sim_account *account, uint64_t now_us);
 void fl_sim_account_done(struct fl_sim_account *account);

@@ -283,14 +283,7 @@ static struct fl_wire_event message_known(const struct fl_fed *fed,
     return known;
 }
 
-static void message_evaluated(struct fl_fed *fed, const struct fl_eval_rec *found)
-{
-    if (fl_sim_account_evaluated(&fed->account, found) != FL_OK) {
-        fl__fed_fail(fed, FL_ENOMEM, NULL, "the account of a round");
-    }
-}
-
-static void message_account_report(struct fl_fed *fed, uint32_t client, bool has_trained,
+static void message_account_report(struct fl_fed *fed, uint32_t client,
                                    const struct fl_event *event)
 {
     struct fl_fed_part *p = fl_sim_account_part(&fed->account, client);
@@ -306,9 +299,6 @@ static void message_account_report(struct fl_fed *fed, uint32_t client, bool has
     p->trained = event->u.report.trained;
     p->received.metrics = p->trained.metrics = NULL; /* Borrowed from the message. */
     fed->account.last_report = (size_t)(p - fed->account.parts);
-    if (has_trained) {
-        message_evaluated(fed, &p->trained);
-    }
 }
 
 static void message_account_failed(struct fl_fed *fed, uint32_t client,
@@ -318,15 +308,6 @@ static void message_account_failed(struct fl_fed *fed, uint32_t client,
 
     if (p != NULL && p->round == event->u.failed.round && p->attempt == event->u.failed.attempt) {
         p->failed = true;
-    }
-}
-
-static void message_account_evaluation(struct fl_fed *fed, const struct fl_event *event)
-{
-    const struct fl_personal_ops *personal = fed->federation.strategy->personal;
-
-    if (!personal->trained) {
-        message_evaluated(fed, personal->adapts ? &event->u.eval.adapted : &event->u.eval.result);
     }
 }
 
@@ -340,11 +321,9 @@ static void message_receive_event(struct fl_fed *fed, const struct fl__message *
         message_take_hello(fed, m);
         fed->joining = m->client;
     } else if (known.type == FL_WIRE_REPORT) {
-        message_account_report(fed, m->client, known.u.report.has_trained, &event);
+        message_account_report(fed, m->client, &event);
     } else if (known.type == FL_WIRE_FAILED) {
         message_account_failed(fed, m->client, &event);
-    } else {
-        message_account_evaluation(fed, &event);
     }
     fl__fed_step(fed, &event);
     fed->joining = UINT32_MAX;

@@ -72,21 +72,6 @@
       .meaning = "Bytes of models sent for evaluation only")                                      \
     X(U64, down_control_bytes, .unit = FL_UNIT_BYTES, .over = FL_OVER_SUM,                         \
       .meaning = "All other bytes sent to clients: commands, upload masks, answers")                     \
-    X(F64, client_accuracy_mean, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,                     \
-      .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
-      .meaning = "Of the clients that evaluated in this round, on their own test data")            \
-    X(F64, client_accuracy_std, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,                      \
-      .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
-      .meaning = "Standard deviation of it, over these clients")                             \
-    X(F64, client_accuracy_worst_tenth, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,              \
-      .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
-      .meaning = "Mean of the worst tenth of them")                                                \
-    X(F64, client_accuracy_median, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,                   \
-      .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
-      .meaning = "Median of it")                                                             \
-    X(F64, client_loss_mean, .unit = FL_UNIT_LOSS, .over = FL_OVER_KNOWN,                          \
-      .lead = FL_SIM_ROUND_client_accuracy_mean,                                                   \
-      .meaning = "Mean of their losses")                                                           \
     X(F64, backdoor_success, .unit = FL_UNIT_SHARE, .over = FL_OVER_KNOWN,                         \
       .lead = FL_SIM_ROUND_backdoor_success,                                                       \
       .meaning = "With the attack backdoor: of the test samples of other classes, with the trigger, those that the server's model takes for class 0")\
