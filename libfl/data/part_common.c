@@ -38,6 +38,18 @@ int fl__partition_enough(const struct fl_partition_conf *conf, uint64_t each, co
     return FL_OK;
 }
 
+int fl__partition_at_least(const struct fl_partition_conf *conf, uint64_t each, size_t n,
+                           struct fl_err *err)
+{
+    if (each > n / conf->n_clients) {
+        return fl_err_set(err, FL_ERANGE,
+                          "%zu clients with at least %" PRIu64 " samples each need more than the "
+                          "%zu samples there are",
+                          conf->n_clients, each, n);
+    }
+    return FL_OK;
+}
+
 int fl__partition_sort(const int32_t *y, size_t n, size_t classes, uint32_t **ret_sorted,
                        size_t **ret_first)
 {

@@ -71,10 +71,13 @@ int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t 
     struct fl_rng rng;
     size_t tries = 0;
     size_t c;
-    int rv = FL_OK;
     size_t used = 0;
     size_t k;
+    int rv = fl__partition_at_least(conf, need, n, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
     if (classes > DIRICHLET_CELLS / (n_clients + 1)) {
         return fl_err_set(err, FL_ELIMIT, "%zu clients times %zu classes exceed the limit",
                           n_clients, classes);
@@ -87,13 +90,6 @@ int fl__partition_dirichlet(const struct fl_partition_conf *conf, const int32_t 
         fl__partition_sort(y, n, classes, &d.sorted, &d.first) != FL_OK)
     {
         rv = fl__partition_no_memory(err);
-        goto out;
-    }
-    if (need > n / n_clients) {
-        rv = fl_err_set(err, FL_ERANGE,
-                        "%zu clients with at least %" PRIu64 " samples each need more than the "
-                        "%zu samples there are",
-                        n_clients, need, n);
         goto out;
     }
     fl__partition_key(&rng, conf);

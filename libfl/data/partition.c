@@ -67,6 +67,20 @@ static const struct fl_partition_option pairs_options[] = {
            "the rule of the paper, or what its released program does"),
     {.name = NULL}
 };
+static const struct fl_partition_option lognormal_sizes_options[] = {
+    REAL(sigma, "sigma", 0.0, 10.0, 1.0,
+         "standard deviation of the logarithm of the sizes; 0: equal sizes"),
+    COUNT(min_samples, "min-samples", 1, 2147483648.0, 10,
+          "samples that a client has at least"),
+    {.name = NULL}
+};
+static const struct fl_partition_option dirichlet_sizes_options[] = {
+    REAL(alpha, "alpha", 1e-4, 1e6, 1.0,
+         "concentration: small is unequal sizes, large is equal sizes"),
+    COUNT(min_samples, "min-samples", 1, 2147483648.0, 10,
+          "samples that a client has at least"),
+    {.name = NULL}
+};
 
 static const struct fl_partition_ops methods[] = {
     {"iid", "a random share of all samples, as equal as it goes", iid_options, false, 0.0,
@@ -81,6 +95,10 @@ static const struct fl_partition_ops methods[] = {
      device_options, false, 0.0, fl__partition_device},
     {"pairs", "two labels and very unequal sizes; shares out the test part too (FedMCSA)",
      pairs_options, true, 0.25, fl__partition_pairs},
+    {"lognormal-sizes", "random samples, sizes of the clients by a log-normal law",
+     lognormal_sizes_options, false, 0.0, fl__partition_lognormal_sizes},
+    {"dirichlet-sizes", "random samples, sizes of the clients by one Dirichlet draw",
+     dirichlet_sizes_options, false, 0.0, fl__partition_dirichlet_sizes},
 };
 /* clang-format on */
 

@@ -34,6 +34,7 @@ struct fl_partition_conf {
     uint64_t samples; /* per client; 0: all of them, shared equally */
     uint64_t shards_per_client;
     double alpha;         /* concentration of the Dirichlet distribution */
+    double sigma;         /* standard deviation of the logarithm of a client's size */
     uint64_t min_samples; /* that every client must get */
     uint64_t shard_size;  /* 0: the size that uses all samples */
     double rho;           /* concentration of Dir(rho q), q the prior of the labels */

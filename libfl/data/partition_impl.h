@@ -28,6 +28,9 @@ FL_MUST_CHECK int fl__partition_sort(const int32_t *y, size_t n, size_t classes,
  */
 FL_MUST_CHECK int fl__partition_enough(const struct fl_partition_conf *conf, uint64_t each,
                                        const char *what, size_t n, struct fl_err *err);
+/* FL_ERANGE unless every client can have `each` of `n` samples or more. */
+FL_MUST_CHECK int fl__partition_at_least(const struct fl_partition_conf *conf, uint64_t each,
+                                         size_t n, struct fl_err *err);
 
 /* A method: see struct fl_partition_ops. */
 int fl__partition_iid(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
@@ -42,5 +45,9 @@ int fl__partition_device(const struct fl_partition_conf *conf, const int32_t *y,
                          size_t classes, struct fl_partition *ret, struct fl_err *err);
 int fl__partition_pairs(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
                         size_t classes, struct fl_partition *ret, struct fl_err *err);
+int fl__partition_lognormal_sizes(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
+                                  size_t classes, struct fl_partition *ret, struct fl_err *err);
+int fl__partition_dirichlet_sizes(const struct fl_partition_conf *conf, const int32_t *y, size_t n,
+                                  size_t classes, struct fl_partition *ret, struct fl_err *err);
 
 #endif

@@ -218,7 +218,7 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
 
     used = (size_t)snprintf(text, sizeof(text), "%s", summary);
     for (i = 0; fl_partition_at(i) != NULL && used < sizeof(text); i++) {
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-12s %s\n",
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-15s %s\n",
                                  fl_partition_at(i)->name, fl_partition_at(i)->help);
     }
     input_rows(&s->reading, args + 10);

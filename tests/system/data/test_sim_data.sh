@@ -36,10 +36,13 @@ method device "method: device, rho: 0.3, dirichlet_prior: rho, pool: yes" 7 \
 method pairs "method: pairs, standardise: pixel, seed: 4" 5 --method pairs --standardise pixel --seed 4
 method unpooled "method: pairs, pool: no, test_share: 0, size_seed: 9" 10 \
   --method pairs --pool no --test-share 0 --size-seed 9
-for name in iid shards dirichlet silo device pairs; do
+method lognormal "method: lognormal-sizes, sigma: 1.5, test_share: 0.1" 9 --method lognormal-sizes --sigma 1.5 --test-share 0.1
+method sizes "method: dirichlet-sizes, alpha: 0.5, min_samples: 20, seed: 3" 9 \
+  --method dirichlet-sizes --alpha 0.5 --min-samples 20 --seed 3
+for name in iid shards dirichlet silo device pairs lognormal-sizes dirichlet-sizes; do
   equal "every method is tried" 1 "$("$build/fl-data" split --help | grep -cE "^  $name ")"
 done
-equal "and there are no others" 6 "$("$build/fl-data" split --help | sed -n '/^Methods:/,/^$/p' | grep -c '^  ')"
+equal "and there are no others" 8 "$("$build/fl-data" split --help | sed -n '/^Methods:/,/^$/p' | grep -c '^  ')"
 
 # A standardisation that comes with the input, and its removal.
 check "a standardised input" "$build/fl-data" split --input "$digits" --output "$dir/std" --clients 1 --standardise pixel

@@ -69,6 +69,8 @@ says "a word that is no choice" 2 "--pool: expected one of as-method, no, yes, f
   split --input "$dir/in" --output "$dir/x" --clients 2 --pool maybe
 says "no standardisation" 2 "--standardise: expected one of as-input, none, pixel, cifar, found 'z'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --standardise z
+says "option of the other law of sizes" 2 "--sigma does not apply to method 'dirichlet-sizes'" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --method dirichlet-sizes --sigma 1
 says "stray word" 2 "unexpected word 'here'" split here
 
 ### What cannot be done leaves nothing behind
@@ -86,6 +88,8 @@ says "released for other data" 1 "as released there are 20 clients and 10 labels
 mkdir "$dir/notest" && cp "$dir/in/train.csv" "$dir/notest"
 says "nothing to pool" 1 "pool is yes, but '$dir/notest' holds no test part" \
   split --input "$dir/notest" --output "$dir/x" --clients 2 --pool yes
+says "too large a minimum of sizes" 1 "with at least 400 samples each need more" \
+  split --input "$dir/in" --output "$dir/x" --clients 3 --method lognormal-sizes --min-samples 400
 says "labels that cannot differ" 1 "10 clients cannot get 11 shards of different labels each" \
   split --input "$dir/in" --output "$dir/x" --clients 10 --method silo --shards-per-client 11
 mkdir "$dir/bad"
@@ -136,6 +140,11 @@ says "unless told otherwise" 0 "1000 of 1000 samples, 200 to 200 each; server: 5
 says "any method pools" 0 "3 clients (iid, seed 0), 1050 of 1050 samples, 350 to 350 each" \
   split --input "$dir/in" --output "$dir/pooled" --clients 3 --pool yes
 ok "without test parts there is no server folder" test ! -e "$dir/pooled/server"
+says "sizes by a log-normal law" 0 "8 clients (lognormal-sizes, seed 2), 1000 of 1000 samples, 20 to " \
+  split --input "$dir/in" --output "$dir/lognormal" --clients 8 --method lognormal-sizes --sigma 2 --min-samples 20 --seed 2
+says "sizes by a Dirichlet draw" 0 "8 clients (dirichlet-sizes, seed 2), 1000 of 1000 samples, 20 to " \
+  split --input "$dir/in" --output "$dir/sizes" --clients 8 --method dirichlet-sizes --alpha 0.2 --min-samples 20 --seed 2
+ok "the law is written down" grep -q '"alpha": 0.2' "$dir/sizes/split.json"
 says "standardised" 0 "2 clients" \
   split --input "$dir/in" --output "$dir/norm" --clients 2 --standardise pixel --test-share 0.1
 says "which inspect shows" 0 "10 classes, standardised per value" inspect "$dir/norm/client-000"

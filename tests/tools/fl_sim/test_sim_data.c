@@ -132,6 +132,8 @@ static const struct {
     {"set: '', clients: 4", "no data set ''"},
     {"set: synthetic, clients: 4, crop: 3",
      "key 'data.crop': cannot be combined with 'set: synthetic'"},
+    {"set: ./set, clients: 4, method: lognormal-sizes, alpha: 1",
+     "key 'data.alpha': does not apply to method 'lognormal-sizes'"},
     {"set: synthetic, clients: 4, beta: -1", "key 'data.beta': expected a number from 0 to 1e6"},
     {"set: synthetic", "the required key 'clients' is missing"},
 };
