@@ -151,6 +151,12 @@ int fl_dataset_view(const struct fl_dataset *of, const uint32_t *items, size_t n
     return FL_OK;
 }
 
+void fl_dataset_relabel(struct fl_dataset *view, int32_t *y)
+{
+    FL_REQUIRE(view->of != NULL && view->n_targets == 0);
+    view->y = y;
+}
+
 void fl_dataset_histogram(const struct fl_dataset *ds, size_t *counts)
 {
     size_t i;

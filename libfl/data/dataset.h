@@ -48,7 +48,8 @@ struct fl_dataset {
     size_t n_dims;               /* 1 or 3 */
     size_t dim;                  /* product of dims: values of one sample */
     void *x;                     /* n * dim values of `type`; view: those of the viewed set */
-    int32_t *y;                  /* n class numbers, all in [0, classes); of a view: as x */
+    int32_t *y;                  /* n class numbers, all in [0, classes); of a view: as x, or by
+                                    fl_dataset_relabel() */
     const struct fl_dataset *of; /* the viewed set; NULL: not a view */
     const uint32_t *items;       /* [n]: sample i of the view is sample items[i] of that set */
     uint32_t *own_items;         /* owned; `items` of a view that fl_dataset_split() made */
@@ -88,6 +89,11 @@ const float *fl_dataset_target(const struct fl_dataset *ds, size_t i);
  */
 FL_MUST_CHECK int fl_dataset_view(const struct fl_dataset *of, const uint32_t *items, size_t n,
                                   struct fl_dataset **ret, struct fl_err *err);
+/*
+ * Give a view other classes than those of the viewed set: `y` has one for each sample of that set,
+ * all below its number of classes (the caller guarantees this). Borrows `y`, as `items`.
+ */
+void fl_dataset_relabel(struct fl_dataset *view, int32_t *y);
 
 /*
  * Open the part `part` ("train" or "test") of a folder in any known format:

@@ -134,6 +134,7 @@ static int split_view(struct fl_dataset *ds, const uint8_t *taken, size_t moved,
     ds->items = kept;
     ds->n = n_kept;
     rest->own_items = moved_items;
+    rest->y = ds->y; /* Those of fl_dataset_relabel() too. */
     rest->classes = ds->classes;
     rest->augment = FL_AUGMENT_NONE; /* As for a set that is not a view. */
     *ret_rest = rest;

@@ -10,7 +10,13 @@
 #include "libfl/base/rng.h"
 
 /* The `round` argument of FL_RNG_PARTITION keys: which draw it is. */
-enum fl_pick_draw { FL_PICK_PARTITION = 0, FL_PICK_LOCAL_TEST = 1, FL_PICK_SPLIT = 2 };
+enum fl_pick_draw {
+    FL_PICK_PARTITION = 0,
+    FL_PICK_LOCAL_TEST = 1,
+    FL_PICK_SPLIT = 2,
+    FL_PICK_NOISY_CLIENTS = 3,
+    FL_PICK_NOISE = 4
+};
 
 /*
  * A byte for each of `n` samples, 1 for the `k` <= n that are chosen; every choice is equally

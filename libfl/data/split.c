@@ -44,7 +44,7 @@ void fl_split_conf_method(struct fl_split_conf *conf, const struct fl_partition_
 
 void fl_split_conf_init(struct fl_split_conf *conf)
 {
-    *conf = (struct fl_split_conf){.method = NULL};
+    *conf = (struct fl_split_conf){.method = NULL, .noise_clients = 1.0};
     fl_partition_conf_init(&conf->partition);
     fl_split_conf_method(conf, fl_partition_find("iid"));
 }

@@ -38,12 +38,14 @@ struct fl_split_conf {
     double test_share;                  /* share of each client's samples for its own test set */
     enum fl_split_standardise standardise;
     enum fl_split_pool pool;
-    uint64_t crop; /* 0: none */
+    uint64_t crop;        /* 0: none */
+    double noise_share;   /* share of a noisy client's training labels that are replaced; 0: none */
+    double noise_clients; /* share of the clients that are noisy */
 };
 
 /*
  * Defaults: method iid, no clients, seed 0, pooling and standardisation of the method and the
- * input.
+ * input, no label noise (with a share, of all clients).
  */
 void fl_split_conf_init(struct fl_split_conf *conf);
 /* Set the method and its default test_share. */
@@ -89,6 +91,30 @@ FL_MUST_CHECK int fl_split_share(const struct fl_dataset *train, const struct fl
  */
 FL_MUST_CHECK int fl_split_own_test(uint64_t seed, size_t client, double share, uint32_t *items,
                                     size_t n, struct fl_err *err);
+
+/*
+ * Label noise: other labels for the samples of a partition. Of N clients, noise_clients * N are
+ * noisy, a random choice; of the n training samples of each, noise_share * n, a random choice, have
+ * one of the other classes of the set, all equally likely. Products are rounded to the nearest
+ * whole number, halves up. Test samples keep their labels.
+ */
+struct fl_split_noise {
+    int32_t *labels; /* owned; of all samples of the set; NULL: no noise, those of the set */
+    uint32_t *noisy; /* owned; replaced labels of each client; NULL: no noise */
+    size_t n_clients, n_labels; /* noisy clients; replaced labels of all of them */
+};
+
+/*
+ * Draw the label noise of `conf` for a partition that fl_split_share() made of `train` with the
+ * same `conf`; labels of `train` are unchanged. FL_ESHAPE: `train` has one class, or values to be
+ * predicted; FL_ENOMEM. On success the caller calls fl_split_noise_done().
+ */
+FL_MUST_CHECK int fl_split_noise(const struct fl_dataset *train, const struct fl_split_conf *conf,
+                                 const struct fl_partition *part, struct fl_split_noise *ret,
+                                 struct fl_err *err);
+void fl_split_noise_done(struct fl_split_noise *noise);
+/* Replaced labels of client `k`. */
+size_t fl_split_noise_count(const struct fl_split_noise *noise, size_t k);
 
 /* "client-007", with as many digits as `n` clients need, into `out`. */
 #define FL_SPLIT_NAME 32

@@ -118,6 +118,7 @@ struct client_job {
     const struct fl_dataset *ds;
     const uint32_t *items; /* the client's samples, those of its test part last */
     size_t n, n_test;
+    size_t n_noisy;            /* training samples whose label was replaced */
     struct fl_npy_part *pool;  /* also gets the test samples; may be NULL */
     const struct input *input; /* of the schema; may be NULL */
 };

@@ -72,9 +72,10 @@ static int part_describe(const struct client_job *job, json_t *manifest)
     }
     free(counts);
     return json_array_append_new(manifest,
-                                 json_pack("{s:s, s:I, s:I, s:o}", "folder", job->name, "train",
-                                           (json_int_t)(job->n - job->n_test), "test",
-                                           (json_int_t)job->n_test, "labels", labels)) == 0
+                                 json_pack("{s:s, s:I, s:I, s:I, s:o}", "folder", job->name,
+                                           "train", (json_int_t)(job->n - job->n_test), "test",
+                                           (json_int_t)job->n_test, "noisy_labels",
+                                           (json_int_t)job->n_noisy, "labels", labels)) == 0
                ? FL_OK
                : FL_ENOMEM;
 }

@@ -8,9 +8,10 @@
 
 #include "tools/fl_data/split_cmd.h"
 
-#define MAX_OPTIONS 32
-#define HELP_SIZE   200
-#define N_COMMON    (10 + N_INPUT_ARGS) /* options of all methods */
+#define MAX_OPTIONS  32
+#define HELP_SIZE    200
+#define N_SPLIT_ARGS 12
+#define N_COMMON     (N_SPLIT_ARGS + N_INPUT_ARGS) /* options of all methods */
 
 /* The options of all methods as arguments, each name once. */
 struct method_args {
@@ -38,6 +39,10 @@ static const char summary[] =
     "--standardise writes norm.npy into every folder, which readers apply; the samples stay\n"
     "as they are. pixel: (x - mean) / (deviation + 0.001) for each value of a sample, over\n"
     "the samples that are shared out. cifar: the usual numbers for each colour.\n"
+    "\n"
+    "--noise-share replaces labels at random: for each chosen client that share of its\n"
+    "training labels, each by one of the other classes. Test parts keep their labels.\n"
+    "split.json has the number of replaced labels of each client.\n"
     "\n"
     "Pictures, texts and tables are read as by 'fl-data convert', with its options; schema.json "
     "in\n"
@@ -149,6 +154,7 @@ static bool split_find_word(const char *name, const char *text, const char *cons
 /* The texts of the options that belong to no method. */
 struct texts {
     const char *clients, *method, *seed, *share, *pool, *standardise, *crop;
+    const char *noise_share, *noise_clients;
 };
 
 static bool split_take_texts(struct split *s, const struct texts *t, const struct method_args *m)
@@ -164,11 +170,17 @@ static bool split_take_texts(struct split *s, const struct texts *t, const struc
                                                    : (s->output == NULL ? "output" : "clients"));
         return false;
     }
+    if (t->noise_clients != NULL && t->noise_share == NULL) {
+        (void)fl_data_usage_error("split", "--noise-clients needs --noise-share");
+        return false;
+    }
     fl_split_conf_init(conf);
     if (!split_find_method(s, t->method) || !set_method_args(s, m) ||
         !arg_count("split", "clients", t->clients, 1, FL_PARTITION_MAX_CLIENTS, &n_clients) ||
         !arg_count("split", "seed", t->seed, 0, INT64_MAX, &conf->partition.seed) ||
         !arg_real("split", "test-share", t->share, 0.0, FL_SPLIT_MAX_SHARE, &conf->test_share) ||
+        !arg_real("split", "noise-share", t->noise_share, 0.0, 1.0, &conf->noise_share) ||
+        !arg_real("split", "noise-clients", t->noise_clients, 0.0, 1.0, &conf->noise_clients) ||
         !arg_count("split", "crop", t->crop, 1, FL_SPLIT_MAX_CROP, &conf->crop) ||
         !split_find_word("pool", t->pool, fl_split_pools, &pool) ||
         !split_find_word("standardise", t->standardise, fl_split_standards, &standard) ||
@@ -212,6 +224,14 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
          .value = "N",
          .help = "keep the middle N x N of every picture",
          .text = &t.crop},
+        {.name = "noise-share",
+         .value = "P",
+         .help = "share of a client's training labels replaced by another class (0)",
+         .text = &t.noise_share},
+        {.name = "noise-clients",
+         .value = "P",
+         .help = "share of the clients to which --noise-share applies (1)",
+         .text = &t.noise_clients},
         {.name = "force", .help = "replace an output folder that is not empty", .flag = &s->force},
     };
     size_t i;
@@ -221,7 +241,7 @@ bool split_parse(struct split *s, int argc, char **argv, int *ret_status)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "  %-15s %s\n",
                                  fl_partition_at(i)->name, fl_partition_at(i)->help);
     }
-    input_rows(&s->reading, args + 10);
+    input_rows(&s->reading, args + N_SPLIT_ARGS);
     m = (struct method_args){.n = 0};
     for (i = 0; (ops = fl_partition_at(i)) != NULL; i++) {
         for (option = ops->options; option->name != NULL; option++) {

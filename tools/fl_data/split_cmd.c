@@ -98,6 +98,7 @@ static int split_write_all(const struct split *s, const struct output *out, stru
             .items = s->part.items + s->part.start[k],
             .n = n,
             .n_test = fl_dataset_split_count(n, s->conf.test_share),
+            .n_noisy = fl_split_noise_count(&s->noise, k),
             .pool = pool,
             .input = &s->in,
         };
@@ -120,14 +121,16 @@ static int split_write_all(const struct split *s, const struct output *out, stru
     /* Takes `clients`. */
     n_server = s->set.test != NULL ? s->set.test->n : (s->set.pooled ? s->n_client_test : 0);
     root = json_pack(
-        "{s:s, s:s, s:s, s:s, s:o, s:I, s:f, s:b, s:s, s:I, s:{s:s, s:o}, s:{s:s, s:I}, s:I, s:o, "
-        "s:{s:I}}",
+        "{s:s, s:s, s:s, s:s, s:o, s:I, s:f, s:b, s:s, s:I, s:{s:f, s:f, s:I, s:I}, s:{s:s, s:o}, "
+        "s:{s:s, s:I}, s:I, s:o, s:{s:I}}",
         "made_by", "fl-data " PACKAGE_VERSION, "input", s->input, "input_format",
         s->set.train->format, "method", s->conf.method->name, "options", split_options_json(s),
         "seed", (json_int_t)s->conf.partition.seed, "test_share", s->conf.test_share, "pooled",
         (int)s->set.pooled, "standardised_per", norm_name(s->set.train), "crop",
-        (json_int_t)s->conf.crop, "features", "type", fl_dataset_type_name(s->set.train), "shape",
-        shape_json(s->set.train), "labels", "type", "int32", "classes",
+        (json_int_t)s->conf.crop, "label_noise", "share", s->conf.noise_share, "of_clients",
+        s->conf.noise_clients, "clients", (json_int_t)s->noise.n_clients, "labels",
+        (json_int_t)s->noise.n_labels, "features", "type", fl_dataset_type_name(s->set.train),
+        "shape", shape_json(s->set.train), "labels", "type", "int32", "classes",
         (json_int_t)s->set.train->classes, "samples_of_input", (json_int_t)s->set.train->n,
         "clients", clients, "server", "test", (json_int_t)n_server);
     rv = output_manifest(out, root, err);
@@ -153,6 +156,21 @@ static void split_warn_classes(const struct split *s)
                       "if this is not intended\n",
                       s->input, text, n, s->set.train->classes);
     }
+}
+
+/* The files have the labels with noise. */
+static int split_add_noise(struct split *s, struct fl_err *err)
+{
+    struct fl_dataset *train = s->set.train;
+    int rv = fl_split_noise(train, &s->conf, &s->part, &s->noise, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (s->noise.labels != NULL) {
+        (void)memcpy(train->y, s->noise.labels, train->n * sizeof(*train->y));
+    }
+    return FL_OK;
 }
 
 static int split_run(struct split *s, struct fl_err *err)
@@ -185,6 +203,10 @@ static int split_run(struct split *s, struct fl_err *err)
         goto done;
     }
     rv = fl_split_share(s->set.train, &s->conf, &s->part, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = split_add_noise(s, err);
     if (rv != FL_OK) {
         goto done;
     }
@@ -241,12 +263,16 @@ int cmd_split(int argc, char **argv)
     if (s.n_client_test > 0) {
         (void)printf(", %zu of them for test", s.n_client_test);
     }
+    if (s.noise.labels != NULL) {
+        (void)printf(", %zu labels of %zu clients replaced", s.noise.n_labels, s.noise.n_clients);
+    }
     if (s.set.test != NULL) {
         (void)printf("; server: %zu test samples", s.set.test->n);
     }
     (void)printf("\n");
     status = EXIT_SUCCESS;
 done:
+    fl_split_noise_done(&s.noise);
     fl_partition_done(&s.part);
     fl_split_set_done(&s.set);
     input_done(&s.in);

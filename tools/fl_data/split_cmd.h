@@ -16,6 +16,7 @@ struct split {
     bool force;
     struct fl_split_set set;
     struct fl_partition part;
+    struct fl_split_noise noise;
     size_t n_client_test; /* number of all clients' samples */
 };
 

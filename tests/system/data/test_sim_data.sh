@@ -39,6 +39,10 @@ method unpooled "method: pairs, pool: no, test_share: 0, size_seed: 9" 10 \
 method lognormal "method: lognormal-sizes, sigma: 1.5, test_share: 0.1" 9 --method lognormal-sizes --sigma 1.5 --test-share 0.1
 method sizes "method: dirichlet-sizes, alpha: 0.5, min_samples: 20, seed: 3" 9 \
   --method dirichlet-sizes --alpha 0.5 --min-samples 20 --seed 3
+method noise "noise_share: 0.4, seed: 7" 5 --noise-share 0.4 --seed 7
+method noisy "method: pairs, noise_share: 0.3, noise_clients: 0.4, seed: 4" 5 \
+  --method pairs --noise-share 0.3 --noise-clients 0.4 --seed 4
+check "noise changes the hash" test "$(cut -d' ' -f6 "$dir/noise.first")" != "$(cut -d' ' -f6 "$dir/iid.first")"
 for name in iid shards dirichlet silo device pairs lognormal-sizes dirichlet-sizes; do
   equal "every method is tried" 1 "$("$build/fl-data" split --help | grep -cE "^  $name ")"
 done

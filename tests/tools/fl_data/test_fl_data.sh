@@ -69,6 +69,12 @@ says "a word that is no choice" 2 "--pool: expected one of as-method, no, yes, f
   split --input "$dir/in" --output "$dir/x" --clients 2 --pool maybe
 says "no standardisation" 2 "--standardise: expected one of as-input, none, pixel, cifar, found 'z'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --standardise z
+says "bad share of noise" 2 "--noise-share: expected a number from 0 to 1, found '1.5'" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --noise-share 1.5
+says "bad share of noisy clients" 2 "--noise-clients: expected a number from 0 to 1, found '-1'" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --noise-share 0.1 --noise-clients=-1
+says "noisy clients without noise" 2 "--noise-clients needs --noise-share" \
+  split --input "$dir/in" --output "$dir/x" --clients 2 --noise-clients 0.5
 says "option of the other law of sizes" 2 "--sigma does not apply to method 'dirichlet-sizes'" \
   split --input "$dir/in" --output "$dir/x" --clients 2 --method dirichlet-sizes --sigma 1
 says "stray word" 2 "unexpected word 'here'" split here
@@ -90,6 +96,13 @@ says "nothing to pool" 1 "pool is yes, but '$dir/notest' holds no test part" \
   split --input "$dir/notest" --output "$dir/x" --clients 2 --pool yes
 says "too large a minimum of sizes" 1 "with at least 400 samples each need more" \
   split --input "$dir/in" --output "$dir/x" --clients 3 --method lognormal-sizes --min-samples 400
+mkdir "$dir/one" "$dir/values"
+printf '1,0\n2,0\n3,0\n4,0\n' >"$dir/one/train.csv"
+says "noise of one class" 1 "expected at least 2 classes, found 1" \
+  split --input "$dir/one" --output "$dir/x" --clients 2 --noise-share 0.1
+printf 'a,price\n1,0.5\n2,0.7\n3,0.1\n4,0.2\n' >"$dir/values/train.csv"
+says "noise of values" 1 "label noise replaces classes, and samples have 1 values to be predicted instead" \
+  split --input "$dir/values" --output "$dir/x" --clients 2 --regression --target price --noise-share 0.1
 says "labels that cannot differ" 1 "10 clients cannot get 11 shards of different labels each" \
   split --input "$dir/in" --output "$dir/x" --clients 10 --method silo --shards-per-client 11
 mkdir "$dir/bad"
@@ -145,6 +158,24 @@ says "sizes by a log-normal law" 0 "8 clients (lognormal-sizes, seed 2), 1000 of
 says "sizes by a Dirichlet draw" 0 "8 clients (dirichlet-sizes, seed 2), 1000 of 1000 samples, 20 to " \
   split --input "$dir/in" --output "$dir/sizes" --clients 8 --method dirichlet-sizes --alpha 0.2 --min-samples 20 --seed 2
 ok "the law is written down" grep -q '"alpha": 0.2' "$dir/sizes/split.json"
+# 200 samples each, 180 of them for training: 45 labels of each of two clients.
+says "label noise" 0 "100 of them for test, 90 labels of 2 clients replaced; server" split --input "$dir/in" \
+  --output "$dir/noise" --clients 5 --seed 7 --test-share 0.1 --noise-share 0.25 --noise-clients 0.4
+ok "features are those without noise" bash -c "for f in '$dir'/noise/*/t*-x.npy; do cmp \"\$f\" \"\${f/noise/iid}\" || exit 1; done"
+ok "and labels of test parts" bash -c "for f in '$dir'/noise/*/test-y.npy; do cmp \"\$f\" \"\${f/noise/iid}\" || exit 1; done"
+ok "the manifest has the noise" bash -c "tr -d ' \n' <'$dir/noise/split.json' |
+  grep -q '\"label_noise\":{\"share\":0.25,\"of_clients\":0.4[0-9]*,\"clients\":2,\"labels\":90}'"
+ok "of each client" test "$(grep -c '"noisy_labels": 45' "$dir/noise/split.json") $(grep -c '"noisy_labels": 0' "$dir/noise/split.json")" = "2 3"
+if has_numpy; then
+  ok "which is that of the files" "$python" -c '
+import json, sys
+import numpy as np
+noise, plain = sys.argv[1:]
+for c in json.load(open(noise + "/split.json"))["clients"]:
+    a, b = (np.load(d + "/" + c["folder"] + "/train-y.npy") for d in (noise, plain))
+    assert (a != b).sum() == c["noisy_labels"] and a.min() >= 0 and a.max() < 10, c
+' "$dir/noise" "$dir/iid"
+fi
 says "standardised" 0 "2 clients" \
   split --input "$dir/in" --output "$dir/norm" --clients 2 --standardise pixel --test-share 0.1
 says "which inspect shows" 0 "10 classes, standardised per value" inspect "$dir/norm/client-000"

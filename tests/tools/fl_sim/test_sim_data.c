@@ -132,6 +132,12 @@ static const struct {
     {"set: '', clients: 4", "no data set ''"},
     {"set: synthetic, clients: 4, crop: 3",
      "key 'data.crop': cannot be combined with 'set: synthetic'"},
+    {"set: ./set, clients: 4, noise_share: 1.5", "key 'data.noise_share': expected"},
+    {"set: ./set, clients: 4, noise_share: 0.1, noise_clients: -0.5",
+     "key 'data.noise_clients': expected"},
+    {"set: ./set, clients: 4, noise_clients: 0.5", "key 'data.noise_clients': needs noise_share"},
+    {"set: synthetic, clients: 4, noise_share: 0.1",
+     "key 'data.noise_share': cannot be combined with 'set: synthetic'"},
     {"set: ./set, clients: 4, method: lognormal-sizes, alpha: 1",
      "key 'data.alpha': does not apply to method 'lognormal-sizes'"},
     {"set: synthetic, clients: 4, beta: -1", "key 'data.beta': expected a number from 0 to 1e6"},
@@ -162,6 +168,7 @@ static const struct {
     {"set: ./set, clients: 4, crop: 2", "key 'data.set': '"},
     {"set: ./empty, clients: 4", "contains no train data; looked for"},
     {"set: ./empty, clients: 4, pool: yes", "contains no train data; looked for"},
+    {"set: ./one, clients: 4, noise_share: 0.1", "expected at least 2 classes, found 1"},
     {"set: synthetic, clients: 10001", "key 'data': expected 1 to 10000 clients, found 10001"},
 };
 
@@ -174,6 +181,8 @@ TEST_EACH(data_that_does_not_fit_is_refused_with_its_line, ARRAY_LEN(misfits))
 
     rig_init(&r);
     ck_assert_int_eq(mkdir(t_path(path, r.dir, "empty"), 0700), 0);
+    ck_assert_int_eq(mkdir(t_path(path, r.dir, "one"), 0700), 0);
+    t_text(path, "train.csv", "1,0\n2,0\n3,0\n4,0\n");
     ck_assert_msg(configure(&r, misfits[_i].keys, &err) == FL_OK, "%s", err.msg);
     ck_assert_int_eq(fl_sim_data_get(r.cache, r.conf, 0, &data, &err), FL_ECONF);
     ck_assert_msg(strncmp(err.msg, "e.yaml:2: ", 10) == 0 &&
@@ -320,6 +329,104 @@ TEST(after_pooling_the_server_has_the_clients_test_samples)
     data = open_keys(&r, "set: ./set, clients: 4, pool: yes", 0);
     ck_assert_ptr_null(fl_sim_data_server(data));
     fl_sim_data_put(data);
+    rig_done(&r);
+}
+
+/* Counts labels of a part that are not those of write_part(). */
+static size_t noisy_labels(const struct fl_dataset *part)
+{
+    size_t n = 0;
+    uint32_t i;
+
+    for (i = 0; part != NULL && i < part->n; i++) {
+        float x[2];
+        int32_t y;
+
+        fl_dataset_gather(part, &i, 1, x, &y);
+        n += y != (int32_t)x[0] % 4;
+    }
+    return n;
+}
+
+#define NOISE "set: ./set, clients: 6, test_share: 0.25, noise_share: 0.4, noise_clients: 0.5"
+
+/* 20 samples each, 15 of them for training; half of the clients have 6 other labels. */
+TEST(training_labels_have_noise_and_test_labels_have_none)
+{
+    const struct fl_sim_data *data;
+    struct fl_dataset *train = NULL;
+    struct fl_dataset *test = NULL;
+    size_t noisy = 0;
+    size_t k;
+    struct rig r;
+
+    rig_init(&r);
+    data = open_keys(&r, NOISE ", pool: no", 0);
+    for (k = 0; k < 6; k++) {
+        size_t n;
+
+        ck_assert_int_eq(fl_sim_data_client(data, k, 0.0, FL_AUGMENT_NONE, &train, &test, NULL),
+                         FL_OK);
+        n = noisy_labels(train);
+        ck_assert(n == 0 || n == 6);
+        noisy += n > 0;
+        ck_assert_uint_eq(noisy_labels(test), 0);
+        fl_dataset_free(train);
+        fl_dataset_free(test);
+    }
+    ck_assert_uint_eq(noisy, 3);
+    ck_assert_uint_eq(noisy_labels(fl_sim_data_server(data)), 0);
+    ck_assert_uint_eq(noisy_labels(fl_sim_data_samples(data)), 0);
+    fl_sim_data_put(data);
+    rig_done(&r);
+}
+
+/* Half of the training samples of a client without a test part: their labels are of its data. */
+TEST(a_validation_part_has_the_noise_of_the_samples_that_it_takes)
+{
+    const struct fl_sim_data *data;
+    struct fl_dataset *train = NULL;
+    struct fl_dataset *test = NULL;
+    struct rig r;
+
+    rig_init(&r);
+    data = open_keys(&r, "set: ./set, clients: 6, noise_share: 1", 0);
+    ck_assert_int_eq(fl_sim_data_client(data, 2, 0.5, FL_AUGMENT_NONE, &train, &test, NULL), FL_OK);
+    ck_assert_uint_eq(noisy_labels(train), 10);
+    ck_assert_uint_eq(noisy_labels(test), 10);
+    fl_dataset_free(train);
+    fl_dataset_free(test);
+    fl_sim_data_put(data);
+    rig_done(&r);
+}
+
+TEST(noise_shares_samples_with_data_without_it_and_changes_the_hash)
+{
+    const struct fl_sim_data *data[3];
+    char folder[FL__DATA_PATH];
+    struct fl_err err = {0};
+    bool whole;
+    struct rig r;
+
+    rig_init(&r);
+    data[0] = open_keys(&r, "set: ./set, clients: 6, test_share: 0.25", 0);
+    ck_assert_int_eq(fl_sim_data_conf_folder(r.conf, NULL, folder, sizeof(folder), &whole, NULL),
+                     FL_OK);
+    data[1] = open_keys(&r, NOISE, 0);
+    data[2] = open_keys(&r, NOISE ", seed: 1", 0);
+    ck_assert_ptr_eq(fl_sim_data_samples(data[0]), fl_sim_data_samples(data[1]));
+    ck_assert_str_ne(fl_sim_data_hash(data[0]), fl_sim_data_hash(data[1]));
+    ck_assert_str_ne(fl_sim_data_hash(data[1]), fl_sim_data_hash(data[2]));
+    ck_assert_uint_eq(fl_sim_data_bytes(data[1]) - fl_sim_data_bytes(data[0]),
+                      SAMPLES * sizeof(int32_t));
+    /* A program would read the labels of the set. */
+    ck_assert_int_eq(fl_sim_data_conf_folder(r.conf, NULL, folder, sizeof(folder), &whole, &err),
+                     FL_ECONF);
+    ck_assert_ptr_nonnull(
+        strstr(err.msg, "key 'data.noise_share': a program reads the labels of "));
+    fl_sim_data_put(data[2]);
+    fl_sim_data_put(data[1]);
+    fl_sim_data_put(data[0]);
     rig_done(&r);
 }
 

@@ -50,6 +50,7 @@ struct fl_sim_data {
     /* indices into samples->set.train; each list ends with the test samples */
     struct fl_partition part;
     uint32_t *n_test; /* [clients] */
+    int32_t *labels;  /* of all samples of the set, with label noise; NULL: those of the set */
     char *names;      /* [clients][name_size] */
     size_t name_size;
     uint32_t *server_items;          /* of `server`, if that is a view */

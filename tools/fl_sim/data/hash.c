@@ -63,7 +63,7 @@ int fl__data_sum_samples(const struct fl_dataset *ds, uint64_t **ret, struct fl_
 }
 
 /* `items` NULL: the first n samples. */
-static void hash_add_samples(struct hashing *h, const struct fl_dataset *ds, const uint64_t *sums,
+static void hash_add_samples(struct hashing *h, const int32_t *labels, const uint64_t *sums,
                              const uint32_t *items, size_t n)
 {
     size_t i;
@@ -73,7 +73,7 @@ static void hash_add_samples(struct hashing *h, const struct fl_dataset *ds, con
         size_t at = items != NULL ? items[i] : i;
 
         hash_add_number(h, sums[at]);
-        hash_add(h, &ds->y[at], sizeof(ds->y[at]));
+        hash_add(h, &labels[at], sizeof(labels[at]));
     }
 }
 
@@ -96,6 +96,7 @@ static void hash_add_shape(struct hashing *h, const struct fl_dataset *ds)
 int fl__data_hash(struct fl_sim_data *data, struct fl_err *err)
 {
     const struct fl__samples *s = data->samples;
+    const int32_t *y = s->set.train->y;
     struct hashing h = {.rv = FL_OK};
     size_t k;
 
@@ -108,17 +109,17 @@ int fl__data_hash(struct fl_sim_data *data, struct fl_err *err)
         size_t n_train = fl_partition_count(&data->part, k) - data->n_test[k];
 
         hash_add(&h, name, strlen(name) + 1);
-        hash_add_samples(&h, s->set.train, s->sums, items, n_train);
-        hash_add_samples(&h, s->set.train, s->sums, items + n_train, data->n_test[k]);
+        hash_add_samples(&h, data->labels != NULL ? data->labels : y, s->sums, items, n_train);
+        hash_add_samples(&h, y, s->sums, items + n_train, data->n_test[k]);
     }
     if (data->server == NULL) {
         hash_add_number(&h, 0);
     } else if (data->server == data->server_view) {
         hash_add_shape(&h, data->server);
-        hash_add_samples(&h, s->set.train, s->sums, data->server_items, data->server->n);
+        hash_add_samples(&h, y, s->sums, data->server_items, data->server->n);
     } else {
         hash_add_shape(&h, data->server);
-        hash_add_samples(&h, s->set.test, s->test_sums, NULL, data->server->n);
+        hash_add_samples(&h, s->set.test->y, s->test_sums, NULL, data->server->n);
     }
     hash_fold(&h);
     if (h.rv != FL_OK) {

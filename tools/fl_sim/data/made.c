@@ -106,11 +106,20 @@ static int made_partition(const struct fl_split_conf *conf, const char *keep,
 int fl__data_share(const struct fl_split_conf *conf, const char *keep, struct fl_sim_data *data,
                    struct fl_err *err)
 {
+    struct fl_split_noise noise;
     int rv = made_partition(conf, keep, data, err);
 
     if (rv != FL_OK) {
         return rv;
     }
+    /* Not in the file of the partition: it follows from that and the seed. */
+    rv = fl_split_noise(data->samples->set.train, conf, &data->part, &noise, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    data->labels = noise.labels;
+    noise.labels = NULL;
+    fl_split_noise_done(&noise);
     rv = made_describe(data, conf->test_share, err);
     if (rv != FL_OK) {
         return rv;

@@ -71,6 +71,7 @@ static void data_drop(struct fl_sim_data *data)
     fl_dataset_free(data->server_view);
     data_drop_samples(data->cache, data->samples);
     fl_partition_done(&data->part);
+    free(data->labels);
     free(data->n_test);
     free(data->names);
     free(data->server_items);
@@ -114,6 +115,8 @@ static int data_make_key(const struct fl_sim_data_conf *conf, struct fl_buf *out
     *ret_samples = out->len;
     if (conf->kind == FL__DATA_SET) {
         fl__data_describe_partition(split, &w);
+        fl_writer_printf(&w, " noise=%.17g clients=%.17g", split->noise_share,
+                         split->noise_clients);
     }
     return w.code;
 }
@@ -411,6 +414,9 @@ int fl_sim_data_client(const struct fl_sim_data *data, size_t client, double val
             goto fail;
         }
     }
+    if (data->labels != NULL) {
+        fl_dataset_relabel(train, data->labels);
+    }
     rv = fl_train_keep_back(train, validation, &test, err);
     if (rv != FL_OK) {
         goto fail;
@@ -458,5 +464,7 @@ uint64_t fl_sim_data_bytes(const struct fl_sim_data *data)
     items += data->server_view != NULL ? data->server_view->n : 0;
     return data_set_bytes(data->samples->set.train) + data_set_bytes(data->samples->set.test) +
            items * sizeof(uint32_t) +
+           (data->labels != NULL ? (uint64_t)data->samples->set.train->n * sizeof(*data->labels)
+                                 : 0) +
            (uint64_t)n * (sizeof(*data->part.start) + sizeof(*data->n_test) + data->name_size);
 }

@@ -46,8 +46,8 @@ void fl_sim_data_conf_ask(struct fl_sim_data_conf *conf, fl_sim_data_count_cb *c
 /*
  * Where a program finds the samples of a client, or those of the server when `name` is NULL: into
  * `out`, "" where it knows itself. `*ret_whole`: all samples of that folder; false: of a data set,
- * those with the indices of fl_sim_data_client(). FL_ELIMIT: the path is too long; FL_EUNIMPL: the
- * samples are generated, and in no folder.
+ * those with the indices of fl_sim_data_client(). FL_ELIMIT: the path is too long; FL_ECONF: the
+ * samples are generated, or their labels have noise, so that they are in no folder.
  */
 FL_MUST_CHECK int fl_sim_data_conf_folder(const struct fl_sim_data_conf *conf, const char *name,
                                           char *out, size_t size, bool *ret_whole,

@@ -14,11 +14,11 @@
 struct values {
     const char *path, *set, *method, *seed;
     int64_t clients, crop;
-    double test_share;
+    double test_share, noise_share, noise_clients;
     enum fl_split_pool pool;
     enum fl_split_standardise standardise;
     bool path_given, set_given, method_given, clients_given, seed_given, crop_given;
-    bool test_share_given, pool_given, standardise_given;
+    bool test_share_given, pool_given, standardise_given, noise_share_given, noise_clients_given;
 };
 
 /* clang-format off */
@@ -43,6 +43,10 @@ const struct fl_opt_spec fl_sim_data_options[] = {
      .help = "As --standardise of fl-data split"},
     {ROW(INT, crop), .min = 0, .max = FL_SPLIT_MAX_CROP, .def = "0",
      .help = "Crop every picture to N x N pixels in its middle; 0: no crop"},
+    {ROW(FLOAT, noise_share), .min = 0, .max = 1, .def = "0",
+     .help = "Share of a noisy client's training labels that are replaced by another class"},
+    {ROW(FLOAT, noise_clients), .min = 0, .max = 1, .def = "1",
+     .help = "Share of the clients to which noise_share applies"},
     FL_OPT_END_OF(struct values)};
 /* clang-format on */
 
@@ -319,6 +323,12 @@ static int conf_read_set(const struct reading *r, struct fl_err *err)
     split->pool = r->v->pool;
     split->standardise = r->v->standardise;
     split->crop = (uint64_t)r->v->crop;
+    split->noise_share = r->v->noise_share;
+    split->noise_clients = r->v->noise_clients;
+    if (r->v->noise_clients_given && !r->v->noise_share_given) {
+        return fl_conf_error(conf_node(r, "noise_clients"), err,
+                             "needs noise_share, the share of their labels that is replaced");
+    }
     rv = fl__data_find(r->base, r->v->set, r->conf->path, &inner);
     if (rv != FL_OK) {
         return fl_conf_error(conf_node(r, "set"), err, "%s", fl_err_text(&inner, rv));
@@ -433,6 +443,12 @@ int fl_sim_data_conf_folder(const struct fl_sim_data_conf *conf, const char *nam
         rv = fl_fs_join(out, size, conf->path, name != NULL ? name : FL_SPLIT_SERVER);
         break;
     case FL__DATA_SET:
+        if (conf->split.noise_share > 0.0) {
+            return fl_conf_error(fl_conf_get(conf->map, "noise_share"), err,
+                                 "a program reads the labels of the set, which have no noise: "
+                                 "write the data with 'fl-data split --noise-share', and set "
+                                 "'path'");
+        }
         rv = fl_str_copy(out, size, conf->path);
         break;
     case FL__DATA_PROGRAM:
