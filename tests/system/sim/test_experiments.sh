@@ -68,7 +68,7 @@ check "a point with daemons" "$build/fl-sim" run "$point/experiment.yaml" --quie
 three_rounds() { # folder
   head -n 3 "$(find "$1" -name rounds.jsonl)" | "$python" -c 'import json, sys
 for r in map(json.loads, sys.stdin):
-    print(r["round"], r["selected"], r["uplink_bytes"], r["downlink_bytes"], *("%.7g" % r[k] for k in ("accuracy", "loss", "train_loss")))'
+    print(r["round"], r["selected"], r["uplink_bytes"], r["downlink_bytes"], *("%.10g" % r[k] for k in ("accuracy", "loss", "train_loss")))'
 }
 equal "its rounds are those of the simulation" "$(three_rounds "$point/seed-1")" "$(three_rounds "$dir/local")"
 if [ "${1:-}" = --record ]; then

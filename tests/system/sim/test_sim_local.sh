@@ -19,7 +19,7 @@ stop: {rounds: 5}
 END
   printf '%s\n' "$@" >>"$file"
 }
-figures='["%d %d %d %.7g %.7g %.7g %d %d" % (r["round"], r["selected"], r["responders"], r["accuracy"], r["loss"], r["train_loss"], r["uplink_bytes"], r["downlink_bytes"]) for r in d]'
+figures='["%d %d %d %.10g %.10g %.10g %d %d" % (r["round"], r["selected"], r["responders"], r["accuracy"], r["loss"], r["train_loss"], r["uplink_bytes"], r["downlink_bytes"]) for r in d]'
 rounds_of() { # folder of a trial
   "$python" -c 'import json, sys; print(json.dumps([json.loads(line) for line in open(sys.argv[1])]))' "$1/rounds.jsonl" | json "$figures"
 }

@@ -136,7 +136,7 @@ check "and kills change nothing" cmp sums-1 sums-killed
 experiment daemons.yaml own "clients: 5" "stop: {rounds: 4}" "trials: {seeds: [7]}"
 check "in the simulation" "$fl_sim" run daemons.yaml --quiet --out simulated
 check "with the daemons" "$fl_sim" run daemons.yaml --quiet --local 5 --out real
-figures='["%d %.7g %.7g %.7g %d" % (r["round"], r["accuracy"], r["loss"], r["train_loss"], r["uplink_bytes"])
+figures='["%d %.10g %.10g %.10g %d" % (r["round"], r["accuracy"], r["loss"], r["train_loss"], r["uplink_bytes"])
   + "".join(" %s=%.7g" % m for m in sorted(r["metrics"].items())) for r in d]'
 for how in simulated real; do
   "$python" -c 'import json, sys; print(json.dumps([json.loads(line) for line in open(sys.argv[1])]))' \
