@@ -41,6 +41,29 @@ check "and with the absolute error" "$python" -c 'import sys; assert float(sys.a
 sim bce labels.all "{input: [2], layers: [dense 8, tanh, dense 2], loss: bce}"
 check "several labels are learned, and the accuracy is that of all of them" "$python" -c 'import sys; assert float(sys.argv[1]) > 0.85, sys.argv' "$(last bce accuracy)"
 
+# The folders of the clients, and the daemons on them
+of_folders() { # name, further arguments of fl-sim
+  printf '%s\n' "server:" "  algorithm: fedavg" "  model: {input: [2], layers: [dense 1], loss: mse}" \
+    "  training: {epochs: 5, batch_size: 10, learning_rate: 0.5}" "data: {path: ./$1}" "stop: {rounds: 5}" >"$1.yaml"
+  check "$1: it runs" "$build/fl-sim" run "$1.yaml" --quiet --out "$1.$2" "${@:3}"
+}
+rows_of() { "$python" -c 'import csv, glob, sys
+for r in csv.DictReader(open(glob.glob(sys.argv[1] + "/*/*/rounds.csv")[0])):
+    print(r["round"], *("%.10g" % float(r[k]) for k in ("loss", "train_loss")))' "$1"; }
+of_folders prices folders
+of_folders prices daemons --local 3
+equal "each client has its values" "$(rows_of prices.folders)" "$(rows_of prices.daemons)"
+check "which are learned" "$python" -c 'import sys; assert float(sys.argv[1].split()[-1]) < 1e-2, sys.argv' "$(rows_of prices.folders | tail -n 1)"
+cp -r prices others
+"$python" - <<'PY'
+import glob, numpy
+for path in glob.glob("others/client-*/train-y.npy"):
+    numpy.save(path, numpy.load(path) + numpy.float32(1))
+PY
+of_folders others folders
+hash_of() { json 'list(d["partitions"].values())[0]' <"$1/run.json"; }
+check "other values are other data" test "$(hash_of prices.folders)" != "$(hash_of others.folders)"
+
 refuses() { # name, text, arguments of sim
   sim "${@:3}" && note_failure "$1: fl-sim succeeded"
   has_line "$1" "$3.out" "$2"

@@ -57,6 +57,12 @@ int fl__data_sum_samples(const struct fl_dataset *ds, uint64_t **ret, struct fl_
     }
     for (i = 0; i < ds->n; i++) {
         sums[i] = fl_checksum(fl_dataset_row(ds, i), bytes);
+        if (ds->n_targets > 0) { /* Values to be predicted belong to the sample. */
+            const uint64_t both[2] = {sums[i], fl_checksum(fl_dataset_target(ds, i),
+                                                           ds->n_targets * sizeof(*ds->target))};
+
+            sums[i] = fl_checksum(both, sizeof(both));
+        }
     }
     *ret = sums;
     return FL_OK;

@@ -109,6 +109,12 @@ static int folder_make_set(const struct folder *f, const struct fl_dataset *like
     if (rv != FL_OK) {
         goto fail;
     }
+    if (like->n_targets > 0) {
+        rv = fl_dataset_add_targets(all, like->n_targets, err);
+        if (rv != FL_OK) {
+            goto fail;
+        }
+    }
     all->scale = like->scale;
     all->format = like->format;
     all->source = fl_str_dup(f->path); /* Only for messages: on an error the name stays unknown. */
@@ -152,6 +158,10 @@ static int folder_copy_part(const struct folder *f, size_t k, const char *part, 
     bytes = ds->dim * fl_dataset_value_size(ds);
     (void)memcpy((char *)(*all)->x + at * bytes, ds->x, ds->n * bytes);
     (void)memcpy((*all)->y + at, ds->y, ds->n * sizeof(*ds->y));
+    if (ds->n_targets > 0) {
+        (void)memcpy((*all)->target + at * ds->n_targets, ds->target,
+                     ds->n * ds->n_targets * sizeof(*ds->target));
+    }
     (*all)->classes = ds->classes > (*all)->classes ? ds->classes : (*all)->classes;
 done:
     fl_dataset_free(ds);
