@@ -25,7 +25,7 @@ _fl_complete() {
   kind=$(_fl_options_of "$help" | sed -n "s/^$before //p" | head -n 1)
   if [[ $before != -* || -z $kind ]]; then
     if [[ $word == -* ]]; then
-      mapfile -t COMPREPLY < <(compgen -W "$(_fl_options_of "$help" | cut -d ' ' -f 1)" -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W "$(_fl_options_of "$help" | cut -d ' ' -f 1 | sort -u)" -- "$word")
       return 0
     elif [[ -n $commands && -z $command ]]; then
       mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word")
