@@ -44,7 +44,7 @@ says "one folder holds one kind of run" 1 "all.results" "$fl_sim" run all.yaml -
 
 ### Killed, and stopped: the same command goes on
 experiment long.yaml "data: {set: synthetic, clients: 3, alpha: 0.5, beta: 0.5}" "trials: {seeds: [1]}"
-sed -i 's/rounds: 5/rounds: 1000/' long.yaml
+sed -i 's/rounds: 5/rounds: 400/' long.yaml
 state=long.local/base/seed-1
 some_rounds() { [ "$(wc -l <"$state/rounds.jsonl" 2>/dev/null)" -gt "$1" ]; }
 "$fl_sim" run long.yaml --quiet --local 3 >long.log 2>&1 &
@@ -56,13 +56,13 @@ gone() { [ -z "$(left)" ]; }
 wait_for "the daemons to be gone" gone
 "$fl_sim" run long.yaml --quiet --local 3 >long.log 2>&1 &
 pid=$!
-wait_for "some more" some_rounds 100
+wait_for "some more" some_rounds 60
 kill -INT "$pid"
 wait "$pid"
 equal "an interrupt is not the end" 3 $?
 equal "and leaves no process" "" "$(left)"
 check "it goes on" "$fl_sim" run long.yaml --quiet --local 3
-equal "with all rounds" 1000 "$(wc -l <"$state/rounds.jsonl")"
+equal "with all rounds" 400 "$(wc -l <"$state/rounds.jsonl")"
 
 ### A stop rule
 experiment stop.yaml "data: {set: synthetic, clients: 3, alpha: 0, beta: 0}" "trials: {seeds: [1]}"
