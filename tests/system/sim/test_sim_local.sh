@@ -54,6 +54,7 @@ kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 gone() { [ -z "$(left)" ]; }
 wait_for "the daemons to be gone" gone
+rm "$state/rounds.jsonl" # It is written anew; so its rows are of the next run.
 "$fl_sim" run long.yaml --quiet --local 3 >long.log 2>&1 &
 pid=$!
 wait_for "some more" some_rounds 60
