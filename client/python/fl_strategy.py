@@ -52,7 +52,7 @@ class Layer(NamedTuple):
     """A layer that at least one client sent."""
 
     name: str
-    #: Where it lies in the model, for arrays of the round.
+    #: Its entries in the model, an index for the arrays of the round.
     slice: slice
     #: Indices of the clients that sent it, in the order of the rows below.
     clients: Any

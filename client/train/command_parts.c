@@ -78,7 +78,7 @@ static int check_beside(const struct fl_persistent *r, const char *program,
     rv = fl_persistent_per_task(r)
              ? fl_err_set(err, FL_EUNIMPL,
                           "the server's personal '%s' trains a second model with steps of its own, "
-                          "of which a program that is started for each task is not told: use a "
+                          "which a program that is started for each task cannot do: use a "
                           "persistent program ('command.persistent: yes') or 'trainer: builtin'",
                           m->personal->policy.name)
              : check_parts(r, program, fl__parts_beside(beside), "personal",

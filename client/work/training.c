@@ -278,8 +278,8 @@ static int training_prepare(struct fl_training *t)
 /* --- the personal model beside the global one --- */
 
 /*
- * Trains the personal model of a policy with `beside` (Ditto): the steps of this task once more,
- * from the model that this client kept, with the received model as anchor. Reports its accuracy.
+ * Trains the personal model of a policy with `beside` (Ditto): repeats the steps of this task from
+ * the client's stored personal model, with the received model as anchor. Reports its accuracy.
  */
 static int training_run_beside(struct fl_training *t)
 {

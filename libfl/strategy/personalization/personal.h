@@ -33,10 +33,10 @@ struct fl_personal_ops {
      */
     bool own;
     /*
-     * The client trains a personal model of its own beside the global one: after the training whose
-     * update is uploaded, the same steps once more from its personal model, at first from the
-     * received model, with a proximal term towards the received one: solver 'prox' with mu =
-     * lambda. It is client state, of which the server knows nothing.
+     * The client trains a personal model beside the global one: after the training whose update is
+     * uploaded it repeats the steps from its personal model (in its first round from the received
+     * model), with a proximal term towards the received model: solver 'prox' with mu = lambda. The
+     * personal model is client state; the server does not receive it.
      */
     bool beside;
     /* Reports contain the accuracy of the trained model on the client's own test data. */

@@ -1,4 +1,4 @@
-/* NPZ archives: stored and deflated entries, and archives that lie about them. */
+/* NPZ archives: stored and deflated entries, and archives with false headers. */
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +17,17 @@ static char dir[T_PATH];
 static uint8_t archive[8192];
 static size_t length;
 /* Of the next entry: what its directory says differently. */
-static struct lies {
+static struct forged {
     unsigned method, flags;
     uint32_t size, packed, crc;
     bool set;
-} lies;
+} forged;
 
 static void setup(void)
 {
     t_dir(dir);
     length = 0;
-    lies = (struct lies){.set = false};
+    forged = (struct forged){.set = false};
 }
 
 static void teardown(void)
@@ -94,13 +94,13 @@ static void add_array(const char *name, const char *dict, const void *data, size
     put(2, 0);
     put_bytes(name, strlen(name));
     put_bytes(out, e->packed);
-    if (lies.set) {
-        e->method = lies.method;
-        e->flags = lies.flags;
-        e->size = lies.size != 0 ? lies.size : e->size;
-        e->packed = lies.packed != 0 ? lies.packed : e->packed;
-        e->crc ^= lies.crc;
-        lies.set = false;
+    if (forged.set) {
+        e->method = forged.method;
+        e->flags = forged.flags;
+        e->size = forged.size != 0 ? forged.size : e->size;
+        e->packed = forged.packed != 0 ? forged.packed : e->packed;
+        e->crc ^= forged.crc;
+        forged.set = false;
     }
 }
 
@@ -239,7 +239,7 @@ TEST(an_array_that_is_wrong_is_named_with_its_archive)
 }
 
 static const struct {
-    struct lies lies;
+    struct forged forged;
     int code;
     const char *message;
 } bad_entries[] = {
@@ -260,8 +260,8 @@ TEST_EACH(an_entry_that_lies_is_refused, sizeof(bad_entries) / sizeof(*bad_entri
 {
     const float x[2] = {1.5F, -2};
 
-    lies = bad_entries[_i].lies;
-    lies.set = true;
+    forged = bad_entries[_i].forged;
+    forged.set = true;
     add_array("x.npy", NPY_X, x, sizeof(x), true);
     add_array("y.npy", NPY_Y, "\3\1", 2, true);
     add_directory("");
@@ -271,7 +271,7 @@ TEST_EACH(an_entry_that_lies_is_refused, sizeof(bad_entries) / sizeof(*bad_entri
 TEST(a_bomb_is_refused_before_it_is_unpacked)
 {
     /* 300 MB of zeros pack 1000 to 1: more than deflate of data does. */
-    struct lies bomb = {.method = 8, .size = 300000000, .packed = 400000, .set = true};
+    struct forged bomb = {.method = 8, .size = 300000000, .packed = 400000, .set = true};
     uint8_t *file = calloc(1, 500000);
     char path[T_PATH];
     struct fl__zip zip;
@@ -279,7 +279,7 @@ TEST(a_bomb_is_refused_before_it_is_unpacked)
     struct fl_err err = {0};
 
     ck_assert_ptr_nonnull(file);
-    lies = bomb;
+    forged = bomb;
     add_array("x.npy", NPY_X, "12345678", 8, true);
     /* The packed bytes end far behind: the directory is put there. */
     (void)memcpy(file, archive, length);

@@ -39,12 +39,12 @@ struct fed {
     struct fl_dataset *data[FED_CLIENTS];
     struct fl_round_key counted[FED_CLIENTS];
     float *theta, *state, *before; /* exported; `before`: theta of the last round */
-    float *told;                   /* what the clients get of the state in the round */
+    float *described;              /* the payload for clients, computed from the state */
     size_t members;                /* of the round */
     float *own[FED_CLIENTS];       /* what each keeps */
     float *delta[FED_CLIENTS], *sent[FED_CLIENTS]; /* of the last round */
     size_t n_steps[FED_CLIENTS];
-    size_t n_selected; /* told to the clients */
+    size_t n_selected; /* sent to the clients */
     uint64_t round;
     bool sums;                  /* fill `moved` */
     double *moved[FED_CLIENTS]; /* sum of -eta g along the path, internal order */
@@ -192,7 +192,7 @@ static inline void fed_init(struct fed *f, const struct fl_solver_ops *ops, cons
     f->theta = calloc(f->count, sizeof(float));
     f->before = calloc(f->count, sizeof(float));
     f->state = calloc(f->count, sizeof(float));
-    f->told = calloc(f->count, sizeof(float));
+    f->described = calloc(f->count, sizeof(float));
     fl_net_get(f->net, f->theta);
     fed_open_server(f, option);
     watch = *ops;
@@ -224,7 +224,7 @@ static inline void fed_done(struct fed *f)
     free(f->theta);
     free(f->before);
     free(f->state);
-    free(f->told);
+    free(f->described);
     fl_model_state_done(&f->model);
     fl_strategy_free(f->strategy);
     fl_net_free(f->net);
@@ -241,10 +241,10 @@ static inline uint64_t fed_seed(const struct fed *f, size_t k)
 static inline void fed_train(struct fed *f, size_t k)
 {
     const size_t bytes = f->count * sizeof(float);
-    const bool told = fl_solver_names(f->ops->inputs) > 0;
+    const bool described = fl_solver_names(f->ops->inputs) > 0;
     const struct member_payload payloads[] = {
         {"model", f->theta, bytes, false},
-        {told ? f->ops->inputs[0] : NULL, f->told, bytes, false}};
+        {described ? f->ops->inputs[0] : NULL, f->described, bytes, false}};
     const struct fl_task task = {.key = {f->round, 1},
                                  .counted = f->counted[k],
                                  .learning_rate = f->how.learning_rate,
@@ -259,7 +259,7 @@ static inline void fed_train(struct fed *f, size_t k)
     fed_watched.grad = calloc(fl_net_block(f->net), sizeof(float));
     (void)memset(f->moved[k], 0, fl_net_block(f->net) * sizeof(double));
     ck_assert_msg(member_fetch(&f->client[k], &task,
-                               &(struct member_server){.payloads = payloads, .n = 1 + told},
+                               &(struct member_server){.payloads = payloads, .n = 1 + described},
                                &err) == FL_OK,
                   "%s", err.msg);
     ck_assert_msg(fl_member_train(&f->client[k], &err) == FL_OK, "%s", err.msg);
@@ -347,10 +347,10 @@ static inline void fed_settle(struct fed *f, size_t k)
     free(kept);
 }
 
-/* What clients are told now. */
+/* The payload for clients of the next round. */
 static inline void fed_tell(struct fed *f)
 {
-    fl_strategy_describe(f->strategy, 0, f->state, f->members, f->told, f->count);
+    fl_strategy_describe(f->strategy, 0, f->state, f->members, f->described, f->count);
 }
 
 static inline void fed_round(struct fed *f, const struct fed_plan *plan)

@@ -21,7 +21,7 @@ static int made_make(void *ctx, double *step, struct fl_err *err)
     size_t i;
 
     if (m->fails != FL_OK) {
-        return fl_err_set(err, m->fails, "the program has no wish to");
+        return fl_err_set(err, m->fails, "the program has failed");
     }
     for (i = 0; i < m->fed->count; i++) {
         step[i] = m->factor * m->mean[i];
@@ -158,7 +158,7 @@ TEST(an_error_of_it_ends_the_pass_and_blames_no_client)
     m.fails = FL_ETIMEOUT;
     ck_assert_int_eq(run_command(&m), FL_ETIMEOUT);
     ck_assert_uint_eq(f.blamed, f.n);
-    ck_assert_ptr_nonnull(strstr(f.err.msg, "no wish"));
+    ck_assert_ptr_nonnull(strstr(f.err.msg, "has failed"));
     made_done(&m);
 }
 

@@ -309,7 +309,8 @@ TEST(a_norm_without_numbers_has_a_bound_of_the_levels)
     reader = fl_codec_memory_reader(&memory);
     ck_assert_int_eq(fl_codec_open(&d, &fl_codec_qsgd, layout, 0, &reader), FL_OK);
     ck_assert_int_eq(fl_codec_measure(&d, &size), FL_OK);
-    /* Each entry less than 1000 / 64: 62.5 together, and no honest client has a norm of 1000. */
+    /* Each entry less than 1000 / 64: 62.5 together, and no update that was coded has a norm of
+     * 1000. */
     ck_assert_double_lt(size.high, 63);
     ck_assert_double_gt(size.low, size.high);
     fl_buf_done(&buf);

@@ -38,7 +38,7 @@ static double check_told(struct fed *f)
         for (k = 0; k < FED_CLIENTS; k++) {
             mean += (double)f->own[k][i] / (double)f->members;
         }
-        ck_assert_double_eq_tol((double)f->told[i], mean, 1e-6);
+        ck_assert_double_eq_tol((double)f->described[i], mean, 1e-6);
         largest = fmax(largest, fabs(mean));
     }
     return largest;

@@ -54,7 +54,7 @@ kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 gone() { [ -z "$(left)" ]; }
 wait_for "the daemons to be gone" gone
-rm "$state/rounds.jsonl" # It is written anew; so its rows are of the next run.
+rm "$state/rounds.jsonl" # The next run creates it again, so that its rows are those of that run.
 "$fl_sim" run long.yaml --quiet --local 3 >long.log 2>&1 &
 pid=$!
 wait_for "some more" some_rounds 60
@@ -76,7 +76,7 @@ says "more clients than there are" 1 "the data has 3 clients, fewer than the 4 o
 says "a round that never begins" 1 "add --set server.round.start_clients=2" \
   "$fl_sim" run long.yaml --local 2 --out bad --set server.round.start_clients=3
 says "attackers" 1 "expected no 'attackers'" "$fl_sim" run long.yaml --local 3 --out bad --set "attackers={share: 40%, attack: sign_flip}"
-says "nobody" 2 "expected 1 to" "$fl_sim" run long.yaml --local 0
+says "no client" 2 "expected 1 to" "$fl_sim" run long.yaml --local 0
 says "no training" 2 "--local goes without --no-training" "$fl_sim" run long.yaml --local 3 --no-training
 cat >broken.py <<'END'
 raise SystemExit("no camera")

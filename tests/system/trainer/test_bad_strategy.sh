@@ -66,8 +66,8 @@ def aggregate(round):
     return modes[mode()](round)
 
 
-def carry_out(self, message, honest=fl_strategy._Server._carry_out):
-    return {"state_bytes": 5000, "scores": False} if mode() == "lies" else honest(self, message)
+def carry_out(self, message, original=fl_strategy._Server._carry_out):
+    return {"state_bytes": 5000, "scores": False} if mode() == "oversized" else original(self, message)
 
 
 fl_strategy._Server._carry_out = carry_out  # as a program in another language could
@@ -107,7 +107,7 @@ fails much "round.state has 5000 bytes, expected at most 4096 (strategy.aggregat
 fails text "round.state is str, expected bytes"
 fails scores "expected 2 finite numbers of at least 0"
 fails nan "returned a step that is not finite: nan at entry 17 of layer"
-fails lies "a state of 5000 bytes in a slot of 4096"
+fails oversized "a state of 5000 bytes in a slot of 4096"
 equal "the program ended three times and was started four times" 4 "$(grep -c "software='fl_strategy" "$dir/fed.log")"
 
 ### What does no harm

@@ -1,90 +1,63 @@
 #!/usr/bin/env bash
 # fl-data convert: pictures, texts and tables become arrays with a schema, which other folders follow.
-set -u
-fl_data=${FL_BUILDDIR:-$PWD}/fl-data
-python=${FL_PYTHON:-python3}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-checks=0
-failures=0
-
-ok() { # name, command...: succeeds
-  checks=$((checks + 1))
-  local name=$1
-  shift
-  if ! "$@" >"$dir/log" 2>&1; then
-    failures=$((failures + 1))
-    echo "FAILED: $name: $*"
-    sed 's/^/    /' "$dir/log"
-  fi
-}
-
-# name, expected exit code, expected text on stdout or stderr, arguments of fl-data
-says() {
-  checks=$((checks + 1))
-  local name=$1 want=$2 text=$3 rc
-  shift 3
-  "$fl_data" "$@" >"$dir/log" 2>&1
-  rc=$?
-  if [ "$rc" -ne "$want" ] || ! grep -qF -- "$text" "$dir/log"; then
-    failures=$((failures + 1))
-    echo "FAILED: $name: exit $rc (expected $want), expected text: $text"
-    sed 's/^/    /' "$dir/log"
-  fi
-}
+# shellcheck source=tests/system/lib.sh
+. "$(dirname "$0")/../../system/lib.sh"
+fl_data=$build/fl-data
+# name, expected exit code, expected text, arguments of fl-data
+prints() { says "$1" "$2" "$3" "$fl_data" "${@:4}"; }
 
 # name, the rest of the arguments: input, output and options
-convert() { says "$1" 0 "samples of" convert --input "$2" --output "$3" "${@:4}"; }
+convert() { prints "$1" 0 "samples of" convert --input "$2" --output "$3" "${@:4}"; }
 
 ### Tables
 mkdir "$dir/table" "$dir/other"
 printf 'id,age,job,kind\n1,30,smith,yes\n2,,nurse,no\n3,50,"nurse, head",no\n' >"$dir/table/train.csv"
 printf 'id,age,job,kind\n4,20,smith,no\n' >"$dir/table/test.csv"
-says "a missing value has its place" 1 "line 3, column 2 (age): expected a value, found ''" \
+prints "a missing value has its place" 1 "line 3, column 2 (age): expected a value, found ''" \
   convert --input "$dir/table" --output "$dir/x" --drop id
-ok "nothing is left of refused work" test ! -e "$dir/x"
+check "nothing is left of refused work" test ! -e "$dir/x"
 convert "a table" "$dir/table" "$dir/arrays" --drop id --missing mean
-says "names of classes are shown" 0 "66.7%  ########################################  'no'" inspect "$dir/arrays"
-says "an unconverted table is announced" 0 "read this set after 'fl-data convert'" inspect "$dir/table" --drop id --missing skip
+prints "names of classes are shown" 0 "66.7%  ########################################  'no'" inspect "$dir/arrays"
+prints "an unconverted table is announced" 0 "read this set after 'fl-data convert'" inspect "$dir/table" --drop id --missing skip
 printf 'id,age,job,kind\n7,60,nurse,yes\n' >"$dir/other/train.csv"
 convert "another client by the schema" "$dir/other" "$dir/arrays2" --schema "$dir/arrays/schema.json"
-ok "the schema is passed on" cmp "$dir/arrays/schema.json" "$dir/arrays2/schema.json"
+check "the schema is passed on" cmp "$dir/arrays/schema.json" "$dir/arrays2/schema.json"
 printf 'id,age,job,kind\n7,60,baker,yes\n' >"$dir/other/train.csv"
-says "a text that the schema does not have" 1 "line 2, column 3 (job): expected one of the values" \
+prints "a text that the schema does not have" 1 "line 2, column 3 (job): expected one of the values" \
   convert --input "$dir/other" --output "$dir/x" --schema "$dir/arrays/schema.json"
-says "options beside a schema" 2 "--schema has window, characters, columns and rules" \
+prints "options beside a schema" 2 "--schema has window, characters, columns and rules" \
   convert --input "$dir/other" --output "$dir/x" --schema "$dir/arrays/schema.json" --drop id
 echo '{"kind": "table", "labels": []}' >"$dir/bad.json"
-says "a schema that is none" 1 "bad.json': one_hot, missing: expected true or false" \
+prints "a schema that is none" 1 "bad.json': one_hot, missing: expected true or false" \
   convert --input "$dir/other" --output "$dir/x" --schema "$dir/bad.json"
 echo '{"kind": "table",' >"$dir/bad.json"
-says "a schema that is no JSON" 1 "bad.json', line 2, column" \
+prints "a schema that is no JSON" 1 "bad.json', line 2, column" \
   convert --input "$dir/other" --output "$dir/x" --schema "$dir/bad.json"
-says "a rule that is none" 2 "--missing: expected refuse, mean or skip, found 'zero'" \
+prints "a rule that is none" 2 "--missing: expected refuse, mean or skip, found 'zero'" \
   convert --input "$dir/table" --output "$dir/x" --missing zero
-says "an input without data" 1 "contains no train data; looked for" convert --input "$dir" --output "$dir/x"
-says "split has the options" 0 "3 clients (iid, seed 0), 3 of 3 samples" \
+prints "an input without data" 1 "contains no train data; looked for" convert --input "$dir" --output "$dir/x"
+prints "split has the options" 0 "3 clients (iid, seed 0), 3 of 3 samples" \
   split --input "$dir/table" --output "$dir/split" --clients 3 --drop id --missing mean
 for folder in . client-000 client-002 server; do
-  ok "the schema is in split/$folder" cmp "$dir/arrays/schema.json" "$dir/split/$folder/schema.json"
+  check "the schema is in split/$folder" cmp "$dir/arrays/schema.json" "$dir/split/$folder/schema.json"
 done
 mkdir "$dir/prices"
 printf 'rooms,price\n3,100\n4,250.5\n5,300\n' >"$dir/prices/train.csv"
 convert "values to be predicted" "$dir/prices" "$dir/values" --regression
-says "are shown as such" 0 "train: npy, 3 samples of 1 (float32), 1 value to be predicted" inspect "$dir/values"
-says "and are split" 0 "2 clients (iid" split --input "$dir/values" --output "$dir/values2" --clients 2
+prints "are shown as such" 0 "train: npy, 3 samples of 1 (float32), 1 value to be predicted" inspect "$dir/values"
+prints "and are split" 0 "2 clients (iid" split --input "$dir/values" --output "$dir/values2" --clients 2
 
 ### Texts
 mkdir "$dir/text" "$dir/nul"
 printf 'to be, or not to be\n' >"$dir/text/train.txt"
 convert "a text" "$dir/text" "$dir/chars" --window 5 --stride 2 --characters leaf
 printf 'to\nb\0e' >"$dir/nul/train.txt"
-says "a text with NUL" 1 "line 2, column 2: expected text in UTF-8, found byte 0x00" \
+prints "a text with NUL" 1 "line 2, column 2: expected text in UTF-8, found byte 0x00" \
   convert --input "$dir/nul" --output "$dir/x" --window 2
 
 ### Suspicious shapes, pictures and archives: files of numpy
 if "$python" -c 'import numpy' 2>/dev/null; then
-  ok "the table as it should be" "$python" - "$dir" <<'PY'
+  check "the table as it should be" "$python" - "$dir" <<'PY'
 import json, sys, numpy as np
 base = sys.argv[1]
 x, y = np.load(base + "/arrays/train-x.npy"), np.load(base + "/arrays/train-y.npy")
@@ -104,7 +77,7 @@ assert len(leaf) == 80 and cx.shape == (8, 5), cx.shape
 for i in range(8):
     assert "".join(leaf[int(c)] for c in cx[i]) + leaf[cy[i]] == text[2 * i:2 * i + 6], i
 PY
-  ok "pictures and archives are made" "$python" - "$dir" <<'PY'
+  check "pictures and archives are made" "$python" - "$dir" <<'PY'
 import os, struct, sys, zlib, numpy as np
 base = sys.argv[1]
 def png(path, a):
@@ -132,8 +105,8 @@ np.save(base + "/last/train-y.npy", np.arange(4) % 2)
 PY
   convert "pictures" "$dir/images" "$dir/pictures"
   convert "an archive of both parts" "$dir/npz" "$dir/npzout"
-  says "an archive of one part" 0 "train: npz, 9 samples of 1 x 4 x 5 (uint8), 1 value to be predicted" inspect "$dir/both"
-  ok "pixels and archives as they were" "$python" - "$dir" <<'PY'
+  prints "an archive of one part" 0 "train: npz, 9 samples of 1 x 4 x 5 (uint8), 1 value to be predicted" inspect "$dir/both"
+  check "pixels and archives as they were" "$python" - "$dir" <<'PY'
 import sys, numpy as np
 base = sys.argv[1]
 for part, n in ("train", 4), ("test", 2):
@@ -145,18 +118,17 @@ for part, n in ("train", 4), ("test", 2):
 with np.load(base + "/npz/data.npz") as z:
     assert (np.load(base + "/npzout/train-x.npy")[:, 0] == z["x_train"]).all()
 PY
-  says "channels last are suspicious" 0 "warning: '$dir/last': samples are read as 1 channels of 28 x 3, which looks like channels last" \
+  prints "channels last are suspicious" 0 "warning: '$dir/last': samples are read as 1 channels of 28 x 3, which looks like channels last" \
     inspect "$dir/last"
   head -c 60 "$dir/images/train/dog/1.png" >"$dir/cut" && cp "$dir/cut" "$dir/images/train/dog/1.png"
-  says "a truncated picture" 1 "train/dog/1.png': damaged or truncated PNG" convert --input "$dir/images" --output "$dir/x"
+  prints "a truncated picture" 1 "train/dog/1.png': damaged or truncated PNG" convert --input "$dir/images" --output "$dir/x"
   echo "no picture" >"$dir/images/train/dog/1.png"
-  says "an image that is no image" 1 "train/dog/1.png': expected a PNG or JPEG picture, found neither" \
+  prints "an image that is no image" 1 "train/dog/1.png': expected a PNG or JPEG picture, found neither" \
     convert --input "$dir/images" --output "$dir/x"
   rm -r "$dir/images/train/dog"
-  says "a folder with one class" 1 "at least two classes, found 1: cat" convert --input "$dir/images" --output "$dir/x"
+  prints "a folder with one class" 1 "at least two classes, found 1: cat" convert --input "$dir/images" --output "$dir/x"
 else
   echo "skipped: $python has no numpy, arrays and pictures were not checked with it"
 fi
 
-echo "$((100 * (checks - failures) / checks))%: Checks: $checks, Failures: $failures, Errors: 0"
-[ "$failures" -eq 0 ]
+finish
