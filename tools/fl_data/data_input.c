@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/fs.h"
 #include "libfl/import/import.h"
 #include "tools/fl_data/fl_data.h"
 
@@ -236,8 +237,14 @@ int input_open(const char *command, const char *folder, const struct input_args 
                         folder);
         goto fail;
     } else if (fl_dataset_has(folder, "train") || !fl_dataset_has(folder, "test")) {
-        rv = fl_dataset_open(folder, "train", &in.train, err);
+        struct fl_err why = {0};
+
+        rv = fl_dataset_open(folder, "train", &in.train, &why);
         if (rv != FL_OK) {
+            (void)fl_err_set(err, rv, "%s%s", fl_err_text(&why, rv),
+                             rv == FL_ENOENT && fl_fs_exists(folder)
+                                 ? "; train/CLASS/ with PNG or JPEG pictures; train.txt[.gz]"
+                                 : "");
             goto fail;
         }
     }

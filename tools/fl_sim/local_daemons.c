@@ -49,7 +49,12 @@ static int local_find(const char *name, char out[FL_LOCAL_PATH], struct fl_err *
             return FL_OK;
         }
     }
-    return fl_program_find(name, out, FL_LOCAL_PATH, err);
+    return fl_program_find(name, out, FL_LOCAL_PATH, NULL) == FL_OK
+               ? FL_OK
+               : fl_err_set(err, FL_ENOENT,
+                            "--local needs '%s', which is neither beside fl-sim nor in PATH; "
+                            "packages: fl-server, fl-client and fl-tools",
+                            name);
 }
 
 /* Its output goes to files by the shell, so that it never waits for this process. */

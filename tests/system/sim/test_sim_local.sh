@@ -77,6 +77,9 @@ says "a round that never begins" 1 "add --set server.round.start_clients=2" \
   "$fl_sim" run long.yaml --local 2 --out bad --set server.round.start_clients=3
 says "attackers" 1 "expected no 'attackers'" "$fl_sim" run long.yaml --local 3 --out bad --set "attackers={share: 40%, attack: sign_flip}"
 says "no client" 2 "expected 1 to" "$fl_sim" run long.yaml --local 0
+mkdir "$dir/alone" && cp "$fl_sim" "$dir/alone"
+says "no daemons" 1 "--local needs 'fl-serverd', which is neither beside fl-sim nor in PATH" \
+  env PATH=/usr/bin:/bin "$dir/alone/fl-sim" run long.yaml --local 3 --out bad
 says "no training" 2 "--local goes without --no-training" "$fl_sim" run long.yaml --local 3 --no-training
 cat >broken.py <<'END'
 raise SystemExit("no camera")

@@ -35,7 +35,7 @@ prints "a schema that is no JSON" 1 "bad.json', line 2, column" \
   convert --input "$dir/other" --output "$dir/x" --schema "$dir/bad.json"
 prints "a rule that is none" 2 "--missing: expected refuse, mean or skip, found 'zero'" \
   convert --input "$dir/table" --output "$dir/x" --missing zero
-prints "an input without data" 1 "contains no train data; looked for" convert --input "$dir" --output "$dir/x"
+prints "an input without data" 1 "train.csv[.gz]; train/CLASS/ with PNG or JPEG pictures; train.txt[.gz]" convert --input "$dir" --output "$dir/x"
 prints "split has the options" 0 "3 clients (iid, seed 0), 3 of 3 samples" \
   split --input "$dir/table" --output "$dir/split" --clients 3 --drop id --missing mean
 for folder in . client-000 client-002 server; do
