@@ -121,4 +121,41 @@ static inline uint32_t bits_of(float x)
     return bits;
 }
 
+/* Unit 0 of `layout`, coded with these options, which it frees. */
+static inline int encode_with(const struct fl_codec_ops *codec, struct fl_options *options,
+                              const struct fl_layout *layout, const float *x, uint64_t seed,
+                              struct fl_buf *out)
+{
+    int rv = codec->encode(options, layout, 0, x, seed, out);
+
+    fl_options_free(options);
+    return rv;
+}
+
+/* The same, within the size that the codec promises, and decoded. */
+static inline void code_with(const struct fl_codec_ops *codec, struct fl_options *options,
+                             const struct fl_layout *layout, const float *x, uint64_t seed,
+                             float *out)
+{
+    struct fl_buf buf;
+
+    fl_buf_init(&buf, 1u << 22);
+    ck_assert_int_eq(encode_with(codec, options, layout, x, seed, &buf), FL_OK);
+    ck_assert_uint_le(buf.len, codec->max_size(layout, 0));
+    ck_assert_int_eq(decode(codec, layout, buf.data, buf.len, 777, out), FL_OK);
+    fl_buf_done(&buf);
+}
+
+/* An update of 20 entries, of which 10 % are 3 and -1, at 3 and 10. */
+static inline void small_update(float x[20])
+{
+    size_t i;
+
+    for (i = 0; i < 20; i++) {
+        x[i] = i % 2 == 0 ? .5f : -.25f;
+    }
+    x[3] = 3;
+    x[10] = -1;
+}
+
 #endif

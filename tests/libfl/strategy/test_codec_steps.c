@@ -8,26 +8,21 @@
 
 /* Whole numbers of steps, rounded at random. */
 
+static struct fl_options *options_for(const char *step)
+{
+    return options_of(&fl_codec_steps.policy, step, NULL);
+}
+
 static int encode(const struct fl_layout *layout, const char *step, const float *x, uint64_t seed,
                   struct fl_buf *out)
 {
-    struct fl_options *o = options_of(&fl_codec_steps.policy, step, NULL);
-    int rv = fl_codec_steps.encode(o, layout, 0, x, seed, out);
-
-    fl_options_free(o);
-    return rv;
+    return encode_with(&fl_codec_steps, options_for(step), layout, x, seed, out);
 }
 
 static void coded_and_decoded(const struct fl_layout *layout, const char *step, const float *x,
                               uint64_t seed, float *out)
 {
-    struct fl_buf buf;
-
-    fl_buf_init(&buf, 1u << 22);
-    ck_assert_int_eq(encode(layout, step, x, seed, &buf), FL_OK);
-    ck_assert_uint_le(buf.len, fl_codec_steps.max_size(layout, 0));
-    ck_assert_int_eq(decode(&fl_codec_steps, layout, buf.data, buf.len, 777, out), FL_OK);
-    fl_buf_done(&buf);
+    code_with(&fl_codec_steps, options_for(step), layout, x, seed, out);
 }
 
 /* 3 entries, 1 buffer: step 1/8, the numbers as docs/dense.json has them. */

@@ -9,11 +9,8 @@
 static int encode(const struct fl_layout *layout, const char *share, const float *x,
                   struct fl_buf *out)
 {
-    struct fl_options *o = options_of(&fl_codec_ternary.policy, share, NULL);
-    int rv = fl_codec_ternary.encode(o, layout, 0, x, 0, out);
-
-    fl_options_free(o);
-    return rv;
+    return encode_with(&fl_codec_ternary, options_of(&fl_codec_ternary.policy, share, NULL), layout,
+                       x, 0, out);
 }
 
 static const float TWO = 2.0f;
@@ -23,17 +20,6 @@ static const float TWO = 2.0f;
  * < 2^2, and 2 is better than 1 (9 bits, not 10): 0 11 0, 10 10 1, seven bits to spare.
  */
 static const uint8_t by_hand[12] = {0, 2, 0, 0, 0, 0, 0, 0, 0x40, 2, 0x6a, 0x80};
-
-static void small_update(float x[20])
-{
-    size_t i;
-
-    for (i = 0; i < 20; i++) {
-        x[i] = i % 2 == 0 ? .5f : -.25f;
-    }
-    x[3] = 3;
-    x[10] = -1;
-}
 
 TEST(ternary_as_computed_by_hand)
 {

@@ -9,28 +9,14 @@
 static int encode(const struct fl_layout *layout, const char *share, const char *values,
                   const float *x, struct fl_buf *out)
 {
-    struct fl_options *o = options_of(&fl_codec_topk.policy, share, values, NULL);
-    int rv = fl_codec_topk.encode(o, layout, 0, x, 0, out);
-
-    fl_options_free(o);
-    return rv;
+    return encode_with(&fl_codec_topk, options_of(&fl_codec_topk.policy, share, values, NULL),
+                       layout, x, 0, out);
 }
 
 /* 20 entries, 10 % of them: +3 at 3 and -1 at 10; gaps 3 and 6, Rice parameter 2, as in
    test_codec_ternary.c: 0 11 and the bits of 3, 10 10 and those of -1. */
 static const uint8_t by_hand[] = {0, 2, 0, 0, 0, 2, 0x68, 0x08, 0x00, 0, 0x15, 0x7f, 0, 0, 0};
 static const uint8_t half_by_hand[] = {2, 2, 0, 0, 0, 2, 0x68, 0x40, 0x15, 0x78, 0};
-
-static void small_update(float x[20])
-{
-    size_t i;
-
-    for (i = 0; i < 20; i++) {
-        x[i] = i % 2 == 0 ? .5f : -.25f;
-    }
-    x[3] = 3;
-    x[10] = -1;
-}
 
 TEST_EACH(kept_entries_have_the_documented_bytes, 2)
 {
