@@ -10,6 +10,7 @@ done
 for name in $(presets_of_help); do
   check "docs/algorithms.md has $name" grep -qF "\`$name\`" "$srcdir/docs/algorithms.md"
 done
+check "README.md has their number" grep -qF "**Algorithms**: $(presets_of_help | wc -w) by name" "$srcdir/README.md"
 for name in $("$build/fl-serverd" --help | sed -n '/^networks:/{n;p}'); do
   check "docs/models.md has $name" grep -qF "\`$name\`" "$srcdir/docs/models.md"
 done
