@@ -136,6 +136,12 @@ static int run_open_results(struct job *j, int argc, char **argv, struct fl_err 
         return rv;
     }
     j->info.text = (const char *)j->text.data;
+    if (j->o.local == 0) {
+        rv = run_replay(&j->run, &j->info, j->out, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
     return fl_results_open(j->out, &j->info, &j->run.results, err);
 }
 

@@ -31,8 +31,9 @@ struct run {
     struct progress *progress;
     bool dry; /* --no-training */
     bool keep_state;
-    size_t local;     /* daemons of clients in place of a simulation; 0: it is simulated */
-    unsigned threads; /* of one trial */
+    size_t local;         /* daemons of clients in place of a simulation; 0: it is simulated */
+    uint64_t most_rounds; /* a trial ends after so many rounds; 0: by its stop rules */
+    unsigned threads;     /* of one trial */
     const struct fl_kernels *kernels;
 };
 
@@ -101,6 +102,13 @@ struct run_watch {
  */
 FL_MUST_CHECK int run_local(const struct run *run, const struct setting *setting, const char *dir,
                             const struct run_watch *watch, struct fl_err *err);
+
+/*
+ * Check that this build goes on with the results in `dir` as it would have made them, by running
+ * rounds of one of its trials again. FL_EEXIST: it computes others; nothing is changed.
+ */
+FL_MUST_CHECK int run_replay(const struct run *run, const struct fl_run_info *info, const char *dir,
+                             struct fl_err *err);
 
 /* Write report.html of the results in `dir` (run_report.c). */
 FL_MUST_CHECK int run_report(const struct fl_experiment *experiment, const char *dir,

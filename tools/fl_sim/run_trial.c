@@ -173,6 +173,9 @@ static const char *trial_stop_rule(struct trial *t, const struct fl_round_rec *r
 {
     const struct fl_experiment_stop *stop = &t->setting.point->stop;
 
+    if (t->run->most_rounds > 0 && record->round >= t->run->most_rounds) {
+        return "rounds";
+    }
     if (stop->accuracy > 0 && record->accuracy >= 0 &&
         trial_mean_accuracy(t, record->accuracy) >= stop->accuracy)
     {

@@ -87,6 +87,21 @@ refused "one end more" "stop.accuracy ends 'algorithm=scaffold' earlier now" thr
 refused "fewer trials" "its trial with seed 3 is not in trials" three.yaml --set stop.rounds=5
 refused "fewer points" "its point 'algorithm=scaffold' has changed" two.yaml --set trials=3 --set stop.rounds=5
 refused "without training" "that run trained" three.yaml --set trials=3 --set stop.rounds=5 --no-training
+### Another build made the folder
+check "a run" run two.yaml --out builds
+by_another_build() { sed -i 's/"git": *"[^"]*"/"git": "0123abcd"/' builds/run.json; }
+by_another_build
+same_as_at_once "another build with the same results, more rounds" builds two.yaml --set stop.rounds=4
+check "run.json has both builds" grep -q 0123abcd builds/run.json
+check "nothing of the comparison is left" test ! -e builds/.replay
+by_another_build
+first=$(find builds -path '*1-algorithm*seed-1/rounds.jsonl')
+loss=$(sed -n 's/.*"train_loss": *\([0-9.e-]*\).*/\1/p' "$first" | sed -n 2p)
+sed -i "2s/\"train_loss\": *$loss/\"train_loss\":0.5/" "$first"
+before=$(sums builds && cat builds/run.json)
+says "other results than this build computes" 1 "was made by another build, 0123abcd" "$sim" run two.yaml --quiet --out builds --set stop.rounds=5
+says "the figure is named" 1 "train_loss of round 2 was 0.5 and is $(printf %.8s "$loss")" "$sim" run two.yaml --quiet --out builds --set stop.rounds=5
+equal "nothing changes" "$before" "$(sums builds && cat builds/run.json)"
 ### A run of lean, whose downloads depend on the models that clients hold, is killed and continues
 experiment lean >lean.yaml
 lean=(lean.yaml --set trials=1 --set stop.rounds=300 --set server.strategy.broadcast.step=0.015625)

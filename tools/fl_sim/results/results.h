@@ -95,6 +95,25 @@ FL_MUST_CHECK int fl_results_reopen_trial(const char *dir, const char *point, ui
                                           const char *const *rules, bool *ret_reopened,
                                           bool *ret_kept, struct fl_err *err);
 
+/* --- what made a folder (past_build.c) --- */
+
+struct fl_run_build {
+    char before[80]; /* commit of the newest run in the folder; "": there was none, or unknown */
+    const char *now; /* of this program */
+    bool differs;    /* by commit, or by the kernels of `info` */
+};
+/* Which build made `dir`; a missing folder or run.json is none. FL_EFORMAT: not results. */
+FL_MUST_CHECK int fl_results_find_build(const char *dir, const struct fl_run_info *info,
+                                        struct fl_run_build *ret, struct fl_err *err);
+/* The path of the rounds of a point (by its label) and a seed in `dir`. FL_ENOENT: no round. */
+FL_MUST_CHECK int fl_results_find_rounds(const char *dir, const char *label, uint64_t seed,
+                                         char *out, size_t size, struct fl_err *err);
+/*
+ * Compare the rounds that both files of rounds have, and of each the figures that both have.
+ * FL_EEXIST: one differs; `err` names round, figure and both values.
+ */
+FL_MUST_CHECK int fl_results_same_rounds(const char *path, const char *again, struct fl_err *err);
+
 /* --- a run --- */
 
 /*
