@@ -47,7 +47,8 @@ struct fl_page_part {
     double train_loss;  /* NAN: unknown */
     const char *remark; /* why it was left out; "": it was not */
     /* Weights in its personalized model: of the models of the accepted clients of the round, by
-       name, of the first n_mixing of them (FedMCSA, IGFL). */
+       name, of the first n_mixing of them (FedMCSA); or the scores that its update gives to theirs
+       (IGFL with self attention). */
     const float *mixing;
     size_t n_mixing;  /* 0: it has none */
     double attention; /* weight of its update; 0: no attention */

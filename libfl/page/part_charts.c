@@ -154,7 +154,8 @@ void fl__page_mixing(struct fl_html *html, const struct fl_page_part *parts, siz
                                     .title = "Mixing weights",
                                     .headline = headline,
                                     .caption = "Weight of the model of each client (column) in the "
-                                               "personalized model of another one (row).",
+                                               "personalized model of another one (row), or score "
+                                               "that its update gets from that of another one.",
                                     .unit = FL_CHART_NUMBER},
                            .row_head = "client"};
     const struct fl_page_part **sorted;

@@ -146,7 +146,8 @@ struct fl_participant_rec {
 #define FL_PART_REMARK 200
 /* Layers of an upload mask that the record of a participation has. */
 #define FL_PART_LAYERS 256
-/* Of the first so many accepted participants, in client order, it has the mixing weights. */
+/* Of the first so many accepted participants, in client order, it has the mixing weights or the
+   scores of the attention. */
 #define FL_PART_MIXED 64
 
 /*
@@ -160,7 +161,7 @@ struct fl_participation {
     const char *asked;  /* a digit for each layer, "0110"; "": it got no upload mask */
     const char *remark; /* why it was left out; "": it was not */
     /* float32 [at most FL_PART_MIXED]: weights of the models of the accepted participants, in
-       client order, in its personalized model */
+       client order, in its personalized model, or the scores that its update gives to theirs */
     const void *mixing;
     size_t mixing_len; /* bytes; 0: it has none */
 };

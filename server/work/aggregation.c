@@ -430,9 +430,10 @@ static int aggregation_compute(struct pass *a)
     return fl__agg_space_finish(&a->space, &round, job->model, &job->next.model, &a->step, a->err);
 }
 
-static int aggregation_new_mixing(struct fl_aggregation *job, bool mixes)
+static int aggregation_new_mixing(struct fl_aggregation *job, const struct fl_strategy *s)
 {
-    size_t n = !mixes ? 0 : job->n_parts < FL_PART_MIXED ? job->n_parts : FL_PART_MIXED;
+    bool wanted = fl_aggregate_has_mixing(s->aggregate, s->options[FL_COMPONENT_AGGREGATE]);
+    size_t n = !wanted ? 0 : job->n_parts < FL_PART_MIXED ? job->n_parts : FL_PART_MIXED;
     struct fl_mixing *m = calloc(1, sizeof(*m) + (n * n + job->n_parts) * sizeof(double));
 
     if (m == NULL) {
@@ -484,7 +485,7 @@ static int aggregation_make(struct pass *a)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = aggregation_new_mixing(job, mixes);
+    rv = aggregation_new_mixing(job, s);
     if (rv != FL_OK) {
         return rv;
     }

@@ -136,8 +136,8 @@ static inline struct fl_blob *fl_model_state_sent(const struct fl_model_state *m
 /* The outcome of a round. Owned; without theta: none. */
 /* What the attention of the aggregation made of the accepted participants, in client order. */
 struct fl_mixing {
-    size_t n;        /* with personalized models: of the first FL_PART_MIXED; else 0 */
-    double *weights; /* [n * n]: of the model of column j in that of row i */
+    size_t n;        /* fl_aggregate_has_mixing(): of the first FL_PART_MIXED; else 0 */
+    double *weights; /* [n * n]: fl_agg_job.mixing */
     size_t n_parts;
     double *attention; /* [n_parts] weight of each update; 0: none */
     double memory[];   /* of both */

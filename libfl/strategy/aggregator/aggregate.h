@@ -161,6 +161,13 @@ struct fl_aggregate_ops {
      * it is that of an equal client.
      */
     bool (*attends_samples)(const struct fl_options *o);
+    /*
+     * attend() weighs each update by the scores that all updates give it: whether it does with
+     * these options, and row i of the scores, [in->n] with sum 1. Not with `mixes`; both NULL: no.
+     */
+    bool (*scores_pairs)(const struct fl_options *o);
+    void (*pair_scores)(const struct fl_options *o, const struct fl_attention *in, size_t i,
+                        double *row);
     /* attend() reads previous_dot, which clients must report. NULL: false. */
     bool (*wants_previous_dot)(const struct fl_options *o);
     /*
@@ -285,9 +292,10 @@ struct fl_agg_job {
        client, 1: all. Mean over the components that it sent, weighted by their entries. */
     double *influence;
     /*
-     * [n_mixing * n_mixing] zeros, written with `mixes`, or NULL: the weight of the model of client
-     * j (column) in the personalized model of client i (row), of the first n_mixing clients; mean
-     * over the components, weighted by their entries.
+     * [n_mixing * n_mixing] zeros, written if fl_aggregate_has_mixing(), or NULL: the weight of the
+     * model of client j (column) in the personalized model of client i (row), or the score that
+     * update i gives update j, of the first n_mixing clients; mean over the components, weighted by
+     * their entries.
      */
     double *mixing;
     size_t n_mixing; /* at most n_clients */
@@ -329,6 +337,9 @@ struct fl_agg_job {
     double *distance; /* [n_clients]: ||theta_new - theta_k||, trainable (AdaFL, eq. 1) */
     size_t block;     /* floats per block; 0: chosen from n_clients */
 };
+
+/* Whether these options make weights for pairs of clients: fl_agg_job.mixing. */
+bool fl_aggregate_has_mixing(const struct fl_aggregate_ops *ops, const struct fl_options *options);
 
 /*
  * Runs the aggregation pass. Scratch memory: about n_clients * block * 4 bytes with distances,

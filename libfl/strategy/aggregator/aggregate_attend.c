@@ -213,20 +213,39 @@ static double attend_effective_n(const double *w, size_t n)
     return exp(entropy);
 }
 
-/* Add the weights of a component, `share` each, of the clients that are asked for. */
-static void attend_mix(const struct fl__agg_pass *p, const double *q, double share)
+/* Add row i of the weights of a component, `share` each, of the clients that are asked for. */
+static void attend_mix_row(const struct fl__agg_pass *p, size_t i, const double *row, double share)
 {
     const struct fl_agg_job *job = p->job;
-    size_t n = p->n_senders;
-    size_t i;
     size_t j;
 
-    for (i = 0; i < n; i++) {
-        for (j = 0; j < n && p->senders[i] < job->n_mixing; j++) {
-            if (p->senders[j] < job->n_mixing) {
-                job->mixing[p->senders[i] * job->n_mixing + p->senders[j]] += share * q[i * n + j];
-            }
+    for (j = 0; j < p->n_senders; j++) {
+        if (p->senders[j] < job->n_mixing) {
+            job->mixing[p->senders[i] * job->n_mixing + p->senders[j]] += share * row[j];
         }
+    }
+}
+
+bool fl_aggregate_has_mixing(const struct fl_aggregate_ops *ops, const struct fl_options *options)
+{
+    return ops->mixes || (ops->scores_pairs != NULL && ops->scores_pairs(options));
+}
+
+/* Add the weights of a component to the job's; q[n][n] with `mixes`. */
+static void attend_mix(const struct fl__agg_pass *p, const struct fl_attention *in, const double *q)
+{
+    const struct fl_agg_job *job = p->job;
+    size_t i;
+
+    for (i = 0; i < in->n; i++) {
+        if (p->senders[i] >= job->n_mixing) {
+            continue;
+        }
+        if (!job->ops->mixes) {
+            job->ops->pair_scores(job->options, in, i, p->attention.row);
+        }
+        attend_mix_row(p, i, job->ops->mixes ? q + i * in->n : p->attention.row,
+                       (double)in->entries);
     }
 }
 
@@ -261,8 +280,8 @@ static int attend_component(struct fl__agg_pass *p, size_t entries, double *out)
         a->effective += share * attend_effective_n(out + i * in.n, in.n);
         a->self_weight += job->ops->mixes ? share * out[i * in.n + i] : 0;
     }
-    if (job->ops->mixes && job->mixing != NULL) {
-        attend_mix(p, out, (double)entries);
+    if (job->mixing != NULL && fl_aggregate_has_mixing(job->ops, job->options)) {
+        attend_mix(p, &in, out);
     }
     for (i = 0; !job->ops->mixes && job->attention != NULL && i < in.n; i++) {
         job->attention[p->senders[i]] += (double)entries * out[i];
@@ -405,6 +424,7 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
     a->samples = calloc(n, sizeof(*a->samples));
     a->previous_dot = calloc(n, sizeof(*a->previous_dot));
     a->out = calloc(n * attend_components(job->layout, a->scope), n * sizeof(*a->out));
+    a->row = calloc(n, sizeof(*a->row));
     a->fair = calloc(n, sizeof(*a->fair));
     a->factor = calloc(n, sizeof(*a->factor));
     a->scratch = calloc(n, sizeof(*a->scratch));
@@ -413,9 +433,9 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
     a->left = calloc(n, sizeof(*a->left));
     a->relative = calloc(n, sizeof(*a->relative));
     if (a->in == NULL || a->gram == NULL || a->wide == NULL || a->samples == NULL ||
-        a->previous_dot == NULL || a->out == NULL || a->fair == NULL || a->factor == NULL ||
-        a->scratch == NULL || a->capped == NULL || a->sent == NULL || a->left == NULL ||
-        a->relative == NULL)
+        a->previous_dot == NULL || a->out == NULL || a->row == NULL || a->fair == NULL ||
+        a->factor == NULL || a->scratch == NULL || a->capped == NULL || a->sent == NULL ||
+        a->left == NULL || a->relative == NULL)
     {
         return fl_err_set(p->err, FL_ENOMEM, "attention between %zu updates: out of memory", n);
     }
@@ -430,6 +450,7 @@ void fl__agg_attend_done(struct fl__agg_pass *p)
     free(p->attention.samples);
     free(p->attention.previous_dot);
     free(p->attention.out);
+    free(p->attention.row);
     free(p->attention.fair);
     free(p->attention.factor);
     free(p->attention.scratch);

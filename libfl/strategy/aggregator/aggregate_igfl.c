@@ -68,6 +68,15 @@ static void igfl_s_add_row(const struct fl_attention *in, double kappa, bool cos
     }
 }
 
+static void igfl_s_pair_scores(const struct fl_options *o, const struct fl_attention *in, size_t i,
+                               double *row)
+{
+    const struct options *v = fl_options_values(o);
+
+    (void)memset(row, 0, in->n * sizeof(*row));
+    igfl_s_add_row(in, igfl_s_kappa(v, in->entries), v->scale == COSINE, i, row);
+}
+
 static void attend_self(const struct options *v, const struct fl_attention *in, double *out)
 {
     double kappa = igfl_s_kappa(v, in->entries);
@@ -151,6 +160,13 @@ static bool igfl_s_attends_samples(const struct fl_options *o)
     return v->weight_samples;
 }
 
+static bool igfl_s_scores_pairs(const struct fl_options *o)
+{
+    const struct options *v = fl_options_values(o);
+
+    return v->attention == SELF;
+}
+
 static bool wants_previous_dot(const struct fl_options *o)
 {
     const struct options *v = fl_options_values(o);
@@ -202,5 +218,7 @@ const struct fl_aggregate_ops fl_aggregate_igfl_s = {
     .scope = igfl_s_scope,
     .attend = igfl_s_attend,
     .attends_samples = igfl_s_attends_samples,
+    .scores_pairs = igfl_s_scores_pairs,
+    .pair_scores = igfl_s_pair_scores,
     .wants_previous_dot = wants_previous_dot,
 };

@@ -27,6 +27,7 @@ struct fl__agg_attention {
     double effective, self_weight; /* sums over them of the values of fl_agg_info */
     double *fair;                  /* [n_clients] of a component's senders */
     double *factor;                /* [n_clients] left to them by share_cap */
+    double *row;                   /* [n_clients] of ops->pair_scores() */
     struct fl_share *scratch;      /* [n_clients] */
     uint8_t *capped;               /* [n_clients] */
     /* [n_clients], sums over the components that each sent: entries, the same times what share_cap

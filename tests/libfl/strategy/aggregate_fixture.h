@@ -234,7 +234,7 @@ static inline int fed_run(struct fed *f, const struct fl_aggregate_ops *ops, str
         .state = (const float *const *)f->state,
         .state_new = f->state_new,
         .personal_model = ops->mixes ? fed_personal_model : NULL,
-        .mixing = ops->mixes ? f->mixing : NULL,
+        .mixing = fl_aggregate_has_mixing(ops, o) ? f->mixing : NULL,
         .n_mixing = f->n < FED_MIXED ? f->n : FED_MIXED,
         .attention = f->attention,
         .info = &f->info,

@@ -134,6 +134,33 @@ TEST_EACH(the_three_attentions_match_a_plain_reference, 2 * MODES)
     fed_done(&f);
 }
 
+/* Row i is the softmax of the similarities to update i; the weights are the mean of the rows. */
+TEST_EACH(self_attention_gives_the_scores_of_each_pair_and_no_other_has_any, MODES)
+{
+    const struct mode *m = &modes[_i];
+    struct fed f;
+    size_t i, j;
+
+    init(&f, 4);
+    ck_assert_int_eq(fed_run(&f, igfl, with(m, "kappa=0.5")), FL_OK);
+    for (j = 0; j < f.n; j++) {
+        double column = 0;
+        double row = 0;
+
+        for (i = 0; i < f.n; i++) {
+            column += f.mixing[i * f.n + j] / (double)f.n;
+            row += f.mixing[j * f.n + i];
+        }
+        if (is(m->attention, "self")) {
+            ck_assert_double_eq_tol(row, 1, 1e-12);
+            ck_assert_double_eq_tol(column, f.attention[j], 1e-12);
+        } else {
+            ck_assert_double_eq(row, 0);
+        }
+    }
+    fed_done(&f);
+}
+
 /* docs/algorithms.md#partial-uploads, 6; who sent nothing does not make others' uploads partial. */
 TEST_EACH(under_partial_uploads_attention_is_over_the_units_senders, 2 * MODES)
 {
