@@ -36,12 +36,13 @@ lower_import="data base"
 lower_onnx="nn model num base"
 lower_strategy="nn model conf num base"
 lower_json="wire figures base"
-lower_wire="figures model num base"
+lower_protobuf="base"
+lower_wire="protobuf figures model num base"
 lower_page="wire figures base"
-lower_rpc="wire model base"
+lower_rpc="base"
 lower_h2="rpc base"
 lower_net="base"
-lower_grpc="net h2 rpc wire base"
+lower_grpc="net h2 rpc protobuf base"
 lower_http="net conf base"
 lower_pki="base"
 lower_tls="pki net base"
@@ -62,7 +63,8 @@ for f in $files; do
             case " $allowed " in *" $to "*) ;; *) say "$f: room $room must not include $inc" ;; esac ;;
           server/*|client/*|tools/*|tests/*|bench/*) say "$f: a libfl room must not include $inc" ;;
           onnx/*) [ "$room" = onnx ] || say "$f: the messages of ONNX belong to libfl/onnx" ;;
-          fl/v1/*|grpc/*|proto/*) [ "$room" = wire ] || say "$f: generated messages belong to libfl/wire" ;;
+          fl/v1/*) [ "$room" = wire ] || say "$f: generated messages belong to libfl/wire" ;;
+          grpc/*|proto/*) [ "$room" = grpc ] || say "$f: messages and descriptors for gRPC's own services belong to libfl/grpc" ;;
         esac
       done ;;
     server/*|client/*)
@@ -153,6 +155,7 @@ only 'openssl/ssl' 'libfl/tls/|bench/sealed|tests/' libssl
 only 'sqlite3\.h' 'libfl/db/|tests/' SQLite
 only 'cblas\.h|openblas' 'libfl/num/blas\.h' BLAS
 only 'yaml\.h' 'libfl/conf/' libyaml
+only 'protobuf-c/' 'libfl/protobuf/|tests/' protobuf-c
 only 'jansson\.h' 'libfl/model/|libfl/json/|libfl/program/|client/train/|tools/fl_data/|tests/' jansson
 only 'xxhash\.h' 'libfl/base/checksum' xxHash
 only 'png\.h' 'libfl/import/|tests/' libpng

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "libfl/grpc/endpoint.h"
-#include "libfl/wire/wire_admin.h"
+#include "libfl/grpc/health_reflection_impl.h"
 
 #define REPLY_MAX (1u << 20)
 /* Open watches may stay for ever: more than any set of load balancers needs are rejected. */
@@ -88,20 +88,20 @@ static bool is_offered(const struct fl_grpc_builtin *builtin, const char *servic
     return service[0] == '\0'; /* the server as a whole */
 }
 
-static void send_health(struct fl_call *call, int status)
+static void send_health(struct fl_call *call, enum fl__health status)
 {
     struct fl_buf out;
     int rv;
 
     fl_buf_init(&out, REPLY_MAX);
-    rv = fl_wire_health_reply_encode(status, &out);
+    rv = fl__health_reply_encode(status, &out);
     send_reply(call, rv, &out, "out of memory");
     fl_buf_done(&out);
 }
 
-static int health_of(const struct fl_grpc_builtin *builtin)
+static enum fl__health health_of(const struct fl_grpc_builtin *builtin)
 {
-    return builtin->serving ? FL_WIRE_SERVING : FL_WIRE_NOT_SERVING;
+    return builtin->serving ? FL__HEALTH_SERVING : FL__HEALTH_NOT_SERVING;
 }
 
 static bool check_message(struct fl_call *call, void *ctx, const uint8_t *data, size_t len)
@@ -109,7 +109,7 @@ static bool check_message(struct fl_call *call, void *ctx, const uint8_t *data, 
     const struct fl_grpc_builtin *builtin = ctx;
     char service[FL_NAME_MAX];
     struct fl_err err = {0};
-    int rv = fl_wire_health_request_decode(data, len, service, &err);
+    int rv = fl__health_request_decode(data, len, service, &err);
 
     if (rv != FL_OK) {
         request_refused(call, rv, &err);
@@ -149,7 +149,7 @@ static bool watch_message(struct fl_call *call, void *ctx, const uint8_t *data, 
     struct watcher *watcher = ctx;
     char service[FL_NAME_MAX];
     struct fl_err err = {0};
-    int rv = fl_wire_health_request_decode(data, len, service, &err);
+    int rv = fl__health_request_decode(data, len, service, &err);
 
     if (watcher->asked) {
         fl_call_finish(call, FL_GRPC_INVALID_ARGUMENT, "a second request on the same call");
@@ -169,7 +169,7 @@ static bool watch_message(struct fl_call *call, void *ctx, const uint8_t *data, 
                         true); /* From now on the call waits for us: for each change of health. */
     /* An unknown service may come later, so the protocol keeps this call open. */
     watcher->known = is_offered(watcher->builtin, service);
-    send_health(call, watcher->known ? health_of(watcher->builtin) : FL_WIRE_SERVICE_UNKNOWN);
+    send_health(call, watcher->known ? health_of(watcher->builtin) : FL__HEALTH_SERVICE_UNKNOWN);
     return true;
 }
 
@@ -228,7 +228,7 @@ static bool reflect_message(struct fl_call *call, void *ctx, const uint8_t *data
     int rv;
 
     fl_buf_init(&out, REPLY_MAX);
-    rv = fl_wire_reflect(data, len, builtin->services, &out, &err);
+    rv = fl__reflect(data, len, builtin->services, &out, &err);
     send_reply(call, rv, &out, fl_err_text(&err, rv));
     fl_buf_done(&out);
     return true;

@@ -15,6 +15,26 @@ struct fl_round_key {
     uint32_t attempt;
 };
 
+/*
+ * X(type, member, field), with the name in the message. `order_seed` is that of the fixed order
+ * that `steps` follow, the same in every round; `epoch` the first round whose client state is in
+ * the server's sum. 0: not sent, of the three counts and of `order_seed`.
+ */
+/* clang-format off */
+#define FL_TASK_FIELDS(X)                                                                          \
+    X(FINITE, learning_rate, learning_rate)                                                        \
+    X(U64, seed, seed) /* of this round's batches */                                               \
+    X(U64, order_seed, order_seed)                                                                 \
+    X(U64, deadline_ms, deadline_ms) /* span, from the task to the report */                       \
+    X(U32, n_selected, selected)     /* K_t */                                                     \
+    X(U32, population, population)   /* N */                                                       \
+    X(U64, epoch, epoch)
+/* clang-format on */
+#define FL_TASK_C_FINITE                    double
+#define FL_TASK_C_U64                       uint64_t
+#define FL_TASK_C_U32                       uint32_t
+#define FL_TASK_MEMBER(type, member, field) FL_TASK_C_##type member;
+
 struct fl_task {
     struct fl_round_key key;
     /*
@@ -22,14 +42,7 @@ struct fl_task {
      * that lost its newest rounds repeats them.
      */
     struct fl_round_key counted;
-    double learning_rate;
-    uint64_t seed;        /* of this round's batches */
-    uint64_t order_seed;  /* of the fixed order that `steps` follow, the same in every round; 0: not
-                             sent */
-    uint64_t deadline_ms; /* span, from the task to the report */
-    uint32_t n_selected;  /* K_t; 0: not sent */
-    uint32_t population;  /* N; 0: not sent */
-    uint64_t epoch;       /* first round whose client state is in the server's sum; 0: not sent */
+    FL_TASK_FIELDS(FL_TASK_MEMBER)
 };
 
 #endif

@@ -30,20 +30,17 @@
     X(LABELS, labels, labels)                                                                      \
     X(U32, uses, uses) /* 0: one */                                                                \
     X(U64, valid_ms, valid_ms, .max = FL_WIRE_MAX_VALID_MS) /* 0: as configured */
-FL_WIRE_STRUCT(new_invitation)
 
 /* InviteRequest: at least one. */
 #define FL_WIRE_ROWS_invite(X)                                                                     \
     X(ENTRIES, list, invitations, new_invitation, .none = "empty, expected at least one",          \
       .most = FL_WIRE_MAX_INVITES)
-FL_WIRE_STRUCT(invite)
 
-/* InviteReply. */
+/* InviteReply; done() wipes the line. */
 #define FL_WIRE_ROWS_invited(X)                                                                    \
     X(SECRET_TEXT, line, line)                                                                     \
     X(PREFIX, prefix, prefix)                                                                      \
     X(U64, ends_ms, ends_ms)
-FL_WIRE_STRUCT(invited)
 
 /* InvitationInfo. */
 #define FL_WIRE_ROWS_invitation(X)                                                                 \
@@ -56,19 +53,16 @@ FL_WIRE_STRUCT(invited)
     X(TEXT, by, by)                                                                                \
     X(TEXT, state, state)                                                                          \
     X(LABELS, labels, labels)
-FL_WIRE_STRUCT(invitation)
 
 /* WithdrawInvitationReply. */
 #define FL_WIRE_ROWS_withdrawn(X)                                                                  \
     X(PATTERN, name, name)                                                                         \
     X(U32, used, used)
-FL_WIRE_STRUCT(withdrawn)
 
 /* ListCertificatesRequest. */
 #define FL_WIRE_ROWS_list_certificates(X)                                                          \
     X(OPTIONAL_NAME, name, name) /* "": all */                                                     \
     X(BOOL, all, all)
-FL_WIRE_STRUCT(list_certificates)
 
 /* CertificateInfo. */
 #define FL_WIRE_ROWS_certificate(X)                                                                \
@@ -82,20 +76,17 @@ FL_WIRE_STRUCT(list_certificates)
     X(U64, issued_ms, issued_ms)                                                                   \
     X(U64, not_before_ms, not_before_ms)                                                           \
     X(U64, not_after_ms, not_after_ms)
-FL_WIRE_STRUCT(certificate)
 
 /* IssueAdminRequest. */
 #define FL_WIRE_ROWS_issue_admin(X)                                                                \
     X(NAME_BUF, name, name)                                                                        \
     X(BYTES, request, request, .min = 1, .max = FL_WIRE_MAX_CSR)                                   \
     X(U64, valid_ms, valid_ms, .max = FL_WIRE_MAX_VALID_MS) /* 0: as configured */
-FL_WIRE_STRUCT(issue_admin)
 
 /* IssueAdminReply. */
 #define FL_WIRE_ROWS_issued_admin(X)                                                               \
     X(CHAIN, chain, chain)                                                                         \
     X(CHAIN, roots, roots)
-FL_WIRE_STRUCT(issued_admin)
 
 /* RevokeRequest: of Revoke, Evict, Disable and Enable; one of its first three fields. */
 enum fl_wire_revoke_what { FL_WIRE_REVOKE_NAME = 1, FL_WIRE_REVOKE_SERIAL, FL_WIRE_REVOKE_KEY };
@@ -115,7 +106,6 @@ struct fl_wire_revoke {
     X(U32, certificates, certificates)                                                             \
     X(U32, sessions, sessions)                                                                     \
     X(TEXT, text, text)
-FL_WIRE_STRUCT(revoke_reply)
 
 /* AuditLine. */
 #define FL_WIRE_ROWS_audit(X)                                                                      \
@@ -125,22 +115,28 @@ FL_WIRE_STRUCT(revoke_reply)
     X(TEXT, what, what)                                                                            \
     X(TEXT, object, object)                                                                        \
     X(TEXT, result, result)
-FL_WIRE_STRUCT(audit)
+
+/*
+ * An InviteRequest has FL_WIRE_MAX_INVITES of the longest names, with a few labels each; many with
+ * the shortest names take more memory per byte than other messages.
+ */
+#define FL_WIRE_ADMIN_IDENTITY(X)                                                                   \
+    X(TYPE, new_invitation, NewInvitation, new_invitation, 0)                                       \
+    X(OWNER, invite, InviteRequest, invite_request, 4u << 20, .extra = (size_t)FL_WIRE_MAX_INVITES * 192) \
+    X(OWNER, invited, InviteReply, invite_reply, FL_WIRE_MAX_LINE)                                  \
+    X(OWNER, invitation, InvitationInfo, invitation_info, FL_WIRE_MAX_LINE)                         \
+    X(CODEC, withdrawn, WithdrawInvitationReply, withdraw_invitation_reply, FL_WIRE_MAX_LINE)       \
+    X(CODEC, list_certificates, ListCertificatesRequest, list_certificates_request, FL_WIRE_MAX_LINE) \
+    X(OWNER, certificate, CertificateInfo, certificate_info, FL_WIRE_MAX_LINE)                      \
+    X(OWNER, issue_admin, IssueAdminRequest, issue_admin_request, FL_WIRE_MAX_LINE)                 \
+    X(OWNER, issued_admin, IssueAdminReply, issue_admin_reply, FL_WIRE_MAX_IDENTITY)                \
+    X(OWNER, revoke_reply, RevokeReply, revoke_reply, FL_WIRE_MAX_LINE)                             \
+    X(OWNER, audit, AuditLine, audit_line, FL_WIRE_MAX_LINE)
+FL_WIRE_ADMIN_IDENTITY(FL_WIRE_DECLARE)
 
 /* clang-format on */
 
-FL_WIRE_OWNER(invite)
-/* The line is wiped. */
-FL_WIRE_OWNER(invited)
-FL_WIRE_OWNER(invitation)
-FL_WIRE_CODEC(withdrawn)
-FL_WIRE_CODEC(list_certificates)
-FL_WIRE_OWNER(certificate)
-FL_WIRE_OWNER(issue_admin)
-FL_WIRE_OWNER(issued_admin)
 FL_WIRE_OWNER(revoke)
-FL_WIRE_OWNER(revoke_reply)
-FL_WIRE_OWNER(audit)
 /* ListInvitationsRequest: all of them? */
 FL_WIRE_VALUE(list_invitations, bool, bool *)
 /* WithdrawInvitationRequest: char[FL_WIRE_PREFIX_SIZE]. */

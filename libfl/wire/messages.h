@@ -75,7 +75,6 @@ struct fl_wire_session {
 #define FL_WIRE_ROWS_component(X)                                                                       \
     X(NAME, name, name)                                                                            \
     X(OPTIONS, options, options)
-FL_WIRE_STRUCT(component)
 
 #define FL_WIRE_ROWS_evaluation(X)                                                                 \
     X(U64, samples, samples, .max = FL_WIRE_MAX_SAMPLES)                                           \
@@ -83,7 +82,6 @@ FL_WIRE_STRUCT(component)
     X(RULE, rule_correct) /* correct <= samples */                                                 \
     X(F64, loss_sum, loss_sum) /* NaN and infinity pass, see fl_wire_report */                      \
     X(METRICS, metrics, metrics) /* NULL or "": none; judged by the core, too */
-FL_WIRE_STRUCT(evaluation)
 
 /* --- ClientEvent --- */
 
@@ -117,11 +115,6 @@ enum fl_wire_event_type {
 #define FL_WIRE_ROWS_hello_held(X)                                                                 \
     X(U64, held_round, round, .min = 1)                                                            \
     X(U32, held_attempt, attempt)
-struct fl_wire_hello {
-    bool held;
-    FL_WIRE_ROWS_hello(FL_WIRE_MEMBER)
-    FL_WIRE_ROWS_hello_held(FL_WIRE_MEMBER)
-};
 
 /*
  * Measurements of a client may be NaN or infinite: the core rejects such a client with a reason. If
@@ -138,15 +131,10 @@ struct fl_wire_hello {
     X(OPTIONAL, trained, trained, evaluation)                                                      \
     X(F64, previous_dot, previous_dot)                                                             \
     X(FLAT_IF, has_kept, kept, report_kept)
+/* The client state used for training is of that round; round 0: there was none. */
 #define FL_WIRE_ROWS_report_kept(X)                                                                \
     X(U64, kept_round, round)                                                                      \
     X(U32, kept_attempt, attempt)
-struct fl_wire_report {
-    /* The client state used for training is of that round; round 0: there was none. */
-    bool has_kept;
-    FL_WIRE_ROWS_report(FL_WIRE_MEMBER)
-    FL_WIRE_ROWS_report_kept(FL_WIRE_MEMBER)
-};
 
 #define FL_WIRE_ROWS_failed(X)                                                                     \
     X(U64, round, round) /* 0: no round, the client leaves */                                      \
@@ -154,13 +142,11 @@ struct fl_wire_report {
     X(TEXT, reason, reason)                                                                        \
     X(BOOL, diverged, diverged)                                                                    \
     X(BOOL, unavailable, unavailable) /* no fault of the client */
-FL_WIRE_STRUCT(failed)
 
 #define FL_WIRE_ROWS_evaluated(X)                                                                  \
     X(U64, round, round)                                                                           \
     X(SUB, result, result, evaluation)                                                             \
     X(OPTIONAL, adapted, adapted, evaluation)
-FL_WIRE_STRUCT(evaluated)
 
 /* A piece of a client's data summary, sent before the client can be selected. */
 #define FL_WIRE_SUMMARY_PIECE (64u << 10)
@@ -171,7 +157,6 @@ FL_WIRE_STRUCT(evaluated)
     X(U64, total, total, .max = FL_WIRE_SUMMARY_MAX)                                                 \
     X(DATA, data, data)                                                                            \
     X(RULE, rule_summary) /* len <= FL_WIRE_SUMMARY_PIECE, and not past total */
-FL_WIRE_STRUCT(data_summary)
 
 #define FL_WIRE_ROWS_event(X)                                                                      \
     X(CASE, FL_WIRE_HELLO, u.hello, hello, hello)                                                  \
@@ -180,6 +165,16 @@ FL_WIRE_STRUCT(data_summary)
     X(CASE, FL_WIRE_FAILED, u.failed, failed, failed)                                              \
     X(CASE, FL_WIRE_EVALUATION, u.evaluation, evaluation, evaluated)                               \
     X(CASE, FL_WIRE_DATA_SUMMARY, u.summary, summary, data_summary)
+/* Those of ClientEvent, which is none itself, and what is in them. */
+#define FL_WIRE_EVENTS(X)                                                                          \
+    X(TYPE, evaluation, Evaluation, evaluation, 0)                                                 \
+    X(TYPE, hello, Hello, hello, 0)                                                                \
+    X(TYPE, report, Report, report, 0)                                                             \
+    X(TYPE, failed, Failed, failed, 0)                                                             \
+    X(TYPE, evaluated, EvaluationReport, evaluation_report, 0)                                     \
+    X(TYPE, data_summary, DataSummary, data_summary, 0)
+FL_WIRE_EVENTS(FL_WIRE_DECLARE)
+
 struct fl_wire_event {
     enum fl_wire_event_type type;
     union {
@@ -229,7 +224,6 @@ enum fl_wire_reason {
     X(RULE, rule_message_bytes) /* message_bytes >= chunk_bytes */                                 \
     X(U32, streams, streams, .min = 1)                                                             \
     X(U32, idle_ms, idle_ms)
-FL_WIRE_STRUCT(limits)
 
 #define FL_WIRE_ROWS_training(X)                                                                   \
     X(U32, epochs, epochs, .max = FL_WIRE_MAX_EPOCHS)                                              \
@@ -239,7 +233,6 @@ FL_WIRE_STRUCT(limits)
     X(FINITE, weight_decay, weight_decay)                                                          \
     X(FINITE, client_momentum, client_momentum)                                                    \
     X(RULE, rule_training) /* epochs or steps */
-FL_WIRE_STRUCT(training)
 
 #define FL_WIRE_ROWS_welcome(X)                                                                    \
     X(U32, version, version, .min = FL_WIRE_VERSION_MIN, .max = FL_WIRE_VERSION)                   \
@@ -267,22 +260,16 @@ FL_WIRE_STRUCT(training)
     X(DIMS, input, input, .most = FL_LAYOUT_MAX_DIMS)                                              \
     X(TEXTS, layers, layers, .most = FL_WIRE_MAX_LAYERS)                                           \
     X(U32, classes, classes)
-struct fl_wire_welcome {
-    FL_WIRE_ROWS_welcome(FL_WIRE_MEMBER)
-    FL_WIRE_ROWS_welcome_model(FL_WIRE_MEMBER)
-};
 
 #define FL_WIRE_ROWS_refused(X)                                                                    \
     X(ENUM, reason, reason, enum fl_wire_reason, .max = FL_WIRE_REASON_NO_DATA)                    \
     X(TEXT, message, message)                                                                      \
     X(U32, retry_after_ms, retry_after_ms)
-FL_WIRE_STRUCT(refused)
 
 #define FL_WIRE_ROWS_payload(X)                                                                    \
     X(NAME, name, name)                                                                            \
     X(U64, bytes, bytes)                                                                           \
     X(DIGEST, digest, sha256)
-FL_WIRE_STRUCT(payload)
 
 /* A bit mask as one byte per unit, or NULL for all units; n is what the wire had bits for
    (a multiple of 8), bits past the model's units must be zero. */
@@ -290,34 +277,19 @@ FL_WIRE_STRUCT(payload)
     X(U64, round, round, .min = 1)                                                                 \
     X(U32, attempt, attempt)                                                                       \
     X(MASK, units, units, .max = FL_LAYOUT_MAX_UNITS / 8)
-FL_WIRE_STRUCT(plan)
 
-/* Fields and units: libfl/model/task.h. */
 #define FL_WIRE_ROWS_task(X)                                                                       \
     X(U64, task.key.round, round, .min = 1)                                                        \
     X(U32, task.key.attempt, attempt)                                                              \
     X(FLAT_IF, task.counted.round, counted, task_counted)                                          \
     X(LIST, payloads, payloads, payload, .least = 1, .most = FL_WIRE_MAX_PAYLOADS)                 \
     X(RULE, rule_payloads) /* each name once */                                                    \
-    X(FINITE, task.learning_rate, learning_rate)                                                   \
-    X(U64, task.seed, seed)                                                                        \
-    X(U64, task.order_seed, order_seed)                                                            \
+    X(RECORD, task, struct fl_task, FL_TASK_FIELDS)                                                \
     X(OPTIONAL, plan, plan, plan)                                                                  \
-    X(RULE, rule_plan) /* the same round and attempt */                                            \
-    X(U64, task.deadline_ms, deadline_ms)                                                          \
-    X(U32, task.n_selected, selected)                                                              \
-    X(U32, task.population, population)                                                            \
-    X(U64, task.epoch, epoch)
+    X(RULE, rule_plan) /* the same round and attempt */
 #define FL_WIRE_ROWS_task_counted(X)                                                               \
     X(U64, task.counted.round, round, .min = 1)                                                    \
     X(U32, task.counted.attempt, attempt)
-struct fl_wire_task {
-    struct fl_task task;
-    struct fl_wire_payload *payloads;
-    size_t n_payloads;
-    bool has_plan;
-    struct fl_wire_plan plan;
-};
 
 /* Accepted, Rejected, Dismissed. */
 #define FL_WIRE_ROWS_accepted(X)                                                                   \
@@ -327,28 +299,22 @@ struct fl_wire_task {
     FL_WIRE_ROWS_accepted(X)                                                                       \
     X(TEXT, reason, reason) /* Rejected only */
 #define FL_WIRE_ROWS_dismissed(X) FL_WIRE_ROWS_accepted(X)
-struct fl_wire_verdict {
-    FL_WIRE_ROWS_rejected(FL_WIRE_MEMBER)
-};
 
 #define FL_WIRE_ROWS_drain(X)                                                                      \
     X(TEXT, reason, reason)                                                                        \
     X(U64, reconnect_after_ms, reconnect_after_ms)
-FL_WIRE_STRUCT(drain)
 
 #define FL_WIRE_ROWS_evaluate(X)                                                                   \
     X(U64, round, round)                                                                           \
     X(SUB, payload, payload, payload)                                                              \
     X(U64, deadline_ms, deadline_ms)                                                               \
     X(FINITE, learning_rate, learning_rate) /* 0: that of the last task */
-FL_WIRE_STRUCT(evaluate)
 
 /* CentralSettings: what an operator set for a client. */
 #define FL_WIRE_ROWS_central(X)                                                                    \
     X(U64, revision, revision) /* 0: nothing is set */                                             \
     X(PAIRS, labels, labels)                                                                       \
     X(TEXTS, hours, hours, .most = FL_HOURS_MAX)
-FL_WIRE_STRUCT(central)
 
 #define FL_WIRE_ROWS_command(X)                                                                    \
     X(CASE, FL_WIRE_WELCOME, u.welcome, welcome, welcome)                                          \
@@ -362,6 +328,30 @@ FL_WIRE_STRUCT(central)
     X(CASE, FL_WIRE_EVALUATE, u.evaluate, evaluate, evaluate)                                      \
     X(CASE, FL_WIRE_DISMISSED, u.verdict, dismissed, dismissed)                                    \
     X(CASE, FL_WIRE_CENTRAL, u.central, central, central)
+#define FL_WIRE_COMMANDS(X)                                                                        \
+    X(TYPE, component, Component, component, 0)                                                    \
+    X(TYPE, limits, Limits, limits, 0)                                                             \
+    X(TYPE, training, TrainingOptions, training_options, 0)                                        \
+    X(TYPE, welcome, Welcome, welcome, 0)                                                          \
+    X(TYPE, refused, Refused, refused, 0)                                                          \
+    X(TYPE, payload, PayloadRef, payload_ref, 0)                                                   \
+    X(TYPE, plan, Plan, plan, 0)                                                                   \
+    X(TYPE, drain, Drain, drain, 0)                                                                \
+    X(TYPE, evaluate, Evaluate, evaluate, 0)                                                       \
+    X(OWNER, central, CentralSettings, central_settings, FL_WIRE_MAX_EVENT)
+FL_WIRE_COMMANDS(FL_WIRE_DECLARE)
+
+/* Fields and units: libfl/model/task.h. */
+struct fl_wire_task {
+    struct fl_task task;
+    struct fl_wire_payload *payloads;
+    size_t n_payloads;
+    bool has_plan;
+    struct fl_wire_plan plan;
+};
+struct fl_wire_verdict {
+    FL_WIRE_ROWS_rejected(FL_WIRE_MEMBER)
+};
 struct fl_wire_command {
     enum fl_wire_command_type type;
     union {
@@ -378,7 +368,6 @@ struct fl_wire_command {
 };
 
 FL_WIRE_OWNER(command)
-FL_WIRE_OWNER(central)
 
 /* --- bulk --- */
 
@@ -388,7 +377,6 @@ FL_WIRE_OWNER(central)
     X(NAME_BUF, payload, payload)                                                                  \
     X(U64, offset, offset)                                                                         \
     X(DIGEST, held, held)
-FL_WIRE_STRUCT(fetch)
 
 /* `data` points into the decoded message: valid as long as that. */
 struct fl_wire_chunk {
@@ -403,7 +391,6 @@ struct fl_wire_chunk {
     X(ENUM, codec, codec, uint32_t) /* any number: the strategy rejects unknown values */          \
     X(U64, bytes, bytes)                                                                           \
     X(BOOL, masked, masked) /* starts with the mask of neurons */
-FL_WIRE_STRUCT(part)
 
 #define FL_WIRE_ROWS_push_header(X)                                                                \
     X(SESSION_TOKEN, session, session)                                                             \
@@ -413,13 +400,11 @@ FL_WIRE_STRUCT(part)
     X(U64, bytes, bytes)                                                                           \
     X(RULE, rule_bytes) /* equals the sum of the parts, without overflow */                        \
     X(RULE, rule_parts) /* no unit of a payload twice */
-FL_WIRE_STRUCT(push_header)
 
 #define FL_WIRE_ROWS_push_reply(X)                                                                 \
     /* Else incomplete: the values of fl.v1.PushReply.Result. */                                   \
     X(YES, accepted, result, .min = 1, .max = 2)                                                   \
     X(U64, received, received)
-FL_WIRE_STRUCT(push_reply)
 
 #define FL_WIRE_ROWS_push_status_request(X)                                                        \
     X(SESSION_TOKEN, session, session)                                                             \
@@ -428,6 +413,15 @@ FL_WIRE_STRUCT(push_reply)
 #define FL_WIRE_ROWS_push_status_reply(X)                                                          \
     X(U64, received, received)                                                                     \
     X(BOOL, accepted, accepted)
+/* Maximum size of these requests and replies: a few numbers and a name. */
+#define FL_WIRE_MAX_SMALL 4096
+#define FL_WIRE_BULK(X)                                                                            \
+    X(CODEC, fetch, FetchRequest, fetch_request, FL_WIRE_MAX_SMALL)                                \
+    X(TYPE, part, Part, part, 0)                                                                   \
+    X(TYPE, push_header, PushHeader, push_header, 0)                                               \
+    X(CODEC, push_reply, PushReply, push_reply, FL_WIRE_MAX_SMALL)
+FL_WIRE_BULK(FL_WIRE_DECLARE)
+
 struct fl_wire_push_status {
     FL_WIRE_ROWS_push_status_request(FL_WIRE_MEMBER)
     FL_WIRE_ROWS_push_status_reply(FL_WIRE_MEMBER)
@@ -435,7 +429,6 @@ struct fl_wire_push_status {
 
 /* clang-format on */
 
-FL_WIRE_CODEC(fetch)
 /*
  * Encodes a Chunk message up to its data, so that the data can follow from shared memory without a
  * copy. `head` has FL_WIRE_CHUNK_HEAD bytes. Returns its length.
@@ -453,7 +446,6 @@ FL_MUST_CHECK int fl_wire_push_decode(const void *data, size_t len, bool *ret_is
                                       struct fl_wire_push_header *ret_header,
                                       struct fl_wire_chunk *ret_chunk, struct fl_err *err);
 FL_WIRE_DONE(push_header)
-FL_WIRE_CODEC(push_reply)
 /* The two messages of PushStatus; the members of the other one are zeros once decoded. */
 FL_WIRE_CODEC_OF(push_status_request, push_status)
 FL_WIRE_CODEC_OF(push_status_reply, push_status)

@@ -7,10 +7,6 @@
 #include "fl/v1/admin.pb-c.h"
 #include "libfl/wire/row_impl.h"
 
-#define SMALL_MAX 4096
-/* Of a WhyReply with the names of many missing clients, and of a round with its changes. */
-#define WHY_MAX_BYTES (1u << 20)
-
 /* --- figures: the rows of libfl/figures by the names of their fields --- */
 
 /* Copy between `msg` and the record `rec`. */
@@ -59,10 +55,10 @@ static struct figures_parts unknown_parts(void)
 }
 
 #define FIGURES(name, own_, member, Message, put, take)                                  \
-    static int name##_put(struct fl__wire_arena *arena, const void *own, void *to)       \
+    static int name##_put(struct fl_pb_arena *arena, const void *own, void *to)          \
     {                                                                                    \
         const struct fl_round_rec *rec = &((const struct fl_wire_##own_ *)own)->member;  \
-        struct figures_parts *parts = fl__arena_array(arena, 1, sizeof(*parts));         \
+        struct figures_parts *parts = fl_pb_arena_array(arena, 1, sizeof(*parts));       \
         Fl__V1__##Message *msg = to;                                                     \
                                                                                          \
         if (parts == NULL) {                                                             \
@@ -79,7 +75,7 @@ static struct figures_parts unknown_parts(void)
             parts->client_accuracy.mean >= 0.0 ? &parts->client_accuracy : NULL;         \
         return FL_OK;                                                                    \
     }                                                                                    \
-    static int name##_take(const struct fl__wire_at *at, const void *from, void *own,    \
+    static int name##_take(const struct fl_pb_at *at, const void *from, void *own,       \
                            struct fl_err *err)                                           \
     {                                                                                    \
         struct fl_round_rec *rec = &((struct fl_wire_##own_ *)own)->member;              \
@@ -96,104 +92,37 @@ static struct figures_parts unknown_parts(void)
         FL_ROUND_FIGURES(take)                                                           \
         return FL_OK;                                                                    \
     }                                                                                    \
-    static const struct fl__wire_code name##_code = {name##_put, name##_take, NULL};
+    static const struct fl_pb_code name##_code = {name##_put, name##_take, NULL};
 
 FIGURES(totals, status, totals, StatusReply, PUT_TOTAL, TAKE_TOTAL)
 FIGURES(round, round, figures, RoundInfo, PUT, TAKE)
 
-static int client_put(struct fl__wire_arena *arena, const void *own, void *to)
-{
-    const struct fl_client_figures *rec = &((const struct fl_wire_client *)own)->figures;
-    Fl__V1__ClientInfo *msg = to;
-
-    (void)arena;
-    FL_CLIENT_FIGURES(PUT)
-    return FL_OK;
-}
-
-static int client_take(const struct fl__wire_at *at, const void *from, void *own,
-                       struct fl_err *err)
-{
-    struct fl_client_figures *rec = &((struct fl_wire_client *)own)->figures;
-    const Fl__V1__ClientInfo *msg = from;
-
-    (void)at;
-    (void)err;
-    FL_CLIENT_FIGURES(TAKE)
-    return FL_OK;
-}
-
-static const struct fl__wire_code client_code = {client_put, client_take, NULL};
-
-static int participation_put(struct fl__wire_arena *arena, const void *own, void *to)
-{
-    const struct fl_part_figures *rec = &((const struct fl_wire_participation *)own)->figures;
-    Fl__V1__ParticipationInfo *msg = to;
-
-    (void)arena;
-    FL_PART_FIGURES(PUT)
-    return FL_OK;
-}
-
-static int participation_take(const struct fl__wire_at *at, const void *from, void *own,
-                              struct fl_err *err)
-{
-    struct fl_part_figures *rec = &((struct fl_wire_participation *)own)->figures;
-    const Fl__V1__ParticipationInfo *msg = from;
-
-    (void)at;
-    (void)err;
-    FL_PART_FIGURES(TAKE)
-    return FL_OK;
-}
-
-static const struct fl__wire_code participation_code = {participation_put, participation_take,
-                                                        NULL};
-
 /* --- messages --- */
 
-static int rule_forget(const struct fl__wire_at *at, const void *own, struct fl_err *err)
+static int rule_forget(const struct fl_pb_at *at, const void *own, struct fl_err *err)
 {
     const struct fl_wire_forget *forget = own;
 
     return (forget->name[0] != '\0') != (forget->unseen_for_ms != 0)
                ? FL_OK
-               : fl__wire_refuse(at, err, "expected the name of a client, or an age");
+               : fl_pb_refuse(at, err, "expected the name of a client, or an age");
 }
 
-FL__WIRE_OWNER(status, StatusReply, status_reply, FL_WIRE_MAX_LINE)
-FL__WIRE_OWNER(why, WhyReply, why_reply, WHY_MAX_BYTES)
-FL__WIRE_OWNER(round, RoundInfo, round_info, WHY_MAX_BYTES)
-FL__WIRE_OWNER(client, ClientInfo, client_info, FL_WIRE_MAX_LINE)
-FL__WIRE_OWNER(checkpoint, CheckpointInfo, checkpoint_info, FL_WIRE_MAX_LINE)
-FL__WIRE_CODEC(pin, PinCheckpointRequest, pin_checkpoint_request, FL_WIRE_MAX_LINE)
-FL__WIRE_CODEC(rollback, RollbackRequest, rollback_request, FL_WIRE_MAX_LINE)
-FL__WIRE_CODEC(list_rounds, ListRoundsRequest, list_rounds_request, FL_WIRE_MAX_LINE)
-FL__WIRE_CODEC(list_participations, ListParticipationsRequest, list_participations_request,
-               SMALL_MAX)
-FL__WIRE_OWNER(participation, ParticipationInfo, participation_info, SMALL_MAX)
-FL__WIRE_CODEC(forget, ForgetClientsRequest, forget_clients_request, SMALL_MAX)
-FL__WIRE_CODEC(forgotten, ForgetClientsReply, forget_clients_reply, SMALL_MAX)
-FL__WIRE_OWNER(summary, SummaryInfo, summary_info, SMALL_MAX)
-FL__WIRE_OWNER(control, ControlRequest, control_request, SMALL_MAX)
-FL__WIRE_OWNER(client_control, ClientControlRequest, client_control_request, SMALL_MAX)
-FL__WIRE_OWNER(label_client, LabelClientRequest, label_client_request, FL_WIRE_MAX_LINE)
-FL__WIRE_OWNER(schedule_client, ScheduleClientRequest, schedule_client_request, SMALL_MAX)
-FL__WIRE_OWNER(controlled, ControlReply, control_reply, SMALL_MAX)
+FL_WIRE_ADMIN(FL__WIRE_DEFINE)
 
 #define FL_WIRE_ROWS_export_request(X) X(U64, value, round)
 FL__WIRE_VALUE(export_request, uint64_t, uint64_t *, ExportModelRequest, export_model_request,
                FL_WIRE_MAX_LINE)
 #define FL_WIRE_ROWS_drop_summary(X) X(NAME_BUF, value, client)
 FL__WIRE_VALUE(drop_summary, const char *, char *, DropSummaryRequest, drop_summary_request,
-               SMALL_MAX)
+               FL_WIRE_MAX_SMALL)
 
 #define FL_WIRE_ROWS_export_chunk(X) X(U64, round, round) X(DATA, data, data)
-FL__WIRE_TYPE(export_chunk, ExportChunk, export_chunk)
+FL__WIRE_TABLE(export_chunk, export_chunk, ExportChunk, export_chunk, .max = 0)
 
 int fl_wire_export_encode(const struct fl_wire_export_chunk *chunk, struct fl_buf *out)
 {
-    return fl__wire_encode(export_chunk_type(), chunk, out);
+    return fl_pb_encode(export_chunk_type(), chunk, out);
 }
 
 int fl_wire_export_decode(const void *data, size_t len, struct fl_wire_export_chunk *ret,

@@ -2,7 +2,7 @@
 #define FL_WIRE_ADMIN_H
 
 /*
- * Messages of fl.v1.Admin, grpc.health.v1 and grpc.reflection.v1alpha. As messages.h, but
+ * Messages of fl.v1.Admin. As messages.h, but
  * measured numbers may be NaN or infinite: a run that diverged is shown as it is.
  */
 
@@ -34,14 +34,12 @@
     X(U64, disk_free_bytes, disk_free_bytes)                                                       \
     X(U64, disk_bytes, disk_bytes) /* 0: not known */                                              \
     X(U64, certificate_ends_ms, certificate_ends_ms) /* 0: no TLS */
-FL_WIRE_STRUCT(status)
 
 #define FL_WIRE_MAX_MISSING 4096
 #define FL_WIRE_ROWS_why(X)                                                                        \
     X(TEXT, text, text)                                                                            \
     /* The list is cut; the text has the total number of missing clients. */                       \
     X(NAMES, missing, missing, .cut = true, .most = FL_WIRE_MAX_MISSING)
-FL_WIRE_STRUCT(why)
 
 #define FL_WIRE_MAX_CHANGES 64
 #define FL_WIRE_ROWS_round(X)                                                                      \
@@ -53,14 +51,13 @@ FL_WIRE_STRUCT(why)
     /* As the members of fl_round_rec with these names, which are not sent. */                     \
     X(TEXT, robust_clients, robust_clients)                                                        \
     X(METRICS, metrics, metrics)
-FL_WIRE_STRUCT(round)
 
 #define FL_WIRE_ROWS_client(X)                                                                     \
     X(NAME, name, name)                                                                            \
     X(TEXT, agent, agent)                                                                          \
     X(TEXT, state, state)                                                                          \
     X(BOOL, connected, connected)                                                                  \
-    X(OWN_CODE, client_code, struct fl_client_figures figures)                                     \
+    X(RECORD, figures, struct fl_client_figures, FL_CLIENT_FIGURES)                                     \
     X(TEXT, last_error, last_error) /* "": none */                                                 \
     X(U64, last_error_ms, last_error_ms)                                                           \
     X(U64, takeovers, takeovers)                                                                   \
@@ -69,32 +66,27 @@ FL_WIRE_STRUCT(round)
     X(PAIRS, labels, labels)                                                                       \
     X(TEXT, ineligible, ineligible) /* "": it can be selected, as far as it is not quarantined */ \
     X(TEXT, central, central) /* "": nothing is set for it */
-FL_WIRE_STRUCT(client)
 
 #define FL_WIRE_ROWS_checkpoint(X)                                                                 \
     X(U64, round, round)                                                                           \
     X(U64, made_ms, made_ms)                                                                       \
     X(F64, accuracy, accuracy)                                                                     \
     X(TEXT, why, why)
-FL_WIRE_STRUCT(checkpoint)
 
 /* PinCheckpointRequest; its reply is an empty message. */
 #define FL_WIRE_ROWS_pin(X)                                                                       \
     X(U64, round, round)                                                                           \
     X(BOOL, unpin, unpin)
-FL_WIRE_STRUCT(pin)
 
 /* RollbackRequest; its reply is an empty message. */
 #define FL_WIRE_ROWS_rollback(X)                                                                   \
     X(U64, round, round)                                                                           \
     X(BOOL, force, force)
-FL_WIRE_STRUCT(rollback)
 
 /* ListRoundsRequest. */
 #define FL_WIRE_ROWS_list_rounds(X)                                                                \
     X(U32, last, last) /* 0: all */                                                                \
     X(BOOL, abandoned, abandoned)
-FL_WIRE_STRUCT(list_rounds)
 
 /* ListParticipationsRequest. */
 #define FL_WIRE_ROWS_list_participations(X)                                                        \
@@ -102,7 +94,6 @@ FL_WIRE_STRUCT(list_rounds)
     X(U64, round, round)             /* 0: any */                                                  \
     X(U64, before, before)           /* id; 0: any */                                              \
     X(U32, most, most)               /* 0: all */
-FL_WIRE_STRUCT(list_participations)
 
 #define FL_WIRE_MAX_MIXED 64
 #define FL_WIRE_ROWS_participation(X)                                                              \
@@ -111,9 +102,8 @@ FL_WIRE_STRUCT(list_participations)
     X(TEXT, state, state)                                                                          \
     X(TEXT, asked, asked)   /* "0110"; "": it got no upload mask */                                \
     X(TEXT, remark, remark) /* why it was left out; "": it was not */                              \
-    X(OWN_CODE, participation_code, struct fl_part_figures figures)                                \
+    X(RECORD, figures, struct fl_part_figures, FL_PART_FIGURES)                                \
     X(FLOATS, mixing, mixing, .most = FL_WIRE_MAX_MIXED)
-FL_WIRE_STRUCT(participation)
 
 struct fl_wire_export_chunk {
     uint64_t round;
@@ -126,12 +116,10 @@ struct fl_wire_export_chunk {
     X(OPTIONAL_NAME, name, name)                                                                   \
     X(U64, unseen_for_ms, unseen_for_ms)                                                           \
     X(RULE, rule_forget)
-FL_WIRE_STRUCT(forget)
 
 #define FL_WIRE_ROWS_forgotten(X)                                                                  \
     X(U64, forgotten, forgotten)                                                                   \
     X(U64, in_round, in_round)
-FL_WIRE_STRUCT(forgotten)
 
 /* SummaryInfo. */
 #define FL_WIRE_ROWS_summary(X)                                                                    \
@@ -140,59 +128,58 @@ FL_WIRE_STRUCT(forgotten)
     X(U64, bytes, bytes)                                                                           \
     X(F64, largest, largest)                                                                       \
     X(F64, bound, bound) /* 0: none */
-FL_WIRE_STRUCT(summary)
 
 #define FL_WIRE_MAX_REASON 300
 /* ControlRequest: verbs that are events of the core. */
 #define FL_WIRE_ROWS_control(X)                                                                    \
     X(REASON, reason, reason) /* "": none */
-FL_WIRE_STRUCT(control)
 
 /* ClientControlRequest: such verbs about one client. */
 #define FL_WIRE_ROWS_client_control(X)                                                             \
     X(NAME, client, client)                                                                        \
     X(REASON, reason, reason) /* "": none */
-FL_WIRE_STRUCT(client_control)
 
 /* LabelClientRequest. */
 #define FL_WIRE_ROWS_label_client(X)                                                               \
     X(NAME, client, client)                                                                        \
     X(PAIRS, set, set)                                                                             \
     X(TEXTS, removed, removed, .most = FL_WIRE_MAX_PAIRS)
-FL_WIRE_STRUCT(label_client)
 
 /* ScheduleClientRequest. */
 #define FL_WIRE_ROWS_schedule_client(X)                                                            \
     X(NAME, client, client)                                                                        \
     X(TEXTS, hours, hours, .most = FL_HOURS_MAX)
-FL_WIRE_STRUCT(schedule_client)
 
 #define FL_WIRE_ROWS_controlled(X)                                                                 \
     X(TEXT, phase, phase)                                                                          \
     X(TEXT, text, text)                                                                            \
     X(U64, round, round)
-FL_WIRE_STRUCT(controlled)
+
+/* Of a WhyReply with the names of many missing clients, and of a round with its changes. */
+#define FL_WIRE_MAX_WHY (1u << 20)
+#define FL_WIRE_ADMIN(X)                                                                            \
+    X(OWNER, status, StatusReply, status_reply, FL_WIRE_MAX_LINE)                                   \
+    X(OWNER, why, WhyReply, why_reply, FL_WIRE_MAX_WHY)                                               \
+    X(OWNER, round, RoundInfo, round_info, FL_WIRE_MAX_WHY)                                           \
+    X(OWNER, client, ClientInfo, client_info, FL_WIRE_MAX_LINE)                                     \
+    X(OWNER, checkpoint, CheckpointInfo, checkpoint_info, FL_WIRE_MAX_LINE)                         \
+    X(CODEC, pin, PinCheckpointRequest, pin_checkpoint_request, FL_WIRE_MAX_LINE)                   \
+    X(CODEC, rollback, RollbackRequest, rollback_request, FL_WIRE_MAX_LINE)                         \
+    X(CODEC, list_rounds, ListRoundsRequest, list_rounds_request, FL_WIRE_MAX_LINE)                 \
+    X(CODEC, list_participations, ListParticipationsRequest, list_participations_request, FL_WIRE_MAX_SMALL) \
+    X(OWNER, participation, ParticipationInfo, participation_info, FL_WIRE_MAX_SMALL)                       \
+    X(CODEC, forget, ForgetClientsRequest, forget_clients_request, FL_WIRE_MAX_SMALL)                       \
+    X(CODEC, forgotten, ForgetClientsReply, forget_clients_reply, FL_WIRE_MAX_SMALL)                        \
+    X(OWNER, summary, SummaryInfo, summary_info, FL_WIRE_MAX_SMALL)                                         \
+    X(OWNER, control, ControlRequest, control_request, FL_WIRE_MAX_SMALL)                                   \
+    X(OWNER, client_control, ClientControlRequest, client_control_request, FL_WIRE_MAX_SMALL)               \
+    X(OWNER, label_client, LabelClientRequest, label_client_request, FL_WIRE_MAX_LINE)              \
+    X(OWNER, schedule_client, ScheduleClientRequest, schedule_client_request, FL_WIRE_MAX_SMALL)            \
+    X(OWNER, controlled, ControlReply, control_reply, FL_WIRE_MAX_SMALL)
+FL_WIRE_ADMIN(FL_WIRE_DECLARE)
 
 /* clang-format on */
 
-FL_WIRE_OWNER(status)
-FL_WIRE_OWNER(why)
-FL_WIRE_OWNER(round)
-FL_WIRE_OWNER(client)
-FL_WIRE_OWNER(checkpoint)
-FL_WIRE_CODEC(pin)
-FL_WIRE_CODEC(rollback)
-FL_WIRE_CODEC(list_rounds)
-FL_WIRE_CODEC(list_participations)
-FL_WIRE_OWNER(participation)
-FL_WIRE_CODEC(forget)
-FL_WIRE_CODEC(forgotten)
-FL_WIRE_OWNER(summary)
-FL_WIRE_OWNER(control)
-FL_WIRE_OWNER(client_control)
-FL_WIRE_OWNER(label_client)
-FL_WIRE_OWNER(schedule_client)
-FL_WIRE_OWNER(controlled)
 FL_MUST_CHECK int fl_wire_export_encode(const struct fl_wire_export_chunk *chunk,
                                         struct fl_buf *out);
 FL_MUST_CHECK int fl_wire_export_decode(const void *data, size_t len,
@@ -201,24 +188,5 @@ FL_MUST_CHECK int fl_wire_export_decode(const void *data, size_t len,
 FL_WIRE_VALUE(export_request, uint64_t, uint64_t *)
 /* DropSummaryRequest: the name of a client, char[FL_NAME_MAX]; its reply is an empty message. */
 FL_WIRE_VALUE(drop_summary, const char *, char *)
-
-/* grpc.health.v1: numbers as in HealthCheckResponse.ServingStatus. */
-enum fl_wire_health {
-    FL_WIRE_HEALTH_UNKNOWN,
-    FL_WIRE_SERVING,
-    FL_WIRE_NOT_SERVING,
-    FL_WIRE_SERVICE_UNKNOWN
-};
-FL_MUST_CHECK int fl_wire_health_request_decode(const void *data, size_t len,
-                                                char service[FL_NAME_MAX], struct fl_err *err);
-FL_MUST_CHECK int fl_wire_health_reply_encode(int status, struct fl_buf *out);
-
-/*
- * Answer one ServerReflectionRequest from the descriptors that were built in; every
- * valid request has an answer (possibly an ErrorResponse). `services` (NULL-terminated)
- * are the full names that this server offers.
- */
-FL_MUST_CHECK int fl_wire_reflect(const void *data, size_t len, const char *const *services,
-                                  struct fl_buf *out, struct fl_err *err);
 
 #endif

@@ -40,58 +40,36 @@ bool fl_wire_prefix_valid(const char *prefix)
            strspn(prefix, letters) == FL_WIRE_PREFIX_SIZE - 1;
 }
 
-int fl__wire_check_pattern(const struct fl__wire_at *at, const char *value, struct fl_err *err)
+int fl__wire_check_pattern(const struct fl_pb_at *at, const char *value, struct fl_err *err)
 {
     return fl_wire_pattern_valid(value)
                ? FL_OK
-               : fl__wire_refuse(at, err,
-                                 "is neither a name nor a pattern (1 to %d of [A-Za-z0-9._*?-], "
-                                 "not starting with a dot)",
-                                 FL_NAME_MAX - 1);
+               : fl_pb_refuse(at, err,
+                              "is neither a name nor a pattern (1 to %d of [A-Za-z0-9._*?-], "
+                              "not starting with a dot)",
+                              FL_NAME_MAX - 1);
 }
 
-int fl__wire_check_prefix(const struct fl__wire_at *at, const char *value, struct fl_err *err)
+int fl__wire_check_prefix(const struct fl_pb_at *at, const char *value, struct fl_err *err)
 {
     return fl_wire_prefix_valid(value)
                ? FL_OK
-               : fl__wire_refuse(at, err,
-                                 "is not the beginning of a token (%d of [A-Za-z0-9_-], as flctl "
-                                 "invitations lists it)",
-                                 FL_WIRE_PREFIX_SIZE - 1);
+               : fl_pb_refuse(at, err,
+                              "is not the beginning of a token (%d of [A-Za-z0-9_-], as flctl "
+                              "invitations lists it)",
+                              FL_WIRE_PREFIX_SIZE - 1);
 }
 
 /* --- messages --- */
 
-FL__WIRE_TYPE(labels, Labels, labels)
+FL_WIRE_IDENTITY(FL__WIRE_DEFINE)
 FL__WIRE_DONE(labels)
-FL__WIRE_OWNER(join, JoinRequest, join_request, FL_WIRE_MAX_IDENTITY)
-FL__WIRE_OWNER(joined, JoinReply, join_reply, FL_WIRE_MAX_IDENTITY)
-FL__WIRE_OWNER(renew, RenewRequest, renew_request, FL_WIRE_MAX_IDENTITY)
-FL__WIRE_OWNER(renewed, RenewReply, renew_reply, FL_WIRE_MAX_IDENTITY)
-FL__WIRE_TYPE(new_invitation, NewInvitation, new_invitation)
-/*
- * FL_WIRE_MAX_INVITES of the longest names, with a few labels each; many with the shortest names
- * take more memory per byte than other messages.
- */
-FL__WIRE_TABLE(invite, invite, InviteRequest, invite_request, .max = 4u << 20,
-               .extra = (size_t)FL_WIRE_MAX_INVITES * 192)
-FL__WIRE_FUNCTIONS(invite, invite)
-FL__WIRE_DONE(invite)
-FL__WIRE_OWNER(invited, InviteReply, invite_reply, FL_WIRE_MAX_LINE)
-FL__WIRE_OWNER(invitation, InvitationInfo, invitation_info, FL_WIRE_MAX_LINE)
-FL__WIRE_CODEC(withdrawn, WithdrawInvitationReply, withdraw_invitation_reply, FL_WIRE_MAX_LINE)
-FL__WIRE_CODEC(list_certificates, ListCertificatesRequest, list_certificates_request,
-               FL_WIRE_MAX_LINE)
-FL__WIRE_OWNER(certificate, CertificateInfo, certificate_info, FL_WIRE_MAX_LINE)
-FL__WIRE_OWNER(issue_admin, IssueAdminRequest, issue_admin_request, FL_WIRE_MAX_LINE)
-FL__WIRE_OWNER(issued_admin, IssueAdminReply, issue_admin_reply, FL_WIRE_MAX_IDENTITY)
+FL_WIRE_ADMIN_IDENTITY(FL__WIRE_DEFINE)
 FL__WIRE_TABLE(revoke, revoke, RevokeRequest, revoke_request, .max = FL_WIRE_MAX_LINE,
                .unset = "expected a name, a serial number or a key", .own_case = offsetof(S, what),
                .msg_case = offsetof(M, what_case))
 FL__WIRE_FUNCTIONS(revoke, revoke)
 FL__WIRE_DONE(revoke)
-FL__WIRE_OWNER(revoke_reply, RevokeReply, revoke_reply, FL_WIRE_MAX_LINE)
-FL__WIRE_OWNER(audit, AuditLine, audit_line, FL_WIRE_MAX_LINE)
 
 #define FL_WIRE_ROWS_list_invitations(X) X(BOOL, value, all)
 FL__WIRE_VALUE(list_invitations, bool, bool *, ListInvitationsRequest, list_invitations_request,

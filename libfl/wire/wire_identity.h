@@ -39,16 +39,14 @@ struct fl_wire_chain {
 
 #define FL_WIRE_ROWS_labels(X)                                                                     \
     X(LABEL_LIST, list, labels)
-FL_WIRE_STRUCT(labels)
 
-/* JoinRequest. */
+/* JoinRequest; done() wipes the token. */
 #define FL_WIRE_ROWS_join(X)                                                                       \
     X(SECRET, token, token, FL_WIRE_TOKEN)                                                         \
     X(OPTIONAL_NAME, name, name) /* "": the name of the invitation */                              \
     X(BYTES, request, request, .min = 1, .max = FL_WIRE_MAX_CSR)                                   \
     X(TEXT, agent, agent)                                                                          \
     X(U64, time_ms, time_ms, .max = FL_WIRE_MAX_TIME_MS) /* 0: not sent */
-FL_WIRE_STRUCT(join)
 
 /* JoinReply. */
 #define FL_WIRE_ROWS_joined(X)                                                                     \
@@ -58,28 +56,27 @@ FL_WIRE_STRUCT(join)
     X(CHAIN, roots, roots)                                                                         \
     X(LABELS, labels, labels)                                                                      \
     X(U64, time_ms, time_ms, .max = FL_WIRE_MAX_TIME_MS)
-FL_WIRE_STRUCT(joined)
 
 /* RenewRequest. */
 #define FL_WIRE_ROWS_renew(X)                                                                      \
     X(BYTES, request, request, .min = 1, .max = FL_WIRE_MAX_CSR)                                   \
     X(U64, time_ms, time_ms, .max = FL_WIRE_MAX_TIME_MS) /* 0: not sent */
-FL_WIRE_STRUCT(renew)
 
 /* RenewReply. */
 #define FL_WIRE_ROWS_renewed(X)                                                                    \
     X(CHAIN, chain, chain)                                                                         \
     X(CHAIN, roots, roots)                                                                         \
     X(U64, time_ms, time_ms, .max = FL_WIRE_MAX_TIME_MS)
-FL_WIRE_STRUCT(renewed)
+
+#define FL_WIRE_IDENTITY(X)                                                                         \
+    X(TYPE, labels, Labels, labels, 0)                                                              \
+    X(OWNER, join, JoinRequest, join_request, FL_WIRE_MAX_IDENTITY)                                 \
+    X(OWNER, joined, JoinReply, join_reply, FL_WIRE_MAX_IDENTITY)                                   \
+    X(OWNER, renew, RenewRequest, renew_request, FL_WIRE_MAX_IDENTITY)                              \
+    X(OWNER, renewed, RenewReply, renew_reply, FL_WIRE_MAX_IDENTITY)
+FL_WIRE_IDENTITY(FL_WIRE_DECLARE)
 
 /* clang-format on */
-
-/* The token is wiped. */
-FL_WIRE_OWNER(join)
-FL_WIRE_OWNER(joined)
-FL_WIRE_OWNER(renew)
-FL_WIRE_OWNER(renewed)
 
 /* Copy; FL_ENOMEM. The caller frees `ret->data`. */
 FL_MUST_CHECK int fl_wire_bytes_copy(const void *data, size_t len, struct fl_wire_bytes *ret);

@@ -42,6 +42,7 @@
  *   FLAT_IF       the same; `member` is a bool, or not 0, when it is sent
  *   LIST          struct fl_wire_NAME *, size_t n_member; ENTRIES: with its count in `n`
  *   CASE          a message of a oneof, by its number, which is the first argument; in a union
+ *   RECORD        a struct of another room, of the type and rows that stand after the member
  *   RULE          a check of what was decoded, by the function that is the argument
  *   OWN_CODE      encoded, decoded and freed by functions, for the member declared after them
  */
@@ -90,8 +91,11 @@
 #define FL_WIRE_MEMBER_SUB(m, field, name, ...)   struct fl_wire_##name m;
 #define FL_WIRE_MEMBER_OPTIONAL(m, field, name, ...) bool has_##m; struct fl_wire_##name m;
 #define FL_WIRE_MEMBER_COMPONENT(m, ...)               struct fl_wire_component m;
-#define FL_WIRE_MEMBER_FLAT(...)
-#define FL_WIRE_MEMBER_FLAT_IF(...)
+#define FL_WIRE_MEMBER_FLAT(field, name, ...)        FL_WIRE_ROWS_##name(FL_WIRE_FLAT_MEMBER)
+#define FL_WIRE_MEMBER_FLAT_IF(m, field, name, ...)  bool m; FL_WIRE_ROWS_##name(FL_WIRE_FLAT_MEMBER)
+/* Again, because no macro expands inside itself. */
+#define FL_WIRE_FLAT_MEMBER(kind, ...)               FL_WIRE_MEMBER_##kind(__VA_ARGS__, )
+#define FL_WIRE_MEMBER_RECORD(m, type, ...)          type m;
 #define FL_WIRE_MEMBER_LIST(m, field, name, ...)  struct fl_wire_##name *m; size_t n_##m;
 #define FL_WIRE_MEMBER_ENTRIES(m, field, name, ...) struct fl_wire_##name *m; size_t n;
 #define FL_WIRE_MEMBER_CASE(...)
@@ -99,6 +103,13 @@
 #define FL_WIRE_MEMBER_OWN_CODE(code, m, ...)     m;
 /* clang-format on */
 
+/*
+ * A list of messages, X(KIND, name, Message, message, limit): from a row follow struct
+ * fl_wire_name and, in the .c file that has the generated struct Fl__V1__Message and its descriptor
+ * fl__v1__message, its table and the functions that KIND declares: TYPE, inside others only, none;
+ * CODEC and OWNER, a message on its own, see below. `limit`: the maximum size of it in bytes.
+ */
+#define FL_WIRE_DECLARE(kind, name, ...) FL_WIRE_STRUCT(name) FL_WIRE_##kind(name)
 /* struct fl_wire_NAME, from FL_WIRE_ROWS_NAME. */
 #define FL_WIRE_STRUCT(name)                \
     struct fl_wire_##name {                 \
@@ -109,6 +120,7 @@
  * one; of an owner, which owns memory once it is decoded, fl_wire_NAME_done() too; of a value that
  * is the only one of its message.
  */
+#define FL_WIRE_TYPE(name)
 #define FL_WIRE_CODEC(name) FL_WIRE_CODEC_OF(name, name)
 #define FL_WIRE_CODEC_OF(name, own)                                              \
     FL_MUST_CHECK int fl_wire_##name##_encode(const struct fl_wire_##own *value, \

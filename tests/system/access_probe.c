@@ -22,9 +22,9 @@
 #include "libfl/base/clock.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/pki/issue.h"
+#include "libfl/protobuf/protobuf.h"
 #include "libfl/tls/tls.h"
 #include "libfl/wire/wire_identity.h"
-#include "libfl/wire/wire_impl.h"
 
 static const uint8_t descriptor_set[] = {
 #include "proto/descriptors.inc"
@@ -60,38 +60,38 @@ static int64_t now_s(void *ctx)
 
 /* --- the methods --- */
 
-static bool next(struct fl__scan *scan, uint32_t number, struct fl__field *ret)
+static bool next(struct fl_pb_scan *scan, uint32_t number, struct fl_pb_field *ret)
 {
-    while (fl__scan_next(scan, ret) == 1) {
-        if (ret->number == number && ret->type == FL__BYTES) {
+    while (fl_pb_scan_next(scan, ret) == 1) {
+        if (ret->number == number && ret->type == FL_PB_BYTES) {
             return true;
         }
     }
     return false;
 }
 
-static const char *text_of(struct fl__field in, uint32_t number, char *out, size_t size)
+static const char *text_of(struct fl_pb_field in, uint32_t number, char *out, size_t size)
 {
-    struct fl__scan scan;
-    struct fl__field field = {0};
+    struct fl_pb_scan scan;
+    struct fl_pb_field field = {0};
 
     out[0] = '\0';
-    fl__scan_init(&scan, in.data, in.len);
+    fl_pb_scan_init(&scan, in.data, in.len);
     if (next(&scan, number, &field)) {
         (void)snprintf(out, size, "%.*s", (int)field.len, (const char *)field.data);
     }
     return out;
 }
 
-static void add_service(const char *package, struct fl__field service)
+static void add_service(const char *package, struct fl_pb_field service)
 {
-    struct fl__scan scan;
-    struct fl__field method = {0};
+    struct fl_pb_scan scan;
+    struct fl_pb_field method = {0};
     char name[64];
     char method_name[64];
 
     (void)text_of(service, SERVICE_NAME, name, sizeof(name));
-    fl__scan_init(&scan, service.data, service.len);
+    fl_pb_scan_init(&scan, service.data, service.len);
     while (next(&scan, SERVICE_METHOD, &method) && n_methods < METHODS_MAX) {
         (void)snprintf(methods[n_methods++], sizeof(methods[0]), "/%.40s.%s/%s", package, name,
                        text_of(method, ANY_NAME, method_name, sizeof(method_name)));
@@ -100,17 +100,17 @@ static void add_service(const char *package, struct fl__field service)
 
 static void find_methods(void)
 {
-    struct fl__scan set;
-    struct fl__field file = {0};
+    struct fl_pb_scan set;
+    struct fl_pb_field file = {0};
 
-    fl__scan_init(&set, descriptor_set, sizeof(descriptor_set));
+    fl_pb_scan_init(&set, descriptor_set, sizeof(descriptor_set));
     while (next(&set, SET_FILE, &file)) {
-        struct fl__scan scan;
-        struct fl__field service = {0};
+        struct fl_pb_scan scan;
+        struct fl_pb_field service = {0};
         char package[64];
 
         (void)text_of(file, FILE_PACKAGE, package, sizeof(package));
-        fl__scan_init(&scan, file.data, file.len);
+        fl_pb_scan_init(&scan, file.data, file.len);
         while (next(&scan, FILE_SERVICE, &service)) {
             add_service(package, service);
         }

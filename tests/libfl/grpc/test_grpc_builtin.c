@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "libfl/grpc/endpoint.h"
-#include "libfl/wire/wire_admin.h"
+#include "libfl/grpc/health_reflection_impl.h"
 #include "tests/lib/suites.h"
 
 struct fl_call {
@@ -55,18 +55,18 @@ void fl_call_set_patient(struct fl_call *call, bool patient)
     call->patient = patient;
 }
 
-int __real_fl_wire_health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
-                                         struct fl_err *err);
-int __wrap_fl_wire_health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
-                                         struct fl_err *err);
+int __real_fl__health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
+                                     struct fl_err *err);
+int __wrap_fl__health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
+                                     struct fl_err *err);
 
 static bool no_memory;
 
-int __wrap_fl_wire_health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
-                                         struct fl_err *err)
+int __wrap_fl__health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
+                                     struct fl_err *err)
 {
     return no_memory ? fl_err_set(err, FL_ENOMEM, "as the test wants it")
-                     : __real_fl_wire_health_request_decode(data, len, service, err);
+                     : __real_fl__health_request_decode(data, len, service, err);
 }
 
 static const char *const offered[] = {"fl.v1.Federation", NULL};
@@ -138,7 +138,7 @@ TEST(check_answers_for_the_server_and_each_service)
 
         start(&call, "/grpc.health.v1.Health/Check");
         ask(&call, 1, names[i]);
-        ck_assert_int_eq(sent_health(&call), FL_WIRE_SERVING);
+        ck_assert_int_eq(sent_health(&call), FL__HEALTH_SERVING);
         call.handler->on_end(&call, call.ctx);
         ck_assert_int_eq(call.status, FL_GRPC_OK);
         stop(&call);
@@ -210,15 +210,15 @@ TEST(watchers_are_told_each_change_once)
     ask(&call, 1, "fl.v1.Federation");
     call.handler->on_end(&call, call.ctx);
     ck_assert(!call.finished);
-    ck_assert_int_eq(sent_health(&call), FL_WIRE_SERVING);
+    ck_assert_int_eq(sent_health(&call), FL__HEALTH_SERVING);
     start(&other, "/grpc.health.v1.Health/Watch");
     ask(&other, 1, "fl.v1.Nothing");
-    ck_assert_int_eq(sent_health(&other), FL_WIRE_SERVICE_UNKNOWN);
+    ck_assert_int_eq(sent_health(&other), FL__HEALTH_SERVICE_UNKNOWN);
 
     fl_grpc_builtin_serving(builtin, false);
     fl_grpc_builtin_serving(builtin, false);
     ck_assert_uint_eq(call.n_sent, 2);
-    ck_assert_int_eq(sent_health(&call), FL_WIRE_NOT_SERVING);
+    ck_assert_int_eq(sent_health(&call), FL__HEALTH_NOT_SERVING);
     ck_assert_uint_eq(other.n_sent, 1);
     stop(&call);
     fl_grpc_builtin_serving(builtin, true);

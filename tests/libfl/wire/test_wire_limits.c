@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fl/v1/federation.pb-c.h"
-#include "libfl/wire/wire_impl.h"
+#include "libfl/protobuf/protobuf.h"
 #include "tests/lib/suites.h"
 #include "tests/lib/wire_samples.h"
 
@@ -86,7 +86,7 @@ static void hostile(struct fl_buf *out, const uint8_t *head, size_t n_head, size
 {
     size_t i;
     uint8_t len[10];
-    size_t n_len = fl__varint_put(n * 2, len);
+    size_t n_len = fl_pb_varint_put(n * 2, len);
 
     fl_buf_init(out, FL_WIRE_MAX_CONTROL);
     ck_assert_int_eq(fl_buf_add(out, head, n_head), FL_OK);
@@ -139,12 +139,12 @@ TEST_EACH(a_decode_that_runs_out_of_memory_leaves_nothing_behind, 5)
 
     encode_sample(kinds[_i].sample, &buf);
     for (cap = 0; !whole && cap < 65536; cap += 8) {
-        struct fl__unpacked u;
-        int rv = fl__wire_unpack_capped(kinds[_i].type, buf.data, buf.len, cap, &u, &err);
+        struct fl_pb_unpacked u;
+        int rv = fl_pb_unpack_capped(kinds[_i].type, buf.data, buf.len, cap, &u, &err);
 
         ck_assert(rv == FL_OK || rv == FL_ELIMIT);
         whole = rv == FL_OK;
-        fl__wire_unpacked_done(&u);
+        fl_pb_unpacked_done(&u);
         ck_assert_uint_eq(u.used, 0);
     }
     ck_assert(whole);

@@ -14,6 +14,9 @@
 #define TEXT_OF(kind, ...) #__VA_ARGS__ "; "
 /* Of a figure, as "personal->mean; ". */
 #define FIELD_OF(type, member, field, ...) #field "; "
+#define TASK_FIELD_OF(type, member, field) FIELD_OF(type, member, field, )
+/* Of a row of a list of messages. */
+#define LISTED(kind, name, Message, message, ...) MESSAGE(message, FL_WIRE_ROWS_##name),
 #define MESSAGE(message, rows)                          \
     {                                                   \
         &fl__v1__##message##__descriptor, rows(TEXT_OF) \
@@ -23,35 +26,16 @@ static const struct message {
     const ProtobufCMessageDescriptor *type;
     const char *rows;
 } messages[] = {
-    MESSAGE(evaluation, FL_WIRE_ROWS_evaluation),
-    MESSAGE(hello, FL_WIRE_ROWS_hello),
-    MESSAGE(held, FL_WIRE_ROWS_hello_held),
+    FL_WIRE_EVENTS(LISTED) FL_WIRE_COMMANDS(LISTED) FL_WIRE_BULK(LISTED) FL_WIRE_IDENTITY(LISTED)
+        FL_WIRE_ADMIN_IDENTITY(LISTED) MESSAGE(held, FL_WIRE_ROWS_hello_held),
     MESSAGE(held, FL_WIRE_ROWS_report_kept),
     MESSAGE(held, FL_WIRE_ROWS_task_counted),
-    MESSAGE(report, FL_WIRE_ROWS_report),
-    MESSAGE(failed, FL_WIRE_ROWS_failed),
-    MESSAGE(evaluation_report, FL_WIRE_ROWS_evaluated),
-    MESSAGE(data_summary, FL_WIRE_ROWS_data_summary),
-    MESSAGE(component, FL_WIRE_ROWS_component),
-    MESSAGE(limits, FL_WIRE_ROWS_limits),
-    MESSAGE(training_options, FL_WIRE_ROWS_training),
-    MESSAGE(welcome, FL_WIRE_ROWS_welcome),
-    MESSAGE(refused, FL_WIRE_ROWS_refused),
-    MESSAGE(payload_ref, FL_WIRE_ROWS_payload),
-    MESSAGE(plan, FL_WIRE_ROWS_plan),
-    MESSAGE(task, FL_WIRE_ROWS_task),
+    {&fl__v1__task__descriptor, FL_WIRE_ROWS_task(TEXT_OF) FL_TASK_FIELDS(TASK_FIELD_OF)},
     MESSAGE(accepted, FL_WIRE_ROWS_accepted),
     MESSAGE(rejected, FL_WIRE_ROWS_rejected),
     MESSAGE(dismissed, FL_WIRE_ROWS_dismissed),
-    MESSAGE(drain, FL_WIRE_ROWS_drain),
-    MESSAGE(evaluate, FL_WIRE_ROWS_evaluate),
-    MESSAGE(central_settings, FL_WIRE_ROWS_central),
     MESSAGE(client_event, FL_WIRE_ROWS_event),
     MESSAGE(server_command, FL_WIRE_ROWS_command),
-    MESSAGE(fetch_request, FL_WIRE_ROWS_fetch),
-    MESSAGE(push_header, FL_WIRE_ROWS_push_header),
-    MESSAGE(part, FL_WIRE_ROWS_part),
-    MESSAGE(push_reply, FL_WIRE_ROWS_push_reply),
     MESSAGE(push_status_request, FL_WIRE_ROWS_push_status_request),
     MESSAGE(push_status_reply, FL_WIRE_ROWS_push_status_reply),
     MESSAGE(why_reply, FL_WIRE_ROWS_why),
@@ -68,22 +52,6 @@ static const struct message {
     MESSAGE(label_client_request, FL_WIRE_ROWS_label_client),
     MESSAGE(schedule_client_request, FL_WIRE_ROWS_schedule_client),
     MESSAGE(control_reply, FL_WIRE_ROWS_controlled),
-    MESSAGE(labels, FL_WIRE_ROWS_labels),
-    MESSAGE(join_request, FL_WIRE_ROWS_join),
-    MESSAGE(join_reply, FL_WIRE_ROWS_joined),
-    MESSAGE(renew_request, FL_WIRE_ROWS_renew),
-    MESSAGE(renew_reply, FL_WIRE_ROWS_renewed),
-    MESSAGE(new_invitation, FL_WIRE_ROWS_new_invitation),
-    MESSAGE(invite_request, FL_WIRE_ROWS_invite),
-    MESSAGE(invite_reply, FL_WIRE_ROWS_invited),
-    MESSAGE(invitation_info, FL_WIRE_ROWS_invitation),
-    MESSAGE(withdraw_invitation_reply, FL_WIRE_ROWS_withdrawn),
-    MESSAGE(list_certificates_request, FL_WIRE_ROWS_list_certificates),
-    MESSAGE(certificate_info, FL_WIRE_ROWS_certificate),
-    MESSAGE(issue_admin_request, FL_WIRE_ROWS_issue_admin),
-    MESSAGE(issue_admin_reply, FL_WIRE_ROWS_issued_admin),
-    MESSAGE(revoke_reply, FL_WIRE_ROWS_revoke_reply),
-    MESSAGE(audit_line, FL_WIRE_ROWS_audit),
     MESSAGE(revoke_request, FL_WIRE_ROWS_revoke),
     /* The layout has these two. */
     {&fl__v1__model_description__descriptor, FL_WIRE_ROWS_welcome_model(TEXT_OF) "units, digest"},

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#include "libfl/wire/wire_impl.h"
+#include "libfl/grpc/health_reflection_impl.h"
+#include "libfl/protobuf/protobuf.h"
 
 static const uint8_t descriptor_set[] = {
 #include "proto/descriptors.inc"
@@ -30,10 +31,10 @@ struct text {
 };
 
 /* Finds the next length-delimited field with this number. */
-static bool reflect_next_field(struct fl__scan *scan, uint32_t number, struct fl__field *ret)
+static bool reflect_next_field(struct fl_pb_scan *scan, uint32_t number, struct fl_pb_field *ret)
 {
-    while (fl__scan_next(scan, ret) == 1) {
-        if (ret->number == number && ret->type == FL__BYTES) {
+    while (fl_pb_scan_next(scan, ret) == 1) {
+        if (ret->number == number && ret->type == FL_PB_BYTES) {
             return true;
         }
     }
@@ -42,10 +43,10 @@ static bool reflect_next_field(struct fl__scan *scan, uint32_t number, struct fl
 
 static struct text reflect_text_of(const uint8_t *data, size_t len, uint32_t number)
 {
-    struct fl__scan scan;
-    struct fl__field field = {0};
+    struct fl_pb_scan scan;
+    struct fl_pb_field field = {0};
 
-    fl__scan_init(&scan, data, len);
+    fl_pb_scan_init(&scan, data, len);
     return reflect_next_field(&scan, number, &field)
                ? (struct text){(const char *)field.data, field.len}
                : (struct text){"", 0};
@@ -53,11 +54,11 @@ static struct text reflect_text_of(const uint8_t *data, size_t len, uint32_t num
 
 /* Finds a child with this field number and name. */
 static bool reflect_find_child(const uint8_t *data, size_t len, uint32_t number, struct text name,
-                               struct fl__field *ret)
+                               struct fl_pb_field *ret)
 {
-    struct fl__scan scan;
+    struct fl_pb_scan scan;
 
-    fl__scan_init(&scan, data, len);
+    fl_pb_scan_init(&scan, data, len);
     while (reflect_next_field(&scan, number, ret)) {
         struct text a = reflect_text_of(ret->data, ret->len, ANY_NAME);
 
@@ -83,11 +84,11 @@ static bool reflect_cut_label(struct text *rest, struct text *ret_head)
     return true;
 }
 
-static bool in_message(struct fl__field message, struct text rest)
+static bool in_message(struct fl_pb_field message, struct text rest)
 {
     struct text head;
     bool more = reflect_cut_label(&rest, &head);
-    struct fl__field child = {0};
+    struct fl_pb_field child = {0};
 
     /* The depth is bounded by the dots of the symbol and by the nesting of our messages. */
     while (more && reflect_find_child(message.data, message.len, MESSAGE_NESTED, head, &child)) {
@@ -103,7 +104,7 @@ static bool reflect_defines(struct fl__file file, const char *symbol)
     struct text package = reflect_text_of(file.data, file.len, FILE_PACKAGE);
     struct text rest = {symbol, strlen(symbol)};
     struct text head;
-    struct fl__field found = {0};
+    struct fl_pb_field found = {0};
 
     if (package.len > 0) {
         if (rest.len <= package.len || memcmp(rest.p, package.p, package.len) != 0 ||
@@ -128,7 +129,7 @@ static bool reflect_defines(struct fl__file file, const char *symbol)
 
 bool fl__desc_by_name(const char *name, size_t len, struct fl__file *ret)
 {
-    struct fl__field file = {0};
+    struct fl_pb_field file = {0};
 
     if (!reflect_find_child(descriptor_set, sizeof(descriptor_set), SET_FILE,
                             (struct text){name, len}, &file))
@@ -141,10 +142,10 @@ bool fl__desc_by_name(const char *name, size_t len, struct fl__file *ret)
 
 bool fl__desc_by_symbol(const char *symbol, struct fl__file *ret)
 {
-    struct fl__scan scan;
-    struct fl__field file = {0};
+    struct fl_pb_scan scan;
+    struct fl_pb_field file = {0};
 
-    fl__scan_init(&scan, descriptor_set, sizeof(descriptor_set));
+    fl_pb_scan_init(&scan, descriptor_set, sizeof(descriptor_set));
     while (reflect_next_field(&scan, SET_FILE, &file)) {
         struct fl__file candidate = {file.data, file.len};
 
@@ -175,11 +176,11 @@ size_t fl__desc_closure(struct fl__file file, struct fl__file ret[FL__FILES_MAX]
 
     ret[0] = file;
     for (i = 0; i < n; i++) {
-        struct fl__scan scan;
-        struct fl__field name = {0};
+        struct fl_pb_scan scan;
+        struct fl_pb_field name = {0};
         struct fl__file import;
 
-        fl__scan_init(&scan, ret[i].data, ret[i].len);
+        fl_pb_scan_init(&scan, ret[i].data, ret[i].len);
         while (n < FL__FILES_MAX && reflect_next_field(&scan, FILE_DEPENDENCY, &name)) {
             if (fl__desc_by_name((const char *)name.data, name.len, &import) &&
                 !reflect_has_symbol(ret, n, import))

@@ -1,17 +1,18 @@
-#include "libfl/wire/wire_impl.h"
+/* A scanner of raw fields, without a descriptor. Pure functions, any thread. */
+#include "libfl/protobuf/protobuf.h"
 
 /* Tags and lengths have at most five bytes, as in other implementations. */
 #define SHORT_VARINT 5
 #define LONG_VARINT  10
 
-void fl__scan_init(struct fl__scan *scan, const void *data, size_t len)
+void fl_pb_scan_init(struct fl_pb_scan *scan, const void *data, size_t len)
 {
     scan->p = len > 0 ? data : (const uint8_t *)"";
     scan->end = scan->p + len;
 }
 
 /* Bits past the 64th are dropped, as other implementations do. */
-static int take_varint(struct fl__scan *scan, unsigned max, uint64_t *ret)
+static int take_varint(struct fl_pb_scan *scan, unsigned max, uint64_t *ret)
 {
     uint64_t value = 0;
     unsigned i;
@@ -28,7 +29,7 @@ static int take_varint(struct fl__scan *scan, unsigned max, uint64_t *ret)
     return FL_EPROTO;
 }
 
-static int take_fixed(struct fl__scan *scan, unsigned n, uint64_t *ret)
+static int take_fixed(struct fl_pb_scan *scan, unsigned n, uint64_t *ret)
 {
     uint64_t value = 0;
     unsigned i;
@@ -44,19 +45,19 @@ static int take_fixed(struct fl__scan *scan, unsigned n, uint64_t *ret)
     return FL_OK;
 }
 
-static int take_value(struct fl__scan *scan, struct fl__field *field)
+static int take_value(struct fl_pb_scan *scan, struct fl_pb_field *field)
 {
     uint64_t len = 0;
     int rv;
 
     switch (field->type) {
-    case FL__VARINT:
+    case FL_PB_VARINT:
         return take_varint(scan, LONG_VARINT, &field->value);
-    case FL__FIXED64:
+    case FL_PB_FIXED64:
         return take_fixed(scan, 8, &field->value);
-    case FL__FIXED32:
+    case FL_PB_FIXED32:
         return take_fixed(scan, 4, &field->value);
-    case FL__BYTES:
+    case FL_PB_BYTES:
         rv = take_varint(scan, SHORT_VARINT, &len);
         if (rv != FL_OK || len > (uint64_t)(scan->end - scan->p)) {
             return FL_EPROTO;
@@ -69,9 +70,9 @@ static int take_value(struct fl__scan *scan, struct fl__field *field)
     return FL_EPROTO; /* groups and types that do not exist */
 }
 
-int fl__scan_next(struct fl__scan *scan, struct fl__field *ret)
+int fl_pb_scan_next(struct fl_pb_scan *scan, struct fl_pb_field *ret)
 {
-    struct fl__field field = {0};
+    struct fl_pb_field field = {0};
     uint64_t tag = 0;
 
     if (scan->p == scan->end) {
@@ -81,7 +82,7 @@ int fl__scan_next(struct fl__scan *scan, struct fl__field *ret)
         return FL_EPROTO;
     }
     field.number = (uint32_t)(tag >> 3);
-    field.type = (enum fl__wire_type)(tag & 7);
+    field.type = (enum fl_pb_field_type)(tag & 7);
     if (take_value(scan, &field) != FL_OK) {
         return FL_EPROTO;
     }
@@ -89,7 +90,7 @@ int fl__scan_next(struct fl__scan *scan, struct fl__field *ret)
     return 1;
 }
 
-size_t fl__varint_put(uint64_t value, uint8_t *out)
+size_t fl_pb_varint_put(uint64_t value, uint8_t *out)
 {
     size_t n = 0;
 

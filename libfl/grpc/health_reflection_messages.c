@@ -4,8 +4,8 @@
 
 #include "grpc/health.pb-c.h"
 #include "grpc/reflection.pb-c.h"
-#include "libfl/wire/wire_admin.h"
-#include "libfl/wire/wire_impl.h"
+#include "libfl/grpc/health_reflection_impl.h"
+#include "libfl/protobuf/protobuf.h"
 
 #define REQUEST_MAX 4096
 
@@ -15,13 +15,13 @@ enum { STATUS_NOT_FOUND = 5, STATUS_UNIMPLEMENTED = 12 };
 typedef Grpc__Reflection__V1alpha__ServerReflectionRequest reflection_request;
 typedef Grpc__Reflection__V1alpha__ServerReflectionResponse reflection_response;
 
-int fl_wire_health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
-                                  struct fl_err *err)
+int fl__health_request_decode(const void *data, size_t len, char service[FL_NAME_MAX],
+                              struct fl_err *err)
 {
-    struct fl__unpacked u;
+    struct fl_pb_unpacked u;
     const Grpc__Health__V1__HealthCheckRequest *msg;
-    int rv = fl__wire_unpack(&grpc__health__v1__health_check_request__descriptor, data, len,
-                             REQUEST_MAX, 0, &u, err);
+    int rv = fl_pb_unpack(&grpc__health__v1__health_check_request__descriptor, data, len,
+                          REQUEST_MAX, 0, &u, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -32,17 +32,17 @@ int fl_wire_health_request_decode(const void *data, size_t len, char service[FL_
         rv = fl_err_set(err, FL_EPROTO, "HealthCheckRequest.service: longer than %d bytes",
                         FL_NAME_MAX - 1);
     }
-    fl__wire_unpacked_done(&u);
+    fl_pb_unpacked_done(&u);
     return rv;
 }
 
-int fl_wire_health_reply_encode(int status, struct fl_buf *out)
+int fl__health_reply_encode(enum fl__health status, struct fl_buf *out)
 {
     Grpc__Health__V1__HealthCheckResponse msg;
 
     grpc__health__v1__health_check_response__init(&msg);
     msg.status = (Grpc__Health__V1__HealthCheckResponse__ServingStatus)status;
-    return fl__wire_pack(&msg.base, out);
+    return fl_pb_pack(&msg.base, out);
 }
 
 /* --- reflection --- */
@@ -54,11 +54,11 @@ static int answer_error(reflection_response *response, int code, const char *tex
 
     grpc__reflection__v1alpha__error_response__init(&error);
     error.error_code = code;
-    error.error_message = fl_wire_lend(text);
+    error.error_message = fl_pb_text(text);
     response->message_response_case =
         GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
     response->error_response = &error;
-    return fl__wire_pack(&response->base, out);
+    return fl_pb_pack(&response->base, out);
 }
 
 static int answer_files(reflection_response *response, struct fl__file file, struct fl_buf *out)
@@ -72,12 +72,12 @@ static int answer_files(reflection_response *response, struct fl__file file, str
     msg.n_file_descriptor_proto = fl__desc_closure(file, files);
     msg.file_descriptor_proto = list;
     for (i = 0; i < msg.n_file_descriptor_proto; i++) {
-        list[i] = fl__wire_bytes(files[i].data, files[i].len);
+        list[i] = fl_pb_bytes(files[i].data, files[i].len);
     }
     response->message_response_case =
         GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_FILE_DESCRIPTOR_RESPONSE;
     response->file_descriptor_response = &msg;
-    return fl__wire_pack(&response->base, out);
+    return fl_pb_pack(&response->base, out);
 }
 
 static int answer_services(reflection_response *response, const char *const *services,
@@ -91,7 +91,7 @@ static int answer_services(reflection_response *response, const char *const *ser
     /* No server offers more services than there are files. */
     for (n = 0; services[n] != NULL && n < FL__FILES_MAX; n++) {
         grpc__reflection__v1alpha__service_response__init(&entries[n]);
-        entries[n].name = fl_wire_lend(services[n]);
+        entries[n].name = fl_pb_text(services[n]);
         list[n] = &entries[n];
     }
     grpc__reflection__v1alpha__list_service_response__init(&msg);
@@ -100,7 +100,7 @@ static int answer_services(reflection_response *response, const char *const *ser
     response->message_response_case =
         GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_LIST_SERVICES_RESPONSE;
     response->list_services_response = &msg;
-    return fl__wire_pack(&response->base, out);
+    return fl_pb_pack(&response->base, out);
 }
 
 /* proto3 has no extensions: an empty list for every known type. */
@@ -113,11 +113,11 @@ static int answer_extensions(reflection_response *response, const char *type, st
         return answer_error(response, STATUS_NOT_FOUND, "no such type", out);
     }
     grpc__reflection__v1alpha__extension_number_response__init(&msg);
-    msg.base_type_name = fl_wire_lend(type);
+    msg.base_type_name = fl_pb_text(type);
     response->message_response_case =
         GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ALL_EXTENSION_NUMBERS_RESPONSE;
     response->all_extension_numbers_response = &msg;
-    return fl__wire_pack(&response->base, out);
+    return fl_pb_pack(&response->base, out);
 }
 
 static int reflection_answer(const reflection_request *request, reflection_response *response,
@@ -148,14 +148,14 @@ static int reflection_answer(const reflection_request *request, reflection_respo
     }
 }
 
-int fl_wire_reflect(const void *data, size_t len, const char *const *services, struct fl_buf *out,
-                    struct fl_err *err)
+int fl__reflect(const void *data, size_t len, const char *const *services, struct fl_buf *out,
+                struct fl_err *err)
 {
-    struct fl__unpacked u;
+    struct fl_pb_unpacked u;
     reflection_request *request;
     reflection_response response;
-    int rv = fl__wire_unpack(&grpc__reflection__v1alpha__server_reflection_request__descriptor,
-                             data, len, REQUEST_MAX, 0, &u, err);
+    int rv = fl_pb_unpack(&grpc__reflection__v1alpha__server_reflection_request__descriptor, data,
+                          len, REQUEST_MAX, 0, &u, err);
 
     if (rv != FL_OK) {
         return rv;
@@ -165,6 +165,6 @@ int fl_wire_reflect(const void *data, size_t len, const char *const *services, s
     response.valid_host = request->host;
     response.original_request = request;
     rv = reflection_answer(request, &response, services, out);
-    fl__wire_unpacked_done(&u);
+    fl_pb_unpacked_done(&u);
     return rv;
 }

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "grpc/reflection.pb-c.h"
-#include "libfl/wire/wire_admin.h"
-#include "libfl/wire/wire_impl.h"
+#include "libfl/grpc/health_reflection_impl.h"
+#include "libfl/protobuf/protobuf.h"
 #include "tests/lib/suites.h"
 
 typedef Grpc__Reflection__V1alpha__ServerReflectionRequest request_msg;
@@ -32,7 +32,7 @@ static response_msg *ask(int question, const char *text)
     request.list_services = (char *)(uintptr_t)text;
     len = protobuf_c_message_pack(&request.base, data);
     fl_buf_init(&out, 1u << 20);
-    ck_assert_msg(fl_wire_reflect(data, len, services, &out, &err) == FL_OK, "%s", err.msg);
+    ck_assert_msg(fl__reflect(data, len, services, &out, &err) == FL_OK, "%s", err.msg);
     response = (response_msg *)protobuf_c_message_unpack(
         &grpc__reflection__v1alpha__server_reflection_response__descriptor, NULL, out.len,
         out.data);
@@ -155,7 +155,7 @@ TEST(an_extension_is_not_found_and_no_question_is_unimplemented)
         struct fl_buf out;
 
         fl_buf_init(&out, 1u << 20);
-        ck_assert_int_eq(fl_wire_reflect(rows[i].bytes, rows[i].len, services, &out, NULL), FL_OK);
+        ck_assert_int_eq(fl__reflect(rows[i].bytes, rows[i].len, services, &out, NULL), FL_OK);
         response = (response_msg *)protobuf_c_message_unpack(
             &grpc__reflection__v1alpha__server_reflection_response__descriptor, NULL, out.len,
             out.data);
@@ -209,16 +209,16 @@ TEST(health_messages_are_read_and_written)
     struct fl_buf out;
     uint8_t long_name[FL_NAME_MAX + 3] = {0x0a, 0x80, 0x01};
 
-    ck_assert_int_eq(fl_wire_health_request_decode("\x0a\x01x", 3, service, &err), FL_OK);
+    ck_assert_int_eq(fl__health_request_decode("\x0a\x01x", 3, service, &err), FL_OK);
     ck_assert_str_eq(service, "x");
-    ck_assert_int_eq(fl_wire_health_request_decode(NULL, 0, service, &err), FL_OK);
+    ck_assert_int_eq(fl__health_request_decode(NULL, 0, service, &err), FL_OK);
     ck_assert_str_eq(service, "");
     (void)memset(long_name + 3, 'a', FL_NAME_MAX);
-    ck_assert_int_eq(fl_wire_health_request_decode(long_name, sizeof(long_name), service, &err),
+    ck_assert_int_eq(fl__health_request_decode(long_name, sizeof(long_name), service, &err),
                      FL_EPROTO);
     ck_assert_str_eq(err.msg, "HealthCheckRequest.service: longer than 127 bytes");
     fl_buf_init(&out, 100);
-    ck_assert_int_eq(fl_wire_health_reply_encode(FL_WIRE_NOT_SERVING, &out), FL_OK);
+    ck_assert_int_eq(fl__health_reply_encode(FL__HEALTH_NOT_SERVING, &out), FL_OK);
     ck_assert_uint_eq(out.len, 2);
     ck_assert_mem_eq(out.data, "\x08\x02", 2);
     fl_buf_done(&out);
