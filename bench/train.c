@@ -152,13 +152,29 @@ static double fma_peak(const struct fl_kernels *kernels, double seconds)
     return train_fma_peak(name, seconds);
 }
 
+/*
+ * Operations of one step per sample: 2 for each use of a weight, in forward, weight gradient and
+ * (after the first layer with weights) input gradient.
+ */
+static double step_flops(const struct train_work *work)
+{
+    size_t first = fl_net_first(work->net);
+    double sum = 0.0;
+    size_t i;
+
+    for (i = first; i < work->spec.n_layers; i++) {
+        sum += fl_net_layer_flops(work->net, i) * (i == first ? 2.0 : 3.0);
+    }
+    return sum;
+}
+
 static void print_line(const struct args *args, struct train_work *work, const struct rates *rates)
 {
     unsigned long long rss = train_work_peak_rss(work);
     struct fl_net_memory memory = fl_net_memory(work->net);
     double fma = fma_peak(args->how.kernels, args->seconds / 4.0);
     double gemm = train_gemm_peak(args->seconds / 2.0);
-    double gflops = rates->ours * fl_net_step_flops(work->net) * 1e-9;
+    double gflops = rates->ours * step_flops(work) * 1e-9;
     double want = wanted_of(&args->how);
 
     (void)printf("train: model=%s algorithm=%s batch=%zu samples_per_s=%.0f "

@@ -35,17 +35,6 @@ size_t fl_net_classes(const struct fl_net *net)
     return net->classes;
 }
 
-double fl_net_step_flops(const struct fl_net *net)
-{
-    double macs = 0.0;
-    size_t i;
-
-    for (i = net->first; i < net->n_layers; i++) {
-        macs += net->layers[i].macs * (i == net->first ? 2.0 : 3.0);
-    }
-    return 2.0 * macs;
-}
-
 double fl_net_layer_flops(const struct fl_net *net, size_t layer)
 {
     return 2.0 * net->layers[layer].macs;

@@ -109,11 +109,6 @@ size_t fl_net_values(const struct fl_net *net);
  */
 void fl_net_set_targets(struct fl_net *net, const float *table);
 size_t fl_net_max_batch(const struct fl_net *net); /* 0: an evaluator */
-/*
- * Operations of one step per sample: 2 for each use of a weight, in forward, weight gradient and
- * (after the first layer with weights) input gradient. For benchmarks.
- */
-double fl_net_step_flops(const struct fl_net *net);
 /* Floats of an internal block: at least fl_layout_count(); padding is included and zero. */
 size_t fl_net_block(const struct fl_net *net);
 
@@ -253,7 +248,7 @@ enum fl_net_part {
 #define FL_NET_PARTS 5
 typedef void (*fl_net_watch_cb)(void *ctx, enum fl_net_part part, size_t layer);
 void fl_net_watch(struct fl_net *net, fl_net_watch_cb watch, void *ctx);
-/* Operations of a layer's forward pass per sample, counted as in fl_net_step_flops(). */
+/* Operations of a layer's forward pass per sample: 2 for each use of a weight. */
 double fl_net_layer_flops(const struct fl_net *net, size_t layer);
 /* Index of the first layer with a gradient. */
 size_t fl_net_first(const struct fl_net *net);

@@ -90,17 +90,6 @@ void fl_conv_backward(const struct fl_conv *conv, const struct fl_conv_backward 
 void fl_conv_backward_bias(const struct fl_conv *conv, float *db, float *dy, size_t lddy,
                            const float *y, size_t ldy, size_t batch);
 
-/*
- * Reference in plain loops with double sums, for weights [kh][kw][c][k], one group, and equal
- * strides of dx and x: the oracle of the tests.
- */
-void fl_conv_forward_ref(const struct fl_conv *conv, float *y, size_t ldy, const float *x,
-                         size_t ldx, const float *w, const float *bias, size_t batch, bool relu);
-void fl_conv_backward_data_ref(const struct fl_conv *conv, float *dx, size_t lddx, const float *dy,
-                               size_t lddy, const float *w, size_t batch);
-void fl_conv_backward_weights_ref(const struct fl_conv *conv, float *dw, const float *x, size_t ldx,
-                                  const float *dy, size_t lddy, size_t batch);
-
 /* Convert samples of c planes of `pixels` numbers to NHWC: y[b][p][c] = x[b][c][p]. */
 void fl_planes_to_pixels(float *y, size_t ldy, const float *x, size_t ldx, size_t batch, size_t c,
                          size_t pixels);

@@ -64,32 +64,3 @@ void fl_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alp
         (void)pthread_mutex_unlock(&one_at_a_time);
     }
 }
-
-void fl_gemm_ref(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha,
-                 const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
-                 size_t ldc)
-{
-    size_t i;
-    size_t j;
-    size_t p;
-
-    if (k == 0) {
-        scale_rows(m, n, beta, c, ldc);
-        return;
-    }
-    for (i = 0; i < m; i++) {
-        for (j = 0; j < n; j++) {
-            double sum = 0.0;
-
-            for (p = 0; p < k; p++) {
-                sum += (double)(trans_a ? a[p * lda + i] : a[i * lda + p]) *
-                       (double)(trans_b ? b[j * ldb + p] : b[p * ldb + j]);
-            }
-            sum *= (double)alpha;
-            if (beta < 0.0f || beta > 0.0f) {
-                sum += (double)beta * (double)c[i * ldc + j];
-            }
-            c[i * ldc + j] = (float)sum;
-        }
-    }
-}

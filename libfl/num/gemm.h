@@ -28,9 +28,5 @@ const char *fl_gemm_kernel(void);
  */
 void fl_gemm(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *a,
              size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc);
-/* Reference of fl_gemm() in plain C with double sums: the oracle of the tests. */
-void fl_gemm_ref(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha,
-                 const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
-                 size_t ldc);
 
 #endif

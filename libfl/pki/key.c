@@ -355,11 +355,6 @@ bool fl_key_is_private(const struct fl_key *key)
     return key->has_private;
 }
 
-bool fl_key_equal(const struct fl_key *a, const struct fl_key *b)
-{
-    return EVP_PKEY_eq(a->pkey, b->pkey) == 1;
-}
-
 const char *fl_key_origin(const struct fl_key *key)
 {
     return key->origin;

@@ -43,8 +43,6 @@ FL_MUST_CHECK int fl_key_save(const struct fl_key *key, const char *path, bool s
 /* SHA-256 of the SubjectPublicKeyInfo. */
 void fl_key_hash(const struct fl_key *key, uint8_t out[FL_KEY_HASH]);
 bool fl_key_is_private(const struct fl_key *key);
-/* True when the public keys are equal. */
-bool fl_key_equal(const struct fl_key *a, const struct fl_key *b);
 /* The file that it came from; "" when it was generated here. */
 const char *fl_key_origin(const struct fl_key *key);
 struct fl_key *fl_key_ref(struct fl_key *key);

@@ -40,7 +40,6 @@ int fl_call_create(struct fl_rpc_conn *conn, void *stream, bool server, const ch
     call->conn = conn;
     call->stream = stream;
     call->queue_bytes = conn->limits.queue_bytes;
-    fl_metadata_init(&call->metadata, conn->limits.header_bytes);
     fl_sm_init(&call->sm, call_states, sizeof(call_states) / sizeof(call_states[0]),
                server ? FL_CALL_HEADERS : FL_CALL_OPEN);
     call->magic = FL_CALL_MAGIC;
@@ -73,7 +72,6 @@ void fl_call_free(struct fl_call *call)
         fl_account_vouch(&call->conn->account, false);
     }
     call_uncount(call);
-    fl_metadata_done(&call->metadata);
     fl_segq_done(&call->out);
     free(call->msg);
     free(call->path);
@@ -282,11 +280,6 @@ uint64_t fl_call_received(const struct fl_call *call)
 const char *fl_call_path(const struct fl_call *call)
 {
     return call->path != NULL ? call->path : "";
-}
-
-const char *fl_call_metadata(const struct fl_call *call, const char *name)
-{
-    return fl_metadata_get(&call->metadata, name);
 }
 
 bool fl_call_dispatch(struct fl_call *call)

@@ -2,7 +2,7 @@
 #define FL_RPC_CALL_H
 
 /*
- * One gRPC call, on either side, without I/O: length-prefixed messages, status, metadata,
+ * One gRPC call, on either side, without I/O: length-prefixed messages, status,
  * deadlines, flow control by consumption. The transport below (libfl/h2) drives it through
  * transport.h.
  *
@@ -143,8 +143,6 @@ const char *fl_call_peer(const struct fl_call *call);
 const char *fl_call_path(const struct fl_call *call);
 /* Bytes that the peer has sent in this call, including those of an incomplete message. */
 uint64_t fl_call_received(const struct fl_call *call);
-/* Value of request metadata (server) or NULL; names in lower case. */
-const char *fl_call_metadata(const struct fl_call *call, const char *name);
 
 /*
  * The class of a connection's peer for a server's methods (docs/security.md), in bits. The listener

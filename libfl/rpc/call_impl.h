@@ -43,7 +43,6 @@ struct fl_call {
     const struct fl_call_handler *handler;
     void *ctx;
     char *path;
-    struct fl_metadata metadata;
     struct fl_call_peer_headers peer;
     uint64_t timeout_ms;
     uint64_t deadline;

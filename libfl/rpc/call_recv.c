@@ -33,6 +33,10 @@ static int request_header(struct fl_call *call, struct text name, struct text va
         return FL_OK;
     }
     if (text_is(name, ":path")) {
+        rv = fl_call_charge(call, value.len + 1);
+        if (rv != FL_OK) {
+            return rv;
+        }
         free(call->path);
         call->path = malloc(value.len + 1);
         if (call->path == NULL) {
@@ -54,13 +58,7 @@ static int request_header(struct fl_call *call, struct text name, struct text va
         call->peer.bad_timeout =
             fl_grpc_timeout_parse(value.p, value.len, &call->timeout_ms) != FL_OK;
     }
-    rv = fl_call_charge(call, name.len + value.len + FL_HEADER_OVERHEAD);
-    if (rv != FL_OK) {
-        return rv;
-    }
-    rv = fl_metadata_add(&call->metadata, name.p, name.len, value.p, value.len);
-    /* NULs are not valid in header text: such fields are skipped; the limit was checked before. */
-    return rv == FL_ENOMEM ? rv : FL_OK;
+    return FL_OK; /* Nobody reads other metadata, so it is not kept. */
 }
 
 static int response_header(struct fl_call *call, struct text name, struct text value)

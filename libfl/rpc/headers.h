@@ -42,17 +42,4 @@ void fl_grpc_timeout_format(char out[FL_GRPC_TIMEOUT_SIZE], uint64_t timeout_ms)
 /* Rounds up to milliseconds. FL_EINVAL when it is no grpc-timeout. */
 FL_MUST_CHECK int fl_grpc_timeout_parse(const char *value, size_t len, uint64_t *ret_ms);
 
-/* Header fields, copied one after the other as "name\0value\0". */
-struct fl_metadata {
-    struct fl_buf text;
-};
-
-void fl_metadata_init(struct fl_metadata *md, size_t max_bytes);
-void fl_metadata_done(struct fl_metadata *md);
-/* FL_ELIMIT, FL_ENOMEM; FL_EINVAL when a NUL is inside. On error nothing is added. */
-FL_MUST_CHECK int fl_metadata_add(struct fl_metadata *md, const void *name, size_t name_len,
-                                  const void *value, size_t value_len);
-/* The first value of `name`, or NULL. */
-const char *fl_metadata_get(const struct fl_metadata *md, const char *name);
-
 #endif

@@ -216,13 +216,6 @@ static void advance_to_change(struct fl_flows *f, uint64_t now_us)
 
 /* --- interface --- */
 
-void fl_flows_set_hub(struct fl_flows *f, uint64_t now_us, double rate)
-{
-    advance_to_change(f, now_us);
-    f->hub = flow_rate_of(rate);
-    f->stale = true;
-}
-
 int fl_flows_add(struct fl_flows *f, uint64_t now_us, uint64_t bytes, double cap, uint64_t tag,
                  uint64_t *ret_id)
 {

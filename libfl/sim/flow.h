@@ -29,8 +29,6 @@ struct fl_flows;
 /* `hub_rate` 0: unlimited. A rate is finite and not negative. FL_ENOMEM. */
 FL_MUST_CHECK int fl_flows_create(double hub_rate, struct fl_flows **ret);
 void fl_flows_free(struct fl_flows *flows); /* NULL is allowed. */
-/* Set the capacity of the hub from `now_us` on. */
-void fl_flows_set_hub(struct fl_flows *flows, uint64_t now_us, double rate);
 /*
  * Start a flow of `bytes` bytes; `cap` is the rate of its spoke, 0 unlimited. `tag` is defined
  * by the caller and orders completions in one microsecond, so active flows must have different

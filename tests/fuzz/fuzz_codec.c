@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct fl_codec_memory memory;
     struct fl_codec_reader reader;
     struct fl_codec_decoder d;
-    double norm_sq = -1;
+    struct fl_codec_size got;
     uint8_t *copy;
 
     if (ops == NULL) {
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memory.len = size - 1;
     reader = fl_codec_memory_reader(&memory);
     if (fl_codec_open(&d, ops, layout, 0, &reader) == FL_OK &&
-        fl_codec_validate(&d, &norm_sq) == FL_OK && (!isfinite(norm_sq) || norm_sq < 0))
+        fl_codec_measure(&d, &got) == FL_OK && (!isfinite(got.norm_sq) || got.norm_sq < 0))
     {
         abort();
     }

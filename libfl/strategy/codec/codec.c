@@ -185,18 +185,6 @@ int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret)
     return FL_OK;
 }
 
-int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq)
-{
-    struct fl_codec_size size;
-    int rv = fl_codec_measure(d, &size);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    *ret_norm_sq = size.norm_sq;
-    return FL_OK;
-}
-
 static int read_memory(void *ctx, uint64_t offset, void *out, size_t len)
 {
     const struct fl_codec_memory *memory = ctx;

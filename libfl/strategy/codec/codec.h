@@ -133,16 +133,14 @@ FL_MUST_CHECK int fl_codec_open(struct fl_codec_decoder *d, const struct fl_code
  */
 FL_MUST_CHECK int fl_codec_add(struct fl_codec_decoder *d, double w, double *sum, float *block,
                                size_t n);
-/*
- * Decode an opened unit to its end and discard the values: the validation of an upload before it
- * is accepted. `*ret_norm_sq` is the squared norm over the trainable entries sent, in double,
- * which entries of float cannot overflow.
- */
-FL_MUST_CHECK int fl_codec_validate(struct fl_codec_decoder *d, double *ret_norm_sq);
 /* Size of the entries sent; entries of neurons that a mask leaves out are not included. */
 struct fl_codec_size {
-    double norm_sq, buffers_sq; /* squared norm of the trainable entries, and of the others */
-    size_t n, n_buffers;        /* how many of each */
+    /*
+     * Squared norm of the trainable entries, and of the others, in double, which entries of float
+     * cannot overflow.
+     */
+    double norm_sq, buffers_sq;
+    size_t n, n_buffers; /* how many of each */
     /*
      * What a client that keeps no residual can have reported as the divergence of the unit
      * (docs/algorithms.md#a-reported-divergence-and-the-upload): of the whole unit, with slack
@@ -150,7 +148,10 @@ struct fl_codec_size {
      */
     double low, high;
 };
-/* fl_codec_validate() with more results. */
+/*
+ * Decode an opened unit to its end and discard the values: the validation of an upload before it
+ * is accepted.
+ */
 FL_MUST_CHECK int fl_codec_measure(struct fl_codec_decoder *d, struct fl_codec_size *ret);
 
 /* A reader over bytes in memory, which must outlive it. */

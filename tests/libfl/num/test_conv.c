@@ -11,6 +11,7 @@
 #include "tests/lib/kernel_rows.h"
 #include "tests/lib/sanitized.h"
 #include "tests/lib/suites.h"
+#include "tests/libfl/num/reference.h"
 
 static void load_blas(void)
 {
@@ -194,8 +195,8 @@ static float *forward_by_definition(const struct rig *rig, bool relu)
 {
     float *want = normals(5, rig->batch * rig->ldy);
 
-    fl_conv_forward_ref(&rig->plain, want, rig->ldy, rig->x, rig->ldx, rig->w_plain, rig->bias,
-                        rig->batch, relu);
+    conv_forward_ref(&rig->plain, want, rig->ldy, rig->x, rig->ldx, rig->w_plain, rig->bias,
+                     rig->batch, relu);
     return want;
 }
 
@@ -203,8 +204,7 @@ static float *data_by_definition(const struct rig *rig)
 {
     float *want = normals(5, rig->batch * rig->ldx);
 
-    fl_conv_backward_data_ref(&rig->plain, want, rig->ldx, rig->y, rig->ldy, rig->w_plain,
-                              rig->batch);
+    conv_backward_data_ref(&rig->plain, want, rig->ldx, rig->y, rig->ldy, rig->w_plain, rig->batch);
     return want;
 }
 
@@ -212,7 +212,7 @@ static float *weights_by_definition(const struct rig *rig, const float *x, const
 {
     float *want = normals(5, rig->n_w);
 
-    fl_conv_backward_weights_ref(&rig->plain, want, x, rig->ldx, dy, rig->ldy, rig->batch);
+    conv_backward_weights_ref(&rig->plain, want, x, rig->ldx, dy, rig->ldy, rig->batch);
     return want;
 }
 

@@ -10,6 +10,7 @@
 #include "libfl/num/first_kern.h"
 #include "libfl/num/gemm.h"
 #include "tests/lib/suites.h"
+#include "tests/libfl/num/reference.h"
 
 #define GUARDS 32
 #define GUARD  777.25f
@@ -198,8 +199,8 @@ static void check_forward(const struct fl_conv *shape, size_t batch, size_t gap)
         forward(&rig, batch % 2 == 0);
         if (want.all == NULL) {
             want = samples(9, batch, rig.y.used, gap);
-            fl_conv_forward_ref(&rig.conv, want.p, want.ld, rig.x.p, rig.x.ld, rig.w.p, rig.bias.p,
-                                batch, batch % 2 == 0);
+            conv_forward_ref(&rig.conv, want.p, want.ld, rig.x.p, rig.x.ld, rig.w.p, rig.bias.p,
+                             batch, batch % 2 == 0);
         }
         check_close(&rig.y, &want, shape->kh * shape->kw * shape->c + 1, "y", &rig.conv);
         rig_down(&rig);
@@ -234,9 +235,9 @@ static void check_backward(const struct fl_conv *shape, size_t batch, size_t gap
         if (dx.all == NULL) {
             dx = samples(9, batch, rig.dx.used, 0);
             dw = samples(10, 1, rig.dw.used, 0);
-            fl_conv_backward_data_ref(&rig.conv, dx.p, dx.ld, rig.dy.p, rig.dy.ld, rig.w.p, batch);
-            fl_conv_backward_weights_ref(&rig.conv, dw.p, rig.x.p, rig.x.ld, rig.dy.p, rig.dy.ld,
-                                         batch);
+            conv_backward_data_ref(&rig.conv, dx.p, dx.ld, rig.dy.p, rig.dy.ld, rig.w.p, batch);
+            conv_backward_weights_ref(&rig.conv, dw.p, rig.x.p, rig.x.ld, rig.dy.p, rig.dy.ld,
+                                      batch);
         }
         io = backward_of(&rig);
         io.dx = batch == 3 ? NULL : rig.dx.p;
@@ -287,7 +288,7 @@ TEST_EACH(a_kernel_writes_its_result_only_and_adds_to_the_gradient, ARRAY_LEN(sh
     for (i = 0; i < w.used; i++) {
         g.p[i] = 3.0f;
     }
-    fl_conv_backward_weights_ref(&conv, want.p, image.p, image.ld, dy.p, dy.ld, 1);
+    conv_backward_weights_ref(&conv, want.p, image.p, image.ld, dy.p, dy.ld, 1);
     for (i = 0; i < w.used; i++) {
         want.p[i] += 3.0f;
     }
@@ -318,8 +319,8 @@ TEST_EACH(a_second_product_is_added_to_the_gradient_of_the_weights, ROWS)
     sy = samples(12, 2, rig.dy.used, 3);
     first = samples(13, 1, rig.dw.used, 0);
     second = samples(14, 1, rig.dw.used, 0);
-    fl_conv_backward_weights_ref(&rig.conv, first.p, rig.x.p, rig.x.ld, rig.dy.p, rig.dy.ld, 2);
-    fl_conv_backward_weights_ref(&rig.conv, second.p, rx.p, rx.ld, sy.p, sy.ld, 2);
+    conv_backward_weights_ref(&rig.conv, first.p, rig.x.p, rig.x.ld, rig.dy.p, rig.dy.ld, 2);
+    conv_backward_weights_ref(&rig.conv, second.p, rx.p, rx.ld, sy.p, sy.ld, 2);
     for (i = 0; i < first.used; i++) {
         first.p[i] += second.p[i];
     }

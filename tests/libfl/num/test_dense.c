@@ -13,6 +13,7 @@
 #include "libfl/num/kernels_impl.h"
 #include "tests/lib/kernel_rows.h"
 #include "tests/lib/suites.h"
+#include "tests/libfl/num/reference.h"
 
 #define GUARD_FLOATS 64
 #define GUARD        777.25f
@@ -178,8 +179,8 @@ static struct operands reference(struct fl_rng *rng, const struct shape *s,
     size_t b;
     size_t j;
 
-    fl_gemm_ref(false, narrow, s->batch, s->out, s->in, 1.0f, o->x.p, o->x.ld, o->w.p, o->w.ld,
-                0.0f, ref.y.p, ref.y.ld);
+    gemm_ref(false, narrow, s->batch, s->out, s->in, 1.0f, o->x.p, o->x.ld, o->w.p, o->w.ld, 0.0f,
+             ref.y.p, ref.y.ld);
     for (b = 0; b < s->batch; b++) {
         for (j = 0; j < s->out; j++) {
             float z = ref.y.p[b * ref.y.ld + j] + o->bias.p[j];
@@ -187,14 +188,14 @@ static struct operands reference(struct fl_rng *rng, const struct shape *s,
             ref.y.p[b * ref.y.ld + j] = relu && z < 0.0f ? 0.0f : z;
         }
     }
-    fl_gemm_ref(false, !narrow, s->batch, s->in, s->out, 1.0f, o->dy.p, o->dy.ld, o->w.p, o->w.ld,
-                0.0f, ref.dx.p, ref.dx.ld);
+    gemm_ref(false, !narrow, s->batch, s->in, s->out, 1.0f, o->dy.p, o->dy.ld, o->w.p, o->w.ld,
+             0.0f, ref.dx.p, ref.dx.ld);
     if (narrow) {
-        fl_gemm_ref(true, false, s->out, s->in, s->batch, 1.0f, o->dy.p, o->dy.ld, o->x.p, o->x.ld,
-                    0.0f, ref.dw.p, ref.dw.ld);
+        gemm_ref(true, false, s->out, s->in, s->batch, 1.0f, o->dy.p, o->dy.ld, o->x.p, o->x.ld,
+                 0.0f, ref.dw.p, ref.dw.ld);
     } else {
-        fl_gemm_ref(true, false, s->in, s->out, s->batch, 1.0f, o->x.p, o->x.ld, o->dy.p, o->dy.ld,
-                    0.0f, ref.dw.p, ref.dw.ld);
+        gemm_ref(true, false, s->in, s->out, s->batch, 1.0f, o->x.p, o->x.ld, o->dy.p, o->dy.ld,
+                 0.0f, ref.dw.p, ref.dw.ld);
     }
     return ref;
 }

@@ -12,6 +12,7 @@
 #include "libfl/num/vec.h"
 #include "libfl/num/vec_kern.h"
 #include "tests/lib/suites.h"
+#include "tests/libfl/num/reference.h"
 
 /* Room in front of and behind every array, to see writes outside it. */
 #define MARGIN 17
@@ -73,7 +74,7 @@ TEST_EACH(a_product_agrees_with_the_reference_on_odd_shapes, ARRAY_LEN(shapes))
 
         (void)memcpy(r, c, m * ldc * sizeof(*r));
         fl_gemm(ta, tb, m, n, k, 0.75f, a, lda, b, ldb, beta, c, ldc);
-        fl_gemm_ref(ta, tb, m, n, k, 0.75f, a, lda, b, ldb, beta, r, ldc);
+        gemm_ref(ta, tb, m, n, k, 0.75f, a, lda, b, ldb, beta, r, ldc);
         for (i = 0; i < m * ldc; i++) {
             if (i % ldc >= n) {
                 ck_assert(c[i] == r[i]); /* beyond the row: untouched */

@@ -120,6 +120,8 @@ TEST(a_key_comes_back_as_it_was_saved_and_only_we_may_read_it)
     char path[128];
     char tmp[160];
     struct stat st;
+    uint8_t got[FL_KEY_HASH];
+    uint8_t kept[FL_KEY_HASH];
 
     (void)path_of(path, "client.key");
     (void)snprintf(tmp, sizeof(tmp), "%s.tmp", path);
@@ -129,7 +131,10 @@ TEST(a_key_comes_back_as_it_was_saved_and_only_we_may_read_it)
     ck_assert_int_eq(st.st_mode & 07777, 0600);
     ck_assert(!fl_fs_exists(tmp));
     ck_assert_msg(fl_key_load(path, &key, &err) == FL_OK, "%s", err.msg);
-    ck_assert(fl_key_equal(key, a.client_key) && fl_key_is_private(key));
+    ck_assert(fl_key_is_private(key));
+    fl_key_hash(key, got);
+    fl_key_hash(a.client_key, kept);
+    ck_assert_mem_eq(got, kept, sizeof(got));
     ck_assert_str_eq(fl_key_origin(key), path);
     fl_key_unref(key);
 }

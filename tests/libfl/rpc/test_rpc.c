@@ -251,25 +251,6 @@ TEST(a_timeout_is_read_in_every_unit_and_refused_otherwise)
     }
 }
 
-TEST(metadata_is_found_by_name_and_bounded)
-{
-    struct fl_metadata md;
-
-    fl_metadata_init(&md, 40);
-    ck_assert_ptr_null(fl_metadata_get(&md, "a"));
-    ck_assert_int_eq(fl_metadata_add(&md, "name", 4, "value", 5), FL_OK);
-    ck_assert_int_eq(fl_metadata_add(&md, "empty", 5, "", 0), FL_OK);
-    ck_assert_int_eq(fl_metadata_add(&md, "value", 5, "x", 1), FL_OK);
-    ck_assert_str_eq(fl_metadata_get(&md, "name"), "value");
-    ck_assert_str_eq(fl_metadata_get(&md, "empty"), "");
-    ck_assert_str_eq(fl_metadata_get(&md, "value"), "x");
-    ck_assert_int_eq(fl_metadata_add(&md, "nul", 3, "a\0b", 3), FL_EINVAL);
-    ck_assert_int_eq(fl_metadata_add(&md, "long", 4, "0123456789", 10), FL_ELIMIT);
-    ck_assert_int_eq(fl_metadata_add(&md, "long", 4, "x", SIZE_MAX), FL_ELIMIT);
-    ck_assert_ptr_null(fl_metadata_get(&md, "long"));
-    fl_metadata_done(&md);
-}
-
 static void set_flag(void *ctx)
 {
     *(bool *)ctx = true;

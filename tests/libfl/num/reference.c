@@ -1,8 +1,8 @@
-#include <string.h>
+#include <stddef.h>
 
-#include "libfl/num/conv.h"
+#include "tests/libfl/num/reference.h"
 
-/* Reference implementation of convolutions, loop by loop: the oracle of the tests. */
+/* --- convolutions --- */
 
 /* The input pixel under position (i, j) of the window of output pixel (oy, ox), or -1: padding. */
 static ptrdiff_t pixel_under(const struct fl_conv *conv, size_t oy, size_t ox, size_t i, size_t j)
@@ -16,8 +16,8 @@ static ptrdiff_t pixel_under(const struct fl_conv *conv, size_t oy, size_t ox, s
     return row * (ptrdiff_t)conv->w + col;
 }
 
-void fl_conv_forward_ref(const struct fl_conv *conv, float *y, size_t ldy, const float *x,
-                         size_t ldx, const float *w, const float *bias, size_t batch, bool relu)
+void conv_forward_ref(const struct fl_conv *conv, float *y, size_t ldy, const float *x, size_t ldx,
+                      const float *w, const float *bias, size_t batch, bool relu)
 {
     size_t n = conv->oh * conv->ow * conv->k;
     size_t b, q;
@@ -66,8 +66,8 @@ static double input_sum(const struct fl_conv *conv, ptrdiff_t pixel, size_t c, c
     return sum;
 }
 
-void fl_conv_backward_data_ref(const struct fl_conv *conv, float *dx, size_t lddx, const float *dy,
-                               size_t lddy, const float *w, size_t batch)
+void conv_backward_data_ref(const struct fl_conv *conv, float *dx, size_t lddx, const float *dy,
+                            size_t lddy, const float *w, size_t batch)
 {
     size_t n = conv->h * conv->w * conv->c;
     size_t b, q;
@@ -81,8 +81,8 @@ void fl_conv_backward_data_ref(const struct fl_conv *conv, float *dx, size_t ldd
     }
 }
 
-void fl_conv_backward_weights_ref(const struct fl_conv *conv, float *dw, const float *x, size_t ldx,
-                                  const float *dy, size_t lddy, size_t batch)
+void conv_backward_weights_ref(const struct fl_conv *conv, float *dw, const float *x, size_t ldx,
+                               const float *dy, size_t lddy, size_t batch)
 {
     size_t q, b, out;
 
@@ -102,5 +102,31 @@ void fl_conv_backward_weights_ref(const struct fl_conv *conv, float *dw, const f
             }
         }
         dw[q] = (float)sum;
+    }
+}
+
+/* --- products --- */
+
+void gemm_ref(bool trans_a, bool trans_b, size_t m, size_t n, size_t k, float alpha, const float *a,
+              size_t lda, const float *b, size_t ldb, float beta, float *c, size_t ldc)
+{
+    size_t i;
+    size_t j;
+    size_t p;
+
+    for (i = 0; i < m; i++) {
+        for (j = 0; j < n; j++) {
+            double sum = 0.0;
+
+            for (p = 0; p < k; p++) {
+                sum += (double)(trans_a ? a[p * lda + i] : a[i * lda + p]) *
+                       (double)(trans_b ? b[j * ldb + p] : b[p * ldb + j]);
+            }
+            sum *= (double)alpha;
+            if (beta < 0.0f || beta > 0.0f) {
+                sum += (double)beta * (double)c[i * ldc + j];
+            }
+            c[i * ldc + j] = (float)sum;
+        }
     }
 }
