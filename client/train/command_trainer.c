@@ -240,11 +240,7 @@ static struct fl_persistent_task steps_task(const struct command *c,
                                              [FL_PERSISTENT_GRADIENT] = external->gradient,
                                              [FL_PERSISTENT_DRIFT] = external->drift,
                                              [FL_PERSISTENT_PLACES] = external->places},
-                                   .round = task->asked.key.round,
-                                   .attempt = task->asked.key.attempt,
-                                   .seed = task->asked.seed & FL_FIELD_EXACT,
-                                   .order_seed = task->asked.order_seed & FL_FIELD_EXACT,
-                                   .learning_rate = external->learning_rate,
+                                   .asked = task->asked,
                                    .momentum = c->momentum,
                                    .weight_decay = c->weight_decay,
                                    .epochs = c->epochs,
@@ -256,6 +252,7 @@ static struct fl_persistent_task steps_task(const struct command *c,
                                    .progress = task->progress,
                                    .ctx = task->ctx};
 
+    t.asked.learning_rate = external->learning_rate;
     /* A program per task pulls by the solver's options, if at all. */
     if ((external->parts & FL_CAPABILITY_PULL) != 0 || fl_persistent_per_task(c->r)) {
         t.given[FL_PERSISTENT_ANCHOR] = task->anchor;
@@ -443,7 +440,7 @@ static int command_summary(struct fl_trainer *trainer, uint64_t seed, struct fl_
 {
     struct command *c = command_of(trainer);
     struct fl_persistent_task t = {
-        .kind = FL_PERSISTENT_SUMMARY, .seed = seed & FL_FIELD_EXACT, .solver = c->solver_text};
+        .kind = FL_PERSISTENT_SUMMARY, .asked.seed = seed, .solver = c->solver_text};
     struct fl_persistent_answer a = {0};
     size_t len;
     int rv = command_check_can(c, FL_PERSISTENT_SUMMARY, FL_EUNIMPL, err);

@@ -139,12 +139,19 @@ char *fl_message_model(json_t *description, const struct fl_slots *slots)
                        json_incref(description)));
 }
 
+/* A seed that a double of the program holds. */
+static json_t *message_seed(uint64_t seed)
+{
+    return json_integer((json_int_t)(seed & FL_FIELD_EXACT));
+}
+
 /* Settings of gradient steps: training, and fitting before an evaluation. */
 static json_t *message_steps(const struct fl_persistent_task *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "round", (json_int_t)t->round,
-                     "seed", (json_int_t)t->seed, "order_seed", (json_int_t)t->order_seed,
-                     "learning_rate", t->learning_rate, "momentum", t->momentum, "weight_decay",
+    return json_pack("{s:I, s:o, s:o, s:f, s:f, s:f, s:I, s:I, s:I}", "round",
+                     (json_int_t)t->asked.key.round, "seed", message_seed(t->asked.seed),
+                     "order_seed", message_seed(t->asked.order_seed), "learning_rate",
+                     t->asked.learning_rate, "momentum", t->momentum, "weight_decay",
                      t->weight_decay, "epochs", (json_int_t)t->epochs, "steps",
                      (json_int_t)t->steps, "batch_size", (json_int_t)t->batch_size);
 }
@@ -168,10 +175,10 @@ static json_t *message_round(const struct fl_persistent_task *t)
             return NULL;
         }
     }
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "round", (json_int_t)t->round, "attempt",
-                     (json_int_t)t->attempt, "seed", (json_int_t)t->seed, "time_limit_ms",
-                     (json_int_t)t->limit_ms, "state_bytes", (json_int_t)round->state_len,
-                     "clients", clients);
+    return json_pack("{s:I, s:I, s:o, s:I, s:I, s:o}", "round", (json_int_t)t->asked.key.round,
+                     "attempt", (json_int_t)t->asked.key.attempt, "seed",
+                     message_seed(t->asked.seed), "time_limit_ms", (json_int_t)t->limit_ms,
+                     "state_bytes", (json_int_t)round->state_len, "clients", clients);
 }
 
 static json_t *message_task_fields(const struct fl_persistent_task *t)
@@ -182,7 +189,8 @@ static json_t *message_task_fields(const struct fl_persistent_task *t)
     case FL_PERSISTENT_TRAIN:
         json = message_steps(t);
         if (json != NULL) {
-            (void)json_object_set_new(json, "attempt", json_integer((json_int_t)t->attempt));
+            (void)json_object_set_new(json, "attempt",
+                                      json_integer((json_int_t)t->asked.key.attempt));
             (void)json_object_set_new(json, "time_limit_ms", json_integer((json_int_t)t->limit_ms));
             (void)json_object_set_new(json, "evaluate_trained", json_boolean(t->evaluate_trained));
         }
@@ -197,7 +205,7 @@ static json_t *message_task_fields(const struct fl_persistent_task *t)
         json = json_object();
         break;
     case FL_PERSISTENT_SUMMARY:
-        json = json_pack("{s:I, s:o}", "seed", (json_int_t)t->seed, "solver",
+        json = json_pack("{s:o, s:o}", "seed", message_seed(t->asked.seed), "solver",
                          message_parsed(t->solver));
         break;
     case FL_PERSISTENT_AGGREGATE:

@@ -24,6 +24,7 @@
 #include "libfl/base/log.h"
 #include "libfl/model/accuracy.h"
 #include "libfl/model/layout.h"
+#include "libfl/model/task.h"
 #include "libfl/program/program.h"
 
 #define FL_PERSISTENT_VERSION 1
@@ -146,10 +147,8 @@ struct fl_persistent_task {
     const float *given[FL_PERSISTENT_VECTORS]; /* of the described vectors; NULL: not given */
     const void *mixup;                         /* slot `mixup`; NULL: not given */
     size_t mixup_len;
-    uint64_t round;
-    uint32_t attempt;
-    uint64_t seed, order_seed; /* below 2^53 */
-    double learning_rate, momentum, weight_decay;
+    struct fl_task asked; /* the program gets the low 53 bits of seeds */
+    double momentum, weight_decay;
     uint32_t epochs, steps, batch_size;
     bool evaluate_trained;
     bool on_test;       /* ADAPT: fit to the test data */

@@ -64,8 +64,8 @@ static int task_files_name(const struct fl_persistent *r, struct task_files *f, 
     size_t i;
     int rv;
 
-    (void)snprintf(name, sizeof(name), "round-%06" PRIu64 "-%" PRIu32, r->task->round,
-                   r->task->attempt);
+    (void)snprintf(name, sizeof(name), "round-%06" PRIu64 "-%" PRIu32, r->task->asked.key.round,
+                   r->task->asked.key.attempt);
     rv = fl_fs_join(f->folder, sizeof(f->folder), r->work_dir, name);
     if (rv != FL_OK) {
         goto fail;

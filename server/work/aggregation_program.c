@@ -5,8 +5,6 @@
 
 #include "libfl/program/persistent.h"
 
-/* The largest integer that all JSON readers represent. */
-#define SEED_MASK ((UINT64_C(1) << 53) - 1)
 /* Room for so many clients at first, then for twice as many, so that few rounds restart it. */
 #define CLIENTS_LEAST 8u
 
@@ -130,7 +128,7 @@ static uint64_t program_seed(const struct fl_program_round *round)
     struct fl_rng rng;
 
     fl_rng_key(&rng, round->seed, FL_RNG_PROGRAM, round->round, 0);
-    return fl_rng_u64(&rng) & SEED_MASK;
+    return fl_rng_u64(&rng);
 }
 
 static int program_make(void *ctx, double *step, struct fl_err *err)
@@ -144,15 +142,14 @@ static int program_make(void *ctx, double *step, struct fl_err *err)
         .state_len = round->kept != NULL ? fl_blob_len(round->kept) : 0,
         .step = step,
         .scores = p->scores};
-    const struct fl_persistent_task task = {.kind = FL_PERSISTENT_AGGREGATE,
-                                            .given = {[FL_PERSISTENT_MODEL] = round->theta},
-                                            .round = round->round,
-                                            .attempt = round->attempt,
-                                            .seed = program_seed(round),
-                                            .aggregate = &given,
-                                            .limit_ms = p->limits.limit_ms,
-                                            .limit_note = " (strategy.aggregate.limit)",
-                                            .cancel = round->cancel};
+    const struct fl_persistent_task task = {
+        .kind = FL_PERSISTENT_AGGREGATE,
+        .given = {[FL_PERSISTENT_MODEL] = round->theta},
+        .asked = {.key = {round->round, round->attempt}, .seed = program_seed(round)},
+        .aggregate = &given,
+        .limit_ms = p->limits.limit_ms,
+        .limit_note = " (strategy.aggregate.limit)",
+        .cancel = round->cancel};
 
     return fl_persistent_run(p->program, &task, &p->answer, err);
 }

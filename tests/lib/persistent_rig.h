@@ -143,9 +143,7 @@ static inline struct fl_persistent_task rig_task(struct rig *rig, enum fl_persis
 {
     return (struct fl_persistent_task){.kind = kind,
                                        .given = {rig->given},
-                                       .round = 3,
-                                       .seed = 5,
-                                       .learning_rate = 0.1,
+                                       .asked = {.key.round = 3, .learning_rate = 0.1, .seed = 5},
                                        .epochs = 1,
                                        .batch_size = 20,
                                        .solver = "{\"name\": \"fedmix\", \"options\": {}}",
