@@ -438,7 +438,7 @@ static const char *const overview_commands[][2] = {
     {"flctl resume", "continue after a pause"},
     {"flctl drain", "stop the server when the open round has ended"}};
 
-int fl_page_overview(const struct fl_page_overview *overview, struct fl_buf *out)
+int fl_page_write_overview(const struct fl_page_overview *overview, struct fl_buf *out)
 {
     struct fl_html html = {.w = {.out = out}};
 

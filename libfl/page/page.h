@@ -81,7 +81,8 @@ struct fl_page_overview {
 };
 
 /* The page at "/". */
-FL_MUST_CHECK int fl_page_overview(const struct fl_page_overview *overview, struct fl_buf *out);
+FL_MUST_CHECK int fl_page_write_overview(const struct fl_page_overview *overview,
+                                         struct fl_buf *out);
 
 /* --- all clients, paged --- */
 

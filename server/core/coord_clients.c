@@ -345,3 +345,24 @@ const char *fl__coord_name(const struct fl_coord *c, uint32_t client)
 {
     return c->clients.recs[client].name;
 }
+
+bool fl_coord_connected(const struct fl_coord *c, uint32_t client)
+{
+    return fl__clients_used(&c->clients, client) && c->clients.live[client].connected;
+}
+
+void fl__coord_client_error(struct fl_coord *c, uint32_t client, const char *text)
+{
+    struct fl__round *r = &c->round;
+    uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
+
+    if (i != FL__NONE && !r->closing) {
+        r->parts[i].remark = fl_str_ends(r->remarks[i], sizeof(r->remarks[i]), text);
+    }
+    fl__coord_effect_for(c, FL_EFF_CLIENT_ERROR, client)->text = text;
+}
+
+bool fl__quarantine_durable(const struct fl_coord *c)
+{
+    return !c->clients.unwritten.running && c->clients.unwritten.first == FL__NONE;
+}

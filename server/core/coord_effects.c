@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libfl/base/backoff.h"
 #include "libfl/base/grow.h"
@@ -223,4 +224,24 @@ void fl__coord_work_failed(struct fl_coord *c, const char *reason)
 const char *fl__coord_clean(char *out, size_t size, const char *text)
 {
     return fl_str_clean(fl_str_ends(out, size, text));
+}
+
+void fl__names_add(struct fl__names *names, const char *name)
+{
+    names->total++;
+    if (names->shown < 4 && names->used + strlen(name) + 32 < sizeof(names->text)) {
+        names->used +=
+            (size_t)snprintf(names->text + names->used, sizeof(names->text) - names->used, "%s%s",
+                             names->shown > 0 ? ", " : "", name);
+        names->shown++;
+    }
+}
+
+const char *fl__names_text(struct fl__names *names)
+{
+    if (names->shown < names->total) {
+        (void)snprintf(names->text + names->used, sizeof(names->text) - names->used, "%s%zu more",
+                       names->shown > 0 ? " and " : "", names->total - names->shown);
+    }
+    return names->text;
 }

@@ -540,7 +540,10 @@ void fl__participant_set(struct fl_coord *c, size_t i, enum fl_participant_state
 bool fl__participant_waiting(const struct fl_coord *c, size_t i);
 bool fl__units_empty(const uint8_t *units, size_t n);
 /* Do upload plans need the reports of the participants? */
-bool fl__coord_has_feedback(const struct fl_coord *c);
+static inline bool fl__coord_has_feedback(const struct fl_coord *c)
+{
+    return c->conf.strategy->upload->needs_feedback;
+}
 size_t fl__coord_round_waiting(const struct fl_coord *c);
 size_t fl__coord_round_responders(const struct fl_coord *c);
 /* The upload masks that plan() gives the `n` participants chosen[]; `feedback` when reports are

@@ -129,11 +129,6 @@ enum fl_participant_state fl__coord_round_wanted(const struct fl_coord *c)
                                                     : FL_PARTICIPANT_REPORTED;
 }
 
-bool fl__coord_has_feedback(const struct fl_coord *c)
-{
-    return c->conf.strategy->upload->needs_feedback;
-}
-
 size_t fl__coord_round_waiting(const struct fl_coord *c)
 {
     const size_t *count = c->round.count;
@@ -247,17 +242,6 @@ void fl__participant_reject(struct fl_coord *c, size_t i, const char *reason)
     }
 }
 
-void fl__coord_client_error(struct fl_coord *c, uint32_t client, const char *text)
-{
-    struct fl__round *r = &c->round;
-    uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;
-
-    if (i != FL__NONE && !r->closing) {
-        r->parts[i].remark = fl_str_ends(r->remarks[i], sizeof(r->remarks[i]), text);
-    }
-    fl__coord_effect_for(c, FL_EFF_CLIENT_ERROR, client)->text = text;
-}
-
 const char *fl__diverged_text(const struct fl_coord *c, char *out, size_t size)
 {
     out[0] = '\0';
@@ -265,26 +249,6 @@ const char *fl__diverged_text(const struct fl_coord *c, char *out, size_t size)
         (void)snprintf(out, size, ", %zu diverged", c->round.n_diverged);
     }
     return out;
-}
-
-void fl__names_add(struct fl__names *names, const char *name)
-{
-    names->total++;
-    if (names->shown < 4 && names->used + strlen(name) + 32 < sizeof(names->text)) {
-        names->used +=
-            (size_t)snprintf(names->text + names->used, sizeof(names->text) - names->used, "%s%s",
-                             names->shown > 0 ? ", " : "", name);
-        names->shown++;
-    }
-}
-
-const char *fl__names_text(struct fl__names *names)
-{
-    if (names->shown < names->total) {
-        (void)snprintf(names->text + names->used, sizeof(names->text) - names->used, "%s%zu more",
-                       names->shown > 0 ? " and " : "", names->total - names->shown);
-    }
-    return names->text;
 }
 
 void fl__coord_round_account(struct fl_coord *c)

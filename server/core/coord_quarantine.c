@@ -96,11 +96,6 @@ void fl__quarantine_write(struct fl_coord *c)
     e->n_clients = w->n;
 }
 
-bool fl__quarantine_durable(const struct fl_coord *c)
-{
-    return !c->clients.unwritten.running && c->clients.unwritten.first == FL__NONE;
-}
-
 void fl__quarantine_persisted(struct fl_coord *c)
 {
     c->clients.unwritten.running = false;
@@ -450,5 +445,46 @@ void fl__quarantine_why(const struct fl_coord *c, char *out, size_t size)
     if (n < list->n && used < size) {
         (void)snprintf(out + used, size - used,
                        "; %zu more clients are quarantined, see 'flctl clients'", list->n - n);
+    }
+}
+
+/* A stolen client key allows arbitrary uploads in its name. The participant is rejected, on disk
+   too where it was accepted or is about to be, so that a restart does not count it. */
+void fl__coord_exclude(struct fl_coord *c, uint32_t client, const char *reason)
+{
+    struct fl__round *r = &c->round;
+    uint32_t i = c->clients.live[client].part;
+    enum fl_participant_state state;
+
+    if (i == FL__NONE || r->closing) {
+        return;
+    }
+    state = r->parts[i].state;
+    if (state == FL_PARTICIPANT_REJECTED || state == FL_PARTICIPANT_LOST ||
+        state == FL_PARTICIPANT_EMPTY)
+    {
+        return;
+    }
+    if (c->sm.state == FL_PHASE_EVALUATING || c->sm.state == FL_PHASE_COMMITTING) {
+        fl__coord_warn(
+            c,
+            "client '%s' is excluded, but its update is already in the model of round %" PRIu64
+            "; 'flctl rollback' can undo the round",
+            fl__coord_name(c, client), r->round);
+        return;
+    }
+    if (state == FL_PARTICIPANT_ACCEPTED) { /* It was sent ACCEPTED, which is not taken back. */
+        fl__participant_set(c, i, FL_PARTICIPANT_REJECTED);
+        fl__coord_warn(c, "client '%s' is excluded, its update does not count: %s",
+                       fl__coord_name(c, client), reason);
+        fl__coord_client_error(c, client, reason);
+    } else {
+        fl__participant_reject(c, i, reason);
+    }
+    fl__coord_forget_norms(&r->parts[i]);
+    r->stale =
+        r->stale || (c->sm.state == FL_PHASE_AGGREGATING && state == FL_PARTICIPANT_ACCEPTED);
+    if (state == FL_PARTICIPANT_ACCEPTED || r->live[i].store_seq != 0) {
+        fl__coord_persist_update(c, i);
     }
 }

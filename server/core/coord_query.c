@@ -191,11 +191,6 @@ double fl_coord_score(const struct fl_coord *c, uint32_t client)
                : 0.0;
 }
 
-bool fl_coord_connected(const struct fl_coord *c, uint32_t client)
-{
-    return fl__clients_used(&c->clients, client) && c->clients.live[client].connected;
-}
-
 const struct fl_participant_rec *fl_coord_part(const struct fl_coord *c, uint32_t client)
 {
     uint32_t i = fl__clients_used(&c->clients, client) ? c->clients.live[client].part : FL__NONE;

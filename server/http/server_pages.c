@@ -291,7 +291,7 @@ static void pages_render_overview(struct fl_server_http *server, struct fl_http_
     struct fl_buf body;
 
     fl_buf_init(&body, PAGES_BYTES_MAX);
-    pages_answer(server, request, fl_page_overview(&overview, &body), &body);
+    pages_answer(server, request, fl_page_write_overview(&overview, &body), &body);
 }
 
 static void pages_render_clients(struct fl_server_http *server, struct fl_http_request *request)

@@ -5,7 +5,6 @@
  */
 
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -408,18 +407,6 @@ static int ctl_parse_option(struct fl_ctl_args *a, int opt, const char *arg)
     default:
         return ctl_parse_word(a, opt, arg);
     }
-}
-
-int fl_ctl_complain(const struct fl_ctl_args *args, int code, const char *fmt, ...)
-{
-    char text[2048];
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    (void)fprintf(stderr, "flctl: %s: %s\n", fl_verbs[args->verb].name, fl_str_clean(text));
-    return code;
 }
 
 /* Finds the command, of two words or one, and reads its arguments. */

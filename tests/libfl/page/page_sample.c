@@ -50,7 +50,7 @@ static int sample(const char *kind, const char *text, struct federation *f, stru
         return fl_page_client(&f->detail, out);
     }
     return strcmp(kind, "round") == 0 ? fl_page_round(&f->detail, out)
-                                      : fl_page_overview(&f->o, out);
+                                      : fl_page_write_overview(&f->o, out);
 }
 
 int main(int argc, char **argv)

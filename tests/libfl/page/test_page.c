@@ -38,7 +38,7 @@ TEST_EACH(an_overview_of_any_size_is_well_formed_and_escaped, ARRAY_LEN(sizes))
     struct fl_buf out;
 
     fl_buf_init(&out, 1 << 22);
-    ck_assert_int_eq(fl_page_overview(&f->o, &out), FL_OK);
+    ck_assert_int_eq(fl_page_write_overview(&f->o, &out), FL_OK);
     check_document(page_text(&out));
     ck_assert_ptr_nonnull(strstr(page_text(&out), "id=\"why\""));
     fl_buf_done(&out);
@@ -54,7 +54,7 @@ TEST(an_overview_without_anything_optional_is_a_page)
     f->o.n_parts = 0;
     f->o.n_events = 0;
     fl_buf_init(&out, 1 << 22);
-    ck_assert_int_eq(fl_page_overview(&f->o, &out), FL_OK);
+    ck_assert_int_eq(fl_page_write_overview(&f->o, &out), FL_OK);
     check_document(page_text(&out));
     fl_buf_done(&out);
     federation_done(f);
@@ -66,7 +66,7 @@ TEST(an_overview_of_ten_thousand_clients_has_less_than_60_kb_compressed)
     struct fl_buf out;
 
     fl_buf_init(&out, 1 << 22);
-    ck_assert_int_eq(fl_page_overview(&f->o, &out), FL_OK);
+    ck_assert_int_eq(fl_page_write_overview(&f->o, &out), FL_OK);
     check_document(page_text(&out));
     ck_assert_uint_lt(compressed(&out), 60000);
     ck_assert_ptr_nonnull(strstr(page_text(&out), "25 of 10000 clients"));
@@ -86,7 +86,7 @@ TEST(a_quarantined_client_and_disconnected_ones_come_first)
     struct fl_buf out;
 
     fl_buf_init(&out, 1 << 22);
-    ck_assert_int_eq(fl_page_overview(&f->o, &out), FL_OK);
+    ck_assert_int_eq(fl_page_write_overview(&f->o, &out), FL_OK);
     text = strstr(page_text(&out), "<table id=\"clients\"");
     ck_assert_ptr_nonnull(text);
     ck_assert(strstr(text, "client-00005<") < strstr(text, "client-00000"));
@@ -101,7 +101,7 @@ TEST(what_does_not_fit_the_buffer_is_an_error)
     struct fl_buf out;
 
     fl_buf_init(&out, 20000);
-    ck_assert_int_eq(fl_page_overview(&f->o, &out), FL_ELIMIT);
+    ck_assert_int_eq(fl_page_write_overview(&f->o, &out), FL_ELIMIT);
     fl_buf_done(&out);
     federation_done(f);
 }
@@ -113,7 +113,7 @@ TEST(the_policy_names_the_hashes_of_what_is_in_the_page)
     struct fl_buf out;
 
     fl_buf_init(&out, 1 << 20);
-    ck_assert_int_eq(fl_page_overview(&f->o, &out), FL_OK);
+    ck_assert_int_eq(fl_page_write_overview(&f->o, &out), FL_OK);
     ck_assert_ptr_nonnull(strstr(fl_page_policy(policy), fl_page_css_hash));
     ck_assert_ptr_nonnull(strstr(policy, fl_page_js_hash));
     ck_assert_uint_eq(strlen(fl_page_js_hash), strlen("sha256-") + 44);

@@ -1,5 +1,5 @@
-/* run.json: input to repeat the run, and the machine that it ran on. One thread, under the lock of
-   the folder. */
+/* run.json: input to repeat the run, and the machine that it ran on; writing of JSON files in the
+   folder. One thread, under the lock of the folder. */
 
 #include <string.h>
 #include <sys/utsname.h>
@@ -13,6 +13,37 @@
 
 #define FORMAT   1
 #define FILE_MAX ((size_t)256 << 20)
+
+int fl_results_write_error(struct fl_err *err, int code, const char *path)
+{
+    if (code == FL_ENOSPC) {
+        return fl_err_set(err, code,
+                          "disk full: cannot write '%s': %s; finished trials are kept, free some "
+                          "space and run it "
+                          "again",
+                          path, fl_strerror(code));
+    }
+    return fl_err_set(err, code, "cannot write '%s': %s", path, fl_strerror(code));
+}
+
+int fl_results_write_json(const char *path, const json_t *json, size_t max, struct fl_err *err)
+{
+    struct fl_buf text;
+    int rv;
+
+    fl_buf_init(&text, max);
+    rv = fl_json_add(&text, json);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_fs_replace(path, text.data, text.len, /* sync= */ true, NULL);
+done:
+    fl_buf_done(&text);
+    if (rv != FL_OK) {
+        return fl_results_write_error(err, rv, path);
+    }
+    return FL_OK;
+}
 
 static json_t *run_json_text(const char *text)
 {
