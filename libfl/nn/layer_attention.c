@@ -11,6 +11,7 @@
 
 #include "libfl/nn/layer.h"
 #include "libfl/num/attention.h"
+#include "libfl/num/conv.h"
 
 enum { W_IN, B_IN, W_OUT, B_OUT, N_TENSORS };
 
@@ -209,13 +210,9 @@ static void attention_move(const struct fl__layer *layer, size_t which, float *t
 {
     size_t rows = attention_inputs(layer, which);
     size_t n = attention_outputs(layer, which);
-    size_t i, j;
 
-    for (i = 0; i < rows; i++) {
-        for (j = 0; j < n; j++) {
-            to[import ? i * n + j : j * rows + i] = from[import ? j * rows + i : i * n + j];
-        }
-    }
+    /* A sample of n planes of `rows` numbers, or of `rows` planes of n. */
+    fl_planes_to_pixels(to, 0, from, 0, 1, import ? n : rows, import ? rows : n);
 }
 
 static void attention_import(const struct fl__layer *layer, const struct fl_layout *layout,

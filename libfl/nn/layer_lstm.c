@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libfl/nn/layer.h"
+#include "libfl/num/conv.h"
 #include "libfl/num/lstm.h"
 
 enum { W_X, W_H, BIAS, N_TENSORS };
@@ -180,13 +181,9 @@ static void lstm_move(const struct fl__layer *layer, size_t which, float *to, co
 {
     size_t rows = lstm_rows(layer, which);
     size_t n = 4 * layer->is.width;
-    size_t i, j;
 
-    for (i = 0; i < rows; i++) {
-        for (j = 0; j < n; j++) {
-            to[import ? i * n + j : j * rows + i] = from[import ? j * rows + i : i * n + j];
-        }
-    }
+    /* A sample of n planes of `rows` numbers, or of `rows` planes of n. */
+    fl_planes_to_pixels(to, 0, from, 0, 1, import ? n : rows, import ? rows : n);
 }
 
 static void lstm_import(const struct fl__layer *layer, const struct fl_layout *layout,
