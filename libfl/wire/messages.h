@@ -3,7 +3,7 @@
 
 /*
  * The messages of proto/fl/v1 as C structs, their encoding and their decoding with
- * limits and validation. The only user of the generated *.pb-c.h.
+ * limits and validation. The only user of the generated messages of fl/v1.
  *
  * Decoding: every field is checked (lengths, ranges, enums, UTF-8 of texts, finite
  * numbers in commands); FL_EPROTO names the message and the field. A message

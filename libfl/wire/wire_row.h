@@ -17,8 +17,8 @@
  *   TEXT          char *: free text; any length and bytes when encoded (cut, cleaned)
  *   REASON        the same, of at most FL_WIRE_MAX_REASON bytes
  *   SECRET_TEXT   the same, encoded as it is, wiped by done()
- *   METRICS       char *: a text of libfl/figures/eval_metrics.h by its length only, encoded as it
- * is NAME          char *: fl_name_valid(); NAME_BUF: char[FL_NAME_MAX]; OPTIONAL_NAME: or ""
+ *   METRICS       char *: a text of libfl/figures/eval_metrics.h; only its length is checked
+ *   NAME          char *: fl_name_valid(); NAME_BUF: char[FL_NAME_MAX]; OPTIONAL_NAME: or ""
  *   PATTERN       char[FL_NAME_MAX]: fl_wire_pattern_valid()
  *   PREFIX        char[FL_WIRE_PREFIX_SIZE]: fl_wire_prefix_valid()
  *   TEXTS NAMES   char **, size_t n_member; encoded as they are

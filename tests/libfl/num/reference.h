@@ -1,5 +1,5 @@
-#ifndef TESTS_LIBFL_NUM_REFERENCE_H
-#define TESTS_LIBFL_NUM_REFERENCE_H
+#ifndef FL_TESTS_NUM_REFERENCE_H
+#define FL_TESTS_NUM_REFERENCE_H
 
 /* Convolutions and products loop by loop, with double sums: what the kernels are compared with. */
 
