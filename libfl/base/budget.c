@@ -34,6 +34,7 @@ static void budget_tally(const struct fl_account *account, bool in)
     budget->unknown_leaving += account->vouched == 0 && account->leaving ? n : 0;
     if (account->party != NULL) {
         account->party->used += account->leaving ? 0 : n;
+        account->party->leaving += account->leaving ? n : 0;
     }
 }
 
@@ -247,6 +248,14 @@ void fl_account_vouch(struct fl_account *account, bool known)
 
 /* --- eviction --- */
 
+/* What a known account, or all of its party, may hold when the budget is used up. */
+static size_t fair_share(const struct fl_budget *budget)
+{
+    size_t share = budget->limit / (budget->n_known > 0 ? budget->n_known : 1);
+
+    return share > budget->share ? share : budget->share;
+}
+
 static size_t held_by(const struct fl_account *account)
 {
     return account->party != NULL ? account->party->used : account->used;
@@ -284,7 +293,6 @@ static struct fl_account *account_to_evict(const struct fl_budget *budget,
                                            const struct fl_account *asking, size_t extra)
 {
     struct fl_account *found = largest_account(budget, false, asking, extra);
-    size_t share;
     bool one;
 
     if (found != NULL || asking->vouched == 0) {
@@ -295,9 +303,7 @@ static struct fl_account *account_to_evict(const struct fl_budget *budget,
         return NULL;
     }
     one = found == asking || (found->party != NULL && found->party == asking->party);
-    share = budget->limit / (budget->n_known > 0 ? budget->n_known : 1);
-    share = share > budget->share ? share : budget->share;
-    return held_by(found) + (one ? extra : 0) > share ? found : NULL;
+    return held_by(found) + (one ? extra : 0) > fair_share(budget) ? found : NULL;
 }
 
 static bool sum_exceeds(size_t used, size_t extra, size_t limit)
@@ -336,6 +342,18 @@ static bool budget_is_exceeded(const struct fl_budget *budget, const struct fl_a
             sum_exceeds(budget->unknown, extra, budget->limit - budget->reserve));
 }
 
+/*
+ * Evicted memory is not free yet. Only known accounts may exceed the budget by it, within their
+ * fair share: else a party takes the memory of its evicted accounts once more.
+ */
+static bool budget_may_be_exceeded(const struct fl_budget *budget, const struct fl_account *asking,
+                                   size_t extra)
+{
+    size_t leaving = asking->party != NULL ? asking->party->leaving : 0;
+
+    return asking->vouched > 0 && held_by(asking) + leaving + extra <= fair_share(budget);
+}
+
 int fl_account_take(struct fl_account *account, size_t n)
 {
     struct fl_budget *budget = account->budget;
@@ -348,8 +366,7 @@ int fl_account_take(struct fl_account *account, size_t n)
     }
     if (budget != NULL && budget_is_exceeded(budget, account, n)) {
         make_room(budget, account, n);
-        /* Evicted memory is not free yet; only authenticated peers may exceed the budget. */
-        if (account->leaving || account->vouched == 0) {
+        if (account->leaving || !budget_may_be_exceeded(budget, account, n)) {
             return FL_ENOMEM;
         }
     }

@@ -6,12 +6,12 @@
  * read, or keep alive by not reading. Every connection has an account; code that holds memory for
  * it charges the account and gives the bytes back when the memory is freed.
  *
- * Each account has a limit, and all accounts together stay below the budget, except for the small
- * amounts that known accounts take while evicted ones still hold memory. When the budget is used
- * up, unauthenticated (unknown) accounts are evicted first, the largest first; a known account is
- * evicted only when it holds more than its fair share and no unknown account holds anything. This
- * module selects the account, its owner closes it (`evict`). A share of the budget, `reserve`, is
- * never given to unknown accounts.
+ * Each account has a limit, and all accounts together stay below the budget, except for what known
+ * accounts take within their fair share while evicted ones still hold memory. When the budget is
+ * used up, unauthenticated (unknown) accounts are evicted first, the largest first; a known account
+ * is evicted only when it holds more than its fair share and no unknown account holds anything.
+ * This module selects the account, its owner closes it (`evict`). A share of the budget, `reserve`,
+ * is never given to unknown accounts.
  *
  * Accounts of one name (fl_account_join()) are a party: they share one fair share, and above
  * `party_accounts` accounts the oldest is evicted; their calls are counted together
@@ -44,6 +44,7 @@ typedef void (*fl_budget_evict_cb)(void *ctx, struct fl_account *account, enum f
 struct fl_party {
     struct fl_party *next; /* of its bucket */
     size_t used;           /* by accounts that are not evicted */
+    size_t leaving;        /* by those that are */
     unsigned n_accounts, n_known, n_calls;
     char name[FL_IDENTITY_NAME_MAX];
 };
@@ -99,7 +100,8 @@ void fl_account_join(struct fl_account *account, const char *name);
 
 /*
  * Charge `n` bytes. FL_ELIMIT: more than the account may ever hold; FL_ENOMEM: the budget is used
- * up. On an error nothing is charged. An unknown account never gets more than what is free.
+ * up. On an error nothing is charged. An unknown account, and a known one above its fair share,
+ * never gets more than what is free.
  */
 FL_MUST_CHECK int fl_account_take(struct fl_account *account, size_t n);
 /* Charge bytes that are allocated already; above the budget, other accounts or this one are

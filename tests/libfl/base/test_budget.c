@@ -229,6 +229,32 @@ TEST(all_accounts_of_a_party_have_one_fair_share)
     end();
 }
 
+/* One client with three connections, beside one that holds nothing. */
+TEST(a_party_does_not_take_the_memory_of_its_evicted_accounts_once_more)
+{
+    unsigned i;
+
+    begin(400, 0, 1000, 0);
+    for (i = 0; i < 4; i++) {
+        fl_account_join(&w.account[i], i < 3 ? "hog" : "honest");
+        fl_account_vouch(&w.account[i], true);
+    }
+    ck_assert_int_eq(fl_account_take(&w.account[0], 200), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[1], 190), FL_OK);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 20), FL_ENOMEM);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_ptr_eq(w.evicted[0], &w.account[0]);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 20), FL_ENOMEM);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    ck_assert_uint_eq(w.budget.peak, 390);
+    /* The other client does not wait for the connection to be closed. */
+    ck_assert_int_eq(fl_account_take(&w.account[3], 200), FL_OK);
+    ck_assert_uint_eq(w.n_evicted, 1);
+    gone(&w.account[0]);
+    ck_assert_int_eq(fl_account_take(&w.account[2], 10), FL_OK);
+    end();
+}
+
 TEST(of_more_accounts_than_a_party_may_have_the_oldest_goes)
 {
     begin(400, 0, 1000, 0);
