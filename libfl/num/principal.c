@@ -46,7 +46,7 @@ static bool principal_normalise(double *v, size_t n)
     return length > 0;
 }
 
-void fl_principal(const double *gram, size_t n, double *v, double *next)
+void fl_principal(const double *restrict gram, size_t n, double *restrict v, double *restrict next)
 {
     size_t first = 0;
     size_t i;
@@ -61,10 +61,10 @@ void fl_principal(const double *gram, size_t n, double *v, double *next)
     for (step = 0; principal_normalise(v, n) && step < most; step++) {
         double moved = 0;
 
-        for (i = 0; i < n; i++) {
-            next[i] = 0;
-            for (j = 0; j < n; j++) {
-                next[i] += gram[i * n + j] * v[j];
+        (void)memset(next, 0, n * sizeof(*next));
+        for (j = 0; j < n; j++) { /* Row by row: sums of one row wait for each other. */
+            for (i = 0; i < n; i++) {
+                next[i] += gram[j * n + i] * v[j];
             }
         }
         if (!principal_normalise(next, n)) {

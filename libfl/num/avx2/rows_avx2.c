@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 
+#include <immintrin.h>
+
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
 #else
@@ -9,8 +11,9 @@
 #pragma GCC target("avx2,fma")
 #endif
 
-#define ROWS_WIDTH 4
-#define ROWS_TILE  2
+#define ROWS_WIDTH   4
+#define ROWS_TILE    2
+#define ROWS_LOAD(x) (rows_lanes) _mm256_cvtps_pd(_mm_loadu_ps(x))
 #include "libfl/num/rows_impl.h"
 
 #if defined(__clang__)

@@ -20,9 +20,12 @@
 #include "libfl/num/rows.h"
 #include "libfl/strategy/aggregator/aggregate_impl.h"
 
-/* 50 clients fit into a core's own cache as doubles. */
-#define BLOCK_MAX 512u
+/* Entries that are read of one update before the next: long enough for memory to be read in order,
+   and those of 50 clients fit into a core's second cache. */
+#define BLOCK_MAX 4096u
 #define BLOCK_MIN 64u
+/* Between rows, so that the rows of a pair do not share the same lines of a cache. */
+#define ROW_SPACE 16u
 
 /* Far inside the range of doubles, so that differences stay finite. */
 #define SCORE_MAX 1e300
@@ -92,7 +95,7 @@ int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n)
     size_t s;
 
     for (s = 0; s < p->n_senders; s++) {
-        int rv = fl__agg_read(p, p->senders[s], 0, l, a->in + s * a->block, n);
+        int rv = fl__agg_read(p, p->senders[s], 0, l, a->in + s * a->in_row, n);
 
         if (rv != FL_OK) {
             return rv;
@@ -101,16 +104,20 @@ int fl__agg_read_senders(const struct fl__agg_pass *p, size_t l, size_t n)
     return FL_OK;
 }
 
-/* A row of attention.wide, with zeros up to a multiple of FL_ROWS_STEP. */
-static void gram_widen(double *row, const float *x, size_t n, size_t columns)
+/* The inner products of n entries of each row, which are followed by zeros up to a multiple of
+   FL_ROWS_STEP. */
+static void gram_add_pairs(const struct fl__agg_attention *a, size_t rows, size_t n)
 {
-    size_t c;
+    size_t columns = (n + FL_ROWS_STEP - 1) / FL_ROWS_STEP * FL_ROWS_STEP;
+    size_t at;
+    size_t i;
 
-    for (c = 0; c < n; c++) {
-        row[c] = (double)x[c];
+    for (i = 0; i < rows; i++) {
+        (void)memset(a->in + i * a->in_row + n, 0, (columns - n) * sizeof(*a->in));
     }
-    for (; c < columns; c++) {
-        row[c] = 0;
+    for (at = 0; at < columns; at += FL_ROWS_PIECE) {
+        fl_rows_gram(a->gram, a->rows, a->in + at, a->in_row, rows,
+                     columns - at < FL_ROWS_PIECE ? columns - at : FL_ROWS_PIECE);
     }
 }
 
@@ -121,7 +128,7 @@ static void gram_add_norms(const struct fl__agg_pass *p, const float *centre, si
     size_t i;
 
     for (i = 0; i < p->n_senders; i++) {
-        const float *x = a->in + i * a->block;
+        const float *x = a->in + i * a->in_row;
 
         a->gram[i * a->rows + i] += fl_vec_dot(x, x, n);
         if (centre != NULL) {
@@ -138,24 +145,21 @@ static void gram_add_block(const struct fl__agg_pass *p, size_t offset, size_t n
 {
     const struct fl__agg_attention *a = &p->attention;
     const float *centre = fl__agg_robust_centre(p);
-    size_t columns = (n + FL_ROWS_STEP - 1) / FL_ROWS_STEP * FL_ROWS_STEP;
-    size_t rows = p->n_senders + (centre != NULL ? 1 : 0);
     size_t i;
 
     if ((p->robust.wants & FL_ROBUST_SIGNS) != 0) {
         for (i = 0; i < p->n_senders; i++) {
-            fl__agg_robust_signs(p, i, a->in + i * a->block, n);
+            fl__agg_robust_signs(p, i, a->in + i * a->in_row, n);
         }
     }
     if (p->robust.wants != 0 && (p->robust.wants & FL_ROBUST_PRODUCTS) == 0) {
         gram_add_norms(p, (p->robust.wants & FL_ROBUST_REFERENCE) != 0 ? centre + offset : NULL, n);
         return;
     }
-    for (i = 0; i < rows; i++) {
-        gram_widen(a->wide + i * columns, i < p->n_senders ? a->in + i * a->block : centre + offset,
-                   n, columns);
+    if (centre != NULL) {
+        (void)memcpy(a->in + p->n_senders * a->in_row, centre + offset, n * sizeof(*centre));
     }
-    fl_rows_gram(a->gram, a->rows, a->wide, rows, columns);
+    gram_add_pairs(a, p->n_senders + (centre != NULL ? 1 : 0), n);
 }
 
 static int gram_add_tensor(const struct fl__agg_pass *p, size_t l, const struct fl_tensor *tensor)
@@ -416,11 +420,11 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
     }
     block = FL__AGG_SCRATCH / sizeof(float) / n;
     block = block > BLOCK_MAX ? BLOCK_MAX : block;
-    a->block = block < BLOCK_MIN ? BLOCK_MIN : block;
+    a->block = (block < BLOCK_MIN ? BLOCK_MIN : block) / FL_ROWS_STEP * FL_ROWS_STEP;
+    a->in_row = a->block + ROW_SPACE;
     a->stride = n * n;
-    a->in = calloc(n, a->block * sizeof(*a->in));
+    a->in = fl__agg_zeroed(n + 1, a->in_row * sizeof(*a->in));
     a->gram = calloc(n + 1, (n + 1) * sizeof(*a->gram));
-    a->wide = calloc(n + 1, (a->block + FL_ROWS_STEP) * sizeof(*a->wide));
     a->samples = calloc(n, sizeof(*a->samples));
     a->previous_dot = calloc(n, sizeof(*a->previous_dot));
     a->out = calloc(n * attend_components(job->layout, a->scope), n * sizeof(*a->out));
@@ -432,10 +436,10 @@ int fl__agg_attend_init(struct fl__agg_pass *p)
     a->sent = calloc(n, sizeof(*a->sent));
     a->left = calloc(n, sizeof(*a->left));
     a->relative = calloc(n, sizeof(*a->relative));
-    if (a->in == NULL || a->gram == NULL || a->wide == NULL || a->samples == NULL ||
-        a->previous_dot == NULL || a->out == NULL || a->row == NULL || a->fair == NULL ||
-        a->factor == NULL || a->scratch == NULL || a->capped == NULL || a->sent == NULL ||
-        a->left == NULL || a->relative == NULL)
+    if (a->in == NULL || a->gram == NULL || a->samples == NULL || a->previous_dot == NULL ||
+        a->out == NULL || a->row == NULL || a->fair == NULL || a->factor == NULL ||
+        a->scratch == NULL || a->capped == NULL || a->sent == NULL || a->left == NULL ||
+        a->relative == NULL)
     {
         return fl_err_set(p->err, FL_ENOMEM, "attention between %zu updates: out of memory", n);
     }
@@ -446,7 +450,6 @@ void fl__agg_attend_done(struct fl__agg_pass *p)
 {
     free(p->attention.in);
     free(p->attention.gram);
-    free(p->attention.wide);
     free(p->attention.samples);
     free(p->attention.previous_dot);
     free(p->attention.out);

@@ -15,8 +15,8 @@ struct fl__agg_attention {
         /* The scope in effect: not MODEL when some client sent only a part of the units. */
         scope;
     size_t block;
-    float *in;                     /* [n_clients][block] */
-    double *wide;                  /* [n_clients + 1][block]: the same, and the centre */
+    size_t in_row;                 /* from one row of `in` to the next */
+    float *in;                     /* [n_clients + 1][in_row]: a block of each, and of the centre */
     size_t rows;                   /* of `gram`: senders, and the centre with a robust rule */
     double *gram;                  /* [rows][rows] inner products */
     double *samples;               /* [n_clients] */
@@ -41,7 +41,8 @@ struct fl__agg_robust {
     unsigned wants;                     /* enum fl_robust_wants */
     struct fl_robust_mixtures mixtures; /* of the current component */
     double *means;                      /* [n_clients] weights of the plain mean */
-    double *weights;         /* [n_clients + 1] of the rule, of the component's senders */
+    double *weights; /* [n_clients + 1] of the rule, of the component's senders */
+    double centre_weight;
     double *trust;           /* [n_clients] of a rule that `trusts`: weights of the buffers */
     bool unused;             /* it gives no update of the component a weight */
     double *tile;            /* fl_robust_scratch() */
@@ -87,6 +88,9 @@ FL_MUST_CHECK int fl__agg_check(const struct fl_agg_job *job, size_t *ret_client
 /* n_clients must not be 0. Call fl__agg_done() also after an error. */
 FL_MUST_CHECK int fl__agg_init(struct fl__agg_pass *p);
 void fl__agg_done(struct fl__agg_pass *p);
+
+/* As calloc(), aligned to the lines of a cache; NULL also when n * size is too large. */
+void *fl__agg_zeroed(size_t n, size_t size);
 
 /* Does the server keep a rest beside the model that clients hold? */
 static inline bool fl__agg_keeps_rest(const struct fl_agg_job *job)

@@ -40,7 +40,7 @@ static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, si
     size_t s;
 
     for (s = 0; s < p->n_senders; s++) {
-        const float *values = a->in + s * a->block;
+        const float *values = a->in + s * a->in_row;
         int rv;
 
         if (q != NULL) {
@@ -51,7 +51,7 @@ static int mix_block(const struct fl__agg_pass *p, size_t l, const double *q, si
             (void)memset(p->sums, 0, n * sizeof(double));
             for (j = 0; j < p->n_senders; j++) {
                 if (w[j] > 0) {
-                    fl_acc_add(p->sums, w[j], a->in + j * a->block, n);
+                    fl_acc_add(p->sums, w[j], a->in + j * a->in_row, n);
                 }
             }
             mix_to_floats(p->in, p->sums, n);
@@ -94,7 +94,7 @@ int fl__agg_mix_unit(struct fl__agg_pass *p, size_t l)
             }
             (void)memset(p->sums, 0, n * sizeof(double));
             for (s = 0; s < p->n_senders; s++) {
-                fl_acc_add(p->sums, p->weights[p->senders[s]], a->in + s * a->block, n);
+                fl_acc_add(p->sums, p->weights[p->senders[s]], a->in + s * a->in_row, n);
             }
             mix_to_floats(theta_new, p->sums, n);
             if (!fl_vec_finite(theta_new, n)) {

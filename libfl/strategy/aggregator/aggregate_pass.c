@@ -10,9 +10,11 @@
 #include "libfl/strategy/aggregator/aggregate_masked.h"
 #include "libfl/strategy/codec/codec_masked.h"
 
-/* Limits of the block length: 64 KiB still fit into a core's own cache beside the sums. */
-#define BLOCK_MAX 16384u
-#define BLOCK_MIN 64u
+/* Limits of the block length: 64 KiB still fit into a core's own cache beside the sums, and so do
+   the values of 50 clients that a robust rule by entries gets. */
+#define BLOCK_MAX         16384u
+#define BLOCK_ENTRIES_MAX 4096u
+#define BLOCK_MIN         64u
 
 const char *const fl__agg_weights[] = {[FL_WEIGHTS_AUTO] = "auto",
                                        [FL_WEIGHTS_SAMPLES] = "samples",
@@ -212,6 +214,23 @@ int fl__agg_add(const struct fl__agg_pass *p, size_t k, size_t payload, size_t l
     return FL_OK;
 }
 
+void *fl__agg_zeroed(size_t n, size_t size)
+{
+    size_t line = 64; /* of a cache */
+    size_t bytes;
+    void *p;
+
+    if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX - line) {
+        return NULL;
+    }
+    bytes = (bytes + line) / line * line;
+    p = aligned_alloc(line, bytes);
+    if (p != NULL) {
+        (void)memset(p, 0, bytes);
+    }
+    return p;
+}
+
 static size_t agg_count_names(const char *const *list)
 {
     size_t n = 0;
@@ -240,6 +259,8 @@ int fl__agg_init(struct fl__agg_pass *p)
     if (p->block == 0) {
         p->block = FL__AGG_SCRATCH / sizeof(float) / n_blocks;
         p->block = p->block > BLOCK_MAX ? BLOCK_MAX : p->block;
+        p->block =
+            p->robust.by_entries && p->block > BLOCK_ENTRIES_MAX ? BLOCK_ENTRIES_MAX : p->block;
         p->block = p->block < BLOCK_MIN ? BLOCK_MIN : p->block;
     }
     p->decoders = calloc(job->n_clients * p->n_payloads, sizeof(*p->decoders));

@@ -23,7 +23,7 @@ int fl__agg_robust_init(struct fl__agg_pass *p)
     r->means = calloc(n, sizeof(*r->means));
     r->weights = calloc(n + 1, sizeof(*r->weights));
     r->trust = calloc(n, sizeof(*r->trust));
-    r->tile = calloc(fl_robust_scratch(n), sizeof(*r->tile));
+    r->tile = fl__agg_zeroed(fl_robust_scratch(n), sizeof(*r->tile));
     r->out = calloc(p->block, sizeof(*r->out));
     r->columns = calloc(n, sizeof(*r->columns));
     r->used = calloc(n, sizeof(*r->used));
@@ -76,8 +76,10 @@ bool fl__agg_robust_keeps(const struct fl__agg_pass *p)
 
 double fl__agg_robust_buffer_weight(const struct fl__agg_pass *p, size_t s)
 {
-    return fl_robust_trusts(p->job->robust) && !p->robust.report ? p->robust.trust[s]
-                                                                 : p->weights[p->senders[s]];
+    size_t k = p->senders[s];
+
+    return fl_robust_trusts(p->job->robust) && !p->robust.report ? p->robust.trust[k]
+                                                                 : p->weights[k];
 }
 
 const float *fl__agg_robust_centre(const struct fl__agg_pass *p)
@@ -135,7 +137,8 @@ static void robust_trust(struct fl__agg_pass *p)
 
     r->unused = true;
     for (s = 0; s < p->n_senders; s++) {
-        r->trust[s] = r->weights[s] > 0 ? r->weights[s] * (sqrt(gram[s * rows + s]) / length) : 0;
+        r->trust[p->senders[s]] =
+            r->weights[s] > 0 ? r->weights[s] * (sqrt(gram[s * rows + s]) / length) : 0;
         r->unused = r->unused && !(r->weights[s] > 0);
     }
     /* The model stays, so a client is as far from it as its update is long. */
@@ -155,11 +158,12 @@ static void robust_count_weights(struct fl__agg_pass *p, size_t entries)
     median = fl_lower_median(r->sorted, p->n_senders);
     for (s = 0; s < p->n_senders; s++) {
         double full = p->job->robust->by_samples ? r->means[s] : 1 / (double)p->n_senders;
-        double used = (p->job->robust->trusts ? r->trust[s] : r->weights[s]) / full;
+        size_t k = p->senders[s];
+        double used = (p->job->robust->trusts ? r->trust[k] : r->weights[s]) / full;
 
-        r->used[p->senders[s]] += (used < 1 ? used : 1) * (double)entries;
-        r->entries[p->senders[s]] += (double)entries;
-        r->apart[p->senders[s]] += robust_score(r->scores[s], median) * (double)entries;
+        r->used[k] += (used < 1 ? used : 1) * (double)entries;
+        r->entries[k] += (double)entries;
+        r->apart[k] += robust_score(r->scores[s], median) * (double)entries;
     }
 }
 
@@ -200,11 +204,26 @@ int fl__agg_robust_component(struct fl__agg_pass *p, size_t entries)
     if (rv != FL_OK) {
         return robust_error(p, rv);
     }
+    r->centre_weight = r->weights[p->n_senders];
     if (job->robust->trusts) {
         robust_trust(p);
     }
     robust_count_weights(p, entries);
     return FL_OK;
+}
+
+/* Updates with weight 0 need not be read once more. */
+static void robust_skip(struct fl__agg_pass *p)
+{
+    size_t n = 0;
+    size_t s;
+
+    for (s = 0; s < p->n_senders; s++) {
+        if (fabs(p->weights[p->senders[s]]) > 0) {
+            p->senders[n++] = p->senders[s];
+        }
+    }
+    p->n_senders = n;
 }
 
 int fl__agg_robust_unit(struct fl__agg_pass *p, size_t l)
@@ -225,12 +244,15 @@ int fl__agg_robust_unit(struct fl__agg_pass *p, size_t l)
         r->mixtures.m = p->n_senders;
         r->unused = false;
         for (s = 0; s < p->n_senders; s++) {
-            r->trust[s] = p->weights[p->senders[s]];
+            r->trust[p->senders[s]] = p->weights[p->senders[s]];
         }
         return FL_OK;
     }
     for (s = 0; !r->by_entries && !r->report && s < p->n_senders; s++) {
         p->weights[p->senders[s]] = r->weights[s];
+    }
+    if (!r->by_entries && !r->report && !job->want_distance) {
+        robust_skip(p);
     }
     return FL_OK;
 }
@@ -263,7 +285,7 @@ void fl__agg_robust_block(struct fl__agg_pass *p, size_t offset, size_t n, bool 
         return;
     }
     if (!r->report) {
-        fl_acc_add(p->sums, r->weights[p->n_senders], fl__agg_robust_centre(p) + offset, n);
+        fl_acc_add(p->sums, r->centre_weight, fl__agg_robust_centre(p) + offset, n);
     }
     for (i = 0; i < n; i++) {
         job->state_new[job->ops->n_state][offset + i] = (float)p->sums[i];

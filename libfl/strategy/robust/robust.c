@@ -152,13 +152,15 @@ void fl__robust_rank(struct fl__robust_ranked *list, size_t n)
 
 static int mixtures_new(struct fl_robust_mixtures *ret, size_t m, size_t n)
 {
+    size_t bytes = m * fl_rows_groups(n);
+
     ret->m = m;
-    ret->mix = calloc(2 * m * n + m, sizeof(*ret->mix));
+    ret->mix = calloc(m * n + m + bytes / sizeof(*ret->mix) + 1, sizeof(*ret->mix));
     if (ret->mix == NULL) {
         return FL_ENOMEM;
     }
-    ret->members = ret->mix + m * n;
-    ret->sizes = ret->members + m * n;
+    ret->sizes = ret->mix + m * n;
+    ret->groups = (uint8_t *)(void *)(ret->sizes + m);
     return FL_OK;
 }
 
@@ -166,7 +168,7 @@ static int mixtures_new(struct fl_robust_mixtures *ret, size_t m, size_t n)
 static void mixtures_join(struct fl_robust_mixtures *x, size_t n, size_t a, size_t i, size_t size)
 {
     x->mix[a * n + i] = 1 / (double)size;
-    x->members[a * n + i] = 1;
+    x->groups[a * fl_rows_groups(n) + i / FL_ROWS_GROUP] |= (uint8_t)(1u << i % FL_ROWS_GROUP);
     x->sizes[a] = (double)size;
 }
 
@@ -248,25 +250,40 @@ void fl_robust_mixtures_done(struct fl_robust_mixtures *mixtures)
 
 /* --- rules by weights --- */
 
-/* Inner product of mixtures a and b; of the centre with b = m. */
-static double mixture_product(const struct fl_robust_updates *in,
-                              const struct fl_robust_mixtures *x, size_t a, size_t b)
+/*
+ * gram[m + 1][m + 1] = M G M', M the mixtures and the centre: `half` [n + 1] is a row of M G. Equal
+ * mixtures have equal products.
+ */
+static void mixture_products(const struct fl_robust_updates *in, const struct fl_robust_mixtures *x,
+                             double *half, double *gram)
 {
-    double sum = 0;
+    size_t n = in->n;
+    size_t m = x->m;
+    size_t a;
+    size_t b;
     size_t i;
     size_t j;
 
-    for (i = 0; i < in->n; i++) {
-        double w = x->mix[a * in->n + i];
+    for (a = 0; a < m; a++) {
+        const double *w = x->mix + a * n;
 
-        if (b == x->m) {
-            sum += w * fl__robust_product(in, i, in->n);
+        (void)memset(half, 0, (n + 1) * sizeof(*half));
+        for (i = 0; i < n; i++) {
+            for (j = 0; w[i] > 0 && j <= n; j++) {
+                half[j] += w[i] * fl__robust_product(in, i, j);
+            }
         }
-        for (j = 0; b < x->m && w > 0 && j < in->n; j++) {
-            sum += w * x->mix[b * in->n + j] * fl__robust_product(in, i, j);
+        for (b = a; b < m; b++) {
+            double sum = 0;
+
+            for (j = 0; j < n; j++) {
+                sum += half[j] * x->mix[b * n + j];
+            }
+            gram[a * (m + 1) + b] = gram[b * (m + 1) + a] = sum;
         }
+        gram[a * (m + 1) + m] = gram[m * (m + 1) + a] = half[n];
     }
-    return sum;
+    gram[m * (m + 1) + m] = fl__robust_product(in, n, n);
 }
 
 static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_options *o,
@@ -274,7 +291,7 @@ static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_optio
                           double *out, double *scores)
 {
     size_t m = x->m;
-    double *gram = calloc((m + 1) * (m + 1) + 3 * (m + 1), sizeof(*gram));
+    double *gram = calloc((m + 1) * (m + 1) + 3 * (m + 1) + in->n + 1, sizeof(*gram));
     struct fl_robust_updates mixed = {.n = m, .gram = gram};
     double *equal;
     double *w;
@@ -292,12 +309,8 @@ static int weigh_mixtures(const struct fl_robust_ops *ops, const struct fl_optio
     mixed.weights = equal;
     for (a = 0; a < m; a++) {
         equal[a] = 1 / (double)m;
-        for (b = a; b <= m; b++) {
-            gram[a * (m + 1) + b] = mixture_product(in, x, a, b);
-            gram[b * (m + 1) + a] = gram[a * (m + 1) + b];
-        }
     }
-    gram[m * (m + 1) + m] = fl__robust_product(in, in->n, in->n);
+    mixture_products(in, x, mixed_scores + m + 1, gram);
     rv = ops->weigh(o, &mixed, w, mixed_scores);
     if (rv != FL_OK) {
         goto done;
@@ -332,98 +345,97 @@ int fl_robust_weigh(const struct fl_robust_ops *ops, const struct fl_options *o,
 
 /* --- rules by entries --- */
 
+/* For each column: the values as floats, mixtures, and values in rising order; the result and its
+   limits; and columns used of each. */
 size_t fl_robust_scratch(size_t n)
 {
-    return (2 * n + 3) * FL_ROBUST_TILE + n;
+    return (3 * n + 3) * FL_ROBUST_TILE + n;
 }
 
-/* Updates themselves: sorted as floats, which is twice as fast. `floats` has the place of the tile.
- */
-static void tile_sort_updates(const struct fl_robust_values *v, size_t from, size_t n,
-                              float *floats, double *sorted)
+struct combine {
+    const struct fl_robust_ops *ops;
+    const struct fl_options *o;
+    const struct fl_robust_mixtures *x;
+    const struct fl_robust_values *v;
+    bool sums;       /* mixtures are all of one size: sums of them are sorted, the result divided */
+    float *values;   /* [n_rows][FL_ROBUST_TILE] */
+    double *mixed;   /* [m][FL_ROBUST_TILE] */
+    double *sorted;  /* likewise */
+    double *columns; /* [m] used */
+    struct fl_robust_tile tile;
+};
+
+static void combine_begin(struct combine *c)
 {
+    size_t n = c->v->n_rows;
+    size_t a;
+
+    c->mixed = c->v->scratch;
+    c->sorted = c->mixed + n * FL_ROBUST_TILE;
+    c->values = (float *)(void *)(c->sorted + n * FL_ROBUST_TILE);
+    c->tile = (struct fl_robust_tile){.n_rows = c->x->m, .rows = c->sorted};
+    c->tile.out = c->sorted + 2 * n * FL_ROBUST_TILE;
+    c->tile.low = c->tile.out + FL_ROBUST_TILE;
+    c->tile.high = c->tile.low + FL_ROBUST_TILE;
+    c->columns = c->tile.high + FL_ROBUST_TILE;
+    (void)memset(c->columns, 0, c->x->m * sizeof(*c->columns));
+    c->sums = true;
+    for (a = 1; c->x->mix != NULL && a < c->x->m; a++) {
+        c->sums =
+            c->sums && !(c->x->sizes[a] < c->x->sizes[0]) && !(c->x->sizes[a] > c->x->sizes[0]);
+    }
+}
+
+/* Sorted as floats, which is twice as fast. */
+static void combine_updates(const struct combine *c, size_t from, size_t n)
+{
+    const struct fl_robust_values *v = c->v;
     size_t i;
 
-    (void)memset(floats, 0, v->n_rows * FL_ROBUST_TILE * sizeof(*floats));
+    fl_rows_sort(c->values, v->n_rows);
+    fl_rows_widen(c->sorted, c->values, v->n_rows * FL_ROBUST_TILE);
+    c->ops->combine(c->o, &c->tile);
     for (i = 0; i < v->n_rows; i++) {
-        (void)memcpy(floats + i * FL_ROBUST_TILE, v->rows + i * v->stride + from,
-                     n * sizeof(*floats));
-    }
-    fl_rows_sort(floats, v->n_rows);
-    for (i = 0; i < v->n_rows * FL_ROBUST_TILE; i++) {
-        sorted[i] = (double)floats[i];
+        v->used[i] +=
+            (double)fl_rows_between(v->rows + i * v->stride + from, c->tile.low, c->tile.high, n);
     }
 }
 
-/* Mixtures, in `tile` and sorted; `sorted` has place for all updates. */
-static void tile_sort_mixtures(const struct fl_robust_mixtures *x, const struct fl_robust_values *v,
-                               size_t from, size_t n, double *tile, double *sorted)
+static void combine_mixtures(const struct combine *c, size_t n)
 {
+    size_t m = c->x->m;
     size_t a;
     size_t i;
-    size_t c;
 
-    for (i = 0; i < v->n_rows; i++) {
-        double *wide = sorted + i * FL_ROBUST_TILE;
-        const float *row = v->rows + i * v->stride + from;
-
-        for (c = 0; c < n; c++) {
-            wide[c] = (double)row[c];
-        }
-        for (; c < FL_ROBUST_TILE; c++) {
-            wide[c] = 0;
+    fl_rows_sum(c->mixed, c->x->groups, m, c->values, c->v->n_rows);
+    for (a = 0; !c->sums && a < m; a++) {
+        for (i = 0; i < FL_ROBUST_TILE; i++) {
+            c->mixed[a * FL_ROBUST_TILE + i] /= c->x->sizes[a];
         }
     }
-    fl_rows_sum(tile, x->members, x->m, sorted, v->n_rows);
-    for (a = 0; a < x->m; a++) {
-        for (c = 0; c < FL_ROBUST_TILE; c++) {
-            tile[a * FL_ROBUST_TILE + c] /= x->sizes[a];
-        }
+    (void)memcpy(c->sorted, c->mixed, m * FL_ROBUST_TILE * sizeof(*c->sorted));
+    fl_rows_sort_wide(c->sorted, m);
+    c->ops->combine(c->o, &c->tile);
+    for (a = 0; a < m; a++) {
+        c->columns[a] += (double)fl_rows_between_wide(c->mixed + a * FL_ROBUST_TILE, c->tile.low,
+                                                      c->tile.high, n);
     }
-    (void)memcpy(sorted, tile, x->m * FL_ROBUST_TILE * sizeof(*tile));
-    fl_rows_sort_wide(sorted, x->m);
-}
-
-/* How many of n values were used. */
-static double tile_used(const struct fl_robust_tile *t, const double *row, size_t n)
-{
-    size_t used = 0;
-    size_t c;
-
-    for (c = 0; c < n; c++) {
-        used += (size_t)((row[c] >= t->low[c]) & (row[c] <= t->high[c]));
+    for (i = 0; c->sums && i < FL_ROBUST_TILE; i++) {
+        c->tile.out[i] /= c->x->sizes[0];
     }
-    return (double)used;
 }
 
 /* Of updates, from how many columns of the mixtures that they are in were used. */
-static void count_mixtures(const struct fl_robust_mixtures *x, const struct fl_robust_values *v,
-                           const double *columns)
+static void count_mixtures(const struct combine *c)
 {
+    const struct fl_robust_values *v = c->v;
     size_t a;
     size_t i;
 
-    for (a = 0; a < x->m; a++) {
+    for (a = 0; a < c->x->m; a++) {
         for (i = 0; i < v->n_rows; i++) {
-            v->used[i] += columns[a] * x->mix[a * v->n_rows + i];
+            v->used[i] += c->columns[a] * c->x->mix[a * v->n_rows + i];
         }
-    }
-}
-
-static void tile_count_updates(const struct fl_robust_values *v, const struct fl_robust_tile *t,
-                               size_t from, size_t n)
-{
-    size_t i;
-    size_t c;
-
-    for (i = 0; i < v->n_rows; i++) {
-        const float *row = v->rows + i * v->stride + from;
-        size_t used = 0;
-
-        for (c = 0; c < n; c++) {
-            used += (size_t)(((double)row[c] >= t->low[c]) & ((double)row[c] <= t->high[c]));
-        }
-        v->used[i] += (double)used;
     }
 }
 
@@ -431,43 +443,28 @@ void fl_robust_combine(const struct fl_robust_ops *ops, const struct fl_options 
                        const struct fl_robust_mixtures *mixtures,
                        const struct fl_robust_values *values)
 {
-    size_t m = mixtures->m;
-    double *tile = values->scratch;
-    double *sorted = tile + m * FL_ROBUST_TILE;
-    double *out = sorted + values->n_rows * FL_ROBUST_TILE;
-    double *columns = out + 3 * FL_ROBUST_TILE; /* [m] used */
+    struct combine c = {.ops = ops, .o = o, .x = mixtures, .v = values};
     size_t from;
     size_t i;
 
-    (void)memset(columns, 0, m * sizeof(*columns));
-
+    combine_begin(&c);
     for (from = 0; from < values->n; from += FL_ROBUST_TILE) {
         size_t left = values->n - from;
         size_t n = left < FL_ROBUST_TILE ? left : FL_ROBUST_TILE;
-        struct fl_robust_tile t = {.n_rows = m,
-                                   .rows = sorted,
-                                   .out = out,
-                                   .low = out + FL_ROBUST_TILE,
-                                   .high = out + 2 * FL_ROBUST_TILE};
 
+        fl_rows_tile(c.values, values->rows + from, values->stride, values->n_rows, n);
         if (mixtures->mix != NULL) {
-            tile_sort_mixtures(mixtures, values, from, n, tile, sorted);
-            ops->combine(o, &t);
-            for (i = 0; i < m; i++) {
-                columns[i] += tile_used(&t, tile + i * FL_ROBUST_TILE, n);
-            }
+            combine_mixtures(&c, n);
         } else {
-            tile_sort_updates(values, from, n, (void *)tile, sorted);
-            ops->combine(o, &t);
-            tile_count_updates(values, &t, from, n);
+            combine_updates(&c, from, n);
         }
-        (void)memcpy(values->out + from, out, n * sizeof(*out));
-        for (i = 0; i < values->n_rows; i++) {
-            values->apart[i] +=
-                fl_acc_distance_sq(out, values->rows + i * values->stride + from, n);
-        }
+        (void)memcpy(values->out + from, c.tile.out, n * sizeof(*c.tile.out));
+    }
+    for (i = 0; i < values->n_rows; i++) {
+        values->apart[i] +=
+            fl_acc_distance_sq(values->out, values->rows + i * values->stride, values->n);
     }
     if (mixtures->mix != NULL) {
-        count_mixtures(mixtures, values, columns);
+        count_mixtures(&c);
     }
 }

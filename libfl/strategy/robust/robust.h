@@ -51,10 +51,12 @@ enum fl_robust_wants {
     FL_ROBUST_REFERENCE = 1u << 3 /* norms, and products with the centre */
 };
 
-/* Columns of a tile of values that a rule by entries gets. */
+/* Columns of a tile of values that a rule by entries gets. Kernels for tiles are in
+   libfl/num/rows.h. */
 #define FL_ROBUST_TILE FL_ROWS_COLUMNS
 
-/* A tile of values: rows[i * FL_ROBUST_TILE + c] for each entry c in rising order of i. */
+/* A tile of values: rows[i * FL_ROBUST_TILE + c] for each entry c in rising order of i. They may be
+   sums of equally many updates, to be divided afterwards: results must be linear in them. */
 struct fl_robust_tile {
     size_t n_rows;
     const double *rows;
@@ -135,8 +137,8 @@ size_t fl_robust_needs(const struct fl_robust_ops *ops, const struct fl_options 
 struct fl_robust_mixtures {
     size_t m;
     double *mix;
-    double *members; /* [m][n] 1 where `mix` is not 0; behind it, not owned */
-    double *sizes;   /* [m] sums of these rows; likewise */
+    double *sizes;   /* [m] updates in each; behind `mix`, not owned */
+    uint8_t *groups; /* [m][fl_rows_groups(n)] which ones, as of fl_rows_sum(); likewise */
 };
 
 /*
@@ -162,7 +164,7 @@ FL_MUST_CHECK int fl_robust_weigh(const struct fl_robust_ops *ops, const struct 
 struct fl_robust_values {
     const float *rows; /* [n_rows][stride] */
     size_t n_rows, stride, n;
-    double *scratch; /* [fl_robust_scratch()] */
+    double *scratch; /* [fl_robust_scratch()], fastest with the alignment of a cache line */
     double *out;     /* [n] written */
     /*
      * [n_rows] increased: of updates themselves by the number of columns in which the value was

@@ -30,28 +30,20 @@ static const double *tile_row(const struct fl_robust_tile *t, size_t row)
 /* The mean of rows from … to - 1, and that these were used. */
 static void tile_mean(const struct fl_robust_tile *t, size_t from, size_t to)
 {
-    size_t i;
-    size_t c;
-
-    (void)memset(t->out, 0, FL_ROBUST_TILE * sizeof(*t->out));
-    for (i = from; i < to; i++) {
-        const double *row = tile_row(t, i);
-
-        for (c = 0; c < FL_ROBUST_TILE; c++) {
-            t->out[c] += row[c];
-        }
-    }
-    for (c = 0; c < FL_ROBUST_TILE; c++) {
-        t->out[c] /= (double)(to - from);
-    }
+    fl_rows_mean(t->out, t->rows, from, to);
     (void)memcpy(t->low, tile_row(t, from), FL_ROBUST_TILE * sizeof(*t->low));
     (void)memcpy(t->high, tile_row(t, to - 1), FL_ROBUST_TILE * sizeof(*t->high));
+}
+
+static void tile_median(const struct fl_robust_tile *t)
+{
+    tile_mean(t, (t->n_rows - 1) / 2, t->n_rows / 2 + 1);
 }
 
 static void median_combine(const struct fl_options *o, const struct fl_robust_tile *t)
 {
     (void)o;
-    tile_mean(t, (t->n_rows - 1) / 2, t->n_rows / 2 + 1);
+    tile_median(t);
 }
 
 static void trimmed_combine(const struct fl_options *o, const struct fl_robust_tile *t)
@@ -61,46 +53,14 @@ static void trimmed_combine(const struct fl_options *o, const struct fl_robust_t
     tile_mean(t, f, t->n_rows - f);
 }
 
-/* The first of the n - f rows whose values in column c are nearest to the median. */
-static size_t meamed_first(const struct fl_robust_tile *t, size_t f, size_t c)
-{
-    double median = (tile_row(t, (t->n_rows - 1) / 2)[c] + tile_row(t, t->n_rows / 2)[c]) / 2;
-    size_t from = 0;
-    size_t to = t->n_rows;
-
-    /* The f farthest ones are at the ends of the sorted values. */
-    while (to - from > t->n_rows - f) {
-        if (median - tile_row(t, from)[c] > tile_row(t, to - 1)[c] - median) {
-            from++;
-        } else {
-            to--;
-        }
-    }
-    return from;
-}
-
 static void meamed_combine(const struct fl_options *o, const struct fl_robust_tile *t)
 {
-    size_t f = fl__robust_bound_f(o, t->n_rows);
-    size_t n = t->n_rows - f;
-    size_t first[FL_ROBUST_TILE];
-    size_t i;
-    size_t c;
+    double median[FL_ROBUST_TILE];
 
-    for (c = 0; c < FL_ROBUST_TILE; c++) {
-        first[c] = meamed_first(t, f, c);
-        t->low[c] = tile_row(t, first[c])[c];
-        t->high[c] = tile_row(t, first[c] + n - 1)[c];
-        t->out[c] = 0;
-    }
-    for (i = 0; i < n; i++) {
-        for (c = 0; c < FL_ROBUST_TILE; c++) {
-            t->out[c] += tile_row(t, first[c] + i)[c];
-        }
-    }
-    for (c = 0; c < FL_ROBUST_TILE; c++) {
-        t->out[c] /= (double)n;
-    }
+    tile_median(t);
+    (void)memcpy(median, t->out, sizeof(median));
+    fl_rows_nearest(t->out, t->low, t->high, t->rows, t->n_rows, fl__robust_bound_f(o, t->n_rows),
+                    median);
 }
 
 const struct fl_robust_ops fl_robust_median = {

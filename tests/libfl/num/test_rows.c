@@ -9,7 +9,7 @@
 #include "libfl/num/rows_kern.h"
 #include "tests/lib/suites.h"
 
-enum { COLUMNS = FL_ROWS_COLUMNS, MOST = 70 };
+enum { COLUMNS = FL_ROWS_COLUMNS, MOST = 140 };
 
 static int rows_compare(const void *a, const void *b)
 {
@@ -118,7 +118,7 @@ TEST_EACH(inner_products_of_all_pairs_are_those_of_one_pair_bit_for_bit, 12)
         for (i = 0; i < m * 13; i++) {
             gram[i] = 0.5;
         }
-        all[k]->gram(gram, 13, x, m, columns);
+        all[k]->gram(gram, 13, narrow, columns, m, columns);
         for (i = 0; i < m; i++) {
             for (j = 0; j < 13; j++) {
                 double dot =
@@ -132,35 +132,131 @@ TEST_EACH(inner_products_of_all_pairs_are_those_of_one_pair_bit_for_bit, 12)
     free(narrow);
 }
 
-/* Of any numbers of sums and rows, edges of tiles included, in rising order of the rows. */
-TEST_EACH(sums_of_some_rows_are_added_in_their_order_by_every_kernel, 12)
+/* Of any numbers of sums and rows, in the order that rows.h states. */
+TEST_EACH(sums_of_some_rows_are_added_group_by_group_by_every_kernel, 60)
 {
-    size_t m = (size_t)_i + 1;
-    size_t rows = 1 + (size_t)(_i * 7) % 12;
+    size_t m = (size_t)_i % 12 + 1;
+    size_t rows = 1 + (size_t)_i;
+    size_t n_groups = fl_rows_groups(rows);
     double *x = rows_drawn(rows, COLUMNS);
+    float *narrow = calloc(rows * COLUMNS, sizeof(*narrow));
     const struct fl__rows_kern *all[3];
     size_t n = kernels(all);
-    double members[12 * 12];
+    uint8_t groups[12 * 15] = {0};
     double sums[12 * COLUMNS];
     size_t k, a, i, c;
 
+    ck_assert_ptr_nonnull(narrow);
+    for (i = 0; i < rows * COLUMNS; i++) {
+        narrow[i] = (float)x[i];
+    }
     for (a = 0; a < m; a++) {
         for (i = 0; i < rows; i++) {
-            members[a * rows + i] = (a * 5 + i * 3) % 4 != 0;
+            groups[a * n_groups + i / FL_ROWS_GROUP] |=
+                (uint8_t)((unsigned)((a * 5 + i * 3) % 4 != 0) << i % FL_ROWS_GROUP);
         }
     }
     for (k = 0; k < n; k++) {
-        all[k]->sum(sums, members, m, x, rows);
+        all[k]->sum(sums, groups, m, narrow, rows);
         for (a = 0; a < m; a++) {
             for (c = 0; c < COLUMNS; c++) {
                 double want = 0;
+                double group = 0;
 
                 for (i = 0; i < rows; i++) {
-                    want += members[a * rows + i] > 0 ? x[i * COLUMNS + c] : 0;
+                    group += (a * 5 + i * 3) % 4 != 0 ? x[i * COLUMNS + c] : 0;
+                    if (i % FL_ROWS_GROUP == FL_ROWS_GROUP - 1 || i + 1 == rows) {
+                        want += group;
+                        group = 0;
+                    }
                 }
                 ck_assert(sums[a * COLUMNS + c] == want);
             }
         }
+    }
+    free(x);
+    free(narrow);
+}
+
+/* Against the definition: leave out the farther end, of equal ones the larger, f times. */
+TEST_EACH(the_values_nearest_to_the_middle_one_are_found_by_every_kernel, 30)
+{
+    size_t m = (size_t)_i + 1;
+    size_t f = (m - 1) / 2 < 1 + (size_t)_i % 7 ? (m - 1) / 2 : 1 + (size_t)_i % 7;
+    double *x = rows_drawn(m, COLUMNS);
+    const struct fl__rows_kern *all[3];
+    size_t n = kernels(all);
+    double middle[COLUMNS], out[COLUMNS], low[COLUMNS], high[COLUMNS];
+    size_t k, i, c;
+
+    all[0]->sort_wide(x, m);
+    all[0]->mean(middle, x, (m - 1) / 2, m / 2 + 1);
+    for (k = 0; k < n; k++) {
+        all[k]->nearest(out, low, high, x, m, f, middle);
+        for (c = 0; c < COLUMNS; c++) {
+            size_t from = 0;
+            size_t to = m;
+            double mean = 0;
+            size_t between = 0;
+
+            while (to - from > m - f) {
+                if (middle[c] - x[from * COLUMNS + c] > x[(to - 1) * COLUMNS + c] - middle[c]) {
+                    from++;
+                } else {
+                    to--;
+                }
+            }
+            ck_assert(low[c] == x[from * COLUMNS + c]);
+            ck_assert(high[c] == x[(to - 1) * COLUMNS + c]);
+            for (i = 0; i < m; i++) {
+                mean += i >= from && i < to ? x[i * COLUMNS + c] / (double)(m - f) : 0;
+                between += all[k]->between_wide(x + i * COLUMNS + c, low + c, high + c, 1);
+            }
+            ck_assert_double_eq_tol(out[c], mean, 1e-12);
+            ck_assert_uint_ge(between, m - f);
+        }
+    }
+    free(x);
+}
+
+/* The same bits with every kernel, of values and of counts. */
+TEST_EACH(means_and_counts_are_the_same_with_every_kernel, 12)
+{
+    size_t m = (size_t)_i * 3 + 1;
+    double *x = rows_drawn(m, COLUMNS);
+    float narrow[COLUMNS];
+    const struct fl__rows_kern *all[3];
+    size_t n = kernels(all);
+    double first[COLUMNS], out[COLUMNS];
+    size_t k, c, i;
+
+    for (c = 0; c < COLUMNS; c++) {
+        narrow[c] = (float)x[c];
+    }
+    for (k = 0; k < n; k++) {
+        size_t between = 0;
+
+        all[k]->mean(k == 0 ? first : out, x, m / 4, m);
+        ck_assert(k == 0 || memcmp(first, out, sizeof(out)) == 0);
+        for (c = 0; c < COLUMNS; c++) {
+            double mean = 0;
+
+            for (i = m / 4; i < m; i++) {
+                mean += x[i * COLUMNS + c];
+            }
+            ck_assert(first[c] == mean / (double)(m - m / 4));
+            between += narrow[c] <= (float)first[c] && narrow[c] >= -1;
+        }
+        for (c = 0; c < COLUMNS; c++) {
+            out[c] = -1;
+            first[c] = (double)(float)first[c];
+        }
+        ck_assert_uint_eq(all[k]->between(narrow, out, first, COLUMNS), between);
+        all[k]->widen(out, narrow, COLUMNS);
+        for (c = 0; c < COLUMNS; c++) {
+            ck_assert(out[c] == (double)narrow[c]);
+        }
+        all[k]->mean(first, x, m / 4, m);
     }
     free(x);
 }

@@ -121,6 +121,16 @@ TEST_EACH(one_client_with_the_largest_floats_cannot_move_the_model_beyond_the_ot
     free(model);
 }
 
+/* For the distances all, then the one that Krum takes; for AdaFL's distances all once more. */
+TEST_EACH(updates_without_weight_are_not_read_again, 2)
+{
+    choose(&fl_robust_krum, "f=1", "mix=none");
+    fed.distances = _i == 1;
+    fed.opened = 0;
+    free(aggregated());
+    ck_assert_uint_eq(fed.opened, (size_t)(_i == 1 ? 2 * N : N + 1) * FED_UNITS);
+}
+
 TEST_EACH(with_f_0_choosing_and_trimming_are_the_plain_mean, 4)
 {
     static const struct fl_robust_ops *const plain[] = {&fl_robust_trimmed_mean, &fl_robust_meamed,
