@@ -43,6 +43,7 @@ VIEWS = {
     "one-attacker": [("", "trials,accuracy", [])],
     "attacks": [("", "trials,accuracy", [])],
     "bucketing-mimic": [("", "trials,accuracy", [])],
+    "bucketing-clean": [("", "trials,accuracy", [])],
     "heat-map-10": [("", "trials,accuracy", [])],
     "heat-map-20": [("", "trials,accuracy", [])],
     "heat-map-30": [("", "trials,accuracy", [])],
@@ -523,7 +524,8 @@ def bounded():
 TABLES = {"share-cap": honest, "share-attacks": bounded, "defaults": defaults, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
           "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": lambda: mcsa("fedmcsa-synthetic"),
           "fedmcsa-mnist": lambda: mcsa("fedmcsa-mnist"), "fedmcsa-fashion": lambda: mcsa("fedmcsa-fashion"), "mnist-shards": shards, "adafl-rate": rates, "adafl-mnist": adafl, "lean": lean, "both-directions": directions, "links": linked,
-          "bucketing-mimic": lambda: bucketed("bucketing-mimic"), "heat-map": heat, "tailored": known, "backdoor": backdoors,
+          "bucketing-mimic": lambda: bucketed("bucketing-mimic"),
+          "bucketing-clean": lambda: bucketed("bucketing-clean"), "heat-map": heat, "tailored": known, "backdoor": backdoors,
           "imitation": imitated,
           "hashed": hashed, "hashed-confirm": confirmed}
 # Tables of more than one run.
