@@ -12,15 +12,21 @@ from arena import Arena, norm
 from harness import DEADLINE, check, contains, ends, equal
 
 REJECTED, LEFT_OUT, CLIPPED, UNSEEN = "rejected", "left out", "shortened", "not told from honest ones"
+BY_LENGTH = "one of the last three, by its length"  # which depends on how far the model is
 
 
 class Seen:
     """What an attacker may know in its round."""
 
-    def __init__(self, theta, rate, honest, own):
-        self.theta, self.honest, self.own = theta, np.array(honest), own
+    def __init__(self, theta, rate, honest, data, rule):
+        self.theta, self.rate, self.honest, self.data, self.rule = theta, rate, np.array(honest), data, rule
+        self.own = self.trained(*data)
         self.mean, self.deviation = self.honest.mean(axis=0), self.honest.std(axis=0)
         self.draw = np.random.default_rng(len(theta))
+
+    def trained(self, x, y):
+        """The update of a training on these samples."""
+        return -self.rate * arena.gradient(self.theta, x, y)
 
 
 def one_entry(seen, value):
@@ -29,15 +35,43 @@ def one_entry(seen, value):
     return update
 
 
-def min_max(seen):
-    """The largest step away from the mean that is no further from an honest update than two of these are apart."""
-    widest = max(norm(u - v) for u in seen.honest for v in seen.honest)
+def farthest(seen, apart):
+    """The largest step away from the mean for which the distances to honest updates are no larger together than those of an
+    honest one can be."""
+    limit = max(apart([norm(u - v) for u in seen.honest]) for v in seen.honest)
     low, high = 0.0, 1e3
     for _ in range(60):
         g = (low + high) / 2
-        fits = all(norm(seen.mean - g * seen.deviation - u) <= widest for u in seen.honest)
+        fits = apart([norm(seen.mean - g * seen.deviation - u) for u in seen.honest]) <= limit
         low, high = (g, high) if fits else (low, g)
-    return seen.mean - low * seen.deviation
+    return low
+
+
+def min_max(seen):
+    return seen.mean - farthest(seen, max) * seen.deviation
+
+
+def min_sum(seen):
+    return seen.mean - farthest(seen, lambda lengths: sum(d * d for d in lengths)) * seen.deviation
+
+
+def tailored(seen):
+    """It knows the rule: of steps from an eighth to 16 times that of min_max the one that moves the result farthest."""
+    least = farthest(seen, max) / 8
+    tried = [seen.mean - least * 2 ** k * seen.deviation for k in range(8)]
+    return min(tried, key=lambda u: float(seen.rule(list(seen.honest) + [u], None) @ seen.deviation))
+
+
+def label_flip(seen):
+    x, y = seen.data
+    return seen.trained(x, arena.CLASSES - 1 - y)
+
+
+def backdoor(seen):
+    """Every second sample has a trigger, and class 0; ten times the update, to replace the model."""
+    x, y = (part.copy() for part in seen.data)
+    x[::2, -3:], y[::2] = x.max(), 0
+    return 10 * seen.trained(x, y)
 
 
 def mimic(seen):
@@ -67,6 +101,11 @@ ATTACKS = (
     ("ipm-over-the-others", lambda s: -len(s.honest) * 1.2 * s.mean, CLIPPED),
     ("min-max", min_max, UNSEEN),
     ("mimic", mimic, UNSEEN),
+    ("min-sum", min_sum, UNSEEN),
+    ("label-flip", label_flip, BY_LENGTH),
+    ("backdoor", backdoor, BY_LENGTH),
+    ("imitation", lambda s: 3 * s.mean, UNSEEN),
+    ("tailored", tailored, BY_LENGTH),
 )
 
 
@@ -89,9 +128,12 @@ class Poisoned:
             self.first, self.rate = theta, task.learning_rate
         else:
             self.judge(theta)
-        seen = Seen(theta, task.learning_rate, a.honest(theta, task.learning_rate), a.own(theta, task.learning_rate))
+        seen = Seen(theta, task.learning_rate, a.honest(theta, task.learning_rate), a.own_data, arena.RULES[self.policy])
         with np.errstate(over="ignore"):
             update = make(seen).astype("<f4")
+        if expected == BY_LENGTH:
+            updates = list(seen.honest) + [update.astype(float)]
+            expected = LEFT_OUT if arena.left_out(updates) else CLIPPED if arena.clip_factors(updates)[-1] < 1 else UNSEEN
         p.report(task)
         parts, data = p.update(update, task.plan)
         if expected == REJECTED:
