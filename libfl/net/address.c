@@ -154,6 +154,47 @@ int fl_address_check_host(const char *host, struct fl_err *err)
     return why == NULL ? FL_OK : fl_err_set(err, FL_EINVAL, "'%s': %s", host, why);
 }
 
+/* A colon outside of an IPv6 address, which stands in brackets when a port follows. */
+static bool address_has_port(const char *text)
+{
+    const char *colon = strchr(text, ':');
+
+    return strstr(text, "://") == NULL && colon != NULL &&
+           (text[0] == '[' || strchr(colon + 1, ':') == NULL);
+}
+
+int fl_address_parse_host(const char *text, struct fl_address *ret, struct fl_err *err)
+{
+    struct fl_address a = {.kind = FL_ADDRESS_ANY};
+    int rv;
+
+    if (!address_has_port(text)) {
+        rv = fl_address_check_host(text, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+        rv = fl_str_copy(a.host, sizeof(a.host), text); /* The check above bounds its length. */
+        *ret = a;
+        return rv;
+    }
+    rv = fl_address_parse(text, &a, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (a.kind == FL_ADDRESS_UNIX || a.port == 0) {
+        return fl_err_set(err, FL_EINVAL,
+                          "'%s': expected the name or address of a host, and a port from 1 on or "
+                          "none",
+                          text);
+    }
+    rv = fl_address_check_host(a.host[0] != '\0' ? a.host : "*", err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret = a;
+    return FL_OK;
+}
+
 bool fl_address_is_loopback(const char *text)
 {
     struct fl_address address;

@@ -38,5 +38,11 @@ FL_MUST_CHECK int fl_address_parse(const char *text, struct fl_address *ret, str
  * address without brackets; no URL, no port, no "*". FL_EINVAL with a text that says what is wrong.
  */
 FL_MUST_CHECK int fl_address_check_host(const char *host, struct fl_err *err);
+/*
+ * The same with or without a port: "fl.example.org", "fl.example.org:443", "[2001:db8::1]:443".
+ * Without one `ret->port` is 0; a port is from 1 on.
+ */
+FL_MUST_CHECK int fl_address_parse_host(const char *text, struct fl_address *ret,
+                                        struct fl_err *err);
 
 #endif

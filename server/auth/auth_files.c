@@ -40,6 +40,23 @@ static void auth_add_host(struct fl_auth_place *place, const char *host)
     }
 }
 
+/* An entry of `identity.hosts`, which serverd_conf.c checked: a host, or one with a port. */
+static void auth_add_address(struct fl_auth_place *place, const char *text)
+{
+    struct fl_invite_address *invited = &place->invited[place->conf.n_invited];
+    struct fl_address a;
+
+    if (fl_address_parse_host(text, &a, NULL) != FL_OK) {
+        return;
+    }
+    auth_add_host(place, a.host);
+    if (place->conf.n_invited < FL_INVITE_ADDRESSES) {
+        (void)snprintf(invited->host, sizeof(invited->host), "%s", a.host);
+        invited->port = a.port;
+        place->conf.n_invited++;
+    }
+}
+
 static void auth_log(void *ctx, enum fl_log_level level, const char *text)
 {
     fl_log(ctx, level, "identity", "%s", text);
@@ -102,8 +119,9 @@ void fl_auth_place(const struct fl_auth_setup *setup, struct fl_auth_place *ret)
         .say_ctx = (void *)(uintptr_t)setup->log,
     };
     for (i = 0; i < id->hosts.n; i++) {
-        auth_add_host(ret, id->hosts.list[i]);
+        auth_add_address(ret, id->hosts.list[i]);
     }
+    ret->conf.invited = id->hosts.n > 0 ? ret->invited : NULL;
     if (id->hosts.n == 0) {
         guess_hosts(setup->conf, ret);
     }

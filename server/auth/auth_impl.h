@@ -10,6 +10,7 @@ struct fl_auth_place {
     struct fl_authority_conf conf;
     const char *hosts[FL_AUTHORITY_HOSTS];
     char host_texts[FL_AUTHORITY_HOSTS][256];
+    struct fl_invite_address invited[FL_INVITE_ADDRESSES];
 };
 
 void fl_auth_place(const struct fl_auth_setup *setup, struct fl_auth_place *ret);

@@ -32,7 +32,8 @@ int fl_auth_init(const struct fl_auth_setup *setup, bool renew_root, struct fl_e
     for (i = 0; i < place.conf.n_hosts; i++) {
         (void)printf("%s %s", i == 0 ? "" : ",", place.hosts[i]);
     }
-    (void)printf(" on port %u (`identity: hosts` names others)\n", (unsigned)place.conf.port);
+    (void)printf(" on port %u (`identity: hosts` names others, and other ports)\n",
+                 (unsigned)place.conf.port);
     (void)printf("root.key is needed only for a new intermediate: keep it elsewhere, offline\n"
                  "next: start the server, then for each client: flctl invite NAME\n");
     return FL_OK;

@@ -29,9 +29,10 @@ const struct fl_opt_spec fl_server_tls_specs[] = {
 const struct fl_opt_spec fl_server_identity_specs[] = {
     {FL_OPT(struct fl_server_identity, STRING_LIST, hosts),
      .flags = FL_SERVER_DAEMON | FL_OPT_BASIC,
-     .help = "Host names and addresses of this server for clients; they go into its certificate, "
-             "the first one into invitations. Default: the hosts of `listen`, if it names any, and "
-             "the name of this machine"},
+     .help = "Host names and addresses of this server for clients; they go into its certificate. "
+             "The first eight go into invitations, with the port of `listen`, or with their own: "
+             "fl.example.org:443, where a load balancer or a forwarded port is another one. "
+             "Default: the hosts of `listen`, if it names any, and the name of this machine"},
     {FL_OPT(struct fl_server_identity, STRING, root_key), .flags = FL_SERVER_DAEMON,
      .help = "Private key of the root, when it is stored outside the state folder. Needed only to "
              "issue a new intermediate or root"},

@@ -104,9 +104,10 @@ static int check_hosts(const struct fl_server_conf *conf, struct fl_findings *al
     size_t i;
 
     for (i = 0; i < hosts->n; i++) {
+        struct fl_address parsed;
         struct fl_err inner = {0};
 
-        if (fl_address_check_host(hosts->list[i], &inner) != FL_OK) {
+        if (fl_address_parse_host(hosts->list[i], &parsed, &inner) != FL_OK) {
             rv = fl_conf_error(fl_conf_field(conf->file, hosts), err, "%s", inner.msg);
             rv = fl_findings_keep(all, rv, err);
             if (rv != FL_OK) {

@@ -152,6 +152,23 @@ int fl_authority_renew_root(const struct fl_authority_conf *conf, int64_t now_ms
 
 /* --- open --- */
 
+static void authority_copy_invited(struct fl_authority *a, const struct fl_authority_conf *conf)
+{
+    size_t n = conf->invited != NULL ? conf->n_invited : conf->n_hosts;
+    size_t i;
+
+    n = n < FL_INVITE_ADDRESSES ? n : FL_INVITE_ADDRESSES;
+    for (i = 0; i < n; i++) {
+        if (conf->invited != NULL) {
+            a->invited[i] = conf->invited[i];
+        } else {
+            (void)snprintf(a->invited[i].host, sizeof(a->invited[i].host), "%s", conf->hosts[i]);
+        }
+    }
+    a->conf.invited = a->invited;
+    a->conf.n_invited = n;
+}
+
 static int authority_copy_conf(struct fl_authority *a, const struct fl_authority_conf *conf)
 {
     const char *from[5] = {conf->state_dir, conf->federation, conf->root_key, conf->credentials,
@@ -181,6 +198,7 @@ static int authority_copy_conf(struct fl_authority *a, const struct fl_authority
         }
     }
     a->conf.hosts = (const char *const *)a->hosts;
+    authority_copy_invited(a, conf);
     return FL_OK;
 }
 

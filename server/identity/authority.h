@@ -30,6 +30,7 @@
 #include "libfl/base/err.h"
 #include "libfl/base/log.h"
 #include "libfl/pki/cert.h"
+#include "libfl/pki/invitation.h"
 #include "libfl/pki/key.h"
 #include "libfl/pki/trust.h"
 
@@ -49,9 +50,15 @@ extern const struct fl_authority_spans fl_authority_default_spans;
 struct fl_authority_conf {
     const char *state_dir;
     const char *federation; /* a valid name */
-    /* Names and addresses of the server; the first, with `port`, appears in invitations. */
+    /* Names and addresses of the server, for its certificate. */
     const char *const *hosts;
     size_t n_hosts; /* at most FL_AUTHORITY_HOSTS */
+    /*
+     * Addresses in invitations, the first FL_INVITE_ADDRESSES of them, port 0: `port`; copied.
+     * NULL: the hosts.
+     */
+    const struct fl_invite_address *invited;
+    size_t n_invited;
     uint16_t port;
     struct fl_authority_spans spans;
     const char *root_key;    /* NULL: identity/root.key. It may be absent */

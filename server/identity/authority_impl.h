@@ -21,6 +21,7 @@ struct fl_authority {
     struct fl_authority_conf conf; /* owns its texts */
     char *texts[5];
     char **hosts;
+    struct fl_invite_address invited[FL_INVITE_ADDRESSES]; /* port 0: conf.port */
     struct fl_db db;
     struct fl__files files;
     struct fl_chain *roots; /* all that are trusted */

@@ -217,15 +217,15 @@ done:
     return rv;
 }
 
-/* All names by which clients reach the server, the first ones of very many. */
 static void invite_addresses(const struct fl_authority *a, struct fl_invite *invite)
 {
     size_t i;
 
-    for (i = 0; i < a->conf.n_hosts && i < FL_INVITE_ADDRESSES; i++) {
-        (void)snprintf(invite->addresses[i].host, sizeof(invite->addresses[i].host), "%s",
-                       a->conf.hosts[i]);
-        invite->addresses[i].port = a->conf.port;
+    for (i = 0; i < a->conf.n_invited; i++) {
+        invite->addresses[i] = a->conf.invited[i];
+        if (invite->addresses[i].port == 0) {
+            invite->addresses[i].port = a->conf.port;
+        }
     }
     invite->n_addresses = i;
 }

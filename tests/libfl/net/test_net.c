@@ -34,6 +34,33 @@ static const struct {
     {"a-b.example_1.org:7", FL_ADDRESS_NAME, "a-b.example_1.org", 7, false},
 };
 
+/* Of invitations: a host with or without a port, as a certificate and a firewall need them. */
+TEST(a_host_may_have_a_port_of_its_own)
+{
+    static const struct {
+        const char *text, *host;
+        uint16_t port;
+    } hosts[] = {{"fl.example.org", "fl.example.org", 0},
+                 {"fl.example.org:443", "fl.example.org", 443},
+                 {"10.0.0.7:7443", "10.0.0.7", 7443},
+                 {"2001:db8::7", "2001:db8::7", 0},
+                 {"[2001:db8::7]:443", "2001:db8::7", 443}};
+    static const char *const none[] = {
+        "fl.example.org:0", "fl.example.org:port",    "*:443",
+        "unix:/run/fl",     "https://fl.example.org", "[2001:db8::7]"};
+    struct fl_address a;
+    size_t i;
+
+    for (i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        ck_assert_msg(fl_address_parse_host(hosts[i].text, &a, NULL) == FL_OK, "%s", hosts[i].text);
+        ck_assert_str_eq(a.host, hosts[i].host);
+        ck_assert_uint_eq(a.port, hosts[i].port);
+    }
+    for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        ck_assert_msg(fl_address_parse_host(none[i], &a, NULL) == FL_EINVAL, "%s", none[i]);
+    }
+}
+
 TEST_EACH(each_form_of_address_is_understood, ARRAY_LEN(good))
 {
     struct fl_address address;

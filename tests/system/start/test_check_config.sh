@@ -30,11 +30,11 @@ equal "and nothing else" 3 "$(wc -l <"$dir/says.out")"
 
 ### Values that fit their range and cannot be meant
 write_server zero "$small" "training: {learning_rate: 0}" "round: {min_clients: 30}" "limits: {clients: 20}" \
-  "identity: {hosts: [\"https://fl.example.org/\", \"fl.example.org:7800\", \"::1\", \"fl.example.org\"]}"
+  "identity: {hosts: [\"https://fl.example.org/\", \"fl.example.org:0\", \"fl.example.org:443\", \"::1\", \"fl.example.org\"]}"
 says "a step size of 0" 3 "key 'training.learning_rate': expected a number above 0" "$serverd" --check-config "$dir/zero.yaml"
 has "more clients than may connect" "key 'limits.clients': expected at least round.min_clients, 30, found 20"
 has "a URL" "key 'identity.hosts': 'https://fl.example.org/': expected only the name or address of a host, found a URL"
-has "a port" "key 'identity.hosts': 'fl.example.org:7800': expected only the name or address of a host"
+has "a port that is none" "key 'identity.hosts': 'fl.example.org:0': expected the name or address of a host, and a port from 1 on or none"
 equal "addresses and names are hosts" 4 "$(wc -l <"$dir/says.out")"
 write_server zero "$small" "training: {learning_rate_decay: 0}"
 says "a step size of 0 from the second round on" 3 "key 'training.learning_rate_decay': expected a number above 0" \
