@@ -447,6 +447,8 @@ static void enrol_attempt(void *arg)
                                         .address = e->address,
                                         .limits = &limits,
                                         .timeout_ms = (uint32_t)s->connect_timeout_ms,
+                                        .ping_after_ms = (uint32_t)s->ping_after_ms,
+                                        .ping_limit_ms = (uint32_t)s->ping_limit_ms,
                                         .cbs = &channel_cbs,
                                         .ctx = e,
                                         .filter = &e->filter,

@@ -28,6 +28,7 @@ struct fl_enrol_setup {
     const char *name;                  /* requested name; "": that of the invitation */
     const struct fl_proxy_rule *proxy; /* NULL: none */
     uint64_t first_ms, longest_ms, connect_timeout_ms;
+    uint64_t ping_after_ms, ping_limit_ms; /* as of a channel */
     /*
      * Pause after a refusal that needs a new invitation; after one that an operator or a correct
      * clock can resolve it is longest_ms at most. 0: any refusal is final.

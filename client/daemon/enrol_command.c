@@ -21,6 +21,7 @@
 #include "client/daemon/service_unit.h"
 #include "libfl/base/fs.h"
 #include "libfl/base/log_out.h"
+#include "libfl/grpc/endpoint.h"
 #include "libfl/pki/when.h"
 
 #define PATH_BYTES 4096
@@ -187,6 +188,8 @@ static int enrol_order_run(struct enrol_order *o, bool *ret_local, struct fl_err
                                    .first_ms = FIRST_MS,
                                    .longest_ms = LONGEST_MS,
                                    .connect_timeout_ms = CONNECT_MS,
+                                   .ping_after_ms = FL_GRPC_PING_AFTER_MS,
+                                   .ping_limit_ms = FL_GRPC_PING_LIMIT_MS,
                                    .tries = TRIES};
     int rv = fl_loop_create(&setup.loop, err);
 

@@ -69,7 +69,9 @@ static int join_with(const struct fl_client_conf *conf, const char *credential,
                                    .first_ms = conf->reconnect->first_ms,
                                    .longest_ms = conf->reconnect->longest_ms,
                                    .refused_ms = conf->reconnect->after_refusal_ms,
-                                   .connect_timeout_ms = conf->reconnect->connect_timeout_ms};
+                                   .connect_timeout_ms = conf->reconnect->connect_timeout_ms,
+                                   .ping_after_ms = conf->reconnect->ping_after_ms,
+                                   .ping_limit_ms = conf->reconnect->ping_limit_ms};
     int rv = fl_invitation_read(credential, &invite, err);
 
     if (rv != FL_OK) {

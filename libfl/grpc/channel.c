@@ -19,10 +19,6 @@ struct fl_grpc_channel {
     void *ctx;
     char *authority;
     uint64_t up_by; /* Deadline for the HTTP/2 session to be ready. */
-    uint32_t ping_after_ms, ping_limit_ms;
-    uint64_t received;  /* fl_h2_received() of the last check, */
-    uint64_t heard_ms;  /* and when that was found */
-    uint64_t pinged_ms; /* a PING waits for an answer since then; 0: none does */
 };
 
 static void on_opened(struct fl__link *link)
@@ -46,34 +42,6 @@ static void on_ready(struct fl__link *link)
     channel->cbs->on_up(channel->ctx);
 }
 
-/* A way that is silent is kept open by pings, and a peer that does not answer them is gone. */
-static uint64_t channel_ping(struct fl_grpc_channel *channel, uint64_t now_ms)
-{
-    struct fl__link *link = &channel->link;
-    uint64_t received = fl_h2_received(link->h2);
-
-    if (channel->ping_after_ms == 0) {
-        return UINT64_MAX;
-    }
-    if (received != channel->received || channel->heard_ms == 0) {
-        channel->received = received;
-        channel->heard_ms = now_ms;
-        channel->pinged_ms = 0;
-    }
-    if (channel->pinged_ms == 0 && now_ms >= channel->heard_ms + channel->ping_after_ms) {
-        channel->pinged_ms = now_ms;
-        fl_h2_ping(link->h2);
-    }
-    if (channel->pinged_ms == 0) {
-        return channel->heard_ms + channel->ping_after_ms;
-    }
-    if (now_ms >= channel->pinged_ms + channel->ping_limit_ms) {
-        fl__link_abort(link, FL_ETIMEOUT,
-                       "timed out: the connection is silent and a ping was not answered");
-    }
-    return channel->pinged_ms + channel->ping_limit_ms;
-}
-
 static uint64_t channel_check(struct fl__link *link, uint64_t now_ms)
 {
     struct fl_grpc_channel *channel = (struct fl_grpc_channel *)link;
@@ -81,7 +49,7 @@ static uint64_t channel_check(struct fl__link *link, uint64_t now_ms)
     uint64_t by = channel->up_by + (connected ? 0 : DIAL_REPORT_MS);
 
     if (link->ready) {
-        return channel_ping(channel, now_ms);
+        return fl__link_keepalive(link, now_ms);
     }
     if (now_ms >= by) {
         fl__link_close(
@@ -128,8 +96,8 @@ int fl_grpc_connect(const struct fl_grpc_channel_setup *setup, struct fl_grpc_ch
     channel->limits = *setup->limits;
     channel->cbs = setup->cbs;
     channel->ctx = setup->ctx;
-    channel->ping_after_ms = setup->ping_after_ms;
-    channel->ping_limit_ms = setup->ping_limit_ms;
+    channel->link.keepalive.after_ms = setup->ping_after_ms;
+    channel->link.keepalive.limit_ms = setup->ping_limit_ms;
     rv = fl_proxy_connect(setup->loop, setup->address, setup->proxy, setup->timeout_ms,
                           setup->traffic, &stream, err);
     if (rv != FL_OK) {

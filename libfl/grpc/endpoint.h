@@ -40,6 +40,11 @@ struct fl_grpc_server_setup {
      */
     size_t memory;
     /*
+     * On a connection with calls, as those of a channel (below): middleboxes keep it open, and a
+     * peer that is gone does not keep its calls. 0: never.
+     */
+    uint32_t ping_after_ms, ping_limit_ms;
+    /*
      * For logs: a peer lost a call or its connection because of what it does or fails to do, or was
      * rejected. `reason` is a literal, the same for events of one kind. The other arguments are
      * borrowed. May be NULL.
@@ -104,6 +109,10 @@ struct fl_grpc_channel_cbs {
     /* The last callback: connecting failed or the connection was lost. */
     void (*on_down)(void *ctx, int code, const char *text);
 };
+
+/* Where no configuration says otherwise: below the usual idle timeout of middleboxes, 60 s. */
+#define FL_GRPC_PING_AFTER_MS 30000
+#define FL_GRPC_PING_LIMIT_MS 20000
 
 struct fl_grpc_channel_setup {
     struct fl_loop *loop;

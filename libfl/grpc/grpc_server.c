@@ -303,7 +303,7 @@ static uint64_t session_check(struct fl__link *link, uint64_t now_ms)
             session->idle_drain = false;
             link->grace_at = UINT64_MAX;
         }
-        return UINT64_MAX;
+        return fl__link_keepalive(link, now_ms);
     }
     if (link->grace_at != UINT64_MAX) {
         return UINT64_MAX; /* Draining already. */
@@ -347,6 +347,8 @@ static int start_session(const struct listener *listener, struct fl_stream *stre
         free(session);
         return rv;
     }
+    session->link.keepalive.after_ms = server->setup.ping_after_ms;
+    session->link.keepalive.limit_ms = server->setup.ping_limit_ms;
     session->listener = listener;
     (void)snprintf(session->peer, sizeof(session->peer), "%s", fl_stream_peer(stream));
     session->accepted_at = fl_loop_now(server->setup.loop);

@@ -288,6 +288,24 @@ void fl__link_drain(struct fl__link *link, uint32_t grace_ms)
     fl_stream_wake(link->stream); /* link_update() sets the deadline. */
 }
 
+uint64_t fl__link_keepalive(struct fl__link *link, uint64_t now_ms)
+{
+    uint64_t at;
+
+    switch (fl__keepalive_check(&link->keepalive, fl_h2_received(link->h2), now_ms, &at)) {
+    case FL__KEEPALIVE_PING:
+        fl_h2_ping(link->h2);
+        break;
+    case FL__KEEPALIVE_FAILED:
+        fl__link_abort(link, FL_ETIMEOUT,
+                       "timed out: the connection is silent and a ping was not answered");
+        break;
+    default:
+        break;
+    }
+    return at;
+}
+
 void fl__link_close(struct fl__link *link, int code, const char *why)
 {
     if (link->stream == NULL || link->mute) {

@@ -10,6 +10,7 @@
  */
 
 #include "libfl/grpc/backlog_impl.h"
+#include "libfl/grpc/keepalive_impl.h"
 #include "libfl/grpc/pacing_impl.h"
 #include "libfl/h2/h2.h"
 #include "libfl/net/conn.h"
@@ -43,8 +44,9 @@ struct fl__link {
     struct fl_timer *timer;
     const struct fl__link_ops *ops;
     struct fl__pacing pace;
-    uint64_t timer_at; /* When `timer` fires; UINT64_MAX: it does not run. */
-    uint64_t grace_at; /* A draining connection is closed then. */
+    struct fl__keepalive keepalive; /* its times are the owner's */
+    uint64_t timer_at;              /* When `timer` fires; UINT64_MAX: it does not run. */
+    uint64_t grace_at;              /* A draining connection is closed then. */
     struct fl__backlog unread;
     uint32_t idle_ms; /* Within this time the peer has to take the waiting bytes. */
     int code;         /* Why we close the connection; FL_OK: no error. */
@@ -69,6 +71,11 @@ FL_MUST_CHECK int fl__link_start(struct fl__link *link, const char *peer, struct
                                  bool server);
 /* Sends GOAWAY; closes when the calls have ended or `grace_ms` later. */
 void fl__link_drain(struct fl__link *link, uint32_t grace_ms);
+/*
+ * For the owner's check, while the session is ready: sends a PING when it is due, and aborts the
+ * connection when one is not answered. Returns when to check again.
+ */
+uint64_t fl__link_keepalive(struct fl__link *link, uint64_t now_ms);
 /*
  * Closes now with `code` and `why`, without sending anything more. Keeps `why`. May be called any
  * time.

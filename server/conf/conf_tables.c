@@ -374,6 +374,14 @@ const struct fl_opt_spec fl_server_limit_specs[] = {
      .min = 100, .max = 3.6e6,
      .help = "Idle timeout: a connection without calls, a call that waits for its client, or a "
              "client that does not read is closed after once to twice this time"},
+    {FL_OPT(struct fl_server_limits, DURATION, ping_after), .flags = FL_SERVER_DAEMON, .def = "30s",
+     .min = 0, .max = 3.6e6,
+     .help = "When nothing arrives for so long on a connection with open calls, the server sends "
+             "an HTTP/2 ping, so that proxies, firewalls and NAT keep it open, whatever the "
+             "heartbeat is (docs/network.md#idle-connections); 0: never"},
+    {FL_OPT(struct fl_server_limits, DURATION, ping_limit),
+     .flags = FL_SERVER_DAEMON | FL_OPT_DEBUG, .def = "20s", .min = 10, .max = 600000,
+     .help = "When nothing arrives for so long after a ping, the connection is closed as dead"},
     FL_OPT_END_OF(struct fl_server_limits)};
 
 const struct fl_conf_section fl__server_sections[] = {

@@ -97,6 +97,7 @@ struct fl_server_limits {
     int64_t clients, client_connections, known_clients, streams;
     uint64_t header_bytes, upload_memory, memory, peer_memory, summary, connection_window;
     uint64_t handshake_ms, idle_ms;
+    uint64_t ping_after_ms, ping_limit_ms; /* ping_after_ms 0: never */
     double summary_range;
 };
 

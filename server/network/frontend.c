@@ -260,6 +260,8 @@ int fl_frontend_serve(struct fl_frontend *frontend, const struct fl_rpc_method *
         .max_connections = from->max_connections,
         .peer_connections = (uint32_t)from->conf->limits->client_connections,
         .memory = fl_addressable(from->memory),
+        .ping_after_ms = (uint32_t)from->conf->limits->ping_after_ms,
+        .ping_limit_ms = (uint32_t)from->conf->limits->ping_limit_ms,
         .notice = frontend_on_notice,
         .notice_ctx = frontend,
         .methods = frontend->methods,

@@ -2,7 +2,7 @@
 
     idle_relay.py LISTEN TARGET MS FOLDER
 
-LISTEN and TARGET are paths of unix sockets. A connection on which no byte travels for MS
+LISTEN and TARGET are paths of unix sockets, or HOST:PORT; of a port 0 FOLDER/port has the real one. A connection on which no byte travels for MS
 milliseconds is closed, and a line is added to FOLDER/dropped. One that has lasted for three times
 as long adds a line to FOLDER/survived. While FOLDER/deaf exists, bytes are swallowed on both sides
 and nothing is closed.
@@ -15,11 +15,25 @@ import sys
 import time
 
 
+def address(text: str) -> tuple[int, str | tuple[str, int]]:
+    host, colon, port = text.rpartition(":")
+    return (socket.AF_INET, (host, int(port))) if colon and "/" not in text else (socket.AF_UNIX, text)
+
+
+def note_port(folder: str, port: int) -> None:
+    with open(os.path.join(folder, "port.new"), "w", encoding="utf-8") as f:
+        f.write(str(port))
+    os.rename(os.path.join(folder, "port.new"), os.path.join(folder, "port"))
+
+
 def main() -> None:
     listen, target, limit, folder = sys.argv[1], sys.argv[2], int(sys.argv[3]) / 1000.0, sys.argv[4]
-    server = socket.socket(socket.AF_UNIX)
-    server.bind(listen)
+    family, at = address(listen)
+    server = socket.socket(family)
+    server.bind(at)
     server.listen(16)
+    if family == socket.AF_INET:
+        note_port(folder, server.getsockname()[1])
     waits = selectors.DefaultSelector()
     waits.register(server, selectors.EVENT_READ)
     pairs: dict[socket.socket, socket.socket] = {}
@@ -43,9 +57,10 @@ def main() -> None:
         deaf = os.path.exists(os.path.join(folder, "deaf"))
         for key, _ in waits.select(limit / 10):
             if key.fileobj is server:
-                one, other = server.accept()[0], socket.socket(socket.AF_UNIX)
+                family, at = address(target)
+                one, other = server.accept()[0], socket.socket(family)
                 try:
-                    other.connect(target)
+                    other.connect(at)
                 except OSError:
                     one.close()
                     continue

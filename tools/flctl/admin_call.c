@@ -31,6 +31,7 @@ struct call {
     const char *hint;
     bool up, ended;
     uint64_t limit_ms;
+    uint32_t ping_after_ms;
     int exit_code;
 };
 
@@ -145,6 +146,8 @@ static int call_run(struct call *c, const char *address, const struct fl_stream_
                                                          .address = address,
                                                          .limits = &limits,
                                                          .timeout_ms = CONNECT_MS,
+                                                         .ping_after_ms = c->ping_after_ms,
+                                                         .ping_limit_ms = FL_GRPC_PING_LIMIT_MS,
                                                          .cbs = &cbs,
                                                          .ctx = c,
                                                          .filter = filter,
@@ -216,7 +219,10 @@ int fl_ctl_fetch(const struct fl_ctl_args *args, enum fl_verb verb, const struct
                      .take = take,
                      .ctx = ctx,
                      .err = err,
-                     .limit_ms = args->call_ms != 0 ? args->call_ms : CALL_MS};
+                     .limit_ms = args->call_ms != 0 ? args->call_ms : CALL_MS,
+                     .ping_after_ms = args->remote.ping_after_ms != 0
+                                          ? (uint32_t)args->remote.ping_after_ms
+                                          : FL_GRPC_PING_AFTER_MS};
 
     if (args->remote.server != NULL) {
         call_remote(&c, &args->remote);

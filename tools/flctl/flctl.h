@@ -55,6 +55,7 @@ struct fl_ctl_remote {
     bool quiet;                         /* no warning before the certificate expires */
     const char *proxy;                  /* URL, or "none" */
     const char *proxy_credentials;      /* file */
+    uint64_t ping_after_ms;             /* also at the socket; 0: the default */
 };
 
 /* Options of "backup TARGET", "restore BACKUP" and "unmove". */

@@ -31,6 +31,7 @@ enum {
     OPT_CA,
     OPT_PROXY,
     OPT_PROXY_CREDENTIALS,
+    OPT_PING_AFTER,
     OPT_USES,
     OPT_LABELS,
     OPT_MANY,
@@ -70,6 +71,9 @@ static const struct fl_arg options[] = {
            "environment variable https_proxy"),
     FL_ARG("proxy-credentials", '\0', "F", OPT_PROXY_CREDENTIALS,
            "file with the line USER:PASSWORD for the proxy"),
+    FL_ARG("ping-after", '\0', "SPAN", OPT_PING_AFTER,
+           "while the server does not answer: HTTP/2 ping after this silence, so that nothing on "
+           "the way drops the connection; default 30s"),
     FL_ARG("json", 'j', NULL, 'j', "print JSON"),
     FL_ARG("last", 'l', "N", 'l',
            "rounds, participations, audit: only the newest N, 0: all; rounds: default 20, "
@@ -288,6 +292,8 @@ static int ctl_parse_word(struct fl_ctl_args *a, int opt, const char *arg)
     case OPT_PROXY_CREDENTIALS:
         a->remote.proxy_credentials = arg;
         return -1;
+    case OPT_PING_AFTER:
+        return ctl_take_span("ping-after", arg, &a->remote.ping_after_ms);
     case OPT_ALL:
         a->out.all = true;
         return -1;
