@@ -483,7 +483,7 @@ static void coord_take_presence(struct fl_coord *c, const struct fl_event *ev)
         fl__coord_summary(c, ev);
         break;
     case FL_EV_CLIENT_LOST:
-        fl__coord_lost(c, client);
+        fl__coord_lost(c, client, ev->u.lost.silent);
         break;
     case FL_EV_CLIENT_HEARD:
         if (fl_coord_client(c, client) != NULL) {

@@ -306,7 +306,7 @@ enum fl_event_type {
     /* u.summary: its data summary is on disk, or came too late to count: the client can be
        selected. */
     FL_EV_CLIENT_SUMMARY,
-    FL_EV_CLIENT_LOST,  /* u.client */
+    FL_EV_CLIENT_LOST,  /* u.lost */
     FL_EV_CLIENT_HEARD, /* u.client: it was seen alive, updates last_seen_ms */
     FL_EV_FORGET,       /* u.client: forget it, see RELEASE. Answer: FORGOTTEN */
     FL_EV_RELEASED,     /* u.client: answer to RELEASE */
@@ -366,6 +366,10 @@ struct fl_event {
             const char *name; /* the number may have been reassigned */
         } summary;
         uint32_t client;
+        struct {
+            uint32_t client;
+            bool silent; /* its session timed out; else its host ended the connection */
+        } lost;
         struct {
             uint32_t client;
             const char *reason;

@@ -50,6 +50,7 @@ struct fl__client {
     bool marked;   /* removed, and the record on disk is marked forgotten */
     bool awaited;  /* removed, and FORGOTTEN is emitted once that is durable */
     bool connected;
+    bool silent;      /* disconnected because its session timed out */
     bool dirty;       /* in `dirty`: the record on disk is older than what is known */
     bool asked;       /* its evaluation is awaited */
     uint32_t answer;  /* its index in `answers` of the round that asked for it last */
@@ -465,7 +466,7 @@ void fl__coord_forget_evaluation(struct fl_coord *c, uint32_t client);
 void fl__coord_leave(struct fl_coord *c, uint32_t client);
 /* The same, and RELEASE it; `why` ends its session. */
 void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why);
-void fl__coord_lost(struct fl_coord *c, uint32_t client);
+void fl__coord_lost(struct fl_coord *c, uint32_t client, bool silent);
 
 /* --- coord_forget.c: forgotten clients and the deletion queue --- */
 
@@ -573,8 +574,6 @@ const char *fl__names_text(struct fl__names *names);
 
 /* --- coord_problems.c --- */
 
-/* Known clients that are not connected and could take part. */
-void fl__problem_missing(const struct fl_coord *c, struct fl__names *names);
 /* In the reason of a pause after a round that diverged. */
 #define FL__DIVERGED " diverged: "
 /* Of a restarted server. */

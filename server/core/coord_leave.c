@@ -54,7 +54,7 @@ void fl__coord_drop(struct fl_coord *c, uint32_t client, const char *why)
     fl__coord_effect_for(c, FL_EFF_RELEASE, client)->text = why;
 }
 
-void fl__coord_lost(struct fl_coord *c, uint32_t client)
+void fl__coord_lost(struct fl_coord *c, uint32_t client, bool silent)
 {
     struct fl__client *live;
     uint64_t give_up;
@@ -65,6 +65,7 @@ void fl__coord_lost(struct fl_coord *c, uint32_t client)
     live = &c->clients.live[client];
     fl__clients_seen(c, client);
     leave_disconnect(c, client);
+    live->silent = silent;
     fl__coord_trace(c, "client '%s' disconnected", fl__coord_name(c, client));
     if (!live->recorded && !fl__clients_quarantined(&c->clients, client)) {
         /* Never selected: its name is not kept. */

@@ -19,11 +19,12 @@ const char *const fl_problem_words[FL_PROBLEM_N] = {FL_PROBLEMS(X)};
 static void problem_names(struct fl_problem *p, const char *what, struct fl__names *names)
 {
     if (names->total > 0) {
-        (void)snprintf(p->text, sizeof(p->text), "%s: %.200s", what, fl__names_text(names));
+        (void)snprintf(p->text, sizeof(p->text), "%s: %.180s", what, fl__names_text(names));
     }
 }
 
-void fl__problem_missing(const struct fl_coord *c, struct fl__names *names)
+static void problem_missing(const struct fl_coord *c, struct fl__names *silent,
+                            struct fl__names *closed)
 {
     struct fl_order_at at = {0};
     uint32_t client;
@@ -32,7 +33,7 @@ void fl__problem_missing(const struct fl_coord *c, struct fl__names *names)
         const struct fl__client *live = &c->clients.live[client];
 
         if (!live->connected && c->clients.recs[client].samples > 0 && !live->ineligible) {
-            fl__names_add(names, fl__coord_name(c, client));
+            fl__names_add(live->silent ? silent : closed, fl__coord_name(c, client));
         }
     }
 }
@@ -42,10 +43,14 @@ static bool awaits_participants(const struct fl_coord *c)
     return c->sm.state == FL_PHASE_TRAINING || c->sm.state == FL_PHASE_UPLOADING;
 }
 
-/* Those that hold up the federation: participants of the open round, or what a round needs. */
-static void problem_disconnected(const struct fl_coord *c, struct fl_problem *p)
+/*
+ * Those that hold up the federation: participants of the open round, or what a round needs. Their
+ * sessions ended with their connection, or timed out in silence, as behind a firewall.
+ */
+static void problem_disconnected(const struct fl_coord *c, struct fl_problem of[FL_PROBLEM_N])
 {
-    struct fl__names names = {.used = 0};
+    struct fl__names closed = {.used = 0};
+    struct fl__names silent = {.used = 0};
     size_t i;
 
     if (awaits_participants(c)) {
@@ -54,15 +59,19 @@ static void problem_disconnected(const struct fl_coord *c, struct fl_problem *p)
 
             if (c->round.parts[i].state == fl__coord_round_wanted(c) &&
                 !c->clients.live[client].connected) {
-                fl__names_add(&names, fl__coord_name(c, client));
+                fl__names_add(c->clients.live[client].silent ? &silent : &closed,
+                              fl__coord_name(c, client));
             }
         }
     } else if (c->sm.state == FL_PHASE_IDLE && c->started && !c->round.closing &&
                c->clients.n_alive < fl__coord_need(c))
     {
-        fl__problem_missing(c, &names);
+        problem_missing(c, &silent, &closed);
     }
-    problem_names(p, "disconnected", &names);
+    problem_names(&of[FL_PROBLEM_DISCONNECTED], "disconnected", &closed);
+    problem_names(&of[FL_PROBLEM_UNREACHABLE],
+                  "nothing is received any more (host or network down, or a firewall) from",
+                  &silent);
 }
 
 /* Since when the participant is slow, or never. */
@@ -114,10 +123,10 @@ void fl_coord_problems(const struct fl_coord *c, uint64_t now_ms, struct fl_prob
                        FL_LOSS_TREND_ROUNDS);
     }
     if (c->restarted && now_ms < c->settle_ms) {
-        fl__problem_missing(c, &names);
+        problem_missing(c, &names, &names);
         problem_names(&of[FL_PROBLEM_RESTARTED], FL__RESTARTED, &names);
     }
-    problem_disconnected(c, &of[FL_PROBLEM_DISCONNECTED]);
+    problem_disconnected(c, of);
     problem_slow(c, now_ms, &of[FL_PROBLEM_SLOW]);
     if (quarantined->n > 0) {
         (void)snprintf(of[FL_PROBLEM_QUARANTINED].text, FL_PROBLEM_TEXT,

@@ -23,6 +23,7 @@
     X(DIVERGED, "diverged")         \
     X(LOSS_RISES, "loss_rises")     \
     X(RESTARTED, "restarted")       \
+    X(UNREACHABLE, "unreachable")   \
     X(DISCONNECTED, "disconnected") \
     X(SLOW, "slow")                 \
     X(QUARANTINED, "quarantined")

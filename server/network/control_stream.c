@@ -21,7 +21,9 @@
 #include "server/work/welcome.h"
 
 #define HEARTBEATS_OF_SILENCE 3
-#define ALIVE_REPORT_MS       1000
+/* A session whose end follows so many of silence timed out, whichever of both sides ended it. */
+#define HEARTBEATS_UNTIL_SILENT 2
+#define ALIVE_REPORT_MS         1000
 
 static bool hello_fits(struct fl_control_stream *stream, const struct fl_wire_hello *hello)
 {
@@ -228,7 +230,7 @@ static bool control_on_message(struct fl_call *call, void *ctx, const uint8_t *d
 }
 
 /* Must not be lost: the coordinator would keep waiting for this client. */
-static void control_post_lost(struct fl_frontend *frontend, uint32_t client)
+static void control_post_lost(struct fl_frontend *frontend, uint32_t client, bool silent)
 {
     struct fl_coord_msg *up = fl_coord_msg_new(FL_COORD_MSG_LOST);
 
@@ -236,6 +238,7 @@ static void control_post_lost(struct fl_frontend *frontend, uint32_t client)
         fl_serverd_no_memory(frontend->setup.log, "the end of a session");
     }
     up->client = client;
+    up->silent = silent;
     fl_frontend_up(frontend, up);
 }
 
@@ -266,6 +269,7 @@ static void end_older(struct fl_control_stream *stream, struct fl_control_stream
 static void control_report_lost(struct fl_control_stream *stream)
 {
     struct fl_frontend *frontend = stream->frontend;
+    uint64_t silence = HEARTBEATS_UNTIL_SILENT * frontend->setup.conf->main->heartbeat_ms;
 
     if (!stream->joined || frontend->slots[stream->client].stream != stream) {
         return; /* It never joined, or a newer session owns the slot. */
@@ -275,7 +279,7 @@ static void control_report_lost(struct fl_control_stream *stream)
         return; /* If the newer session ends before it is answered, fl_control_stream_joined()
                    reports the loss. */
     }
-    control_post_lost(frontend, stream->client);
+    control_post_lost(frontend, stream->client, fl_clock_ms() > stream->heard_ms + silence);
 }
 
 /* The token is invalidated before the peer can learn that the session has ended. */
@@ -389,7 +393,7 @@ void fl_control_stream_joined(struct fl_frontend *frontend, const struct fl_net_
         }
         if ((slot == NULL || slot->stream == NULL) &&
             !fl_control_stream_asked(frontend, down->text)) {
-            control_post_lost(frontend, down->client);
+            control_post_lost(frontend, down->client, /* silent= */ false);
         }
         return;
     }
@@ -483,11 +487,11 @@ void fl_control_stream_sweep(struct fl_frontend *frontend, uint64_t now_ms)
     struct fl_control_stream *a;
 
     FL_LIST_FOREACH (a, &frontend->streams, struct fl_control_stream, link) {
-        if (a->call != NULL && now_ms > a->heard_ms + limit) {
+        if (a->call != NULL && !a->timed_out && now_ms > a->heard_ms + limit) {
             fl_log_peer(frontend->setup.log, FL_LOG_WARNING, "session", fl_control_stream_who(a),
                         "client '%s' at %s timed out: no message for %llu ms, ending its session",
                         a->name, fl_call_peer(a->call), (unsigned long long)(now_ms - a->heard_ms));
-            a->heard_ms = now_ms;
+            a->timed_out = true; /* Once: its call closes later. */
             fl_call_cancel(a->call);
         }
     }

@@ -38,6 +38,7 @@ struct fl_control_stream {
     uint64_t heard_ms;
     uint64_t reported_ms; /* when the coordinator was last notified that it is alive */
     uint64_t heartbeat;
+    bool timed_out;     /* its call is about to close, for its silence */
     bool ended;         /* by fl_control_stream_review_plain(): its call is about to close */
     bool wants_summary; /* a data summary, or the rest of it, is expected */
     uint64_t summary_total;

@@ -45,6 +45,7 @@ struct fl_coord_msg {
     uint64_t bytes;
     int code;
     enum fl_revoked_keeps keeps; /* EXCLUDE */
+    bool silent;                 /* LOST: nothing was received for some heartbeats */
     bool held;                   /* PROGRESS: it waits for the server's disk or verdict */
     char *text;                  /* owned */
     struct fl_norms norms;       /* STORED; owned */

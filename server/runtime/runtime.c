@@ -296,7 +296,8 @@ static void runtime_on_message(void *arg)
         event.type = up->type == FL_COORD_MSG_LOST    ? FL_EV_CLIENT_LOST
                      : up->type == FL_COORD_MSG_ALIVE ? FL_EV_CLIENT_HEARD
                                                       : FL_EV_RELEASED;
-        event.u.client = up->client;
+        event.u.lost.client = up->client;
+        event.u.lost.silent = up->silent;
         fl_coord_shell_step(&runtime->shell, &event);
         break;
     case FL_COORD_MSG_TAKEOVER:

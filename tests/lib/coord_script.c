@@ -500,7 +500,7 @@ void script_summary(struct script *s, const char *name, const char *said)
     script_step(s, &ev);
 }
 
-void script_lost(struct script *s, const char *name)
+static void script_lose(struct script *s, const char *name, bool silent)
 {
     struct fl_event ev = {.type = FL_EV_CLIENT_LOST};
 
@@ -512,7 +512,8 @@ void script_forget_client(struct script *s, const char *name)
 {
     struct fl_event ev = {.type = FL_EV_FORGET};
 
-    ev.u.client = script_id(s, name);
+    ev.u.lost.client = script_id(s, name);
+    ev.u.lost.silent = silent;
     script_step(s, &ev);
 }
 
@@ -528,6 +529,16 @@ void script_exclude(struct script *s, const char *name)
 void script_evict(struct script *s, const char *name)
 {
     struct fl_event ev = {.type = FL_EV_EXCLUDE};
+
+void script_lost(struct script *s, const char *name)
+{
+    script_lose(s, name, /* silent= */ false);
+}
+
+void script_silent(struct script *s, const char *name)
+{
+    script_lose(s, name, /* silent= */ true);
+}
 
     ev.u.excluded.client = script_id(s, name);
     ev.u.excluded.reason = "its certificate is revoked";

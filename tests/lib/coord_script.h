@@ -81,6 +81,8 @@ void script_join_waiting(struct script *s, const char *name, uint64_t samples);
 void script_summary(struct script *s, const char *name, const char *said);
 void script_lost(struct script *s, const char *name);
 /* Removal by the operator. Numbers are released at once. */
+/* The same, and its session timed out. */
+void script_silent(struct script *s, const char *name);
 void script_forget_client(struct script *s, const char *name);
 /* A report for the open round; d: [3] or NULL. */
 /* Its certificate is revoked. */

@@ -57,6 +57,22 @@ TEST(a_disconnected_participant_is_named_until_it_reconnects)
     script_free(s);
 }
 
+/* As behind a firewall, or of a host that is off: the cause is another one than a client that left.
+ */
+TEST(a_participant_whose_session_timed_out_is_unreachable_until_it_reconnects)
+{
+    struct script *s = pair();
+
+    script_silent(s, "b");
+    only(s, FL_PROBLEM_UNREACHABLE,
+         "nothing is received any more (host or network down, or a firewall) from: b");
+    script_join(s, "b", 100);
+    none(s);
+    script_lost(s, "b");
+    only(s, FL_PROBLEM_DISCONNECTED, "disconnected: b");
+    script_free(s);
+}
+
 TEST(a_client_that_the_next_round_needs_is_named)
 {
     struct script *s = pair();

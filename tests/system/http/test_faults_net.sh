@@ -21,7 +21,7 @@ else
   ip link set outer down
   echo "the link is down, as iptables does not work here: $(tail -n 1 "$dir/iptables.out")"
 fi
-fault wall disconnected "disconnected: wall-b"
+fault wall unreachable "nothing is received any more (host or network down, or a firewall) from: wall-b"
 unreachable() { grep -qF "no connection to '$address'" "$dir/wall-b.log"; }
 wait_for "the client to say it, too" unreachable
 finish
