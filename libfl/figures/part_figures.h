@@ -2,7 +2,7 @@
 #define FL_FIGURES_PART_H
 
 /*
- * The figures of a participation: of a client in the committed attempt of a round, in the order of
+ * The figures of a participation: of a client in an attempt of a round, in the order of
  * JSON and columns. Wire: ParticipationInfo; SQL: table `participation`. Other data of a
  * participation is in server/core/records.h.
  */
@@ -16,7 +16,7 @@
       .meaning = "Round number, from 1")                                                           \
     X(U32, attempt, attempt, .unit = FL_UNIT_COUNT,                                                \
       .shown = FL_SHOWN_COLUMN, .label = "attempt", .width = 7,                                    \
-      .meaning = "Number of the attempt that was committed")                                       \
+      .meaning = "Number of the attempt")                                                         \
     X(U64, samples, samples, .unit = FL_UNIT_COUNT,                                                \
       .shown = FL_SHOWN_COLUMN, .label = "samples", .width = 9,                                    \
       .meaning = "Training samples that it counted with")                                          \

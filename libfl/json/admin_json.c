@@ -74,6 +74,8 @@ json_t *fl_json_participation(const struct fl_wire_participation *p)
                               p->asked[0] != '\0' ? json_string(p->asked) : json_null());
     (void)json_object_set_new(o, "remark",
                               p->remark[0] != '\0' ? json_string(p->remark) : json_null());
+    (void)json_object_set_new(o, "aborted",
+                              p->aborted[0] != '\0' ? json_string(p->aborted) : json_null());
     fl_json_figures(o, &fl_part_rows, &p->figures, /* totals= */ false);
     if (p->n_mixing > 0) {
         json_t *mixing = json_array();

@@ -13,7 +13,7 @@ static struct fl_page_overview detail_overview(const struct fl_page_detail *d)
     return (struct fl_page_overview){.status = d->status, .now_ms = d->now_ms};
 }
 
-/* Which layers were asked: a row for each participation with a plan. */
+/* Which layers were asked: a row for each participation with a plan, of committed attempts. */
 static void detail_grid(struct fl_html *html, const struct fl_page_detail *d)
 {
     struct fl_heat heat = {.head = {.id = "grid",
@@ -37,7 +37,7 @@ static void detail_grid(struct fl_html *html, const struct fl_page_detail *d)
     for (i = 0; i < d->n_parts; i++) {
         const struct fl_page_part *p = &d->parts[i];
 
-        if (p->asked == NULL) {
+        if (p->asked == NULL || (p->aborted != NULL && p->aborted[0] != '\0')) {
             continue;
         }
         (void)snprintf(numbers[i], sizeof(numbers[i]), "round %llu", (unsigned long long)p->round);

@@ -44,8 +44,9 @@ struct fl_page_part {
     const char *state; /* "accepted", "late" … */
     const char *asked; /* its upload mask, a digit for each layer, "0110"; NULL: it got none */
     uint64_t bytes_up, bytes_down;
-    double train_loss;  /* NAN: unknown */
-    const char *remark; /* why it was left out; "": it was not */
+    double train_loss;   /* NAN: unknown */
+    const char *remark;  /* why it was left out; "": it was not */
+    const char *aborted; /* why the attempt was aborted; NULL or "": it was committed */
     /* Weights in its personalized model: of the models of the accepted clients of the round, by
        name, of the first n_mixing of them (FedMCSA); or the scores that its update gives to theirs
        (IGFL with self attention). */

@@ -12,6 +12,9 @@
 /* It is part of the model of its round: with an update, or none was asked. */
 static bool part_counts(const struct fl_page_part *p)
 {
+    if (p->aborted != NULL && p->aborted[0] != '\0') {
+        return false;
+    }
     return strcmp(p->state, "accepted") == 0 || strcmp(p->state, "empty") == 0;
 }
 

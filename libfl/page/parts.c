@@ -55,8 +55,12 @@ static void parts_row(struct fl_html *html, const struct fl__page_parts *t,
             fl_chart_text(FL_CHART_BYTES, (double)p->bytes_up, text));
     fl_html(html, "<td data-v=\"%llu\">%s</td>", (unsigned long long)p->bytes_down,
             fl_chart_text(FL_CHART_BYTES, (double)p->bytes_down, text));
-    fl_html(html, "<td>%s</td><td class=\"t\">%s</td></tr>\n",
+    fl_html(html, "<td>%s</td><td class=\"t\">%s",
             fl_chart_text(FL_CHART_NUMBER, p->train_loss, text), p->remark);
+    if (p->aborted != NULL && p->aborted[0] != '\0') {
+        fl_html(html, "%sattempt aborted: %s", p->remark[0] != '\0' ? "; " : "", p->aborted);
+    }
+    fl_html(html, "</td></tr>\n");
 }
 
 void fl__page_parts(struct fl_html *html, const struct fl__page_parts *table)

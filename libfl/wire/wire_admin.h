@@ -102,6 +102,7 @@
     X(TEXT, state, state)                                                                          \
     X(TEXT, asked, asked)   /* "0110"; "": it got no upload mask */                                \
     X(TEXT, remark, remark) /* why it was left out; "": it was not */                              \
+    X(TEXT, aborted, aborted) /* why the attempt was aborted; "": it was committed */              \
     X(RECORD, figures, struct fl_part_figures, FL_PART_FIGURES)                                \
     X(FLOATS, mixing, mixing, .most = FL_WIRE_MAX_MIXED)
 

@@ -477,7 +477,7 @@ enum fl_effect_type {
      * seq; round, attempt, size, participants (with units when no feedback is needed), `expected`,
      * and the records of those clients that have none on disk yet: a client gets one with its first
      * selection. No participants: the attempts before this one have ended and nothing of them
-     * counts any more.
+     * counts any more; `ended` are those of the attempt before this one, text says why it ended.
      */
     FL_EFF_PERSIST_SELECTION,
     FL_EFF_PERSIST_PLAN, /* seq; parts with divergence and units */
@@ -522,6 +522,8 @@ struct fl_effect {
     int code;                /* ANSWER */
     const struct fl_participant_rec *parts;
     size_t n_parts;
+    const struct fl_participant_rec *ended; /* with remarks; not of a commit */
+    size_t n_ended;
     const struct fl_client_rec *clients;
     size_t n_clients;
     const struct fl_round_rec *record;

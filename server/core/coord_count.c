@@ -283,6 +283,15 @@ static const char *count_remark(const struct fl_participant_rec *part)
     return NULL;
 }
 
+void fl__coord_count_ended(struct fl_coord *c)
+{
+    size_t i;
+
+    for (i = 0; i < c->round.n; i++) {
+        c->round.parts[i].remark = count_remark(&c->round.parts[i]);
+    }
+}
+
 void fl__coord_count_round(struct fl_coord *c)
 {
     struct fl__round *r = &c->round;

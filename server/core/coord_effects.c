@@ -194,6 +194,11 @@ void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind)
         e = fl__coord_emit(c, FL_EFF_PERSIST_SELECTION);
         e->attempt = c->attempt;
         e->expected = c->clients.n_members;
+        if (fl__coord_round_drawn(c)) {
+            e->ended = r->parts;
+            e->n_ended = r->n;
+            e->text = c->abort_reason;
+        }
         break;
     case FL__WORK_NONE:
     default:

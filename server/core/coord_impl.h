@@ -332,6 +332,10 @@ struct fl_coord {
     char abort_command[FL__CLEAN_SIZE];
     char stop_reason[FL__CLEAN_SIZE];
     char abort_reason[FL__CLEAN_SIZE];
+    /* The newest attempt that was aborted since the start: its round, and what clients did in it.
+     */
+    uint64_t ended_round;
+    char ended[FL__CLEAN_SIZE];
     uint64_t committed;
     struct fl_plateau plateau;     /* of the committed rounds */
     struct fl_loss_trend trend;    /* of them */
@@ -536,6 +540,8 @@ bool fl__coord_select(struct fl_coord *c);
 /* --- coord_part.c: the table of the open round --- */
 
 FL_MUST_CHECK int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units);
+/* Its participants are known: a draw that failed for lack of memory has none. */
+bool fl__coord_round_drawn(const struct fl_coord *c);
 void fl__coord_round_done(struct fl_coord *c);
 void fl__participant_set(struct fl_coord *c, size_t i, enum fl_participant_state state);
 bool fl__participant_waiting(const struct fl_coord *c, size_t i);
@@ -760,6 +766,8 @@ void fl__coord_forget_figures(struct fl__round *r);
 void fl__coord_count_global(struct fl_coord *c);
 /* Fill in the figures of the round's record, and what the records of its participants have. */
 void fl__coord_count_round(struct fl_coord *c);
+/* Of an attempt that ends without a commit: why participants were left out. */
+void fl__coord_count_ended(struct fl_coord *c);
 void fl__coord_count_download(struct fl_coord *c, const struct fl_event *ev);
 /* Mark every responder as counted in this round. Only for the records of COMMIT: with any other
    write a client could commit its state of a round that is never committed. */

@@ -68,6 +68,14 @@ int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units)
     return FL_OK;
 }
 
+bool fl__coord_round_drawn(const struct fl_coord *c)
+{
+    const struct fl__round *r = &c->round;
+
+    return r->n > 0 && fl__clients_used(&c->clients, r->parts[0].client) &&
+           c->clients.live[r->parts[0].client].part == 0;
+}
+
 void fl__coord_round_done(struct fl_coord *c)
 {
     size_t i;

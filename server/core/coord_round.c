@@ -330,9 +330,32 @@ void fl__coord_write_close(struct fl_coord *c)
     }
 }
 
+/* "attempt 1 asked 3 clients, without a result of: b, c" */
+static void round_note_ended(struct fl_coord *c)
+{
+    const struct fl__round *r = &c->round;
+    struct fl__names names = {.used = 0};
+    size_t i;
+
+    for (i = 0; i < r->n; i++) {
+        if (r->parts[i].state != FL_PARTICIPANT_ACCEPTED &&
+            r->parts[i].state != FL_PARTICIPANT_EMPTY) {
+            fl__names_add(&names, fl__coord_name(c, r->parts[i].client));
+        }
+    }
+    c->ended_round = r->round;
+    (void)snprintf(c->ended, sizeof(c->ended), "attempt %" PRIu32 " asked %zu clients%s%s",
+                   r->attempt, r->n, names.total > 0 ? ", without a result of: " : "",
+                   names.total > 0 ? fl__names_text(&names) : "");
+}
+
 static void round_end_attempt(struct fl_coord *c, uint64_t wait_ms, const char *then)
 {
     fl__coord_round_account(c);
+    if (fl__coord_round_drawn(c)) {
+        fl__coord_count_ended(c);
+        round_note_ended(c);
+    }
     c->attempt = c->round.attempt + 1;
     c->not_before_ms = fl__coord_after(c, wait_ms);
     fl__coord_work_done(c);

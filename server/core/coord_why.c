@@ -375,6 +375,11 @@ void fl_coord_why(const struct fl_coord *c, uint64_t now_ms, char *out, size_t s
     } else if (c->pause.on && c->sm.state < FL_PHASE_PAUSED) {
         why_append(out, size, "; then the federation pauses");
     }
+    /* While the attempt ends, and in a pause, the sentence has why. */
+    if (c->ended_round == c->committed + 1 && !c->round.closing && c->sm.state < FL_PHASE_PAUSED) {
+        why_append(out, size, "; ");
+        why_append(out, size, c->ended);
+    }
     why_add_notes(c, out, size);
     *ret_missing = m.n;
 }

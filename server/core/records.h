@@ -137,7 +137,7 @@ struct fl_participant_rec {
     double rms[FL_NORMS_N];      /* fl_norms of a valid upload; 0: not known */
     struct fl_eval_rec received; /* the received model, on its own test data */
     struct fl_eval_rec trained;  /* its personal model after training */
-    /* With the commit only, and not in the record of the open round: */
+    /* With the commit or the end of an attempt only, and not in the record of the open round: */
     uint64_t download_bytes;
     const char *remark; /* why it was left out, below FL_PART_REMARK bytes; NULL: it was not */
 };
@@ -151,15 +151,16 @@ struct fl_participant_rec {
 #define FL_PART_MIXED 64
 
 /*
- * The record of a client in the committed attempt of a round. A reader borrows it for the call.
+ * The record of a client in an attempt of a round. A reader borrows it for the call.
  */
 struct fl_participation {
     uint64_t id; /* grows from round to round; within a round in descending client order */
     struct fl_part_figures figures;
     const char *client;
     enum fl_participant_state state;
-    const char *asked;  /* a digit for each layer, "0110"; "": it got no upload mask */
-    const char *remark; /* why it was left out; "": it was not */
+    const char *asked;   /* a digit for each layer, "0110"; "": it got no upload mask */
+    const char *remark;  /* why it was left out; "": it was not */
+    const char *aborted; /* why the attempt was aborted; "": it was committed */
     /* float32 [at most FL_PART_MIXED]: weights of the models of the accepted participants, in
        client order, in its personalized model, or the scores that its update gives to theirs */
     const void *mixing;

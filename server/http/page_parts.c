@@ -19,6 +19,7 @@ static struct fl_page_part parts_of(const struct fl_wire_participation *p)
                                  .bytes_down = f->downlink_bytes,
                                  .train_loss = f->train_loss,
                                  .remark = p->remark,
+                                 .aborted = p->aborted,
                                  .mixing = p->mixing,
                                  .n_mixing = p->n_mixing,
                                  .attention = f->attention};

@@ -291,6 +291,7 @@ static int admin_add_participation(void *ctx, const struct fl_participation *p)
         .state = fl_wire_lend(fl_part_state_name(p->state)),
         .asked = fl_wire_lend(p->asked),
         .remark = fl_wire_lend(p->remark),
+        .aborted = fl_wire_lend(p->aborted),
         .figures = p->figures,
     };
     float mixing[FL_PART_MIXED]; /* What was read need not be aligned. */

@@ -7,21 +7,27 @@
 #include "server/shell/coord_shell.h"
 #include "server/work/persist.h"
 
-void fl_coord_job_free(struct fl_coord_job *job)
+static void job_free_parts(struct fl_participant_rec *parts, size_t n)
 {
     size_t i;
 
+    for (i = 0; i < n; i++) {
+        free(parts[i].divergence);
+        free(parts[i].units);
+        free((char *)(uintptr_t)parts[i].remark);
+        free((char *)(uintptr_t)parts[i].received.metrics);
+        free((char *)(uintptr_t)parts[i].trained.metrics);
+    }
+    free(parts);
+}
+
+void fl_coord_job_free(struct fl_coord_job *job)
+{
     if (job == NULL) {
         return;
     }
-    for (i = 0; i < job->e.n_parts; i++) {
-        free(job->parts[i].divergence);
-        free(job->parts[i].units);
-        free((char *)(uintptr_t)job->parts[i].remark);
-        free((char *)(uintptr_t)job->parts[i].received.metrics);
-        free((char *)(uintptr_t)job->parts[i].trained.metrics);
-    }
-    free(job->parts);
+    job_free_parts(job->parts, job->e.n_parts);
+    job_free_parts(job->ended, job->e.n_ended);
     free(job->clients);
     free(job->distance);
     fl_file_unref(job->collection.file);
@@ -46,43 +52,45 @@ static bool job_copy_text(const char *from, const char **ret)
     return from == NULL || *ret != NULL;
 }
 
-static bool job_copy_parts(struct fl_coord_job *job, const struct fl_effect *e, size_t n_units)
+/* `*ret_n` are those that are whole, also on a failure. */
+static bool job_copy_parts(const struct fl_participant_rec *parts, size_t n, size_t n_units,
+                           struct fl_participant_rec **ret, size_t *ret_n)
 {
+    struct fl_participant_rec *copies = calloc(n > 0 ? n : 1, sizeof(*copies));
     size_t i;
 
-    job->parts = calloc(e->n_parts > 0 ? e->n_parts : 1, sizeof(*job->parts));
-    if (job->parts == NULL) {
-        return false;
-    }
-    for (i = 0; i < e->n_parts; i++) {
-        const struct fl_participant_rec *from = &e->parts[i];
+    *ret = copies;
+    for (i = 0; copies != NULL && i < n; i++) {
+        const struct fl_participant_rec *from = &parts[i];
+        struct fl_participant_rec *to = &copies[i];
 
-        job->parts[i] = *from;
-        job->parts[i].remark = NULL; /* Borrowed until it is a copy, as the next two. */
-        job->parts[i].received.metrics = NULL;
-        job->parts[i].trained.metrics = NULL;
-        job->parts[i].divergence = job_copy_bytes(from->divergence, n_units * sizeof(float));
-        job->parts[i].units = job_copy_bytes(from->units, n_units);
-        job->e.n_parts = i + 1;
-        if (!job_copy_text(from->remark, &job->parts[i].remark) ||
-            !job_copy_text(from->received.metrics, &job->parts[i].received.metrics) ||
-            !job_copy_text(from->trained.metrics, &job->parts[i].trained.metrics) ||
-            (from->divergence != NULL) != (job->parts[i].divergence != NULL) ||
-            (from->units != NULL) != (job->parts[i].units != NULL))
+        *to = *from;
+        to->remark = NULL; /* Borrowed until it is a copy, as the next two. */
+        to->received.metrics = NULL;
+        to->trained.metrics = NULL;
+        to->divergence = job_copy_bytes(from->divergence, n_units * sizeof(float));
+        to->units = job_copy_bytes(from->units, n_units);
+        *ret_n = i + 1;
+        if (!job_copy_text(from->remark, &to->remark) ||
+            !job_copy_text(from->received.metrics, &to->received.metrics) ||
+            !job_copy_text(from->trained.metrics, &to->trained.metrics) ||
+            (from->divergence != NULL) != (to->divergence != NULL) ||
+            (from->units != NULL) != (to->units != NULL))
         {
             return false;
         }
     }
-    job->e.parts = job->parts;
-    return true;
+    return copies != NULL;
 }
 
-/* AGGREGATE: the records of the participants' clients, in the order of the participants. */
+/* AGGREGATE, and of an attempt that ended: the records of the participants' clients, in the order
+   of the participants. */
 static bool job_copy_clients(struct fl_coord_job *job, const struct fl_effect *e)
 {
     const struct fl_coord *coord = job->shell->coord;
-    bool aggregates = e->type == FL_EFF_AGGREGATE;
-    size_t n = aggregates ? e->n_parts : e->n_clients;
+    bool theirs = e->type == FL_EFF_AGGREGATE || e->n_ended > 0;
+    const struct fl_participant_rec *parts = e->n_ended > 0 ? e->ended : e->parts;
+    size_t n = e->n_ended > 0 ? e->n_ended : theirs ? e->n_parts : e->n_clients;
     size_t i;
 
     job->clients = calloc(n + 1, sizeof(*job->clients));
@@ -90,8 +98,7 @@ static bool job_copy_clients(struct fl_coord_job *job, const struct fl_effect *e
         return false;
     }
     for (i = 0; i < n; i++) {
-        job->clients[i] =
-            aggregates ? *fl_coord_part_client(coord, e->parts[i].client) : e->clients[i];
+        job->clients[i] = theirs ? *fl_coord_part_client(coord, parts[i].client) : e->clients[i];
     }
     job->e.clients = job->clients;
     return true;
@@ -100,6 +107,7 @@ static bool job_copy_clients(struct fl_coord_job *job, const struct fl_effect *e
 struct fl_coord_job *fl_coord_job_new(struct fl_coord_shell *shell, const struct fl_effect *e)
 {
     struct fl_coord_job *job = calloc(1, sizeof(*job));
+    size_t n_units;
 
     if (job == NULL) {
         return NULL;
@@ -107,6 +115,7 @@ struct fl_coord_job *fl_coord_job_new(struct fl_coord_shell *shell, const struct
     job->shell = shell;
     job->e = *e;
     job->e.n_parts = 0; /* Only copied entries count. */
+    job->e.n_ended = 0;
     job->e.units = NULL;
     job->e.text = NULL;
     job->aggregation.bad_client = FL_NO_CLIENT;
@@ -115,15 +124,21 @@ struct fl_coord_job *fl_coord_job_new(struct fl_coord_shell *shell, const struct
         job->e.record = &job->record;
     }
     if (e->type == FL_EFF_PERSIST_PAUSE && e->text != NULL) {
-        FL_REQUIRE(fl_str_copy(job->pause, sizeof(job->pause), e->text) == FL_OK);
-        job->e.text = job->pause;
+        FL_REQUIRE(fl_str_copy(job->text, sizeof(job->text), e->text) == FL_OK);
+        job->e.text = job->text;
+    } else if (e->n_ended > 0) {
+        job->e.text = fl_str_ends(job->text, FL_PART_REMARK, e->text);
     }
-    if (!job_copy_parts(job, e, fl_layout_units(shell->federation->layout)) ||
+    n_units = fl_layout_units(shell->federation->layout);
+    if (!job_copy_parts(e->parts, e->n_parts, n_units, &job->parts, &job->e.n_parts) ||
+        !job_copy_parts(e->ended, e->n_ended, n_units, &job->ended, &job->e.n_ended) ||
         !job_copy_clients(job, e))
     {
         fl_coord_job_free(job);
         return NULL;
     }
+    job->e.parts = job->parts;
+    job->e.ended = job->ended;
     job->summaries =
         e->type == FL_EFF_FORGET_CLIENTS ||
         (e->type == FL_EFF_PERSIST_SELECTION &&

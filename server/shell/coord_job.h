@@ -14,9 +14,9 @@ struct fl_coord_shell;
 
 struct fl_coord_job {
     struct fl_coord_shell *shell;
-    struct fl_effect
-        e;          /* its arrays are copies; units and text are NULL, except in PERSIST_PAUSE */
-    bool summaries; /* the collection of data summaries may change */
+    struct fl_effect e;    /* its arrays are copies; units is NULL, text too except of a pause or an
+                              ended attempt */
+    bool summaries;        /* the collection of data summaries may change */
     struct fl_blob *theta; /* EVALUATE: the model; a reference */
     /* Results, with `code` FL_OK. For a job that does not run, the owner sets `event` instead. */
     struct fl_aggregation aggregation; /* AGGREGATE */
@@ -28,10 +28,11 @@ struct fl_coord_job {
     struct fl_event event; /* the result for the coordinator; type 0: not taken yet */
     double *distance;      /* owned, what an `event` set from outside points to; or NULL */
     /* The copies. */
-    struct fl_participant_rec *parts;
-    struct fl_client_rec *clients; /* of the participants (AGGREGATE), else as in the effect */
+    struct fl_participant_rec *parts, *ended;
+    struct fl_client_rec
+        *clients; /* of the participants (AGGREGATE) or of `ended`, else as in the effect */
     struct fl_round_rec record;
-    char pause[FL_PAUSE_SIZE];
+    char text[FL_PAUSE_SIZE]; /* of a pause, or why an attempt ended */
 };
 
 /* The job of a PERSIST effect, FORGET_CLIENTS, AGGREGATE, EVALUATE or COMMIT. Coordinator thread.

@@ -235,6 +235,12 @@ int fl_store_put_selection(struct fl_store *store, const struct fl_selection *se
     if (rv != FL_OK) {
         goto done;
     }
+    if (selection->ended != NULL) {
+        rv = fl__store_put_participations(store, selection->round, selection->ended, err);
+        if (rv != FL_OK) {
+            goto done;
+        }
+    }
     rv = fl__store_run(store, FL__DB_DROP_PARTS, err);
     if (rv != FL_OK) {
         goto done;
@@ -321,8 +327,7 @@ int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
         goto done;
     }
     if (taken != NULL) {
-        FL_REQUIRE(taken->n <= n_clients);
-        rv = fl__store_put_participations(store, round, taken, clients, err);
+        rv = fl__store_put_participations(store, round->round, taken, err);
         if (rv != FL_OK) {
             goto done;
         }

@@ -99,6 +99,19 @@ void fl_store_resume_done(struct fl_coord_resume *resume);
 FL_MUST_CHECK int fl_store_put_clients(struct fl_store *store, const struct fl_client_rec *clients,
                                        size_t n, struct fl_err *err);
 
+/* Who took part in an attempt of a round. Borrows everything. */
+struct fl_participations {
+    const struct fl_participant_rec *parts; /* [n] */
+    size_t n;
+    const struct fl_client_rec *clients; /* [n] of them */
+    uint32_t attempt;
+    const char *aborted;  /* why the attempt was aborted; NULL: it is committed */
+    const double *mixing; /* [n_mixing * n_mixing], of the first accepted ones */
+    size_t n_mixing;
+    const double *attention; /* [n_attention] of the accepted ones; 0: none */
+    size_t n_attention;
+};
+
 struct fl_selection {
     uint64_t round;
     uint32_t attempt;
@@ -108,6 +121,8 @@ struct fl_selection {
     size_t n_clients;
     struct fl_round_size size;
     uint64_t expected; /* fl_coord_resume.expected */
+    /* Who took part in the attempt before it, which was aborted; NULL: there was none. */
+    const struct fl_participations *ended;
 };
 
 FL_MUST_CHECK int fl_store_put_selection(struct fl_store *store,
@@ -132,21 +147,13 @@ FL_MUST_CHECK int fl_store_put_plan(struct fl_store *store, uint64_t round, uint
                                     struct fl_err *err);
 FL_MUST_CHECK int fl_store_put_update(struct fl_store *store, uint64_t round, uint32_t attempt,
                                       const struct fl_participant_rec *part, struct fl_err *err);
-/* Who took part in the committed attempt. Borrows everything. */
-struct fl_participations {
-    const struct fl_participant_rec *parts; /* [n] */
-    size_t n;
-    const double *mixing; /* [n_mixing * n_mixing], of the first accepted ones */
-    size_t n_mixing;
-    const double *attention; /* [n_attention] of the accepted ones; 0: none */
-    size_t n_attention;
-};
-/* Participations that are kept, of the newest rounds; older ones are removed by a commit. */
+/* Participations that are kept, the newest ones; older ones are removed when others are added. */
 #define FL_PARTICIPATIONS_MAX 20000
+/* Aborted attempts of a round whose participations are kept, the newest ones. */
+#define FL_PARTICIPATIONS_ABORTED 8
 /*
- * Write the round record, who took part, and the changed client records, and close the open round.
- * One transaction. `taken` NULL: nobody; the first taken->n of `clients` are theirs, in their
- * order.
+ * Write the round record, who took part (NULL: no client), and the changed client records, and
+ * close the open round. One transaction.
  */
 FL_MUST_CHECK int fl_store_commit(struct fl_store *store, const struct fl_round_rec *round,
                                   const struct fl_client_rec *clients, size_t n_clients,

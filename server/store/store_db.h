@@ -77,8 +77,10 @@
     X(SET_PART, "UPDATE part SET " FL_ROW_SET(FL__PART_FIGURES) " WHERE client = :client") \
     X(GET_PARTS, "SELECT " FL_ROW_SELECT(FL__PART_ROWS) " FROM part ORDER BY place") \
     X(PUT_PARTICIPATION, "INSERT INTO participation " FL_ROW_VALUES(FL__PARTICIPATION_ROWS)) \
-    /* Ids have no gaps: all but the newest. */ \
-    X(TRIM_PARTICIPATIONS, "DELETE FROM participation WHERE id <= (SELECT MAX(id) FROM participation) - ?") \
+    /* All but the newest; the index has what the inner query reads. */ \
+    X(TRIM_PARTICIPATIONS, "DELETE FROM participation WHERE id <= (SELECT id FROM participation" \
+        " INDEXED BY participation_round ORDER BY round DESC, id DESC LIMIT 1 OFFSET ?)") \
+    X(DROP_ABORTED, "DELETE FROM participation WHERE round = ? AND attempt <= ? AND aborted <> ''") \
     X(DROP_PARTICIPATIONS, "DELETE FROM participation WHERE round > ?") \
     X(GET_PARTICIPATIONS, "SELECT " FL_ROW_SELECT(FL__PARTICIPATION_ROWS) \
         " FROM participation WHERE id < ? ORDER BY id DESC LIMIT ?") \

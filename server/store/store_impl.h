@@ -45,12 +45,9 @@ FL_MUST_CHECK int fl__store_open_path(const struct fl__store_opening *o, struct 
 FL_MUST_CHECK int fl__store_put_round(struct fl_store *store, const struct fl_round_rec *rec,
                                       struct fl_err *err);
 
-/* store_participations.c: write who took part, within a transaction; the first taken->n of
-   `clients` are theirs. */
-FL_MUST_CHECK int fl__store_put_participations(struct fl_store *store,
-                                               const struct fl_round_rec *round,
+/* store_participations.c: write who took part, within a transaction. */
+FL_MUST_CHECK int fl__store_put_participations(struct fl_store *store, uint64_t round,
                                                const struct fl_participations *taken,
-                                               const struct fl_client_rec *clients,
                                                struct fl_err *err);
 
 /* --- store_query.c --- */

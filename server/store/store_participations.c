@@ -1,7 +1,8 @@
 /*
- * The participations of the newest rounds: written by a commit, read for the status pages, the API
- * and flctl. On the thread that owns the store. Which are kept is a number of rows, so that neither
- * many rounds nor many clients in a round make the database grow.
+ * The participations of the newest rounds: written by a commit and by the end of an aborted
+ * attempt, read for the status pages, the API and flctl. On the thread that owns the store. Which
+ * are kept is a number of rows, so that neither many rounds nor many clients in a round make the
+ * database grow.
  */
 
 #include <string.h>
@@ -22,13 +23,13 @@ static const char *participation_asked(const struct fl_store *store, const uint8
     return out;
 }
 
-static struct fl_part_figures participation_figures(const struct fl_round_rec *round,
+static struct fl_part_figures participation_figures(uint64_t round, uint32_t attempt,
                                                     const struct fl_participant_rec *part)
 {
     bool accepted = part->state == FL_PARTICIPANT_ACCEPTED;
 
-    return (struct fl_part_figures){.round = round->round,
-                                    .attempt = round->attempt,
+    return (struct fl_part_figures){.round = round,
+                                    .attempt = attempt,
                                     .samples = part->samples,
                                     .steps = part->steps,
                                     .train_loss = part->steps > 0 ? part->train_loss : (double)NAN,
@@ -56,9 +57,30 @@ static int participation_put(struct fl_store *store, const struct fl_participati
     return fl__participation_put(&store->db, FL__DB_PUT_PARTICIPATION, row, err);
 }
 
-int fl__store_put_participations(struct fl_store *store, const struct fl_round_rec *round,
-                                 const struct fl_participations *taken,
-                                 const struct fl_client_rec *clients, struct fl_err *err)
+/* A round that is aborted again and again leaves those of other rounds. */
+static int participations_trim(struct fl_store *store, uint64_t round,
+                               const struct fl_participations *taken, struct fl_err *err)
+{
+    struct fl_query q;
+    int rv;
+
+    if (taken->n == 0) {
+        return FL_OK;
+    }
+    if (taken->aborted != NULL && taken->attempt > FL_PARTICIPATIONS_ABORTED) {
+        q = fl_db_query(&store->db, FL__DB_DROP_ABORTED);
+        fl_query_u64(&q, round);
+        fl_query_u64(&q, taken->attempt - FL_PARTICIPATIONS_ABORTED);
+        rv = fl_query_run(&q, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return fl__store_run_with(store, FL__DB_TRIM_PARTICIPATIONS, FL_PARTICIPATIONS_MAX, err);
+}
+
+int fl__store_put_participations(struct fl_store *store, uint64_t round,
+                                 const struct fl_participations *taken, struct fl_err *err)
 {
     char asked[FL_PART_LAYERS + 1];
     size_t accepted = 0;
@@ -70,11 +92,13 @@ int fl__store_put_participations(struct fl_store *store, const struct fl_round_r
     /* The last one first: readers get the newest round first, and its clients in their order. */
     for (i = taken->n; i-- > 0;) {
         const struct fl_participant_rec *part = &taken->parts[i];
-        struct fl_participation row = {.figures = participation_figures(round, part),
-                                       .client = clients[i].name,
+        struct fl_participation row = {.figures =
+                                           participation_figures(round, taken->attempt, part),
+                                       .client = taken->clients[i].name,
                                        .state = part->state,
                                        .asked = participation_asked(store, part->units, asked),
-                                       .remark = part->remark != NULL ? part->remark : ""};
+                                       .remark = part->remark != NULL ? part->remark : "",
+                                       .aborted = taken->aborted != NULL ? taken->aborted : ""};
         int rv;
 
         accepted -= part->state == FL_PARTICIPANT_ACCEPTED;
@@ -83,9 +107,7 @@ int fl__store_put_participations(struct fl_store *store, const struct fl_round_r
             return rv;
         }
     }
-    return taken->n > 0
-               ? fl__store_run_with(store, FL__DB_TRIM_PARTICIPATIONS, FL_PARTICIPATIONS_MAX, err)
-               : FL_OK;
+    return participations_trim(store, round, taken, err);
 }
 
 int fl_store_participations(struct fl_store *store, const struct fl_participation_query *query,

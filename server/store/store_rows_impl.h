@@ -185,7 +185,7 @@ struct fl__part {
 
 FL_ROW_TYPE(fl__part, struct fl__part)
 
-/* --- participation: of clients in the newest committed rounds --- */
+/* --- participation: of clients in attempts of the newest rounds --- */
 
 #define FL__OF_FIGURES_FL_ROW_NAME(kind, member, ...)    FL_ROW_NAME(kind, member, member)
 #define FL__OF_FIGURES_FL_ROW_PARAM(kind, member, ...)   FL_ROW_PARAM(kind, member, member)
@@ -199,6 +199,7 @@ FL_ROW_TYPE(fl__part, struct fl__part)
     X(ENUM, state, state, .min = FL_PARTICIPANT_SELECTED, .max = FL_PARTICIPANT_LOST) \
     X(TEXT, asked, asked, .max = FL_PART_LAYERS)                                      \
     X(TEXT, remark, remark, .max = FL_PART_REMARK)                                    \
+    X(TEXT, aborted, aborted, .max = FL_PART_REMARK)                                  \
     X(OPTIONAL_DATA, mixing, mixing, .max = FL_PART_MIXED * sizeof(float))
 
 FL_ROW_TYPE(fl__participation, struct fl_participation)

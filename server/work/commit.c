@@ -154,6 +154,8 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
     /* A simulation records participations itself. */
     const struct fl_participations taken = {.parts = commit->parts,
                                             .n = federation->scratch ? 0 : commit->n_parts,
+                                            .clients = commit->clients,
+                                            .attempt = commit->record->attempt,
                                             .mixing = mixing != NULL ? mixing->weights : NULL,
                                             .n_mixing = mixing != NULL ? mixing->n : 0,
                                             .attention = mixing != NULL ? mixing->attention : NULL,

@@ -5,6 +5,12 @@ int fl_persist_run(const struct fl_federation *federation, const struct fl_effec
 {
     const struct fl_effect *e = effect;
     struct fl_store *store = federation->store;
+    /* A simulation records participations itself. */
+    const struct fl_participations ended = {.parts = e->ended,
+                                            .n = federation->scratch ? 0 : e->n_ended,
+                                            .clients = e->clients,
+                                            .attempt = e->attempt - 1,
+                                            .aborted = e->text};
     int rv = fl_store_put_epoch(store, e->epoch, err);
 
     if (rv != FL_OK) {
@@ -33,6 +39,7 @@ int fl_persist_run(const struct fl_federation *federation, const struct fl_effec
                                                            .clients = e->clients,
                                                            .n_clients = e->n_clients,
                                                            .size = e->size,
+                                                           .ended = ended.n > 0 ? &ended : NULL,
                                                            .expected = e->expected},
                                     summaries, err);
     case FL_EFF_PERSIST_PLAN:

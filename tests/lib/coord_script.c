@@ -272,6 +272,26 @@ static void put_effect(struct script *s, const struct fl_effect *e)
     put(s, "\n");
 }
 
+/* "a accepted, b lost: timed out … (fewer than 2 can still respond)" */
+static void keep_ended(struct script *s, const struct fl_effect *e)
+{
+    size_t used = 0;
+    size_t i;
+
+    for (i = 0; i < e->n_ended && !s->quiet; i++) {
+        const struct fl_participant_rec *p = &e->ended[i];
+
+        used += (size_t)snprintf(s->ended + used, sizeof(s->ended) - used, "%s%s %s%s%s",
+                                 i > 0 ? ", " : "", fl_coord_part_client(s->coord, p->client)->name,
+                                 fl_part_state_name(p->state), p->remark != NULL ? ": " : "",
+                                 p->remark != NULL ? p->remark : "");
+        ck_assert_uint_lt(used, sizeof(s->ended));
+    }
+    if (used > 0) {
+        (void)snprintf(s->ended + used, sizeof(s->ended) - used, " (%s)", e->text);
+    }
+}
+
 /* "a accepted 111 56 up 56 down, b lost - 0 up 56 down: timed out …" */
 static void keep_taken(struct script *s, const struct fl_effect *e)
 {
@@ -317,6 +337,7 @@ static void keep_work(struct script *s, const struct fl_effect *e)
         }
     } else if (e->type == FL_EFF_PERSIST_SELECTION) {
         s->n_selected_records = e->n_clients;
+        keep_ended(s, e);
     } else if (e->type == FL_EFF_TASK) {
         s->task = *e;
         s->task.units = NULL;
@@ -504,16 +525,26 @@ static void script_lose(struct script *s, const char *name, bool silent)
 {
     struct fl_event ev = {.type = FL_EV_CLIENT_LOST};
 
-    ev.u.client = script_id(s, name);
+    ev.u.lost.client = script_id(s, name);
+    ev.u.lost.silent = silent;
     script_step(s, &ev);
+}
+
+void script_lost(struct script *s, const char *name)
+{
+    script_lose(s, name, /* silent= */ false);
+}
+
+void script_silent(struct script *s, const char *name)
+{
+    script_lose(s, name, /* silent= */ true);
 }
 
 void script_forget_client(struct script *s, const char *name)
 {
     struct fl_event ev = {.type = FL_EV_FORGET};
 
-    ev.u.lost.client = script_id(s, name);
-    ev.u.lost.silent = silent;
+    ev.u.client = script_id(s, name);
     script_step(s, &ev);
 }
 
@@ -529,16 +560,6 @@ void script_exclude(struct script *s, const char *name)
 void script_evict(struct script *s, const char *name)
 {
     struct fl_event ev = {.type = FL_EV_EXCLUDE};
-
-void script_lost(struct script *s, const char *name)
-{
-    script_lose(s, name, /* silent= */ false);
-}
-
-void script_silent(struct script *s, const char *name)
-{
-    script_lose(s, name, /* silent= */ true);
-}
 
     ev.u.excluded.client = script_id(s, name);
     ev.u.excluded.reason = "its certificate is revoked";

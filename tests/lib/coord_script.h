@@ -45,6 +45,7 @@ struct script {
     /* The same of the last PERSIST_QUARANTINE, unless `quiet`: only its offences and quarantine. */
     struct fl_client_rec quarantines[SCRIPT_CLIENTS];
     char taken[4096];           /* the participants of the last COMMIT, unless `quiet` */
+    char ended[4096];           /* those of the last attempt that ended without one */
     size_t n_written;           /* records in the last COMMIT */
     size_t n_selected_records;  /* and in the last PERSIST_SELECTION */
     char warning[512];          /* the last TRACE that is one */
@@ -80,9 +81,9 @@ void script_join_waiting(struct script *s, const char *name, uint64_t samples);
 /* Under the number of `name`, as `said`. */
 void script_summary(struct script *s, const char *name, const char *said);
 void script_lost(struct script *s, const char *name);
-/* Removal by the operator. Numbers are released at once. */
 /* The same, and its session timed out. */
 void script_silent(struct script *s, const char *name);
+/* Removal by the operator. Numbers are released at once. */
 void script_forget_client(struct script *s, const char *name);
 /* A report for the open round; d: [3] or NULL. */
 /* Its certificate is revoked. */

@@ -24,6 +24,7 @@ int wire_sample_participation(struct fl_buf *out)
     static float mixing[] = {0.25F, 0.75F};
     char client[] = "edge-04";
     char remark[] = "timed out: é";
+    char aborted[] = "too few reports";
     char state[] = "accepted";
     char asked[] = "011";
     const struct fl_wire_participation p = {
@@ -32,6 +33,7 @@ int wire_sample_participation(struct fl_buf *out)
         .state = state,
         .asked = asked,
         .remark = remark,
+        .aborted = aborted,
         .figures = {.round = 3,
                     .attempt = 1,
                     .samples = 100,

@@ -245,6 +245,9 @@ static int print_on_participation(struct fl_ctl_out *out, const uint8_t *data, s
         if (p.remark[0] != '\0') {
             (void)printf("%6s left out: %s\n", "", fl_str_clean(p.remark));
         }
+        if (p.aborted[0] != '\0') {
+            (void)printf("%6s attempt aborted: %s\n", "", fl_str_clean(p.aborted));
+        }
     }
     out->n++;
     fl_wire_participation_done(&p);

@@ -419,7 +419,8 @@ TEST(why_says_in_every_phase_what_is_waited_for)
         script_why(s, i == 0 ? "round 2 attempt 1 has ended (fewer than 3 can still respond), "
                                "writing that to disk"
                              : "round 2 is IDLE: attempt 2 begins after 0.1 s more (fewer than 3 "
-                               "can still respond)");
+                               "can still respond); attempt 1 asked 3 clients, without a result "
+                               "of: a, b, c");
         script_answer_all(s);
     }
     script_free(s);

@@ -487,7 +487,9 @@ TEST(with_too_few_clients_left_the_federation_waits_and_names_the_quarantined_on
     script_run_to(s, 5000);
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
     script_why(s,
-               "round 2 is IDLE: 1 of 2 clients are connected and not quarantined; client 'a' "
+               "round 2 is IDLE: 1 of 2 clients are connected and not quarantined; attempt 1 asked "
+               "2 clients, "
+               "without a result of: b, c; client 'a' "
                "is quarantined until 'flctl clients release a' or for 24h: 1 offence in the last "
                "20 rounds: round 1 (invalid update); last: NaN; client 'b' is quarantined until "
                "'flctl clients release b' or for 24h: quarantined by the operator: noise");

@@ -65,8 +65,9 @@ TEST(fewer_than_half_repeat_the_attempt)
     script_failed(s, "c", "no power");
     ck_assert_int_eq(fl_coord_phase(s->coord), FL_PHASE_IDLE);
     ck_assert_uint_eq(fl_coord_attempt(s->coord), 2);
-    script_why(
-        s, "round 1 is IDLE: attempt 2 begins after 0.1 s more (fewer than 3 can still respond)");
+    script_why(s,
+               "round 1 is IDLE: attempt 2 begins after 0.1 s more (fewer than 3 can still respond)"
+               "; attempt 1 asked 5 clients, without a result of: a, b, c, d and 1 more");
     script_free(s);
 }
 

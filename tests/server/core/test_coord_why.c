@@ -7,19 +7,27 @@
 #include "tests/lib/suites.h"
 
 /* A round of a, b and c, in which a second has 1000 ms, and a lost client 100. */
-static struct script *three(void)
+static struct script *three_of(uint32_t min_responders)
 {
     struct script *s = script_new("fedavg");
 
     script_option(s, FL_COMPONENT_FRACTION, "fraction", "1");
     s->conf.start_clients = 3;
     s->conf.rounds = 2;
+    if (min_responders > 0) {
+        s->conf.min_responders = min_responders;
+    }
     script_create(s, NULL);
     script_start(s);
     script_join(s, "a", 100);
     script_join(s, "b", 100);
     script_join(s, "c", 100);
     return s;
+}
+
+static struct script *three(void)
+{
+    return three_of(0);
 }
 
 TEST(who_is_away_is_waited_for_only_as_long_as_its_grace)
@@ -50,6 +58,26 @@ TEST(a_grace_that_ends_after_the_deadline_does_not_count)
     script_lost(s, "b");
     script_why(s, "round 1 is TRAINING: 2 of 3 reports are in, waiting 0.1 s more for: b; 1 of "
                   "them disconnected: b");
+    script_free(s);
+}
+
+/* What each did is kept with the end of the attempt; `why` says who gave no result until a round is
+ * in. */
+TEST(an_attempt_that_was_aborted_says_who_was_asked_and_who_gave_no_result)
+{
+    struct script *s = three_of(3);
+    const char *missing[4];
+    char out[512];
+    size_t n = 0;
+
+    script_respond(s, "a");
+    script_run_to(s, 1100);
+    ck_assert_msg(strstr(s->ended, "a ") == s->ended, "%s", s->ended);
+    ck_assert_msg(strstr(s->ended, "b lost: timed out") != NULL, "%s", s->ended);
+    ck_assert_msg(strstr(s->ended, "c lost: timed out") != NULL, "%s", s->ended);
+    fl_coord_why(s->coord, s->now, out, sizeof(out), missing, 4, &n);
+    ck_assert_msg(strstr(out, "; attempt 1 asked 3 clients, without a result of: ") != NULL, "%s",
+                  out);
     script_free(s);
 }
 

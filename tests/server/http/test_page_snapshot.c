@@ -65,6 +65,7 @@ static void add_part(struct fl_admin_request *asked, uint64_t id, uint64_t round
                                       .state = fl_wire_lend("accepted"),
                                       .asked = fl_wire_lend(round % 2 == 0 ? "" : "01"),
                                       .remark = fl_wire_lend(""),
+                                      .aborted = fl_wire_lend(""),
                                       .figures = {.round = round}};
 
     FL_ADMIN_REPLY(asked, fl_wire_participation_encode, &p);

@@ -138,13 +138,15 @@ static void commit_taken(struct fl_store *s, uint64_t round)
          .remark = "timed out"},
         {.client = 2, .state = FL_PARTICIPANT_ACCEPTED, .units = units, .upload_bytes = 100}};
     const double mixing[] = {0.75, 0.25, 0.5, 0.5};
+    struct fl_client_rec clients[3] = {{.id = 0}, {.id = 1}, {.id = 2}};
     const struct fl_participations taken = {.parts = parts,
                                             .n = 3,
+                                            .clients = clients,
+                                            .attempt = 1,
                                             .mixing = mixing,
                                             .n_mixing = 2,
                                             .attention = mixing,
                                             .n_attention = 2};
-    struct fl_client_rec clients[3] = {{.id = 0}, {.id = 1}, {.id = 2}};
     struct fl_round_rec r = round_rec(round, 0.5);
     struct fl_err err = {0};
     unsigned i;
@@ -159,7 +161,7 @@ struct seen_parts {
     char text[1024]; /* "2:edge-00:accepted …" */
     struct fl_participation last;
     float mixing[2];
-    char asked[8], remark[32];
+    char asked[8], remark[32], aborted[32];
     size_t n;
 };
 
@@ -178,6 +180,7 @@ static int see_part(void *ctx, const struct fl_participation *p)
                  p->mixing_len < sizeof(seen->mixing) ? p->mixing_len : sizeof(seen->mixing));
     (void)snprintf(seen->asked, sizeof(seen->asked), "%.3s", p->asked);
     (void)snprintf(seen->remark, sizeof(seen->remark), "%s", p->remark);
+    (void)snprintf(seen->aborted, sizeof(seen->aborted), "%s", p->aborted);
     seen->n++;
     return FL_OK;
 }
@@ -225,6 +228,49 @@ TEST(who_took_part_is_found_again_by_round_and_by_client_after_a_restart)
     fl_store_close(s);
 }
 
+static void end_attempt(struct fl_store *s, uint64_t round, uint32_t attempt)
+{
+    const struct fl_participant_rec part = {
+        .client = 0, .state = FL_PARTICIPANT_LOST, .remark = "timed out"};
+    const struct fl_client_rec client = {.id = 0, .name = "edge-00"};
+    const struct fl_participations ended = {.parts = &part,
+                                            .n = 1,
+                                            .clients = &client,
+                                            .attempt = attempt,
+                                            .aborted = "too few reports"};
+    const struct fl_selection next = {.round = round, .attempt = attempt + 1, .ended = &ended};
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_store_put_selection(s, &next, &err) == FL_OK, "%s", err.msg);
+}
+
+TEST(an_aborted_attempt_keeps_who_was_asked_and_why_it_ended)
+{
+    struct fl_store *s = store_open();
+    struct seen_parts seen;
+    uint32_t attempt;
+
+    commit_taken(s, 1);
+    end_attempt(s, 2, 1);
+    seen = look(s, &(struct fl_participation_query){.round = 2, .most = 9});
+    ck_assert_str_eq(seen.text, "2:edge-00:lost");
+    ck_assert_uint_eq(seen.last.figures.attempt, 1);
+    ck_assert_str_eq(seen.remark, "timed out");
+    ck_assert_str_eq(seen.aborted, "too few reports");
+    /* A round that fails for days leaves those of others, and of its own only the newest. */
+    for (attempt = 2; attempt <= 3 * FL_PARTICIPATIONS_ABORTED; attempt++) {
+        end_attempt(s, 2, attempt);
+    }
+    seen = look(s, &(struct fl_participation_query){.round = 2, .most = 99});
+    ck_assert_uint_eq(seen.n, FL_PARTICIPATIONS_ABORTED);
+    ck_assert_uint_eq(seen.last.figures.attempt, 2 * FL_PARTICIPATIONS_ABORTED + 1);
+    commit_taken(s, 2);
+    seen = look(s, &(struct fl_participation_query){.round = 2, .most = 1});
+    ck_assert_str_eq(seen.aborted, "");
+    ck_assert_uint_eq(look(s, &(struct fl_participation_query){.round = 1, .most = 99}).n, 3);
+    fl_store_close(s);
+}
+
 TEST(a_rollback_removes_the_participations_of_the_abandoned_rounds)
 {
     struct fl_store *s = store_open();
@@ -242,7 +288,8 @@ TEST(only_the_newest_participations_are_kept)
     enum { CROWD = FL_PARTICIPATIONS_MAX / 2 + 1 };
     struct fl_participant_rec *parts = calloc(CROWD, sizeof(*parts));
     struct fl_client_rec *clients = calloc(CROWD, sizeof(*clients));
-    const struct fl_participations taken = {.parts = parts, .n = CROWD};
+    const struct fl_participations taken = {
+        .parts = parts, .n = CROWD, .clients = clients, .attempt = 1};
     struct fl_store *s = store_open();
     struct seen_parts seen;
     uint64_t round;
