@@ -67,9 +67,10 @@ static const struct fl_opt_spec main_specs[] = {
          "Labels, free names and values that flctl clients shows; at most 64, 2048 bytes in all"},
     {FL_OPT(struct fl_client_main, STRING_LIST, accept), .flags = FL_CLIENT_DAEMON,
      .help = "What operators of the server may change of this client with flctl: labels (flctl "
-             "clients label), which are added to its own and win over them, and schedule (flctl "
-             "clients schedule), hours beside those of section 'when'. Not set: nothing "
-             "(docs/clients.md)"},
+             "clients label), which are added to its own and win over them; schedule (flctl "
+             "clients schedule), hours beside those of section 'when'; limits (flctl clients "
+             "limit), rates and rounds a day below those of section 'limits'. Not set: nothing "
+             "(docs/operating.md#central-settings)"},
     {FL_OPT(struct fl_client_main, ENUM, log_level), .flags = FL_CLIENT_DAEMON | FL_OPT_BASIC,
      .def = "info", .choices = fl_log_names, .help = "Messages above this level are not logged"},
     {FL_OPT(struct fl_client_main, ENUM, log_format), .flags = FL_CLIENT_DAEMON, .def = "text",
@@ -324,9 +325,12 @@ static int check_accept(const struct fl_client_conf *conf, struct fl_err *err)
     size_t i;
 
     for (i = 0; i < accept->n; i++) {
-        if (strcmp(accept->list[i], "labels") != 0 && strcmp(accept->list[i], "schedule") != 0) {
+        if (strcmp(accept->list[i], "labels") != 0 && strcmp(accept->list[i], "schedule") != 0 &&
+            strcmp(accept->list[i], "limits") != 0)
+        {
             return fl_conf_error(fl_conf_field(conf->file, accept), err,
-                                 "expected labels or schedule, found '%s'", accept->list[i]);
+                                 "expected labels, schedule or limits, found '%s'",
+                                 accept->list[i]);
         }
     }
     return FL_OK;

@@ -32,7 +32,7 @@ struct fl_client_main {
     int64_t least_group;
     enum fl_client_trainer trainer;
     struct fl_opt_map labels;
-    struct fl_opt_texts accept; /* of "labels", "schedule" */
+    struct fl_opt_texts accept; /* of "labels", "schedule", "limits" */
     enum fl_log_level log_level;
     enum fl_log_format log_format;
     int64_t seed;

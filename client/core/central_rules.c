@@ -62,6 +62,16 @@ static void central_take_hours(const struct fl_central_given *given, struct fl_c
     }
 }
 
+static void central_take_limits(const struct fl_central_given *given,
+                                struct fl_central_rules *rules)
+{
+    if (fl_device_limits_read(given->limits, given->n_limits, &rules->limits, NULL) != FL_OK) {
+        central_refuse(rules, "limits", "this client does not know them all, or cannot read them");
+        return;
+    }
+    rules->limited = given->n_limits > 0;
+}
+
 void fl_central_decide(const struct fl_central_given *given, const struct fl_central_accept *accept,
                        const struct fl_pair *own, size_t n_own,
                        const struct fl_central_limits *limits, struct fl_central_rules *ret)
@@ -78,5 +88,10 @@ void fl_central_decide(const struct fl_central_given *given, const struct fl_cen
         central_refuse(ret, "schedule", "the owner's 'accept' does not name it");
     } else {
         central_take_hours(given, ret);
+    }
+    if (given->n_limits > 0 && !accept->limits) {
+        central_refuse(ret, "limits", "the owner's 'accept' does not name them");
+    } else {
+        central_take_limits(given, ret);
     }
 }

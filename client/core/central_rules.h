@@ -2,10 +2,11 @@
 #define FL_CLIENT_CORE_CENTRAL_RULES_H
 
 /*
- * What a client makes of its central settings: labels and hours that an operator set for it on the
- * server, of which it carries out those that its owner accepts (`accept`). Pure.
+ * What a client makes of its central settings: labels, hours and limits that an operator set for it
+ * on the server, of which it carries out those that its owner accepts (`accept`). Pure.
  */
 
+#include "libfl/base/device_limits.h"
 #include "libfl/base/hours.h"
 #include "libfl/base/match.h"
 
@@ -13,7 +14,7 @@
 
 /* What the owner accepts. */
 struct fl_central_accept {
-    bool labels, schedule;
+    bool labels, schedule, limits;
 };
 
 /* The settings as they came; borrowed. */
@@ -22,6 +23,8 @@ struct fl_central_given {
     size_t n_labels;
     char *const *hours;
     size_t n_hours;
+    const struct fl_pair *limits;
+    size_t n_limits;
 };
 
 /* Limits of the labels of a Hello. */
@@ -34,6 +37,8 @@ struct fl_central_rules {
     bool labels;                         /* all of the given ones */
     struct fl_hours hours[FL_HOURS_MAX]; /* n_hours 0: at any time */
     size_t n_hours;
+    bool limited; /* all of the given limits */
+    struct fl_device_limits limits;
     char refused[FL_CENTRAL_RULE_TEXT]; /* what is not in force, and why; "": nothing */
 };
 

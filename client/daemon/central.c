@@ -17,6 +17,7 @@ struct fl_central_settings {
     const struct fl_client_conf *conf;
     const struct fl_log *log;
     struct fl_availability *availability;
+    struct fl_device_limits *limits;       /* in force */
     struct fl_pair own[FL_WIRE_MAX_PAIRS]; /* borrowed from `conf` */
     size_t n_own;
     struct fl_wire_central now; /* owned */
@@ -54,6 +55,13 @@ const char *fl_central_line(const struct fl_central_settings *c, char out[FL_CEN
                                           : "set by the server: hours ",
                          c->now.hours[i]);
     }
+    for (i = 0; c->rules.limited && i < c->now.n_limits; i++) {
+        central_line_add(out, FL_CENTRAL_LINE, "%s%s=%s",
+                         i > 0            ? ", "
+                         : out[0] != '\0' ? "; limits "
+                                          : "set by the server: limits ",
+                         c->now.limits[i].key, c->now.limits[i].value);
+    }
     return fl_str_clean(out);
 }
 
@@ -65,21 +73,33 @@ static struct fl_central_accept central_accept(const struct fl_client_conf *conf
     for (i = 0; i < conf->main->accept.n; i++) { /* client_conf.c checked the words. */
         accept.labels = accept.labels || strcmp(conf->main->accept.list[i], "labels") == 0;
         accept.schedule = accept.schedule || strcmp(conf->main->accept.list[i], "schedule") == 0;
+        accept.limits = accept.limits || strcmp(conf->main->accept.list[i], "limits") == 0;
     }
     return accept;
+}
+
+static struct fl_device_limits central_own_limits(const struct fl_client_conf *conf)
+{
+    return (struct fl_device_limits){.upload_rate = conf->limits->upload_rate_per_s,
+                                     .download_rate = conf->limits->download_rate_per_s,
+                                     .rounds_per_day = (uint64_t)conf->limits->rounds_per_day};
 }
 
 static void central_decide(struct fl_central_settings *c)
 {
     const struct fl_central_accept accept = central_accept(c->conf);
+    const struct fl_device_limits own = central_own_limits(c->conf);
     const struct fl_central_limits limits = {FL_WIRE_MAX_PAIRS, FL_WIRE_LABELS_BYTES};
     const struct fl_central_given given = {.labels = c->now.labels,
                                            .n_labels = c->now.n_labels,
                                            .hours = c->now.hours,
-                                           .n_hours = c->now.n_hours};
+                                           .n_hours = c->now.n_hours,
+                                           .limits = c->now.limits,
+                                           .n_limits = c->now.n_limits};
 
     fl_central_decide(&given, &accept, c->own, c->n_own, &limits, &c->rules);
     fl_availability_set_central(c->availability, c->rules.hours, c->rules.n_hours);
+    *c->limits = fl_device_limits_both(&own, &c->rules.limits);
 }
 
 static void central_log(const struct fl_central_settings *c, const char *before)
@@ -96,7 +116,7 @@ static void central_log(const struct fl_central_settings *c, const char *before)
         fl_log(c->log, FL_LOG_WARNING, "client",
                "central settings of the server not accepted: %s; to accept them, name them in "
                "'accept' (%s) and restart",
-               c->rules.refused, "labels, schedule");
+               c->rules.refused, "labels, schedule, limits");
     }
 }
 
@@ -165,7 +185,8 @@ done:
 /* --- life --- */
 
 int fl_central_open(const struct fl_client_conf *conf, const struct fl_jobs *jobs,
-                    struct fl_availability *availability, struct fl_central_settings **ret)
+                    struct fl_availability *availability, struct fl_device_limits *limits,
+                    struct fl_central_settings **ret)
 {
     struct fl_central_settings *c = calloc(1, sizeof(*c));
     const struct fl_opt_map *labels = &conf->main->labels;
@@ -181,6 +202,8 @@ int fl_central_open(const struct fl_client_conf *conf, const struct fl_jobs *job
                                      .written = central_written,
                                      .ctx = c};
     c->availability = availability;
+    c->limits = limits;
+    *limits = central_own_limits(conf);
     for (; c->n_own < labels->n && c->n_own < FL_WIRE_MAX_PAIRS; c->n_own++) {
         c->own[c->n_own].key = fl_wire_lend(labels->list[c->n_own].key);
         c->own[c->n_own].value = fl_wire_lend(labels->list[c->n_own].value);

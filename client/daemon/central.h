@@ -22,10 +22,12 @@ struct fl_central_settings;
 
 /*
  * Reads those that are on disk; damaged ones are logged and sent again by the server. Borrows
- * `conf`, `jobs` and `availability`, whose hours it sets. FL_ENOMEM.
+ * `conf`, `jobs`, `availability`, whose hours it sets, and `limits`, which it sets to those of the
+ * configuration and of the server together. FL_ENOMEM.
  */
 FL_MUST_CHECK int fl_central_open(const struct fl_client_conf *conf, const struct fl_jobs *jobs,
                                   struct fl_availability *availability,
+                                  struct fl_device_limits *limits,
                                   struct fl_central_settings **ret);
 /* After the loop was freed; NULL is allowed. */
 void fl_central_close(struct fl_central_settings *central);

@@ -126,7 +126,7 @@ static int clientd_create_parts(struct fl_clientd *cli)
         .timeout_ms = (uint32_t)cli->conf->reconnect->connect_timeout_ms,
         .ping_after_ms = (uint32_t)cli->conf->reconnect->ping_after_ms,
         .ping_limit_ms = (uint32_t)cli->conf->reconnect->ping_limit_ms,
-        .limits = cli->conf->limits,
+        .limits = &cli->limits,
         .cbs = fl_commands_cbs,
         .ctx = &cli->commands};
     int rv = fl_connection_create(&conf, &cli->connection);
@@ -145,7 +145,7 @@ static int clientd_create_parts(struct fl_clientd *cli)
     if (rv != FL_OK) {
         return rv;
     }
-    rv = fl_central_open(cli->conf, &cli->jobs, cli->availability, &cli->central);
+    rv = fl_central_open(cli->conf, &cli->jobs, cli->availability, &cli->limits, &cli->central);
     if (rv != FL_OK) {
         return rv;
     }
@@ -165,18 +165,17 @@ static int clientd_create_parts(struct fl_clientd *cli)
         .jobs = jobs, .connection = c, .worker = worker, .pending = &cli->pending};
     cli->watch = (struct fl_data_watch){
         .conf = cli->conf, .jobs = jobs, .worker = worker, .data = &cli->data};
-    cli->joining =
-        (struct fl_join_job){.jobs = jobs,
-                             .watch = &cli->watch,
-                             .connection = c,
-                             .availability = cli->availability,
-                             .worker = worker,
-                             .pending = &cli->pending,
-                             .trainings = &cli->trainings,
-                             .evaluations = &cli->evaluations,
-                             .downloads = &cli->downloads,
-                             .summary_upload = &cli->summary_upload,
-                             .rounds_per_day = (uint64_t)cli->conf->limits->rounds_per_day};
+    cli->joining = (struct fl_join_job){.jobs = jobs,
+                                        .watch = &cli->watch,
+                                        .connection = c,
+                                        .availability = cli->availability,
+                                        .worker = worker,
+                                        .pending = &cli->pending,
+                                        .trainings = &cli->trainings,
+                                        .evaluations = &cli->evaluations,
+                                        .downloads = &cli->downloads,
+                                        .summary_upload = &cli->summary_upload,
+                                        .limits = &cli->limits};
     cli->commands = (struct fl_commands){.log = cli->log,
                                          .shell = jobs->shell,
                                          .connection = c,

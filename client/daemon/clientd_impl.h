@@ -52,6 +52,7 @@ struct fl_clientd {
     struct fl_renewal *renewal;
     struct fl_availability *availability;
     struct fl_central_settings *central;
+    struct fl_device_limits limits; /* in force: of the configuration and of the server */
     struct fl_timer *central_timer; /* they wait to be carried out */
 
     struct fl_trainings trainings;

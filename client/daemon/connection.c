@@ -209,8 +209,8 @@ static int connect_to_server(struct fl_connection *c, struct fl_err *err)
         limits.stream_window = 2 * FL_WIRE_MAX_CONTROL;
     }
     limits.conn_window = 2 * limits.stream_window;
-    limits.send_rate = c->conf.limits->upload_rate_per_s;
-    limits.take_rate = c->conf.limits->download_rate_per_s;
+    limits.send_rate = c->conf.limits->upload_rate;
+    limits.take_rate = c->conf.limits->download_rate;
     c->queue_bytes = limits.queue_bytes;
     return fl_grpc_connect(&(struct fl_grpc_channel_setup){.loop = c->conf.loop,
                                                            .address = fl_connection_server(c),

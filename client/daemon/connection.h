@@ -15,6 +15,7 @@
  */
 
 #include "client/conf/client_conf.h"
+#include "libfl/base/device_limits.h"
 #include "libfl/base/log.h"
 #include "libfl/grpc/endpoint.h"
 #include "libfl/wire/messages.h"
@@ -52,7 +53,7 @@ struct fl_connection_conf {
     const struct fl_proxy_rule *proxy;      /* NULL: none */
     uint32_t timeout_ms;                    /* of connecting */
     uint32_t ping_after_ms, ping_limit_ms;  /* as of a channel */
-    const struct fl_client_limits *limits;
+    const struct fl_device_limits *limits;  /* read when it connects */
     struct fl_connection_cbs cbs;
     void *ctx; /* of cbs */
 };

@@ -88,7 +88,7 @@ static bool day_has_room(struct fl_join_job *j, uint64_t day)
                "cannot read the number of rounds trained today, assuming 0: %s",
                fl_err_text(&err, rv));
     }
-    return rounds < j->rounds_per_day;
+    return rounds < j->limits->rounds_per_day;
 }
 
 /* Leaves until the next day when today's rounds are used up; the reason is sent to the server. */
@@ -97,13 +97,12 @@ static bool leave_for_today(struct fl_join_job *j, struct fl_round_key key)
     uint64_t now = (uint64_t)fl_wall_seconds(NULL);
     char reason[128];
 
-    if (j->rounds_per_day == 0 || day_has_room(j, now / DAY_S)) {
+    if (j->limits->rounds_per_day == 0 || day_has_room(j, now / DAY_S)) {
         return false;
     }
-    (void)snprintf(
-        reason, sizeof(reason),
-        "it trained in %llu rounds today, its limit (limits.rounds_per_day of this client)",
-        (unsigned long long)j->rounds_per_day);
+    (void)snprintf(reason, sizeof(reason),
+                   "it trained in %llu rounds today, its limit (limits.rounds_per_day)",
+                   (unsigned long long)j->limits->rounds_per_day);
     fl_log(j->jobs->log, FL_LOG_NOTICE, "client", "leaving until tomorrow: %s", reason);
     j->back_ms = (uint32_t)(DAY_S - now % DAY_S) * 1000;
     joining_leave(j, key, /* unavailable= */ true, reason);
@@ -170,7 +169,7 @@ bool fl_joining_may_train(struct fl_join_job *j, struct fl_round_key key)
 void fl_joining_count_round(struct fl_join_job *j)
 {
     struct fl_err err = {0};
-    int rv = j->rounds_per_day > 0
+    int rv = j->limits->rounds_per_day > 0
                  ? fl_day_add(j->worker->state_dir, (uint64_t)fl_wall_seconds(NULL) / DAY_S, &err)
                  : FL_OK;
 

@@ -26,7 +26,7 @@ struct fl_join_job {
     struct fl_evaluations *evaluations;
     struct fl_downloads *downloads;
     struct fl_summary_upload *summary_upload;
-    uint64_t rounds_per_day;     /* 0: no limit */
+    const struct fl_device_limits *limits; /* in force */
     struct fl_round_key changed; /* the task that found changed data: reconnect once per task */
     char unfit[FL_ERR_BUF_SIZE]; /* why this client leaves, until the stream has ended; "": it stays
                                   */

@@ -122,16 +122,18 @@ static void limit_bytes(struct fl_owner_facts *f, const char *key, const char *w
     }
 }
 
-static void limits_of_tasks(struct fl_owner_facts *f, const struct fl_client_conf *conf)
+static void limits_of_tasks(struct fl_owner_facts *f, const struct fl_clientd *cli)
 {
+    const struct fl_device_limits *force = &cli->limits;
+    const struct fl_client_conf *conf = cli->conf;
     const struct fl_client_limits *l = conf->limits;
 
-    limit_bytes(f, "limits.upload_rate", "rate of sending results", l->upload_rate_per_s,
+    limit_bytes(f, "limits.upload_rate", "rate of sending results", force->upload_rate,
                 " a second");
-    limit_bytes(f, "limits.download_rate", "rate of receiving models", l->download_rate_per_s,
+    limit_bytes(f, "limits.download_rate", "rate of receiving models", force->download_rate,
                 " a second");
-    if (l->rounds_per_day > 0) {
-        limit_add(f, "limits.rounds_per_day", "rounds a day", "%" PRId64, l->rounds_per_day);
+    if (force->rounds_per_day > 0) {
+        limit_add(f, "limits.rounds_per_day", "rounds a day", "%" PRIu64, force->rounds_per_day);
     } else {
         limit_add(f, "limits.rounds_per_day", "rounds a day", "no limit");
     }
@@ -232,7 +234,7 @@ void fl__clientd_describe(void *ctx, struct fl_owner_facts *ret)
     facts_text(ret->data_trouble, cli->data_trouble);
     facts_trainer(cli, ret);
     facts_certificate(cli, ret);
-    limits_of_tasks(ret, cli->conf);
+    limits_of_tasks(ret, cli);
     limits_of_device(ret, cli->conf->when);
     if (fl_central_line(cli->central, line)[0] != '\0') {
         limit_add(ret, "accept", "an operator of the server", "%s", line);

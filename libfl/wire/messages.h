@@ -314,7 +314,8 @@ enum fl_wire_reason {
 #define FL_WIRE_ROWS_central(X)                                                                    \
     X(U64, revision, revision) /* 0: nothing is set */                                             \
     X(PAIRS, labels, labels)                                                                       \
-    X(TEXTS, hours, hours, .most = FL_HOURS_MAX)
+    X(TEXTS, hours, hours, .most = FL_HOURS_MAX)                                                   \
+    X(PAIRS, limits, limits)
 
 #define FL_WIRE_ROWS_command(X)                                                                    \
     X(CASE, FL_WIRE_WELCOME, u.welcome, welcome, welcome)                                          \

@@ -57,6 +57,10 @@
       schedule, schedule, controlled, "NAME or PATTERN --hours HH:MM-HH:MM: let this client take " \
       "part only then (repeated: in any of them; none: at any time), as far as its owner accepts " \
       "that")                                                                                      \
+    X(CLIENTS_LIMIT, "clients limit", LimitClient, ACTS, "limit", COORDINATOR, limit, limit,       \
+      controlled, "NAME or PATTERN, KEY=VALUE…, KEY-…: lower upload_rate, download_rate or "       \
+      "rounds_per_day of this client, or remove (-) such a limit, as far as its owner accepts "    \
+      "that")                                                                                      \
     X(PAUSE, "pause", Pause, ACTS, "pause", CORE, PAUSE, control, controlled,                      \
       "start no round after the open one until resume, also after a restart (--reason TEXT)")      \
     X(RESUME, "resume", Resume, ACTS, "resume", CORE, RESUME, control, controlled,                 \

@@ -151,6 +151,12 @@ struct fl_wire_export_chunk {
     X(NAME, client, client)                                                                        \
     X(TEXTS, hours, hours, .most = FL_HOURS_MAX)
 
+/* LimitClientRequest. */
+#define FL_WIRE_ROWS_limit_client(X)                                                               \
+    X(NAME, client, client)                                                                        \
+    X(PAIRS, set, set)                                                                             \
+    X(TEXTS, removed, removed, .most = FL_WIRE_MAX_PAIRS)
+
 #define FL_WIRE_ROWS_controlled(X)                                                                 \
     X(TEXT, phase, phase)                                                                          \
     X(TEXT, text, text)                                                                            \
@@ -176,6 +182,7 @@ struct fl_wire_export_chunk {
     X(OWNER, client_control, ClientControlRequest, client_control_request, FL_WIRE_MAX_SMALL)               \
     X(OWNER, label_client, LabelClientRequest, label_client_request, FL_WIRE_MAX_LINE)              \
     X(OWNER, schedule_client, ScheduleClientRequest, schedule_client_request, FL_WIRE_MAX_SMALL)            \
+    X(OWNER, limit_client, LimitClientRequest, limit_client_request, FL_WIRE_MAX_SMALL)                     \
     X(OWNER, controlled, ControlReply, control_reply, FL_WIRE_MAX_SMALL)
 FL_WIRE_ADMIN(FL_WIRE_DECLARE)
 

@@ -52,6 +52,7 @@ struct fl_admin_request {
     struct fl_wire_client_control client_control; /* those about one client */
     struct fl_wire_label_client label;            /* CLIENTS_LABEL */
     struct fl_wire_schedule_client schedule;      /* CLIENTS_SCHEDULE */
+    struct fl_wire_limit_client limit;            /* CLIENTS_LIMIT */
     struct fl_admin_request *next_command;        /* next in the queue; coordinator only */
     struct fl_wire_forget forget;
     char drop[FL_NAME_MAX]; /* SUMMARIES_DROP: the client's name */

@@ -38,6 +38,7 @@ void fl_admin_request_free(struct fl_admin_request *r)
     fl_wire_client_control_done(&r->client_control);
     fl_wire_label_client_done(&r->label);
     fl_wire_schedule_client_done(&r->schedule);
+    fl_wire_limit_client_done(&r->limit);
     free(r);
 }
 
@@ -200,19 +201,27 @@ static void admin_object_add(char *out, size_t size, const char *word, const cha
     (void)snprintf(out + used, size - used, " %s%s", word, more);
 }
 
-static void admin_object_label(const struct fl_admin_request *r, char *out, size_t size)
+static void admin_object_pairs(const struct fl_pair *set, size_t n_set, char *const *removed,
+                               size_t n_removed, char *out, size_t size)
 {
     char pair[2 * FL_WIRE_MAX_TEXT + 2];
     size_t i;
 
-    (void)snprintf(out, size, "%s:", r->label.client);
-    for (i = 0; i < r->label.n_set; i++) {
-        (void)snprintf(pair, sizeof(pair), "%s=%s", r->label.set[i].key, r->label.set[i].value);
+    for (i = 0; i < n_set; i++) {
+        (void)snprintf(pair, sizeof(pair), "%s=%s", set[i].key, set[i].value);
         admin_object_add(out, size, pair, "");
     }
-    for (i = 0; i < r->label.n_removed; i++) {
-        admin_object_add(out, size, r->label.removed[i], "-");
+    for (i = 0; i < n_removed; i++) {
+        admin_object_add(out, size, removed[i], "-");
     }
+}
+
+static void admin_object_label(const struct fl_admin_request *r, char *out, size_t size)
+{
+    const struct fl_wire_label_client *l = &r->label;
+
+    (void)snprintf(out, size, "%s:", l->client);
+    admin_object_pairs(l->set, l->n_set, l->removed, l->n_removed, out, size);
 }
 
 static const struct admin_request_kind admin_request_label = {admin_decode_label,
@@ -235,6 +244,22 @@ static void admin_object_schedule(const struct fl_admin_request *r, char *out, s
 
 static const struct admin_request_kind admin_request_schedule = {admin_decode_schedule,
                                                                  admin_object_schedule};
+
+static int admin_decode_limit(struct fl_admin_request *r, const uint8_t *data, size_t len)
+{
+    return fl_wire_limit_client_decode(data, len, &r->limit, &r->err);
+}
+
+static void admin_object_limit(const struct fl_admin_request *r, char *out, size_t size)
+{
+    const struct fl_wire_limit_client *l = &r->limit;
+
+    (void)snprintf(out, size, "%s:", l->client);
+    admin_object_pairs(l->set, l->n_set, l->removed, l->n_removed, out, size);
+}
+
+static const struct admin_request_kind admin_request_limit = {admin_decode_limit,
+                                                              admin_object_limit};
 
 static int admin_decode_forget(struct fl_admin_request *r, const uint8_t *data, size_t len)
 {

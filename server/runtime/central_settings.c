@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/device_limits.h"
 #include "libfl/base/grow.h"
 
 /* Index of `name`, or where to insert it. */
@@ -82,7 +83,15 @@ void fl_central_done(struct fl_central *c)
 
 /* --- changes --- */
 
-static bool central_is_removed(const struct fl_wire_label_client *change, const char *key)
+/* A change of labels or limits: `set` replaces those of its keys. */
+struct central_change {
+    const struct fl_pair *set;
+    size_t n_set;
+    char *const *removed;
+    size_t n_removed;
+};
+
+static bool central_is_removed(const struct central_change *change, const char *key)
 {
     size_t i = 0;
 
@@ -90,6 +99,24 @@ static bool central_is_removed(const struct fl_wire_label_client *change, const 
         i++;
     }
     return i < change->n_removed || fl_pairs_find(change->set, change->n_set, key) != NULL;
+}
+
+/* Borrowed texts in `out`, which has room for both; returns their number. */
+static size_t central_changed(const struct fl_pair *before, size_t n_before,
+                              const struct central_change *change, struct fl_pair *out)
+{
+    size_t n = 0;
+    size_t i;
+
+    for (i = 0; i < n_before; i++) {
+        if (!central_is_removed(change, before[i].key)) {
+            out[n++] = before[i];
+        }
+    }
+    for (i = 0; i < change->n_set; i++) {
+        out[n++] = change->set[i];
+    }
+    return n;
 }
 
 static int central_check_labels(const struct fl_wire_central *settings, struct fl_err *err)
@@ -115,34 +142,32 @@ static int central_check_labels(const struct fl_wire_central *settings, struct f
 static int central_encode(const struct fl_central *c, struct fl_wire_central *settings,
                           uint64_t wall_ms, struct fl_buf *out)
 {
-    if (settings->n_labels == 0 && settings->n_hours == 0) {
+    if (settings->n_labels == 0 && settings->n_hours == 0 && settings->n_limits == 0) {
         return FL_OK;
     }
     settings->revision = wall_ms > c->newest ? wall_ms : c->newest + 1;
     return fl_wire_central_encode(settings, out);
 }
 
+/* A copy that borrows everything; empty without an entry. */
+static struct fl_wire_central central_now(const struct fl_central *c, const char *client)
+{
+    const struct fl_central_entry *entry = fl_central_find(c, client);
+
+    return entry != NULL ? entry->settings : (struct fl_wire_central){0};
+}
+
 int fl_central_label(const struct fl_central *c, const struct fl_wire_label_client *change,
                      uint64_t wall_ms, struct fl_buf *out, struct fl_err *err)
 {
-    const struct fl_central_entry *entry = fl_central_find(c, change->client);
+    const struct central_change pairs = {change->set, change->n_set, change->removed,
+                                         change->n_removed};
+    struct fl_wire_central settings = central_now(c, change->client);
     struct fl_pair labels[2 * FL_WIRE_MAX_PAIRS];
-    struct fl_wire_central settings = {.labels = labels};
-    size_t i;
     int rv;
 
-    if (entry != NULL) {
-        settings.hours = entry->settings.hours;
-        settings.n_hours = entry->settings.n_hours;
-        for (i = 0; i < entry->settings.n_labels; i++) {
-            if (!central_is_removed(change, entry->settings.labels[i].key)) {
-                labels[settings.n_labels++] = entry->settings.labels[i];
-            }
-        }
-    }
-    for (i = 0; i < change->n_set; i++) {
-        labels[settings.n_labels++] = change->set[i];
-    }
+    settings.n_labels = central_changed(settings.labels, settings.n_labels, &pairs, labels);
+    settings.labels = labels;
     if (settings.n_labels > FL_WIRE_MAX_PAIRS) {
         return fl_err_set(err, FL_EINVAL, "expected at most %d labels, found %zu",
                           FL_WIRE_MAX_PAIRS, settings.n_labels);
@@ -157,8 +182,7 @@ int fl_central_label(const struct fl_central *c, const struct fl_wire_label_clie
 int fl_central_schedule(const struct fl_central *c, const struct fl_wire_schedule_client *change,
                         uint64_t wall_ms, struct fl_buf *out, struct fl_err *err)
 {
-    const struct fl_central_entry *entry = fl_central_find(c, change->client);
-    struct fl_wire_central settings = {.hours = change->hours, .n_hours = change->n_hours};
+    struct fl_wire_central settings = central_now(c, change->client);
     struct fl_hours hours;
     size_t i;
 
@@ -169,10 +193,26 @@ int fl_central_schedule(const struct fl_central *c, const struct fl_wire_schedul
             return rv;
         }
     }
-    if (entry != NULL) {
-        settings.labels = entry->settings.labels;
-        settings.n_labels = entry->settings.n_labels;
+    settings.hours = change->hours;
+    settings.n_hours = change->n_hours;
+    return central_encode(c, &settings, wall_ms, out);
+}
+
+int fl_central_limit(const struct fl_central *c, const struct fl_wire_limit_client *change,
+                     uint64_t wall_ms, struct fl_buf *out, struct fl_err *err)
+{
+    const struct central_change pairs = {change->set, change->n_set, change->removed,
+                                         change->n_removed};
+    struct fl_wire_central settings = central_now(c, change->client);
+    struct fl_pair limits[2 * FL_WIRE_MAX_PAIRS];
+    struct fl_device_limits read;
+    int rv = fl_device_limits_read(change->set, change->n_set, &read, err);
+
+    if (rv != FL_OK) {
+        return rv;
     }
+    settings.n_limits = central_changed(settings.limits, settings.n_limits, &pairs, limits);
+    settings.limits = limits;
     return central_encode(c, &settings, wall_ms, out);
 }
 
@@ -187,6 +227,19 @@ static void central_add(char *out, size_t size, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(out + used, size - used, fmt, ap);
     va_end(ap);
+}
+
+static void central_add_pairs(char *out, size_t size, const char *what, const struct fl_pair *pairs,
+                              size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (i == 0) {
+            central_add(out, size, "%s%s ", out[0] != '\0' ? "; " : "", what);
+        }
+        central_add(out, size, "%s%s=%s", i == 0 ? "" : ", ", pairs[i].key, pairs[i].value);
+    }
 }
 
 static const char *central_state(const struct fl_central_entry *entry, enum fl_central_reach reach)
@@ -215,17 +268,15 @@ const char *fl_central_text(const struct fl_central_entry *entry, enum fl_centra
         return out;
     }
     s = &entry->settings;
-    for (i = 0; i < s->n_labels; i++) {
-        central_add(out, size, "%s%s=%s", i == 0 ? "labels " : ", ", s->labels[i].key,
-                    s->labels[i].value);
-    }
+    central_add_pairs(out, size, "labels", s->labels, s->n_labels);
     for (i = 0; i < s->n_hours; i++) {
         central_add(out, size, "%s%s",
-                    i > 0             ? ", "
-                    : s->n_labels > 0 ? "; hours "
-                                      : "hours ",
+                    i > 0            ? ", "
+                    : out[0] != '\0' ? "; hours "
+                                     : "hours ",
                     s->hours[i]);
     }
+    central_add_pairs(out, size, "limits", s->limits, s->n_limits);
     state = central_state(entry, reach);
     central_add(out, FL_CENTRAL_TEXT, " (%s%s)", state,
                 state[strlen(state) - 1] == ' ' ? entry->refused : "");

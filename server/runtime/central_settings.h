@@ -2,9 +2,10 @@
 #define FL_SERVER_RUNTIME_CENTRAL_SETTINGS_H
 
 /*
- * Central settings: the labels and hours that operators set for clients (flctl clients label,
- * clients schedule), by the client's name, and what each client answered to them. In memory; the
- * caller stores them. A client without any has no entry. Threading: one thread.
+ * Central settings: the labels, hours and limits that operators set for clients (flctl clients
+ * label, clients schedule, clients limit), by the client's name, and what each client answered to
+ * them. In memory; the caller stores them. A client without any has no entry. Threading: one
+ * thread.
  */
 
 #include <stddef.h>
@@ -53,6 +54,10 @@ FL_MUST_CHECK int fl_central_label(const struct fl_central *central,
 FL_MUST_CHECK int fl_central_schedule(const struct fl_central *central,
                                       const struct fl_wire_schedule_client *change,
                                       uint64_t wall_ms, struct fl_buf *out, struct fl_err *err);
+/* FL_EINVAL also: a limit of another name, or a value that is none. */
+FL_MUST_CHECK int fl_central_limit(const struct fl_central *central,
+                                   const struct fl_wire_limit_client *change, uint64_t wall_ms,
+                                   struct fl_buf *out, struct fl_err *err);
 
 /* "labels site=lab-7; hours 22:00-06:00 (in force)"; "" for NULL. Returns `out`. */
 const char *fl_central_text(const struct fl_central_entry *entry, enum fl_central_reach reach,

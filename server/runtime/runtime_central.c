@@ -1,8 +1,8 @@
 /*
- * Central settings of clients: carries out `flctl clients label` and `clients schedule`, stores the
- * settings on the db thread, sends them to connected clients, and takes their answers from Hello.
- * Coordinator thread. What a change makes of the settings is in central_settings.c; whether a
- * client carries them out is decided by the client.
+ * Central settings of clients: carries out `flctl clients label`, `clients schedule` and `clients
+ * limit`, stores the settings on the db thread, sends them to connected clients, and takes their
+ * answers from Hello. Coordinator thread. What a change makes of the settings is in
+ * central_settings.c; whether a client carries them out is decided by the client.
  */
 
 #include <stdio.h>
@@ -216,6 +216,22 @@ static int central_apply(struct fl_runtime *runtime, const char *name, const str
     return rv;
 }
 
+static int central_changed_to(const struct fl_runtime *runtime, struct fl_admin_request *request,
+                              struct fl_buf *out)
+{
+    const struct fl_central *c = &runtime->central;
+    uint64_t wall_ms = fl_clock_wall_ms();
+
+    switch (request->verb) {
+    case FL_VERB_CLIENTS_LABEL:
+        return fl_central_label(c, &request->label, wall_ms, out, &request->err);
+    case FL_VERB_CLIENTS_SCHEDULE:
+        return fl_central_schedule(c, &request->schedule, wall_ms, out, &request->err);
+    default:
+        return fl_central_limit(c, &request->limit, wall_ms, out, &request->err);
+    }
+}
+
 static void central_change(struct fl_runtime *runtime, struct fl_admin_request *request,
                            const char *name)
 {
@@ -229,11 +245,7 @@ static void central_change(struct fl_runtime *runtime, struct fl_admin_request *
         return;
     }
     fl_buf_init(&buf, FL_WIRE_MAX_EVENT);
-    request->code = request->verb == FL_VERB_CLIENTS_LABEL
-                        ? fl_central_label(&runtime->central, &request->label, fl_clock_wall_ms(),
-                                           &buf, &request->err)
-                        : fl_central_schedule(&runtime->central, &request->schedule,
-                                              fl_clock_wall_ms(), &buf, &request->err);
+    request->code = central_changed_to(runtime, request, &buf);
     if (request->code == FL_OK) {
         request->code = central_apply(runtime, name, &buf);
     }
@@ -253,6 +265,11 @@ void fl_runtime_on_label(struct fl_runtime *runtime, struct fl_admin_request *re
 void fl_runtime_on_schedule(struct fl_runtime *runtime, struct fl_admin_request *request)
 {
     central_change(runtime, request, request->schedule.client);
+}
+
+void fl_runtime_on_limit(struct fl_runtime *runtime, struct fl_admin_request *request)
+{
+    central_change(runtime, request, request->limit.client);
 }
 
 bool fl_runtime_forget_central(struct fl_runtime *runtime, const char *name,

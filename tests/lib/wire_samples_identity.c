@@ -51,6 +51,7 @@ static void nothing(const void *message)
 RECODE(central, fl_wire_central, fl_wire_central_done)
 RECODE(label_client, fl_wire_label_client, fl_wire_label_client_done)
 RECODE(schedule_client, fl_wire_schedule_client, fl_wire_schedule_client_done)
+RECODE(limit_client, fl_wire_limit_client, fl_wire_limit_client_done)
 RECODE(join, fl_wire_join, fl_wire_join_done)
 RECODE(joined, fl_wire_joined, fl_wire_joined_done)
 RECODE(renew, fl_wire_renew, fl_wire_renew_done)
@@ -259,7 +260,7 @@ int wire_sample_audit_(struct fl_buf *out)
 int wire_sample_central_(struct fl_buf *out)
 {
     char *hours[] = {text_lab, text_rack};
-    const struct fl_wire_central m = {7, label_list, 2, hours, 2};
+    const struct fl_wire_central m = {7, label_list, 2, hours, 2, label_list, 2};
 
     return fl_wire_central_encode(&m, out);
 }
@@ -278,4 +279,12 @@ int wire_sample_schedule_client_(struct fl_buf *out)
     const struct fl_wire_schedule_client m = {text_edge, hours, 2};
 
     return fl_wire_schedule_client_encode(&m, out);
+}
+
+int wire_sample_limit_client_(struct fl_buf *out)
+{
+    char *removed[] = {text_agent, text_lab};
+    const struct fl_wire_limit_client m = {text_edge, label_list, 2, removed, 2};
+
+    return fl_wire_limit_client_encode(&m, out);
 }

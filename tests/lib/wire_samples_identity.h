@@ -30,8 +30,9 @@
     X(audit)                     \
     X(central)                   \
     X(label_client)              \
-    X(schedule_client)
-#define WIRE_N_IDENTITY_SAMPLES 23
+    X(schedule_client)           \
+    X(limit_client)
+#define WIRE_N_IDENTITY_SAMPLES 24
 
 #define X(name)                                    \
     int wire_sample_##name##_(struct fl_buf *out); \

@@ -47,6 +47,7 @@ static struct bulk_kind bulk_kind_of(enum fl_verb verb)
         {&fl_ctl_request_client_control, BULK_CLIENTS, NULL},
         {&fl_ctl_request_label, BULK_CLIENTS, fl_ctl_label_words},
         {&fl_ctl_request_schedule, BULK_CLIENTS, fl_ctl_schedule_words},
+        {&fl_ctl_request_limit, BULK_CLIENTS, fl_ctl_limit_words},
         {&fl_ctl_request_forget, BULK_CLIENTS, NULL},
         {&fl_ctl_request_drop, BULK_CLIENTS, NULL},
         {&fl_ctl_request_revoke, BULK_CERTIFICATES, NULL}};

@@ -1,8 +1,9 @@
-/* Fills the requests of `clients label` and `clients schedule`, for one client or, with a pattern,
-   for each of several (bulk_cmd.c). Main thread. */
+/* Fills the requests of `clients label`, `clients limit` and `clients schedule`, for one client or,
+   with a pattern, for each of several (bulk_cmd.c). Main thread. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/device_limits.h"
 #include "libfl/base/hours.h"
 #include "libfl/base/str.h"
 #include "tools/flctl/flctl.h"
@@ -29,8 +30,8 @@ int fl_ctl_hours(struct fl_ctl_args *args, const char *text)
     return -1;
 }
 
-/* "KEY=VALUE", which is split in place, or "KEY-". */
-static int central_word(struct fl_ctl_args *args, char *word)
+/* "KEY=VALUE", which is split in place, or "KEY-"; `what`: "label" or "limit". */
+static int central_word(struct fl_ctl_args *args, const char *what, const char *such, char *word)
 {
     struct fl_ctl_central *c = &args->central;
     char *equals = strchr(word, '=');
@@ -38,13 +39,12 @@ static int central_word(struct fl_ctl_args *args, char *word)
 
     if (equals == word || len < 2 || (equals == NULL && word[len - 1] != '-')) {
         return fl_ctl_complain(args, FL_CTL_USAGE,
-                               "expected KEY=VALUE such as site=lab-7, or KEY- to remove a label, "
-                               "found '%s'",
-                               word);
+                               "expected KEY=VALUE such as %s, or KEY- to remove a %s, found '%s'",
+                               such, what, word);
     }
     if (c->n_set + c->n_removed == FL_WIRE_MAX_PAIRS) {
-        return fl_ctl_complain(args, FL_CTL_USAGE, "at most %d labels are taken",
-                               FL_WIRE_MAX_PAIRS);
+        return fl_ctl_complain(args, FL_CTL_USAGE, "at most %d %ss are taken", FL_WIRE_MAX_PAIRS,
+                               what);
     }
     if (equals == NULL) {
         word[len - 1] = '\0';
@@ -53,7 +53,7 @@ static int central_word(struct fl_ctl_args *args, char *word)
     }
     *equals = '\0';
     if (fl_pairs_find(c->set, c->n_set, word) != NULL) {
-        return fl_ctl_complain(args, FL_CTL_USAGE, "the label '%s' is set twice", word);
+        return fl_ctl_complain(args, FL_CTL_USAGE, "the %s '%s' is set twice", what, word);
     }
     c->set[c->n_set++] = (struct fl_pair){word, equals + 1};
     return -1;
@@ -69,9 +69,43 @@ int fl_ctl_label_words(struct fl_ctl_args *args, int n, char **words)
                                "expected labels behind the name: KEY=VALUE, or KEY- to remove one");
     }
     for (i = 0; i < n && code < 0; i++) {
-        code = central_word(args, words[i]);
+        code = central_word(args, "label", "site=lab-7", words[i]);
     }
     return code;
+}
+
+/* The server refuses values that are none. */
+static int central_limit_names(struct fl_ctl_args *args)
+{
+    struct fl_ctl_central *c = &args->central;
+    size_t i;
+
+    for (i = 0; i < c->n_set + c->n_removed; i++) {
+        const char *key = i < c->n_set ? c->set[i].key : c->removed[i - c->n_set];
+
+        if (!fl_device_limits_has(key)) {
+            return fl_ctl_complain(args, FL_CTL_USAGE,
+                                   "expected upload_rate, download_rate or rounds_per_day, found "
+                                   "'%s'",
+                                   key);
+        }
+    }
+    return -1;
+}
+
+int fl_ctl_limit_words(struct fl_ctl_args *args, int n, char **words)
+{
+    int code = -1;
+    int i;
+
+    if (n == 0) {
+        return fl_ctl_complain(args, FL_CTL_USAGE,
+                               "expected limits behind the name: KEY=VALUE, or KEY- to remove one");
+    }
+    for (i = 0; i < n && code < 0; i++) {
+        code = central_word(args, "limit", "upload_rate=1Mbit/s", words[i]);
+    }
+    return code < 0 ? central_limit_names(args) : code;
 }
 
 int fl_ctl_schedule_words(struct fl_ctl_args *args, int n, char **words)
@@ -116,6 +150,27 @@ static int central_fill_label(struct fl_ctl_args *args, struct fl_buf *request)
 }
 
 const struct fl_ctl_request fl_ctl_request_label = {central_label_args, central_fill_label};
+
+static int central_limit_args(struct fl_ctl_args *args, int n, char **words)
+{
+    int code = central_name(args, n, words);
+
+    return code < 0 ? fl_ctl_limit_words(args, n - 1, words + 1) : code;
+}
+
+static int central_fill_limit(struct fl_ctl_args *args, struct fl_buf *request)
+{
+    struct fl_ctl_central *c = &args->central;
+    const struct fl_wire_limit_client limit = {.client = fl_wire_lend(args->name),
+                                               .set = c->set,
+                                               .n_set = c->n_set,
+                                               .removed = c->removed,
+                                               .n_removed = c->n_removed};
+
+    return fl_ctl_encoded(args, fl_wire_limit_client_encode(&limit, request));
+}
+
+const struct fl_ctl_request fl_ctl_request_limit = {central_limit_args, central_fill_limit};
 
 static int central_schedule_args(struct fl_ctl_args *args, int n, char **words)
 {

@@ -75,7 +75,7 @@ struct fl_ctl_bulk {
     size_t n_labels;
 };
 
-/* Of `clients label` and `clients schedule`. */
+/* Of `clients label`, `clients limit` and `clients schedule`. */
 struct fl_ctl_central {
     struct fl_pair set[FL_WIRE_MAX_PAIRS];
     char *removed[FL_WIRE_MAX_PAIRS];
@@ -152,6 +152,7 @@ int fl_ctl_hours(struct fl_ctl_args *args, const char *text);
 /* The words behind the name or pattern of these verbs; the same. */
 int fl_ctl_label_words(struct fl_ctl_args *args, int n, char **words);
 int fl_ctl_schedule_words(struct fl_ctl_args *args, int n, char **words);
+int fl_ctl_limit_words(struct fl_ctl_args *args, int n, char **words);
 
 /*
  * Writes the model of the safetensors file `from`, as fl-serverd exports it, as ONNX to `to`;

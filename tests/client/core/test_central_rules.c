@@ -13,8 +13,9 @@ static const struct fl_central_limits limits = {64, 2048};
 static struct fl_central_rules decide(bool labels, bool schedule, const char *hours)
 {
     char *list[] = {(char *)(uintptr_t)hours};
-    const struct fl_central_given given = {central, 1, list, hours != NULL ? 1 : 0};
-    const struct fl_central_accept accept = {labels, schedule};
+    const struct fl_central_given given = {
+        .labels = central, .n_labels = 1, .hours = list, .n_hours = hours != NULL ? 1 : 0};
+    const struct fl_central_accept accept = {.labels = labels, .schedule = schedule};
     struct fl_central_rules rules;
 
     fl_central_decide(&given, &accept, own, 2, &limits, &rules);
@@ -71,8 +72,8 @@ TEST(hours_that_cannot_be_read_are_no_schedule)
 TEST(labels_that_do_not_fit_beside_the_clients_own_are_refused)
 {
     static const struct fl_central_limits few = {1, 2048}, short_ones = {64, 16};
-    const struct fl_central_given given = {central, 1, NULL, 0};
-    const struct fl_central_accept accept = {true, true};
+    const struct fl_central_given given = {.labels = central, .n_labels = 1};
+    const struct fl_central_accept accept = {.labels = true, .schedule = true};
     struct fl_central_rules rules;
 
     fl_central_decide(&given, &accept, own, 2, &few, &rules);
@@ -80,4 +81,30 @@ TEST(labels_that_do_not_fit_beside_the_clients_own_are_refused)
     ck_assert_str_eq(rules.refused, "labels (too many or too long with the client's own)");
     fl_central_decide(&given, &accept, own, 2, &short_ones, &rules);
     ck_assert(!rules.labels);
+}
+
+TEST(limits_are_in_force_only_where_the_owner_accepts_them)
+{
+    static char rate[] = "upload_rate", mbit[] = "1 Mbit/s", odd[] = "memory";
+    const struct fl_pair pairs[] = {{rate, mbit}}, unknown[] = {{rate, mbit}, {odd, mbit}};
+    struct fl_central_given given = {.limits = pairs, .n_limits = 1};
+    struct fl_central_accept accept = {.limits = false};
+    struct fl_central_rules rules;
+
+    fl_central_decide(&given, &accept, own, 2, &limits, &rules);
+    ck_assert(!rules.limited);
+    ck_assert_uint_eq(rules.limits.upload_rate, 0);
+    ck_assert_str_eq(rules.refused, "limits (the owner's 'accept' does not name them)");
+    accept.limits = true;
+    fl_central_decide(&given, &accept, own, 2, &limits, &rules);
+    ck_assert(rules.limited);
+    ck_assert_uint_eq(rules.limits.upload_rate, 125000);
+    ck_assert_str_eq(rules.refused, "");
+    /* One that a later server sends is refused with the others: no half of them is in force. */
+    given = (struct fl_central_given){.limits = unknown, .n_limits = 2};
+    fl_central_decide(&given, &accept, own, 2, &limits, &rules);
+    ck_assert(!rules.limited);
+    ck_assert_uint_eq(rules.limits.upload_rate, 0);
+    ck_assert_str_eq(rules.refused,
+                     "limits (this client does not know them all, or cannot read them)");
 }

@@ -193,6 +193,7 @@ static void begin(void)
 {
     char path[FOLDER_PATH + 16];
     char text[512];
+    static const struct fl_device_limits unlimited = {0};
     struct fl_err err = {0};
     int exit_code;
 
@@ -213,7 +214,7 @@ static void begin(void)
                                          .n_servers = conf->main->server.n,
                                          .filters = fl_credentials_filters(credentials),
                                          .timeout_ms = 600000,
-                                         .limits = conf->limits,
+                                         .limits = &unlimited,
                                          .cbs = cbs},
             &connection),
         FL_OK);

@@ -82,7 +82,7 @@ static void on_server_closed(void *arg)
 
 static void begin(const char *const *servers, size_t n)
 {
-    static const struct fl_client_limits limits = {.largest_model = 0};
+    static const struct fl_device_limits limits = {0};
     static struct fl_log log = {.level = FL_LOG_DEBUG, .sink = sink};
     const struct fl_connection_conf conf = {
         .loop = rig.loop,

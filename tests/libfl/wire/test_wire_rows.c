@@ -51,6 +51,7 @@ static const struct message {
     MESSAGE(client_control_request, FL_WIRE_ROWS_client_control),
     MESSAGE(label_client_request, FL_WIRE_ROWS_label_client),
     MESSAGE(schedule_client_request, FL_WIRE_ROWS_schedule_client),
+    MESSAGE(limit_client_request, FL_WIRE_ROWS_limit_client),
     MESSAGE(control_reply, FL_WIRE_ROWS_controlled),
     MESSAGE(revoke_request, FL_WIRE_ROWS_revoke),
     /* The layout has these two. */

@@ -148,3 +148,39 @@ TEST(clients_are_found_by_name_in_any_order_of_their_arrival)
     }
     fl_central_done(&c);
 }
+
+TEST(limits_are_changed_one_by_one_beside_labels_and_hours)
+{
+    static char rate[] = "upload_rate", mbit[] = "1 Mbit/s", rounds[] = "rounds_per_day",
+                four[] = "4", many[] = "many";
+    struct fl_pair pairs[] = {{rate, mbit}, {rounds, four}}, in_north = {site, north};
+    char *removed[] = {rate};
+    struct fl_wire_limit_client change = {edge, pairs, 2, NULL, 0};
+    struct fl_wire_central settings = {0};
+    struct fl_central c = {.n = 0};
+    char text[FL_CENTRAL_TEXT];
+    struct fl_err err = {0};
+    struct fl_buf buf;
+
+    (void)label(&c, &in_north, NULL, 0);
+    fl_buf_init(&buf, FL_WIRE_MAX_EVENT);
+    ck_assert_int_eq(fl_central_limit(&c, &change, 9000, &buf, &err), FL_OK);
+    ck_assert_int_eq(fl_wire_central_decode(buf.data, buf.len, &settings, NULL), FL_OK);
+    ck_assert_int_eq(fl_central_put(&c, edge, &settings), FL_OK);
+    ck_assert_str_eq(fl_central_text(fl_central_find(&c, edge), FL_CENTRAL_CONNECTED, text),
+                     "labels site=north; limits upload_rate=1 Mbit/s, rounds_per_day=4" SENT);
+    buf.len = 0;
+    change = (struct fl_wire_limit_client){edge, NULL, 0, removed, 1};
+    ck_assert_int_eq(fl_central_limit(&c, &change, 9000, &buf, &err), FL_OK);
+    ck_assert_int_eq(fl_wire_central_decode(buf.data, buf.len, &settings, NULL), FL_OK);
+    ck_assert_int_eq(fl_central_put(&c, edge, &settings), FL_OK);
+    ck_assert_str_eq(fl_central_text(fl_central_find(&c, edge), FL_CENTRAL_CONNECTED, text),
+                     "labels site=north; limits rounds_per_day=4" SENT);
+    pairs[1].value = many;
+    change = (struct fl_wire_limit_client){edge, pairs, 2, NULL, 0};
+    ck_assert_int_eq(fl_central_limit(&c, &change, 9000, &buf, &err), FL_EINVAL);
+    ck_assert_str_eq(err.msg,
+                     "'rounds_per_day': expected a number of rounds from 1 on, found 'many'");
+    fl_buf_done(&buf);
+    fl_central_done(&c);
+}

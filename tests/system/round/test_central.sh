@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Central settings: operators set labels and hours of clients with flctl; a client carries out what its owner accepts, refuses
+# Central settings: operators set labels, hours and limits of clients with flctl; a client carries out what its owner accepts, refuses
 # the rest with a reason on both sides, keeps them over a restart; both sides log them, and the server knows the labels of
 # disconnected clients after a restart.
 # shellcheck source=tests/system/lib.sh
@@ -22,7 +22,8 @@ print(urllib.request.urlopen("http://127.0.0.1:%s%s" % tuple(sys.argv[1:]), time
 PY
 }
 is() { [ "$(of "$1" "$2")" = "$3" ]; }
-start_client open "$dir/data/client-000" "labels: {site: rome, floor: \"2\"}" "accept: [labels, schedule]" "exit_when_done: no"
+start_client open "$dir/data/client-000" "labels: {site: rome, floor: \"2\"}" "accept: [labels, schedule, limits]" \
+  "limits: {rounds_per_day: 3}" "exit_when_done: no"
 start_client shut "$dir/data/client-001" "labels: {site: rome}" "exit_when_done: no"
 both() { ctl srv status | grep -qF "2 connected"; }
 wait_for "both clients" both
@@ -72,6 +73,19 @@ case "$(of open last_error)" in *"outside its hours $hours, which an operator of
 equal "with the reason" yes "$ok"
 has_line "its owner reads it" "$dir/open.log" "not available (central settings): it is "
 
+### Limits: the lower one of owner and server holds, the other one accepts none
+f "no limit" 2 "expected limits behind the name: KEY=VALUE, or KEY- to remove one" clients limit open
+f "another limit" 2 "expected upload_rate, download_rate or rounds_per_day, found 'memory'" clients limit open memory=1G
+f "a value that is none" 1 "'upload_rate': " clients limit open upload_rate=fast
+f "the answer" 0 "limits upload_rate=2 Mbit/s, rounds_per_day=5 (sent" clients limit open "upload_rate=2 Mbit/s" rounds_per_day=5
+wait_for "them in force" central open "limits upload_rate=2 Mbit/s, rounds_per_day=5 (in force)"
+owner() { "$build/fl-clientd" --status --format json "$dir/open.yaml" | json 'd["limits"]["limits.rounds_per_day"] + " " + d["limits"]["limits.upload_rate"]'; }
+equal "the owner's own limit of 3 is lower and holds, that of the server is new" "3 250.0 kB a second" "$(owner)"
+has_line "the client's log has them" "$dir/open.log" "; limits upload_rate=2 Mbit/s, rounds_per_day=5"
+has_line "the audit of the server too" "$dir/srv.log" "audit: limit open: upload_rate=2 Mbit/s rounds_per_day=5"
+f "the other answer" 0 "limits rounds_per_day=1 (sent" clients limit shut rounds_per_day=1
+wait_for "the refusal" central shut "limits (the owner's 'accept' does not name them)"
+
 ### Both restart: nothing of that is lost, and labels of disconnected clients are known
 stop open
 stop shut
@@ -79,14 +93,15 @@ stop srv
 start_server srv || finish
 equal "the labels of a disconnected client" "berlin 7 2" "$(label open site) $(label open rack) $(label open floor)"
 equal "a verb finds it by its label" open "$(ctl srv clients quarantine --label rack=7 --dry-run)"
-wait_for "its settings" central open "hours $hours (sent when it connects)"
+wait_for "its settings" central open "hours $hours; limits upload_rate=2 Mbit/s, rounds_per_day=5 (sent when it connects)"
 run_client open
 wait_for "the client to have them still" logged "central settings from before the start: set by the server: labels site=berlin, rack=7; hours $hours"
-wait_for "them in force again" central open "hours $hours (in force)"
+wait_for "them in force again" central open "hours $hours; limits upload_rate=2 Mbit/s, rounds_per_day=5 (in force)"
 run_client shut
 wait_for "the refusal again" central shut "not accepted: labels"
 
 ### Taken back, one after the other
+f "no limits" 0 "client 'open': labels site=berlin, rack=7; hours $hours (sent" clients limit open upload_rate- rounds_per_day-
 f "no hours" 0 "client 'open': labels site=berlin, rack=7 (sent" clients schedule open --hours none
 wait_for "it is available" is open state idle
 f "a label less" 0 "client 'open': labels site=berlin (sent" clients label open rack-
@@ -109,6 +124,6 @@ wait_for "a warning" logged "the stored central settings cannot be read, the ser
 wait_for "the label again" labelled open site oslo
 
 ### What an owner may write
-{ cat "$dir/open.yaml"; echo "accept: [labels, limits]"; } | grep -v 'accept: \[labels, schedule\]' >"$dir/bad.yaml"
-says "a word that is none" 3 "key 'accept': expected labels or schedule, found 'limits'" "$build/fl-clientd" --check-config "$dir/bad.yaml"
+{ cat "$dir/open.yaml"; echo "accept: [labels, memory]"; } | grep -v 'accept: \[labels, schedule' >"$dir/bad.yaml"
+says "a word that is none" 3 "key 'accept': expected labels, schedule or limits, found 'memory'" "$build/fl-clientd" --check-config "$dir/bad.yaml"
 finish

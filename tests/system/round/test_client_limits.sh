@@ -55,7 +55,7 @@ start_server day
 start_client some "$dir/data/client-001" "$again" "limits: {rounds_per_day: 2}"
 start_client all "$dir/data/client-002" "$again"
 wait_for "it to leave" in_log some "leaving until tomorrow: it trained in 2 rounds today"
-wait_for "the server to read why" in_log day "it trained in 2 rounds today, its limit (limits.rounds_per_day of this client)"
+wait_for "the server to read why" in_log day "it trained in 2 rounds today, its limit (limits.rounds_per_day)"
 wait_for "the rounds of the other" at_round day 5
 equal "it trained in two" 2 "$(grep -c "trained round" "$dir/some.log")"
 stop some
