@@ -69,7 +69,7 @@ TEXT
 simulation) tables fl-sim --reference <"$text" ;;
 operating) tables fl-serverd --hooks <"$text" ;;
 security) tables flctl --access <"$text" ;;
-http) tables fl-serverd --metrics <"$text" | tables fl-clientd --metrics | tables fl-clientd --tasks ;;
+http) tables fl-serverd --paths <"$text" | tables fl-clientd --paths | tables fl-serverd --metrics | tables fl-clientd --metrics | tables fl-clientd --tasks ;;
 *)
   echo "docs/reference.sh: expected the page configuration, http, operating, security or simulation, found '$2'" >&2
   exit 2

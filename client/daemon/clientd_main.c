@@ -15,6 +15,7 @@
 #include "client/daemon/invitation_file.h"
 #include "client/daemon/status_command.h"
 #include "client/daemon/try_trainer.h"
+#include "client/http/client_http.h"
 #include "client/http/client_report.h"
 #include "client/http/client_shown.h"
 #include "libfl/base/args.h"
@@ -31,6 +32,7 @@
 enum {
     OPT_REFERENCE = 256,
     OPT_METRICS,
+    OPT_PATHS,
     OPT_TASKS,
     OPT_STATUS,
     OPT_FORMAT,
@@ -95,6 +97,7 @@ static const struct fl_arg options[] = {
     FL_ARG("reference", '\0', NULL, OPT_REFERENCE,
            "print all configuration keys with defaults (Markdown)"),
     FL_ARG("metrics", '\0', NULL, OPT_METRICS, "print all metrics of the HTTP port (Markdown)"),
+    FL_ARG("paths", '\0', NULL, OPT_PATHS, "print all paths of the HTTP port (Markdown)"),
     FL_ARG("tasks", '\0', NULL, OPT_TASKS,
            "print all members of /api/v1/tasks of the HTTP port (Markdown)"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
@@ -488,6 +491,8 @@ int main(int argc, char **argv)
             return client_print(fl_owner_reference);
         case OPT_REFERENCE:
             return client_print(fl_client_conf_reference);
+        case OPT_PATHS:
+            return client_print(fl_client_http_reference);
         case OPT_METRICS:
             return client_print(fl_client_metrics_reference);
         case 'h':

@@ -214,13 +214,24 @@ static void client_page(void *ctx, struct fl_http_request *request)
 }
 
 static const struct fl_http_route client_routes[] = {
-    {.path = "/", .handle = client_page},
-    {.path = "/healthz", .handle = client_healthz, .open = true},
-    {.path = "/readyz", .handle = client_readyz, .open = true},
-    {.path = "/metrics", .handle = client_metrics},
-    {.path = "/api/v1/status", .handle = client_status},
-    {.path = "/api/v1/tasks", .handle = client_tasks},
+    {.path = "/", .handle = client_page, .help = "[page for the owner](#the-page-of-a-client)"},
+    {.path = "/healthz",
+     .handle = client_healthz,
+     .open = true,
+     .help = "200: the process answers"},
+    {.path = "/readyz",
+     .handle = client_readyz,
+     .open = true,
+     .help = "200: the client is connected; else 503 with the reason"},
+    {.path = "/metrics", .handle = client_metrics, .help = "[metrics](#metrics)"},
+    {.path = "/api/v1/status", .handle = client_status, .help = "[status](#status)"},
+    {.path = "/api/v1/tasks", .handle = client_tasks, .help = "[tasks](#tasks)"},
     {.path = NULL}};
+
+int fl_client_http_reference(struct fl_buf *out)
+{
+    return fl_http_reference(out, client_routes);
+}
 
 int fl_client_http_create(const struct fl_client_http_setup *setup, struct fl_client_http **ret,
                           struct fl_err *err)

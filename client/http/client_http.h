@@ -35,4 +35,7 @@ void fl_client_http_stop(struct fl_client_http *client);
 /* After the loop was freed. NULL is allowed. */
 void fl_client_http_free(struct fl_client_http *client);
 
+/* Append a table of the paths (Markdown). */
+FL_MUST_CHECK int fl_client_http_reference(struct fl_buf *out);
+
 #endif

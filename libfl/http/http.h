@@ -39,7 +39,13 @@ struct fl_http_route {
     void (*handle)(void *ctx, struct fl_http_request *request);
     /* Names of the allowed query parameters, NULL terminated; NULL: none. */
     const char *const *query;
+    /* For the reference: what follows a path that ends with "/", and what is answered, in Markdown.
+     */
+    const char *rest, *help;
 };
+
+/* Append a table of the routes (Markdown); docs/http.md has it. */
+FL_MUST_CHECK int fl_http_reference(struct fl_buf *out, const struct fl_http_route *routes);
 
 struct fl_http_limits {
     unsigned connections; /* in all */

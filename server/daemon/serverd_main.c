@@ -18,6 +18,7 @@
 #include "server/daemon/serverd.h"
 #include "server/daemon/serverd_exit.h"
 #include "server/daemon/serverd_preflight.h"
+#include "server/http/server_http.h"
 #include "server/http/server_metrics.h"
 #include "server/network/no_memory.h"
 #include "server/runtime/runtime.h"
@@ -36,6 +37,7 @@ static const struct fl_arg options[] = {
            "committed round, report what is lost, start nothing"),
     FL_ARG("reference", '\0', NULL, 'r', "print all configuration keys with defaults (Markdown)"),
     FL_ARG("metrics", '\0', NULL, 'm', "print all metrics of the HTTP port (Markdown)"),
+    FL_ARG("paths", '\0', NULL, 'p', "print all paths of the HTTP port (Markdown)"),
     FL_ARG("hooks", '\0', NULL, 'k', "print all hooks with their variables (Markdown)"),
     FL_ARG("help", 'h', NULL, 'h', "this text"),
     FL_ARG("version", 'V', NULL, 'V', "version"),
@@ -334,6 +336,8 @@ int main(int argc, char **argv)
             return serverd_print(fl_server_conf_reference);
         case 'm':
             return serverd_print(fl_server_metrics_reference);
+        case 'p':
+            return serverd_print(fl_server_http_reference);
         case 'k':
             return serverd_print(fl_hooks_reference);
         case 'h':

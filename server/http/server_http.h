@@ -44,4 +44,7 @@ void fl_server_http_stop(struct fl_server_http *server);
 /* After the coordinator's loop has run out. NULL is allowed. */
 void fl_server_http_free(struct fl_server_http *server);
 
+/* Append a table of the paths (Markdown). */
+FL_MUST_CHECK int fl_server_http_reference(struct fl_buf *out);
+
 #endif
