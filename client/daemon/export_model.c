@@ -1,8 +1,8 @@
 /*
  * fl-clientd --export-model: writes a personal model (FedMCSA, FedAMP, Ditto, local training), or
- * the norms that stay on this client put into a global model. Runs in the foreground, beside a
- * running daemon. Algorithms with one model for all clients keep none here; flctl export writes
- * that model.
+ * the norms or the head that stay on this client put into a global model. Runs in the foreground,
+ * beside a running daemon. Algorithms with one model for all clients keep none here; flctl export
+ * writes that model.
  */
 #include "client/daemon/export_model.h"
 

@@ -22,6 +22,8 @@ struct fl__builtin {
     const struct fl_solver_ops *solver;
     struct fl_options *options;
     struct fl_options *beside; /* of fl_solver_prox, for tasks with `beside`; NULL: none */
+    const struct fl_personal_ops *personal;
+    struct fl_options *personal_options; /* NULL without `personal` */
     uint32_t epochs, steps, batch_size;
     double momentum, weight_decay;
     /* personal.adapt; `adapts` false: none */

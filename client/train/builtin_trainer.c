@@ -22,6 +22,7 @@ struct walk {
     const struct fl_solver_ops *solver; /* of the task: the server's, or that of a model beside */
     const struct fl_options *options;
     struct fl_local_steps steps;
+    uint64_t before, after; /* steps of the task before and after these */
 };
 
 static struct fl__builtin *builtin_of(struct fl_trainer *trainer)
@@ -34,10 +35,12 @@ static void builtin_forget(struct fl__builtin *b)
     fl_net_free(b->net);
     fl_options_free(b->options);
     fl_options_free(b->beside);
+    fl_options_free(b->personal_options);
     fl__builtin_forget_data(b);
     b->net = NULL;
     b->options = NULL;
     b->beside = NULL;
+    b->personal_options = NULL;
 }
 
 static void builtin_free(struct fl_trainer *trainer)
@@ -74,6 +77,7 @@ static void take_description(struct fl__builtin *b, const struct fl_train_model 
     b->batch_size = model->batch_size;
     b->momentum = model->momentum;
     b->weight_decay = model->weight_decay;
+    b->personal = model->personal;
     b->adapts = model->personal != NULL && model->personal->adapts;
     b->adapt_on_test = false;
     b->adapt_steps = 0;
@@ -120,6 +124,12 @@ static int builtin_prepare(struct fl_trainer *trainer, const struct fl_train_mod
     rv = fl_options_copy(model->solver_options, &b->options);
     if (rv != FL_OK) {
         rv = fl_err_set(err, rv, "solver options: %s", fl_strerror(rv));
+        goto fail;
+    }
+    rv = model->personal != NULL ? fl_options_copy(model->personal_options, &b->personal_options)
+                                 : FL_OK;
+    if (rv != FL_OK) {
+        rv = fl_err_set(err, rv, "personal options: %s", fl_strerror(rv));
         goto fail;
     }
     rv = fl_personal_beside_steps(model->personal, model->personal_options, &b->beside, err);
@@ -214,7 +224,7 @@ static void walk_progress(void *ctx, uint64_t done, uint64_t of)
 {
     const struct walk *w = ctx;
 
-    w->task->progress(w->task->ctx, done, of);
+    w->task->progress(w->task->ctx, w->before + done, w->before + of + w->after);
 }
 
 /* The passes over `ds`, or the steps, that the server asked for. */
@@ -294,6 +304,68 @@ static bool has_test(const struct fl__builtin *b)
     return b->test != NULL && b->test->n > 0;
 }
 
+/* --- the head, before the body --- */
+
+/* The trainer's layout has no marks of local tensors; the policy knows its head. */
+static bool walk_in_head(void *ctx, const struct fl_layout *layout, const struct fl_tensor *tensor)
+{
+    const struct fl__builtin *b = ctx;
+
+    return !tensor->buffer && fl_personal_in_head(b->personal, b->personal_options, layout, tensor);
+}
+
+static bool walk_in_body(void *ctx, const struct fl_layout *layout, const struct fl_tensor *tensor)
+{
+    return !tensor->buffer && !walk_in_head(ctx, layout, tensor);
+}
+
+/*
+ * The epochs that train the head alone, then `fixed` for the steps of `w`, which train the body
+ * (FedRep: Collins et al. 2021, Algorithm 1). The corrections of a solver are those of the body,
+ * the model that clients share, so the head's steps are its adapting ones.
+ */
+static int walk_head(struct walk *w, struct fl_fixed_entries *fixed, struct fl_err *err)
+{
+    struct fl__builtin *b = w->b;
+    uint32_t epochs = fl_personal_head_epochs(b->personal, b->personal_options);
+    struct fl_fixed_entries body = {.n_runs = 0};
+    struct fl_local_sums sums;
+    struct fl_solver *solver = NULL;
+    struct walk head = *w;
+    int rv;
+
+    if (epochs == 0 || w->task->beside) {
+        return FL_OK;
+    }
+    fl_local_steps_plan(&head.steps, b->batch_size, epochs, 0);
+    head.steps.fixed = &body;
+    head.steps.ctx = &head;
+    head.after = w->steps.n_steps;
+    rv = fl_fixed_entries_take(b->net, walk_in_body, b, &body, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = make_solver(&head, /* adapting= */ true, &solver, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    rv = fl_local_steps_run(&head.steps, solver, &sums, err);
+    w->solver->destroy(solver);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    w->before = head.steps.n_steps;
+    w->steps.first = w->steps.cyclic > 0 ? 0 : head.steps.n_steps;
+    rv = fl_fixed_entries_take(b->net, walk_in_head, b, fixed, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
+    w->steps.fixed = fixed;
+done:
+    fl_fixed_entries_done(&body);
+    return rv;
+}
+
 static int builtin_solve(const struct walk *w, struct fl_train_result *ret, struct fl_err *err)
 {
     struct fl__builtin *b = w->b;
@@ -363,6 +435,7 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
 {
     struct fl__builtin *b = builtin_of(trainer);
     struct fl_space_training space = {.steps = {.n = 0}};
+    struct fl_fixed_entries head = {.n_runs = 0};
     struct walk w;
     int rv;
 
@@ -388,7 +461,13 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
         }
         w.steps.space = &space.steps;
     }
+    rv = walk_head(&w, &head, err);
+    if (rv != FL_OK) {
+        goto done;
+    }
     rv = builtin_solve(&w, ret, err);
+done:
+    fl_fixed_entries_done(&head);
     fl_space_training_done(&space);
     if (rv != FL_OK) {
         return rv;

@@ -87,6 +87,18 @@ static int check_beside(const struct fl_persistent *r, const char *program,
     return rv;
 }
 
+/* Which entries stay fixed in a step, a program does not know. */
+static int check_head(const char *program, const struct fl_train_model *m, struct fl_err *err)
+{
+    return fl_personal_head_epochs(m->personal, m->personal_options) == 0
+               ? FL_OK
+               : fl_err_set(err, FL_EUNIMPL,
+                            "the server's personal '%s' with epochs trains the head before the "
+                            "body, which '%.100s' cannot do, as programs train all layers in every "
+                            "step: use 'trainer: builtin', or epochs: 0 on the server (FedPer)",
+                            m->personal->policy.name, program);
+}
+
 static int check_kind(const struct fl_persistent *r, const char *program,
                       enum fl_persistent_kind kind, const char *why, const char *name,
                       struct fl_err *err)
@@ -107,6 +119,10 @@ int fl__parts_check(const struct fl_persistent *r, const char *program,
     unsigned parts = fl_external_parts(s, m->solver_options, false);
     int rv = check_beside(r, program, m, err);
 
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_head(program, m, err);
     if (rv != FL_OK) {
         return rv;
     }

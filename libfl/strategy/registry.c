@@ -55,8 +55,13 @@ static const struct fl_policy *const aggregates[] = {
 };
 
 static const struct fl_policy *const personals[] = {
-    &fl_personal_none.policy,  &fl_personal_trained.policy, &fl_personal_own.policy,
-    &fl_personal_adapt.policy, &fl_personal_ditto.policy,   NULL,
+    &fl_personal_none.policy,
+    &fl_personal_trained.policy,
+    &fl_personal_own.policy,
+    &fl_personal_adapt.policy,
+    &fl_personal_ditto.policy,
+    &fl_personal_head.policy,
+    NULL,
 };
 
 static const struct fl_policy *const broadcasts[] = {

@@ -147,6 +147,21 @@ static int strategy_check_space(const struct fl_strategy *s, struct fl_err *err)
     return FL_OK;
 }
 
+/* A head that is trained before the body fixes the other entries in every step. */
+static int strategy_check_head(const struct fl_strategy *s, struct fl_err *err)
+{
+    if (fl_personal_head_epochs(s->personal, s->options[FL_COMPONENT_PERSONAL]) > 0 &&
+        s->solver->steps_inside)
+    {
+        return fl_err_set(err, FL_ECONF,
+                          "personal '%s' with epochs trains the head and the body one after the "
+                          "other, and solver '%s' moves the whole model within each of its steps: "
+                          "set epochs to 0, or choose solver 'sgd' or 'prox'",
+                          s->personal->policy.name, s->solver->policy.name);
+    }
+    return FL_OK;
+}
+
 /* What a robust rule goes together with (docs/algorithms.md#robust-aggregation). */
 static int strategy_check_robust(const struct fl_strategy *s, struct fl_err *err)
 {
@@ -297,6 +312,10 @@ int fl_strategy_check(const struct fl_strategy *strategy, struct fl_err *err)
                           "whole models are uploaded, so the coding error of one upload must not "
                           "be added to the next",
                           strategy->codec->policy.name);
+    }
+    rv = strategy_check_head(strategy, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = strategy_check_space(strategy, err);
     if (rv != FL_OK) {

@@ -181,9 +181,17 @@ static bool is_norm(const struct fl_layout *layout, const struct fl_tensor *t)
 
 static bool tensor_stays_local(void *ctx, const struct fl_layout *layout, const struct fl_tensor *t)
 {
-    const struct fl_server_model *m = ctx;
+    const struct fl_server_conf *conf = ctx;
+    const struct fl_strategy *s = conf->strategy;
+    const struct fl_server_model *m = conf->model;
     size_t i;
 
+    if (fl_personal_in_head(s->personal, s->options[FL_COMPONENT_PERSONAL], layout, t)) {
+        return true;
+    }
+    if (m->norm != FL_NORM_LOCAL) {
+        return false;
+    }
     for (i = 0; i < m->local.n; i++) {
         if (fl_pattern_matches(m->local.list[i], t->name)) {
             return true;
@@ -218,18 +226,60 @@ static int check_local(const struct fl_server_conf *conf, struct fl_err *err)
     return FL_OK;
 }
 
+/* The node of a key of strategy.personal, or what the policy comes from. */
+static const struct fl_conf_node *head_node(const struct fl_server_conf *conf, const char *key,
+                                            size_t item)
+{
+    const struct fl_conf_node *personal = fl_server_conf_component(conf, FL_COMPONENT_PERSONAL);
+    const struct fl_conf_node *node = fl_conf_get(personal, key);
+
+    if (fl_conf_kind(node) == FL_CONF_SEQ && item < fl_conf_size(node)) {
+        return fl_conf_at(node, item);
+    }
+    if (node != NULL || personal != NULL) {
+        return node != NULL ? node : personal;
+    }
+    return fl_conf_get(fl_conf_file_map(conf->file), "algorithm");
+}
+
+/* The head of personal 'head' and the body beside it. */
+static int check_head(const struct fl_server_conf *conf, struct fl_err *err)
+{
+    const struct fl_strategy *s = conf->strategy;
+    const struct fl_options *o = s->options[FL_COMPONENT_PERSONAL];
+    const struct fl_personal_head_options *v;
+    struct fl_err why = {0};
+    size_t bad = 0;
+    int rv;
+
+    if (!s->personal->head) {
+        return FL_OK;
+    }
+    v = fl_options_values(o);
+    if (conf->net.n_layers == 0 && v->layers.n == 0) {
+        return fl_conf_error(head_node(conf, "last", 0), err,
+                             "personal '%s' takes the last layers as the head, and the layers of a "
+                             "model from a file are in the order of the file: name those of the "
+                             "head with strategy: {personal: {layers: […]}}",
+                             s->personal->policy.name);
+    }
+    rv = fl_personal_check_head(s->personal, o, conf->layout, &bad, &why);
+    return rv == FL_OK ? FL_OK
+                       : fl_conf_error(head_node(conf, v->layers.n > 0 ? "layers" : "last", bad),
+                                       err, "%s", fl_err_text(&why, rv));
+}
+
 /* Marks of this configuration replace any marks of the layout. */
 static int mark_local(struct fl_server_conf *conf, struct fl_err *err)
 {
-    bool local = conf->model->norm == FL_NORM_LOCAL;
+    bool local = conf->model->norm == FL_NORM_LOCAL || conf->strategy->personal->head;
     struct fl_layout *made = NULL;
     int rv;
 
     if (!local && fl_layout_local(conf->layout) == 0) {
         return FL_OK;
     }
-    rv = fl_layout_copy(conf->layout, local ? tensor_stays_local : NULL,
-                        (void *)(uintptr_t)conf->model, &made, err);
+    rv = fl_layout_copy(conf->layout, local ? tensor_stays_local : NULL, (void *)conf, &made, err);
     if (rv != FL_OK) {
         return rv;
     }
@@ -262,6 +312,10 @@ int fl__server_conf_model(struct fl_server_conf *conf, struct fl_err *err)
         return rv;
     }
     rv = check_local(conf, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    rv = check_head(conf, err);
     if (rv != FL_OK) {
         return rv;
     }

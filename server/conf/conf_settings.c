@@ -22,18 +22,15 @@ static int add_network(const struct fl_server_conf *conf, struct fl_settings *s)
     return fl_settings_add_text(s, FL_SETTING_UPDATE, "model", &text, w.code);
 }
 
-/* Without local tensors there is nothing to store. Client state of local tensors restarts when
-   they are other tensors. */
-static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
+/* The batch-norms and further tensors that stay; a head is part of the setting of its component. */
+static int add_norm(const struct fl_server_conf *conf, struct fl_settings *s)
 {
     const struct fl_opt_texts *local = &conf->model->local;
-    char digest[2 * FL_DIGEST_SIZE + 1];
     struct fl_buf text;
     struct fl_writer w = {.out = &text};
     size_t i;
-    int rv;
 
-    if (fl_layout_local(conf->layout) == 0) {
+    if (conf->model->norm != FL_NORM_LOCAL) {
         return FL_OK;
     }
     fl_buf_init(&text, FL_WIRE_MAX_CONTROL);
@@ -41,7 +38,20 @@ static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
     for (i = 0; i < local->n; i++) {
         fl_writer_printf(&w, " %s", local->list[i]);
     }
-    rv = fl_settings_add_text(s, FL_SETTING_UPDATE, "model.norm", &text, w.code);
+    return fl_settings_add_text(s, FL_SETTING_UPDATE, "model.norm", &text, w.code);
+}
+
+/* Without local tensors there is nothing to store. Client state of local tensors restarts when
+   they are other tensors. */
+static int add_local(const struct fl_server_conf *conf, struct fl_settings *s)
+{
+    char digest[2 * FL_DIGEST_SIZE + 1];
+    int rv;
+
+    if (fl_layout_local(conf->layout) == 0) {
+        return FL_OK;
+    }
+    rv = add_norm(conf, s);
     if (rv != FL_OK) {
         return rv;
     }

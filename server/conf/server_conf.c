@@ -234,7 +234,8 @@ static int conf_check_root(const struct fl_server_conf *conf, bool daemon, struc
     if (fl_layout_local(conf->layout) > 0) {
         return fl_conf_error(conf_robust_node(conf), err,
                              "robust '%s' trains on the server, which has only the first values of "
-                             "what stays on the clients (model.norm: local, model.local)",
+                             "what stays on the clients (model.norm: local, model.local, or the "
+                             "head of personal 'head')",
                              rule);
     }
     if (conf->evaluation->command.n > 0) {

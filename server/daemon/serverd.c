@@ -152,6 +152,12 @@ static void serverd_log_hints(const struct fl_serverd_conf *own, const struct fl
             "model.norm is local: evaluation.data is measured with the server's batch-norms, which "
             "are not trained; 'evaluation: {clients: yes}' measures with the clients' own");
     }
+    if (conf->strategy->personal->head && conf->evaluation->data[0] != '\0') {
+        fl_log(log, FL_LOG_WARNING, "server",
+               "personal '%s': evaluation.data is measured with the server's head, which is not "
+               "trained; 'evaluation: {clients: yes}' measures with the clients' own",
+               conf->strategy->personal->policy.name);
+    }
 }
 
 static int run_once(const struct fl_serverd_conf *own, struct fl_log *log, struct fl_log_out *out,

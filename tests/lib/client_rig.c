@@ -51,8 +51,15 @@ static bool is_norm(void *ctx, const struct fl_layout *layout, const struct fl_t
     return strncmp(tensor->name, "bn", 2) == 0;
 }
 
+static bool is_head(void *ctx, const struct fl_layout *layout, const struct fl_tensor *tensor)
+{
+    (void)ctx;
+    return tensor->unit + 1 == fl_layout_units(layout);
+}
+
 static void take_network(const struct rig_server *server, struct fl_wire_welcome *w)
 {
+    bool head = server->personal != NULL && strncmp(server->personal, "head", 4) == 0;
     char first[32];
     const char *layers[] = {first, "bn", train_layers[1], train_layers[2]};
     size_t n = server->norm ? 4 : 3;
@@ -66,9 +73,10 @@ static void take_network(const struct rig_server *server, struct fl_wire_welcome
     }
     (void)snprintf(first, sizeof(first), "dense %zu", server->hidden != 0 ? server->hidden : 16);
     ck_assert_int_eq(fl_net_create(&spec, 1, &net, NULL), FL_OK);
-    ck_assert_int_eq(
-        fl_layout_copy(fl_net_layout(net), server->local ? is_norm : NULL, NULL, &w->layout, NULL),
-        FL_OK);
+    ck_assert_int_eq(fl_layout_copy(fl_net_layout(net),
+                                    server->local ? is_norm : (head ? is_head : NULL), NULL,
+                                    &w->layout, NULL),
+                     FL_OK);
     fl_net_free(net);
     w->input = malloc(sizeof(*w->input));
     w->layers = calloc(n, sizeof(*w->layers));

@@ -18,10 +18,33 @@
 #include "libfl/strategy/solver/solver.h"
 #include "libfl/strategy/space/space.h"
 
+/*
+ * Entries that steps leave as they are: those of some tensors, with their values at the time of
+ * fl_fixed_entries_take(). Running statistics of batch-norms are never among them: every pass
+ * updates them.
+ */
+struct fl_fixed_entries {
+    struct fl_entry_run {
+        size_t offset, n; /* of the network's internal block */
+    } * run;
+    size_t n_runs;
+    float *values; /* of the runs, one after the other */
+};
+typedef bool fl_fixed_choice(void *ctx, const struct fl_layout *layout,
+                             const struct fl_tensor *tensor);
+/* The current values of the entries of all tensors that `choose` names. FL_ENOMEM. */
+FL_MUST_CHECK int fl_fixed_entries_take(struct fl_net *net, fl_fixed_choice *choose, void *ctx,
+                                        struct fl_fixed_entries *ret, struct fl_err *err);
+void fl_fixed_entries_done(struct fl_fixed_entries *fixed);
+
 struct fl_local_steps {
     struct fl_net *net; /* that of the solver */
     const struct fl_solver_ops *solver;
-    const struct fl_space_steps *space; /* NULL: steps are in all entries */
+    const struct fl_space_steps *space;   /* NULL: steps are in all entries */
+    const struct fl_fixed_entries *fixed; /* NULL: none */
+    /* Steps of the same task before these, whose batches and draws these continue; 0 with steps
+       in one fixed order. */
+    uint64_t first;
     size_t samples;
     /* Copies the n samples `idx` to x and y; changes of training samples are draws of `rng`. */
     void (*gather)(void *ctx, struct fl_rng *rng, const uint32_t *idx, size_t n, float *x,

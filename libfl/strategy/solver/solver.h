@@ -145,6 +145,16 @@ struct fl_solver_ops {
      */
     double (*factor)(const struct fl_options *o, double learning_rate, double momentum,
                      uint64_t n_steps);
+    /* A step makes several steps on the network's parameters, so no entry stays fixed in it. */
+    bool steps_inside;
+    /*
+     * Called for each batch of one pass over the data before the first step, of `samples` samples
+     * together, when wants_pass() is true (SCAFFOLD's option I). It does not change parameters or
+     * buffers. Both NULL: no such pass.
+     */
+    bool (*wants_pass)(const struct fl_solver *solver);
+    void (*pass)(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch,
+                 size_t samples);
     int (*create)(const struct fl_options *o, const struct fl_solver_setup *setup,
                   struct fl_solver **ret, struct fl_err *err);
     void (*destroy)(struct fl_solver *solver);

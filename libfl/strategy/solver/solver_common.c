@@ -209,7 +209,7 @@ int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err *err)
 }
 
 /* Find the runs of entries above 0 in a block; returns their number; `run` may be NULL. */
-static size_t find_runs(const float *mark, size_t n, struct fl__run *run)
+static size_t find_runs(const float *mark, size_t n, struct fl_entry_run *run)
 {
     size_t n_runs = 0;
     size_t i = 0;
@@ -221,7 +221,7 @@ static size_t find_runs(const float *mark, size_t n, struct fl__run *run)
         }
         if (i > from) {
             if (run != NULL) {
-                run[n_runs] = (struct fl__run){from, i - from};
+                run[n_runs] = (struct fl_entry_run){from, i - from};
             }
             n_runs++;
         }
@@ -231,41 +231,77 @@ static size_t find_runs(const float *mark, size_t n, struct fl__run *run)
     return n_runs;
 }
 
-int fl__runs_of_buffers(const struct fl_net *net, struct fl__runs *ret, struct fl_err *err)
+/* 1 at the entries of the tensors that `choose` names; returns their number. */
+static size_t mark_entries(const struct fl_layout *layout, fl_fixed_choice *choose, void *ctx,
+                           float *exported)
 {
-    const struct fl_layout *layout = fl_net_layout(net);
-    size_t count = fl_layout_count(layout);
-    size_t block = fl_net_block(net);
-    float *exported;
-    float *mark;
+    size_t n = 0;
     size_t t;
     size_t i;
 
-    *ret = (struct fl__runs){0};
-    if (fl_layout_trainable(layout) == count) {
-        return FL_OK;
-    }
-    exported = calloc(count, sizeof(*exported));
-    mark = calloc(block, sizeof(*mark));
-    if (exported != NULL && mark != NULL) {
-        for (t = 0; t < fl_layout_tensors(layout); t++) {
-            const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+    for (t = 0; t < fl_layout_tensors(layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(layout, t);
+        bool chosen = choose(ctx, layout, tensor);
 
-            for (i = 0; tensor->buffer && i < tensor->count; i++) {
-                exported[tensor->offset + i] = 1;
-            }
-        }
-        fl_net_import(net, mark, exported);
-        ret->n = find_runs(mark, block, NULL);
-        ret->run = calloc(ret->n, sizeof(*ret->run));
-        if (ret->run != NULL) {
-            (void)find_runs(mark, block, ret->run);
+        for (i = 0; chosen && i < tensor->count; i++, n++) {
+            exported[tensor->offset + i] = 1;
         }
     }
+    return n;
+}
+
+int fl__runs_of(const struct fl_net *net, fl_fixed_choice *choose, void *ctx,
+                struct fl_entry_run **ret_run, size_t *ret_n, struct fl_err *err)
+{
+    const struct fl_layout *layout = fl_net_layout(net);
+    size_t block = fl_net_block(net);
+    float *exported = calloc(fl_layout_count(layout) + 1, sizeof(*exported));
+    float *mark = calloc(block + 1, sizeof(*mark));
+    struct fl_entry_run *run;
+    int rv = FL_ENOMEM;
+
+    *ret_run = NULL;
+    *ret_n = 0;
+    if (exported == NULL || mark == NULL) {
+        goto done;
+    }
+    rv = FL_OK;
+    if (mark_entries(layout, choose, ctx, exported) == 0) {
+        goto done;
+    }
+    fl_net_import(net, mark, exported);
+    run = calloc(find_runs(mark, block, NULL) + 1, sizeof(*run));
+    if (run == NULL) {
+        rv = FL_ENOMEM;
+        goto done;
+    }
+    *ret_n = find_runs(mark, block, run);
+    *ret_run = run;
+done:
     free(exported);
     free(mark);
-    return ret->run != NULL ? FL_OK
-                            : fl_err_set(err, FL_ENOMEM, "positions of the buffers: out of memory");
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "positions of tensors in a network: out of memory");
+    }
+    return FL_OK;
+}
+
+static bool runs_are_buffers(void *ctx, const struct fl_layout *layout,
+                             const struct fl_tensor *tensor)
+{
+    (void)ctx;
+    (void)layout;
+    return tensor->buffer;
+}
+
+int fl__runs_of_buffers(const struct fl_net *net, struct fl__runs *ret, struct fl_err *err)
+{
+    const struct fl_layout *layout = fl_net_layout(net);
+
+    *ret = (struct fl__runs){0};
+    return fl_layout_trainable(layout) == fl_layout_count(layout)
+               ? FL_OK
+               : fl__runs_of(net, runs_are_buffers, NULL, &ret->run, &ret->n, err);
 }
 
 void fl__runs_done(struct fl__runs *runs)
@@ -279,7 +315,7 @@ void fl__runs_copy(const struct fl__runs *runs, float *to, const float *from)
     size_t i;
 
     for (i = 0; i < runs->n; i++) {
-        const struct fl__run *run = &runs->run[i];
+        const struct fl_entry_run *run = &runs->run[i];
 
         (void)memcpy(to + run->offset, from + run->offset, run->n * sizeof(float));
     }

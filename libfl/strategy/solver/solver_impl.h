@@ -7,6 +7,7 @@
  */
 
 #include "libfl/strategy/external_training.h"
+#include "libfl/strategy/solver/local_steps.h"
 
 /* Floats that a solver processes at a time, on the stack: a quarter of a core's L1 cache. */
 #define FL__SOLVER_CHUNK 2048
@@ -84,10 +85,15 @@ FL_MUST_CHECK int fl__solver_copy(struct fl_net *net, float **ret, struct fl_err
  */
 struct fl__runs {
     size_t n;
-    struct fl__run {
-        size_t offset, n;
-    } * run;
+    struct fl_entry_run *run;
 };
+
+/*
+ * The ranges of an internal block that hold the tensors `choose` names; buffers only when it names
+ * them. Returns owned, free(); `*ret_run` NULL: none. FL_ENOMEM.
+ */
+FL_MUST_CHECK int fl__runs_of(const struct fl_net *net, fl_fixed_choice *choose, void *ctx,
+                              struct fl_entry_run **ret_run, size_t *ret_n, struct fl_err *err);
 
 FL_MUST_CHECK int fl__runs_of_buffers(const struct fl_net *net, struct fl__runs *ret,
                                       struct fl_err *err);

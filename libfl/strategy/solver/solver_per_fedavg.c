@@ -269,6 +269,7 @@ const struct fl_solver_ops fl_solver_per_fedavg = {
             .source = "Per-FedAvg",
             .options = options,
         },
+    .steps_inside = true,
     .create = per_fedavg_create,
     .destroy = per_fedavg_destroy,
     .step = per_fedavg_step,

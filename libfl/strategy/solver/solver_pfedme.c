@@ -257,6 +257,7 @@ const struct fl_solver_ops fl_solver_pfedme = {
             .check = pfedme_check,
         },
     .fits_training = fits_training,
+    .steps_inside = true,
     .create = pfedme_create,
     .destroy = pfedme_destroy,
     .step = pfedme_step,

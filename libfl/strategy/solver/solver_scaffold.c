@@ -1,5 +1,5 @@
 /*
- * solver: scaffold (SCAFFOLD, option II: Karimireddy et al. 2020, eq. 4)
+ * solver: scaffold (SCAFFOLD: Karimireddy et al. 2020, Algorithm 1 and eq. 4)
  *
  *     x <- x - learning_rate (g - c_k + c)                                  each step
  *     dc_k = -c + (theta^t - theta_k) / (learning_rate a_k),  c_k <- c_k + dc_k
@@ -7,8 +7,13 @@
  *
  * with c_k and c the controls of the client and of the server, 0 at the start, and
  * a_k = sum over q = 1..steps of (1 - m^q) / (1 - m), what a constant gradient of 1 moves x
- * by under momentum m; without momentum it is the number of steps. Weight decay and the
- * proximal term count as parts of the gradient: controls hold them too.
+ * by under momentum m; without momentum it is the number of steps. This is option II of eq. 4.
+ * With control: gradient it is option I,
+ *
+ *     c_k <- g_k(theta^t),  dc_k = its change
+ *
+ * the mean gradient of all samples at the received model, in batches as they are trained. Weight
+ * decay and the proximal term count as parts of the gradient: controls hold them too.
  *
  * A client commits c_k only for the units whose upload was aggregated: then s = sum of all c_k,
  * unit by unit, whichever clients drop out. The server keeps the sum, because N may change between
@@ -18,14 +23,15 @@
  * Updates have equal weights in their mean unless configured otherwise, as in the paper: c is a
  * plain mean, and sum_k w_k (c - c_k) is 0 over all clients for equal w_k only.
  *
- * With a learning rate of 0 the gradient is unknown: dc_k is 0. (With rebuild_dc the server cannot
- * distinguish this from a model that did not move: dc_k is -c then, on both sides.)
+ * With a learning rate of 0 option II has no gradient: dc_k is 0. (With rebuild_dc the server
+ * cannot distinguish this from a model that did not move: dc_k is -c then, on both sides.)
  *
- * Options: mu (proximal term), rebuild_dc: dc_k is not sent; the server computes it from the update
- * and the number of steps reported, so the update must be exact (codec float32). State: client:
- * theta^t, c and c_k, three models, beside sgd's. Server: s, and c in a round. Cost: sgd's and two
- * more reads per step. One more model to download (c) and, without rebuild_dc, to upload (dc_k).
- * Runs on the training thread; server_step runs in the aggregation pass.
+ * Options: mu (proximal term), control, rebuild_dc: dc_k is not sent; the server computes it from
+ * the update and the number of steps reported, so the update must be exact (codec float32). State:
+ * client: theta^t, c and c_k, three models, beside sgd's. Server: s, and c in a round. Cost: sgd's
+ * and two more reads per step; control: gradient one more pass over the data and two more models.
+ * One more model to download (c) and, without rebuild_dc, to upload (dc_k). Runs on the training
+ * thread; server_step runs in the aggregation pass.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -34,8 +40,11 @@
 #include "libfl/num/vec.h"
 #include "libfl/strategy/solver/solver_impl.h"
 
+enum control_of { OF_STEPS, OF_GRADIENT };
+
 struct options {
     double mu;
+    enum control_of control;
     bool rebuild_dc;
 };
 
@@ -48,6 +57,9 @@ struct fl_solver {
     float *start;       /* theta^t */
     float *control;     /* c */
     float *own_control; /* c_k */
+    /* With control: gradient, else NULL: the mean so far, and the gradient of a batch. */
+    float *gradient;
+    float *of_batch;
 };
 
 static void scaffold_update(void *ctx, size_t offset, size_t n, float *params, const float *grad)
@@ -94,8 +106,36 @@ static void scaffold_destroy(struct fl_solver *solver)
         free(solver->start);
         free(solver->control);
         free(solver->own_control);
+        free(solver->gradient);
+        free(solver->of_batch);
         free(solver);
     }
+}
+
+/* Room for the gradient at the received model, which starts with that of the weight decay. */
+static int scaffold_take_gradient(struct fl_solver *solver, const struct fl_solver_setup *setup,
+                                  struct fl_err *err)
+{
+    size_t n = fl_net_block(setup->net);
+    struct fl__runs buffers = {.n = 0};
+    int rv;
+
+    solver->gradient = calloc(n, sizeof(*solver->gradient));
+    solver->of_batch = calloc(n, sizeof(*solver->of_batch));
+    if (solver->gradient == NULL || solver->of_batch == NULL) {
+        return fl_err_set(err, FL_ENOMEM, "gradient of %zu parameters: out of memory", n);
+    }
+    if (!(setup->weight_decay > 0)) {
+        return FL_OK;
+    }
+    rv = fl__runs_of_buffers(setup->net, &buffers, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
+    fl_vec_axpy(solver->gradient, (float)setup->weight_decay, solver->start, n);
+    fl__runs_copy(&buffers, solver->gradient, solver->of_batch); /* zeros */
+    fl__runs_done(&buffers);
+    return FL_OK;
 }
 
 static int scaffold_create(const struct fl_options *o, const struct fl_solver_setup *setup,
@@ -134,6 +174,10 @@ static int scaffold_create(const struct fl_options *o, const struct fl_solver_se
         if (rv != FL_OK) {
             goto fail;
         }
+        rv = v->control == OF_GRADIENT ? scaffold_take_gradient(solver, setup, err) : FL_OK;
+        if (rv != FL_OK) {
+            goto fail;
+        }
     }
     *ret = solver;
     return FL_OK;
@@ -146,6 +190,35 @@ static double scaffold_step(struct fl_solver *solver, const float *x, const int3
                             size_t batch)
 {
     return fl_net_step(solver->sgd.net, x, y, batch, scaffold_update, solver);
+}
+
+static bool scaffold_wants_pass(const struct fl_solver *solver)
+{
+    return solver->gradient != NULL;
+}
+
+static void scaffold_pass(struct fl_solver *solver, const float *x, const int32_t *y, size_t batch,
+                          size_t samples)
+{
+    struct fl_net *net = solver->sgd.net;
+
+    (void)fl_net_gradient(net, x, y, batch, solver->of_batch);
+    fl_vec_axpy(solver->gradient, (float)((double)batch / (double)samples), solver->of_batch,
+                fl_net_block(net));
+}
+
+/* Option I: c_k becomes the gradient; `change` is what it changes by. */
+static int scaffold_take_control(struct fl_solver *solver, float *change, struct fl_err *err)
+{
+    size_t n = fl_net_block(solver->sgd.net);
+
+    if (!fl_vec_finite(solver->gradient, n)) {
+        return fl_err_set(err, FL_ENUMERIC,
+                          "the gradient of all samples at the received model is not finite");
+    }
+    fl_vec_sub(change, solver->gradient, solver->own_control, n);
+    (void)memcpy(solver->own_control, solver->gradient, n * sizeof(float));
+    return FL_OK;
 }
 
 /* A displacement from `start` to `x` under c; all arrays have n entries. */
@@ -185,7 +258,14 @@ static int scaffold_finish(struct fl_solver *solver, struct fl_buf *kept, struct
                                        .n = fl_net_block(net)};
     int rv;
 
-    change_control(&moved, change, solver->own_control);
+    if (solver->gradient == NULL) {
+        change_control(&moved, change, solver->own_control);
+    } else {
+        rv = scaffold_take_control(solver, change, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
     rv = fl__solver_put(net, solver->own_control, &kept[0], err);
     if (rv != FL_OK) {
         return rv;
@@ -213,6 +293,12 @@ static int scaffold_external_begin(const struct fl_options *o, const struct fl_e
     ret->mu = v->mu;
     if (task->adapting) {
         return FL_OK;
+    }
+    if (v->control == OF_GRADIENT) {
+        return fl_err_set(err, FL_ECONF,
+                          "solver 'scaffold' with control: gradient needs the gradient of all "
+                          "samples at the received model, which a program does not compute: use "
+                          "'trainer: builtin', or control: steps on the server");
     }
     rv = fl__external_take(task->layout, task->inputs, "control", &ret->gradient, err);
     if (rv != FL_OK) {
@@ -296,8 +382,25 @@ static void scaffold_server_step(const struct fl_options *o, const struct fl_agg
     }
 }
 
+static int scaffold_check(const struct fl_options *o, struct fl_err *err)
+{
+    const struct options *v = fl_options_values(o);
+
+    return v->control == OF_GRADIENT && v->rebuild_dc
+               ? fl_err_set(err, FL_ECONF,
+                            "rebuild_dc follows from the update only with control: steps (option "
+                            "II), found control: gradient (option I)")
+               : FL_OK;
+}
+
+static const char *const controls[] = {[OF_STEPS] = "steps", [OF_GRADIENT] = "gradient", NULL};
+
 static const struct fl_opt_spec options[] = {
     FL__PROX_OPTION(struct options, "0"),
+    {FL_OPT(struct options, ENUM, control), .def = "steps", .choices = controls,
+     .help = "What a client's control variate becomes: the mean gradient of its steps (option II), "
+             "or the gradient of all its samples at the received model, by one more pass (option "
+             "I)."},
     {FL_OPT(struct options, BOOL, rebuild_dc), .def = "no",
      .help = "The server computes the change of a client's control variate from its update, and "
              "the client does not send it: half the bytes uploaded."},
@@ -326,14 +429,17 @@ const struct fl_solver_ops fl_solver_scaffold = {
         {
             .name = "scaffold",
             .help = "sgd corrected by control variates against the drift of the clients",
-            .source = "SCAFFOLD, option II",
+            .source = "SCAFFOLD, options I and II",
             .options = options,
+            .check = scaffold_check,
         },
     .inputs = control,
     .sends = control_change,
     .keeps = keeps,
     .server = &server,
     .factor = scaffold_factor,
+    .wants_pass = scaffold_wants_pass,
+    .pass = scaffold_pass,
     .create = scaffold_create,
     .destroy = scaffold_destroy,
     .step = scaffold_step,

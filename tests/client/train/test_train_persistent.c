@@ -163,6 +163,24 @@ TEST_EACH(a_model_beside_the_global_one_is_the_same, 2)
     free(own);
 }
 
+/* A program trains all layers in every step: FedPer's head is, FedRep's is not. */
+TEST(a_head_with_epochs_of_its_own_is_refused_with_what_to_do)
+{
+    struct fl_options *head = NULL;
+    struct both f;
+
+    both_init(&f, &fl_solver_sgd);
+    ck_assert_int_eq(fl_options_create(fl_personal_head.policy.options, &head), FL_OK);
+    f.server.model.personal = &fl_personal_head;
+    f.server.model.personal_options = head;
+    ck_assert_int_eq(fl_trainer_prepare(f.program, &f.server.model, &f.err), FL_OK);
+    ck_assert_int_eq(fl_options_set(head, "epochs", "10", NULL), FL_OK);
+    ck_assert_int_eq(fl_trainer_prepare(f.program, &f.server.model, &f.err), FL_EUNIMPL);
+    ck_assert_ptr_nonnull(strstr(f.err.msg, "epochs: 0 on the server (FedPer)"));
+    both_done(&f);
+    fl_options_free(head);
+}
+
 TEST(what_the_program_did_not_declare_is_refused_by_name)
 {
     struct both f;

@@ -145,6 +145,218 @@ TEST_EACH(a_model_beside_makes_the_steps_of_prox_from_its_own_start, 2)
     free(own);
 }
 
+/* --- heads (FedPer, FedRep) --- */
+
+/* The network of the fixture in double precision, from its exported parameters alone: whole
+   batches, so that no order of samples matters. */
+struct plain {
+    double w1[16][INPUTS], b1[16], w2[CLASSES][16], b2[CLASSES];
+};
+
+static void plain_load(struct plain *p, const float *theta)
+{
+    size_t n = 0;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < 16; i++) {
+        for (j = 0; j < INPUTS; j++) {
+            p->w1[i][j] = (double)theta[n++];
+        }
+    }
+    for (i = 0; i < 16; i++) {
+        p->b1[i] = (double)theta[n++];
+    }
+    for (i = 0; i < CLASSES; i++) {
+        for (j = 0; j < 16; j++) {
+            p->w2[i][j] = (double)theta[n++];
+        }
+    }
+    for (i = 0; i < CLASSES; i++) {
+        p->b2[i] = (double)theta[n++];
+    }
+}
+
+/* Adds the gradient of the loss of one sample, over `n` of them, to `g`. */
+static void plain_add_gradient(const struct plain *p, const float *x, int32_t y, double n,
+                               struct plain *g)
+{
+    double h[16], z[CLASSES], back[16] = {0};
+    double top = -1e300;
+    double sum = 0;
+    size_t i;
+    size_t j;
+
+    for (i = 0; i < 16; i++) {
+        h[i] = p->b1[i];
+        for (j = 0; j < INPUTS; j++) {
+            h[i] += p->w1[i][j] * (double)x[j];
+        }
+        h[i] = h[i] > 0 ? h[i] : 0;
+    }
+    for (i = 0; i < CLASSES; i++) {
+        z[i] = p->b2[i];
+        for (j = 0; j < 16; j++) {
+            z[i] += p->w2[i][j] * h[j];
+        }
+        top = fmax(top, z[i]);
+    }
+    for (i = 0; i < CLASSES; i++) {
+        z[i] = exp(z[i] - top);
+        sum += z[i];
+    }
+    for (i = 0; i < CLASSES; i++) {
+        double d = (z[i] / sum - (y == (int32_t)i ? 1 : 0)) / n;
+
+        g->b2[i] += d;
+        for (j = 0; j < 16; j++) {
+            g->w2[i][j] += d * h[j];
+            back[j] += d * p->w2[i][j];
+        }
+    }
+    for (i = 0; i < 16; i++) {
+        double d = h[i] > 0 ? back[i] : 0;
+
+        g->b1[i] += d;
+        for (j = 0; j < INPUTS; j++) {
+            g->w1[i][j] += d * (double)x[j];
+        }
+    }
+}
+
+/* Steps on all samples, with a momentum that starts at 0, that move the head or the body alone. */
+static void plain_train(struct plain *p, const struct fl_dataset *ds, size_t steps, bool head,
+                        double momentum)
+{
+    struct plain v;
+    double *x = (double *)(void *)p;
+    double *move = (double *)(void *)&v;
+    size_t body = 16 * INPUTS + 16;
+    size_t all = sizeof(*p) / sizeof(*x);
+    size_t s;
+    size_t i;
+
+    (void)memset(&v, 0, sizeof(v));
+    for (s = 0; s < steps; s++) {
+        struct plain g;
+        const double *grad = (const double *)(const void *)&g;
+
+        (void)memset(&g, 0, sizeof(g));
+        for (i = 0; i < ds->n; i++) {
+            plain_add_gradient(p, (const float *)ds->x + i * INPUTS, ds->y[i], (double)ds->n, &g);
+        }
+        for (i = head ? body : 0; i < (head ? all : body); i++) {
+            move[i] = momentum * move[i] + grad[i];
+            x[i] -= 0.1 * move[i];
+        }
+    }
+}
+
+static struct fl_options *use_head(struct fixture *f, const char *epochs)
+{
+    struct fl_options *o = NULL;
+
+    ck_assert_int_eq(fl_options_create(fl_personal_head.policy.options, &o), FL_OK);
+    ck_assert_int_eq(fl_options_set(o, "epochs", epochs, NULL), FL_OK);
+    f->server.model.personal = &fl_personal_head;
+    f->server.model.personal_options = o;
+    prepare(f);
+    return o;
+}
+
+/* Collins et al. 2021, Algorithm 1. */
+TEST_EACH(the_head_is_trained_with_the_body_fixed_then_the_body_with_the_head_fixed, 2)
+{
+    const double momentum = _i == 0 ? 0 : 0.9;
+    struct fl_train_result r;
+    struct fl_train_task task;
+    struct fl_options *head;
+    struct fl_evaluation want_accuracy;
+    struct plain p;
+    struct fixture f;
+    float *trained;
+    const double *want = (const double *)(const void *)&p;
+    size_t i;
+
+    fixture_init(&f, true);
+    f.server.model.batch_size = SAMPLES;
+    f.server.model.epochs = 2;
+    f.server.model.momentum = momentum;
+    head = use_head(&f, "3");
+    task = task_of(&f.server);
+    task.evaluate_trained = true;
+    r = train(&f, &task);
+    plain_load(&p, f.server.theta);
+    plain_train(&p, f.train, 3, true, momentum);
+    plain_train(&p, f.train, 2, false, momentum);
+    ck_assert_uint_eq(r.steps, 2); /* Those of the model that is shared. */
+    trained = malloc(f.server.count * sizeof(*trained));
+    for (i = 0; i < f.server.count; i++) {
+        trained[i] = f.server.theta[i] + r.delta[i];
+        ck_assert_double_eq_tol((double)trained[i], want[i], 2e-6);
+    }
+    want_accuracy = evaluate(&f, trained);
+    ck_assert_uint_eq(r.trained.correct, want_accuracy.correct);
+    ck_assert_double_eq_tol(r.trained.loss_sum, want_accuracy.loss_sum, 1e-3);
+    free(trained);
+    fl_train_result_done(&r);
+    fl_options_free(head);
+    fixture_done(&f);
+}
+
+/* Arivazhagan et al. 2019: the training is that of FedAvg, what stays is decided by its caller. */
+TEST(without_epochs_of_its_own_the_head_is_trained_as_any_layer_bit_for_bit)
+{
+    struct fl_train_result want, have;
+    struct fl_train_task task;
+    struct fl_options *head;
+    struct fixture f;
+
+    fixture_init(&f, false);
+    prepare(&f);
+    task = task_of(&f.server);
+    want = train(&f, &task);
+    head = use_head(&f, "0");
+    have = train(&f, &task);
+    ck_assert_mem_eq(have.delta, want.delta, f.server.count * sizeof(float));
+    fl_train_result_done(&want);
+    fl_train_result_done(&have);
+    fl_options_free(head);
+    fixture_done(&f);
+}
+
+static void note_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    uint64_t *last = ctx;
+
+    ck_assert_uint_eq(done, last[0] + 1);
+    last[0] = done;
+    last[1] = total;
+}
+
+/* 103 samples in batches of 10: 11 steps an epoch. */
+TEST(progress_counts_the_steps_of_head_and_body_together)
+{
+    uint64_t seen_steps[2] = {0, 0};
+    struct fl_train_result r;
+    struct fl_train_task task;
+    struct fl_options *head;
+    struct fixture f;
+
+    fixture_init(&f, false);
+    head = use_head(&f, "3");
+    task = task_of(&f.server);
+    task.progress = note_progress;
+    task.ctx = seen_steps;
+    r = train(&f, &task);
+    ck_assert_uint_eq(seen_steps[0], 5 * 11);
+    ck_assert_uint_eq(seen_steps[1], 5 * 11);
+    ck_assert_uint_eq(r.steps, 2 * 11);
+    fl_train_result_done(&r);
+    fl_options_free(head);
+    fixture_done(&f);
+}
+
 TEST(the_trained_model_is_evaluated_when_asked_for)
 {
     struct fl_evaluation want;

@@ -143,6 +143,76 @@ TEST(a_model_beside_changes_nothing_of_what_is_sent)
     end(&r);
 }
 
+/* --- heads (personal: head) --- */
+
+static struct fl_result *train_head(struct rig *r, uint64_t round, uint64_t counted,
+                                    const float *theta)
+{
+    struct fl_task task = rig_task(round, counted);
+    struct rig_payload list[] = {{"model", theta, bytes(r), false}};
+
+    return rig_train(r, &task, list, 1);
+}
+
+/* The committed head; NULL: none. */
+static float *head_kept(struct rig *r)
+{
+    float *kept = NULL;
+    int rv = fl_client_state_load(r->worker.keeps, FL_KEEP_LOCAL, &kept, &r->err);
+
+    ck_assert_msg(rv == FL_OK || rv == FL_ENOENT, "%s", r->err.msg);
+    return kept;
+}
+
+/* FedPer and FedRep. The head of the second round is that of the first one if it was counted. */
+TEST_EACH(a_head_stays_on_the_client_and_goes_on_when_it_was_counted, 4)
+{
+    const struct rig_server server = {.personal = _i < 2 ? "head" : "head epochs=2"};
+    const bool counted = _i % 2 == 0;
+    size_t offset, count; /* of the head */
+    size_t last;
+    struct fl_result *result;
+    float *want;
+    float *kept;
+    size_t moved = 0;
+    struct rig r;
+    size_t i;
+
+    client_rig_init(&r, &server, true);
+    last = fl_layout_units(r.setup->layout) - 1;
+    offset = fl_layout_unit(r.setup->layout, last)->offset;
+    count = fl_layout_unit(r.setup->layout, last)->count;
+    result = train_head(&r, 1, 0, r.theta);
+    for (i = 0; i < count; i++) {
+        ck_assert_double_eq((double)result->delta[offset + i], 0);
+    }
+    for (i = 0; i < offset; i++) {
+        moved += result->delta[i] < 0 || result->delta[i] > 0;
+    }
+    ck_assert_uint_gt(moved, offset / 2);
+    ck_assert_double_eq((double)result->divergence[last], 0);
+    ck_assert(result->has_trained);
+    fl_result_unref(result);
+    rig_restart(&r);
+    fl_result_unref(train_head(&r, 2, counted ? 1 : 0, r.theta));
+    kept = head_kept(&r);
+    if (counted) {
+        ck_assert_ptr_nonnull(kept);
+        ck_assert_mem_ne(kept, r.theta + offset, count * sizeof(*kept));
+    } else {
+        ck_assert_ptr_null(kept);
+    }
+    /* The second round's own head follows on what was kept. */
+    rig_restart(&r);
+    fl_result_unref(train_head(&r, 3, 2, r.theta));
+    want = head_kept(&r);
+    ck_assert_ptr_nonnull(want);
+    ck_assert(kept == NULL || memcmp(want, kept, count * sizeof(*kept)) != 0);
+    free(want);
+    free(kept);
+    rig_done(&r);
+}
+
 /* --- models of their own --- */
 
 TEST(a_personal_model_is_blended_with_the_anchor_by_beta)

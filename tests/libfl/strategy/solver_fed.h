@@ -45,6 +45,7 @@ struct fed {
     float *delta[FED_CLIENTS], *sent[FED_CLIENTS]; /* of the last round */
     size_t n_steps[FED_CLIENTS];
     size_t n_selected; /* sent to the clients */
+    size_t batch;
     uint64_t round;
     bool sums;                  /* fill `moved` */
     double *moved[FED_CLIENTS]; /* sum of -eta g along the path, internal order */
@@ -126,7 +127,7 @@ static inline void fed_open_client(struct fed *f, size_t k, const struct fl_solv
                                     .net = &f->spec,
                                     .generation = &generation,
                                     .training = {.steps = (uint32_t)f->n_steps[k],
-                                                 .batch_size = FED_BATCH,
+                                                 .batch_size = (uint32_t)f->batch,
                                                  .momentum = f->how.momentum,
                                                  .weight_decay = f->how.weight_decay}};
     struct fl_trainer *trainer = NULL;
@@ -169,8 +170,11 @@ static inline void fed_open_server(struct fed *f, const char *option)
     (void)memset(fl_blob_fill_floats(f->model.state[0]), 0, f->count * sizeof(float));
 }
 
-static inline void fed_init(struct fed *f, const struct fl_solver_ops *ops, const char *option,
-                            const struct fl_solver_setup *how)
+/* `full_batch` 0: clients make 2 and more steps on batches of FED_BATCH; else one on all samples.
+ */
+static inline void fed_init_steps(struct fed *f, const struct fl_solver_ops *ops,
+                                  const char *option, const struct fl_solver_setup *how,
+                                  size_t full_batch)
 {
     static const char *const layers[] = {"dense 9", "bn", "relu", "dense 4"};
     static struct fl_solver_ops watch;
@@ -178,7 +182,11 @@ static inline void fed_init(struct fed *f, const struct fl_solver_ops *ops, cons
     struct fl_rng rng;
     size_t k;
 
-    *f = (struct fed){.ops = ops, .how = *how, .n_selected = FED_CLIENTS, .members = FED_CLIENTS};
+    *f = (struct fed){.ops = ops,
+                      .how = *how,
+                      .n_selected = FED_CLIENTS,
+                      .members = FED_CLIENTS,
+                      .batch = full_batch > 0 ? full_batch : FED_BATCH};
     f->spec =
         (struct fl_net_spec){.input = {FED_INPUTS}, .n_input = 1, .layers = layers, .n_layers = 4};
     ck_assert_msg(fl_net_create(&f->spec, FED_BATCH, &f->net, &err) == FL_OK, "%s", err.msg);
@@ -203,10 +211,16 @@ static inline void fed_init(struct fed *f, const struct fl_solver_ops *ops, cons
         f->delta[k] = calloc(f->count, sizeof(float));
         f->sent[k] = calloc(f->count, sizeof(float));
         f->moved[k] = calloc(fl_net_block(f->net), sizeof(double));
-        f->n_steps[k] = 2 + k;
+        f->n_steps[k] = full_batch > 0 ? 1 : 2 + k;
         f->data[k] = fed_data(&rng, k);
         fed_open_client(f, k, &watch);
     }
+}
+
+static inline void fed_init(struct fed *f, const struct fl_solver_ops *ops, const char *option,
+                            const struct fl_solver_setup *how)
+{
+    fed_init_steps(f, ops, option, how, 0);
 }
 
 static inline void fed_done(struct fed *f)

@@ -6,6 +6,15 @@
 
 #define ROUNDS 15
 
+static void leave_parameters(void *ctx, size_t offset, size_t n, float *params, const float *grad)
+{
+    (void)ctx;
+    (void)offset;
+    (void)n;
+    (void)params;
+    (void)grad;
+}
+
 /* Random selections, drop-outs and plans, the same for each seed. */
 static struct fed_plan random_plan(struct fl_rng *rng)
 {
@@ -50,14 +59,15 @@ static void check_invariant(struct fed *f)
 }
 
 /* docs/algorithms.md#control-variates. */
-TEST_EACH(control_is_the_mean_of_the_controls_with_drop_outs_and_plans, 8)
+TEST_EACH(control_is_the_mean_of_the_controls_with_drop_outs_and_plans, 12)
 {
+    static const char *const how[] = {NULL, "rebuild_dc=yes", "control=gradient"};
     struct fl_rng rng;
     struct fed f;
     int t;
 
     fl_rng_seed(&rng, 3);
-    fed_init(&f, &fl_solver_scaffold, _i >= 4 ? "rebuild_dc=yes" : NULL, &setups[_i % 4]);
+    fed_init(&f, &fl_solver_scaffold, how[_i / 4], &setups[_i % 4]);
     for (t = 0; t < ROUNDS; t++) {
         struct fed_plan plan = random_plan(&rng);
 
@@ -90,6 +100,125 @@ TEST_EACH(control_is_the_mean_of_the_controls_while_clients_join, 8)
     }
     check_invariant(&f);
     fed_done(&f);
+}
+
+/* The mean gradient of all samples of client k at the model before the round, in float64, with
+   finite differences of the loss: independent of the backward pass. Returns that of entry i. */
+static double difference_of_loss(struct fed *f, size_t k, size_t i, double h)
+{
+    const struct fl_dataset *ds = f->data[k];
+    float *x = calloc(f->count, sizeof(*x));
+    double loss[2] = {0, 0};
+    size_t side;
+    size_t at;
+
+    for (side = 0; side < 2; side++) {
+        (void)memcpy(x, f->before, f->count * sizeof(*x));
+        x[i] += (float)(side == 0 ? -h : h);
+        fl_net_set(f->net, x);
+        for (at = 0; at < FED_SAMPLES; at += FED_BATCH) {
+            const float *rows = (const float *)ds->x + at * FED_INPUTS;
+            const struct fl_net_pass pass = {.x = rows, .y = ds->y + at, .batch = FED_BATCH};
+
+            /* A pass that does not move: with the statistics of its batch, as in training. */
+            loss[side] += fl_net_pass(f->net, &pass, leave_parameters, NULL) * FED_BATCH;
+        }
+    }
+    free(x);
+    return (loss[1] - loss[0]) / (2 * h * FED_SAMPLES);
+}
+
+/* Karimireddy et al. 2020, eq. 4, option I. */
+TEST_EACH(a_control_of_option_one_is_the_gradient_of_all_samples_at_the_received_model, 2)
+{
+    struct fed_plan plan = fed_everybody();
+    double decay = setups[2 * _i].weight_decay;
+    size_t checked = 0;
+    struct fed f;
+    size_t t;
+    size_t i;
+    size_t k;
+
+    fed_init(&f, &fl_solver_scaffold, "control=gradient", &setups[2 * _i]);
+    fed_round(&f, &plan);
+    fed_round(&f, &plan);
+    for (t = 0; t < fl_layout_tensors(f.layout); t++) {
+        const struct fl_tensor *tensor = fl_layout_tensor(f.layout, t);
+
+        for (i = tensor->offset; i < tensor->offset + tensor->count; i += 3) {
+            for (k = 0; tensor->buffer && k < FED_CLIENTS; k++) {
+                ck_assert_double_eq((double)f.own[k][i], 0);
+            }
+            for (k = 0; !tensor->buffer && k < FED_CLIENTS; k += 2, checked++) {
+                double want = difference_of_loss(&f, k, i, 1e-3) + decay * (double)f.before[i];
+
+                ck_assert_double_eq_tol((double)f.own[k][i], want, 2e-3);
+            }
+        }
+    }
+    ck_assert_uint_gt(checked, 60);
+    fed_done(&f);
+}
+
+/* What is sent is the change of the control, whatever the client did in its steps. */
+TEST(under_option_one_the_sent_change_is_that_of_the_control)
+{
+    struct fed_plan plan = fed_everybody();
+    float *own;
+    struct fed f;
+    size_t moved = 0;
+    size_t i;
+
+    fed_init(&f, &fl_solver_scaffold, "control=gradient", &setups[1]);
+    fed_round(&f, &plan);
+    own = calloc(f.count, sizeof(*own));
+    (void)memcpy(own, f.own[2], f.count * sizeof(*own));
+    fed_round(&f, &plan);
+    for (i = 0; i < f.count; i++) {
+        ck_assert_double_eq_tol((double)f.sent[2][i], (double)f.own[2][i] - (double)own[i], 1e-6);
+        moved += f.own[2][i] < own[i] || f.own[2][i] > own[i];
+    }
+    ck_assert_uint_gt(moved, f.count / 2);
+    free(own);
+    fed_done(&f);
+}
+
+/* With one step on all samples without momentum both options are the same gradient. */
+TEST(with_one_step_on_all_samples_both_options_agree)
+{
+    struct fed_plan plan = fed_everybody();
+    struct fed f[2];
+    size_t i;
+    size_t k;
+    int which;
+    int t;
+
+    for (which = 0; which < 2; which++) {
+        fed_init_steps(&f[which], &fl_solver_scaffold, which == 0 ? NULL : "control=gradient",
+                       &setups[0], FED_SAMPLES);
+        for (t = 0; t < 3; t++) {
+            fed_round(&f[which], &plan);
+        }
+    }
+    for (k = 0; k < FED_CLIENTS; k++) {
+        for (i = 0; i < f[0].count; i++) {
+            ck_assert_double_eq_tol((double)f[0].own[k][i], (double)f[1].own[k][i], 2e-5);
+        }
+    }
+    fed_done(&f[0]);
+    fed_done(&f[1]);
+}
+
+TEST(a_change_cannot_be_rebuilt_under_option_one)
+{
+    struct fl_options *o = options_of(&fl_solver_scaffold.policy, "control=gradient", NULL);
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_solver_scaffold.policy.check(o, &err), FL_OK);
+    ck_assert_int_eq(fl_options_set(o, "rebuild_dc", "yes", &err), FL_OK);
+    ck_assert_int_eq(fl_solver_scaffold.policy.check(o, &err), FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "option I"));
+    fl_options_free(o);
 }
 
 /* A unit that nobody sent keeps its control on both sides. */

@@ -119,6 +119,8 @@ TEST_EACH(presets_fill_fill_the_components_as_in_the_table, 50)
         {"stc", "uniform constant sgd full ternary mean none"},
         {"lean", "uniform stepped sgd ldf ternary mean none"},
         {"ditto", "uniform constant sgd full float32 mean ditto"},
+        {"fedper", "uniform constant sgd full float32 mean head"},
+        {"fedrep", "uniform constant sgd full float32 mean head"},
         {"feddyn", "uniform constant feddyn full float32 mean none"},
         {"topk", "uniform constant sgd full topk mean none"},
         {"qsgd", "uniform constant sgd full qsgd mean none"},

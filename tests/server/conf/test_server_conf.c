@@ -110,7 +110,9 @@ TEST(a_rule_that_trains_on_the_server_needs_all_tensors_of_the_model)
         "model: {preset: vgg9_bn, norm: local}\nevaluation: {data: d}\n"
         "strategy: {robust: fltrust}",
         "some.yaml:7: key 'strategy.robust': robust 'fltrust' trains on the server, which has only "
-        "the first values of what stays on the clients (model.norm: local, model.local)"};
+        "the first values of what stays on the clients (model.norm: local, model.local, or the "
+        "head of "
+        "personal 'head')"};
     static const char plain_head[] = "federation: f\nstate_dir: /tmp/x\n"
                                      "listen: [\"unix:/tmp/x.sock\"]\nalgorithm: fedavg\n";
     char path[FOLDER_PATH + 32];
@@ -125,6 +127,61 @@ TEST(a_rule_that_trains_on_the_server_needs_all_tensors_of_the_model)
 TEST_EACH(a_robust_rule_that_cannot_hold_is_refused_with_the_count_and_the_way_out, 3)
 {
     expect_refused(&robust_rows[_i]);
+}
+
+static const struct refused head_rows[] = {
+    {"strategy: {personal: {policy: head, layers: [fc3, conv9]}}",
+     "some.yaml:6: key 'strategy.personal.layers[1]': 'conv9' matches none of the 3 layers; the "
+     "last is 'fc3'"},
+    {"strategy: {personal: {policy: head, layers: conv9}}",
+     "some.yaml:6: key 'strategy.personal.layers': 'conv9' matches none of the 3 layers"},
+    {"strategy: {personal: {policy: head, last: 3}}",
+     "some.yaml:6: key 'strategy.personal.last': all of the 3 layers would be the head, which "
+     "stays on the clients: expected at least one layer for the body"},
+    {"strategy: {personal: {policy: head, layers: fc3, last: 1}}",
+     "personal 'head': expected either layers or last, found both"},
+    {"strategy: {solver: pfedme, personal: {policy: head, epochs: 2}}",
+     "personal 'head' with epochs trains the head and the body one after the other, and solver "
+     "'pfedme' moves the whole model within each of its steps: set epochs to 0, or choose solver "
+     "'sgd' or 'prox'"},
+    {"evaluation: {data: d}\nstrategy: {personal: head, robust: fltrust}",
+     "some.yaml:7: key 'strategy.robust': robust 'fltrust' trains on the server, which has only "
+     "the first values of what stays on the clients"},
+};
+
+TEST_EACH(a_head_that_cannot_be_is_refused_at_its_key, 6)
+{
+    expect_refused(&head_rows[_i]);
+}
+
+TEST(the_layers_of_the_head_stay_on_the_clients)
+{
+    static const struct {
+        const char *line;
+        const char *local; /* a digit for each layer */
+    } cases[] = {
+        {"strategy: {personal: head}", "001"},
+        {"strategy: {personal: {policy: head, last: 2}}", "011"},
+        {"strategy: {personal: {policy: head, layers: [fc1, \"*3\"], epochs: 4}}", "101"},
+        {"strategy: {personal: trained}", "000"},
+    };
+    char path[FOLDER_PATH + 32];
+    size_t i;
+    size_t l;
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fl_server_conf *conf = NULL;
+        struct fl_err err = {0};
+
+        refused_write(robust_head, cases[i].line, path);
+        ck_assert_msg(fl_server_conf_load(path, NULL, &conf, &err) == FL_OK, "%s", err.msg);
+        for (l = 0; l < 3; l++) {
+            const struct fl_unit *unit = fl_layout_unit(conf->layout, l);
+
+            ck_assert_uint_eq(unit->n_local, cases[i].local[l] == '1' ? unit->count : 0);
+        }
+        fl_server_conf_free(conf);
+    }
 }
 
 TEST(a_momentum_of_clients_that_cannot_hold_is_refused_at_its_key)

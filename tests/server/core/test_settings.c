@@ -106,7 +106,7 @@ TEST(the_digest_is_of_the_layout_and_of_what_an_update_means)
     fl_settings_done(&c);
 }
 
-TEST_EACH(a_strategy_says_what_is_kept_and_collection, 8)
+TEST_EACH(a_strategy_says_what_is_kept_and_collection, 9)
 {
     static const struct {
         const char *preset, *kept;
@@ -116,6 +116,7 @@ TEST_EACH(a_strategy_says_what_is_kept_and_collection, 8)
         {"scaffold", "scaffold.control", false, false},
         {"feddyn", "feddyn.displacement_sum", false, true},
         {"ditto", "own.personal", false, false},
+        {"fedrep", "", false, false}, /* The head follows from the layout: kept.local. */
         {"lean", "", false, false},
         {"fedmcsa", "own.personal", false, false},
         {"fedmix", "", true, false},

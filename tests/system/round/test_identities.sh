@@ -69,6 +69,19 @@ close() { # rule, tolerance, federation, federation
   check "$1" near "$2" "$model" "$dir/$3.safetensors" "$dir/$4.safetensors"
 }
 
+tensors_of() { # pattern, file: the tensors whose name begins so, or with ! the others
+  "$python" - "$@" <<'PY'
+import hashlib, json, struct, sys
+raw = open(sys.argv[2], "rb").read()
+size = struct.unpack("<Q", raw[:8])[0]
+head = json.loads(raw[8 : 8 + size])
+wanted, begin = not sys.argv[1].startswith("!"), sys.argv[1].lstrip("!")
+for name in sorted(n for n in head if n != "__metadata__" and n.startswith(begin) == wanted):
+    a, b = head[name]["data_offsets"]
+    print(name, hashlib.sha256(raw[8 + size + a : 8 + size + b]).hexdigest())
+PY
+}
+
 # presets…: three rounds with a step size that is zero in float32 (zero itself is refused) leave the model bit for bit
 zero() {
   local preset momentum before strategy
@@ -149,6 +162,8 @@ rounds=1
 federation avg1 "strategy: {$everybody}"
 federation control "algorithm: scaffold" "strategy: {$everybody, aggregate: {weights: samples}}"
 same "the first round of scaffold is fedavg bit for bit" avg1 control
+federation per1 "algorithm: fedper" "strategy: {$everybody}"
+equal "the body of fedper after a round is that of fedavg" "$(tensors_of "!fc2" "$dir/avg1.safetensors")" "$(tensors_of "!fc2" "$dir/per1.safetensors")"
 federation prox2 "algorithm: fedprox" "strategy: {$everybody, solver: {mu: 0.1}, aggregate: {weights: equal, server_lr: 2}}"
 federation dyn "algorithm: feddyn" "strategy: {$everybody, solver: {alpha: 0.1}}"
 close "the first round of feddyn is fedprox with a server_lr of 2" 1e-6 prox2 dyn
@@ -190,6 +205,15 @@ alone "ditto's personal model with lambda = 0 is that of local_only" ditto0
 federation ditto9 "algorithm: ditto" "strategy: {$everybody, personal: {lambda: 20}}"
 pulled() { ! near 1e-6 "$model" "$(newest local 0)" "$(newest ditto9 0)"; }
 check "with lambda = 20 it is not" pulled
+federation fedper "algorithm: fedper" "strategy: {$everybody}"
+plain=("${base[@]}")
+base=('model: {preset: dnn60, norm: local, local: ["fc2.*"]}' "seed: 7")
+federation localhead "strategy: {$everybody, personal: trained}"
+base=("${plain[@]}")
+same "fedper is fedavg with a local last layer" localhead fedper
+equal "the server's head stays as it was" "$(tensors_of fc2 "$dir/beginning.safetensors")" "$(tensors_of fc2 "$dir/fedper.safetensors")"
+federation fedrep "algorithm: fedrep" "strategy: {$everybody, personal: {epochs: 2}}"
+check "with epochs of its own the head is trained in another way" differ fedper fedrep
 mixes() { ! near 1e-6 "$model" "$(newest local 0)" "$(newest mixed 0)"; }
 check "with sigma = 0 it is not" mixes
 

@@ -37,7 +37,7 @@ down_formula() {
   esac
 }
 personal() {
-  case "$1" in *mcsa*|*fedamp|pfedme|local_only|per_fedavg|ditto|*+ft) return 0 ;; esac
+  case "$1" in *mcsa*|*fedamp|pfedme|local_only|per_fedavg|ditto|fedper|fedrep|*+ft) return 0 ;; esac
   return 1
 }
 

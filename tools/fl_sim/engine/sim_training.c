@@ -6,15 +6,20 @@
 /* A forward pass costs a third of a training step. */
 #define EVALUATION_SHARE 3
 
+/* Samples that a client trains on in a round, those of a head or of a model beside included. */
 static uint64_t training_us(struct fl_fed *fed, const struct fl__active *a)
 {
     const struct fl_wire_training *t = &fed->conf.training;
+    const struct fl_strategy *s = fed->conf.coord.strategy;
     struct fl_sim_client sim_client;
     uint64_t samples;
 
     fed->conf.sim_clients->sim_client(fed->conf.sim_clients->ctx, a->client, &sim_client);
     samples = t->epochs != 0 ? (uint64_t)t->epochs * sim_client.samples
                              : (uint64_t)t->steps * t->batch_size;
+    samples *= s->personal->beside ? 2 : 1;
+    samples += sim_client.samples *
+               fl_personal_head_epochs(s->personal, s->options[FL_COMPONENT_PERSONAL]);
     return fed->conf.world != NULL
                ? fl_world_train_us(fed->conf.world, a->client, a->task.key.round, samples)
                : 0;
