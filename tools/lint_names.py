@@ -121,7 +121,6 @@ FOR_TESTS = {
     "fl_net_layer_flops": "bench/train compares with the peak of the processor",
     "fl_net_first": "likewise: the first layer has no input gradient",
     "fl_net_watch": "bench/train --profile measures parts of a step; with no watcher a step has no clock",
-    "fl_net_gradient": "the gradient without the update that fl_net_step() makes of it, for finite differences and PyTorch",
     "fl_conv_algorithm": "a test must know which of the algorithms it compares",
     "fl__kernels_row": "each instruction set is compared on one machine",
     "fl_key_is_private": "a parsed request or certificate must have no private half",

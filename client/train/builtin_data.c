@@ -108,6 +108,29 @@ static int builtin_room(void **list, size_t *cap, size_t n, size_t size, struct 
     return FL_OK;
 }
 
+/* Metrics of evaluations on `test`. */
+static int builtin_take_metrics(struct fl__builtin *b, const struct fl_dataset *test,
+                                struct fl_err *err)
+{
+    enum fl_net_output output = fl_net_output_of(b->spec.layers, b->spec.n_layers);
+    struct fl_net_metrics *wider = NULL;
+    int rv;
+
+    if (b->which_metrics == 0 || test == NULL || (b->metrics != NULL && test->n <= b->room.metrics))
+    {
+        return FL_OK;
+    }
+    rv = fl_net_metrics_create(b->which_metrics, output, fl_net_classes(b->net), test->n, &wider,
+                               err);
+    if (rv != FL_OK) {
+        return fl_err_wrap(err, rv, "metrics of evaluations");
+    }
+    fl_net_metrics_free(b->metrics);
+    b->metrics = wider;
+    b->room.metrics = test->n;
+    return FL_OK;
+}
+
 int fl__builtin_take_memory(struct fl__builtin *b, const struct fl_dataset *train,
                             const struct fl_dataset *test, struct fl_err *err)
 {
@@ -134,7 +157,10 @@ int fl__builtin_take_memory(struct fl__builtin *b, const struct fl_dataset *trai
     b->order_test = lists[1];
     b->x = lists[2];
     b->y = lists[3];
-    return rv;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    return builtin_take_metrics(b, test, err);
 }
 
 void fl__builtin_forget_data(struct fl__builtin *b)
@@ -144,7 +170,9 @@ void fl__builtin_forget_data(struct fl__builtin *b)
     free(b->x);
     free(b->y);
     fl_buf_done(&b->own_summary);
+    fl_net_metrics_free(b->metrics);
     forget_description(b);
+    b->metrics = NULL;
     b->order = NULL;
     b->order_test = NULL;
     b->x = NULL;

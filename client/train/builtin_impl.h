@@ -4,10 +4,12 @@
 /* Private to the built-in engine: its state. */
 
 #include "client/train/trainer_impl.h"
+#include "libfl/nn/net_metrics.h"
 
 /* Capacities of the buffers, in entries. */
 struct fl__builtin_room {
     size_t order, order_test, x, y;
+    size_t metrics; /* samples */
 };
 
 struct fl__builtin {
@@ -29,6 +31,9 @@ struct fl__builtin {
     /* personal.adapt; `adapts` false: none */
     bool adapts, adapt_on_test;
     uint32_t adapt_epochs, adapt_steps;
+    unsigned which_metrics; /* of evaluations */
+    struct fl_net_metrics
+        *metrics; /* for `room.metrics` samples; NULL: none, or no test data yet */
     size_t max_batch;
     uint32_t *order;      /* order of all samples that steps are made on */
     uint32_t *order_test; /* order within one piece of an evaluation */

@@ -74,6 +74,7 @@ static void take_description(struct fl__builtin *b, const struct fl_train_model 
     b->solver = model->solver;
     b->epochs = model->epochs;
     b->steps = model->steps;
+    b->which_metrics = model->metrics;
     b->batch_size = model->batch_size;
     b->momentum = model->momentum;
     b->weight_decay = model->weight_decay;
@@ -151,6 +152,11 @@ static int builtin_canceled(struct fl_err *err)
     return fl_err_set(err, FL_ECANCELED, "training was cancelled while the model was evaluated");
 }
 
+static void evaluate_logits(void *ctx, const float *logits, size_t ld, const int32_t *y, size_t n)
+{
+    fl_net_metrics_add(ctx, logits, ld, y, n);
+}
+
 /* Evaluates the parameters in the network. */
 static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, struct fl_evaluation *ret)
 {
@@ -161,10 +167,12 @@ static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, struct
     size_t i;
 
     fl_net_set_targets(b->net, b->test->target);
+    if (b->metrics != NULL) {
+        fl_net_metrics_clear(b->metrics, b->test->target);
+    }
     for (at = 0; at < b->test->n; at += piece) {
         size_t n = b->test->n - at < piece ? b->test->n - at : piece;
-        size_t right = 0;
-        double loss = 0;
+        struct fl_net_found found;
 
         if (cancel != NULL && atomic_load_explicit(cancel, memory_order_relaxed)) {
             return FL_ECANCELED;
@@ -173,11 +181,15 @@ static int evaluate_net(struct fl__builtin *b, const atomic_bool *cancel, struct
             b->order_test[i] = (uint32_t)(at + i);
         }
         fl_dataset_gather(b->test, b->order_test, n, b->x, b->y);
-        fl_net_evaluate(b->net, b->x, b->y, n, &loss, &right);
-        loss_sum += loss;
-        correct += right;
+        found = fl_net_evaluate_logits(b->net, b->x, b->y, n,
+                                       b->metrics != NULL ? evaluate_logits : NULL, b->metrics);
+        loss_sum += found.loss_sum;
+        correct += found.correct;
     }
     *ret = (struct fl_evaluation){.samples = b->test->n, .correct = correct, .loss_sum = loss_sum};
+    if (b->metrics != NULL) {
+        fl_net_metrics_put(b->metrics, ret->metrics);
+    }
     return FL_OK;
 }
 

@@ -27,6 +27,7 @@ struct fl_train_model {
     const struct fl_personal_ops *personal;
     const struct fl_options *personal_options; /* copied */
     const struct fl_space *space;              /* of the tasks; NULL: none */
+    unsigned metrics; /* of the built-in engine's evaluations: a set of 1u << enum fl_net_metric */
 };
 
 struct fl_train_task {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libfl/nn/net.h"
+#include "libfl/nn/net_metrics.h"
 
 /* --- components --- */
 
@@ -67,6 +68,21 @@ static int setup_make_space(struct fl_setup *s, struct fl_err *err)
     return rv;
 }
 
+/* Names that this client does not know are those of a newer server. */
+static unsigned setup_metrics(const struct fl_wire_welcome *w)
+{
+    unsigned which = 0;
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < w->n_metrics; i++) {
+        for (k = 0; k < FL_NET_METRIC_N; k++) {
+            which |= strcmp(w->metrics[i], fl_net_metric_names[k]) == 0 ? 1u << k : 0;
+        }
+    }
+    return which;
+}
+
 int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_setup **ret, struct fl_err *err)
 {
     struct fl_setup *s = calloc(1, sizeof(*s));
@@ -122,6 +138,7 @@ int fl_setup_create(struct fl_wire_welcome *welcome, struct fl_setup **ret, stru
     if (rv != FL_OK) {
         goto fail;
     }
+    s->metrics = setup_metrics(&s->welcome);
     *ret = s;
     return FL_OK;
 fail:
@@ -212,7 +229,8 @@ bool fl_setup_is(const struct fl_setup *setup, const struct fl_wire_welcome *b)
            same_component(&a->solver, &b->solver) && same_component(&a->codec, &b->codec) &&
            same_component(&a->upload, &b->upload) && same_component(&a->personal, &b->personal) &&
            same_component(&a->broadcast, &b->broadcast) && same_component(&a->space, &b->space) &&
-           a->model_seed == b->model_seed && a->wants_previous_dot == b->wants_previous_dot &&
+           setup->metrics == setup_metrics(b) && a->model_seed == b->model_seed &&
+           a->wants_previous_dot == b->wants_previous_dot &&
            memcmp(a->generation, b->generation, sizeof(a->generation)) == 0 &&
            memcmp(a->state_generation, b->state_generation, sizeof(a->state_generation)) == 0 &&
            a->training.epochs == b->training.epochs && a->training.steps == b->training.steps &&

@@ -36,6 +36,7 @@ struct fl_setup {
     const struct fl_broadcast_ops *broadcast;
     struct fl_options *broadcast_options;
     struct fl_space *space; /* of updates; NULL: they have the layout of the model */
+    unsigned metrics;       /* of evaluations: a set of 1u << enum fl_net_metric */
 };
 
 /*

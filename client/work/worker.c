@@ -112,7 +112,8 @@ int fl_worker_prepare_trainer(struct fl_trainer *trainer, const struct fl_setup 
                                    .weight_decay = w->training.weight_decay,
                                    .personal = s->personal,
                                    .personal_options = s->personal_options,
-                                   .space = s->space};
+                                   .space = s->space,
+                                   .metrics = s->metrics};
     struct fl_layout *plain = NULL;
     int rv = FL_OK;
 

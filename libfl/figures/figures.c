@@ -10,6 +10,7 @@
 #include "libfl/figures/client_figures.h"
 #include "libfl/figures/part_figures.h"
 #include "libfl/figures/round_figures.h"
+#include "libfl/figures/share.h"
 
 #define REPORTED_TOTALS true
 #define REPORTED_OWN    false
@@ -100,8 +101,9 @@ const char *fl_figure_key(const struct fl_figure *figure)
     return figure->key != NULL ? figure->key : figure->member;
 }
 
-bool fl_figure_known(const struct fl_figures *figures, const struct fl_figure *figure,
-                     const void *record)
+/* Was that measured which the lead of the figure is about? */
+static bool figures_measured(const struct fl_figures *figures, const struct fl_figure *figure,
+                             const void *record)
 {
     const struct fl_figure *lead = &figures->rows[figure->lead];
 
@@ -111,8 +113,17 @@ bool fl_figure_known(const struct fl_figures *figures, const struct fl_figure *f
     if (figure->lead == 0) {
         return true;
     }
-    return lead->unit == FL_UNIT_SHARE ? fl_figure_real(lead, record) >= 0.0
+    return lead->unit == FL_UNIT_SHARE ? fl_share_measured(fl_figure_real(lead, record))
                                        : fl_figure_real(lead, record) > 0.0;
+}
+
+bool fl_figure_known(const struct fl_figures *figures, const struct fl_figure *figure,
+                     const void *record)
+{
+    bool none = figure->unit == FL_UNIT_SHARE && figure->lead != 0 &&
+                fl_share_is_none(fl_figure_real(figure, record));
+
+    return !none && figures_measured(figures, figure, record);
 }
 
 static void figures_copy(const struct fl_figure *f, void *to, const void *from)
@@ -128,7 +139,7 @@ void fl_figures_init(const struct fl_figures *figures, void *record)
     (void)memset(record, 0, figures->size);
     for (i = 0; i < figures->n; i++) {
         if (figures->rows[i].unit == FL_UNIT_SHARE) {
-            fl_figure_put_real(&figures->rows[i], record, -1.0);
+            fl_figure_put_real(&figures->rows[i], record, FL_SHARE_UNKNOWN);
         } else if (figures->rows[i].unit == FL_UNIT_INSTANT) {
             fl_figure_put_whole(&figures->rows[i], record, FL_FIGURE_NEVER);
         }
@@ -145,7 +156,7 @@ void fl_figures_add(const struct fl_figures *figures, uint64_t n, void *totals, 
             figures_copy(&figures->rows[i], totals, record);
             break;
         case FL_OVER_KNOWN:
-            if (fl_figure_known(figures, &figures->rows[i], record)) {
+            if (figures_measured(figures, &figures->rows[i], record)) {
                 figures_copy(&figures->rows[i], totals, record);
             }
             break;

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "libfl/figures/share.h"
+
 json_t *fl_json_whole(uint64_t value)
 {
     return json_integer((json_int_t)value);
@@ -36,6 +38,19 @@ void fl_json_figures(json_t *object, const struct fl_figures *figures, const voi
     }
 }
 
+/* A number beside a share that is null: nothing is a share there (libfl/figures/share.h). */
+static void json_read_lead(const struct fl_figures *figures, const struct fl_figure *f,
+                           void *record)
+{
+    const struct fl_figure *lead = &figures->rows[f->lead];
+
+    if (f->lead != 0 && f->unit != FL_UNIT_SHARE && lead->unit == FL_UNIT_SHARE &&
+        fl_figure_real(lead, record) < 0.0)
+    {
+        fl_figure_put_real(lead, record, FL_SHARE_NONE);
+    }
+}
+
 void fl_json_read_figures(const json_t *object, const struct fl_figures *figures, void *record)
 {
     size_t i;
@@ -47,6 +62,7 @@ void fl_json_read_figures(const json_t *object, const struct fl_figures *figures
         if (f->type == FL_FIGURE_F64) {
             if (json_is_number(value)) {
                 fl_figure_put_real(f, record, json_number_value(value));
+                json_read_lead(figures, f, record);
             } else if (json_is_null(value) && f->lead == 0) {
                 fl_figure_put_real(f, record, (double)NAN);
             }

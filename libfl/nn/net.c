@@ -408,20 +408,19 @@ struct fl_net_found fl_net_evaluate_logits(struct fl_net *net, const float *x, c
 
         pass.batch = n - at < net->piece ? n - at : net->piece;
         logits = forward_only(net, &pass, x + at * net->inputs);
-        if (net->loss != FL__LOSS_CE) { /* Without classes there is nothing to watch. */
+        if (net->loss != FL__LOSS_CE) {
             const struct fl__value_loss values = fl__net_values(net, &logits, y + at, pass.batch);
 
             found.loss_sum += fl__loss_of_values(&values, NULL, NULL, NULL, &correct);
-            found.correct += correct;
-            continue;
+        } else {
+            found.loss_sum += fl__softmax_ce(net->layers[0].kernels,
+                                             &(struct fl__ce){.z = logits.data,
+                                                              .ld = logits.ld,
+                                                              .y = y + at,
+                                                              .batch = pass.batch,
+                                                              .classes = net->classes},
+                                             /* dz= */ NULL, &correct);
         }
-        found.loss_sum += fl__softmax_ce(net->layers[0].kernels,
-                                         &(struct fl__ce){.z = logits.data,
-                                                          .ld = logits.ld,
-                                                          .y = y + at,
-                                                          .batch = pass.batch,
-                                                          .classes = net->classes},
-                                         /* dz= */ NULL, &correct);
         found.correct += correct;
         if (watch != NULL) {
             watch(ctx, logits.data, logits.ld, y + at, pass.batch);

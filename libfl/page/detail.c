@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libfl/figures/figures_text.h"
+#include "libfl/figures/share.h"
 #include "libfl/page/overview_impl.h"
 
 /* The part of an overview that texts with times need. */
@@ -310,6 +311,8 @@ int fl_page_round(const struct fl_page_detail *detail, struct fl_buf *out)
     if (r->accuracy >= 0) {
         fl_html(&html, "; the model has an accuracy of %s",
                 fl_chart_text(FL_CHART_SHARE, r->accuracy, text));
+    } else if (fl_share_is_none(r->accuracy)) {
+        fl_html(&html, "; the model has a loss of %.4f", r->loss);
     }
     fl_html(&html, ". Committed ");
     fl__page_time(&html, &o, r->ended_ms);

@@ -246,6 +246,7 @@ enum fl_wire_reason {
     X(COMPONENT, broadcast, broadcast) /* NULL name: "float32" */                                  \
     X(COMPONENT, space, space)         /* NULL name: "full" */                                     \
     X(U64, model_seed, model_seed)     /* of the first model; 0: none */                       \
+    X(TEXTS, metrics, metrics, .most = FL_EVAL_METRICS_MAX)                                        \
     X(BOOL, wants_previous_dot, wants_previous_dot)                                                \
     X(BOOL, wants_summary, wants_summary)                                                              \
     X(U32, heartbeat_ms, heartbeat_interval_ms, .min = 1, .max = FL_WIRE_MAX_HEARTBEAT)            \

@@ -5,6 +5,7 @@
  */
 #include "libfl/wire/wire_admin.h"
 #include "fl/v1/admin.pb-c.h"
+#include "libfl/figures/share.h"
 #include "libfl/wire/row_impl.h"
 
 /* --- figures: the rows of libfl/figures by the names of their fields --- */
@@ -40,7 +41,7 @@ static Fl__V1__ClientAccuracy unknown_client_accuracy(void)
 /* Omitted from the message when no figure is known. */
 static Fl__V1__LocalFigures *if_known(Fl__V1__LocalFigures *figures)
 {
-    return figures->accuracy >= 0.0 ? figures : NULL;
+    return fl_share_measured(figures->accuracy) ? figures : NULL;
 }
 
 /* Where the rows of a round are in a message: two LocalFigures and a ClientAccuracy. */
@@ -54,44 +55,44 @@ static struct figures_parts unknown_parts(void)
     return (struct figures_parts){unknown_figures(), unknown_figures(), unknown_client_accuracy()};
 }
 
-#define FIGURES(name, own_, member, Message, put, take)                                  \
-    static int name##_put(struct fl_pb_arena *arena, const void *own, void *to)          \
-    {                                                                                    \
-        const struct fl_round_rec *rec = &((const struct fl_wire_##own_ *)own)->member;  \
-        struct figures_parts *parts = fl_pb_arena_array(arena, 1, sizeof(*parts));       \
-        Fl__V1__##Message *msg = to;                                                     \
-                                                                                         \
-        if (parts == NULL) {                                                             \
-            return FL_ENOMEM;                                                            \
-        }                                                                                \
-        *parts = unknown_parts();                                                        \
-        msg->personal = &parts->personal;                                                \
-        msg->received = &parts->received;                                                \
-        msg->client_accuracy = &parts->client_accuracy;                                  \
-        FL_ROUND_FIGURES(put)                                                            \
-        msg->personal = if_known(msg->personal);                                         \
-        msg->received = if_known(msg->received);                                         \
-        msg->client_accuracy =                                                           \
-            parts->client_accuracy.mean >= 0.0 ? &parts->client_accuracy : NULL;         \
-        return FL_OK;                                                                    \
-    }                                                                                    \
-    static int name##_take(const struct fl_pb_at *at, const void *from, void *own,       \
-                           struct fl_err *err)                                           \
-    {                                                                                    \
-        struct fl_round_rec *rec = &((struct fl_wire_##own_ *)own)->member;              \
-        struct figures_parts none = unknown_parts();                                     \
-        Fl__V1__##Message copy = *(const Fl__V1__##Message *)from;                       \
-        Fl__V1__##Message *msg = &copy;                                                  \
-                                                                                         \
-        (void)at;                                                                        \
-        (void)err;                                                                       \
-        msg->personal = msg->personal != NULL ? msg->personal : &none.personal;          \
-        msg->received = msg->received != NULL ? msg->received : &none.received;          \
-        msg->client_accuracy =                                                           \
-            msg->client_accuracy != NULL ? msg->client_accuracy : &none.client_accuracy; \
-        FL_ROUND_FIGURES(take)                                                           \
-        return FL_OK;                                                                    \
-    }                                                                                    \
+#define FIGURES(name, own_, member, Message, put, take)                                      \
+    static int name##_put(struct fl_pb_arena *arena, const void *own, void *to)              \
+    {                                                                                        \
+        const struct fl_round_rec *rec = &((const struct fl_wire_##own_ *)own)->member;      \
+        struct figures_parts *parts = fl_pb_arena_array(arena, 1, sizeof(*parts));           \
+        Fl__V1__##Message *msg = to;                                                         \
+                                                                                             \
+        if (parts == NULL) {                                                                 \
+            return FL_ENOMEM;                                                                \
+        }                                                                                    \
+        *parts = unknown_parts();                                                            \
+        msg->personal = &parts->personal;                                                    \
+        msg->received = &parts->received;                                                    \
+        msg->client_accuracy = &parts->client_accuracy;                                      \
+        FL_ROUND_FIGURES(put)                                                                \
+        msg->personal = if_known(msg->personal);                                             \
+        msg->received = if_known(msg->received);                                             \
+        msg->client_accuracy =                                                               \
+            fl_share_measured(parts->client_accuracy.mean) ? &parts->client_accuracy : NULL; \
+        return FL_OK;                                                                        \
+    }                                                                                        \
+    static int name##_take(const struct fl_pb_at *at, const void *from, void *own,           \
+                           struct fl_err *err)                                               \
+    {                                                                                        \
+        struct fl_round_rec *rec = &((struct fl_wire_##own_ *)own)->member;                  \
+        struct figures_parts none = unknown_parts();                                         \
+        Fl__V1__##Message copy = *(const Fl__V1__##Message *)from;                           \
+        Fl__V1__##Message *msg = &copy;                                                      \
+                                                                                             \
+        (void)at;                                                                            \
+        (void)err;                                                                           \
+        msg->personal = msg->personal != NULL ? msg->personal : &none.personal;              \
+        msg->received = msg->received != NULL ? msg->received : &none.received;              \
+        msg->client_accuracy =                                                               \
+            msg->client_accuracy != NULL ? msg->client_accuracy : &none.client_accuracy;     \
+        FL_ROUND_FIGURES(take)                                                               \
+        return FL_OK;                                                                        \
+    }                                                                                        \
     static const struct fl_pb_code name##_code = {name##_put, name##_take, NULL};
 
 FIGURES(totals, status, totals, StatusReply, PUT_TOTAL, TAKE_TOTAL)

@@ -273,9 +273,12 @@ const struct fl_opt_spec fl_server_evaluation_specs[] = {
      .help = "Deadline for the evaluations of the clients; round.straggler_factor may end "
              "it earlier"},
     {FL_OPT(struct fl_server_evaluation, STRING_LIST, metrics),
-     .help = "Metrics that the built-in engine computes beside loss and accuracy, a list of "
-             "'macro_f1', 'class_accuracy' (of each class, at most 29), 'worst_class' (the "
-             "smallest of these) and 'auc' (models of 2 classes)"},
+     .help =
+         "Metrics that the built-in engine computes beside loss and accuracy, on the server and "
+         "on clients, a list of "
+         "'macro_f1', 'class_accuracy' (of each class, at most 29), 'worst_class' (the "
+         "smallest of these) and 'auc' (models of 2 classes); of networks that predict values "
+         "'mae' and 'mse'"},
     {FL_OPT(struct fl_server_evaluation, STRING_LIST, command),
      .help = "External program and arguments that evaluates instead of the built-in engine, for "
              "models that the engine does not support; started once, with the folder of 'data' "

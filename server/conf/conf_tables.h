@@ -76,7 +76,7 @@ struct fl_server_evaluation {
     const char *data; /* "": none */
     bool clients;
     uint64_t deadline_ms;
-    struct fl_opt_texts metrics; /* names of enum fl_class_metric */
+    struct fl_opt_texts metrics; /* names of enum fl_net_metric */
     struct fl_opt_texts command; /* n 0: none */
     uint64_t command_limit_ms, command_start_limit_ms, command_memory;
 };

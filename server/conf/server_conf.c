@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/nn/class_metrics.h"
+#include "libfl/nn/net_metrics.h"
 
 /* The largest number of clients that a round waits for, and its key. */
 static int64_t conf_clients_needed(const struct fl_server_conf *conf, const int64_t **ret_field)
@@ -107,7 +107,7 @@ static int conf_check_metrics(const struct fl_server_conf *conf, struct fl_err *
     if (metrics->n == 0) {
         return FL_OK;
     }
-    rv = fl_class_metrics_parse(metrics->list, metrics->n, &which, &why);
+    rv = fl_net_metrics_parse(metrics->list, metrics->n, &which, &why);
     if (rv != FL_OK) {
         return fl_conf_error(at, err, "%s", why.msg);
     }
@@ -116,12 +116,8 @@ static int conf_check_metrics(const struct fl_server_conf *conf, struct fl_err *
                              "expected no metrics where a program evaluates: it returns its own "
                              "(docs/trainers.md#metrics)");
     }
-    if (conf->values > 0) {
-        return fl_conf_error(at, err,
-                             "the network predicts values, and these metrics are of classes: "
-                             "expected none");
-    }
-    rv = fl_class_metrics_check(which, conf->classes, &why);
+    rv = fl_net_metrics_check(which, fl_net_output_of(conf->net.layers, conf->net.n_layers),
+                              conf->classes, &why);
     return rv == FL_OK ? FL_OK : fl_conf_error(at, err, "%s", why.msg);
 }
 
@@ -471,13 +467,18 @@ void fl_server_conf_free(struct fl_server_conf *conf)
     free(conf);
 }
 
+bool fl_server_conf_has_accuracy(const struct fl_server_conf *conf)
+{
+    return fl_net_output_of(conf->net.layers, conf->net.n_layers) != FL_NET_OUTPUT_VALUES;
+}
+
 unsigned fl_server_conf_metrics(const struct fl_server_conf *conf)
 {
     const struct fl_opt_texts *metrics = &conf->evaluation->metrics;
     unsigned which = 0;
 
     /* The list was checked when the file was read. */
-    FL_REQUIRE(fl_class_metrics_parse(metrics->list, metrics->n, &which, NULL) == FL_OK);
+    FL_REQUIRE(fl_net_metrics_parse(metrics->list, metrics->n, &which, NULL) == FL_OK);
     return which;
 }
 
@@ -488,6 +489,7 @@ void fl_server_conf_coord(const struct fl_server_conf *conf, struct fl_coord_con
     *ret = (struct fl_coord_conf){
         .seed = (uint64_t)conf->main->seed,
         .rounds = (uint64_t)conf->main->rounds,
+        .no_accuracy = !fl_server_conf_has_accuracy(conf),
         .population = (uint32_t)r->population,
         .start_clients = (uint32_t)r->start_clients,
         .min_clients = (uint32_t)r->min_clients,

@@ -57,7 +57,9 @@ struct fl_server_conf {
 FL_MUST_CHECK int fl_server_conf_go_on(struct fl_server_conf *conf, const struct fl_layout *begun,
                                        bool *ret, struct fl_err *err);
 
-/* evaluation.metrics: a set of 1u << enum fl_class_metric. */
+/* Are there right and wrong predictions? Not of a network that predicts values by mse or mae. */
+bool fl_server_conf_has_accuracy(const struct fl_server_conf *conf);
+/* evaluation.metrics: a set of 1u << enum fl_net_metric. */
 unsigned fl_server_conf_metrics(const struct fl_server_conf *conf);
 
 /*

@@ -90,6 +90,11 @@ struct fl_coord_conf {
     uint64_t seed;
     uint64_t rounds; /* 0: no limit */
     /*
+     * The loss measures values, of which none is right or wrong (mse, mae): accuracies of
+     * evaluations are FL_SHARE_NONE, their losses and metrics are known.
+     */
+    bool no_accuracy;
+    /*
      * N that the fraction is taken of. 0: the connected clients with samples, and the disconnected
      * clients that were counted in a committed round and are not forgotten. A solver's means are
      * over all clients that were ever counted or are connected, and over at least this many.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "libfl/base/sorted.h"
+#include "libfl/figures/share.h"
 #include "server/core/client_accuracy.h"
 #include "server/core/coord_impl.h"
 
@@ -166,6 +167,11 @@ static void count_client_accuracy(struct fl_coord *c)
         }
     }
     fl_client_accuracy_put(accuracies, losses, k, &c->round.rec);
+    if (k > 0 && c->conf.no_accuracy) {
+        c->round.rec.client_accuracy_mean = c->round.rec.client_accuracy_std = FL_SHARE_NONE;
+        c->round.rec.client_accuracy_worst_tenth = FL_SHARE_NONE;
+        c->round.rec.client_accuracy_median = FL_SHARE_NONE;
+    }
 }
 
 static void count_answers(struct fl_coord *c)
@@ -177,10 +183,14 @@ static void count_answers(struct fl_coord *c)
     fl__coord_forget_answers(c);
 }
 
-static void put_figures(const struct fl__figures *f, double *accuracy, double *mean)
+static void put_figures(const struct fl_coord *c, const struct fl__figures *f, double *accuracy,
+                        double *mean)
 {
-    *accuracy = f->samples > 0.0 ? f->correct / f->samples : -1.0;
-    *mean = f->n > 0 ? f->accuracies / f->n : -1.0;
+    *accuracy = f->samples > 0.0 ? f->correct / f->samples : FL_SHARE_UNKNOWN;
+    *mean = f->n > 0 ? f->accuracies / f->n : FL_SHARE_UNKNOWN;
+    if (f->n > 0 && c->conf.no_accuracy) {
+        *accuracy = *mean = FL_SHARE_NONE;
+    }
 }
 
 /* Append the metrics beside an accuracy of the record. */
@@ -210,8 +220,8 @@ static void count_personal(struct fl_coord *c)
     struct fl__figures *of_received = evaluated ? &r->result : &received;
     struct fl__figures *of_personal = evaluated ? &r->adapted : &trained;
 
-    put_figures(of_personal, &r->rec.personal_accuracy, &r->rec.personal_mean);
-    put_figures(of_received, &r->rec.received_accuracy, &r->rec.received_mean);
+    put_figures(c, of_personal, &r->rec.personal_accuracy, &r->rec.personal_mean);
+    put_figures(c, of_received, &r->rec.received_accuracy, &r->rec.received_mean);
     r->rec.n_personal = of_personal->n;
     put_metrics(c, of_received, FL_EVAL_METRICS_RECEIVED);
     put_metrics(c, of_personal, FL_EVAL_METRICS_PERSONAL);
@@ -232,8 +242,9 @@ void fl__coord_count_global(struct fl_coord *c)
 
     count_client_accuracy(c);
     count_answers(c);
-    if (r->rec.accuracy < 0.0 && r->result.samples > 0.0) {
-        r->rec.accuracy = r->result.correct / r->result.samples;
+    if (!fl_share_measured(r->rec.accuracy) && r->result.samples > 0.0) {
+        r->rec.accuracy =
+            c->conf.no_accuracy ? FL_SHARE_NONE : r->result.correct / r->result.samples;
         r->rec.loss = r->result.loss / r->result.samples;
         put_metrics(c, &r->result, "");
     }

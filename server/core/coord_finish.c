@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libfl/figures/share.h"
 #include "server/core/coord_impl.h"
 
 /*
@@ -298,9 +299,13 @@ void fl__coord_evaluated(struct fl_coord *c, const struct fl_event *ev)
             c->round.round);
         return;
     }
-    c->round.rec.accuracy = ev->u.evaluated.accuracy;
+    c->round.rec.accuracy = c->conf.no_accuracy ? FL_SHARE_NONE : ev->u.evaluated.accuracy;
     c->round.rec.loss = ev->u.evaluated.loss;
     finish_take_metrics(c, ev->u.evaluated.metrics);
+    if (c->conf.no_accuracy) {
+        fl__coord_detail(c, "round %" PRIu64 ": loss %.4f", c->round.round, c->round.rec.loss);
+        return;
+    }
     fl__coord_detail(c, "round %" PRIu64 ": accuracy %.4f, loss %.4f", c->round.round,
                      c->round.rec.accuracy, c->round.rec.loss);
 }

@@ -352,6 +352,7 @@ static void control_send_welcome(struct fl_control_stream *stream)
         .model_seed = conf->model->file[0] == '\0'
                           ? fl_opening_seed(conf->strategy, (uint64_t)conf->main->seed)
                           : 0,
+        .metrics = fl_server_conf_metrics(conf),
         .training = {.epochs = (uint32_t)conf->training->epochs,
                      .steps = (uint32_t)conf->training->steps,
                      .batch_size = (uint32_t)conf->training->batch_size,

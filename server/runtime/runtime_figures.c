@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "libfl/base/clock.h"
+#include "libfl/figures/share.h"
 #include "server/runtime/runtime_impl.h"
 
 void fl_runtime_figures_init(struct fl_runtime *runtime)
@@ -178,7 +179,7 @@ static void figures_rounds(const struct fl_runtime *runtime, struct fl_coord_fig
     uint64_t model = 4 * (uint64_t)fl_layout_count(runtime->setup.conf->layout);
 
     f->accuracy = t->accuracy >= 0.0 ? t->accuracy : (double)NAN;
-    f->loss = t->accuracy >= 0.0 ? t->loss : (double)NAN;
+    f->loss = fl_share_measured(t->accuracy) ? t->loss : (double)NAN;
     f->selected = t->n_selected;
     f->responders = t->n_responders;
     f->uplink[0] = figures_saved(t->uplink_bytes, t->feedback_bytes);

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 
+#include "libfl/figures/share.h"
 #include "server/runtime/runtime_impl.h"
 
 void fl_runtime_hook_traced(struct fl_runtime *runtime, const struct fl_effect *e,
@@ -43,7 +44,7 @@ void fl_runtime_hook_committed(struct fl_runtime *runtime, const struct fl_round
     fl_hook_event_add(&event, "FL_SELECTED=%" PRIu32, r->n_selected);
     fl_hook_event_add(&event, "FL_RESPONDERS=%" PRIu32, r->n_responders);
     hook_add_share(&event, "FL_ACCURACY", r->accuracy, r->accuracy >= 0.0);
-    hook_add_share(&event, "FL_LOSS", r->loss, r->accuracy >= 0.0);
+    hook_add_share(&event, "FL_LOSS", r->loss, fl_share_measured(r->accuracy));
     fl_hook_event_add(&event, "FL_UPLINK_BYTES=%" PRIu64, r->uplink_bytes);
     runtime->setup.hook(runtime->setup.ctx, &event);
 }

@@ -8,7 +8,7 @@ struct fl_evaluator {
     /* Built-in engine; NULL with a program. */
     struct fl_dataset *test;
     struct fl_net *net;
-    struct fl_class_metrics *metrics; /* NULL: none */
+    struct fl_net_metrics *metrics; /* NULL: none */
     struct fl_persistent *program;
     uint64_t limit_ms;
     const char *limit_note; /* the key that sets it */
@@ -27,7 +27,9 @@ int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net, unsigned m
     e->test = test;
     e->net = net;
     if (metrics != 0) {
-        int rv = fl_class_metrics_create(metrics, fl_net_classes(net), test->n, &e->metrics, err);
+        int rv = fl_net_metrics_create(
+            metrics, fl_net_values(net) > 0 ? FL_NET_OUTPUT_VALUES : FL_NET_OUTPUT_CLASS,
+            fl_net_classes(net), test->n, &e->metrics, err);
 
         if (rv != FL_OK) {
             fl_evaluator_free(e);
@@ -110,7 +112,7 @@ void fl_evaluator_free(struct fl_evaluator *e)
     fl_persistent_free(e->program);
     fl_dataset_free(e->test);
     fl_net_free(e->net);
-    fl_class_metrics_free(e->metrics);
+    fl_net_metrics_free(e->metrics);
     free(e);
 }
 

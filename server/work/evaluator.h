@@ -19,8 +19,8 @@
 
 struct fl_evaluator;
 
-/* Evaluate with `net` on all of `test`, also `metrics`, a set of 1u << enum fl_class_metric; takes
-   the first two, also on error. FL_ENOMEM; FL_ECONF: as fl_class_metrics_create(). */
+/* Evaluate with `net` on all of `test`, also `metrics`, a set of 1u << enum fl_net_metric; takes
+   the first two, also on error. FL_ENOMEM; FL_ECONF: as fl_net_metrics_create(). */
 FL_MUST_CHECK int fl_evaluator_builtin(struct fl_dataset *test, struct fl_net *net,
                                        unsigned metrics, struct fl_evaluator **ret,
                                        struct fl_err *err);

@@ -11,12 +11,11 @@ struct piece {
 
 static void measure_logits(void *ctx, const float *logits, size_t ld, const int32_t *y, size_t n)
 {
-    fl_class_metrics_add(ctx, logits, ld, y, n);
+    fl_net_metrics_add(ctx, logits, ld, y, n);
 }
 
 int fl_measure(struct fl_net *net, const struct fl_dataset *test, const float *theta,
-               struct fl_class_metrics *metrics, const atomic_bool *cancel,
-               struct fl_evaluated *ret)
+               struct fl_net_metrics *metrics, const atomic_bool *cancel, struct fl_evaluated *ret)
 {
     struct piece p = {.size = fl_net_piece(net)};
     double loss = 0.0;
@@ -30,7 +29,7 @@ int fl_measure(struct fl_net *net, const struct fl_dataset *test, const float *t
     have = p.x != NULL && p.y != NULL && p.idx != NULL;
     if (have) {
         if (metrics != NULL) {
-            fl_class_metrics_clear(metrics);
+            fl_net_metrics_clear(metrics, test->target);
         }
         fl_net_set(net, theta);
         fl_net_set_targets(net, test->target);
@@ -52,7 +51,7 @@ int fl_measure(struct fl_net *net, const struct fl_dataset *test, const float *t
         ret->loss = loss / (double)test->n;
         ret->metrics[0] = '\0';
         if (metrics != NULL) {
-            fl_class_metrics_put(metrics, ret->metrics);
+            fl_net_metrics_put(metrics, ret->metrics);
         }
     }
     free(p.x);

@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 
 #include "libfl/data/dataset.h"
-#include "libfl/nn/class_metrics.h"
 #include "libfl/nn/net.h"
+#include "libfl/nn/net_metrics.h"
 
 /* What an evaluation of the server found. */
 struct fl_evaluated {
@@ -19,7 +19,7 @@ struct fl_evaluated {
    samples), and `metrics` of as many samples (NULL: none). Returns early, with meaningless figures,
    when `cancel` is set. FL_ENOMEM. */
 FL_MUST_CHECK int fl_measure(struct fl_net *net, const struct fl_dataset *test, const float *theta,
-                             struct fl_class_metrics *metrics, const atomic_bool *cancel,
+                             struct fl_net_metrics *metrics, const atomic_bool *cancel,
                              struct fl_evaluated *ret);
 
 #endif

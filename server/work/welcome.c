@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/nn/net_metrics.h"
+
 /* Name and option texts of a component that runs on the client. */
 static int welcome_fill_component(const struct fl_policy *policy, const struct fl_options *options,
                                   struct fl_wire_component *component)
@@ -57,8 +59,14 @@ int fl_welcome_describe(const struct fl_described *of, struct fl_wire_welcome *r
     w.model_seed = fl_broadcast_sends_moves(s->broadcast) ? of->model_seed : 0;
     w.input = calloc(net->n_input + 1, sizeof(*w.input));
     w.layers = calloc(net->n_layers + 1, sizeof(*w.layers));
-    if (w.input == NULL || w.layers == NULL) {
+    w.metrics = calloc(FL_NET_METRIC_N, sizeof(*w.metrics));
+    if (w.input == NULL || w.layers == NULL || w.metrics == NULL) {
         goto fail;
+    }
+    for (i = 0; i < FL_NET_METRIC_N; i++) {
+        if ((of->metrics & 1u << i) != 0) {
+            w.metrics[w.n_metrics++] = fl_wire_lend(fl_net_metric_names[i]);
+        }
     }
     for (i = 0; i < net->n_input; i++) {
         w.input[w.n_input++] = (uint32_t)net->input[i];
@@ -101,5 +109,6 @@ void fl_welcome_done(struct fl_wire_welcome *w)
     welcome_component_done(&w->space);
     free(w->input);
     free(w->layers);
+    free(w->metrics);
     *w = (struct fl_wire_welcome){.version = 0};
 }

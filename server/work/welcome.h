@@ -15,6 +15,7 @@ struct fl_described {
     const struct fl_net_spec *net;
     const struct fl_generation *generation;
     uint64_t model_seed; /* fl_opening_seed(); 0: the first model was not drawn */
+    unsigned metrics;    /* of evaluations by clients: a set of 1u << enum fl_net_metric */
     struct fl_wire_training training;
 };
 

@@ -201,6 +201,8 @@ static int welcome(struct fl_buf *out)
                                                  .n_input = 3,
                                                  .layers = layers,
                                                  .n_layers = 2,
+                                                 .metrics = layers,
+                                                 .n_metrics = 2,
                                                  .classes = 10,
                                                  .solver = {text_solver, options, 1},
                                                  .codec = {text_codec, NULL, 0},

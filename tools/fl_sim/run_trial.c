@@ -133,7 +133,9 @@ static void trial_on_participant(void *ctx, const struct fl_fed_part *p)
     row.pushed_us = p->pushed_us;
     row.bytes_up = p->bytes_up;
     row.bytes_down = p->bytes_down;
-    if (p->trained.samples > 0) {
+    if (!fl_server_conf_has_accuracy(t->setting.point->server)) {
+        row.accuracy = -1;
+    } else if (p->trained.samples > 0) {
         row.accuracy = (double)p->trained.correct / (double)p->trained.samples;
     } else if (p->received.samples > 0) {
         row.accuracy = (double)p->received.correct / (double)p->received.samples;

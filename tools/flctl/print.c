@@ -9,6 +9,7 @@
 #include "libfl/base/str.h"
 #include "libfl/base/utc.h"
 #include "libfl/figures/figures_text.h"
+#include "libfl/figures/share.h"
 #include "libfl/json/admin_json.h"
 #include "libfl/json/json.h"
 #include "tools/flctl/flctl.h"
@@ -84,6 +85,8 @@ static int print_on_status(struct fl_ctl_out *out, const uint8_t *data, size_t l
         /* Prints known figures only: most algorithms have none of these. */
         if (s.totals.accuracy >= 0.0) {
             (void)printf("accuracy    %.4f (loss %.4f)\n", s.totals.accuracy, s.totals.loss);
+        } else if (fl_share_is_none(s.totals.accuracy)) {
+            (void)printf("loss        %.4f\n", s.totals.loss);
         }
         print_local("personal", s.totals.personal_accuracy, s.totals.personal_mean,
                     s.totals.n_personal);

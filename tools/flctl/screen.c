@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
+#include "libfl/figures/share.h"
 #include "tools/screen/screen_lines.h"
 
 static void draw_head(struct fl_term_lines *d, const struct fl_screen *screen,
@@ -35,6 +36,8 @@ static void draw_head(struct fl_term_lines *d, const struct fl_screen *screen,
     if (t->accuracy >= 0.0) {
         fl_term_lines_add(d, "%-*s%.4f  loss %.4f", FL_TERM_INDENT, "accuracy", t->accuracy,
                           t->loss);
+    } else if (fl_share_is_none(t->accuracy)) {
+        fl_term_lines_add(d, "%-*s%.4f", FL_TERM_INDENT, "loss", t->loss);
     } else {
         fl_term_lines_add(d, "%-*s-  (not evaluated yet)", FL_TERM_INDENT, "accuracy");
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libfl/base/str.h"
+#include "libfl/figures/share.h"
 
 #define LINES_BYTES 8192
 /* Lines of a wrapped text. */
@@ -103,6 +104,8 @@ void fl_term_lines_rounds(struct fl_term_lines *d, const struct fl_round_rec *co
 
         if (r->accuracy >= 0.0) {
             (void)snprintf(accuracy, sizeof(accuracy), "%.4f", r->accuracy);
+        }
+        if (fl_share_measured(r->accuracy)) {
             (void)snprintf(loss, sizeof(loss), "%.4f", r->loss);
         }
         fl_term_lines_add(

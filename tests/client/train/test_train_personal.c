@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "libfl/nn/net_metrics.h"
 #include "libfl/num/vec.h"
 #include "libfl/strategy/personalization/personal.h"
 #include "tests/client/train/train_fixture.h"
@@ -740,4 +741,59 @@ TEST(adaption_can_be_cancelled_and_can_diverge)
     f.server.theta[1] = INFINITY;
     ck_assert_int_eq(fl_trainer_adapt(f.trainer, &task, &received, &adapted, &f.err), FL_ENUMERIC);
     fixture_done(&f);
+}
+
+/* --- metrics of evaluations --- */
+
+/* The accuracies of the classes, weighted by their samples, are the accuracy. */
+static void expect_class_accuracies(const struct fl_evaluation *e)
+{
+    double correct = 0;
+    double worst = 2;
+    double have;
+    size_t k;
+
+    for (k = 0; k < CLASSES; k++) {
+        char name[32];
+        size_t n = (e->samples + CLASSES - 1 - k) / CLASSES; /* make_data() */
+
+        (void)snprintf(name, sizeof(name), "class_accuracy/%zu", k);
+        ck_assert_msg(fl_eval_metrics_find(e->metrics, name, &have), "'%s'", e->metrics);
+        correct += have * (double)n;
+        worst = have < worst ? have : worst;
+    }
+    ck_assert_double_eq_tol(correct, (double)e->correct, 1e-6);
+    ck_assert(fl_eval_metrics_find(e->metrics, "worst_class", &have));
+    ck_assert_double_eq_tol(have, worst, 1e-9);
+}
+
+TEST(evaluations_have_the_metrics_that_the_server_asks_for_and_no_others)
+{
+    struct fl_dataset *larger = make_data(151, INPUTS, CLASSES, 5);
+    struct fl_evaluation e;
+    struct fl_train_result r;
+    struct fl_train_task task;
+    struct fixture f;
+
+    fixture_init(&f, true);
+    prepare(&f);
+    e = evaluate(&f, f.server.theta);
+    ck_assert_str_eq(e.metrics, "");
+    f.server.model.metrics = 1u << FL_NET_METRIC_CLASS_ACCURACY | 1u << FL_NET_METRIC_WORST_CLASS;
+    prepare(&f);
+    e = evaluate(&f, f.server.theta);
+    expect_class_accuracies(&e);
+    task = task_of(&f.server);
+    task.evaluate_trained = true;
+    r = train(&f, &task);
+    expect_class_accuracies(&r.received);
+    expect_class_accuracies(&r.trained);
+    ck_assert_str_ne(r.received.metrics, r.trained.metrics);
+    fl_train_result_done(&r);
+    ck_assert_int_eq(fl_trainer_set_data(f.trainer, f.train, larger, &f.err), FL_OK);
+    e = evaluate(&f, f.server.theta);
+    ck_assert_uint_eq(e.samples, 151);
+    expect_class_accuracies(&e);
+    fixture_done(&f);
+    fl_dataset_free(larger);
 }

@@ -7,6 +7,7 @@
 #include "libfl/figures/client_figures.h"
 #include "libfl/figures/figures_text.h"
 #include "libfl/figures/round_figures.h"
+#include "libfl/figures/share.h"
 #include "tests/lib/suites.h"
 
 static const struct fl_figures *const tables[] = {&fl_round_rows, &fl_client_rows};
@@ -138,6 +139,26 @@ TEST(a_figure_is_known_when_its_lead_is)
     expect(&r, FL_ROUND_self_weight, "0.0000");
     r.train_loss = (double)INFINITY;
     expect(&r, FL_ROUND_train_loss, "inf");
+}
+
+/* libfl/figures/share.h: an evaluation of values has a loss and no accuracy, also in the totals. */
+TEST(a_share_that_there_is_none_of_is_unknown_and_what_it_leads_is_known)
+{
+    struct fl_round_rec totals;
+    struct fl_round_rec r;
+
+    fl_figures_init(&fl_round_rows, &totals);
+    fl_figures_init(&fl_round_rows, &r);
+    r.accuracy = r.client_accuracy_mean = r.client_accuracy_std = FL_SHARE_NONE;
+    r.loss = 1.5;
+    r.client_loss_mean = 2.5;
+    fl_figures_add(&fl_round_rows, 0, &totals, &r);
+    fl_figures_init(&fl_round_rows, &r); /* a round without an evaluation */
+    fl_figures_add(&fl_round_rows, 1, &totals, &r);
+    expect(&totals, FL_ROUND_accuracy, "-");
+    expect(&totals, FL_ROUND_client_accuracy_std, "-");
+    expect(&totals, FL_ROUND_loss, "1.5000");
+    expect(&totals, FL_ROUND_client_loss_mean, "2.5000");
 }
 
 /* Rows of a record of this file: what real ones show does not matter to how lines are made. */

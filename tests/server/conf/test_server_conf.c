@@ -314,3 +314,22 @@ TEST(the_heartbeat_is_10_s_unless_set)
     ck_assert_uint_eq(conf->main->heartbeat_ms, 10000);
     fl_server_conf_free(conf);
 }
+
+static const struct refused metric_rows[] = {
+    {"evaluation: {data: d, metrics: [macro_f1, macro_f1]}",
+     "some.yaml:6: key 'evaluation.metrics': metric 'macro_f1' is listed twice"},
+    {"evaluation: {data: d, metrics: [f1]}",
+     "some.yaml:6: key 'evaluation.metrics': unknown metric 'f1'; expected macro_f1, "
+     "class_accuracy, worst_class or auc, of values mae or mse"},
+    {"evaluation: {data: d, metrics: [mae]}",
+     "some.yaml:6: key 'evaluation.metrics': the network predicts classes: expected macro_f1, "
+     "class_accuracy, worst_class or auc; mae and mse are of values (loss: mse or mae)"},
+    {"evaluation: {data: d, metrics: auc}",
+     "some.yaml:6: key 'evaluation.metrics': metric 'auc' needs a model of 2 classes, and this one "
+     "has 10; use 'macro_f1'"},
+};
+
+TEST_EACH(a_metric_that_cannot_be_is_refused_at_its_key, 4)
+{
+    expect_refused(&metric_rows[_i]);
+}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libfl/figures/share.h"
 #include "tests/lib/coord_script.h"
 #include "tests/lib/suites.h"
 
@@ -410,6 +411,33 @@ TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
     ck_assert_double_eq(s->record.personal_accuracy, 13.0 / 15.0);
     ck_assert_double_eq(s->record.personal_mean, (0.8 + 1.0) / 2.0);
     ck_assert_uint_eq(s->record.n_personal, 2);
+    script_free(s);
+}
+
+/* Loss mse or mae: on the server, and else on the clients. */
+TEST_EACH(evaluations_of_values_have_losses_and_no_accuracy, 2)
+{
+    struct script *s = script_fedavg();
+
+    s->conf.no_accuracy = true;
+    s->conf.evaluate_every = 1;
+    s->conf.evaluate_server = _i == 0;
+    s->conf.evaluate_clients = _i == 1;
+    s->accuracy = 0;
+    script_begin(s, 1);
+    report_evaluations(s, "a", EVAL_METRICS(10, 0, 9.0, "mae=0.25"), EVAL(0, 0, 0.0));
+    if (_i == 1) {
+        evaluate(s, "a", EVAL_METRICS(10, 0, 5.0, "mae=0.5"), EVAL(0, 0, 0.0));
+        ck_assert_double_eq(s->record.loss, 0.5);
+        ck_assert_double_eq(s->record.client_loss_mean, 0.5);
+        ck_assert(fl_share_is_none(s->record.client_accuracy_mean));
+        ck_assert(fl_share_is_none(s->record.client_accuracy_worst_tenth));
+        ck_assert_ptr_nonnull(strstr(s->record.metrics, "received/mae=0.25"));
+    }
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert(fl_share_is_none(s->record.accuracy));
+    ck_assert(fl_share_is_none(s->record.received_accuracy));
+    ck_assert(!fl_share_measured(s->record.personal_accuracy));
     script_free(s);
 }
 

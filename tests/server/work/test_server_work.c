@@ -533,13 +533,13 @@ TEST(a_model_is_measured_on_all_samples)
     const float right[6] = {5, 0, 0, 5, 0, 0};
     const float half[6] = {5, 5, 0, 0, 0, 0}; /* always class 0 */
     atomic_bool cancel;
-    struct fl_class_metrics *metrics = NULL;
+    struct fl_net_metrics *metrics = NULL;
     struct fl_evaluated found;
 
     atomic_init(&cancel, false);
-    ck_assert_int_eq(
-        fl_class_metrics_create(1u << FL_CLASS_METRIC_CLASS_ACCURACY, 2, ds->n, &metrics, &err),
-        FL_OK);
+    ck_assert_int_eq(fl_net_metrics_create(1u << FL_NET_METRIC_CLASS_ACCURACY, FL_NET_OUTPUT_CLASS,
+                                           2, ds->n, &metrics, &err),
+                     FL_OK);
     ck_assert_msg(fl_net_create_evaluator(&spec, &net, &err) == FL_OK, "%s", err.msg);
     ck_assert_int_eq(fl_measure(net, ds, right, NULL, &cancel, &found), FL_OK);
     ck_assert_double_eq_tol(found.accuracy, 1.0, 1e-9);
@@ -551,7 +551,7 @@ TEST(a_model_is_measured_on_all_samples)
     /* The next evaluation begins with nothing. */
     ck_assert_int_eq(fl_measure(net, ds, right, metrics, &cancel, &found), FL_OK);
     ck_assert_str_eq(found.metrics, "class_accuracy/0=1 class_accuracy/1=1");
-    fl_class_metrics_free(metrics);
+    fl_net_metrics_free(metrics);
     fl_net_free(net);
     fl_dataset_free(ds);
 }

@@ -18,6 +18,8 @@ for part in train test; do
 done
 "$build/fl-data" split --input raw --output prices --clients 3 --regression --target price --drop more,high >split.log 2>&1 ||
   fail "fl-data split: $(cat split.log)"
+"$build/fl-data" split --input raw --output shared --clients 3 --test-share 0.25 --regression --target price --drop more,high >>split.log 2>&1 ||
+  fail "fl-data split: $(cat split.log)"
 "$build/fl-data" split --input raw --output labels --clients 3 --regression --target more,high --drop price >>split.log 2>&1 ||
   fail "fl-data split: $(cat split.log)"
 "$build/fl-data" convert --input raw --output classes --target more --drop price,high >>split.log 2>&1 || fail "fl-data convert: $(cat split.log)"
@@ -35,7 +37,41 @@ row = list(csv.DictReader(open(glob.glob(sys.argv[1] + ".results/*/*/rounds.csv"
 print(row[sys.argv[2]])' "$1" "$2"; }
 sim mse prices.all "{input: [2], layers: [dense 1], loss: mse}"
 check "fl-sim learns a line with the squared error" "$python" -c 'import sys; assert float(sys.argv[1]) < 1e-4, sys.argv' "$(last mse loss)"
-equal "without an accuracy" 0.0 "$(last mse accuracy)"
+equal "without an accuracy" "" "$(last mse accuracy)$(last mse client_accuracy_mean)"
+printf '%s\n' "server:" "  algorithm: fedavg" "  model: {input: [2], layers: [dense 1], loss: mae}" "  training: {epochs: 5, batch_size: 10, learning_rate: 0.02}" \
+  "  evaluation: {every: 1, clients: yes, metrics: [mae, mse]}" "data: {path: ./shared}" "stop: {rounds: 3}" >metrics.yaml
+check "fl-sim has the metrics of values" "$build/fl-sim" run metrics.yaml --quiet --out metrics.results --keep-state
+cat >metrics.py <<'PY'
+import glob, json, struct, sys
+import numpy as np
+def tensors(path):
+    raw = open(path, "rb").read()
+    size = struct.unpack("<Q", raw[:8])[0]
+    head = json.loads(raw[8:8 + size])
+    return {n: np.frombuffer(raw[8 + size + v["data_offsets"][0]:8 + size + v["data_offsets"][1]], np.float32).reshape(v["shape"]).astype(np.float64)
+            for n, v in head.items() if n != "__metadata__"}
+def measure(model, folders):
+    errors = np.concatenate([np.load(f + "/test-x.npy").reshape(-1, 2).astype(np.float64) @ model["fc1.weight"].T + model["fc1.bias"]
+                             - np.load(f + "/test-y.npy").reshape(-1, 1) for f in folders])
+    return {"mae": np.abs(errors).mean(), "mse": (errors**2).mean()}
+state = glob.glob("metrics.results/*/*/state/server/models")[0]
+rows = [json.loads(line) for line in open(glob.glob("metrics.results/*/*/rounds.jsonl")[0])]
+clients = sorted(glob.glob("shared/client-*"))
+for prefix, folders, r in ("", ["shared/server"], 3), ("received/", clients, 2):
+    want = measure(tensors(state + "/round-%06d.safetensors" % r), folders)
+    for name, value in want.items():
+        have = rows[2]["metrics"][prefix + name]
+        assert abs(have - value) <= 1e-6 * max(1, value), (prefix, name, have, value)
+assert rows[2]["accuracy"] is None and rows[2]["client_accuracy_mean"] is None, rows[2]
+assert abs(rows[2]["loss"] - rows[2]["metrics"]["mae"]) < 1e-9
+assert rows[2]["client_loss_mean"] > 0
+PY
+check "they are those of numpy, on the server and on the clients" "$python" metrics.py
+"$build/fl-sim" table metrics.results --columns loss,metrics.received/mse >table.out
+check "a table has the loss and a metric" grep -qE '0\.[0-9]+.*0\.[0-9]+' table.out
+sed 's/stop: {rounds: 3}/stop: {rounds: 3, accuracy: 0.9}/' metrics.yaml >accuracy.yaml
+"$build/fl-sim" run accuracy.yaml --quiet --out accuracy.results >accuracy.out 2>&1 && note_failure "a stopping rule without an accuracy is accepted"
+has_line "a stopping rule on the accuracy is refused with its line" accuracy.out "accuracy.yaml:7: key 'stop.accuracy': the network predicts values"
 sim mae prices.all "{input: [2], layers: [dense 1], loss: mae}" 0.02
 check "and with the absolute error" "$python" -c 'import sys; assert float(sys.argv[1]) < 0.05, sys.argv' "$(last mae loss)"
 sim bce labels.all "{input: [2], layers: [dense 8, tanh, dense 2], loss: bce}"
@@ -81,13 +117,17 @@ has_line "FedMix has no classes to mix" mix-mse.out "mixes the classes of sample
 lacks_line "and mixes them otherwise" mix-cross_entropy.out "mixes the classes"
 
 write_server s "algorithm: fedavg" "model: {input: [2], layers: [dense 1], loss: mse}" "round: {start_clients: 3, min_clients: 3}" "rounds: 20" \
-  "training: {epochs: 5, batch_size: 10, learning_rate: 0.5}" "evaluation: {every: 1, data: $dir/prices/server, clients: yes}"
+  "training: {epochs: 5, batch_size: 10, learning_rate: 0.5}" "evaluation: {every: 1, data: $dir/shared/server, clients: yes, metrics: [mae, mse]}"
 start_server s
 for k in 0 1 2; do
-  start_client "s-$k" "$dir/prices/client-00$k" "name: c$k"
+  start_client "s-$k" "$dir/shared/client-00$k" "name: c$k"
 done
 wait_for "the federation has finished" in_log s "all rounds are done"
 check "the daemons learn it too" grep -qE 'loss=(0\.000|[0-9.]+e-)' "$dir/s.log"
+ctl s rounds --json >rounds.json
+equal "rounds have metrics and no accuracy" "True None None" "$(json '" ".join(map(str, [set(d[-1]["metrics"]) >= {"mae", "mse", "received/mae", "received/mse"}, d[-1]["accuracy"], d[-1]["received_accuracy"]]))' <rounds.json)"
+check "status shows the loss" grep -qE '^loss +[0-9]' <(ctl s status)
+lacks_line "and no accuracy" <(ctl s status) "accuracy"
 check "flctl exports it as ONNX" ctl s export --onnx --output "$dir/model.onnx"
 check "with the operators of its layers" grep -q Gemm "$dir/model.onnx"
 equal "and nothing else" "model.onnx" "$(cd "$dir" && ls model.onnx*)"

@@ -320,6 +320,7 @@ static int federation_describe(struct fl_fed *fed, struct fl_err *err)
         .model_seed = fed->conf.first_model == NULL
                           ? fl_opening_seed(fed->conf.coord.strategy, fed->conf.coord.seed)
                           : 0,
+        .metrics = fed->conf.metrics,
         .training = fed->conf.training};
     struct fl_wire_command command = {.type = FL_WIRE_WELCOME};
     int rv = fl_member_setup(&of, &fed->setup, err);
@@ -440,8 +441,9 @@ static int federation_open_evaluation(struct fl_fed *fed, struct fl_err *err)
         return rv;
     }
     if (fed->conf.metrics != 0) {
-        rv = fl_class_metrics_create(fed->conf.metrics, fl_net_classes(fed->net), fed->conf.test->n,
-                                     &fed->metrics, err);
+        rv = fl_net_metrics_create(fed->conf.metrics,
+                                   fl_net_output_of(fed->conf.net.layers, fed->conf.net.n_layers),
+                                   fl_net_classes(fed->net), fed->conf.test->n, &fed->metrics, err);
         if (rv != FL_OK) {
             return rv;
         }
@@ -569,7 +571,7 @@ void fl_fed_free(struct fl_fed *fed)
     fl_journal_close(fed->journal);
     fl_net_free(fed->net);
     fl_evaluator_free(fed->evaluator);
-    fl_class_metrics_free(fed->metrics);
+    fl_net_metrics_free(fed->metrics);
     fl_dataset_free(fed->triggered);
     fl_coord_free(fed->coord);
     fl_progress_done(&fed->progress);

@@ -52,7 +52,7 @@ struct fl_fed_conf {
     const struct fl_settings *settings; /* that the folder stores; NULL: those of the strategy */
     const struct fl_sim_clients *sim_clients;
     const struct fl_dataset *test; /* of the server; NULL: none */
-    unsigned metrics;              /* of its evaluations: set of 1u << enum fl_class_metric */
+    unsigned metrics;              /* of its evaluations: set of 1u << enum fl_net_metric */
     /* Of a program (sim_clients->program), which evaluates for the server too; "": it has them. */
     const char *test_folder;
     bool test_whole;              /* all of the folder */

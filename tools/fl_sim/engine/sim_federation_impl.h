@@ -168,11 +168,11 @@ struct fl_fed {
     enum fl_phase phase;    /* after the last step */
     struct fl_setup *setup; /* the setup of all members */
     struct fl_worker_pool *pool;
-    struct fl_journal *journal;       /* NULL: none */
-    struct fl_net *net;               /* of the server's evaluation; NULL: none */
-    struct fl_class_metrics *metrics; /* of the same; NULL: none */
-    struct fl_evaluator *evaluator;   /* the same by a program; NULL: none */
-    struct fl_dataset *triggered;     /* for the success rate of a backdoor; NULL: there is none */
+    struct fl_journal *journal;     /* NULL: none */
+    struct fl_net *net;             /* of the server's evaluation; NULL: none */
+    struct fl_net_metrics *metrics; /* of the same; NULL: none */
+    struct fl_evaluator *evaluator; /* the same by a program; NULL: none */
+    struct fl_dataset *triggered;   /* for the success rate of a backdoor; NULL: there is none */
     struct fl_model_cache *model_cache; /* of the open round */
     uint64_t now_us;
     uint64_t committed_us; /* when the last round was committed, or this run began */

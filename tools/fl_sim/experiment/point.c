@@ -131,6 +131,12 @@ static int point_check_stop(struct fl_experiment_point *p, struct fl_err *err)
         return fl_conf_error(fl_conf_get(stop, "accuracy"), err,
                              "server.evaluation.every is 0, so the accuracy is never known");
     }
+    if (s->accuracy > 0.0 && !fl_server_conf_has_accuracy(p->server)) {
+        return fl_conf_error(fl_conf_get(stop, "accuracy"), err,
+                             "the network predicts values, of which none is right or wrong (loss: "
+                             "mse or mae), so there is no accuracy: use stop.rounds, stop.time, "
+                             "stop.bytes or stop.uplink");
+    }
     return FL_OK;
 }
 
