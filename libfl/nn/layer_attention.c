@@ -2,8 +2,8 @@
  * "attention HEADS [causal]": multi-head self-attention over the positions of a sequence, whose
  * channels HEADS divides; the output has the shape of the input. Exported like PyTorch's
  * in_proj_weight[3 d][d], in_proj_bias[3 d], out_proj.weight[d][d] and out_proj.bias[d]; internally
- * with transposed weights, each tensor padded to 16 floats (libfl/num/attention.h). No directional
- * derivatives. Runs on the network's thread.
+ * with transposed weights, each tensor padded to 16 floats (libfl/num/attention.h). Runs on the
+ * network's thread.
  */
 #include <math.h>
 #include <stdio.h>
@@ -107,6 +107,7 @@ static int attention_shape(struct fl__layer *layer, struct fl__layer *next, stru
     evaluation = fl_attention_state(&at);
     training = layer->max_batch > 0 ? fl_attention_scratch(&at) : 0;
     layer->n_scratch = evaluation > training ? evaluation : training;
+    layer->n_jvp = layer->max_batch > 0 ? fl_attention_jvp_scratch(&at) : 0;
     layer->n_state = layer->max_batch * fl_attention_state(&at);
     return FL_OK;
 }
@@ -180,6 +181,49 @@ static void attention_backward(const struct fl__layer *layer, const struct fl__p
     fl_attention_backward(&at, &to, pass->scratch);
 }
 
+static struct fl_attention_jvp attention_jvp(const struct fl__layer *layer,
+                                             const struct fl__pass *pass, const struct fl__io *io,
+                                             const struct fl__jvp *along)
+{
+    return (struct fl_attention_jvp){.batch = pass->batch,
+                                     .x = io->x,
+                                     .rx = along->rx,
+                                     .ldx = io->ldx,
+                                     .state = layer->state,
+                                     .rstate = layer->rstate};
+}
+
+static void attention_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                                  const struct fl__io *io, const struct fl__jvp *along)
+{
+    const struct fl_self_attention at = attention_of(layer, pass->params);
+    const struct fl_self_attention direction = attention_of(layer, along->params);
+    struct fl_attention_jvp jvp = attention_jvp(layer, pass, io, along);
+
+    jvp.along = along->params != NULL ? &direction : NULL;
+    fl_attention_forward_jvp(&at, &jvp, along->ry, io->ldy);
+}
+
+static void attention_backward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                                   const struct fl__io *io, const struct fl__jvp *along)
+{
+    const struct fl_self_attention at = attention_of(layer, pass->params);
+    const struct fl_self_attention direction = attention_of(layer, along->params);
+    struct fl_attention_jvp jvp = attention_jvp(layer, pass, io, along);
+    struct attention_updates updates = {.layer = layer, .pass = pass};
+    const struct fl_attention_streams streams = {.dy = io->dy,
+                                                 .sy = along->sy,
+                                                 .ldy = io->ldy,
+                                                 .dx = io->dx,
+                                                 .sx = along->sx,
+                                                 .lddx = io->lddx,
+                                                 .update = attention_update,
+                                                 .ctx = &updates};
+
+    jvp.along = along->params != NULL ? &direction : NULL;
+    fl_attention_backward_jvp(&at, &jvp, &streams, pass->scratch);
+}
+
 static struct fl__needs attention_needs(const struct fl__layer *layer)
 {
     (void)layer;
@@ -246,6 +290,8 @@ const struct fl__layer_ops fl__layer_attention = {
     .needs = attention_needs,
     .forward = attention_forward,
     .backward = attention_backward,
+    .forward_jvp = attention_forward_jvp,
+    .backward_jvp = attention_backward_jvp,
     .init = attention_init,
     .import = attention_import,
     .export = attention_export,

@@ -3,8 +3,8 @@
  * hidden states; "last": the last position of a sequence, a flat output. A sequence has the
  * channels of each position where an image has those of a pixel, row by row. Exported like
  * PyTorch's weight_ih[4 units][in], weight_hh[4 units][units] and the sum of both biases;
- * internally the transposes, each padded to 16 floats (libfl/num/lstm.h). No directional
- * derivatives. Runs on the network's thread.
+ * internally the transposes, each padded to 16 floats (libfl/num/lstm.h). Runs on the network's
+ * thread.
  */
 #include <math.h>
 #include <stdio.h>
@@ -80,6 +80,7 @@ static int lstm_shape(struct fl__layer *layer, struct fl__layer *next, struct fl
     evaluation = fl_lstm_state(&lstm, FL__NET_PIECE_MAX, false);
     training = layer->max_batch > 0 ? fl_lstm_scratch(&lstm, layer->max_batch) : 0;
     layer->n_scratch = evaluation > training ? evaluation : training;
+    layer->n_jvp = layer->max_batch > 0 ? fl_lstm_jvp_scratch(&lstm, layer->max_batch) : 0;
     layer->n_state = layer->max_batch > 0 ? fl_lstm_state(&lstm, layer->max_batch, true) : 0;
     return FL_OK;
 }
@@ -153,6 +154,50 @@ static void lstm_backward(const struct fl__layer *layer, const struct fl__pass *
     fl_lstm_backward(&lstm, &to, pass->scratch);
 }
 
+static struct fl_lstm_jvp lstm_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                                   const struct fl__io *io, const struct fl__jvp *along)
+{
+    return (struct fl_lstm_jvp){.batch = pass->batch,
+                                .x = io->x,
+                                .rx = along->rx,
+                                .y = io->y,
+                                .ry = along->ry,
+                                .ldx = io->ldx,
+                                .ldy = io->ldy,
+                                .state = layer->state,
+                                .rstate = layer->rstate};
+}
+
+static void lstm_forward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                             const struct fl__io *io, const struct fl__jvp *along)
+{
+    const struct fl_lstm lstm = lstm_of(layer, pass->params);
+    const struct fl_lstm direction = lstm_of(layer, along->params);
+    struct fl_lstm_jvp jvp = lstm_jvp(layer, pass, io, along);
+
+    jvp.along = along->params != NULL ? &direction : NULL;
+    fl_lstm_forward_jvp(&lstm, &jvp, along->ry);
+}
+
+static void lstm_backward_jvp(const struct fl__layer *layer, const struct fl__pass *pass,
+                              const struct fl__io *io, const struct fl__jvp *along)
+{
+    const struct fl_lstm lstm = lstm_of(layer, pass->params);
+    const struct fl_lstm direction = lstm_of(layer, along->params);
+    struct fl_lstm_jvp jvp = lstm_jvp(layer, pass, io, along);
+    struct lstm_updates updates = {.layer = layer, .pass = pass};
+    const struct fl_lstm_streams streams = {.dy = io->dy,
+                                            .sy = along->sy,
+                                            .dx = io->dx,
+                                            .sx = along->sx,
+                                            .lddx = io->lddx,
+                                            .update = lstm_update,
+                                            .ctx = &updates};
+
+    jvp.along = along->params != NULL ? &direction : NULL;
+    fl_lstm_backward_jvp(&lstm, &jvp, &streams, pass->scratch);
+}
+
 static struct fl__needs lstm_needs(const struct fl__layer *layer)
 {
     (void)layer;
@@ -217,6 +262,8 @@ const struct fl__layer_ops fl__layer_lstm = {
     .needs = lstm_needs,
     .forward = lstm_forward,
     .backward = lstm_backward,
+    .forward_jvp = lstm_forward_jvp,
+    .backward_jvp = lstm_backward_jvp,
     .init = lstm_init,
     .import = lstm_import,
     .export = lstm_export,

@@ -25,6 +25,11 @@ size_t fl_net_values(const struct fl_net *net)
     return net->loss != FL__LOSS_CE ? net->classes : 0;
 }
 
+bool fl_net_takes_indices(const struct fl_net *net)
+{
+    return net->layers[0].ops == &fl__layer_embedding;
+}
+
 void fl_net_set_targets(struct fl_net *net, const float *table)
 {
     net->targets = table;

@@ -102,6 +102,8 @@ size_t fl_net_inputs(const struct fl_net *net);  /* floats of one sample */
 size_t fl_net_classes(const struct fl_net *net); /* or values to be predicted */
 /* Values to be predicted for a sample; 0: a class is. */
 size_t fl_net_values(const struct fl_net *net);
+/* True when the inputs are indices (of "embedding"), which no arithmetic means anything for. */
+bool fl_net_takes_indices(const struct fl_net *net);
 /*
  * Set what a network of values is compared with, [rows][fl_net_values()], before its passes and
  * evaluations. Their `y` is then not a class but the row of each sample, as fl_dataset_gather()

@@ -5,42 +5,16 @@
  */
 #include "libfl/num/attention.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "libfl/num/dense.h"
+#include "libfl/num/attention_impl.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/softmax.h"
 
-/* One sample: qkv[steps][3 d], shares[heads][steps][ld], out[steps][d]. */
-struct attention_sample {
-    float *qkv, *shares, *out;
-    size_t ld; /* a row of shares, as softmax writes it */
-};
-
-static size_t attention_row(const struct fl_self_attention *at)
-{
-    return fl_softmax_stride(at->steps);
-}
-
 size_t fl_attention_state(const struct fl_self_attention *at)
 {
-    return fl_dense_stride(at->steps * 3 * at->d) + at->heads * at->steps * attention_row(at) +
+    return fl_dense_stride(at->steps * 3 * at->d) + at->heads * at->steps * fl__attention_row(at) +
            FL_DENSE_SLACK + fl_dense_stride(at->steps * at->d);
-}
-
-static struct attention_sample attention_sample(const struct fl_self_attention *at, float *state)
-{
-    struct attention_sample s = {.qkv = state, .ld = attention_row(at)};
-
-    s.out = state + fl_dense_stride(at->steps * 3 * at->d);
-    s.shares = s.out + fl_dense_stride(at->steps * at->d);
-    return s;
-}
-
-static float attention_scale(const struct fl_self_attention *at)
-{
-    return (float)(1.0 / sqrt((double)(at->d / at->heads)));
 }
 
 static void attention_rows(float *to, const float *bias, size_t rows, size_t n)
@@ -70,7 +44,7 @@ static void attention_shares(const struct fl_kernels *kernels, const struct fl_s
 
 static void attention_sample_forward(const struct fl_kernels *kernels,
                                      const struct fl_self_attention *at,
-                                     const struct attention_sample *s, float *y, const float *x)
+                                     const struct fl__attention_sample *s, float *y, const float *x)
 {
     size_t part = at->d / at->heads;
     size_t n = at->steps;
@@ -83,8 +57,8 @@ static void attention_sample_forward(const struct fl_kernels *kernels,
         const float *q = s->qkv + h * part;
         float *shares = s->shares + h * n * s->ld;
 
-        fl_gemm(false, true, n, n, part, attention_scale(at), q, 3 * at->d, q + at->d, 3 * at->d,
-                0.0f, shares, s->ld);
+        fl_gemm(false, true, n, n, part, fl__attention_scale(at), q, 3 * at->d, q + at->d,
+                3 * at->d, 0.0f, shares, s->ld);
         attention_shares(kernels, at, shares, s->ld);
         fl_gemm(false, false, n, part, n, 1.0f, shares, s->ld, q + 2 * at->d, 3 * at->d, 0.0f,
                 s->out + h * part, at->d);
@@ -100,8 +74,8 @@ void fl_attention_forward(const struct fl_kernels *kernels, const struct fl_self
     size_t b;
 
     for (b = 0; b < batch; b++) {
-        const struct attention_sample s =
-            attention_sample(at, state + (training ? b * fl_attention_state(at) : 0));
+        const struct fl__attention_sample s =
+            fl__attention_sample(at, state + (training ? b * fl_attention_state(at) : 0));
 
         attention_sample_forward(kernels, at, &s, y + b * ldy, x + b * ldx);
     }
@@ -112,26 +86,18 @@ struct attention_scratch {
     float *w_in, *b_in, *w_out, *b_out, *qkv, *out, *shares;
 };
 
-static float *attention_piece(float **at, size_t n)
-{
-    float *p = *at;
-
-    *at += fl_dense_stride(n);
-    return p;
-}
-
 static struct attention_scratch attention_scratch(const struct fl_self_attention *at, float **end)
 {
     size_t d = at->d;
     struct attention_scratch s;
 
-    s.w_in = attention_piece(end, 3 * d * d);
-    s.b_in = attention_piece(end, 3 * d);
-    s.w_out = attention_piece(end, d * d);
-    s.b_out = attention_piece(end, d);
-    s.qkv = attention_piece(end, at->steps * 3 * d);
-    s.out = attention_piece(end, at->steps * d);
-    s.shares = attention_piece(end, at->steps * attention_row(at));
+    s.w_in = fl__attention_piece(end, 3 * d * d);
+    s.b_in = fl__attention_piece(end, 3 * d);
+    s.w_out = fl__attention_piece(end, d * d);
+    s.b_out = fl__attention_piece(end, d);
+    s.qkv = fl__attention_piece(end, at->steps * 3 * d);
+    s.out = fl__attention_piece(end, at->steps * d);
+    s.shares = fl__attention_piece(end, at->steps * fl__attention_row(at));
     return s;
 }
 
@@ -141,7 +107,7 @@ size_t fl_attention_scratch(const struct fl_self_attention *at)
 
     return fl_dense_stride(3 * d * d) + fl_dense_stride(3 * d) + fl_dense_stride(d * d) +
            fl_dense_stride(d) + fl_dense_stride(at->steps * 3 * d) +
-           fl_dense_stride(at->steps * d) + fl_dense_stride(at->steps * attention_row(at)) +
+           fl_dense_stride(at->steps * d) + fl_dense_stride(at->steps * fl__attention_row(at)) +
            FL_DENSE_SLACK;
 }
 
@@ -162,20 +128,9 @@ static void attention_shares_back(float *restrict dp, const float *restrict p, s
     }
 }
 
-static void attention_bias(float *restrict db, const float *restrict dy, size_t rows, size_t n)
-{
-    size_t r, j;
-
-    for (r = 0; r < rows; r++) {
-        for (j = 0; j < n; j++) {
-            db[j] += dy[r * n + j];
-        }
-    }
-}
-
 /* Adds the gradients of one sample's parameters; scratch->qkv is the gradient of its qkv. */
 static void attention_sample_backward(const struct fl_self_attention *at,
-                                      const struct attention_sample *s,
+                                      const struct fl__attention_sample *s,
                                       const struct attention_scratch *to, const float *x,
                                       const float *dy)
 {
@@ -184,7 +139,7 @@ static void attention_sample_backward(const struct fl_self_attention *at,
     size_t d = at->d;
     size_t h;
 
-    attention_bias(to->b_out, dy, n, d);
+    fl__attention_bias(to->b_out, dy, n, d);
     fl_gemm(true, false, d, d, n, 1.0f, s->out, d, dy, d, 1.0f, to->w_out, d);
     fl_gemm(false, true, n, d, d, 1.0f, dy, d, at->w_out, d, 0.0f, to->out, d);
     for (h = 0; h < at->heads; h++) {
@@ -196,12 +151,12 @@ static void attention_sample_backward(const struct fl_self_attention *at,
         fl_gemm(false, true, n, n, part, 1.0f, out, d, q + 2 * d, 3 * d, 0.0f, to->shares, s->ld);
         fl_gemm(true, false, n, part, n, 1.0f, shares, s->ld, out, d, 0.0f, dq + 2 * d, 3 * d);
         attention_shares_back(to->shares, shares, n, s->ld);
-        fl_gemm(false, false, n, part, n, attention_scale(at), to->shares, s->ld, q + d, 3 * d,
+        fl_gemm(false, false, n, part, n, fl__attention_scale(at), to->shares, s->ld, q + d, 3 * d,
                 0.0f, dq, 3 * d);
-        fl_gemm(true, false, n, part, n, attention_scale(at), to->shares, s->ld, q, 3 * d, 0.0f,
+        fl_gemm(true, false, n, part, n, fl__attention_scale(at), to->shares, s->ld, q, 3 * d, 0.0f,
                 dq + d, 3 * d);
     }
-    attention_bias(to->b_in, to->qkv, n, 3 * d);
+    fl__attention_bias(to->b_in, to->qkv, n, 3 * d);
     fl_gemm(true, false, d, 3 * d, n, 1.0f, x, d, to->qkv, 3 * d, 1.0f, to->w_in, 3 * d);
 }
 
@@ -216,8 +171,8 @@ void fl_attention_backward(const struct fl_self_attention *at,
     /* The four gradients lie before qkv. */
     (void)memset(to.w_in, 0, (size_t)(to.qkv - to.w_in) * sizeof(float));
     for (b = 0; b < io->batch; b++) {
-        const struct attention_sample s =
-            attention_sample(at, io->state + b * fl_attention_state(at));
+        const struct fl__attention_sample s =
+            fl__attention_sample(at, io->state + b * fl_attention_state(at));
 
         attention_sample_backward(at, &s, &to, io->x + b * io->ldx, io->dy + b * io->ldy);
         if (io->dx != NULL) {

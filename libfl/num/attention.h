@@ -49,4 +49,29 @@ struct fl_attention_backward {
 void fl_attention_backward(const struct fl_self_attention *at,
                            const struct fl_attention_backward *io, float *scratch);
 
+/* A pass along a direction (JVP); forward was called before in training. */
+struct fl_attention_jvp {
+    size_t batch;
+    const struct fl_self_attention *along; /* the direction of the parameters; NULL: zero */
+    const float *x, *rx;                   /* rx: the tangent of x; NULL: zero */
+    size_t ldx;
+    float *state, *rstate; /* of forward, only read; and as many floats */
+};
+void fl_attention_forward_jvp(const struct fl_self_attention *at,
+                              const struct fl_attention_jvp *jvp, float *ry, size_t ldy);
+
+struct fl_attention_streams {
+    const float *dy, *sy; /* the adjoints of y and of its tangent ry */
+    size_t ldy;
+    float *dx, *sx; /* those of x and rx, completely overwritten up to lddx; NULL: not needed */
+    size_t lddx;
+    void (*update)(void *ctx, int part, const float *grad); /* as of fl_attention_backward() */
+    void *ctx;
+};
+/* Floats of the scratch of the backward pass. */
+size_t fl_attention_jvp_scratch(const struct fl_self_attention *at);
+void fl_attention_backward_jvp(const struct fl_self_attention *at,
+                               const struct fl_attention_jvp *jvp,
+                               const struct fl_attention_streams *io, float *scratch);
+
 #endif

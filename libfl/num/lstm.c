@@ -10,6 +10,7 @@
 #include "libfl/num/dense.h"
 #include "libfl/num/gemm.h"
 #include "libfl/num/kernels_impl.h"
+#include "libfl/num/lstm_impl.h"
 #include "libfl/num/pixel_kern.h"
 
 /* Positions that are kept. */
@@ -18,34 +19,9 @@ static size_t lstm_kept(const struct fl_lstm *lstm, bool training)
     return training ? lstm->steps : 1;
 }
 
-/* Gates a[batch][kept][4 h], then cells c and tanh(c), each [batch][kept][h]. */
-struct lstm_state {
-    float *gates, *cells, *squashed;
-    size_t kept, h;
-};
-
-static struct lstm_state lstm_state(const struct fl_lstm *lstm, size_t batch, bool training,
-                                    float *state)
-{
-    size_t kept = lstm_kept(lstm, training);
-    size_t n = fl_dense_stride(batch * kept * lstm->h);
-
-    return (struct lstm_state){.gates = state,
-                               .cells = state + 4 * n,
-                               .squashed = state + 5 * n,
-                               .kept = kept,
-                               .h = lstm->h};
-}
-
 size_t fl_lstm_state(const struct fl_lstm *lstm, size_t batch, bool training)
 {
     return 6 * fl_dense_stride(batch * lstm_kept(lstm, training) * lstm->h) + FL_DENSE_SLACK;
-}
-
-/* Place of sample b at position t among the kept ones. */
-static size_t lstm_at(const struct lstm_state *s, size_t b, size_t t)
-{
-    return b * s->kept + (s->kept > 1 ? t : 0);
 }
 
 /* a = b + x W_x of the positions [from, from + n) of sample b. */
@@ -85,14 +61,14 @@ static void lstm_output(float *restrict y, const float *restrict squashed, const
 }
 
 /* One position of one sample, whose gates have their sums. */
-static void lstm_position(const struct fl_kernels *kernels, const struct lstm_state *s, size_t b,
-                          size_t t, float *y)
+static void lstm_position(const struct fl_kernels *kernels, const struct fl__lstm_state *s,
+                          size_t b, size_t t, float *y)
 {
     size_t h = s->h;
-    size_t at = lstm_at(s, b, t);
+    size_t at = fl__lstm_at(s, b, t);
     float *a = s->gates + at * 4 * h;
     float *c = s->cells + at * h;
-    const float *before = t == 0 ? NULL : s->cells + lstm_at(s, b, t - 1) * h;
+    const float *before = t == 0 ? NULL : s->cells + fl__lstm_at(s, b, t - 1) * h;
 
     kernels->pixel->sigmoid(a, a, 2 * h);
     kernels->pixel->tanh(a + 2 * h, a + 2 * h, h);
@@ -112,12 +88,12 @@ void fl_lstm_forward(const struct fl_kernels *kernels, const struct fl_lstm *lst
                      size_t ldy, const float *x, size_t ldx, size_t batch, bool training,
                      float *state)
 {
-    const struct lstm_state s = lstm_state(lstm, batch, training, state);
+    const struct fl__lstm_state s = fl__lstm_state(lstm, batch, lstm_kept(lstm, training), state);
     size_t h = lstm->h;
     size_t b, t;
 
     for (b = 0; s.kept > 1 && b < batch; b++) {
-        lstm_inputs(lstm, s.gates + lstm_at(&s, b, 0) * 4 * h, x + b * ldx, lstm->steps);
+        lstm_inputs(lstm, s.gates + fl__lstm_at(&s, b, 0) * 4 * h, x + b * ldx, lstm->steps);
     }
     for (t = 0; t < lstm->steps; t++) {
         for (b = 0; s.kept == 1 && b < batch; b++) {
@@ -125,7 +101,7 @@ void fl_lstm_forward(const struct fl_kernels *kernels, const struct fl_lstm *lst
         }
         if (t > 0) {
             fl_gemm(false, false, batch, 4 * h, h, 1.0f, y + (t - 1) * h, ldy, lstm->w_h, 4 * h,
-                    1.0f, s.gates + lstm_at(&s, 0, t) * 4 * h, s.kept * 4 * h);
+                    1.0f, s.gates + fl__lstm_at(&s, 0, t) * 4 * h, s.kept * 4 * h);
         }
         for (b = 0; b < batch; b++) {
             lstm_position(kernels, &s, b, t, y + b * ldy + t * h);
@@ -200,7 +176,7 @@ static void lstm_weights(const struct fl_lstm *lstm, const struct fl_lstm_backwa
 
 void fl_lstm_backward(const struct fl_lstm *lstm, const struct fl_lstm_backward *io, float *scratch)
 {
-    const struct lstm_state s = lstm_state(lstm, io->batch, true, io->state);
+    const struct fl__lstm_state s = fl__lstm_state(lstm, io->batch, lstm->steps, io->state);
     size_t h = lstm->h;
     float *dc = scratch;
     size_t b, t;
@@ -208,14 +184,14 @@ void fl_lstm_backward(const struct fl_lstm *lstm, const struct fl_lstm_backward 
     (void)memset(dc, 0, io->batch * h * sizeof(*dc));
     for (t = lstm->steps; t-- > 0;) {
         for (b = 0; b < io->batch; b++) {
-            size_t at = lstm_at(&s, b, t);
+            size_t at = fl__lstm_at(&s, b, t);
 
             lstm_position_back(s.gates + at * 4 * h, dc + b * h, io->dy + b * io->ldy + t * h,
                                s.squashed + at * h,
-                               t > 0 ? s.cells + lstm_at(&s, b, t - 1) * h : NULL, h);
+                               t > 0 ? s.cells + fl__lstm_at(&s, b, t - 1) * h : NULL, h);
         }
         if (t > 0) {
-            fl_gemm(false, true, io->batch, h, 4 * h, 1.0f, s.gates + lstm_at(&s, 0, t) * 4 * h,
+            fl_gemm(false, true, io->batch, h, 4 * h, 1.0f, s.gates + fl__lstm_at(&s, 0, t) * 4 * h,
                     s.kept * 4 * h, lstm->w_h, 4 * h, 1.0f, io->dy + (t - 1) * h, io->ldy);
         }
     }
@@ -223,7 +199,7 @@ void fl_lstm_backward(const struct fl_lstm *lstm, const struct fl_lstm_backward 
         size_t n = lstm->steps * lstm->in;
 
         fl_gemm(false, true, lstm->steps, lstm->in, 4 * h, 1.0f,
-                s.gates + lstm_at(&s, b, 0) * 4 * h, 4 * h, lstm->w_x, 4 * h, 0.0f,
+                s.gates + fl__lstm_at(&s, b, 0) * 4 * h, 4 * h, lstm->w_x, 4 * h, 0.0f,
                 io->dx + b * io->lddx, lstm->in);
         (void)memset(io->dx + b * io->lddx + n, 0, (io->lddx - n) * sizeof(float));
     }

@@ -5,8 +5,8 @@
  * Long short-term memory (Hochreiter and Schmidhuber 1997) in PyTorch's form: from h = c = 0, at
  * each of `steps` positions
  *
- *     a = x W_x + h W_h + b,  i, f, o = sigmoid, g = tanh of its parts;  c = f c + i g,  h = o
- * tanh(c)
+ *     a = x W_x + h W_h + b,  i, f, o = sigmoid, g = tanh of its parts
+ *     c = f c + i g,  h = o tanh(c)
  *
  *     x[batch][steps][in]  stride ldx floats per sample; dx as x
  *     y[batch][steps][h]   all h, stride ldy; dy as y
@@ -51,5 +51,28 @@ struct fl_lstm_backward {
 };
 void fl_lstm_backward(const struct fl_lstm *lstm, const struct fl_lstm_backward *io,
                       float *scratch);
+
+/* A pass along a direction (JVP); forward was called before in training. */
+struct fl_lstm_jvp {
+    size_t batch;
+    const struct fl_lstm *along; /* the direction of the parameters; NULL: zero */
+    const float *x, *rx;         /* rx: the tangent of x; NULL: zero */
+    const float *y, *ry;         /* of backward; ry: the tangent of y */
+    size_t ldx, ldy;
+    float *state, *rstate; /* of forward, and as many floats; backward overwrites both */
+};
+void fl_lstm_forward_jvp(const struct fl_lstm *lstm, const struct fl_lstm_jvp *jvp, float *ry);
+
+struct fl_lstm_streams {
+    float *dy, *sy; /* the adjoints of y and ry; are overwritten */
+    float *dx, *sx; /* those of x and rx, completely overwritten up to lddx; NULL: not needed */
+    size_t lddx;
+    void (*update)(void *ctx, int part, const float *grad); /* as of fl_lstm_backward() */
+    void *ctx;
+};
+/* Floats of the scratch of the backward pass. */
+size_t fl_lstm_jvp_scratch(const struct fl_lstm *lstm, size_t batch);
+void fl_lstm_backward_jvp(const struct fl_lstm *lstm, const struct fl_lstm_jvp *jvp,
+                          const struct fl_lstm_streams *io, float *scratch);
 
 #endif

@@ -386,6 +386,11 @@ static uint32_t sigmoid(struct tape *t, uint32_t x)
     return power(t, add(t, t->one, exponential(t, multiply(t, x, t->minus))), -1.0);
 }
 
+static uint32_t hyperbolic(struct tape *t, uint32_t x)
+{
+    return subtract(t, times(t, sigmoid(t, times(t, x, 2.0)), 2.0), t->one);
+}
+
 static struct grid activate(struct tape *t, enum ref_kind kind, const struct grid *in)
 {
     struct grid out = make(in, in->c, in->h, in->w);
@@ -399,11 +404,165 @@ static struct grid activate(struct tape *t, enum ref_kind kind, const struct gri
 
             out.at[i] = multiply(t, times(t, x, 0.5), below);
         } else if (kind == REF_TANH) {
-            out.at[i] = subtract(t, times(t, sigmoid(t, times(t, x, 2.0)), 2.0), t->one);
+            out.at[i] = hyperbolic(t, x);
         } else {
             out.at[i] = sigmoid(t, x);
         }
     }
+    return out;
+}
+
+/* --- sequences, as in refnet.c --- */
+
+static struct grid embedding(struct tape *t, const struct ref_layer *l, const struct grid *in,
+                             uint32_t *p)
+{
+    struct grid out = make(in, l->out, in->c, 1);
+    size_t q;
+
+    for (q = 0; q < in->batch * each(&out); q++) {
+        double x = t->nodes[in->at[q / each(&out) * in->c + q % in->c]].v;
+        size_t word = x >= 0 && x < (double)l->kh ? (size_t)x : 0;
+
+        out.at[q] = *p + (uint32_t)(word * l->out + q / in->c % l->out);
+    }
+    *p += (uint32_t)(l->kh * l->out);
+    return out;
+}
+
+/* The gate number `row` of 4 h at position s of sample b, before its function. */
+static uint32_t lstm_sum(struct tape *t, const struct grid *in, const struct grid *out, uint32_t p,
+                         size_t b, size_t s, size_t row)
+{
+    size_t steps = in->h * in->w;
+    size_t h = out->c;
+    uint32_t w_h = p + (uint32_t)(4 * h * in->c);
+    uint32_t sum = w_h + (uint32_t)(4 * h * h + row);
+    size_t i;
+
+    for (i = 0; i < in->c; i++) {
+        sum = mac(t, sum, in->at[(b * in->c + i) * steps + s], p + (uint32_t)(row * in->c + i));
+    }
+    for (i = 0; s > 0 && i < h; i++) {
+        sum = mac(t, sum, out->at[(b * h + i) * steps + s - 1], w_h + (uint32_t)(row * h + i));
+    }
+    return sum;
+}
+
+static struct grid lstm(struct tape *t, const struct ref_layer *l, const struct grid *in,
+                        uint32_t *p)
+{
+    size_t steps = in->h * in->w;
+    size_t h = l->out;
+    struct grid out = make(in, h, steps, 1);
+    struct grid cells = make(in, h, steps, 1);
+    size_t q, j;
+
+    for (q = 0; q < in->batch * steps; q++) {
+        size_t b = q / steps;
+        size_t s = q % steps;
+
+        for (j = 0; j < h; j++) {
+            size_t at = (b * h + j) * steps + s;
+            uint32_t i = sigmoid(t, lstm_sum(t, in, &out, *p, b, s, j));
+            uint32_t f = sigmoid(t, lstm_sum(t, in, &out, *p, b, s, h + j));
+            uint32_t g = hyperbolic(t, lstm_sum(t, in, &out, *p, b, s, 2 * h + j));
+            uint32_t o = sigmoid(t, lstm_sum(t, in, &out, *p, b, s, 3 * h + j));
+
+            cells.at[at] = multiply(t, i, g);
+            if (s > 0) {
+                cells.at[at] = mac(t, cells.at[at], f, cells.at[at - 1]);
+            }
+            out.at[at] = multiply(t, o, hyperbolic(t, cells.at[at]));
+        }
+    }
+    free(cells.at);
+    *p += (uint32_t)(4 * h * (in->c + h + 1));
+    return out;
+}
+
+static struct grid last(const struct grid *in)
+{
+    struct grid out = make(in, in->c, 1, 1);
+    size_t steps = in->h * in->w;
+    size_t i;
+
+    for (i = 0; i < in->batch * in->c; i++) {
+        out.at[i] = in->at[i * steps + steps - 1];
+    }
+    return out;
+}
+
+/* q, k and v: at[batch][3 d][steps]. */
+static struct grid attention_parts(struct tape *t, const struct grid *in, uint32_t p)
+{
+    size_t d = in->c;
+    size_t steps = in->h * in->w;
+    struct grid out = make(in, 3 * d, steps, 1);
+    size_t q, i;
+
+    for (q = 0; q < in->batch * each(&out); q++) {
+        size_t row = q / steps % (3 * d);
+        uint32_t sum = p + (uint32_t)(3 * d * d + row);
+
+        for (i = 0; i < d; i++) {
+            sum = mac(t, sum, in->at[(q / each(&out) * d + i) * steps + q % steps],
+                      p + (uint32_t)(row * d + i));
+        }
+        out.at[q] = sum;
+    }
+    return out;
+}
+
+/* What channel c of the heads sees at position s; qkv: of the sample. */
+static uint32_t attention_seen(struct tape *t, const struct ref_layer *l, const uint32_t *qkv,
+                               size_t d, size_t steps, size_t c, size_t s)
+{
+    size_t part = d / l->kh;
+    uint32_t total = t->zero;
+    uint32_t seen = t->zero;
+    size_t u, i;
+
+    for (u = 0; u < (l->nobias ? s + 1 : steps); u++) {
+        uint32_t score = t->zero;
+
+        for (i = c / part * part; i < (c / part + 1) * part; i++) {
+            score = mac(t, score, qkv[i * steps + s], qkv[(d + i) * steps + u]);
+        }
+        score = exponential(t, times(t, score, 1.0 / sqrt((double)part)));
+        total = add(t, total, score);
+        seen = mac(t, seen, score, qkv[(2 * d + c) * steps + u]);
+    }
+    return multiply(t, seen, power(t, total, -1.0));
+}
+
+static struct grid attention(struct tape *t, const struct ref_layer *l, const struct grid *in,
+                             uint32_t *p)
+{
+    size_t d = in->c;
+    size_t steps = in->h * in->w;
+    struct grid out = make(in, d, in->h, in->w);
+    struct grid parts = attention_parts(t, in, *p);
+    uint32_t w_out = *p + (uint32_t)(3 * d * (d + 1));
+    size_t q, i, c;
+
+    for (q = 0; q < in->batch * steps; q++) {
+        for (i = 0; i < d; i++) {
+            out.at[(q / steps * d + i) * steps + q % steps] = w_out + (uint32_t)(d * d + i);
+        }
+        for (c = 0; c < d; c++) {
+            uint32_t seen =
+                attention_seen(t, l, parts.at + q / steps * each(&parts), d, steps, c, q % steps);
+
+            for (i = 0; i < d; i++) {
+                uint32_t *to = &out.at[(q / steps * d + i) * steps + q % steps];
+
+                *to = mac(t, *to, seen, w_out + (uint32_t)(i * d + c));
+            }
+        }
+    }
+    free(parts.at);
+    *p += (uint32_t)(4 * d * (d + 1));
     return out;
 }
 
@@ -506,10 +665,13 @@ static struct grid apply(struct tape *t, const struct ref_layer *l, const struct
     case REF_ADD:
         return out; /* branch() */
     case REF_EMBEDDING:
+        return embedding(t, l, in, p);
     case REF_LSTM:
+        return lstm(t, l, in, p);
     case REF_LAST:
+        return last(in);
     case REF_ATTENTION:
-        ck_abort_msg("'%s' has no passes along a direction", l->text);
+        return attention(t, l, in, p);
     case REF_FLATTEN:
     default:
         out.c = each(in);

@@ -1,10 +1,7 @@
 #ifndef FL_TESTS_REFNETS_H
 #define FL_TESTS_REFNETS_H
 
-/*
- * Small networks with every kind of layer, in many orders; with REFNETS_WITHOUT_JVP also those that
- * have no passes along a direction.
- */
+/* Small networks with every kind of layer, in many orders. */
 
 #include "tests/lib/refnet_layers.h"
 
@@ -73,7 +70,6 @@ static const struct ref_net nets[] = {
           ADD, BLOCK, CONV("conv 3 1x1", 3, 1, 1, 1, 0), SHORTCUT,
           CONV("conv 3 1x1", 3, 1, 1, 1, 0), BN, ADD, BLOCK, LRN, SHORTCUT, GELU, ADD, FLATTEN,
           DENSE3),
-#ifdef REFNETS_WITHOUT_JVP
     /* Sequences: words, of which some are outside of the table; rows of an image; a residual LSTM.
      */
     ROW(6, EMBEDDING("embedding 3 5", 3, 5), LSTM("lstm 4", 4), LSTM("lstm 7", 7), LAST, DENSE3),
@@ -86,7 +82,6 @@ static const struct ref_net nets[] = {
           CONV("conv 9 1x1", 9, 1, 1, 1, 0), GELU, CONV("conv 4 1x1", 4, 1, 1, 1, 0), ADD,
           GLOBALPOOL, DENSE3),
     IMAGE(3, 1, 1, ATTENTION("attention 1", 1, false), FLATTEN, DENSE3),
-#endif
 };
 
 #endif

@@ -162,6 +162,12 @@ static int create_mix(const struct fl_options *o, const struct fl_solver_setup *
         rv = fl_err_set(err, FL_ECONF, "mix-up mixes classes, and the network predicts values");
         goto fail;
     }
+    if (solver->lambda > 0 && fl_net_takes_indices(setup->net)) {
+        rv = fl_err_set(err, FL_ECONF,
+                        "mix-up mixes numbers, and the network begins with 'embedding', whose "
+                        "inputs are indices of words: choose another solver or another network");
+        goto fail;
+    }
     if (!setup->adapting && solver->lambda > 0) {
         rv = fl__mix_union_open(setup->inputs, &setup->own_summary, fl_net_inputs(setup->net),
                                 fl_net_classes(setup->net), &solver->means, err);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REFNETS_WITHOUT_JVP
 #include "libfl/nn/net.h"
 #include "libfl/num/kernels_impl.h"
 #include "tests/lib/failmalloc.h"

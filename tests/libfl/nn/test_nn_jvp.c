@@ -338,13 +338,6 @@ TEST(tangents_take_the_memory_of_another_batch)
 
         ck_assert_int_eq(fl_net_preset(*name, &spec, &err), FL_OK);
         ck_assert_int_eq(fl_net_create(&spec, 10, &net, &err), FL_OK);
-        if (strcmp(*name, "shakespeare_lstm") == 0) {
-            ck_assert_int_eq(fl_net_take_tangents(net, &err), FL_ECONF);
-            ck_assert_str_eq(err.msg, "layer 2 'lstm' has no second derivatives, which this "
-                                      "algorithm needs");
-            fl_net_free(net);
-            continue;
-        }
         ck_assert_int_eq(fl_net_take_tangents(net, &err), FL_OK);
         m = fl_net_memory(net);
         ck_assert_msg(m.tangents <= m.training + m.training / 2 + 2 * m.scratch + 65536,

@@ -427,6 +427,25 @@ TEST_EACH(naivemix_trains_on_the_personal_model, 2)
     fixture_done(&f);
 }
 
+/* (1 - lambda) times the index of a word is the index of another one. */
+TEST_EACH(indices_of_words_are_not_mixed, 2)
+{
+    static const char *const layers[] = {"embedding 9 4", "lstm 3", "last", "dense 4"};
+    const struct fl_net_spec spec = {
+        .input = {INPUTS}, .n_input = 1, .layers = layers, .n_layers = ARRAY_LEN(layers)};
+    const struct fl_solver_ops *ops = _i == 0 ? &fl_solver_fedmix : &fl_solver_naivemix;
+    struct fl_options *o = options_of(&ops->policy, "lambda=0.25", NULL, NULL);
+    struct fl_solver_setup setup = {.learning_rate = 0.1};
+    struct fl_solver *solver = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(fl_net_create(&spec, BATCH, &setup.net, NULL), FL_OK);
+    ck_assert_int_eq(ops->create(o, &setup, &solver, &err), FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "begins with 'embedding', whose inputs are indices"));
+    fl_net_free(setup.net);
+    fl_options_free(o);
+}
+
 /* Running statistics and the masks are those of one pass at z. */
 TEST(the_third_term_moves_no_statistics_and_draws_no_mask)
 {
