@@ -47,6 +47,9 @@ static void outline_op(const struct fl__layer *layer, struct fl_net_op *op)
         outline_pool(&layer->is.pool, op);
     } else if (layer->ops == &fl__layer_gn) {
         op->groups = layer->is.gn.groups;
+    } else if (layer->ops == &fl__layer_attention) {
+        op->heads = layer->is.attention.heads;
+        op->causal = layer->is.attention.causal;
     }
 }
 

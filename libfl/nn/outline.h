@@ -27,6 +27,8 @@ struct fl_net_op {
     size_t top, left, bottom, right; /* padding */
     size_t groups;                   /* conv, gn */
     bool bias;                       /* conv */
+    size_t heads;                    /* attention */
+    bool causal;                     /* attention */
 };
 
 struct fl_net_outline {

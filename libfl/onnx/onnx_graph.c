@@ -205,16 +205,35 @@ void fl__onnx_ints(struct fl__onnx *g, const char *name, const int64_t *values, 
                 onnx_numbers(g, values, n), n * sizeof(*values));
 }
 
+float *fl__onnx_blank(struct fl__onnx *g, const char *name, const size_t *dims, size_t n)
+{
+    size_t count = 1;
+    float *values;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        count *= dims[i];
+    }
+    values = onnx_take(g, count * sizeof(*values));
+    if (values != NULL) {
+        fl__onnx_floats(g, name, dims, n, values);
+    }
+    return values;
+}
+
+void fl__onnx_index(struct fl__onnx *g, const char *name, int64_t value)
+{
+    onnx_tensor(g, name, NULL, 0, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, onnx_numbers(g, &value, 1),
+                sizeof(value));
+}
+
 void fl__onnx_repeated(struct fl__onnx *g, const char *name, float value, size_t n)
 {
-    float *values = onnx_take(g, n * sizeof(*values));
+    float *values = fl__onnx_blank(g, name, &n, 1);
     size_t i;
 
     for (i = 0; values != NULL && i < n; i++) {
         values[i] = value;
-    }
-    if (values != NULL) {
-        fl__onnx_floats(g, name, &n, 1, values);
     }
 }
 

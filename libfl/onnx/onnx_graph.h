@@ -26,6 +26,13 @@ void fl__onnx_port(struct fl__onnx *g, bool output, const char *name, const size
 /* An initializer. Borrows `values`. */
 void fl__onnx_floats(struct fl__onnx *g, const char *name, const size_t *dims, size_t n,
                      const float *values);
+/*
+ * An initializer of zeros, which the caller fills before the graph is packed. NULL: out of memory,
+ * which is remembered.
+ */
+float *fl__onnx_blank(struct fl__onnx *g, const char *name, const size_t *dims, size_t n);
+/* One integer. */
+void fl__onnx_index(struct fl__onnx *g, const char *name, int64_t value);
 void fl__onnx_ints(struct fl__onnx *g, const char *name, const int64_t *values, size_t n);
 /* An initializer with `n` times the same number. */
 void fl__onnx_repeated(struct fl__onnx *g, const char *name, float value, size_t n);

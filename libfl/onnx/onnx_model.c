@@ -11,52 +11,31 @@
 
 #include "libfl/num/group_norm.h"
 #include "libfl/num/norm.h"
-#include "libfl/onnx/onnx_graph.h"
-
-struct onnx_writer {
-    const struct fl_net_outline *outline;
-    const float *params;
-    struct fl__onnx *graph;
-    char (*views)[FL__ONNX_NAME]; /* [ops + 1]: the names of the views */
-    /* Of the op that is being written: */
-    const struct fl_net_op *op;
-    size_t i;
-    const char *x; /* the view that it reads */
-    char *y;       /* and that it makes */
-    struct fl_err *err;
-};
+#include "libfl/onnx/onnx_writer_impl.h"
 
 /* The name of the op's tensor `n`, which becomes an initializer of shape `dims`. */
-static const char *onnx_weight_as(struct onnx_writer *w, size_t n, const size_t *dims,
+static const char *onnx_weight_as(struct fl__onnx_writer *w, size_t n, const size_t *dims,
                                   size_t n_dims)
 {
-    const struct fl_tensor *t = fl_layout_tensor(w->outline->layout, w->op->tensor + n);
+    const struct fl_tensor *t = fl__onnx_tensor(w, n);
 
     fl__onnx_floats(w->graph, t->name, dims, n_dims, w->params + t->offset);
     return t->name;
 }
 
-static const char *onnx_weight(struct onnx_writer *w, size_t n)
+static const char *onnx_weight(struct fl__onnx_writer *w, size_t n)
 {
-    const struct fl_tensor *t = fl_layout_tensor(w->outline->layout, w->op->tensor + n);
+    const struct fl_tensor *t = fl__onnx_tensor(w, n);
 
     return onnx_weight_as(w, n, t->dims, t->n_dims);
 }
 
-/* A name for something inside of the op. */
-static const char *onnx_inner(const struct onnx_writer *w, const char *what,
-                              char out[FL__ONNX_NAME])
-{
-    (void)snprintf(out, FL__ONNX_NAME, "%s%zu.%s", w->op->word, w->i + 1, what);
-    return out;
-}
-
-static void onnx_unary(struct onnx_writer *w, const char *operator)
+static void onnx_unary(struct fl__onnx_writer *w, const char *operator)
 {
     fl__onnx_node(w->graph, operator,(const char *const[]){w->x, NULL}, w->y);
 }
 
-static void onnx_dense(struct onnx_writer *w)
+static void onnx_dense(struct fl__onnx_writer *w)
 {
     const char *weight = onnx_weight(w, 0);
 
@@ -66,7 +45,7 @@ static void onnx_dense(struct onnx_writer *w)
 }
 
 /* Window, stride and padding, as convolutions and pools have them. */
-static void onnx_window(const struct onnx_writer *w)
+static void onnx_window(const struct fl__onnx_writer *w)
 {
     const struct fl_net_op *op = w->op;
 
@@ -79,7 +58,7 @@ static void onnx_window(const struct onnx_writer *w)
                   4);
 }
 
-static void onnx_conv(struct onnx_writer *w)
+static void onnx_conv(struct fl__onnx_writer *w)
 {
     const char *weight = onnx_weight(w, 0);
     const char *bias = w->op->bias ? onnx_weight(w, 1) : NULL;
@@ -89,33 +68,33 @@ static void onnx_conv(struct onnx_writer *w)
     fl__onnx_int(w->graph, "group", (int64_t)w->op->groups);
 }
 
-static void onnx_maxpool(struct onnx_writer *w)
+static void onnx_maxpool(struct fl__onnx_writer *w)
 {
     onnx_unary(w, "MaxPool");
     onnx_window(w);
 }
 
-static void onnx_avgpool(struct onnx_writer *w)
+static void onnx_avgpool(struct fl__onnx_writer *w)
 {
     onnx_unary(w, "AveragePool");
     onnx_window(w);
 }
 
-static void onnx_globalpool(struct onnx_writer *w)
+static void onnx_globalpool(struct fl__onnx_writer *w)
 {
     char mean[FL__ONNX_NAME];
 
     fl__onnx_node(w->graph, "GlobalAveragePool", (const char *const[]){w->x, NULL},
-                  onnx_inner(w, "mean", mean));
+                  fl__onnx_inner(w, "mean", mean));
     fl__onnx_node(w->graph, "Flatten", (const char *const[]){mean, NULL}, w->y);
 }
 
-static void onnx_flatten(struct onnx_writer *w)
+static void onnx_flatten(struct fl__onnx_writer *w)
 {
     onnx_unary(w, w->op->in.flat ? "Identity" : "Flatten");
 }
 
-static void onnx_bn(struct onnx_writer *w)
+static void onnx_bn(struct fl__onnx_writer *w)
 {
     const char *names[4];
     size_t i;
@@ -132,7 +111,7 @@ static void onnx_bn(struct onnx_writer *w)
  * Group normalisation as instance normalisation of its groups (GroupNormalization itself is younger
  * than most programs): (n, c, h, w) -> (n, groups, rest), normalised without scale, and back.
  */
-static void onnx_gn(struct onnx_writer *w)
+static void onnx_gn(struct fl__onnx_writer *w)
 {
     const struct fl_net_op *op = w->op;
     const size_t scale[3] = {op->in.c, 1, 1};
@@ -141,27 +120,27 @@ static void onnx_gn(struct onnx_writer *w)
     char shape[FL__ONNX_NAME], parts[FL__ONNX_NAME], one[FL__ONNX_NAME], zero[FL__ONNX_NAME];
     char normal[FL__ONNX_NAME], image[FL__ONNX_NAME], whole[FL__ONNX_NAME], scaled[FL__ONNX_NAME];
 
-    fl__onnx_ints(w->graph, onnx_inner(w, "groups", shape),
+    fl__onnx_ints(w->graph, fl__onnx_inner(w, "groups", shape),
                   (const int64_t[]){0, (int64_t)op->groups, -1}, 3);
     fl__onnx_node(w->graph, "Reshape", (const char *const[]){w->x, shape, NULL},
-                  onnx_inner(w, "parts", parts));
-    fl__onnx_repeated(w->graph, onnx_inner(w, "one", one), 1.0F, op->groups);
-    fl__onnx_repeated(w->graph, onnx_inner(w, "zero", zero), 0.0F, op->groups);
+                  fl__onnx_inner(w, "parts", parts));
+    fl__onnx_repeated(w->graph, fl__onnx_inner(w, "one", one), 1.0F, op->groups);
+    fl__onnx_repeated(w->graph, fl__onnx_inner(w, "zero", zero), 0.0F, op->groups);
     fl__onnx_node(w->graph, "InstanceNormalization", (const char *const[]){parts, one, zero, NULL},
-                  onnx_inner(w, "normal", normal));
+                  fl__onnx_inner(w, "normal", normal));
     fl__onnx_float(w->graph, "epsilon", (float)FL_GN_EPS);
-    fl__onnx_ints(w->graph, onnx_inner(w, "shape", whole), back, 1 + rank);
+    fl__onnx_ints(w->graph, fl__onnx_inner(w, "shape", whole), back, 1 + rank);
     fl__onnx_node(w->graph, "Reshape", (const char *const[]){normal, whole, NULL},
-                  onnx_inner(w, "image", image));
+                  fl__onnx_inner(w, "image", image));
     fl__onnx_node(w->graph, "Mul",
                   (const char *const[]){image, onnx_weight_as(w, 0, scale, rank), NULL},
-                  onnx_inner(w, "scaled", scaled));
+                  fl__onnx_inner(w, "scaled", scaled));
     fl__onnx_node(w->graph, "Add",
                   (const char *const[]){scaled, onnx_weight_as(w, 1, scale, rank), NULL}, w->y);
 }
 
 /* Of the channels of each pixel: they are brought to the end, and back. */
-static void onnx_ln(struct onnx_writer *w)
+static void onnx_ln(struct fl__onnx_writer *w)
 {
     bool flat = w->op->in.flat;
     const char *weight = onnx_weight(w, 0);
@@ -171,12 +150,12 @@ static void onnx_ln(struct onnx_writer *w)
 
     if (!flat) {
         fl__onnx_node(w->graph, "Transpose", (const char *const[]){w->x, NULL},
-                      onnx_inner(w, "last", last));
+                      fl__onnx_inner(w, "last", last));
         fl__onnx_list(w->graph, "perm", (const int64_t[]){0, 2, 3, 1}, 4);
     }
     fl__onnx_node(w->graph, "LayerNormalization",
                   (const char *const[]){flat ? w->x : last, weight, bias, NULL},
-                  flat ? w->y : onnx_inner(w, "normal", normal));
+                  flat ? w->y : fl__onnx_inner(w, "normal", normal));
     fl__onnx_int(w->graph, "axis", -1);
     fl__onnx_float(w->graph, "epsilon", (float)FL_GN_EPS);
     if (!flat) {
@@ -186,7 +165,7 @@ static void onnx_ln(struct onnx_writer *w)
 }
 
 /* TensorFlow's constants (libfl/num/norm.h); ONNX divides alpha by the size. */
-static void onnx_lrn(struct onnx_writer *w)
+static void onnx_lrn(struct fl__onnx_writer *w)
 {
     onnx_unary(w, "LRN");
     fl__onnx_int(w->graph, "size", 9);
@@ -196,7 +175,7 @@ static void onnx_lrn(struct onnx_writer *w)
 }
 
 /* x * 0.5 * (1 + erf(x / sqrt(2))): the operator Gelu is younger than most programs. */
-static void onnx_gelu(struct onnx_writer *w)
+static void onnx_gelu(struct fl__onnx_writer *w)
 {
     char part[FL__ONNX_NAME], erf_of[FL__ONNX_NAME], sum[FL__ONNX_NAME], product[FL__ONNX_NAME];
 
@@ -204,52 +183,66 @@ static void onnx_gelu(struct onnx_writer *w)
     fl__onnx_scalar(w->graph, "one", 1.0F);
     fl__onnx_scalar(w->graph, "half", 0.5F);
     fl__onnx_node(w->graph, "Mul", (const char *const[]){w->x, "sqrt_half", NULL},
-                  onnx_inner(w, "part", part));
-    fl__onnx_node(w->graph, "Erf", (const char *const[]){part, NULL}, onnx_inner(w, "erf", erf_of));
+                  fl__onnx_inner(w, "part", part));
+    fl__onnx_node(w->graph, "Erf", (const char *const[]){part, NULL},
+                  fl__onnx_inner(w, "erf", erf_of));
     fl__onnx_node(w->graph, "Add", (const char *const[]){erf_of, "one", NULL},
-                  onnx_inner(w, "sum", sum));
+                  fl__onnx_inner(w, "sum", sum));
     fl__onnx_node(w->graph, "Mul", (const char *const[]){w->x, sum, NULL},
-                  onnx_inner(w, "product", product));
+                  fl__onnx_inner(w, "product", product));
     fl__onnx_node(w->graph, "Mul", (const char *const[]){product, "half", NULL}, w->y);
 }
 
-static void onnx_relu(struct onnx_writer *w)
+static void onnx_relu(struct fl__onnx_writer *w)
 {
     onnx_unary(w, "Relu");
 }
 
-static void onnx_sigmoid(struct onnx_writer *w)
+static void onnx_sigmoid(struct fl__onnx_writer *w)
 {
     onnx_unary(w, "Sigmoid");
 }
 
-static void onnx_tanh(struct onnx_writer *w)
+static void onnx_tanh(struct fl__onnx_writer *w)
 {
     onnx_unary(w, "Tanh");
 }
 
-static void onnx_add(struct onnx_writer *w)
+static void onnx_add(struct fl__onnx_writer *w)
 {
     fl__onnx_node(w->graph, "Add", (const char *const[]){w->x, w->views[w->op->also], NULL}, w->y);
 }
 
 static const struct {
     const char *word;
-    void (*write)(struct onnx_writer *w); /* NULL: the output is the input */
+    void (*write)(struct fl__onnx_writer *w); /* NULL: the output is the input */
 } onnx_kinds[] = {
-    {"add", onnx_add},         {"avgpool", onnx_avgpool},
-    {"block", NULL},           {"bn", onnx_bn},
-    {"conv", onnx_conv},       {"dense", onnx_dense},
-    {"dropout", NULL},         {"flatten", onnx_flatten},
-    {"gelu", onnx_gelu},       {"globalpool", onnx_globalpool},
-    {"gn", onnx_gn},           {"ln", onnx_ln},
-    {"lrn", onnx_lrn},         {"maxpool", onnx_maxpool},
-    {"relu", onnx_relu},       {"shortcut", NULL},
-    {"sigmoid", onnx_sigmoid}, {"tanh", onnx_tanh},
+    {"add", onnx_add},
+    {"attention", fl__onnx_attention},
+    {"avgpool", onnx_avgpool},
+    {"block", NULL},
+    {"bn", onnx_bn},
+    {"conv", onnx_conv},
+    {"dense", onnx_dense},
+    {"dropout", NULL},
+    {"embedding", fl__onnx_embedding},
+    {"flatten", onnx_flatten},
+    {"gelu", onnx_gelu},
+    {"globalpool", onnx_globalpool},
+    {"gn", onnx_gn},
+    {"last", fl__onnx_last},
+    {"ln", onnx_ln},
+    {"lrn", onnx_lrn},
+    {"lstm", fl__onnx_lstm},
+    {"maxpool", onnx_maxpool},
+    {"relu", onnx_relu},
+    {"shortcut", NULL},
+    {"sigmoid", onnx_sigmoid},
+    {"tanh", onnx_tanh},
 };
 #define N_KINDS (sizeof(onnx_kinds) / sizeof(onnx_kinds[0]))
 
-static int onnx_write_op(struct onnx_writer *w, size_t i)
+static int onnx_write_op(struct fl__onnx_writer *w, size_t i)
 {
     const struct fl_net_op *op = &w->outline->ops[i];
     bool last = i + 1 == w->outline->n_ops;
@@ -259,9 +252,7 @@ static int onnx_write_op(struct onnx_writer *w, size_t i)
     }
     if (k == N_KINDS) {
         return fl_err_set(w->err, FL_EUNIMPL,
-                          "layer %zu '%s' cannot be exported as ONNX; expected dense and "
-                          "convolutional layers, pools, norms, activations and residual blocks: "
-                          "export safetensors instead",
+                          "layer %zu '%s' cannot be exported as ONNX: export safetensors instead",
                           i + 1, op->word);
     }
     if (onnx_kinds[k].write == NULL) {
@@ -281,7 +272,7 @@ static int onnx_write_op(struct onnx_writer *w, size_t i)
     return FL_OK;
 }
 
-static int onnx_write_graph(struct onnx_writer *w)
+static int onnx_write_graph(struct fl__onnx_writer *w)
 {
     const struct fl_net_outline *o = w->outline;
     const size_t input[3] = {o->input.c, o->input.h, o->input.w};
@@ -304,7 +295,7 @@ static int onnx_write_graph(struct onnx_writer *w)
 int fl_onnx_model(const struct fl_net_outline *outline, const float *params, const char *name,
                   struct fl_buf *out, struct fl_err *err)
 {
-    struct onnx_writer w = {.outline = outline, .params = params, .err = err};
+    struct fl__onnx_writer w = {.outline = outline, .params = params, .err = err};
     int rv;
 
     w.graph = fl__onnx_create(name);

@@ -9,7 +9,7 @@
  * sigmoid), is (batch, outputs). Evaluation: dropout is left out, batch-norm uses its running
  * statistics.
  *
- * Not expressed: embedding, lstm, last, attention. Threading: no state.
+ * Indices of "embedding" are floats too. Threading: no state.
  */
 
 #include "libfl/base/buf.h"

@@ -128,6 +128,28 @@ def reshape(x, shape):
     return x.reshape([x.shape[i] if n == 0 else int(n) for i, n in enumerate(shape)])
 
 
+def lstm(x, w, r, b, units):
+    """Y[steps][1][batch][units] of the operator's equations, with gates in the order i, o, f, c."""
+    steps, batch = x.shape[:2]
+    h, c = np.zeros((batch, units)), np.zeros((batch, units))
+    out = np.zeros((steps, 1, batch, units))
+
+    def sigmoid(z):
+        return 1 / (1 + np.exp(-z))
+
+    for t in range(steps):
+        i, o, f, g = np.split(x[t] @ w[0].T + h @ r[0].T + b[0, : 4 * units] + b[0, 4 * units :], 4, axis=1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        out[t, 0] = h
+    return out
+
+
+def softmax(x, axis):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
 def run(op, v, a):
     return {
         "Gemm": lambda: v[0] @ (v[1].T if a["transB"] else v[1]) + v[2],
@@ -151,6 +173,15 @@ def run(op, v, a):
         "Erf": lambda: np.vectorize(math.erf)(v[0]),
         "Add": lambda: v[0] + v[1],
         "Mul": lambda: v[0] * v[1],
+        "MatMul": lambda: v[0] @ v[1],
+        "Softmax": lambda: softmax(v[0], a["axis"]),
+        "LSTM": lambda: lstm(*v, a["hidden_size"]),
+        "Gather": lambda: np.take(v[0], v[1], axis=a["axis"]),
+        "Cast": lambda: np.trunc(v[0]).astype({7: np.int64}[a["to"]]),
+        "GreaterOrEqual": lambda: v[0] >= v[1],
+        "Less": lambda: v[0] < v[1],
+        "And": lambda: v[0] & v[1],
+        "Where": lambda: np.where(*v),
     }[op]()
 
 
