@@ -2,16 +2,14 @@
  * A trial with the daemons on this machine in place of the simulation (fl-sim run --local): writes
  * their files, starts them, and passes on each committed round. Main thread.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "libfl/base/fs.h"
 #include "libfl/json/json.h"
 #include "libfl/model/layout.h"
 #include "tools/fl_sim/local_daemons.h"
+#include "tools/fl_sim/local_sockets.h"
 #include "tools/fl_sim/results/row.h"
 
 struct local_run {
@@ -116,25 +114,23 @@ static int local_run_in(const struct fl_local_conf *conf, const struct run_watch
 int run_local(const struct run *run, const struct setting *setting, const char *dir,
               const struct run_watch *watch, struct fl_err *err)
 {
-    char sockets[] = "/tmp/fl-sim.XXXXXX"; /* A socket's path has at most 107 characters. */
+    struct local_sockets sockets;
     char absolute[FL_LOCAL_PATH];
     const struct fl_local_conf conf = {.setting = setting,
                                        .clients = run->local,
                                        .name = fl_experiment_name(run->experiment),
                                        .dir = absolute,
-                                       .sockets = sockets};
+                                       .sockets = sockets.path};
     int rv = fl_fs_absolute(dir, absolute, sizeof(absolute), err);
 
     if (rv != FL_OK) {
         return rv;
     }
-    if (mkdtemp(sockets) == NULL) {
-        return fl_err_set(err, fl_err_from_errno(errno), "cannot create a folder in /tmp: %s",
-                          strerror(errno));
+    rv = local_sockets_open(&sockets, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = local_run_in(&conf, watch, err);
-    if (fl_fs_remove_tree(sockets, NULL) != FL_OK) {
-        (void)fprintf(stderr, "fl-sim run: '%s' could not be removed\n", sockets);
-    }
+    local_sockets_close(&sockets);
     return rv;
 }

@@ -50,6 +50,8 @@ some_rounds() { [ "$(wc -l <"$state/rounds.jsonl" 2>/dev/null)" -gt "$1" ]; }
 "$fl_sim" run long.yaml --quiet --local 3 >long.log 2>&1 &
 pid=$!
 wait_for "some rounds" some_rounds 30
+sockets=$(sed -n 's/^listen: *"\{0,1\}unix:\(.*\)\/[^/]*$/\1/p' "$state"/*/server.yaml "$state/server.yaml" 2>/dev/null | head -1)
+check "its sockets are in a folder" test -d "$sockets"
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 gone() { [ -z "$(left)" ]; }
@@ -63,6 +65,7 @@ wait "$pid"
 equal "an interrupt is not the end" 3 $?
 equal "and leaves no process" "" "$(left)"
 check "it goes on" "$fl_sim" run long.yaml --quiet --local 3
+check "the sockets' folder of the killed run is gone" test ! -e "$sockets"
 equal "with all rounds" 400 "$(wc -l <"$state/rounds.jsonl")"
 
 ### A stop rule
