@@ -123,7 +123,7 @@ for f in $files; do
           attack:libfl/base/*|attack:libfl/num/*|attack:libfl/strategy/robust/robust.h) ;;
           world:libfl/base/*|world:libfl/conf/*|world:libfl/sim/*) ;;
           results:libfl/base/*|results:libfl/figures/*|results:libfl/json/*|results:libfl/page/*) ;;
-          data:libfl/base/*|data:libfl/conf/*|data:libfl/container/*|data:libfl/data/*|data:libfl/json/*|data:libfl/model/*|data:client/train/*) ;;
+          data:libfl/base/*|data:libfl/conf/*|data:libfl/container/*|data:libfl/data/*|data:libfl/import/*|data:libfl/json/*|data:libfl/model/*|data:client/train/*) ;;
           attack:*|world:*|data:*|results:*) say "$f: room tools/fl_sim/$room must not include $inc" ;;
           experiment:server/conf/*|experiment:client/conf/*) ;;
           experiment:server/*|experiment:client/*|engine:*/conf/conf*) say "$f: room tools/fl_sim/$room must not include $inc" ;;

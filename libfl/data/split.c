@@ -156,26 +156,6 @@ static int split_transform(const struct fl_split_conf *conf, struct fl_split_set
     return split_standardise(set, conf->standardise, err);
 }
 
-int fl_split_open(const char *input, const struct fl_split_conf *conf, struct fl_split_set *ret,
-                  struct fl_err *err)
-{
-    struct fl_dataset *train = NULL;
-    struct fl_dataset *test = NULL;
-    int rv = fl_dataset_open(input, "train", &train, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    if (fl_dataset_has(input, "test")) {
-        rv = fl_dataset_open(input, "test", &test, err);
-        if (rv != FL_OK) {
-            fl_dataset_free(train);
-            return rv;
-        }
-    }
-    return fl_split_prepare(input, conf, train, test, ret, err);
-}
-
 int fl_split_prepare(const char *input, const struct fl_split_conf *conf, struct fl_dataset *train,
                      struct fl_dataset *test, struct fl_split_set *ret, struct fl_err *err)
 {

@@ -62,15 +62,10 @@ struct fl_split_set {
 };
 
 /*
- * Open the folder `input` (fl_dataset_open()), crop, pool and standardise. FL_ENOENT when there is
- * no train part, or no test part to pool; FL_ESHAPE when the parts do not fit each other or the
- * requested changes. On success the caller calls fl_split_set_done().
- */
-FL_MUST_CHECK int fl_split_open(const char *input, const struct fl_split_conf *conf,
-                                struct fl_split_set *ret, struct fl_err *err);
-/*
- * The same with parts that were read otherwise; `test` may be NULL. Takes both, also on error.
- * `input` is for messages.
+ * The data of the parts of a data set, cropped, pooled and standardised; `test` may be NULL. Takes
+ * both parts, also on error. `input` is their folder, for messages. FL_ENOENT: no test part to
+ * pool; FL_ESHAPE: the parts do not fit each other or the requested changes. On success the caller
+ * calls fl_split_set_done().
  */
 FL_MUST_CHECK int fl_split_prepare(const char *input, const struct fl_split_conf *conf,
                                    struct fl_dataset *train, struct fl_dataset *test,
@@ -78,7 +73,7 @@ FL_MUST_CHECK int fl_split_prepare(const char *input, const struct fl_split_conf
 void fl_split_set_done(struct fl_split_set *set);
 
 /*
- * Partition the samples of `train`, which fl_split_open() made with the same `conf`. Each
+ * Partition the samples of `train`, which fl_split_prepare() made with the same `conf`. Each
  * client's list ends with its test samples, fl_dataset_split_count(its samples,
  * conf->test_share) of them; both parts are in rising order. Errors are those of
  * fl_partition_make(). On success the caller calls fl_partition_done().

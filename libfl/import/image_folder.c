@@ -88,7 +88,7 @@ static int image_check_shape(struct image_set *set, const char *path,
         set->first[0] != '\0' ? "that of " : "the schema has", set->first, dims[1], dims[2],
         dims[0],
         dims[1] == set->dims[1] && dims[2] == set->dims[2]
-            ? "; --channels 1 or 3 converts all pictures"
+            ? "; the option channels: 1 or 3 converts all pictures"
             : "; all pictures must have one size");
 }
 

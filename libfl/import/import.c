@@ -128,7 +128,7 @@ static int import_parts_of(const char *folder, const struct fl_import_conf *conf
     } else if (derive) {
         return fl_err_set(err, FL_ENOENT,
                           "folder '%s' contains no train part, of which the schema is made; "
-                          "--schema names that of another folder",
+                          "the schema of another folder can be given",
                           folder);
     }
     if (import_find(folder, import_parts[1], kind, path)) {
@@ -167,6 +167,7 @@ int fl_import_open(const char *folder, const struct fl_import_conf *conf, struct
         }
     }
     out.schema.kind = kind;
+    out.has_schema = true;
     rv = import_parts_of(folder, conf, &out, err);
     if (rv != FL_OK) {
         fl_import_done(&out);

@@ -3,7 +3,7 @@
 
 /*
  * Reads data that need a mapping to numbers: pictures in class folders, a text, tables with texts.
- * For tools that prepare data: the daemons read the formats of libfl/data alone, so that neither a
+ * For fl-data and fl-sim: the daemons read the formats of libfl/data alone, so that neither a
  * decoder of pictures nor a mapping of its own is part of a client.
  *
  *   images  <part>/CLASS/NAME.png, .jpg, .jpeg: a sample each, uint8, the class is the folder
@@ -54,6 +54,7 @@ void fl_import_conf_init(struct fl_import_conf *conf);
 struct fl_import {
     struct fl_dataset *train, *test; /* owned; NULL: no such part */
     struct fl_schema schema;         /* owned */
+    bool has_schema;                 /* false: a format of libfl/data, which needs none */
     size_t skipped;                  /* rows left out by FL_MISSING_SKIP */
 };
 
@@ -67,5 +68,15 @@ bool fl_import_has(const char *folder, enum fl_import_kind *ret);
 FL_MUST_CHECK int fl_import_open(const char *folder, const struct fl_import_conf *conf,
                                  struct fl_import *ret, struct fl_err *err);
 void fl_import_done(struct fl_import *import);
+/*
+ * The same for a folder in any format: one of the above (a table when its train part is CSV), or
+ * one of fl_dataset_open(), which needs no schema; each part standardised by norm.npy. Also a
+ * folder with a test part alone is read. FL_EINVAL: a schema is given and the folder has no use for
+ * one; FL_EFORMAT: data of two kinds.
+ */
+FL_MUST_CHECK int fl_import_any(const char *folder, const struct fl_import_conf *conf,
+                                struct fl_import *ret, struct fl_err *err);
+/* The characters that the word `name` stands for as fl_import_conf.characters, else `name`. */
+const char *fl_import_characters(const char *name);
 
 #endif

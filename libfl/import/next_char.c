@@ -274,7 +274,8 @@ static int char_samples(const struct char_text *t, size_t window, size_t stride,
     n = (t->n - window - 1) / stride + 1;
     rv = fl_dataset_create(FL_DATA_F32, n, &window, 1, &ds, t->err);
     if (rv != FL_OK) {
-        return fl_err_wrap(t->err, rv, "'%s' (a larger --stride makes fewer samples)", t->name);
+        return fl_err_wrap(t->err, rv, "'%s' (a larger option stride makes fewer samples)",
+                           t->name);
     }
     x = ds->x;
     for (i = 0; i < n; i++) {

@@ -70,7 +70,7 @@ static int table_check_list(const struct fl__csv_table *t, const char *option, c
         if (i == schema->n_columns) {
             return fl_err_set(
                 t->err, FL_ERANGE,
-                "'%s': --%s names the column '%.*s', expected one of its %zu columns, "
+                "'%s': the option %s names the column '%.*s', expected one of its %zu columns, "
                 "'%s' to '%s'",
                 t->src->name, option, (int)(len < QUOTED ? len : QUOTED), at, schema->n_columns,
                 schema->columns[0].name, schema->columns[schema->n_columns - 1].name);
@@ -214,7 +214,7 @@ static int table_word(const struct fl__csv_table *t, size_t column, struct fl_wo
     }
     if (words->n == FL_SCHEMA_MAX_WORDS) {
         return table_bad_cell(t, column, FL_ELIMIT, "at most 65536 different texts", text,
-                              "; --drop leaves a column out");
+                              "; the option drop leaves a column out");
     }
     if (fl_words_add(words, text, len, &number) != FL_OK) {
         return fl_err_set(t->err, FL_ENOMEM, "'%s': out of memory for its texts", t->src->name);
@@ -228,7 +228,7 @@ static int table_class_number(const struct fl__csv_table *t, size_t column, cons
 {
     if (!(number >= 0.0 && number <= (double)FL_DATA_MAX_LABEL) || number > floor(number)) {
         return table_bad_cell(t, column, FL_ERANGE, "a class number from 0 to 65535", text,
-                              "; --regression predicts values");
+                              "; the option regression predicts values");
     }
     *ret = (float)number;
     return FL_OK;
@@ -269,7 +269,7 @@ static int table_finite(const struct fl__csv_table *t, size_t column, const char
         return table_bad_cell(t, column, FL_EFORMAT, t->since[column] > 0 ? expected : "a number",
                               text,
                               t->derive && t->schema->columns[column].role == FL_COLUMN_NUMBER
-                                  ? "; --category names columns of texts"
+                                  ? "; the option category names columns of texts"
                                   : "");
     }
     if (!(fabs(number) <= (double)FLT_MAX)) {
@@ -290,11 +290,11 @@ static int table_missing(struct fl__csv_table *t, size_t column, const char *tex
     }
     if (role == FL_COLUMN_LABEL || role == FL_COLUMN_TARGET) {
         return table_bad_cell(t, column, FL_EFORMAT, "a value to be predicted", text,
-                              "; --missing skip leaves such rows out");
+                              "; the option missing: skip leaves such rows out");
     }
     if (t->schema->missing == FL_MISSING_REFUSE) {
         return table_bad_cell(t, column, FL_EFORMAT, "a value", text,
-                              "; --missing mean or skip accepts missing values");
+                              "; the option missing: mean or skip accepts missing values");
     }
     return FL_OK;
 }

@@ -7,16 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libfl/base/fs.h"
 #include "libfl/import/import.h"
 #include "tools/fl_data/fl_data.h"
-
-/*
- * The characters of LEAF's Shakespeare (Caldas et al. 2018, models/utils/language_utils.py), in
- * their order: those of the preset shakespeare_lstm.
- */
-#define LEAF_CHARACTERS \
-    "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 
 void input_rows(struct input_args *args, struct fl_arg rows[N_INPUT_ARGS])
 {
@@ -126,9 +118,7 @@ bool input_conf(const char *command, const struct input_args *args, struct fl_im
     ret->missing = (enum fl_missing)missing;
     ret->one_hot = encode == 1;
     ret->channels = colour < 0 ? 0 : (colour == 0 ? 1 : 3);
-    ret->characters = args->characters != NULL && strcmp(args->characters, "leaf") == 0
-                          ? LEAF_CHARACTERS
-                          : args->characters;
+    ret->characters = fl_import_characters(args->characters);
     ret->target = args->target;
     ret->category = args->category;
     ret->drop = args->drop;
@@ -145,80 +135,14 @@ static void input_warn(const char *command, const char *folder, const struct inp
     }
 }
 
-/*
- * Is the folder to be read by libfl/import? Pictures and texts have no other format; a table is,
- * when the train part is CSV.
- */
-static int input_is_import(const char *folder, bool *ret, struct fl_err *err)
-{
-    enum fl_import_kind kind = FL_IMPORT_TABLE;
-    bool has = fl_import_has(folder, &kind);
-    const char *format = "";
-    struct fl_err found = {0};
-    int rv = fl_dataset_format(folder, "train", &format, &found);
-
-    *ret = false;
-    if (!has || rv == FL_ENOENT) {
-        *ret = has && kind != FL_IMPORT_TABLE;
-        return FL_OK;
-    }
-    if (rv != FL_OK) {
-        return fl_err_set(err, rv, "%s", found.msg);
-    }
-    if (kind != FL_IMPORT_TABLE) {
-        return fl_err_set(err, FL_EFORMAT,
-                          "folder '%s' contains data of two kinds, %s and %s; remove one", folder,
-                          fl_import_kinds[kind], format);
-    }
-    *ret = strcmp(format, "CSV") == 0;
-    return FL_OK;
-}
-
-static int input_import(const char *command, const char *folder, const struct fl_import_conf *conf,
-                        struct input *in, struct fl_err *err)
-{
-    struct fl_import import = {.train = NULL};
-    int rv = fl_import_open(folder, conf, &import, err);
-
-    if (rv != FL_OK) {
-        return rv;
-    }
-    in->train = import.train;
-    in->test = import.test;
-    in->schema = import.schema;
-    in->has_schema = true;
-    if (import.skipped > 0) {
-        (void)fprintf(stderr, "fl-data %s: '%s': %zu rows with a missing value are left out\n",
-                      command, folder, import.skipped);
-    }
-    if (in->train != NULL) {
-        rv = fl_dataset_read_norm(folder, in->train, err);
-        if (rv != FL_OK) {
-            return rv;
-        }
-    }
-    return in->test != NULL ? fl_dataset_read_norm(folder, in->test, err) : FL_OK;
-}
-
-/* A part in a format of libfl/data; none is fine. */
-static int input_open_part(const char *folder, const char *part, struct fl_dataset **ret,
-                           struct fl_err *err)
-{
-    return fl_dataset_has(folder, part) ? fl_dataset_open(folder, part, ret, err) : FL_OK;
-}
-
 int input_open(const char *command, const char *folder, const struct input_args *args,
                const struct fl_import_conf *conf, struct input *ret, struct fl_err *err)
 {
     struct fl_import_conf with = *conf;
     struct fl_schema schema = {.n_columns = 0};
-    struct input in = {.train = NULL};
-    bool import = false;
-    int rv = input_is_import(folder, &import, err);
+    struct fl_import import = {.train = NULL};
+    int rv;
 
-    if (rv != FL_OK) {
-        return rv;
-    }
     if (args->schema != NULL) {
         rv = read_schema(args->schema, &schema, err);
         if (rv != FL_OK) {
@@ -226,42 +150,21 @@ int input_open(const char *command, const char *folder, const struct input_args 
         }
         with.schema = &schema;
     }
-    if (import) {
-        rv = input_import(command, folder, &with, &in, err);
-        if (rv != FL_OK) {
-            goto fail;
-        }
-    } else if (args->schema != NULL) {
-        rv = fl_err_set(err, FL_EINVAL,
-                        "--schema is for pictures, texts and tables, which '%s' does not contain",
-                        folder);
-        goto fail;
-    } else if (fl_dataset_has(folder, "train") || !fl_dataset_has(folder, "test")) {
-        struct fl_err why = {0};
-
-        rv = fl_dataset_open(folder, "train", &in.train, &why);
-        if (rv != FL_OK) {
-            (void)fl_err_set(err, rv, "%s%s", fl_err_text(&why, rv),
-                             rv == FL_ENOENT && fl_fs_exists(folder)
-                                 ? "; train/CLASS/ with PNG or JPEG pictures; train.txt[.gz]"
-                                 : "");
-            goto fail;
-        }
-    }
-    if (in.test == NULL) {
-        rv = input_open_part(folder, "test", &in.test, err);
-        if (rv != FL_OK) {
-            goto fail;
-        }
-    }
-    input_warn(command, folder, &in);
+    rv = fl_import_any(folder, &with, &import, err);
     fl_schema_done(&schema);
-    *ret = in;
+    if (rv != FL_OK) {
+        return rv;
+    }
+    *ret = (struct input){.train = import.train,
+                          .test = import.test,
+                          .schema = import.schema,
+                          .has_schema = import.has_schema};
+    if (import.skipped > 0) {
+        (void)fprintf(stderr, "fl-data %s: '%s': %zu rows with a missing value are left out\n",
+                      command, folder, import.skipped);
+    }
+    input_warn(command, folder, ret);
     return FL_OK;
-fail:
-    fl_schema_done(&schema);
-    input_done(&in);
-    return rv;
 }
 
 void input_done(struct input *input)

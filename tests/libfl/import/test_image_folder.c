@@ -61,7 +61,7 @@ TEST(a_grey_picture_among_colours_is_refused_unless_channels_are_converted)
 {
     fixture_picture(&f, "train/dog/z.png", PNG_FORMAT_GRAY, 3, 2);
     fixture_refused(&f, FL_ESHAPE, "train/dog/z.png", ": expected");
-    ck_assert_ptr_nonnull(strstr(f.err.msg, "--channels 1 or 3 converts all pictures"));
+    ck_assert_ptr_nonnull(strstr(f.err.msg, "the option channels: 1 or 3 converts all pictures"));
     f.conf.channels = 1;
     fixture_read(&f);
     ck_assert(f.got.train->n == 4 && f.got.train->dims[0] == 1);

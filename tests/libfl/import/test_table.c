@@ -50,7 +50,7 @@ TEST(numbers_can_be_categories_and_columns_can_be_dropped)
     values_are(f.got.train, (float[]){0, 1, 1, 0}, 2, 2);
     f.conf.drop = "name";
     fixture_refused(&f, FL_ERANGE, "train.csv",
-                    ": --drop names the column 'name', expected one of "
+                    ": the option drop names the column 'name', expected one of "
                     "its 4 columns, 'id' to 'kind'");
 }
 
@@ -130,7 +130,8 @@ static const struct {
      ", line 3: expected 3 columns as in the first line, found 2"},
     {FL_EFORMAT, "a,b,c\n1,2,0\n1,2,0,4\n", ", line 3: expected 3 columns"},
     {FL_EFORMAT, "a,b,c\n1,2,0\n1,2o,1\n",
-     ", line 3, column 2 (b): expected a number as in line 2, found '2o'; --category names "
+     ", line 3, column 2 (b): expected a number as in line 2, found '2o'; the option category "
+     "names "
      "columns"},
     {FL_EFORMAT, "a,c\n1,0\n2,yes\n",
      ", line 3, column 2 (c): expected a class number as in the rows before, found 'yes'"},

@@ -48,6 +48,56 @@ for name in iid shards dirichlet silo device pairs lognormal-sizes dirichlet-siz
 done
 equal "and there are no others" 8 "$("$build/fl-data" split --help | sed -n '/^Methods:/,/^$/p' | grep -c '^  ')"
 
+# Sources that need a mapping to numbers: tables, texts and pictures, with the options of fl-data.
+mkdir -p "$dir/in/table" "$dir/in/values" "$dir/in/text" "$dir/one"
+printf 'id,age,job,kind\n1,30,smith,yes\n2,,nurse,no\n3,50,"nurse, head",no\n4,20,smith,yes\n' >"$dir/in/table/train.csv"
+printf 'id,age,job,kind\n5,30,smith,no\n' >"$dir/in/table/test.csv"
+input=$dir/in/table method table "drop: id, missing: mean, encode: index" 2 --drop id --missing mean --encode index
+input=$dir/in/table method skipped "drop: \"id,job\", missing: skip, category: age" 3 --drop id,job --missing skip --category age
+printf 'rooms,price,size\n3,100,9\n4,250.5,8\n5,300,7\n' >"$dir/in/values/train.csv"
+input=$dir/in/values method values "regression: yes, target: price" 2 --regression --target price
+printf 'to be, or not to be\n' >"$dir/in/text/train.txt"
+input=$dir/in/text method text "window: 5, stride: 2, characters: leaf" 3 --window 5 --stride 2 --characters leaf
+"$python" - "$dir" <<'PY'
+import os, random, struct, sys, zlib
+r = random.Random(3)
+for part, n in ("train", 4), ("test", 2):
+    for name in "cat", "dog":
+        folder = f"{sys.argv[1]}/images/{part}/{name}"
+        os.makedirs(folder)
+        for i in range(n):
+            raw = b"".join(b"\0" + bytes(r.randrange(256) for _ in range(24)) for _ in range(6))
+            with open(f"{folder}/{i}.png", "wb") as f:
+                f.write(b"\x89PNG\r\n\x1a\n")
+                for kind, data in ((b"IHDR", struct.pack(">IIBBBBB", 8, 6, 8, 2, 0, 0, 0)),
+                                   (b"IDAT", zlib.compress(raw)), (b"IEND", b"")):
+                    f.write(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)))
+PY
+input=$dir/images method pictures "method: shards, shards_per_client: 2, seed: 3" 2 --method shards --shards-per-client 2 --seed 3
+input=$dir/images method grey "channels: 1, standardise: pixel" 3 --channels 1 --standardise pixel
+check "the channels are part of the data" test "$(cut -d' ' -f6 "$dir/pictures.first")" != "$(cut -d' ' -f6 "$dir/grey.first")"
+
+# What is wrong with them: the line of the experiment, then the file and its line.
+# name, expected text, folder, keys
+refused() {
+  printf 'data:\n  clients: 2\n  set: "%s"\n%s\n' "$3" "${4:-}" >"$dir/bad.yaml"
+  says "$1" 2 "$2" "$same_data" "$dir/bad.yaml" "$dir/in/table"
+}
+refused "a missing value" "bad.yaml:3: key 'data.set': '$dir/in/table/train.csv', line 3, column 2 (age): expected a value, found ''; the option missing" "$dir/in/table"
+refused "an unknown column" "bad.yaml:1: key 'data': '$dir/in/table/train.csv': the option target names the column 'salary'" "$dir/in/table" '  target: salary'
+refused "a rule that is none" "bad.yaml:4: key 'data.missing': expected one of refuse, mean, skip" "$dir/in/table" '  missing: zero'
+refused "two channels" "bad.yaml:4: key 'data.channels': expected 1 (grey), 3 (colour) or 0" "$dir/images" '  channels: 2'
+printf 'to\nb\0e or not to be\n' >"$dir/one/train.txt"
+refused "a text with NUL" "bad.yaml:3: key 'data.set': '$dir/one/train.txt', line 2, column 2: expected text in UTF-8, found byte 0x00" "$dir/one" '  window: 2'
+rm "$dir/one/train.txt"
+cp -r "$dir/images/train" "$dir/one/train"
+echo "no picture" >"$dir/one/train/dog/1.png"
+refused "an image that is no image" "bad.yaml:3: key 'data.set': '$dir/one/train/dog/1.png': expected a PNG or JPEG picture, found neither" "$dir/one"
+rm -r "$dir/one/train/dog"
+refused "a folder with one class" "at least two classes, found 1: cat" "$dir/one"
+cp "$dir/in/table/train.csv" "$dir/one/"
+refused "pictures beside a table" "contains data of two kinds, images and" "$dir/one"
+
 # A standardisation that comes with the input, and its removal.
 check "a standardised input" "$build/fl-data" split --input "$digits" --output "$dir/std" --clients 1 --standardise pixel
 input=$dir/std/client-000 method kept "seed: 2" 4 --seed 2

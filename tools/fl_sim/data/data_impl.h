@@ -7,6 +7,7 @@
 #include "libfl/base/writer.h"
 #include "libfl/data/split.h"
 #include "libfl/data/synthetic.h"
+#include "libfl/import/import.h"
 #include "tools/fl_sim/data/sim_data.h"
 
 #define FL__DATA_PATH 4096
@@ -20,12 +21,17 @@ enum fl__data_kind {
     FL__DATA_PROGRAM /* a program's, of which only the counts are known */
 };
 
+/* Texts of struct fl_import_conf: characters, target, category, drop. */
+#define FL__DATA_TEXTS 4
+
 struct fl_sim_data_conf {
     const struct fl_conf_node *map; /* for messages */
     enum fl__data_kind kind;
-    char path[FL__DATA_PATH];   /* FOLDER, SET: path of it */
-    bool by_trial;              /* the seeds below are replaced by that of the trial */
-    struct fl_split_conf split; /* SET; test_share of SYNTHETIC too */
+    char path[FL__DATA_PATH];     /* FOLDER, SET: path of it */
+    bool by_trial;                /* the seeds below are replaced by that of the trial */
+    struct fl_split_conf split;   /* SET; test_share of SYNTHETIC too */
+    struct fl_import_conf import; /* SET: how texts and pictures become numbers */
+    char *texts[FL__DATA_TEXTS];  /* owned; what `import` borrows */
     struct fl_synthetic_conf synthetic;
     size_t n_clients; /* PROGRAM */
     fl_sim_data_count_cb *count;
@@ -80,6 +86,9 @@ FL_MUST_CHECK int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, 
                                           struct fl_sim_data *data, struct fl_err *err);
 FL_MUST_CHECK int fl__data_share(const struct fl_split_conf *conf, const char *keep,
                                  struct fl_sim_data *data, struct fl_err *err);
+/* The samples of a data set in any format, as fl-data split has them before it divides them. */
+FL_MUST_CHECK int fl__data_open_set(const struct fl_sim_data_conf *conf, struct fl_split_set *ret,
+                                    struct fl_err *err);
 FL_MUST_CHECK int fl__data_open_program(const struct fl_sim_data_conf *conf,
                                         struct fl_sim_data *data, struct fl_err *err);
 /* Allocates names and test counts of `n` clients. FL_ENOMEM. */

@@ -75,6 +75,27 @@ static int made_pool_tests(struct fl_sim_data *data, struct fl_err *err)
     return FL_OK;
 }
 
+/* --- a data set --- */
+
+int fl__data_open_set(const struct fl_sim_data_conf *conf, struct fl_split_set *ret,
+                      struct fl_err *err)
+{
+    struct fl_import import = {.train = NULL};
+    int rv = fl_import_any(conf->path, &conf->import, &import, err);
+
+    if (rv != FL_OK) {
+        return rv;
+    }
+    if (import.train == NULL) {
+        fl_import_done(&import);
+        return fl_err_set(err, FL_ENOENT, "folder '%s' contains no train part", conf->path);
+    }
+    rv = fl_split_prepare(conf->path, &conf->split, import.train, import.test, ret, err);
+    import.train = import.test = NULL; /* taken */
+    fl_import_done(&import);
+    return rv;
+}
+
 /* --- partition --- */
 
 /* Reads the partition from its file, or makes and stores it. */

@@ -87,6 +87,23 @@ static void data_drop_idle(struct fl_sim_data_cache *cache)
     data_drop(idle);
 }
 
+/* How texts and pictures become numbers; texts with their lengths, as they may have any bytes. */
+static void data_describe_import(const struct fl_import_conf *import, struct fl_writer *w)
+{
+    const char *const texts[] = {import->characters, import->target, import->category,
+                                 import->drop};
+    size_t i;
+
+    fl_writer_printf(w, " import %zu %zu %zu %d %d %d", import->channels, import->window,
+                     import->stride, (int)import->regression, (int)import->one_hot,
+                     (int)import->missing);
+    for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const char *text = texts[i] != NULL ? texts[i] : "";
+
+        fl_writer_printf(w, " %d %zu %s", texts[i] != NULL, strlen(text), text);
+    }
+}
+
 /* The key of the data: a description of its origin; its first `*ret_samples` bytes describe the
    origin of its samples. */
 static int data_make_key(const struct fl_sim_data_conf *conf, struct fl_buf *out,
@@ -110,6 +127,7 @@ static int data_make_key(const struct fl_sim_data_conf *conf, struct fl_buf *out
     case FL__DATA_SET:
         fl_writer_printf(&w, "set %" PRIu64 " %d %d %s", split->crop, (int)split->standardise,
                          (int)fl_split_pools_test(split), conf->path);
+        data_describe_import(&conf->import, &w);
         break;
     }
     *ret_samples = out->len;
@@ -197,7 +215,7 @@ static int data_fill(const struct fl_sim_data_conf *conf, bool new_samples,
         rv = fl__data_open_program(conf, data, err);
         break;
     case FL__DATA_SET:
-        rv = new_samples ? fl_split_open(conf->path, &conf->split, &s->set, err) : FL_OK;
+        rv = new_samples ? fl__data_open_set(conf, &s->set, err) : FL_OK;
         if (rv != FL_OK) {
             return rv;
         }

@@ -19,9 +19,15 @@ struct values {
     enum fl_split_standardise standardise;
     bool path_given, set_given, method_given, clients_given, seed_given, crop_given;
     bool test_share_given, pool_given, standardise_given, noise_share_given, noise_clients_given;
+    const char *characters, *target, *category, *drop; /* as in struct fl_import_conf */
+    bool characters_given, target_given, category_given, drop_given, regression;
+    int64_t channels, window, stride;
+    int encode, missing;
 };
 
 /* clang-format off */
+static const char *const conf_encodings[] = {"index", "one-hot", NULL};
+
 #define ROW(TYPE, field) FL_OPT(struct values, TYPE, field), FL_OPT_GIVEN(struct values, field)
 
 const struct fl_opt_spec fl_sim_data_options[] = {
@@ -47,6 +53,27 @@ const struct fl_opt_spec fl_sim_data_options[] = {
      .help = "Share of a noisy client's training labels that are replaced by another class"},
     {ROW(FLOAT, noise_clients), .min = 0, .max = 1, .def = "1",
      .help = "Share of the clients to which noise_share applies"},
+    /* As of fl-data, for sets of pictures, texts and tables. */
+    {FL_OPT(struct values, INT, channels), .min = 0, .max = 3, .def = "0",
+     .help = "Pictures: convert all to 1 (grey) or 3 (colour) channels; 0: as the first has"},
+    {FL_OPT(struct values, INT, window), .min = 1, .max = FL_IMPORT_MAX_WINDOW, .def = "80",
+     .help = "Text: characters of a sample"},
+    {FL_OPT(struct values, INT, stride), .min = 1, .max = (double)FL_IMPORT_MAX_TEXT, .def = "1",
+     .help = "Text: characters from one sample to the next"},
+    {ROW(STRING, characters),
+     .help = "Text: the known characters in order; leaf: the 80 of shakespeare_lstm; default: "
+             "those of the train part"},
+    {ROW(STRING, target),
+     .help = "Table: the column of the label, or of the values, with commas; default: the last"},
+    {FL_OPT(struct values, BOOL, regression), .def = "no",
+     .help = "Table: predict the values of the target columns"},
+    {ROW(STRING, category),
+     .help = "Table: columns that are categories, also where they hold numbers, with commas"},
+    {ROW(STRING, drop), .help = "Table: columns to leave out, with commas"},
+    {FL_OPT(struct values, ENUM, encode), .def = "one-hot", .choices = conf_encodings,
+     .help = "Table: a category becomes one-hot features or its index"},
+    {FL_OPT(struct values, ENUM, missing), .def = "refuse", .choices = fl_missing_rules,
+     .help = "Table: refuse missing values, put the mean, or skip the row"},
     FL_OPT_END_OF(struct values)};
 /* clang-format on */
 
@@ -275,6 +302,42 @@ static int conf_read_method(const struct reading *r, struct fl_err *err)
                          near != NULL ? near : "", near != NULL ? "'?" : "", known);
 }
 
+/* How pictures, texts and tables are read. */
+static int conf_read_import(const struct reading *r, struct fl_err *err)
+{
+    const struct values *v = r->v;
+    const char *const texts[FL__DATA_TEXTS] = {
+        v->characters_given ? fl_import_characters(v->characters) : NULL,
+        v->target_given ? v->target : NULL, v->category_given ? v->category : NULL,
+        v->drop_given ? v->drop : NULL};
+    struct fl_import_conf *import = &r->conf->import;
+    size_t i;
+
+    if (v->channels == 2) {
+        return fl_conf_error(conf_node(r, "channels"), err,
+                             "expected 1 (grey), 3 (colour) or 0 (as the first picture has), "
+                             "found '2'");
+    }
+    for (i = 0; i < FL__DATA_TEXTS; i++) {
+        r->conf->texts[i] = texts[i] != NULL ? fl_str_dup(texts[i]) : NULL;
+        if (texts[i] != NULL && r->conf->texts[i] == NULL) {
+            return fl_err_set(err, FL_ENOMEM, "out of memory reading 'data'");
+        }
+    }
+    fl_import_conf_init(import);
+    import->channels = (size_t)v->channels;
+    import->window = (size_t)v->window;
+    import->stride = (size_t)v->stride;
+    import->characters = r->conf->texts[0];
+    import->target = r->conf->texts[1];
+    import->category = r->conf->texts[2];
+    import->drop = r->conf->texts[3];
+    import->regression = v->regression;
+    import->one_hot = v->encode == 1;
+    import->missing = (enum fl_missing)v->missing;
+    return FL_OK;
+}
+
 static int conf_read_set(const struct reading *r, struct fl_err *err)
 {
     struct fl_split_conf *split = &r->conf->split;
@@ -310,6 +373,10 @@ static int conf_read_set(const struct reading *r, struct fl_err *err)
             skip = strlen(option->name) + 2;
             return fl_conf_error(node, err, "%s", inner.msg + skip);
         }
+    }
+    rv = conf_read_import(r, err);
+    if (rv != FL_OK) {
+        return rv;
     }
     rv = conf_read_seed(r, &split->partition.seed, err);
     if (rv != FL_OK) {
@@ -409,7 +476,7 @@ int fl_sim_data_conf_read(const struct fl_conf_doc *doc, const struct fl_conf_no
 done:
     fl_options_free(options);
     if (rv != FL_OK) {
-        free(conf);
+        fl_sim_data_conf_free(conf);
         return rv;
     }
     *ret = conf;
@@ -418,6 +485,11 @@ done:
 
 void fl_sim_data_conf_free(struct fl_sim_data_conf *conf)
 {
+    size_t i;
+
+    for (i = 0; conf != NULL && i < FL__DATA_TEXTS; i++) {
+        free(conf->texts[i]);
+    }
     free(conf);
 }
 
