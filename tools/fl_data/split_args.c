@@ -71,17 +71,19 @@ static void describe_option(const struct fl_partition_ops *ops,
     }
 }
 
-/* Whether the option belongs to the method; options of one name are one argument. */
-static bool split_option_applies(const struct fl_partition_ops *ops, const char *name)
+/* The method's own option of that name, with its own range; options of one name are one argument.
+ */
+static const struct fl_partition_option *split_method_option(const struct fl_partition_ops *ops,
+                                                             const char *name)
 {
     const struct fl_partition_option *option;
 
     for (option = ops->options; option->name != NULL; option++) {
         if (strcmp(option->name, name) == 0) {
-            return true;
+            return option;
         }
     }
-    return false;
+    return NULL;
 }
 
 static bool set_method_args(struct split *s, const struct method_args *m)
@@ -90,16 +92,18 @@ static bool set_method_args(struct split *s, const struct method_args *m)
     size_t i;
 
     for (i = 0; i < m->n; i++) {
+        const struct fl_partition_option *option;
+
         if (m->texts[i] == NULL) {
             continue;
         }
-        if (!split_option_applies(s->conf.method, m->options[i]->name)) {
+        option = split_method_option(s->conf.method, m->options[i]->name);
+        if (option == NULL) {
             (void)fl_data_usage_error("split", "--%s does not apply to method '%s'",
                                       m->options[i]->name, s->conf.method->name);
             return false;
         }
-        if (fl_partition_option_set(m->options[i], &s->conf.partition, m->texts[i], &err) != FL_OK)
-        {
+        if (fl_partition_option_set(option, &s->conf.partition, m->texts[i], &err) != FL_OK) {
             (void)fl_data_usage_error("split", "--%s", err.msg);
             return false;
         }
