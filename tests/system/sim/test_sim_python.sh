@@ -47,4 +47,37 @@ os.makedirs("other"); json.dump({"format": 9}, open("other/run.json", "w"))
 fails("expected format 1", lambda: fl_sim.load("other"))
 END_OF_TABLES
 check "the tables are those of the files, and errors say what is wrong" "$python" tables.py
+
+# As data frames: the same rows, and what a notebook does with them.
+if "$python" -c 'import pandas' 2>/dev/null; then
+  cat >frames.py <<'END_OF_FRAMES'
+import sys
+import pandas
+import fl_sim
+
+frames = fl_sim.load("digits.results")
+tables = {name: getattr(frames, name) for name in ("rounds", "summary", "clients")}
+assert all(isinstance(t, pandas.DataFrame) for t in tables.values()), {n: type(t) for n, t in tables.items()}
+sys.modules["pandas"] = None
+plain = fl_sim.load("digits.results")
+lists = {name: getattr(plain, name) for name in tables}
+sys.modules["pandas"] = pandas
+for name, frame in tables.items():
+    rows = lists[name]
+    assert len(frame) == len(rows) > 0, name
+    assert list(frame.columns)[:2] == list(rows[0])[:2], name
+    for have, want in zip(frame.to_dict("records"), rows):
+        assert all(have[key] == value or value is None or value != value for key, value in want.items()), (have, want)
+rounds = tables["rounds"]
+curve = rounds.groupby(["point", "round"])["accuracy"].mean().unstack("point")
+assert curve.shape == (3, 2) and curve.notna().all().all(), curve
+best = tables["summary"].groupby("point")["accuracy.last"].mean()
+assert set(best.index) == {"fedavg", "fedldf"} and best.between(0, 1).all(), best
+sent = tables["clients"].pivot_table(index="name", columns="point", values="bytes_up", aggfunc="sum")
+assert (sent["fedldf"] < sent["fedavg"]).all(), sent
+END_OF_FRAMES
+  check "with pandas the tables are data frames of the same rows" "$python" frames.py
+else
+  echo "skipped: $python has no pandas (python3-pandas), the data frames were not checked"
+fi
 finish
