@@ -1,6 +1,6 @@
 /*
  * Grouped convolution: output channels of a group read the input channels of that group alone. Two
- * algorithms: "depthwise" for one channel in and out of each group, in loops along the channels;
+ * algorithms: "depthwise" for one channel in and out of each group, a row of pixels at a time;
  * "groups" for every other shape, patches of one group and OpenBLAS, as in conv_patches.c. Weights
  * are [kh][kw][k], and [group][kh][kw][c / groups][k / groups]. No state; runs on the caller's
  * thread.
@@ -10,6 +10,7 @@
 
 #include "libfl/num/conv_impl.h"
 #include "libfl/num/gemm.h"
+#include "libfl/num/pixel_kern.h"
 
 static size_t groups_c(const struct fl_conv *conv)
 {
@@ -194,35 +195,48 @@ static size_t depthwise_scratch(const struct fl_conv *conv, size_t batch, enum f
     return use != FL_CONV_FORWARD ? fl_dense_stride(fl_conv_weights(conv)) : FL_DENSE_SLACK;
 }
 
-/* to += a * b */
-static void depthwise_add(float *restrict to, const float *restrict a, const float *restrict b,
-                          size_t n)
-{
-    size_t i;
+/* Adjacent pixels of a row of the output, and what a position of the window reads for them. */
+struct depthwise_run {
+    size_t out, in; /* offsets of the first pixel in y and x */
+    size_t n;       /* pixels; 0: the position is outside of the image for the whole row */
+};
 
-    for (i = 0; i < n; i++) {
-        to[i] += a[i] * b[i];
+static struct depthwise_run depthwise_run(const struct fl_conv *conv, size_t oy, size_t tap)
+{
+    size_t y = oy * conv->stride + tap / conv->kw;
+    size_t kx = tap % conv->kw;
+    size_t first = kx < conv->pad ? (conv->pad - kx + conv->stride - 1) / conv->stride : 0;
+    size_t end =
+        conv->w + conv->pad > kx ? (conv->w + conv->pad - kx + conv->stride - 1) / conv->stride : 0;
+    struct depthwise_run run = {.n = 0};
+
+    end = end < conv->ow ? end : conv->ow;
+    if (y < conv->pad || y >= conv->h + conv->pad || first >= end) {
+        return run;
     }
+    run.out = (oy * conv->ow + first) * conv->k;
+    run.in = ((y - conv->pad) * conv->w + first * conv->stride + kx - conv->pad) * conv->c;
+    run.n = end - first;
+    return run;
 }
 
 static void depthwise_forward(const struct fl_conv *conv, float *y, size_t ldy, const float *x,
                               size_t ldx, const float *w, const float *bias, size_t batch,
                               bool relu, float *scratch)
 {
+    const struct fl__pixel_steps steps = {.to = conv->k, .a = conv->stride * conv->c, .b = 0};
     size_t pixels = conv->oh * conv->ow;
-    size_t b, p, t;
+    size_t b, oy, t;
 
     (void)scratch;
     for (b = 0; b < batch; b++) {
         (void)memset(y + b * ldy, 0, pixels * conv->k * sizeof(*y));
-        for (p = 0; p < pixels; p++) {
+        for (oy = 0; oy < conv->oh; oy++) {
             for (t = 0; t < conv->kh * conv->kw; t++) {
-                size_t at = groups_at(conv, p, t);
+                const struct depthwise_run run = depthwise_run(conv, oy, t);
 
-                if (at != SIZE_MAX) {
-                    depthwise_add(y + b * ldy + p * conv->k, x + b * ldx + at, w + t * conv->k,
-                                  conv->k);
-                }
+                conv->kernels->pixel->accumulate(y + b * ldy + run.out, x + b * ldx + run.in,
+                                                 w + t * conv->k, &steps, run.n, conv->k);
             }
         }
         fl_dense_add_bias(conv->kernels, y + b * ldy, conv->k, bias, pixels, conv->k, relu);
@@ -231,20 +245,19 @@ static void depthwise_forward(const struct fl_conv *conv, float *y, size_t ldy, 
 
 static void depthwise_backward_data(const struct fl_conv *conv, const struct fl_conv_backward *io)
 {
-    size_t b, p, t;
+    const struct fl__pixel_steps steps = {.to = conv->stride * conv->c, .a = conv->k, .b = 0};
+    size_t b, oy, t;
 
     for (b = 0; b < io->batch; b++) {
         float *dx = io->dx + b * io->lddx;
 
         (void)memset(dx, 0, io->lddx * sizeof(*dx));
-        for (p = 0; p < conv->oh * conv->ow; p++) {
+        for (oy = 0; oy < conv->oh; oy++) {
             for (t = 0; t < conv->kh * conv->kw; t++) {
-                size_t at = groups_at(conv, p, t);
+                const struct depthwise_run run = depthwise_run(conv, oy, t);
 
-                if (at != SIZE_MAX) {
-                    depthwise_add(dx + at, io->dy + b * io->lddy + p * conv->k, io->w + t * conv->k,
-                                  conv->k);
-                }
+                conv->kernels->pixel->accumulate(dx + run.in, io->dy + b * io->lddy + run.out,
+                                                 io->w + t * conv->k, &steps, run.n, conv->k);
             }
         }
     }
@@ -253,17 +266,16 @@ static void depthwise_backward_data(const struct fl_conv *conv, const struct fl_
 static void depthwise_backward_weights(const struct fl_conv *conv, float *dw, const float *x,
                                        size_t ldx, const float *dy, size_t lddy, size_t batch)
 {
-    size_t b, p, t;
+    const struct fl__pixel_steps steps = {.to = 0, .a = conv->stride * conv->c, .b = conv->k};
+    size_t b, oy, t;
 
     for (b = 0; b < batch; b++) {
-        for (p = 0; p < conv->oh * conv->ow; p++) {
+        for (oy = 0; oy < conv->oh; oy++) {
             for (t = 0; t < conv->kh * conv->kw; t++) {
-                size_t at = groups_at(conv, p, t);
+                const struct depthwise_run run = depthwise_run(conv, oy, t);
 
-                if (at != SIZE_MAX) {
-                    depthwise_add(dw + t * conv->k, x + b * ldx + at, dy + b * lddy + p * conv->k,
-                                  conv->k);
-                }
+                conv->kernels->pixel->accumulate(dw + t * conv->k, x + b * ldx + run.in,
+                                                 dy + b * lddy + run.out, &steps, run.n, conv->k);
             }
         }
     }

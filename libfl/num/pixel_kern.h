@@ -33,6 +33,11 @@ struct fl__pixel_bn {
     const float *less; /* of combine_less(): dx = dy * by_dy + (x - mean) * by_x - less */
 };
 
+/* Floats from one pixel to the next, of three maps; 0: the same n numbers for all pixels. */
+struct fl__pixel_steps {
+    size_t to, a, b;
+};
+
 struct fl__pixel_kern {
     const char *name;
     /* y += bias, then max(y, 0) when `relu`; NaN stays NaN. */
@@ -62,6 +67,10 @@ struct fl__pixel_kern {
     /* The same for group norm, where by_dy may be 0 and so has no mean to subtract from dy. */
     void (*combine_less)(float *dx, const float *dy, const float *x, const struct fl__pixel_bn *bn,
                          size_t ld, size_t rows, size_t n, bool relu);
+
+    /* to += a * b for `rows` pixels in their order, in single precision: depthwise convolution. */
+    void (*accumulate)(float *to, const float *a, const float *b,
+                       const struct fl__pixel_steps *steps, size_t rows, size_t n);
 
     /* Pooling of pool.h, for one sample. */
     void (*pool)(const struct fl_pool *pool, float *y, uint8_t *index, const float *x);

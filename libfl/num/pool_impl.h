@@ -232,14 +232,87 @@ static void pixel_unpool_sample(const struct fl_pool *pool, float *dx, const flo
     }
 }
 
+/* --- products of a depthwise convolution --- */
+
+/* Vectors of channels whose sums stay in registers. */
+#define ACCUMULATED 4
+
+INLINE void accumulate_vectors(float *to, const float *a, const float *b,
+                               const struct fl__pixel_steps *steps, size_t rows, size_t n_vecs)
+{
+    size_t r, j;
+
+    if (steps->to == 0) {
+        vec sum[ACCUMULATED];
+
+        UNROLL for (j = 0; j < n_vecs; j++)
+        {
+            sum[j] = load(to + j * FL__LANES);
+        }
+        for (r = 0; r < rows; r++) {
+            UNROLL for (j = 0; j < n_vecs; j++)
+            {
+                sum[j] +=
+                    load(a + r * steps->a + j * FL__LANES) * load(b + r * steps->b + j * FL__LANES);
+            }
+        }
+        UNROLL for (j = 0; j < n_vecs; j++)
+        {
+            store(to + j * FL__LANES, sum[j]);
+        }
+        return;
+    }
+    for (r = 0; r < rows; r++) {
+        UNROLL for (j = 0; j < n_vecs; j++)
+        {
+            float *at = to + r * steps->to + j * FL__LANES;
+
+            store(at, load(at) + load(a + r * steps->a + j * FL__LANES) *
+                                     load(b + r * steps->b + j * FL__LANES));
+        }
+    }
+}
+
+/* The last channels, fewer than a vector. */
+INLINE void accumulate_rest(float *to, const float *a, const float *b,
+                            const struct fl__pixel_steps *steps, size_t rows, size_t n)
+{
+    size_t r;
+
+    for (r = 0; r < rows; r++) {
+        float *at = to + r * steps->to;
+
+        store_lanes(at,
+                    load_lanes(at, n) +
+                        load_lanes(a + r * steps->a, n) * load_lanes(b + r * steps->b, n),
+                    n);
+    }
+}
+
+static void pixel_accumulate(float *to, const float *a, const float *b,
+                             const struct fl__pixel_steps *steps, size_t rows, size_t n)
+{
+    size_t j = 0;
+
+    for (; j + ACCUMULATED * FL__LANES <= n; j += ACCUMULATED * FL__LANES) {
+        accumulate_vectors(to + j, a + j, b + j, steps, rows, ACCUMULATED);
+    }
+    for (; j + FL__LANES <= n; j += FL__LANES) {
+        accumulate_vectors(to + j, a + j, b + j, steps, rows, 1);
+    }
+    if (j < n) {
+        accumulate_rest(to + j, a + j, b + j, steps, rows, n - j);
+    }
+}
+
 #define FL__PIXEL_ROW(row)                                                                        \
     {                                                                                             \
         .name = (row), .bias = pixel_add_bias, .mask = pixel_mask_all, .sums = pixel_sums,        \
         .mask_sums = pixel_mask_sums, .spread = pixel_spread, .affine = pixel_affine,             \
         .products = pixel_products, .combine = pixel_combine, .combine_less = pixel_combine_less, \
-        .pool = pixel_pool_sample, .unpool = pixel_unpool_sample, .sigmoid = pixel_sigmoid,       \
-        .tanh = pixel_tanh, .gelu = pixel_gelu, .gelu_slope = pixel_gelu_slope,                   \
-        .softmax = pixel_softmax                                                                  \
+        .accumulate = pixel_accumulate, .pool = pixel_pool_sample, .unpool = pixel_unpool_sample, \
+        .sigmoid = pixel_sigmoid, .tanh = pixel_tanh, .gelu = pixel_gelu,                         \
+        .gelu_slope = pixel_gelu_slope, .softmax = pixel_softmax                                  \
     }
 
 #endif

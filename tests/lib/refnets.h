@@ -42,6 +42,10 @@ static const struct ref_net nets[] = {
     IMAGE(4, 5, 4, CONVG("conv 6 3x3 pad 1 groups 2", 6, 3, 3, 1, 1, 2, false), RELU,
           CONVG("conv 6 3x2 stride 2 pad 1 groups 6 nobias", 6, 3, 2, 2, 1, 6, true), RELU,
           CONVG("conv 18 2x2 groups 6", 18, 2, 2, 1, 0, 6, false), FLATTEN, DENSE3),
+    /* Depthwise with several vectors of channels of every instruction set, and a rest. */
+    IMAGE(2, 4, 5, CONV("conv 70 1x1", 70, 1, 1, 1, 0), RELU,
+          CONVG("conv 70 3x2 stride 2 pad 1 groups 70", 70, 3, 2, 2, 1, 70, false),
+          CONVG("conv 70 2x2 groups 70 nobias", 70, 2, 2, 1, 0, 70, true), GLOBALPOOL, DENSE3),
     IMAGE(2, 4, 4, CONVG("conv 4 3x3 pad 1 nobias", 4, 3, 3, 1, 1, 1, true), BN, RELU,
           POOL("maxpool 2", 2, 2, 0, 2, 2), FLATTEN, DENSE3),
     /* Means: windows that overlap and leave pixels out, all of them, activations that are no ReLU.

@@ -260,6 +260,18 @@ static double ref_softmax(float *q, const float *z, size_t n, double scale, floa
     return sum;
 }
 
+static void ref_accumulate(float *to, const float *a, const float *b,
+                           const struct fl__pixel_steps *steps, size_t rows, size_t n)
+{
+    size_t r, j;
+
+    for (r = 0; r < rows; r++) {
+        for (j = 0; j < n; j++) {
+            to[r * steps->to + j] += a[r * steps->a + j] * b[r * steps->b + j];
+        }
+    }
+}
+
 const struct fl__pixel_kern fl__pixel_ref = {
     .name = "reference",
     .bias = ref_add_bias,
@@ -271,6 +283,7 @@ const struct fl__pixel_kern fl__pixel_ref = {
     .products = ref_products,
     .combine = ref_combine,
     .combine_less = ref_combine_less,
+    .accumulate = ref_accumulate,
     .pool = ref_pool_sample,
     .unpool = ref_unpool_sample,
     .sigmoid = ref_sigmoid,
