@@ -90,6 +90,7 @@ static const struct wanted {
     {"mlr", 20, 10.0},         {"mlp200", 10, 3.5},      {"mlp200", 50, 1.5},
     {"cifar_cnn32", 100, 2.5}, {"fedmix_cnn", 10, 2.5},  {"vgg9_bn", 64, 2.5},
     {"lenet5", 20, 1},         {"resnet18_gn", 10, 1.5}, {"shakespeare_lstm", 10, 1.5},
+    {"attention", 10, 1},      {"depthwise", 20, 1},     {"depthwise_only", 20, 1},
 };
 #define N_WANTED (sizeof(wanted) / sizeof(wanted[0]))
 
@@ -246,10 +247,14 @@ static int run_all(const struct args *args)
 
 static int print_models(void)
 {
+    const struct train_layer_net *net;
     const char *const *name;
 
     for (name = fl_net_presets(); *name != NULL; name++) {
         (void)puts(*name);
+    }
+    for (net = train_layer_nets; net->name != NULL; net++) {
+        (void)puts(net->name);
     }
     return EXIT_SUCCESS;
 }

@@ -8,6 +8,57 @@
 #include "libfl/base/clock.h"
 #include "libfl/base/rng.h"
 
+/* Two blocks of a transformer without an encoding of positions. */
+#define TRANSFORMER_BLOCK                                                              \
+    "block", "ln", "attention 4 causal", "add", "block", "ln", "conv 256 1x1", "gelu", \
+        "conv 64 1x1", "add"
+static const char *const attention_layers[] = {
+    "embedding 80 64", TRANSFORMER_BLOCK, TRANSFORMER_BLOCK, "ln", "globalpool", "dense 80"};
+/* MobileNet's separable convolutions (Howard et al. 2017), with group norm. */
+#define SEPARABLE(depthwise, pointwise) \
+    depthwise, "gn 2", "relu", "conv " pointwise " 1x1 nobias", "gn 2", "relu"
+static const char *const depthwise_layers[] = {
+    "conv 32 3x3 pad 1 nobias",
+    "gn 2",
+    "relu",
+    SEPARABLE("conv 32 3x3 pad 1 groups 32 nobias", "64"),
+    SEPARABLE("conv 64 3x3 pad 1 stride 2 groups 64 nobias", "128"),
+    SEPARABLE("conv 128 3x3 pad 1 groups 128 nobias", "128"),
+    SEPARABLE("conv 128 3x3 pad 1 stride 2 groups 128 nobias", "256"),
+    "globalpool",
+    "dense 10",
+};
+/* The depthwise convolution alone carries this one's time. */
+static const char *const depthwise_only_layers[] = {
+    "conv 64 1x1 nobias",
+    "conv 64 3x3 pad 1 groups 64 nobias",
+    "conv 64 3x3 pad 1 groups 64 nobias",
+    "conv 64 3x3 pad 1 groups 64 nobias",
+    "globalpool",
+    "dense 10",
+};
+
+#define LAYER_NET(list) .layers = (list), .n_layers = sizeof(list) / sizeof((list)[0])
+const struct train_layer_net train_layer_nets[] = {
+    {"attention", {.input = {80}, .n_input = 1, LAYER_NET(attention_layers)}},
+    {"depthwise", {.input = {3, 32, 32}, .n_input = 3, LAYER_NET(depthwise_layers)}},
+    {"depthwise_only", {.input = {3, 32, 32}, .n_input = 3, LAYER_NET(depthwise_only_layers)}},
+    {.name = NULL},
+};
+
+static int find_spec(const char *name, struct fl_net_spec *ret, struct fl_err *err)
+{
+    const struct train_layer_net *net;
+
+    for (net = train_layer_nets; net->name != NULL; net++) {
+        if (strcmp(net->name, name) == 0) {
+            *ret = net->spec;
+            return FL_OK;
+        }
+    }
+    return fl_net_preset(name, ret, err);
+}
+
 void *train_alloc(size_t n, size_t size)
 {
     void *p = calloc(n, size);
@@ -101,7 +152,7 @@ int train_work_open(struct train_work *work, const struct train_how *how, struct
 
     *work = (struct train_work){.batch = (size_t)how->batch};
     fl_buf_init(&work->summaries, SIZE_MAX);
-    rv = fl_net_preset(how->model, &work->spec, err);
+    rv = find_spec(how->model, &work->spec, err);
     work->spec.kernels = how->kernels;
     rv = rv == FL_OK ? fl_net_create(&work->spec, work->batch, &work->net, err) : rv;
     if (rv != FL_OK) {

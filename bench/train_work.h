@@ -9,7 +9,7 @@
 #define TRAIN_MAX_OPTIONS 8
 
 struct train_how {
-    const char *model; /* of the presets */
+    const char *model; /* of the presets, or train_layer_nets */
     const char *algorithm;
     const struct fl_kernels *kernels;
     const char *options[TRAIN_MAX_OPTIONS]; /* NAME=VALUE of the solver */
@@ -29,6 +29,13 @@ struct train_work {
     struct fl_solver *solver;
     struct fl_buf summaries;
 };
+
+/* Networks of layers that no preset has; the last one has no name. */
+struct train_layer_net {
+    const char *name;
+    struct fl_net_spec spec;
+};
+extern const struct train_layer_net train_layer_nets[];
 
 /* To be closed in any case, also when it fails. */
 int train_work_open(struct train_work *work, const struct train_how *how, struct fl_err *err);
