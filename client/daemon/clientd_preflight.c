@@ -63,7 +63,7 @@ int fl_client_preflight_places(const struct fl_client_conf *conf, struct fl_find
             rv = fl_err_wrap(err, rv, "trainer 'builtin'");
         }
     } else {
-        rv = fl_trainer_command_find(conf->command->program.list[0], err);
+        rv = fl_trainer_command_find(conf->command->program.list, err);
         if (rv != FL_OK) {
             rv = fl_conf_blame(conf->file, &conf->command->program, rv, err);
         }

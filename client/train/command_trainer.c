@@ -5,7 +5,6 @@
  * uploads of the solver are computed here from the model before and after training. Does not know
  * the messages or files that the program gets: libfl/program does.
  */
-#include <limits.h>
 #include <stdlib.h>
 
 #include "client/train/command_impl.h"
@@ -520,19 +519,17 @@ static void command_interrupt(struct fl_trainer *trainer)
 
 /* --- life --- */
 
-int fl_trainer_command_find(const char *program, struct fl_err *err)
+int fl_trainer_command_find(const char *const *argv, struct fl_err *err)
 {
-    char found[PATH_MAX];
-
-    return program == NULL || program[0] == '\0'
+    return argv == NULL || argv[0] == NULL || argv[0][0] == '\0'
                ? fl_err_set(err, FL_ECONF, "the command trainer needs a program")
-               : fl_program_find(program, found, sizeof(found), err);
+               : fl_program_check(argv, err);
 }
 
 static int open_program(struct command *c, const struct fl_command_conf *conf, struct fl_err *err)
 {
     struct fl_persistent_conf program = conf->program;
-    int rv = fl_trainer_command_find(program.argv != NULL ? program.argv[0] : NULL, err);
+    int rv = fl_trainer_command_find(program.argv, err);
     size_t i;
 
     if (rv != FL_OK) {

@@ -130,11 +130,8 @@ FL_MUST_CHECK int fl_trainer_command(const struct fl_command_conf *conf, struct 
  */
 FL_MUST_CHECK int fl_trainer_start(struct fl_trainer *trainer, uint64_t *ret_samples,
                                    uint64_t *ret_test_samples, struct fl_err *err);
-/*
- * Checks that the program exists (in PATH when its name has no slash) and is executable; the
- * message has the reason.
- */
-FL_MUST_CHECK int fl_trainer_command_find(const char *program, struct fl_err *err);
+/* Checks the program and its script without starting it: fl_program_check(). FL_ECONF: no argv. */
+FL_MUST_CHECK int fl_trainer_command_find(const char *const *argv, struct fl_err *err);
 void fl_trainer_free(struct fl_trainer *trainer);
 
 /*

@@ -45,8 +45,7 @@ int fl_persistent_create(const struct fl_persistent_conf *conf, struct fl_persis
                          struct fl_err *err)
 {
     struct fl_persistent *r;
-    char found[4096];
-    int rv = fl_program_find(conf->argv[0], found, sizeof(found), err);
+    int rv = fl_program_check(conf->argv, err);
 
     if (rv != FL_OK) {
         return rv;

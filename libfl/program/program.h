@@ -56,6 +56,12 @@ struct fl_program;
 
 /* Find a program as execvp() does. FL_ENOENT and FL_EPERM with the name. */
 FL_MUST_CHECK int fl_program_find(const char *name, char *out, size_t size, struct fl_err *err);
+/*
+ * Check a command without starting it: argv[0] as fl_program_find(), and of a known interpreter
+ * (python3, sh …) that its script can be read; a relative path is one from the current folder. The
+ * errors of fl_program_find(), and those of reading, with the name of the script.
+ */
+FL_MUST_CHECK int fl_program_check(const char *const *argv, struct fl_err *err);
 
 /* Returns when the program is running or could not be executed, which the error says. */
 FL_MUST_CHECK int fl_program_start(const struct fl_program_conf *conf, struct fl_program **ret,

@@ -172,9 +172,8 @@ void fl_hooks_fire(struct fl_hooks *hooks, const struct fl_hook_event *event)
 
 static void hook_check(const struct fl_hooks *hooks, enum fl_hook id)
 {
-    char path[FL_SERVER_PATH_MAX];
     struct fl_err err = {0};
-    int rv = fl_program_find(hooks->list[id].argv[0], path, sizeof(path), &err);
+    int rv = fl_program_check(hooks->list[id].argv, &err);
 
     if (rv != FL_OK) {
         fl_log(hooks->setup.log, FL_LOG_WARNING, "hooks",

@@ -324,9 +324,8 @@ static int preflight_open_program(const struct fl_server_conf *conf, const struc
                                                  .start_limit_ms = e->command_start_limit_ms,
                                                  .memory_bytes = e->command_memory,
                                                  .log = log};
-    char path[FL_SERVER_PATH_MAX];
     int rv = log != NULL ? fl_evaluator_program(&program, ret, err)
-                         : fl_program_find(e->command.list[0], path, sizeof(path), err);
+                         : fl_program_check(e->command.list, err);
 
     if (rv != FL_OK) {
         return fl_conf_blame(conf->file, &e->command, rv, err);
@@ -387,7 +386,6 @@ int fl_preflight_program(const struct fl_server_conf *conf, const struct fl_log 
         .net = &conf->net,
         .federation = conf->main->federation,
         .log = log};
-    char path[FL_SERVER_PATH_MAX];
     struct fl_err why = {0};
     int rv;
 
@@ -395,10 +393,9 @@ int fl_preflight_program(const struct fl_server_conf *conf, const struct fl_log 
     if (s->aggregate->program == NULL) {
         return FL_OK;
     }
-    rv = log != NULL
-             ? fl_aggregation_program_create(&program, ret, &why)
-             : fl_program_find(s->aggregate->program(s->options[FL_COMPONENT_AGGREGATE]).argv[0],
-                               path, sizeof(path), &why);
+    rv = log != NULL ? fl_aggregation_program_create(&program, ret, &why)
+                     : fl_program_check(
+                           s->aggregate->program(s->options[FL_COMPONENT_AGGREGATE]).argv, &why);
     if (rv != FL_OK) {
         (void)fl_conf_error(fl_server_conf_component(conf, FL_COMPONENT_AGGREGATE), err, "%s",
                             fl_err_text(&why, rv));

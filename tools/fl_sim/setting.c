@@ -45,7 +45,7 @@ static int setting_open_program(struct setting *s, struct fl_err *err)
                          "'clients' alone is the data of a program, but client.trainer is "
                          "not 'command': expected 'path' or 'set'");
     }
-    rv = fl_trainer_command_find(c->program.list[0], &why);
+    rv = fl_trainer_command_find(c->program.list, &why);
     if (rv != FL_OK) {
         return fl_conf_error(fl_conf_field(s->point->client->file, &c->program), err, "%s",
                              fl_err_text(&why, rv));

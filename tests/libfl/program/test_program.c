@@ -210,6 +210,42 @@ TEST(an_error_has_the_last_whole_lines_of_stderr)
     fl_program_free(p);
 }
 
+TEST(the_script_of_an_interpreter_is_looked_for)
+{
+    static const struct {
+        const char *argv[5];
+        const char *message; /* NULL: nothing is wrong with it */
+    } cases[] = {
+        {{"sh", "/gone/a.sh"},
+         "cannot read '/gone/a.sh', the script of 'sh': No such file or directory"},
+        {{"/bin/sh", "-u", "gone.sh"},
+         "cannot read 'gone.sh', the script of '/bin/sh': No such file or directory (from the "
+         "current folder; name it by its full path)"},
+        {{"sh", "/dev/null/a.sh"}, "cannot read '/dev/null/a.sh', the script of 'sh': Not a "},
+        {{"sh", "/dev/null", "gone"}, NULL},
+        {{"sh", "-c", "gone"}, NULL},    /* a text */
+        {{"sh", "-o", "errexit"}, NULL}, /* an option that may have a value */
+        {{"sh", "{task}"}, NULL},        /* filled in for each task */
+        {{"sh"}, NULL},                  /* reads its input */
+        {{"env", "/gone/a.sh"}, NULL},   /* no interpreter */
+        {{"/gone/sh", "/dev/null"}, "cannot run '/gone/sh': No such file or directory"},
+    };
+    size_t i;
+
+    for (i = 0; i < ARRAY_LEN(cases); i++) {
+        struct fl_err err = {0};
+        int rv = fl_program_check(cases[i].argv, &err);
+
+        if (cases[i].message == NULL) {
+            ck_assert_msg(rv == FL_OK, "%zu: %s", i, err.msg);
+        } else {
+            ck_assert_msg(rv != FL_OK &&
+                              strncmp(err.msg, cases[i].message, strlen(cases[i].message)) == 0,
+                          "%zu: %s", i, err.msg);
+        }
+    }
+}
+
 TEST(a_folder_and_an_empty_name_are_no_programs)
 {
     char found[64];
