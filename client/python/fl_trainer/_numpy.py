@@ -21,6 +21,7 @@ class NumpyBackend(Backend):
 
     def __init__(self, model: Arrays) -> None:
         super().__init__(model)
+        self._kinds: Dict[str, Any] = {}  # of the arrays as they were before the first training
 
     def entries(self) -> List[Entry]:
         groups: Dict[Any, List[str]] = {}
@@ -45,6 +46,9 @@ class NumpyBackend(Backend):
 
     def _write(self, entry: Entry, block: Block, name: str) -> None:
         x = self.model[entry.name]
+        if not isinstance(x, numpy.ndarray) or x.dtype.kind != "f":
+            kind = x.dtype if isinstance(x, numpy.ndarray) else type(x).__name__
+            raise ModelError(f"tensor '{entry.name}' is {kind} after training, expected floats")
         if tuple(x.shape) != entry.shape:
             raise ModelError(
                 f"tensor '{entry.name}' is {shape_text(x.shape)} after training, "
@@ -56,8 +60,10 @@ class NumpyBackend(Backend):
         # Training may have replaced arrays in the dictionary, also by read-only ones.
         for entry, names in self._bound:
             x = self.model[entry.name]
-            if x.shape != entry.shape or not x.flags.writeable:
-                self.model[entry.name] = numpy.empty(entry.shape, x.dtype)
+            usable = isinstance(x, numpy.ndarray) and x.dtype.kind == "f"
+            kind = self._kinds.setdefault(entry.name, x.dtype if usable else numpy.dtype("f4"))
+            if not usable or x.shape != entry.shape or not x.flags.writeable:
+                self.model[entry.name] = numpy.empty(entry.shape, kind)
             for also in entry.also:
                 self.model[also] = self.model[entry.name]
         super().load(block)

@@ -93,6 +93,10 @@ class Step:
     def changes_gradient(self) -> bool:
         return self.mu != 0 or self.gradient
 
+    @property
+    def changes_model(self) -> bool:
+        return self.drift or self.numbers > 0
+
     def before(self, xs: Sequence[Any], gs: Sequence[Any]) -> None:
         """g <- g + gradient + mu (x - anchor), in place."""
         for i, (x, g) in enumerate(zip(xs, gs)):

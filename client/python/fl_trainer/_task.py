@@ -15,6 +15,10 @@ from ._models import Backend
 from ._parts import PartError
 
 
+#: Seconds between two looks for a cancellation: small steps take less than the system call.
+CHECK_S = 0.005
+
+
 class Canceled(BaseException):
     """The client takes the task back. Let it pass: the program is asked again in a later round.
 
@@ -141,6 +145,7 @@ class Task:
         self._say_progress = say_progress or (lambda done, total: None)
         self._said = 0.0
         self._canceled = False
+        self._checked: Optional[float] = None
         self._loss_sum = 0.0
         self._loss_samples = 0
 
@@ -166,7 +171,14 @@ class Task:
     # Between two batches.
 
     def check(self) -> None:
-        """Raise Canceled when the client has canceled the task. Watched optimizers call it."""
+        """Raise Canceled when the client has canceled the task. Watched optimizers call it.
+
+        It looks at most every 5 ms.
+        """
+        now = time.monotonic()
+        if self._checked is not None and not self._canceled and now - self._checked < CHECK_S:
+            return
+        self._checked = now
         if self._canceled or self._interrupted():
             self._canceled = True
             raise Canceled("the client takes the task back")

@@ -289,8 +289,11 @@ class _Watch:
             result = plain()
         else:
             result = plain(with_parts)
-        with torch.no_grad():
-            self.parts.after(self._xs())
+        if self.parts.changes_model:
+            with torch.no_grad():
+                self.parts.after(self._xs())
+        else:
+            self.parts.after(())  # it counts; the list of tensors would cost more than the rest
         return result
 
     def _again(self, closure: Optional[Callable[[], Any]]) -> Optional[Callable[[], Any]]:

@@ -50,7 +50,7 @@ some_rounds() { [ "$(wc -l <"$state/rounds.jsonl" 2>/dev/null)" -gt "$1" ]; }
 "$fl_sim" run long.yaml --quiet --local 3 >long.log 2>&1 &
 pid=$!
 wait_for "some rounds" some_rounds 30
-sockets=$(sed -n 's/^listen: *"\{0,1\}unix:\(.*\)\/[^/]*$/\1/p' "$state"/*/server.yaml "$state/server.yaml" 2>/dev/null | head -1)
+sockets=$(grep -rhoE --include='*.yaml' '/tmp/fl-sim\.[A-Za-z0-9]{6}' "$state" long.local | head -n 1)
 check "its sockets are in a folder" test -d "$sockets"
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null

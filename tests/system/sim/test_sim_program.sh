@@ -52,6 +52,30 @@ def values(m, x):
     return z - np.log(np.exp(z - z.max(1, keepdims=True)).sum(1, keepdims=True)) - z.max(1, keepdims=True)
 
 
+leaked = []
+
+
+def misbehave(m):
+    mode = sys.argv[1]
+    if mode == "nan":
+        m["w"][0, 0] = np.nan
+    if mode == "prints":
+        print("to stdout: {}", flush=True)
+        os.write(1, b"\0\x01 and more\n")
+    if mode == "forks" and os.fork() == 0:
+        time.sleep(1000)
+    if held["name"] != "client-002":
+        return
+    if mode == "shape":
+        m["w"] = np.zeros((3, 4), np.float32)
+    if mode == "dtype":
+        m["w"] = m["w"].astype(int)
+    if mode == "other":
+        m["w"] = "no array"
+    while mode == "leaks":
+        leaked.append(np.ones(1 << 20))
+
+
 def train(m, task):
     optimizer = task.optimizer()
     x, y = held["train"]
@@ -61,8 +85,7 @@ def train(m, task):
         p = np.exp(z)
         p[np.arange(len(i)), y[i]] -= 1
         optimizer.step({"w": (p.T @ x[i] / len(i)).astype(np.float32), "b": p.mean(0).astype(np.float32)})
-    if sys.argv[1] == "nan":
-        m["w"][0, 0] = np.nan
+    misbehave(m)
 
 
 def evaluate(m, task):
@@ -186,6 +209,31 @@ says "no program" 1 "'clients' alone is the data of a program" "$fl_sim" run bad
 experiment bad.yaml hangs "clients: 5" "stop: {rounds: 3}"
 sed -i 's/persistent: yes/persistent: yes, time_limit: 1s, cancel_grace: 1s/' bad.yaml
 says "an evaluation of the server that does not end" 1 "(command.time_limit)" "$fl_sim" run bad.yaml --out bad
+# What one client's training makes of the model: the message has the client, and what was wrong.
+# name, mode, expected texts…
+refused() {
+  experiment "$2.yaml" "$2" "clients: 5" "stop: {rounds: 3}"
+  [ "$2" != leaks ] || sed -i 's/persistent: yes/persistent: yes, memory_limit: 400M, memory_of: resident/' leaks.yaml
+  says "$1" 1 "$3" "$fl_sim" run "$2.yaml" --quiet --out "$2"
+  check "$1, of a client" grep -q "client-002" "$dir/says.out"
+}
+refused "another shape" shape "tensor 'w' is 3x4 after"
+refused "another dtype" dtype "tensor 'w' is int64 after"
+refused "no array" other "tensor 'w' is str after"
+refused "a leak" leaks "memory"
+
+# What harms nothing: the rounds are those of a script that does not do it.
+experiment own.yaml own "clients: 5" "stop: {rounds: 3}"
+check "a script that behaves" "$fl_sim" run own.yaml --quiet --out behaves
+for mode in prints forks; do
+  experiment "$mode.yaml" "$mode" "clients: 5" "stop: {rounds: 3}"
+  "$fl_sim" run "$mode.yaml" --quiet --out "$mode" >"$mode.out" 2>"$mode.err"
+  equal "one that $mode" 0 $?
+  lacks_line "$mode: its stdout is not in ours" "$mode.out" "to stdout"
+  check "$mode: the same rounds" cmp "$(find behaves -name rounds.jsonl)" "$(find "$mode" -name rounds.jsonl)"
+done
+equal "no process of theirs is left" "" "$(pgrep -f "script.py (prints|forks|leaks)" || true)"
+
 experiment nan.yaml nan "clients: 5" "stop: {rounds: 3}"
 check "one that diverges ends as diverged" "$fl_sim" run nan.yaml --quiet --out nan
 equal "in its round" "diverged 1" "$(json '"%s %s" % (d["ended"], d["diverged_round"])' <"$(find nan -name summary.json)")"
