@@ -1,9 +1,13 @@
 /*
- * codec: steps, whole numbers of steps, rounded at random (docs/algorithms.md#steps)
+ * codec: steps, whole numbers of steps (docs/algorithms.md#steps)
  *
  *     v = Delta_i / step,  q_i = floor(v) + [u < v - floor(v)],  u uniform in (0, 1)
  *
- * so that q_i step is Delta_i in the mean and less than one step away from it.
+ * so that q_i step is Delta_i in the mean; or with a threshold h from 1/2 to 1
+ *
+ *     q_i = sign(v) floor(|v| + 1 - h)
+ *
+ * Both are at most one step away from Delta_i.
  *
  *     4 bytes       m, 1 to 2^20, little-endian: step = m 2^-20
  *     4 bytes       c, up to d_l, little-endian: q_c is the last that is not 0
@@ -13,12 +17,12 @@
  *
  *     decoded: float(q_i m 2^-20)
  *
- * v is exact but for one rounding in double, the product is exact in double. One random number is
- * drawn for each entry from the seed of the unit. An entry of 2^20 - 1 steps or more is
- * FL_ENUMERIC.
+ * v is exact but for one rounding in double, the product is exact in double. Without a threshold
+ * one random number is drawn for each entry from the seed of the unit. An entry of 2^20 - 1 steps
+ * or more is FL_ENUMERIC.
  *
- * Options: step, residual, decay. Cost: the entropy of q, see docs/algorithms.md. Runs on the
- * caller's thread.
+ * Options: step, threshold, residual, decay. Cost: the entropy of q, see docs/algorithms.md. Runs
+ * on the caller's thread.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -34,12 +38,14 @@
 struct options {
     struct fl_codec_loss loss;
     const char *step;
+    double threshold; /* 0: at random */
 };
 
-#define STEPS_MOST  (INT32_C(1) << 20) /* no magnitude reaches it; also the largest m */
-#define STEPS_HEAD  8
-#define STEPS_AUTO  3
-#define STEPS_CHUNK 1024
+#define STEPS_MOST            (INT32_C(1) << 20) /* no magnitude reaches it; also the largest m */
+#define STEPS_HEAD            8
+#define STEPS_AUTO            3
+#define STEPS_LEAST_THRESHOLD 0.5
+#define STEPS_CHUNK           1024
 
 /* In the state of the decoder. */
 struct steps_state {
@@ -69,9 +75,21 @@ static uint32_t steps_multiple(const struct fl_options *o, const float *x, size_
     return (uint32_t)(step / FL_GRID);
 }
 
-static int steps_round(const float *x, size_t n, uint32_t m, uint64_t seed, int32_t *q)
+/* Is every magnitude below STEPS_MOST - 1 steps? */
+static int steps_range(const float *x, size_t n, double step)
 {
-    const double step = m * FL_GRID;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (!(fabs((double)x[i] / step) < STEPS_MOST - 1)) {
+            return FL_ENUMERIC;
+        }
+    }
+    return FL_OK;
+}
+
+static void steps_round_at_random(const float *x, size_t n, double step, uint64_t seed, int32_t *q)
+{
     struct fl_rng rng;
     size_t i;
 
@@ -81,17 +99,25 @@ static int steps_round(const float *x, size_t n, uint32_t m, uint64_t seed, int3
         double low = floor(v);
         bool up = fl_rng_unit(&rng) < v - low;
 
-        if (!(fabs(v) < STEPS_MOST - 1)) {
-            return FL_ENUMERIC;
-        }
         q[i] = (int32_t)low + up;
     }
-    return FL_OK;
+}
+
+static void steps_round_from(const float *x, size_t n, double step, double threshold, int32_t *q)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        double v = (double)x[i] / step;
+
+        q[i] = (int32_t)copysign(floor(fabs(v) + 1 - threshold), v);
+    }
 }
 
 static int steps_encode_body(const struct fl_options *o, const float *x, size_t n, uint64_t seed,
                              struct fl_buf *out)
 {
+    const struct options *v = fl_options_values(o);
     uint32_t m = steps_multiple(o, x, n);
     uint8_t head[STEPS_HEAD];
     int32_t *q = malloc((n + 1) * sizeof(*q));
@@ -100,9 +126,14 @@ static int steps_encode_body(const struct fl_options *o, const float *x, size_t 
     if (q == NULL) {
         return FL_ENOMEM;
     }
-    rv = steps_round(x, n, m, seed, q);
+    rv = steps_range(x, n, m * FL_GRID);
     if (rv != FL_OK) {
         goto done;
+    }
+    if (v->threshold > 0) {
+        steps_round_from(x, n, m * FL_GRID, v->threshold, q);
+    } else {
+        steps_round_at_random(x, n, m * FL_GRID, seed, q);
     }
     while (n > 0 && q[n - 1] == 0) {
         n--;
@@ -253,6 +284,10 @@ static int steps_check(const struct fl_options *o, struct fl_err *err)
     const struct options *v = fl_options_values(o);
     double step = 0;
 
+    if (v->threshold > 0 && v->threshold < STEPS_LEAST_THRESHOLD) {
+        return fl_err_set(err, FL_ECONF, "'threshold': expected 0, or %g to 1, found %.12g",
+                          STEPS_LEAST_THRESHOLD, v->threshold);
+    }
     if (strcmp(v->step, "auto") == 0) {
         return FL_OK;
     }
@@ -266,9 +301,13 @@ static int steps_check(const struct fl_options *o, struct fl_err *err)
 
 static const struct fl_opt_spec options[] = {
     {FL_OPT(struct options, STRING, step), .def = "0.125",
-     .help = "Entries are rounded to multiples of it, at random so that the mean is exact. A "
+     .help = "Entries are rounded to multiples of it, at random so that the mean is exact, or from "
+             "`threshold` on. A "
              "multiple of 2^-20, or `auto`: in each layer three times the quadratic mean of the "
              "entries."},
+    {FL_OPT(struct options, FLOAT, threshold), .def = "0", .min = 0, .max = 1,
+     .help = "From how many steps on an entry is sent, 0.5 to 1, without chance: fewer bytes and "
+             "less noise, smaller entries not at all; 0: rounded at random."},
     FL__CODEC_RESIDUAL_OPTIONS(struct options),
     FL_OPT_END_OF(struct options),
 };
@@ -277,7 +316,7 @@ const struct fl_codec_ops fl_codec_steps = {
     .policy =
         {
             .name = "steps",
-            .help = "whole numbers of steps, rounded at random",
+            .help = "whole numbers of steps",
             .source = "ours",
             .options = options,
             .check = steps_check,

@@ -3,10 +3,11 @@
 #include "libfl/base/rng.h"
 #include "libfl/strategy/codec/codec_impl.h"
 #include "libfl/strategy/codec/codec_masked.h"
+#include "libfl/strategy/strategy.h"
 #include "tests/lib/suites.h"
 #include "tests/libfl/strategy/codec_fixture.h"
 
-/* Whole numbers of steps, rounded at random. */
+/* Whole numbers of steps, rounded at random or from a threshold on. */
 
 static struct fl_options *options_for(const char *step)
 {
@@ -83,6 +84,46 @@ TEST_EACH(an_entry_is_decoded_as_a_multiple_less_than_a_step_away, 3)
         ck_assert_uint_eq(bits_of(out[i]), bits_of(x[i] + 0.0f));
     }
     free(x);
+    fl_layout_free(layout);
+}
+
+/* sign(v) floor(|v| + 1 - h), whatever the seed. */
+TEST(with_a_threshold_an_entry_is_sent_from_that_many_steps_on)
+{
+    static const float v[] = {0.49f, -0.51f, 0.69f, -0.71f, 1.69f, -1.71f, 0, -0.0f, 12.75f, 1};
+    static const double half[] = {0, -1, 1, -1, 2, -2, 0, 0, 13, 1};
+    static const double most[] = {0, 0, 0, -1, 1, -2, 0, 0, 13, 1};
+    static const struct fl_component_option wrong[] = {{"threshold", "0.49"}};
+    struct fl_layout *layout = unit_layout(ARRAY_LEN(v), 0, 0, 0);
+    const struct fl_policy *policy = NULL;
+    struct fl_options *options = NULL;
+    struct fl_err err = {0};
+    float x[ARRAY_LEN(v)];
+    float out[ARRAY_LEN(v)];
+    uint64_t seed;
+    size_t i;
+
+    for (i = 0; i < ARRAY_LEN(v); i++) {
+        x[i] = v[i] * 0.125f;
+    }
+    for (seed = 0; seed < 20; seed++) {
+        code_with(&fl_codec_steps,
+                  options_of(&fl_codec_steps.policy, "step=0.125", "threshold=0.5", NULL), layout,
+                  x, seed, out);
+        for (i = 0; i < ARRAY_LEN(v); i++) {
+            ck_assert(out[i] == (float)(half[i] * 0.125) && !(out[i] == 0 && signbit(out[i])));
+        }
+        code_with(&fl_codec_steps,
+                  options_of(&fl_codec_steps.policy, "step=0.125", "threshold=0.7", NULL), layout,
+                  x, seed, out);
+        for (i = 0; i < ARRAY_LEN(v); i++) {
+            ck_assert(out[i] == (float)(most[i] * 0.125));
+        }
+    }
+    ck_assert_int_eq(
+        fl_component_by_name(FL_COMPONENT_CODEC, "steps", wrong, 1, &policy, &options, &err),
+        FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "'threshold': expected 0, or 0.5 to 1, found 0.49"));
     fl_layout_free(layout);
 }
 
