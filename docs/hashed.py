@@ -13,9 +13,9 @@ def mix(x):
     return x ^ x >> 31
 
 
-def seed_of(seed, redraw, round):
-    """The seed of the draw of a round, from the options of the space."""
-    return mix(mix(seed + 1) + ((round - 1) // redraw if redraw else 0) & MASK) >> 32
+def seed_of(seed, draw):
+    """The seed of a draw, of which a Task has the number."""
+    return mix(mix(seed + 1) + draw & MASK) >> 32
 
 
 def numbers_of(seed, unit, entries, n):

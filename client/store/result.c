@@ -28,9 +28,9 @@ struct result_fields {
     char eval_metrics[FL_EVAL_METRICS_TEXT], trained_metrics[FL_EVAL_METRICS_TEXT];
     uint8_t layout[FL_DIGEST_SIZE], generation[FL_DIGEST_SIZE];
     uint64_t n_units, n_floats, n_sent, n_mask;
-    uint64_t kept_round, kept_attempt;
+    uint64_t kept_round, kept_attempt, draw;
 };
-_Static_assert(sizeof(struct result_fields) == 216 + 2 * FL_EVAL_METRICS_TEXT, "no padding");
+_Static_assert(sizeof(struct result_fields) == 224 + 2 * FL_EVAL_METRICS_TEXT, "no padding");
 
 /* Sections: divergence, delta, the solver's other payloads, and the mask. */
 #define N_SECTIONS (RESULT_SENT_MAX + 3)
@@ -123,7 +123,8 @@ int fl_result_save(const char *state_dir, const struct fl_result *r, struct fl_e
         .n_sent = r->n_sent,
         .n_mask = r->n_mask,
         .kept_round = r->kept.round,
-        .kept_attempt = r->kept.attempt};
+        .kept_attempt = r->kept.attempt,
+        .draw = r->draw};
     struct result_section list[N_SECTIONS];
     struct fl_container_part parts[N_SECTIONS];
     struct fl_container_content content = {&fields, sizeof(fields), parts, 0};
@@ -213,6 +214,7 @@ static int result_take(const struct fl_container *file, struct fl_result *r, str
                           file->path, file->head.n);
     }
     r->key = (struct fl_round_key){fields.round, (uint32_t)fields.attempt};
+    r->draw = fields.draw;
     r->samples = fields.samples;
     r->steps = fields.steps;
     r->train_loss = fields.train_loss;

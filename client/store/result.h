@@ -20,6 +20,7 @@
 struct fl_result {
     unsigned refs;
     struct fl_round_key key;
+    uint64_t draw; /* of a hashed space, as in the task */
     uint64_t samples, steps;
     double train_loss;
     bool has_received, has_trained;

@@ -467,7 +467,7 @@ static int builtin_run(struct fl_trainer *trainer, const struct fl_train_task *t
     }
     walk_passes(&w, b, task, b->train);
     if (task->space != NULL) {
-        rv = fl_space_training_begin(b->net, task->space, task->asked.key.round, &space);
+        rv = fl_space_training_begin(b->net, task->space, task->asked.draw, &space);
         if (rv != FL_OK) {
             return fl_err_set(err, rv, "training in a hashed space: %s", fl_strerror(rv));
         }

@@ -329,7 +329,7 @@ static int command_space(const struct command *c, const struct fl_train_task *ta
     if ((external->parts & FL_CAPABILITY_SPACE) == 0) {
         return FL_OK;
     }
-    rv = fl_space_map_make(task->space, task->asked.key.round, &map);
+    rv = fl_space_map_make(task->space, task->asked.draw, &map);
     if (rv != FL_OK) {
         return rv;
     }

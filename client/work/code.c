@@ -159,7 +159,7 @@ static int code_fold(struct fl_code *code)
     if (space == NULL) {
         return FL_OK;
     }
-    rv = fl_space_map_make(space, code->result->key.round, &code->map);
+    rv = fl_space_map_make(space, code->result->draw, &code->map);
     if (rv != FL_OK) {
         return rv;
     }

@@ -466,7 +466,7 @@ static int take_space(struct fl_training *t)
     if (space == NULL) {
         return FL_OK;
     }
-    rv = fl_space_map_make(space, t->key.round, &map);
+    rv = fl_space_map_make(space, t->task.asked.draw, &map);
     if (rv != FL_OK) {
         return rv;
     }
@@ -591,6 +591,7 @@ static void training_take_result(struct fl_training *t)
     struct fl_result *made = t->made;
 
     made->key = t->key;
+    made->draw = t->task.asked.draw;
     made->has_kept = t->has_kept;
     made->kept = t->kept_of;
     made->samples = r->samples;

@@ -28,6 +28,7 @@ struct fl_round_key {
     X(U64, deadline_ms, deadline_ms) /* span, from the task to the report */                       \
     X(U32, n_selected, selected)     /* K_t */                                                     \
     X(U32, population, population)   /* N */                                                       \
+    X(U64, draw, draw) /* of a hashed space (space.h); 0: the first, or none */                    \
     X(U64, epoch, epoch)
 /* clang-format on */
 #define FL_TASK_C_FINITE                    double

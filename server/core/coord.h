@@ -29,7 +29,7 @@
 
 #include "libfl/base/log_events.h"
 #include "libfl/model/task.h"
-#include "libfl/strategy/broadcast/plateau.h"
+#include "libfl/strategy/plateau.h"
 #include "libfl/strategy/strategy.h"
 #include "server/core/eligible.h"
 #include "server/core/loss_trend.h"
@@ -532,7 +532,8 @@ struct fl_effect {
     const struct fl_client_rec *clients;
     size_t n_clients;
     const struct fl_round_rec *record;
-    uint64_t plateau; /* AGGREGATE: fl_plateau.round of the committed rounds */
+    uint64_t plateau;    /* AGGREGATE: fl_plateau.round of the committed rounds */
+    struct fl_draw draw; /* AGGREGATE: of the round, in a hashed space */
     bool want_distance;
     struct fl_round_size size; /* of the open round, in every effect about it */
     bool personal_model; /* TASK, with personal "own": the last commit made one for the client */

@@ -176,6 +176,7 @@ void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind)
         e->parts = r->listed;
         e->n_parts = r->n_listed;
         e->plateau = c->plateau.round;
+        e->draw = fl__coord_draw(c);
         e->want_distance = fl_strategy_distance(c->conf.strategy) == FL_DISTANCE_NEW;
         break;
     case FL__WORK_EVALUATE:

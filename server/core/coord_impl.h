@@ -537,6 +537,14 @@ double fl__coord_weight(const struct fl_coord *c, uint32_t client);
 void fl__coord_add_scores(struct fl_coord *c);
 bool fl__coord_select(struct fl_coord *c);
 
+/* Of the open round, in a hashed space. */
+static inline struct fl_draw fl__coord_draw(const struct fl_coord *c)
+{
+    const struct fl_strategy *s = c->conf.strategy;
+
+    return fl_space_draw(s->space, s->options[FL_COMPONENT_SPACE], &c->plateau, c->round.round);
+}
+
 /* --- coord_part.c: the table of the open round --- */
 
 FL_MUST_CHECK int fl__coord_round_create(struct fl__round *r, size_t n, size_t n_units);

@@ -26,6 +26,7 @@ void fl__coord_task(struct fl_coord *c, size_t i)
     e->task.n_selected = e->size.selected;
     e->task.population = e->size.population;
     e->task.epoch = e->size.epoch;
+    e->task.draw = fl__coord_draw(c).number;
     e->task.deadline_ms = c->round.deadline_ms == FL__NEVER || c->round.deadline_ms < c->now_ms
                               ? c->conf.upload_ms
                               : c->round.deadline_ms - c->now_ms;

@@ -43,15 +43,16 @@ const char *fl_decision_log(const struct fl_coord *coord, const struct fl_effect
     }
     switch (e->type) {
     case FL_EFF_TASK: /* Numbers in full precision, so that a difference in the last bit shows. */
-        (void)snprintf(
-            out, FL_DECISION_LOG_SIZE,
-            "task '%s' round=%" PRIu64 " attempt=%" PRIu32 " counted=%" PRIu64 "/%" PRIu32
-            " selected=%" PRIu32 " population=%" PRIu32 " members=%" PRIu32 " epoch=%" PRIu64
-            " units=%s rate=%.17g seed=%" PRIu64 " order=%" PRIu64 " personal_model=%s",
-            client->name, e->round, e->attempt, e->task.counted.round, e->task.counted.attempt,
-            e->size.selected, e->size.population, e->size.members, e->size.epoch,
-            units_text(e->units, n_units, units), e->task.learning_rate, e->task.seed,
-            e->task.order_seed, e->personal_model ? "yes" : "no");
+        (void)snprintf(out, FL_DECISION_LOG_SIZE,
+                       "task '%s' round=%" PRIu64 " attempt=%" PRIu32 " counted=%" PRIu64
+                       "/%" PRIu32 " selected=%" PRIu32 " population=%" PRIu32 " members=%" PRIu32
+                       " epoch=%" PRIu64 " draw=%" PRIu64 " units=%s rate=%.17g seed=%" PRIu64
+                       " order=%" PRIu64 " personal_model=%s",
+                       client->name, e->round, e->attempt, e->task.counted.round,
+                       e->task.counted.attempt, e->size.selected, e->size.population,
+                       e->size.members, e->size.epoch, e->task.draw,
+                       units_text(e->units, n_units, units), e->task.learning_rate, e->task.seed,
+                       e->task.order_seed, e->personal_model ? "yes" : "no");
         return out;
     case FL_EFF_PERSIST_UPDATE:
         (void)snprintf(out, FL_DECISION_LOG_SIZE,

@@ -207,7 +207,7 @@ static int aggregation_prepare(struct pass *a, const float *theta)
 {
     struct fl_aggregation *job = a->job;
     /* After a redraw the numbers of the space are others: as vectors, its state starts again. */
-    bool fresh = a->f->space != NULL && fl_space_redraws(a->f->space, job->round);
+    bool fresh = a->f->space != NULL && job->draw.first == job->round;
     const struct fl_program_round round = {.round = job->round,
                                            .attempt = job->attempt,
                                            .seed = a->f->seed,
@@ -397,6 +397,7 @@ static int aggregation_train(struct pass *a)
 {
     const struct fl_federation *f = a->f;
     const struct fl_root_task task = {.round = a->job->round,
+                                      .draw = a->job->draw.number,
                                       .learning_rate = a->job->learning_rate,
                                       .model = fl_blob_floats(a->job->model->theta),
                                       .cancel = f->cancel};
@@ -413,13 +414,15 @@ static int aggregation_train(struct pass *a)
 static int aggregation_compute(struct pass *a)
 {
     struct fl_aggregation *job = a->job;
-    const struct fl_hashed_round round = {a->f->space, job->round, aggregation_grid(a)};
+    const struct fl_hashed_round round = {a->f->space, job->round, job->draw.number,
+                                          aggregation_grid(a)};
     int rv;
 
     if (a->f->space == NULL) {
         return run_aggregation(a);
     }
-    rv = fl__agg_space_begin(a->f, job->model, job->round, &a->space);
+    rv = fl__agg_space_begin(a->f, job->model, job->draw.number, job->draw.first == job->round,
+                             &a->space);
     if (rv != FL_OK) {
         return rv;
     }
@@ -573,6 +576,7 @@ struct fl_aggregation fl_aggregation_of(const struct fl_effect *effect,
                                    .members = effect->size.members,
                                    .learning_rate = learning_rate,
                                    .plateau = effect->plateau,
+                                   .draw = effect->draw,
                                    .parts = effect->parts,
                                    .clients = clients,
                                    .n_parts = effect->n_parts,

@@ -16,6 +16,7 @@ struct fl_aggregation {
     uint64_t members;                       /* N of the server's means, as fl_round_size.members */
     double learning_rate;                   /* of the round */
     uint64_t plateau;                       /* of the effect */
+    struct fl_draw draw;                    /* likewise */
     const struct fl_participant_rec *parts; /* [n_parts], the responders */
     const struct fl_client_rec *clients;    /* [n_parts], their client records */
     size_t n_parts;

@@ -28,12 +28,11 @@ static void space_start(const struct fl_space_map *map, const struct fl_space *s
 }
 
 int fl__agg_space_begin(const struct fl_federation *f, const struct fl_model_state *model,
-                        uint64_t round, struct fl__agg_space *ret)
+                        uint64_t draw, bool fresh, struct fl__agg_space *ret)
 {
-    bool fresh = fl_space_redraws(f->space, round);
     struct fl__agg_space s = {.n_state = f->n_state};
     size_t i;
-    int rv = fl_space_map_make(f->space, round, &s.map);
+    int rv = fl_space_map_make(f->space, draw, &s.map);
 
     if (rv != FL_OK) {
         return rv;

@@ -17,9 +17,12 @@ struct fl__agg_space {
     float *state[FL_AGG_MAX_STATE], *state_new[FL_AGG_MAX_STATE];
 };
 
-/* What the aggregator reads, from the model that `round` starts with. FL_ENOMEM. */
+/*
+ * What the aggregator reads, from the model that a round of `draw` starts with. `fresh`: it is the
+ * draw's first. FL_ENOMEM.
+ */
 FL_MUST_CHECK int fl__agg_space_begin(const struct fl_federation *federation,
-                                      const struct fl_model_state *model, uint64_t round,
+                                      const struct fl_model_state *model, uint64_t draw, bool fresh,
                                       struct fl__agg_space *ret);
 /*
  * From what the aggregator wrote, the new model with its state, and the step to it. FL_ENUMERIC: it

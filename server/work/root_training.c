@@ -274,7 +274,7 @@ static int training_run(struct training *t, float *update, struct fl_err *err)
     fl_rng_key(&rng, t->asked.seed, FL_RNG_DROPOUT, t->task->round, 0);
     fl_net_seed(root->net, fl_rng_u64(&rng));
     if (space != NULL) {
-        rv = fl_space_training_begin(root->net, space, t->task->round, &t->space);
+        rv = fl_space_training_begin(root->net, space, t->task->draw, &t->space);
         if (rv != FL_OK) {
             return rv;
         }

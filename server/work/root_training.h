@@ -46,7 +46,7 @@ const struct fl_dataset *fl_root_rest(const struct fl_root *root);
 const struct fl_dataset *fl_root_data(const struct fl_root *root);
 
 struct fl_root_task {
-    uint64_t round;
+    uint64_t round, draw; /* of a hashed space */
     double learning_rate;
     const float *model;        /* exported order */
     const atomic_bool *cancel; /* NULL: never */

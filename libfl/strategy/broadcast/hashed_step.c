@@ -14,7 +14,7 @@
 
 struct hashed_step {
     const struct fl_space *space;
-    uint64_t round;
+    uint64_t draw;
     uint32_t grid;
     int32_t *numbers, *moves; /* scratch: of a unit */
     struct fl_buf coded;
@@ -76,8 +76,8 @@ static int hashed_step_unit(struct hashed_step *s, size_t l, const float *z, con
     static const uint8_t lists[2][2] = {{0, 0}, {1, 0}};
     size_t entries = fl_layout_unit(s->space->layout, l)->n_trainable;
     const struct fl_unit *to = fl_layout_unit(s->space->updates, l);
-    const struct fl_hashed_head head = {hashed_step_entry(s, l), fl_space_seed(s->space, s->round),
-                                        (uint32_t)fl_space_numbers(s->space, l, s->round)};
+    const struct fl_hashed_head head = {hashed_step_entry(s, l), fl_space_seed(s->space, s->draw),
+                                        (uint32_t)fl_space_numbers(s->space, l, s->draw)};
     bool any = false;
     int rv = hashed_step_round(s, z + to->offset, head.n, &any, err);
 
@@ -107,7 +107,7 @@ int fl_step_make_hashed(const struct fl_hashed_round *round, const float *z, con
 {
     const struct fl_space *space = round->space;
     size_t n = fl_layout_most_trainable(space->layout) + 1;
-    struct hashed_step s = {.space = space, .round = round->round, .grid = round->grid};
+    struct hashed_step s = {.space = space, .draw = round->draw, .grid = round->grid};
     size_t l;
     int rv = FL_ENOMEM;
 

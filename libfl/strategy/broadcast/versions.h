@@ -49,7 +49,7 @@ FL_MUST_CHECK int fl_step_make(const struct fl_layout *layout, const float *old,
 /* A round in a hashed space. */
 struct fl_hashed_round {
     const struct fl_space *space;
-    uint64_t round;
+    uint64_t round, draw;
     uint32_t grid; /* fl_broadcast_grid(), above 0 */
 };
 /*

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libfl/base/str.h"
 #include "libfl/strategy/space/bucket.h"
 
 static const struct fl_opt_spec options[] = {
@@ -28,22 +29,52 @@ static const struct fl_opt_spec options[] = {
      .help =
          "Each assignment has this many times the numbers of the one before, up to `size`: 1, or "
          "1.01 and more."},
-    {FL_OPT(struct fl_space_options, INT, redraw), .def = "25", .min = 0, .max = 1e9,
-     .help = "For how many rounds an assignment of entries to numbers is in use; 0: for all."},
+    {FL_OPT(struct fl_space_options, STRING, redraw), .def = "25",
+     .help = "For how many rounds an assignment of entries to numbers is in use, or 'plateau': "
+             "until the training loss has not fallen for 20 rounds; 0: for all."},
     {FL_OPT(struct fl_space_options, INT, seed), .def = "1", .min = 0, .max = 1e9,
      .help = "Seed of the assignments."},
     FL_OPT_END_OF(struct fl_space_options),
 };
 
-#define LEAST_GROWTH 1.01
+#define LEAST_GROWTH      1.01
+#define SPACE_MOST_ROUNDS INT64_C(1000000000)
+
+static bool space_waits_for_plateau(const struct fl_space_options *v)
+{
+    return strcmp(v->redraw, "plateau") == 0;
+}
+
+/* Rounds of a draw; 0: all, or none is named. */
+static uint64_t space_redraw(const struct fl_space_options *v)
+{
+    int64_t rounds = 0;
+
+    return fl_str_to_i64(v->redraw, &rounds) == FL_OK ? (uint64_t)rounds : 0;
+}
 
 static int hashed_check(const struct fl_options *o, struct fl_err *err)
 {
     const struct fl_space_options *v = fl_options_values(o);
+    int64_t rounds = 0;
 
+    if (!space_waits_for_plateau(v) &&
+        (fl_str_to_i64(v->redraw, &rounds) != FL_OK || rounds < 0 || rounds > SPACE_MOST_ROUNDS))
+    {
+        return fl_err_set(err, FL_ECONF,
+                          "'redraw': expected 'plateau' or rounds from 0 to 1000000000, found '%s'",
+                          v->redraw);
+    }
     if (v->start > v->size) {
         return fl_err_set(err, FL_ECONF, "'start' %" PRId64 " is above 'size' %" PRId64, v->start,
                           v->size);
+    }
+    if (v->start > 0 && v->start < v->size && !space_waits_for_plateau(v) && rounds == 0) {
+        return fl_err_set(err, FL_ECONF,
+                          "'start' %" PRId64 " is below 'size' %" PRId64
+                          ", but with 'redraw' 0 there is no next draw with more numbers: set "
+                          "'redraw' to rounds or to 'plateau', or 'start' to 0",
+                          v->start, v->size);
     }
     /* So that the numbers of any draw are computed in some thousand multiplications. */
     if (v->growth > 1 && v->growth < LEAST_GROWTH) {
@@ -139,6 +170,7 @@ int fl_space_create(const struct fl_space_ops *ops, const struct fl_options *o,
     }
     s->layout = layout;
     s->options = *(const struct fl_space_options *)fl_options_values(o);
+    s->options.redraw = NULL; /* Of `o`, and the server's own business: fl_space_draw(). */
     most = (int64_t)(fl_layout_trainable(layout) / 4);
     s->options.size = s->options.size < most ? s->options.size : most;
     rv = fl_layout_create(&s->updates);
@@ -180,31 +212,36 @@ void fl_space_free(struct fl_space *space)
 
 /* --- draws --- */
 
-static uint64_t space_draw(const struct fl_space *space, uint64_t round)
+struct fl_draw fl_space_draw(const struct fl_space_ops *ops, const struct fl_options *o,
+                             const struct fl_plateau *plateau, uint64_t round)
 {
-    uint64_t redraw = (uint64_t)space->options.redraw;
+    const struct fl_space_options *v = ops->hashed ? fl_options_values(o) : NULL;
+    uint64_t rounds;
+    uint64_t number;
 
-    return redraw > 0 && round > 0 ? (round - 1) / redraw : 0;
+    if (v == NULL) {
+        return (struct fl_draw){0, 1};
+    }
+    if (space_waits_for_plateau(v)) {
+        return (struct fl_draw){plateau->count, plateau->newest + 1};
+    }
+    rounds = space_redraw(v);
+    number = rounds > 0 && round > 0 ? (round - 1) / rounds : 0;
+    return (struct fl_draw){number, number * rounds + 1};
 }
 
-bool fl_space_redraws(const struct fl_space *space, uint64_t round)
+uint32_t fl_space_seed(const struct fl_space *space, uint64_t draw)
 {
-    return round > 1 && space_draw(space, round) != space_draw(space, round - 1);
-}
-
-uint32_t fl_space_seed(const struct fl_space *space, uint64_t round)
-{
-    uint64_t seed = fl_rng_mix((uint64_t)space->options.seed + 1) + space_draw(space, round);
+    uint64_t seed = fl_rng_mix((uint64_t)space->options.seed + 1) + draw;
 
     return (uint32_t)(fl_rng_mix(seed) >> 32);
 }
 
 /* Multiplied one by one, so that server and clients round alike. */
-static int64_t space_size(const struct fl_space *space, uint64_t round)
+static int64_t space_size(const struct fl_space *space, uint64_t draw)
 {
     const struct fl_space_options *o = &space->options;
     double size = (double)(o->start > 0 ? o->start : o->size);
-    uint64_t draw = space_draw(space, round);
 
     for (; draw > 0 && o->growth > 1 && size < (double)o->size; draw--) {
         size *= o->growth;
@@ -212,27 +249,27 @@ static int64_t space_size(const struct fl_space *space, uint64_t round)
     return size < (double)o->size ? (int64_t)size : o->size;
 }
 
-size_t fl_space_numbers(const struct fl_space *space, size_t l, uint64_t round)
+size_t fl_space_numbers(const struct fl_space *space, size_t l, uint64_t draw)
 {
-    return space_numbers(space->layout, l, space_size(space, round));
+    return space_numbers(space->layout, l, space_size(space, draw));
 }
 
 double fl_space_scale(const struct fl_space *space, size_t l)
 {
-    double n = (double)fl_space_numbers(space, l, 1);
+    double n = (double)fl_space_numbers(space, l, 0);
 
     return sqrt(n / (double)fl_layout_unit(space->layout, l)->n_trainable);
 }
 
 /* Entries and numbers of unit `l`; `others`: where those that are not trained go. */
-static void space_map_unit(const struct fl_space *space, size_t l, uint64_t round,
+static void space_map_unit(const struct fl_space *space, size_t l, uint64_t draw,
                            struct fl_space_map *map)
 {
     const struct fl_unit *unit = fl_layout_unit(space->layout, l);
     const struct fl_unit *to = fl_layout_unit(space->updates, l);
     const struct fl_buckets buckets =
-        fl_buckets_of(fl_space_seed(space, round), l, unit->n_trainable,
-                      (uint32_t)fl_space_numbers(space, l, round));
+        fl_buckets_of(fl_space_seed(space, draw), l, unit->n_trainable,
+                      (uint32_t)fl_space_numbers(space, l, draw));
     float scale = (float)fl_space_scale(space, l);
     size_t other = to->offset + to->n_trainable;
     size_t trained = 0;
@@ -256,7 +293,7 @@ static void space_map_unit(const struct fl_space *space, size_t l, uint64_t roun
     }
 }
 
-int fl_space_map_make(const struct fl_space *space, uint64_t round, struct fl_space_map *ret)
+int fl_space_map_make(const struct fl_space *space, uint64_t draw, struct fl_space_map *ret)
 {
     struct fl_space_map map = {.entries = fl_layout_count(space->layout),
                                .numbers = fl_layout_count(space->updates)};
@@ -270,7 +307,7 @@ int fl_space_map_make(const struct fl_space *space, uint64_t round, struct fl_sp
         return FL_ENOMEM;
     }
     for (i = 0; i < fl_layout_units(space->layout); i++) {
-        space_map_unit(space, i, round, &map);
+        space_map_unit(space, i, draw, &map);
     }
     for (i = 0; i < map.numbers; i++) {
         map.share[i] = map.share[i] > 0 ? 1 / map.share[i] : 0;

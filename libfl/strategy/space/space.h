@@ -11,14 +11,17 @@
  * where z and P z have about the same norm. Later draws may have more numbers, up to those of an
  * update; the numbers that a draw does not have yet are 0. Updates, their coding, aggregation and
  * divergences are about z. The model itself stays what it is: entries that clients hold, evaluate,
- * save and export. A draw of P lasts for a number of rounds; the next one starts from the model
- * that the last one led to, so that there is nothing to convert.
+ * save and export. A draw of P lasts for a number of rounds, or until the training loss has stopped
+ * to fall; the next one starts from the model that the last one led to, so that there is nothing to
+ * convert. Draws have numbers from 0 on. The server knows the draw of a round, clients receive its
+ * number with the task.
  *
  * Entries that are not trained, and units with as many numbers as entries, are their own bucket.
  *
  * Pure functions: no I/O, no globals.
  */
 
+#include "libfl/strategy/plateau.h"
 #include "libfl/strategy/policy.h"
 
 struct fl_space_ops {
@@ -28,10 +31,10 @@ struct fl_space_ops {
 };
 
 struct fl_space_options {
-    int64_t size;   /* numbers of all units, at most */
-    int64_t start;  /* numbers of the first draw; 0: `size` */
-    double growth;  /* of the numbers from draw to draw */
-    int64_t redraw; /* rounds of a draw; 0: all */
+    int64_t size;       /* numbers of all units, at most */
+    int64_t start;      /* numbers of the first draw; 0: `size` */
+    double growth;      /* of the numbers from draw to draw */
+    const char *redraw; /* rounds of a draw, 0: all; or "plateau" */
     int64_t seed;
 };
 
@@ -63,16 +66,26 @@ static inline const struct fl_layout *fl_space_updates(const struct fl_space *sp
 {
     return space != NULL ? space->updates : layout;
 }
-/* n_l of the draw of a round. */
-size_t fl_space_numbers(const struct fl_space *space, size_t l, uint64_t round);
+/* The draw of a round. */
+struct fl_draw {
+    uint64_t number; /* from 0 on */
+    uint64_t first;  /* its first round, from 1 on */
+};
+
+/*
+ * That of `round`, from the options of the space and the losses of all rounds before it. `ops` may
+ * be those of a full space: draw 0.
+ */
+struct fl_draw fl_space_draw(const struct fl_space_ops *ops, const struct fl_options *options,
+                             const struct fl_plateau *plateau, uint64_t round);
+/* n_l of a draw. */
+size_t fl_space_numbers(const struct fl_space *space, size_t l, uint64_t draw);
 /* c_l, the same for all draws. */
 double fl_space_scale(const struct fl_space *space, size_t l);
-/* Does another draw begin with this round? Not with the first one. */
-bool fl_space_redraws(const struct fl_space *space, uint64_t round);
-/* The seed of the draw of a round. */
-uint32_t fl_space_seed(const struct fl_space *space, uint64_t round);
+/* The seed of a draw. */
+uint32_t fl_space_seed(const struct fl_space *space, uint64_t draw);
 
-/* Where each entry of the model goes, for all rounds of a draw. Owned; fl_space_map_done(). */
+/* Where each entry of the model goes in a draw. Owned; fl_space_map_done(). */
 struct fl_space_map {
     size_t entries, numbers; /* of the model and of an update */
     /* [entries] twice (1 + the index of its number in an update), plus 1 where its sign is -1 */
@@ -81,7 +94,7 @@ struct fl_space_map {
     float *share; /* [numbers] 1 / how many entries it has; 0: none */
 };
 
-FL_MUST_CHECK int fl_space_map_make(const struct fl_space *space, uint64_t round,
+FL_MUST_CHECK int fl_space_map_make(const struct fl_space *space, uint64_t draw,
                                     struct fl_space_map *ret);
 void fl_space_map_done(struct fl_space_map *map);
 /* z[numbers] from a displacement x[entries]: the nearest one, P+ x. Of P z it is z. */

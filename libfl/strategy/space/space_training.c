@@ -31,11 +31,11 @@ done:
     return rv;
 }
 
-int fl_space_training_begin(struct fl_net *net, const struct fl_space *space, uint64_t round,
+int fl_space_training_begin(struct fl_net *net, const struct fl_space *space, uint64_t draw,
                             struct fl_space_training *s)
 {
     size_t n = fl_net_block(net);
-    int rv = fl_space_map_make(space, round, &s->map);
+    int rv = fl_space_map_make(space, draw, &s->map);
 
     if (rv != FL_OK) {
         return rv;

@@ -14,7 +14,7 @@ struct fl_space_training {
 
 /* For the model that was loaded into the network. FL_ENOMEM: nothing to free. */
 FL_MUST_CHECK int fl_space_training_begin(struct fl_net *net, const struct fl_space *space,
-                                          uint64_t round, struct fl_space_training *ret);
+                                          uint64_t draw, struct fl_space_training *ret);
 void fl_space_training_done(struct fl_space_training *training); /* All zero is allowed. */
 
 #endif

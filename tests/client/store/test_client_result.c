@@ -51,6 +51,7 @@ static struct fl_result *make(void)
 
     ck_assert_ptr_nonnull(r);
     r->key = (struct fl_round_key){7, 3};
+    r->draw = 4;
     r->samples = 600;
     r->steps = 60;
     r->train_loss = 0.5;
@@ -88,6 +89,7 @@ TEST(what_was_saved_is_loaded)
     ck_assert_int_eq(fl_result_load(dir, &b, NULL), FL_OK);
     ck_assert_uint_eq(b->key.round, 7);
     ck_assert_uint_eq(b->key.attempt, 3);
+    ck_assert_uint_eq(b->draw, 4);
     ck_assert_int_eq(memcmp(b->generation, a->generation, sizeof(a->generation)), 0);
     ck_assert_uint_eq(b->samples, 600);
     ck_assert_uint_eq(b->steps, 60);

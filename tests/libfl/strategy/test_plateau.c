@@ -2,7 +2,7 @@
 #include <check.h>
 #include <math.h>
 
-#include "libfl/strategy/broadcast/plateau.h"
+#include "libfl/strategy/plateau.h"
 #include "tests/lib/suites.h"
 
 /* Rounds 1 to n with the losses of `loss`; the round of the plateau. */
@@ -54,6 +54,20 @@ TEST(a_loss_that_falls_more_slowly_has_one_after_20_rounds)
 TEST(a_plateau_is_found_once_20_rounds_after_the_last_gain)
 {
     ck_assert_uint_eq(plateau_of(300, falls_until_50), 78);
+}
+
+/* A loss that stays: the first mean is that of round 10, and again that of round 40. */
+TEST(after_a_plateau_the_next_one_is_looked_for_in_the_rounds_that_follow)
+{
+    struct fl_plateau p = {.n = 0};
+    uint64_t round;
+
+    for (round = 1; round <= 100; round++) {
+        fl_plateau_add(&p, round, 0.5);
+        ck_assert_uint_eq(p.count, round / 30);
+        ck_assert_uint_eq(p.newest, round / 30 * 30);
+        ck_assert_uint_eq(p.round, round < 30 ? 0 : 30);
+    }
 }
 
 TEST(rounds_without_a_loss_are_left_out)

@@ -62,7 +62,7 @@ static void setup(void)
     ck_assert_int_eq(fl_layout_finish(layout, NULL), FL_OK);
     space = make_space("60", "4", "1", &err);
     ck_assert_msg(space != NULL, "%s", err.msg);
-    ck_assert_int_eq(fl_space_map_make(space, 1, &map), FL_OK);
+    ck_assert_int_eq(fl_space_map_make(space, 0, &map), FL_OK);
     count = fl_layout_count(layout);
     numbers = fl_layout_count(space->updates);
 }
@@ -266,21 +266,61 @@ TEST(a_projected_step_stays_in_the_space_and_leaves_the_other_entries)
     free(steps.means);
 }
 
-TEST(a_draw_lasts_for_its_rounds_and_the_next_one_differs)
+TEST(draws_and_seeds_differ_from_one_another)
 {
     struct fl_err err = {0};
     struct fl_space *other = make_space("60", "0", "2", &err);
-    uint64_t round;
 
-    for (round = 1; round <= 12; round++) {
-        ck_assert(fl_space_redraws(space, round) == (round == 5 || round == 9));
-        ck_assert(!fl_space_redraws(other, round));
-        ck_assert_uint_eq(fl_space_seed(other, round), fl_space_seed(other, 1));
-    }
-    ck_assert_uint_eq(fl_space_seed(space, 4), fl_space_seed(space, 1));
-    ck_assert_uint_ne(fl_space_seed(space, 5), fl_space_seed(space, 1));
+    ck_assert_uint_eq(fl_space_seed(space, 1), fl_space_seed(space, 1));
+    ck_assert_uint_ne(fl_space_seed(space, 1), fl_space_seed(space, 0));
     ck_assert_uint_ne(fl_space_seed(other, 1), fl_space_seed(space, 1));
     fl_space_free(other);
+}
+
+/* The draw of a round with this `redraw`, after plateaus in rounds 30 and 77. */
+static struct fl_draw draw_of(const char *redraw, uint64_t round)
+{
+    static const struct fl_plateau before = {.round = 30, .newest = 30, .count = 1};
+    static const struct fl_plateau after = {.round = 30, .newest = 77, .count = 2};
+    static const struct fl_plateau none;
+    const struct fl_component_option o = {"redraw", redraw};
+    const struct fl_policy *policy = NULL;
+    struct fl_options *options = NULL;
+    struct fl_draw ret;
+
+    ck_assert_int_eq(
+        fl_component_by_name(FL_COMPONENT_SPACE, "hashed", &o, 1, &policy, &options, NULL), FL_OK);
+    ret = fl_space_draw((const void *)policy, options,
+                        round > 77   ? &after
+                        : round > 30 ? &before
+                                     : &none,
+                        round);
+    fl_options_free(options);
+    return ret;
+}
+
+TEST(a_draw_lasts_for_its_rounds_or_until_the_loss_has_stopped_to_fall)
+{
+    uint64_t round;
+
+    for (round = 1; round <= 100; round++) {
+        struct fl_draw all = draw_of("0", round);
+        struct fl_draw four = draw_of("4", round);
+        struct fl_draw plateau = draw_of("plateau", round);
+
+        ck_assert(all.number == 0 && all.first == 1);
+        ck_assert(four.number == (round - 1) / 4 && four.first == round - (round - 1) % 4);
+        ck_assert_uint_eq(plateau.number, (unsigned)(round > 30) + (round > 77));
+        ck_assert_uint_eq(plateau.first, round > 77 ? 78 : round > 30 ? 31 : 1);
+    }
+}
+
+TEST(a_full_space_has_one_draw)
+{
+    static const struct fl_plateau plateau = {.newest = 30, .count = 1};
+    struct fl_draw draw = fl_space_draw(&fl_space_full, NULL, &plateau, 31);
+
+    ck_assert(draw.number == 0 && draw.first == 1);
 }
 
 /* 20, 30, 45 and then 60 numbers: those of spaces of that size, on the scale of the first draw. */
@@ -299,9 +339,8 @@ TEST(each_draw_has_growth_times_the_numbers_of_the_one_before_up_to_size)
         for (l = 0; l < fl_layout_units(layout); l++) {
             size_t n = fl_layout_unit(fixed->updates, l)->n_trainable;
 
-            ck_assert_uint_eq(fl_space_numbers(growing, l, 4 * k + 1), n);
-            ck_assert_uint_eq(fl_space_numbers(growing, l, 4 * k + 4), n);
-            ck_assert_uint_eq(fl_space_numbers(space, l, 4 * k + 1),
+            ck_assert_uint_eq(fl_space_numbers(growing, l, k), n);
+            ck_assert_uint_eq(fl_space_numbers(space, l, k),
                               fl_layout_unit(space->updates, l)->n_trainable);
             if (k == 0) {
                 ck_assert(fl_space_scale(growing, l) == fl_space_scale(fixed, l));
@@ -322,14 +361,14 @@ TEST(numbers_that_a_draw_does_not_have_yet_stay_0)
     size_t i;
 
     fl_space_map_done(&map);
-    ck_assert_int_eq(fl_space_map_make(growing, 5, &map), FL_OK);
+    ck_assert_int_eq(fl_space_map_make(growing, 1, &map), FL_OK);
     for (i = 0; i < count; i++) {
         x[i] = 1 + (float)(i % 7);
     }
     fl_space_fold(&map, x, z);
     for (l = 0; l < fl_layout_units(layout); l++) {
         const struct fl_unit *unit = fl_layout_unit(growing->updates, l);
-        size_t n = fl_space_numbers(growing, l, 5);
+        size_t n = fl_space_numbers(growing, l, 1);
 
         ck_assert(n < unit->n_trainable || l == 2);
         for (i = n; i < unit->n_trainable; i++) {
@@ -386,10 +425,28 @@ static const struct {
     {"start", "61", "'start' 61 is above 'size' 60"},
     {"growth", "1.0000000001", "'growth': expected 1, or 1.01 to 16, found 1.0000000001"},
     {"growth", "0.5", "0.5"},
+    {"redraw", "-1", "'redraw': expected 'plateau' or rounds from 0 to 1000000000, found '-1'"},
+    {"redraw", "Plateau", "found 'Plateau'"},
+    {"redraw", "1000000001", "found '1000000001'"},
 };
 
+TEST(a_space_that_would_never_grow_is_refused)
+{
+    static const struct fl_component_option o[] = {
+        {"size", "60"}, {"start", "20"}, {"redraw", "0"}};
+    const struct fl_policy *policy = NULL;
+    struct fl_options *options = NULL;
+    struct fl_err err = {0};
+
+    ck_assert_int_eq(
+        fl_component_by_name(FL_COMPONENT_SPACE, "hashed", o, 3, &policy, &options, &err),
+        FL_ECONF);
+    ck_assert_ptr_nonnull(strstr(err.msg, "with 'redraw' 0 there is no next draw"));
+}
+
 /* A server whose numbers grow by next to nothing would keep its clients computing. */
-TEST_EACH(draws_that_begin_with_too_many_numbers_or_grow_too_slowly_are_refused, 3)
+TEST_EACH(draws_that_begin_with_too_many_numbers_or_grow_too_slowly_or_have_no_end_are_refused,
+          ARRAY_LEN(bad_draws))
 {
     const struct fl_component_option o[] = {{"size", "60"},
                                             {bad_draws[_i].name, bad_draws[_i].value}};
@@ -403,7 +460,7 @@ TEST_EACH(draws_that_begin_with_too_many_numbers_or_grow_too_slowly_are_refused,
     ck_assert_msg(strstr(err.msg, bad_draws[_i].message) != NULL, "%s", err.msg);
 }
 
-TEST(the_numbers_of_the_last_round_there_is_are_those_of_size)
+TEST(the_numbers_of_the_last_draw_there_is_are_those_of_size)
 {
     struct fl_err err = {0};
     struct fl_space *growing = make_growing("60", "20", "1", "1", &err);
@@ -520,14 +577,14 @@ static void walk_rounds(struct walk *w, size_t rounds)
     ck_assert_int_eq(fl_versions_digest(layout, w->models[0], w->digests[0]), FL_OK);
     ck_assert_int_eq(fl_versions_create(w->digests[0], &w->versions), FL_OK);
     for (round = 1; round <= rounds; round++) {
+        const struct fl_hashed_round of = {space, round, (round - 1) / 4, GRID};
         struct fl_versions *longer = NULL;
         struct fl_step step;
         struct fl_err err = {0};
         float *z = displacement(round);
 
         w->models[round] = floats(count);
-        ck_assert_msg(fl_step_make_hashed(&(struct fl_hashed_round){space, round, GRID}, z,
-                                          w->models[round - 1], w->models[round], &step,
+        ck_assert_msg(fl_step_make_hashed(&of, z, w->models[round - 1], w->models[round], &step,
                                           &err) == FL_OK,
                       "%s", err.msg);
         ck_assert_int_eq(fl_step_check(layout, &step, &err), FL_OK);
@@ -665,11 +722,11 @@ TEST(a_step_out_of_the_range_of_the_lattice_is_refused)
 
     z[3] = 1e6f;
     ck_assert_int_eq(
-        fl_step_make_hashed(&(struct fl_hashed_round){space, 1, GRID}, z, old, new, &step, &err),
+        fl_step_make_hashed(&(struct fl_hashed_round){space, 1, 0, GRID}, z, old, new, &step, &err),
         FL_ENUMERIC);
     z[3] = NAN;
     ck_assert_int_eq(
-        fl_step_make_hashed(&(struct fl_hashed_round){space, 1, GRID}, z, old, new, &step, &err),
+        fl_step_make_hashed(&(struct fl_hashed_round){space, 1, 0, GRID}, z, old, new, &step, &err),
         FL_ENUMERIC);
     free(z);
     free(old);

@@ -64,6 +64,7 @@ TEST(a_task_says_who_takes_part_and_what_was_counted)
     ck_assert_uint_eq(task->task.counted.round, 5);
     ck_assert_uint_eq(task->task.counted.attempt, 3);
     ck_assert_uint_eq(task->task.epoch, 4);
+    ck_assert_uint_eq(task->task.draw, 11);
     ck_assert_uint_eq(task->n_payloads, 2);
     ck_assert_str_eq(task->payloads[1].name, "control");
     ck_assert(!task->payloads[1].has_digest);

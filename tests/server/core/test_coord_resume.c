@@ -499,6 +499,7 @@ TEST(aggregation_is_told_of_a_plateau_before_and_after_a_restart)
         script_respond(s, "a");
         ck_assert_uint_eq(s->aggregate.round, round);
         ck_assert_uint_eq(s->aggregate.plateau, round <= 30 ? 0 : 30);
+        ck_assert_uint_eq(s->aggregate.draw.number, 0);
         fl_plateau_add(&resume.plateau, round, s->record.train_loss);
     }
     ck_assert_uint_eq(resume.plateau.round, 30);
@@ -510,5 +511,34 @@ TEST(aggregation_is_told_of_a_plateau_before_and_after_a_restart)
     script_respond(s, "a");
     ck_assert_uint_eq(s->aggregate.round, 41);
     ck_assert_uint_eq(s->aggregate.plateau, 30);
+    script_free(s);
+}
+
+/* The losses of reports stay: plateaus in rounds 30 and 60. */
+TEST(tasks_and_aggregations_of_a_round_have_the_same_draw_before_and_after_a_restart)
+{
+    struct fl_coord_resume resume = {.committed = 0};
+    struct script *s = script_fedavg();
+    uint64_t round;
+
+    ck_assert_int_eq(fl_strategy_set(s->strategy, FL_COMPONENT_SPACE, "hashed", NULL), FL_OK);
+    ck_assert_int_eq(
+        fl_options_set(s->strategy->options[FL_COMPONENT_SPACE], "redraw", "plateau", NULL), FL_OK);
+    s->conf.rounds = 100;
+    for (round = 1; round <= 65; round++) {
+        if (round == 1 || round == 31 || round == 63) {
+            script_create(s, &resume);
+            script_start(s);
+            script_join(s, "a", 100);
+        }
+        ck_assert_uint_eq(s->task.task.key.round, round);
+        ck_assert_uint_eq(s->task.task.draw, (round - 1) / 30);
+        script_respond(s, "a");
+        ck_assert_uint_eq(s->aggregate.round, round);
+        ck_assert_uint_eq(s->aggregate.draw.number, (round - 1) / 30);
+        ck_assert_uint_eq(s->aggregate.draw.first, (round - 1) / 30 * 30 + 1);
+        fl_plateau_add(&resume.plateau, round, s->record.train_loss);
+        resume.committed = round;
+    }
     script_free(s);
 }

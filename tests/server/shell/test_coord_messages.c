@@ -168,7 +168,8 @@ static struct fl_effect effect_of(enum fl_effect_type type, const uint8_t *units
                                        .deadline_ms = 60000,
                                        .n_selected = 4,
                                        .population = 9,
-                                       .epoch = 6},
+                                       .epoch = 6,
+                                       .draw = 8},
                               .units = units,
                               .text = "why"};
 }
@@ -192,6 +193,7 @@ TEST_EACH(a_task_is_the_coordinators_with_its_plan_where_there_is_one, 2)
     ck_assert_uint_eq(t->n_selected, 4);
     ck_assert_uint_eq(t->population, 9);
     ck_assert_uint_eq(t->epoch, 6);
+    ck_assert_uint_eq(t->draw, 8);
     ck_assert_uint_eq(c.u.task.n_payloads, 0);
     ck_assert(c.u.task.has_plan == (_i == 1));
     ck_assert_ptr_eq(c.u.task.plan.units, e.units);

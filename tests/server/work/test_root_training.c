@@ -56,9 +56,16 @@ static struct fl_root *root_of(void)
     return root;
 }
 
+/* A hashed space has a draw of two rounds. */
+static uint64_t draw_of(uint64_t round)
+{
+    return (round - 1) / 2;
+}
+
 static void train(struct fl_root *root, uint64_t round, float *update)
 {
-    const struct fl_root_task task = {.round = round, .learning_rate = 0.1, .model = rig.s.theta};
+    const struct fl_root_task task = {
+        .round = round, .draw = draw_of(round), .learning_rate = 0.1, .model = rig.s.theta};
     struct fl_err err = {0};
 
     ck_assert_msg(fl_root_train(root, &task, update, &err) == FL_OK, "%s", err.msg);
@@ -120,12 +127,13 @@ static void train_as_client(const struct fl_root *root, uint64_t round, float *r
     fl_rng_key(&rng, rig.conf.seed, FL_RNG_ROOT, round, 2);
     task.asked.seed = fl_rng_u64(&rng);
     fl_rng_key(&rng, rig.conf.seed, FL_RNG_ROOT, 0, 1);
+    task.asked.draw = draw_of(round);
     task.asked.order_seed = fl_rng_u64(&rng);
     ck_assert_int_eq(fl_trainer_builtin(fl_root_data(root), NULL, NULL, &trainer, &err), FL_OK);
     ck_assert_msg(fl_trainer_prepare(trainer, &rig.s.model, &err) == FL_OK, "%s", err.msg);
     ck_assert_msg(fl_trainer_run(trainer, &task, &result, &err) == FL_OK, "%s", err.msg);
     if (rig.space != NULL) {
-        ck_assert_int_eq(fl_space_map_make(rig.space, round, &map), FL_OK);
+        ck_assert_int_eq(fl_space_map_make(rig.space, draw_of(round), &map), FL_OK);
         fl_space_fold(&map, result.delta, ret);
         fl_space_map_done(&map);
     } else {

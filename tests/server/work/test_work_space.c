@@ -137,10 +137,17 @@ static double mean_of(size_t i)
     return sum;
 }
 
+/* Draws of three rounds. */
+static struct fl_draw draw_of_round(uint64_t round)
+{
+    return fl_space_draw(strategy->space, strategy->options[FL_COMPONENT_SPACE], NULL, round);
+}
+
 /* v = beta v + mean, z += v: whole steps of 0.125 at 0.6 of one. */
 static void plain_round(uint64_t round)
 {
-    const struct fl_buckets b = fl_buckets_of(fl_space_seed(space, round), 0, ENTRIES, NUMBERS);
+    const struct fl_buckets b =
+        fl_buckets_of(fl_space_seed(space, draw_of_round(round).number), 0, ENTRIES, NUMBERS);
     const double scale = sqrt((double)NUMBERS / ENTRIES);
     double steps[NUMBERS];
     size_t i;
@@ -164,6 +171,7 @@ static void plain_round(uint64_t round)
 static void run_round(uint64_t round)
 {
     struct fl_aggregation a = {.round = round,
+                               .draw = draw_of_round(round),
                                .attempt = 1,
                                .members = CLIENTS,
                                .learning_rate = 1,

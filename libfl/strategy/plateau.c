@@ -1,4 +1,4 @@
-#include "libfl/strategy/broadcast/plateau.h"
+#include "libfl/strategy/plateau.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -21,7 +21,8 @@ void fl_plateau_add(struct fl_plateau *p, uint64_t round, double loss)
     if (p->best_at == 0 || mean < p->best * (1 - FL_PLATEAU_GAIN)) {
         p->best = mean;
         p->best_at = p->n;
-    } else if (p->round == 0 && p->n - p->best_at >= FL_PLATEAU_PATIENCE) {
-        p->round = round;
+    } else if (p->n - p->best_at >= FL_PLATEAU_PATIENCE) {
+        *p = (struct fl_plateau){
+            .round = p->round > 0 ? p->round : round, .newest = round, .count = p->count + 1};
     }
 }
