@@ -53,9 +53,11 @@ static int replay_trial(const struct run *run, const struct fl_run_info *info, s
         return rv;
     }
     rv = progress_new(1, /* quiet= */ true, &again.progress);
-    if (rv == FL_OK) {
-        rv = trial_run(&again, point, trial, NULL, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = trial_run(&again, point, trial, NULL, err);
+done:
     progress_free(again.progress);
     fl_results_free(again.results);
     return rv;
