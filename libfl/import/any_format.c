@@ -75,13 +75,13 @@ static int any_train(const char *folder, struct fl_dataset **ret, struct fl_err 
         return FL_OK;
     }
     rv = fl_dataset_open(folder, "train", ret, &why);
-    if (rv == FL_OK) {
-        return FL_OK;
+    if (rv != FL_OK) {
+        return fl_err_set(err, rv, "%s%s", fl_err_text(&why, rv),
+                          rv == FL_ENOENT && fl_fs_exists(folder)
+                              ? "; train/CLASS/ with PNG or JPEG pictures; train.txt[.gz]"
+                              : "");
     }
-    return fl_err_set(err, rv, "%s%s", fl_err_text(&why, rv),
-                      rv == FL_ENOENT && fl_fs_exists(folder)
-                          ? "; train/CLASS/ with PNG or JPEG pictures; train.txt[.gz]"
-                          : "");
+    return FL_OK;
 }
 
 int fl_import_any(const char *folder, const struct fl_import_conf *conf, struct fl_import *ret,
