@@ -119,6 +119,7 @@ FOR_TESTS = {
     "fl__source_mem": "fuzz targets read files from memory",
     "fl_grpc_server_connections": "a closed connection cannot be seen from outside",
     "fl_net_layer_flops": "bench/train compares with the peak of the processor",
+    "fl_net_evaluate": "loss and number of right answers, without the logits that metrics need",
     "fl_net_first": "likewise: the first layer has no input gradient",
     "fl_net_watch": "bench/train --profile measures parts of a step; with no watcher a step has no clock",
     "fl_conv_algorithm": "a test must know which of the algorithms it compares",

@@ -21,7 +21,8 @@ static size_t group_chunk(const struct fl_gn *gn, size_t c0)
 
 static size_t group_of(const struct fl_gn *gn, size_t channel)
 {
-    /* Layer norm has one group, and so few numbers a row that divisions would take half the time. */
+    /* Layer norm has one group, and so few numbers a row that divisions would take half the time.
+     */
     return gn->groups == 1 ? 0 : channel / (gn->c / gn->groups);
 }
 

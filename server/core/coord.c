@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 static int coord_check_conf(const struct fl_coord_conf *conf, struct fl_err *err)
 {

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 /* The connected client with an empty mask and the largest divergence in unit `l`; at equal
    divergence the first in client order. */

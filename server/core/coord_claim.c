@@ -13,6 +13,7 @@
 
 #include "libfl/strategy/codec/codec_residual.h"
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 /* Slack factor for a second report of another training, which need not repeat bit for bit: the
    plan was made from the first one. */

@@ -12,6 +12,7 @@
 
 #include "libfl/base/grow.h"
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 #define FL__CLIENTS_FIRST 16
 /* last_seen_ms on disk is refreshed when it is older than this. */

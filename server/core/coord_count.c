@@ -8,6 +8,7 @@
 #include "libfl/figures/share.h"
 #include "server/core/client_accuracy.h"
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 static bool is_responder(const struct fl_participant_rec *part)
 {

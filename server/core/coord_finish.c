@@ -10,6 +10,7 @@
 
 #include "libfl/figures/share.h"
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 /*
  * d_i of a responder. With complete uploads it is the distance to the new model (AdaFL,

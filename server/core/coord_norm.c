@@ -14,6 +14,7 @@
 #include "libfl/base/sorted.h"
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 /* With fewer updates no one can be called an outlier. */
 #define LEAST 3

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 static void free_arrays(struct fl__round *r)
 {

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 static bool round_is_open(const struct fl_coord *c)
 {

@@ -15,6 +15,7 @@
 
 #include "libfl/base/quantity.h"
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 /* Clients whose reasons the status line shows. */
 #define REASONS_SHOWN 2

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 static uint64_t query_earlier_ms(uint64_t a, uint64_t b)
 {

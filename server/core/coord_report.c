@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 static bool in_round(const struct fl_coord *c)
 {

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 /* The selection is on disk: the round exists. */
 void fl__coord_selected(struct fl_coord *c)

@@ -12,6 +12,7 @@
 #include "libfl/base/sorted.h"
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 size_t fl__coord_population(const struct fl_coord *c)
 {

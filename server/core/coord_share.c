@@ -14,6 +14,7 @@
 #include "libfl/strategy/share_cap.h"
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 /* Plans that choose clients by what they report. */
 static bool share_of_layers(const struct fl_coord *c)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "server/core/coord_impl.h"
+#include "server/core/coord_untrusted.h"
 
 struct missing {
     const char **names;
