@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #include "server/core/coord_impl.h"
-#include "server/core/coord_untrusted.h"
 
 /* Most clients that were selected but never counted and are disconnected; kept so that the
    operator can see their errors. */
