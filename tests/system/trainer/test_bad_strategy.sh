@@ -143,6 +143,6 @@ start_fails() { # name, text, program
   says "$1: with the line" 5 "$1.yaml:" "$build/fl-serverd" "$dir/$1.yaml"
 }
 start_fails ends_at_once "cannot begin" "[/bin/sh, -c, \"echo cannot begin >&2; exit 3\"]"
-start_fails missing_file "can't open file" "[\"$python\", /nonexistent.py]"
+start_fails missing_file "cannot read '/nonexistent.py', the script of" "[\"$python\", /nonexistent.py]"
 start_fails a_trainer "cannot aggregate: its \`ready\` has no \"aggregate\"" "[\"$build/tests/lib/fake_trainer\", good]"
 finish
