@@ -233,13 +233,13 @@ static const struct fl_conf_node *head_node(const struct fl_server_conf *conf, c
     const struct fl_conf_node *personal = fl_server_conf_component(conf, FL_COMPONENT_PERSONAL);
     const struct fl_conf_node *node = fl_conf_get(personal, key);
 
-    if (fl_conf_kind(node) == FL_CONF_SEQ && item < fl_conf_size(node)) {
+    if (node != NULL && fl_conf_kind(node) == FL_CONF_SEQ && item < fl_conf_size(node)) {
         return fl_conf_at(node, item);
     }
-    if (node != NULL || personal != NULL) {
-        return node != NULL ? node : personal;
+    if (node != NULL) {
+        return node;
     }
-    return fl_conf_get(fl_conf_file_map(conf->file), "algorithm");
+    return personal != NULL ? personal : fl_conf_get(fl_conf_file_map(conf->file), "algorithm");
 }
 
 /* The head of personal 'head' and the body beside it. */

@@ -154,6 +154,33 @@ TEST_EACH(a_head_that_cannot_be_is_refused_at_its_key, 6)
     expect_refused(&head_rows[_i]);
 }
 
+/* None of the keys of the head is in the file: the message names what chose it. */
+TEST(a_head_by_default_that_leaves_no_body_is_refused_at_what_chose_it)
+{
+    static const char one_layer[] = "federation: f\nstate_dir: /tmp/x\n"
+                                    "listen: [\"unix:/tmp/x.sock\"]\n"
+                                    "model: {input: [4], layers: [dense 2]}\n";
+    static const struct refused bodiless[] = {
+        {"algorithm: fedrep",
+         "some.yaml:5: key 'algorithm': all of the 1 layers would be the head"},
+        {"strategy: {personal: head}",
+         "some.yaml:5: key 'strategy.personal': all of the 1 layers would be the head"},
+        {"strategy: {personal: {policy: head, epochs: 1}}",
+         "some.yaml:5: key 'strategy.personal': all of the 1 layers would be the head"},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof(bodiless) / sizeof(bodiless[0]); i++) {
+        char path[FOLDER_PATH + 32];
+        struct fl_server_conf *conf = NULL;
+        struct fl_err err = {0};
+
+        refused_write(one_layer, bodiless[i].line, path);
+        ck_assert_int_eq(fl_server_conf_load(path, NULL, &conf, &err), FL_ECONF);
+        ck_assert_msg(strstr(err.msg, bodiless[i].says) != NULL, "%s", err.msg);
+    }
+}
+
 TEST(the_layers_of_the_head_stay_on_the_clients)
 {
     static const struct {
