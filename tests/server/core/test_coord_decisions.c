@@ -65,13 +65,14 @@ TEST(a_round_with_feedback_is_logged_client_by_client)
     const float far[3] = {3, 0, 1};
     const float near[3] = {1, 2, 0};
 
-    expect(
-        "task 'a' round=1 attempt=1 counted=0/0 selected=2 population=2 members=2 epoch=1 units=- "
-        "rate=0.10000000000000001 seed=15099039616673600221 order=16597536825310453160 "
-        "personal_model=no\n"
-        "task 'b' round=1 attempt=1 counted=0/0 selected=2 population=2 members=2 epoch=1 units=- "
-        "rate=0.10000000000000001 seed=9045288385340941130 order=8869134733739574326 "
-        "personal_model=no\n");
+    expect("task 'a' round=1 attempt=1 counted=0/0 selected=2 population=2 members=2 epoch=1 "
+           "draw=0 units=- "
+           "rate=0.10000000000000001 seed=15099039616673600221 order=16597536825310453160 "
+           "personal_model=no\n"
+           "task 'b' round=1 attempt=1 counted=0/0 selected=2 population=2 members=2 epoch=1 "
+           "draw=0 units=- "
+           "rate=0.10000000000000001 seed=9045288385340941130 order=8869134733739574326 "
+           "personal_model=no\n");
     script_report(s, "a", far);
     script_report(s, "b", near);
     expect("plan 'a' round=1 attempt=1 units=101\n"
