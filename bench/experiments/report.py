@@ -3,165 +3,24 @@
 
     fl-sim run bench/experiments/NAME.yaml            (share-cap, share-attacks and imitation with --clients)
     bench/experiments/report.py keep NAME.results     writes bench/experiments/NAME.csv, what the page needs of a run
-    bench/experiments/report.py page                  writes these tables into docs/results.md, and docs/heat-map.svg (make results)
+    bench/experiments/report.py keep --add NAME.results   keeps what the file has and this run has not: other points, other seeds
+    bench/experiments/report.py page                  writes these tables into docs/results.md, and its pictures (make results)
 
 `keep` asks `fl-sim table` (--sim FILE: which one) for figures, and of share-cap, share-attacks and imitation reads clients.jsonl and rounds.jsonl.
-`page --print` prints the page instead, `heat-map --print` the picture.
+Of some it also writes NAME.curves.csv (accuracy over rounds, bytes and models).
+`page --print` prints the page instead, `pictures` the names of the pictures, `heat-map --print` one of them.
 What papers print stands in NAME.paper.csv. A figure within half a point of the paper's is called reproduced.
 """
-import csv
-import io
-import json
+import glob
 import os
 import re
-import subprocess
 import sys
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+import pictures
+from keeping import HERE, keep, kept, paper
+
 PAGE = os.path.join(HERE, "..", "..", "docs", "results.md")
-HEAT_MAP = os.path.join(HERE, "..", "..", "docs", "heat-map.svg")
 TOLERANCE = 0.5  # points
-
-# Arguments of `fl-sim table`; what --of and --mean-of say stands before the names of the columns.
-REACHED = "rounds@0.9,uplink@0.9,models@0.9,rounds@0.95,uplink@0.95,models@0.95"
-MCSA = [("", "trials", []), ("accuracy:", "best", ["--of", "accuracy"]), ("personal:", "best", ["--of", "personal_accuracy"]),
-        ("clients:", "best", ["--of", "client_accuracy_mean"])]
-VIEWS = {
-    "fedmcsa-synthetic": MCSA,
-    "fedmcsa-mnist": MCSA, "fedmcsa-fashion": MCSA,
-    "adafl-rate": [("", "trials", []), ("mean10:", "best,rounds@0.9,rounds@0.91", ["--mean-of", "10"])],
-    "adafl-mnist": [("", "trials,best", []), ("mean10:", "best,rounds@0.9,models@0.9,rounds@0.91,models@0.91", ["--mean-of", "10"])],
-    "mnist-shards": [("", "trials," + REACHED, []), ("mean10:", "uplink@0.9,models@0.9", ["--mean-of", "10"])],
-    "both-directions": [("", "trials,rounds@0.9,uplink@0.9,bytes@0.9,rounds@0.95,uplink@0.95,bytes@0.95", [])],
-    "links": [("", "trials,rounds@0.9,bytes@0.9,time@0.9,rounds@0.95,bytes@0.95,time@0.95", [])],
-    "hashed": [("", "trials,bytes@0.9,bytes@0.93,bytes@0.95", []),
-               ("mean10:", "best,bytes@0.9,bytes@0.93,bytes@0.95", ["--mean-of", "10"])],
-    "hashed-confirm": [("", "trials,bytes,rounds@0.9,bytes@0.9,rounds@0.95,bytes@0.95", []),
-                       ("mean10:", "best,bytes@0.9,bytes@0.95", ["--mean-of", "10"])],
-    "unequal-sizes": [("", "trials,bytes,rounds@0.9,uplink@0.9,bytes@0.9", []), ("mean10:", "best", ["--mean-of", "10"])],
-    "other-data": [("", "trials,uplink,bytes", []), ("mean50:", "best", ["--mean-of", "50"])],
-    "one-attacker": [("", "trials,accuracy", [])],
-    "attacks": [("", "trials,accuracy", [])],
-    "bucketing-mimic": [("", "trials,accuracy", [])],
-    "bucketing-clean": [("", "trials,accuracy", [])],
-    "heat-map-10": [("", "trials,accuracy", [])],
-    "heat-map-20": [("", "trials,accuracy", [])],
-    "heat-map-30": [("", "trials,accuracy", [])],
-    "heat-clean": [("", "trials,accuracy", [])],
-    "tailored": [("", "trials,accuracy", [])],
-    "backdoor": [("", "trials,accuracy,backdoor_success", [])],
-    "imitation": [("", "trials,personal_accuracy", [])],
-    "defaults": [("mean10:", "best", ["--mean-of", "10"])],
-    "defaults-personal": [("", "personal_accuracy,accuracy", [])],
-    "share-cap": [("", "trials,uplink", []), ("mean10:", "best", ["--mean-of", "10"])],
-    "share-attacks": [("", "trials,accuracy", [])],
-    "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
-}
-
-
-# --- a run, kept ---
-
-def table(sim, folder, columns, options):
-    command = [sim, "table", "--format", "csv", "--columns", columns, *options, folder]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return list(csv.DictReader(io.StringIO(text)))
-
-
-def rows_of(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
-def shares(folder, run):
-    """What one client got relative to its fair share, mean over the trials: of the layers and draws the attacker, or the client with the
-    most when there is none; the largest weight of all rounds; and how many clients share_cap lowered in a round."""
-    found = {}
-    for point in run["points"]:
-        trials = [trial for trial in run["trials"] if trial.startswith(point["point"] + "/")]
-        sums = {"layers": 0.0, "draws": 0.0, "weight": 0.0, "acted": 0.0}
-        for trial in trials:
-            rounds = rows_of(os.path.join(folder, trial, "rounds.jsonl"))
-            clients = rows_of(os.path.join(folder, trial, "clients.jsonl"))
-            asked, fair, drawn, attackers = {}, {}, {}, set()
-            layers = {row["round"]: [0, 0] for row in rounds}
-            for row in clients:
-                if row["asked"] is not None:
-                    layers[row["round"]][0] += row["asked"].count("1")
-                    layers[row["round"]][1] += 1
-            for row in clients:
-                name = row["name"]
-                drawn[name] = drawn.get(name, 0) + 1
-                if row.get("attacker"):
-                    attackers.add(name)
-                if row["asked"] is not None:
-                    asked[name] = asked.get(name, 0) + row["asked"].count("1")
-                    fair[name] = fair.get(name, 0) + layers[row["round"]][0] / layers[row["round"]][1]
-            of = attackers or set(drawn)
-            known = max(len(drawn), 1)
-            sums["layers"] += max(asked.get(name, 0) / fair[name] if fair.get(name) else 0 for name in of)
-            sums["draws"] += max(drawn[name] * known / len(clients) for name in of)
-            sums["weight"] += max(row["influence"] or 0 for row in rounds)
-            sums["acted"] += sum(row["share_capped"] for row in rounds) / len(rounds)
-        found[point["label"]] = {f"share:{key}": f"{value / len(trials):.3f}" for key, value in sums.items()}
-    return found
-
-
-def bounds_that_acted(folder, run):
-    """How often each bound acted, of all participants of all rounds of all trials, and how many clients were left out or quarantined."""
-    found = {}
-    for point in run["points"]:
-        rounds = [row for trial in run["trials"] if trial.startswith(point["point"] + "/")
-                  for row in rows_of(os.path.join(folder, trial, "rounds.jsonl"))]
-        responders = sum(row["responders"] for row in rounds)
-        row = {"out": sum((row["left_out"] or 0) + (row["quarantined"] or 0) for row in rounds)}
-        row.update((key, f"{sum(row[key] or 0 for row in rounds) / responders:.4f}") for key in ("capped", "clipped", "share_capped"))
-        found[point["label"]] = {f"acted:{key}": value for key, value in row.items()}
-    return found
-
-
-def keep(folder, sim):
-    with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
-        run = json.load(file)
-    name = run["experiment"]["name"]
-    rows = {}
-    for prefix, columns, options in VIEWS[name]:
-        for row in table(sim, folder, columns, options):
-            point = re.sub(r"^data=\{.*?method:(\w+).*?\} attackers=\{(.*?)\} ", r"\1 / \2 / ", row.pop("point"))
-            rows.setdefault(point, {"point": point}).update((prefix + key, value) for key, value in row.items())
-    if name in ("share-cap", "share-attacks", "imitation"):
-        for label, row in shares(folder, run).items():
-            rows[label].update(row)
-    if name.startswith("defaults"):
-        for label, row in bounds_that_acted(folder, run).items():
-            rows[label].update(row)
-    last = run["runs"][-1]
-    machine = last["machine"]
-    seconds = sum(trial["wall_s"] for trial in run["trials"].values())
-    with open(os.path.join(HERE, name + ".csv"), "w", encoding="utf-8", newline="") as file:
-        file.write(f"# What fl-sim table printed of a run; docs/results.md is made of it (report.py).\n"
-                   f"# command: fl-sim run bench/experiments/{name}.yaml\n"
-                   f"# set: {' '.join(run['experiment']['set']) or 'nothing'}\n"
-                   f"# seeds: {' '.join(map(str, run['seeds']))}\n"
-                   f"# run time: {seconds:.0f} s, the sum of its trials\n"
-                   f"# date: {last['date']}\n# commit: {' and '.join(dict.fromkeys(run['git'] for run in run['runs']))}\n"
-                   f"# machine: {machine['cores']} cores, {machine['cpu']}, {machine['blas_kernel']}\n")
-        writer = csv.DictWriter(file, list(next(iter(rows.values()))), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows.values())
-
-
-def kept(name):
-    """Its head, and its rows."""
-    with open(os.path.join(HERE, name + ".csv"), encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    head = dict(line[2:].split(": ", 1) for line in lines[1:] if line.startswith("# "))
-    return head, list(csv.DictReader(line for line in lines if not line.startswith("#")))
-
-
-def paper(name):
-    with open(os.path.join(HERE, name + ".paper.csv"), encoding="utf-8") as file:
-        return {row["point"]: row for row in csv.DictReader(file)}
-
 
 # --- tables ---
 
@@ -420,32 +279,25 @@ CELL, LEFT, TOP = (62, 20), 190, 68
 
 
 def heat_map():
-    """The worst cases as an SVG picture: green is the mean without attackers, red is lost."""
+    """The worst cases as a picture: green is the mean without attackers, red is lost."""
     worst, _ = worst_cases()
     means = means_without_attackers()
     rules = listed(key[1] for key in worst)
     columns = [(split, share) for split in means for share in HEAT_SHARES]
-    width, height = LEFT + len(columns) * CELL[0] + 10, TOP + len(rules) * CELL[1] + 10
-    out = [f'<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="12">',
-           "<title>Worst accuracy over ten attacks, in percent</title>", f'<rect width="{width}" height="{height}" fill="#ffffff"/>']
+    out = []
     for i, split in enumerate(means):
         x = LEFT + (i + 0.5) * len(HEAT_SHARES) * CELL[0]
-        out.append(f'<text x="{x:g}" y="20" text-anchor="middle">{split}</text>')
-        out.append(f'<text x="{x:g}" y="38" text-anchor="middle">clean {means[split][0]:.1f}</text>')
-    for i, (_, share) in enumerate(columns):
-        out.append(f'<text x="{LEFT + (i + 0.5) * CELL[0]:g}" y="60" text-anchor="middle">{share} %</text>')
+        out += [pictures.text(x, 20, split), pictures.text(x, 38, f"clean {means[split][0]:.1f}")]
+    out += [pictures.text(LEFT + (i + 0.5) * CELL[0], 60, f"{share} %") for i, (_, share) in enumerate(columns)]
     for y, rule in enumerate(rules):
-        out.append(f'<text x="{LEFT - 8}" y="{TOP + y * CELL[1] + 14}" text-anchor="end">{rule}</text>')
+        out.append(pictures.text(LEFT - 8, TOP + y * CELL[1] + 14, rule, "end"))
         for x, (split, share) in enumerate(columns):
             found = worst.get((split, rule, share))
-            if not found:
-                continue
-            lost = min(max((means[split][0] - found[0]) / 50, 0), 1) ** 0.5
-            color = "#%02x%02x%02x" % tuple(round(a + (b - a) * lost) for a, b in zip((120, 200, 130), (220, 70, 60)))
-            at = LEFT + x * CELL[0], TOP + y * CELL[1]
-            out.append(f'<rect x="{at[0]}" y="{at[1]}" width="{CELL[0] - 2}" height="{CELL[1] - 2}" fill="{color}"><title>{found[1]}</title></rect>')
-            out.append(f'<text x="{at[0] + CELL[0] // 2 - 1}" y="{at[1] + 14}" text-anchor="middle">{found[0]:.1f}</text>')
-    return "\n".join(out + ["</svg>", ""])
+            if found:
+                lost = min(max((means[split][0] - found[0]) / 50, 0), 1) ** 0.5
+                out += pictures.cell(LEFT + x * CELL[0], TOP + y * CELL[1], CELL, pictures.mixed((120, 200, 130), (220, 70, 60), lost),
+                                     f"{found[0]:.1f}", found[1])
+    return pictures.document(LEFT + len(columns) * CELL[0] + 10, TOP + len(rules) * CELL[1] + 10, "Worst accuracy over ten attacks, in percent", out)
 
 
 def known():
@@ -521,12 +373,97 @@ def bounded():
     return markdown(["", "share of", "off", "default"], rows)
 
 
+# --- curves ---
+
+def curves(name, x, y):
+    """Of each point its [(x(row), y(row))]."""
+    found = {}
+    if not os.path.exists(os.path.join(HERE, name + ".curves.csv")): # Nothing was run.
+        return found
+    for row in kept(name + ".curves")[1]:
+        found.setdefault(row["point"], []).append((x(row), y(row)))
+    return found
+
+
+def half(of, prefix):
+    return {point[len(prefix):]: points for point, points in of.items() if point.startswith(prefix)}
+
+
+def fedldf_curves():
+    """Figures 3 and 4 of the paper: test error over rounds and over bytes."""
+    def error(row):
+        return 100 - 100 * float(row["accuracy"])
+    rounds = curves("fedldf", lambda row: int(row["round"]), error)
+    bytes_up = curves("fedldf", lambda row: float(row["uplink"]) / 1e9, error)
+    panels = []
+    for prefix, head in (("iid / ", "IID"), ("dirichlet / ", "Dirichlet 1")):
+        if half(rounds, prefix):
+            panels += [(f"{head}, over rounds", "round", "test error, %", half(rounds, prefix)),
+                       (f"{head}, over uploads", "GB up", "test error, %", half(bytes_up, prefix))]
+    return pictures.lines("FedLDF and its baselines: test error over rounds and bytes", panels)
+
+
+def igfl_curves():
+    found = curves("igfl-devices", lambda row: int(row["round"]), lambda row: 100 * float(row["accuracy"]))
+    return pictures.lines("IGFL on devices: accuracy over rounds",
+                          [(head, "round", "accuracy, %", half(found, prefix))
+                           for prefix, head in (("rho 0.1 / ", "rho = 0.1"), ("rho 1000 / ", "rho = 1000")) if half(found, prefix)])
+
+
+def adafl_curves():
+    return pictures.lines("AdaFL and its ablations: accuracy over units",
+                          [("MNIST in shards", "units (models up)", "accuracy, %",
+                            curves("adafl-mnist", lambda row: float(row["models"]), lambda row: 100 * float(row["accuracy"])))])
+
+
+def fedldf():
+    """Final accuracy, and what it costs; differences in points from fedavg-0.4, as the paper states them."""
+    rows = []
+    cells = {row["point"]: row for row in kept("fedldf")[1]}
+    for point, row in cells.items():
+        split, name = point.split(" / ")
+        base = cells[f"{split} / fedavg-0.4"]
+        if row["trials"] == "0" or base["trials"] == "0":
+            rows.append([point, "not run"] + [""] * 5)
+            continue
+        rows.append([point, alone(row, "accuracy", 0.01, 2), f"{100 * (float(row['accuracy']) - float(base['accuracy'])):+.2f}" if name != "fedavg-0.4" else "",
+                     alone(row, "best", 0.01, 2), alone(row, "uplink", 1e9, 2), f"{100 - 100 * float(row['uplink']) / float(base['uplink']):.1f} %",
+                     alone(row, "uplink@0.5", 1e9, 2)])
+    return markdown(["", "last accuracy", "points from FedAvg", "best", "GB up", "saved", "GB up to 50 %"], rows)
+
+
+def igfl():
+    """A row for each rho, a column for each algorithm: last tenth of the rounds (printed)."""
+    printed, names, cells = paper("igfl-devices"), [], {}
+    of = curves("igfl-devices", lambda row: int(row["round"]), lambda row: 100 * float(row["accuracy"]))
+    for row in kept("igfl-devices")[1]:
+        rho, name = row["point"].split(" / ")
+        points = of.get(row["point"], [])
+        last = [y for x, y in points if x > 0.9 * points[-1][0]]
+        cells.setdefault(rho, {})[name] = (f"{sum(last) / len(last):.2f}" if last else "not run") + f" ({printed[row['point']]['accuracy']})"
+        names += [name] if name not in names else []
+    return markdown([""] + names, [[rho] + [found.get(name, "") for name in names] for rho, found in cells.items()])
+
+
+PICTURES = {"heat-map": heat_map, "fedldf": fedldf_curves, "igfl-devices": igfl_curves, "adafl-mnist": adafl_curves}
+
+
+def picture_path(name):
+    return os.path.join(HERE, "..", "..", "docs", name + ".svg")
+
+
+def drawn():
+    """The pictures whose figures are kept."""
+    return [name for name in PICTURES if name == "heat-map" or glob.glob(os.path.join(HERE, name + ".*s.csv"))]
+
+
 TABLES = {"share-cap": honest, "share-attacks": bounded, "defaults": defaults, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
           "attacks": lambda: attacked("attacks"), "fedmcsa-synthetic": lambda: mcsa("fedmcsa-synthetic"),
           "fedmcsa-mnist": lambda: mcsa("fedmcsa-mnist"), "fedmcsa-fashion": lambda: mcsa("fedmcsa-fashion"), "mnist-shards": shards, "adafl-rate": rates, "adafl-mnist": adafl, "lean": lean, "both-directions": directions, "links": linked,
           "bucketing-mimic": lambda: bucketed("bucketing-mimic"),
           "bucketing-clean": lambda: bucketed("bucketing-clean"), "heat-map": heat, "tailored": known, "backdoor": backdoors,
           "imitation": imitated,
+          "fedldf": fedldf, "igfl-devices": igfl,
           "hashed": hashed, "hashed-confirm": confirmed}
 # Tables of more than one run.
 RUNS = {"defaults": ["defaults", "defaults-personal"],
@@ -559,18 +496,22 @@ def main():
         at = arguments.index("--sim")
         sim = arguments[at + 1]
         del arguments[at:at + 2]
-    if len(arguments) == 2 and arguments[0] == "keep":
-        keep(arguments[1], sim)
+    add = arguments[:2] == ["keep", "--add"]
+    if len(arguments) == 2 + add and arguments[0] == "keep":
+        keep(arguments[-1], sim, add)
     elif arguments == ["page", "--print"]:
         sys.stdout.write(page())
-    elif arguments == ["heat-map", "--print"]:
-        sys.stdout.write(heat_map())
+    elif arguments == ["pictures"]:
+        print("\n".join(drawn()))
+    elif len(arguments) == 2 and arguments[0] in PICTURES and arguments[1] == "--print":
+        sys.stdout.write(PICTURES[arguments[0]]())
     elif arguments == ["page"]:
         text = page()
         with open(PAGE, "w", encoding="utf-8") as file:
             file.write(text)
-        with open(HEAT_MAP, "w", encoding="utf-8") as file:
-            file.write(heat_map())
+        for name in drawn():
+            with open(picture_path(name), "w", encoding="utf-8") as file:
+                file.write(PICTURES[name]())
     else:
         sys.exit(__doc__)
 

@@ -21,7 +21,9 @@ check "the table of README.md is made of the recorded run" cmp "$srcdir/README.m
 # The tables of the results.
 report=$srcdir/bench/experiments/report.py
 check "the page of results is made of the kept runs" cmp <("$python" "$report" page --print) "$srcdir/docs/results.md"
-check "so is the heat map" cmp <("$python" "$report" heat-map --print) "$srcdir/docs/heat-map.svg"
+while read -r picture; do
+  check "so is the picture $picture" cmp <("$python" "$report" "$picture" --print) "$srcdir/docs/$picture.svg"
+done < <("$python" "$report" pictures)
 for file in "$srcdir"/bench/experiments/*.yaml; do
   name=$(basename "$file" .yaml)
   for what in command seeds "run time" date commit machine; do

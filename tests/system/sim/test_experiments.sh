@@ -57,6 +57,10 @@ for file in "$srcdir"/bench/experiments/*.yaml; do
       [ -z "$attack" ] || grid+=(--set "sweep.attackers=[{$attack}]")
       miniature "$file" "${digits[@]}" "${grid[@]}"
       ;;
+    # One split of those that are compared.
+    */fedldf.yaml | */igfl-devices.yaml)
+      miniature "$file" "${digits[@]}" --set "sweep.data=[{set: digits, method: shards, clients: 20, seed: trial}]"
+      ;;
     *) miniature "$file" "${digits[@]}" ;;
   esac
 done
