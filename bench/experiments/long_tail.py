@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the long-tailed MNIST of Karimireddy, He, Jaggi 2022, section 6: class c keeps the first 2^-c of its samples.
 
-    bench/experiments/long_tail.py ../shared/data/mnist long-tail     # IDX files; an experiment names the folder in data.set
+    bench/experiments/long_tail.py $FL_DATA_DIR/mnist $FL_DATA_DIR/long-tail     # IDX files; an experiment names the folder in data.set
 """
 import gzip
 import pathlib

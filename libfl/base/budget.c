@@ -344,7 +344,7 @@ static bool budget_is_exceeded(const struct fl_budget *budget, const struct fl_a
 
 /*
  * Evicted memory is not free yet. Only known accounts may exceed the budget by it, within their
- * fair share: else a party takes the memory of its evicted accounts once more.
+ * fair share: else a party takes the memory of its evicted accounts a second time.
  */
 static bool budget_may_be_exceeded(const struct fl_budget *budget, const struct fl_account *asking,
                                    size_t extra)

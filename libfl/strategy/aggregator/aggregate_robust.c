@@ -212,7 +212,7 @@ int fl__agg_robust_component(struct fl__agg_pass *p, size_t entries)
     return FL_OK;
 }
 
-/* Updates with weight 0 need not be read once more. */
+/* Updates with weight 0 need not be read again. */
 static void robust_skip(struct fl__agg_pass *p)
 {
     size_t n = 0;

@@ -121,7 +121,7 @@ TEST_EACH(one_client_with_the_largest_floats_cannot_move_the_model_beyond_the_ot
     free(model);
 }
 
-/* For the distances all, then the one that Krum takes; for AdaFL's distances all once more. */
+/* For the distances all, then the one that Krum takes; for AdaFL's distances all a second time. */
 TEST_EACH(updates_without_weight_are_not_read_again, 2)
 {
     choose(&fl_robust_krum, "f=1", "mix=none");
