@@ -472,6 +472,8 @@ RUNS = {"defaults": ["defaults", "defaults-personal"],
 
 def about(name):
     head, rows = kept(name)
+    if head["seeds"] == "none":
+        return f"`fl-sim run bench/experiments/{name}.yaml`: {len(rows)} rows, not run."
     return (f"`fl-sim run bench/experiments/{name}.yaml`: {len(rows)} rows, seeds {head['seeds']}, {head['run time']}; "
             f"{head['date'][:10]}, commit {head['commit']}, {head['machine']}.")
 

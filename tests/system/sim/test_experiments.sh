@@ -75,6 +75,38 @@ for r in map(json.loads, sys.stdin):
     print(r["round"], r["selected"], r["uplink_bytes"], r["downlink_bytes"], *("%.10g" % r[k] for k in ("accuracy", "loss", "train_loss")))'
 }
 equal "its rounds are those of the simulation" "$(three_rounds "$point/seed-1")" "$(three_rounds "$dir/local")"
+# What is kept of a run, then of one with other seeds beside it, in a copy of the folder.
+mkdir -p "$dir/kept/bench" "$dir/kept/docs"
+cp -r "$srcdir/bench/experiments" "$dir/kept/bench/"
+report=$dir/kept/bench/experiments/report.py
+adafl=$srcdir/bench/experiments/adafl-mnist.yaml
+check "a run is kept" "$python" "$report" --sim "$sim" keep "$dir/adafl-mnist-1"
+check "with other seeds" "$sim" run "$adafl" --quiet --out "$dir/adafl-2" --set stop.rounds=3 --set "trials={seeds: [2, 3]}" \
+  --set server.round.start_clients=20 "${digits[@]}"
+check "it is kept beside the first" "$python" "$report" --sim "$sim" keep --add "$dir/adafl-2"
+says "seeds that overlap are refused" 1 "expected the same or all others" "$python" "$report" --sim "$sim" keep --add "$dir/adafl-2"
+check "each row is what fl-sim table makes of all seeds" "$python" - "$sim" "$dir" <<'END'
+import csv, subprocess, sys
+sim, folder = sys.argv[1:]
+text = subprocess.run([sim, "table", "--merge", "--format", "csv", "--columns", "trials,best", folder + "/adafl-mnist-1", folder + "/adafl-2"],
+                      check=True, capture_output=True, text=True).stdout
+both = {row["point"]: row for row in csv.DictReader(text.splitlines())}
+lines = open(folder + "/kept/bench/experiments/adafl-mnist.csv").read().splitlines()
+assert "# seeds: 1 2 3" in lines, lines[:9]
+rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+assert len(rows) == len(both) == 6
+for row in rows:
+    of = both[row["point"]]
+    assert row["trials"] == of["trials"] == row["best.trials"] == "3", row
+    for key in ("best", "best.std"):
+        assert abs(float(row[key]) - float(of[key])) < 1e-12, (key, row[key], of[key])
+END
+check "its picture has a line for each row" "$python" - "$python" "$report" <<'END'
+import subprocess, sys, xml.etree.ElementTree as tree
+text = subprocess.run([*sys.argv[1:], "adafl-mnist", "--print"], check=True, capture_output=True, text=True).stdout
+found = tree.fromstring(text).findall("{http://www.w3.org/2000/svg}polyline")
+assert len(found) == 6 and all(len(line.get("points").split()) == 3 for line in found), text
+END
 if [ "${1:-}" = --record ]; then
   cat "$dir/found.csv"
   exit
