@@ -31,7 +31,22 @@
       .shown = FL_SHOWN_COLUMN, .label = "downlink_bytes", .width = 14,                            \
       .meaning = "Its share of downlink_bytes of the round")                                       \
     X(F64, attention, attention, .unit = FL_UNIT_WEIGHT, .lead = FL_PART_attention,                \
-      .meaning = "Weight of its update in the attention of the aggregation; unknown: no attention")
+      .meaning = "Weight of its update in the attention of the aggregation; unknown: no attention")   \
+    X(U64, evaluation_samples, evaluation_samples, .unit = FL_UNIT_COUNT,                          \
+      .meaning = "Test samples of its evaluations in the round; 0: it made none")                  \
+    X(F64, received_accuracy, received_accuracy, .unit = FL_UNIT_SHARE,                            \
+      .lead = FL_PART_received_accuracy, .shown = FL_SHOWN_BEHIND, .label = "received",            \
+      .decimals = 4,                                                                               \
+      .meaning = "Accuracy on its own test data of the model that it received, or of the new one") \
+    X(F64, received_loss, received_loss, .unit = FL_UNIT_LOSS, .lead = FL_PART_received_accuracy,  \
+      .shown = FL_SHOWN_BEHIND, .label = "received_loss", .decimals = 4,                           \
+      .meaning = "Loss of that model")                                                             \
+    X(F64, personal_accuracy, personal_accuracy, .unit = FL_UNIT_SHARE,                            \
+      .lead = FL_PART_personal_accuracy, .shown = FL_SHOWN_BEHIND, .label = "personal",            \
+      .decimals = 4, .meaning = "Accuracy of its own model on its own test data")                  \
+    X(F64, personal_loss, personal_loss, .unit = FL_UNIT_LOSS, .lead = FL_PART_personal_accuracy,  \
+      .shown = FL_SHOWN_BEHIND, .label = "personal_loss", .decimals = 4,                           \
+      .meaning = "Loss of its own model")
 /* clang-format on */
 
 struct fl_part_figures {

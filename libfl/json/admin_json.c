@@ -77,6 +77,7 @@ json_t *fl_json_participation(const struct fl_wire_participation *p)
     (void)json_object_set_new(o, "aborted",
                               p->aborted[0] != '\0' ? json_string(p->aborted) : json_null());
     fl_json_figures(o, &fl_part_rows, &p->figures, /* totals= */ false);
+    (void)json_object_set_new(o, "metrics", fl_json_metrics(p->metrics));
     if (p->n_mixing > 0) {
         json_t *mixing = json_array();
 

@@ -37,6 +37,12 @@ struct fl_page_phases {
 };
 
 /* A client in an attempt at a round. */
+/* An evaluation on a client's test data. */
+struct fl_page_eval {
+    double accuracy; /* FL_SHARE_UNKNOWN: none (libfl/figures/share.h) */
+    double loss;
+};
+
 struct fl_page_part {
     const char *client;
     uint64_t round;
@@ -47,6 +53,8 @@ struct fl_page_part {
     double train_loss;   /* NAN: unknown */
     const char *remark;  /* why it was left out; "": it was not */
     const char *aborted; /* why the attempt was aborted; NULL or "": it was committed */
+    struct fl_page_eval received, personal; /* of the model that it received, and of its own */
+    const char *metrics;                    /* of these, "received/auc=0.9"; NULL or "": none */
     /* Weights in its personalized model: of the models of the accepted clients of the round, by
        name, of the first n_mixing of them (FedMCSA); or the scores that its update gives to theirs
        (IGFL with self attention). */

@@ -1,4 +1,7 @@
 /* The table of participations: what clients were asked, what they sent, why they were left out. */
+#include <stdio.h>
+
+#include "libfl/figures/share.h"
 #include "libfl/page/overview_impl.h"
 
 /* "3 of 8: conv1, conv2, fc" */
@@ -42,8 +45,48 @@ static void parts_names(struct fl_html *html, const struct fl__page_parts *t,
     }
 }
 
+/* Columns that are left out where no participation has a value for them. */
+struct parts_optional {
+    bool received, personal, metrics;
+};
+
+static bool parts_measured(const struct fl_page_part *p)
+{
+    return p->metrics != NULL && p->metrics[0] != '\0';
+}
+
+static struct parts_optional parts_columns(const struct fl__page_parts *t)
+{
+    struct parts_optional any = {false, false, false};
+    size_t i;
+
+    for (i = 0; i < t->n; i++) {
+        any.received = any.received || fl_share_measured(t->parts[i].received.accuracy);
+        any.personal = any.personal || fl_share_measured(t->parts[i].personal.accuracy);
+        any.metrics = any.metrics || parts_measured(&t->parts[i]);
+    }
+    return any;
+}
+
+/* Where no prediction is right or wrong, the loss. */
+static void parts_evaluation(struct fl_html *html, const struct fl_page_eval *eval)
+{
+    bool loss = fl_share_is_none(eval->accuracy);
+    double value = loss ? eval->loss : eval->accuracy;
+    char text[FL_CHART_TEXT];
+    char number[32];
+
+    if (fl_share_measured(eval->accuracy)) {
+        (void)snprintf(number, sizeof(number), "%.6g", value);
+        fl_html(html, "<td data-v=\"%s\">%s%s</td>", number, loss ? "loss " : "",
+                fl_chart_text(loss ? FL_CHART_NUMBER : FL_CHART_SHARE, value, text));
+    } else {
+        fl_html(html, "<td></td>");
+    }
+}
+
 static void parts_row(struct fl_html *html, const struct fl__page_parts *t,
-                      const struct fl_page_part *p)
+                      struct parts_optional shown, const struct fl_page_part *p)
 {
     char text[FL_CHART_TEXT];
 
@@ -55,8 +98,17 @@ static void parts_row(struct fl_html *html, const struct fl__page_parts *t,
             fl_chart_text(FL_CHART_BYTES, (double)p->bytes_up, text));
     fl_html(html, "<td data-v=\"%llu\">%s</td>", (unsigned long long)p->bytes_down,
             fl_chart_text(FL_CHART_BYTES, (double)p->bytes_down, text));
-    fl_html(html, "<td>%s</td><td class=\"t\">%s",
-            fl_chart_text(FL_CHART_NUMBER, p->train_loss, text), p->remark);
+    fl_html(html, "<td>%s</td>", fl_chart_text(FL_CHART_NUMBER, p->train_loss, text));
+    if (shown.received) {
+        parts_evaluation(html, &p->received);
+    }
+    if (shown.personal) {
+        parts_evaluation(html, &p->personal);
+    }
+    if (shown.metrics) {
+        fl_html(html, "<td class=\"t\">%s</td>", parts_measured(p) ? p->metrics : "");
+    }
+    fl_html(html, "<td class=\"t\">%s", p->remark);
     if (p->aborted != NULL && p->aborted[0] != '\0') {
         fl_html(html, "%sattempt aborted: %s", p->remark[0] != '\0' ? "; " : "", p->aborted);
     }
@@ -65,11 +117,20 @@ static void parts_row(struct fl_html *html, const struct fl__page_parts *t,
 
 void fl__page_parts(struct fl_html *html, const struct fl__page_parts *table)
 {
-    static const struct {
+    const struct parts_optional shown = parts_columns(table);
+    const struct {
         const char *head;
-        bool text;
-    } heads[] = {{"Attempt", false},  {"Outcome", true}, {"Asked layers", true}, {"Sent", false},
-                 {"Received", false}, {"Loss", false},   {"Remarks", true}};
+        bool text, left_out;
+    } heads[] = {{"Attempt", false, false},
+                 {"Outcome", true, false},
+                 {"Asked layers", true, false},
+                 {"Sent", false, false},
+                 {"Received", false, false},
+                 {"Loss", false, false},
+                 {"Accuracy", false, !shown.received},
+                 {"Own model", false, !shown.personal},
+                 {"Metrics", true, !shown.metrics},
+                 {"Remarks", true, false}};
     size_t i;
 
     fl_html(
@@ -85,12 +146,15 @@ void fl__page_parts(struct fl_html *html, const struct fl__page_parts *table)
         fl_html(html, "<th scope=\"col\">Round</th>");
     }
     for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        if (heads[i].left_out) {
+            continue;
+        }
         fl_html(html, "<th scope=\"col\" class=\"%s\">%s</th>", heads[i].text ? "t" : "n",
                 heads[i].head);
     }
     fl_html(html, "</tr></thead><tbody>\n");
     for (i = 0; i < table->n; i++) {
-        parts_row(html, table, &table->parts[i]);
+        parts_row(html, table, shown, &table->parts[i]);
     }
     fl_html(html, "</tbody></table></div>\n");
 }

@@ -104,6 +104,7 @@
     X(TEXT, remark, remark) /* why it was left out; "": it was not */                              \
     X(TEXT, aborted, aborted) /* why the attempt was aborted; "": it was committed */              \
     X(RECORD, figures, struct fl_part_figures, FL_PART_FIGURES)                                \
+    X(METRICS, metrics, metrics) /* keys as in RoundInfo.metrics */                            \
     X(FLOATS, mixing, mixing, .most = FL_WIRE_MAX_MIXED)
 
 struct fl_wire_export_chunk {

@@ -496,7 +496,8 @@ enum fl_effect_type {
     FL_EFF_AGGREGATE,     /* seq; the accepted participants in client order, maybe none */
     FL_EFF_EVALUATE,      /* seq; the server evaluates the new model */
     /* seq; round record, participants, and the client records that changed: first those of the
-       participants, in their order */
+       participants, in their order; evals: those of clients, of participants first, in their order
+     */
     FL_EFF_COMMIT,
     FL_EFF_ROUND_OPEN,   /* uploads for (round, attempt) are allowed from now on; size */
     FL_EFF_ROUND_CLOSED, /* the spool files of (round, attempt) are not read any more */
@@ -531,6 +532,8 @@ struct fl_effect {
     size_t n_ended;
     const struct fl_client_rec *clients;
     size_t n_clients;
+    const struct fl_client_eval *evals;
+    size_t n_evals;
     const struct fl_round_rec *record;
     uint64_t plateau;    /* AGGREGATE: fl_plateau.round of the committed rounds */
     struct fl_draw draw; /* AGGREGATE: of the round, in a hashed space */

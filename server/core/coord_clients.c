@@ -46,7 +46,7 @@ int fl__clients_reserve(struct fl__clients *t, size_t n_parts)
     } scratch[] = {{&t->scores, sizeof(*t->scores)},     {&t->samples, sizeof(*t->samples)},
                    {&t->distance, sizeof(*t->distance)}, {&t->index, sizeof(*t->index)},
                    {&t->chosen, sizeof(*t->chosen)},     {&t->answers, sizeof(*t->answers)},
-                   {&t->capped, sizeof(*t->capped)}};
+                   {&t->capped, sizeof(*t->capped)},     {&t->evals, 2 * sizeof(*t->evals)}};
     size_t most = t->connected.n + 1 > n_parts ? t->connected.n + 1 : n_parts;
     size_t cap = most + most / 2 + FL__CLIENTS_FIRST;
     size_t i;
@@ -82,6 +82,7 @@ void fl__clients_done(struct fl__clients *t)
     free(t->chosen);
     free(t->capped);
     free(t->answers);
+    free(t->evals);
 }
 
 uint32_t fl__clients_find(const struct fl__clients *t, const char *name)

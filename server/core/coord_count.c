@@ -10,7 +10,7 @@
 #include "server/core/coord_impl.h"
 #include "server/core/coord_untrusted.h"
 
-static bool is_responder(const struct fl_participant_rec *part)
+bool fl__coord_responder(const struct fl_participant_rec *part)
 {
     return part->state == FL_PARTICIPANT_ACCEPTED || part->state == FL_PARTICIPANT_EMPTY;
 }
@@ -63,6 +63,7 @@ void fl__coord_forget_answers(struct fl_coord *c)
     size_t i;
 
     for (i = 0; i < c->round.n_answers; i++) {
+        free(c->clients.answers[i].name);
         fl__eval_done(&c->clients.answers[i].result);
         fl__eval_done(&c->clients.answers[i].adapted);
     }
@@ -84,12 +85,12 @@ static const struct fl_eval_rec *count_adapted(const struct fl_coord *c, size_t 
 
 static const struct fl_eval_rec *count_received(const struct fl_coord *c, size_t i)
 {
-    return is_responder(&c->round.parts[i]) ? &c->round.parts[i].received : NULL;
+    return fl__coord_responder(&c->round.parts[i]) ? &c->round.parts[i].received : NULL;
 }
 
 static const struct fl_eval_rec *count_trained(const struct fl_coord *c, size_t i)
 {
-    return is_responder(&c->round.parts[i]) ? &c->round.parts[i].trained : NULL;
+    return fl__coord_responder(&c->round.parts[i]) ? &c->round.parts[i].trained : NULL;
 }
 
 /* The number of test samples is a claim, as that of training samples is: the same bound holds. */
@@ -181,7 +182,6 @@ static void count_answers(struct fl_coord *c)
 
     r->result = count_figures(c, r->n_answers, count_result);
     r->adapted = count_figures(c, r->n_answers, count_adapted);
-    fl__coord_forget_answers(c);
 }
 
 static void put_figures(const struct fl_coord *c, const struct fl__figures *f, double *accuracy,
@@ -217,10 +217,12 @@ static void count_personal(struct fl_coord *c)
     struct fl__round *r = &c->round;
     struct fl__figures received = count_figures(c, r->n, count_received);
     struct fl__figures trained = count_figures(c, r->n, count_trained);
-    bool evaluated = trained.n == 0 && (r->adapted.n > 0 || received.n == 0);
-    struct fl__figures *of_received = evaluated ? &r->result : &received;
-    struct fl__figures *of_personal = evaluated ? &r->adapted : &trained;
+    struct fl__figures *of_received;
+    struct fl__figures *of_personal;
 
+    r->evaluated = trained.n == 0 && (r->adapted.n > 0 || received.n == 0);
+    of_received = r->evaluated ? &r->result : &received;
+    of_personal = r->evaluated ? &r->adapted : &trained;
     put_figures(c, of_personal, &r->rec.personal_accuracy, &r->rec.personal_mean);
     put_figures(c, of_received, &r->rec.received_accuracy, &r->rec.received_mean);
     r->rec.n_personal = of_personal->n;
@@ -324,7 +326,7 @@ void fl__coord_count_round(struct fl_coord *c)
         if (part->state == FL_PARTICIPANT_ACCEPTED) {
             rec->uplink_bytes += part->upload_bytes;
         }
-        if (is_responder(part)) {
+        if (fl__coord_responder(part)) {
             rec->n_responders++;
             rec->n_capped += part->samples < c->clients.recs[part->client].samples;
             samples += (double)part->samples;
@@ -364,7 +366,7 @@ void fl__coord_mark_counted(struct fl_coord *c)
 
         rec->uplink_bytes += part->state == FL_PARTICIPANT_ACCEPTED ? part->upload_bytes : 0;
         rec->downlink_bytes += part->download_bytes;
-        if (is_responder(part)) {
+        if (fl__coord_responder(part)) {
             fl__clients_uncount(&c->clients, part->client);
             rec->counted_round = c->round.round;
             rec->counted_attempt = c->round.attempt;

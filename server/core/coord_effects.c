@@ -189,6 +189,8 @@ void fl__coord_work(struct fl_coord *c, enum fl__work_kind kind)
         e->n_parts = r->n;
         e->clients = r->records;
         e->n_clients = r->n_records;
+        e->evals = c->clients.evals;
+        e->n_evals = fl__coord_list_evals(c);
         break;
     case FL__WORK_CLOSE:
         /* No participants: the previous attempt has ended. */

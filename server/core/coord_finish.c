@@ -105,7 +105,7 @@ static size_t ask_clients(struct fl_coord *c)
         if (live->evaluates && !fl__clients_quarantined(&c->clients, client)) {
             live->asked = true;
             live->answer = (uint32_t)n;
-            c->clients.answers[n++] = (struct fl__answer){.result = {0}};
+            c->clients.answers[n++] = (struct fl__answer){.client = client};
             fl__coord_effect_for(c, FL_EFF_EVALUATE_CLIENT, client)->task.deadline_ms =
                 c->conf.evaluate_ms;
         }
@@ -352,7 +352,8 @@ void fl__coord_eval_report(struct fl_coord *c, const struct fl_event *ev)
         return;
     }
     c->clients.answers[c->clients.live[client].answer] =
-        (struct fl__answer){fl__eval_take(c, client, "new", &ev->u.eval.result),
+        (struct fl__answer){client, fl_str_dup(fl__coord_name(c, client)),
+                            fl__eval_take(c, client, "new", &ev->u.eval.result),
                             fl__eval_take(c, client, "adapted", &ev->u.eval.adapted)};
 }
 

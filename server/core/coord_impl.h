@@ -75,6 +75,8 @@ struct fl__client {
 
 /* A client's evaluation of a round's new model; 0 samples: none, or not yet. */
 struct fl__answer {
+    uint32_t client;
+    char *name; /* owned; NULL: out of memory, it counts without a record of its own */
     struct fl_eval_rec result, adapted;
 };
 
@@ -131,8 +133,9 @@ struct fl__clients {
     double *distance;
     uint32_t *index; /* position among the candidates -> client number */
     uint32_t *chosen;
-    uint8_t *capped;            /* by round.share_cap */
-    struct fl__answer *answers; /* of the open round, in client order: sums depend on the order */
+    uint8_t *capped;              /* by round.share_cap */
+    struct fl__answer *answers;   /* of the open round, in client order: sums depend on the order */
+    struct fl_client_eval *evals; /* [2 * cap_scratch] of the COMMIT effect */
     size_t cap_scratch;
 };
 
@@ -229,7 +232,8 @@ struct fl__round {
     size_t n_asked;                     /* outstanding client evaluations */
     size_t n_answers;                   /* clients that were asked for one */
     struct fl__figures result, adapted; /* of the evaluations after the aggregation */
-    uint64_t collection_bytes;          /* size of the payload `collection` */
+    bool evaluated; /* the clients' accuracies in its record are of these, not of reports */
+    uint64_t collection_bytes; /* size of the payload `collection` */
     struct fl_round_rec rec;
 };
 
@@ -693,6 +697,9 @@ bool fl__coord_backfill(struct fl_coord *c);
 
 /* --- coord_count.c: what a committed round leaves behind --- */
 
+/* Its update counts in the round, or no layer was asked of it. */
+bool fl__coord_responder(const struct fl_participant_rec *part);
+
 /* Why an evaluation is impossible; NULL: it is plausible or empty. */
 const char *fl__eval_bad(const struct fl_coord *c, uint32_t client, const struct fl_eval_rec *eval);
 
@@ -702,6 +709,8 @@ struct fl_eval_rec fl__eval_take(struct fl_coord *c, uint32_t client, const char
                                  const struct fl_eval_rec *eval);
 void fl__eval_done(struct fl_eval_rec *eval);
 void fl__coord_forget_answers(struct fl_coord *c);
+/* Fill in clients.evals, and return how many there are (coord_evals.c). */
+size_t fl__coord_list_evals(struct fl_coord *c);
 /* Free the metrics of the evaluations after the aggregation. */
 void fl__coord_forget_figures(struct fl__round *r);
 

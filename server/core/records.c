@@ -1,6 +1,8 @@
 #include "server/core/records.h"
 
-const char *fl_part_state_name(enum fl_participant_state state)
+#include <stdio.h>
+
+const char *fl_part_state_name(int state)
 {
     switch (state) {
     case FL_PARTICIPANT_SELECTED:
@@ -17,8 +19,29 @@ const char *fl_part_state_name(enum fl_participant_state state)
         return "rejected";
     case FL_PARTICIPANT_LOST:
         return "lost";
+    case FL_PARTICIPATION_EVALUATED:
+        return "evaluated";
+    default:
+        return "unknown";
     }
-    return "unknown";
+}
+
+static void eval_add_metrics(const char *of, const char *prefix, char out[FL_EVAL_METRICS_TEXT])
+{
+    char key[FL_EVAL_METRIC_KEY];
+    struct fl_eval_metric m;
+
+    while (of != NULL && fl_eval_metrics_next(&of, &m)) {
+        (void)snprintf(key, sizeof(key), "%s%s", prefix, m.name);
+        (void)fl_eval_metrics_add_key(out, key, m.value);
+    }
+}
+
+void fl_client_eval_metrics(const struct fl_client_eval *eval, char out[FL_EVAL_METRICS_TEXT])
+{
+    out[0] = '\0';
+    eval_add_metrics(eval->received_metrics, FL_EVAL_METRICS_RECEIVED, out);
+    eval_add_metrics(eval->personal_metrics, FL_EVAL_METRICS_PERSONAL, out);
 }
 
 struct fl_client_figures fl_client_rec_figures(const struct fl_client_rec *rec)

@@ -13,6 +13,7 @@
 
 #include "libfl/base/str.h"
 #include "libfl/figures/client_figures.h"
+#include "libfl/figures/eval_metrics.h"
 #include "libfl/figures/part_figures.h"
 #include "libfl/figures/round_figures.h"
 
@@ -117,6 +118,24 @@ struct fl_eval_rec {
         *metrics; /* libfl/figures/eval_metrics.h; owned by the holder of the record; NULL: none */
 };
 
+/*
+ * What the evaluations of one client found in a round, on its own test data: of the model that it
+ * received (or the new global one), and of its own. Their sums are the accuracies and metrics of
+ * the round's record. Borrows the texts.
+ */
+struct fl_client_eval {
+    uint32_t client;
+    const char *name;
+    uint64_t samples;         /* test samples */
+    double received_accuracy; /* FL_SHARE_UNKNOWN: that model was not evaluated (share.h) */
+    double received_loss;
+    double personal_accuracy, personal_loss;         /* likewise */
+    const char *received_metrics, *personal_metrics; /* eval_metrics.h; NULL: none */
+};
+
+/* Its metrics as one text with keys as in the record of a round, as far as they have a place. */
+void fl_client_eval_metrics(const struct fl_client_eval *eval, char out[FL_EVAL_METRICS_TEXT]);
+
 /* Which shares of a participant round.share_cap lowered; flags. */
 enum fl_share_kind {
     FL_SHARE_DRAWS = 1u << 0,
@@ -150,6 +169,10 @@ struct fl_participant_rec {
    scores of the attention. */
 #define FL_PART_MIXED 64
 
+/* State of a participation beside enum fl_participant_state: the client was not selected in the
+   round, and evaluated its model. */
+#define FL_PARTICIPATION_EVALUATED (FL_PARTICIPANT_LOST + 1)
+
 /*
  * The record of a client in an attempt of a round. A reader borrows it for the call.
  */
@@ -157,10 +180,11 @@ struct fl_participation {
     uint64_t id; /* grows from round to round; within a round in descending client order */
     struct fl_part_figures figures;
     const char *client;
-    enum fl_participant_state state;
+    int state;           /* enum fl_participant_state, or FL_PARTICIPATION_EVALUATED */
     const char *asked;   /* a digit for each layer, "0110"; "": it got no upload mask */
     const char *remark;  /* why it was left out; "": it was not */
     const char *aborted; /* why the attempt was aborted; "": it was committed */
+    const char *metrics; /* of its evaluations, with keys as in the record of a round; "": none */
     /* float32 [at most FL_PART_MIXED]: weights of the models of the accepted participants, in
        client order, in its personalized model, or the scores that its update gives to theirs */
     const void *mixing;
@@ -179,6 +203,7 @@ struct fl_round_size {
     uint32_t capped; /* candidates with a lower probability by round.share_cap */
 };
 
-const char *fl_part_state_name(enum fl_participant_state state);
+/* Of a fl_participation.state. */
+const char *fl_part_state_name(int state);
 
 #endif

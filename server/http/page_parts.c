@@ -6,6 +6,11 @@
 
 #include "libfl/base/grow.h"
 
+static struct fl_page_eval parts_accuracy(double accuracy, double loss)
+{
+    return (struct fl_page_eval){.accuracy = accuracy, .loss = loss};
+}
+
 static struct fl_page_part parts_of(const struct fl_wire_participation *p)
 {
     const struct fl_part_figures *f = &p->figures;
@@ -20,6 +25,9 @@ static struct fl_page_part parts_of(const struct fl_wire_participation *p)
                                  .train_loss = f->train_loss,
                                  .remark = p->remark,
                                  .aborted = p->aborted,
+                                 .received = parts_accuracy(f->received_accuracy, f->received_loss),
+                                 .personal = parts_accuracy(f->personal_accuracy, f->personal_loss),
+                                 .metrics = p->metrics,
                                  .mixing = p->mixing,
                                  .n_mixing = p->n_mixing,
                                  .attention = f->attention};

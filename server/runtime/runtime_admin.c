@@ -292,6 +292,7 @@ static int admin_add_participation(void *ctx, const struct fl_participation *p)
         .asked = fl_wire_lend(p->asked),
         .remark = fl_wire_lend(p->remark),
         .aborted = fl_wire_lend(p->aborted),
+        .metrics = fl_wire_lend(p->metrics),
         .figures = p->figures,
     };
     float mixing[FL_PART_MIXED]; /* What was read need not be aligned. */

@@ -21,6 +21,18 @@ static void job_free_parts(struct fl_participant_rec *parts, size_t n)
     free(parts);
 }
 
+static void job_free_evals(struct fl_coord_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->e.n_evals; i++) {
+        free((char *)(uintptr_t)job->evals[i].name);
+        free((char *)(uintptr_t)job->evals[i].received_metrics);
+        free((char *)(uintptr_t)job->evals[i].personal_metrics);
+    }
+    free(job->evals);
+}
+
 void fl_coord_job_free(struct fl_coord_job *job)
 {
     if (job == NULL) {
@@ -28,6 +40,7 @@ void fl_coord_job_free(struct fl_coord_job *job)
     }
     job_free_parts(job->parts, job->e.n_parts);
     job_free_parts(job->ended, job->e.n_ended);
+    job_free_evals(job);
     free(job->clients);
     free(job->distance);
     fl_file_unref(job->collection.file);
@@ -83,6 +96,29 @@ static bool job_copy_parts(const struct fl_participant_rec *parts, size_t n, siz
     return copies != NULL;
 }
 
+/* As job_copy_parts(). */
+static bool job_copy_evals(struct fl_coord_job *job, const struct fl_effect *e)
+{
+    size_t i;
+
+    job->evals = calloc(e->n_evals + 1, sizeof(*job->evals));
+    for (i = 0; job->evals != NULL && i < e->n_evals; i++) {
+        const struct fl_client_eval *from = &e->evals[i];
+        struct fl_client_eval *to = &job->evals[i];
+
+        *to = *from;
+        to->name = to->received_metrics = to->personal_metrics = NULL;
+        job->e.n_evals = i + 1;
+        if (!job_copy_text(from->name, &to->name) ||
+            !job_copy_text(from->received_metrics, &to->received_metrics) ||
+            !job_copy_text(from->personal_metrics, &to->personal_metrics))
+        {
+            return false;
+        }
+    }
+    return job->evals != NULL;
+}
+
 /* AGGREGATE, and of an attempt that ended: the records of the participants' clients, in the order
    of the participants. */
 static bool job_copy_clients(struct fl_coord_job *job, const struct fl_effect *e)
@@ -116,6 +152,7 @@ struct fl_coord_job *fl_coord_job_new(struct fl_coord_shell *shell, const struct
     job->e = *e;
     job->e.n_parts = 0; /* Only copied entries count. */
     job->e.n_ended = 0;
+    job->e.n_evals = 0;
     job->e.units = NULL;
     job->e.text = NULL;
     job->aggregation.bad_client = FL_NO_CLIENT;
@@ -132,13 +169,14 @@ struct fl_coord_job *fl_coord_job_new(struct fl_coord_shell *shell, const struct
     n_units = fl_layout_units(shell->federation->layout);
     if (!job_copy_parts(e->parts, e->n_parts, n_units, &job->parts, &job->e.n_parts) ||
         !job_copy_parts(e->ended, e->n_ended, n_units, &job->ended, &job->e.n_ended) ||
-        !job_copy_clients(job, e))
+        !job_copy_clients(job, e) || !job_copy_evals(job, e))
     {
         fl_coord_job_free(job);
         return NULL;
     }
     job->e.parts = job->parts;
     job->e.ended = job->ended;
+    job->e.evals = job->evals;
     job->summaries =
         e->type == FL_EFF_FORGET_CLIENTS ||
         (e->type == FL_EFF_PERSIST_SELECTION &&
@@ -162,6 +200,8 @@ static int job_commit(struct fl_coord_job *job)
                                      .n_clients = job->e.n_clients,
                                      .parts = job->parts,
                                      .n_parts = job->e.n_parts,
+                                     .evals = job->evals,
+                                     .n_evals = job->e.n_evals,
                                      .wall_ms = job->record.ended_ms,
                                      .epoch = job->e.epoch};
 

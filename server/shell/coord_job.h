@@ -29,6 +29,7 @@ struct fl_coord_job {
     double *distance;      /* owned, what an `event` set from outside points to; or NULL */
     /* The copies. */
     struct fl_participant_rec *parts, *ended;
+    struct fl_client_eval *evals;
     struct fl_client_rec
         *clients; /* of the participants (AGGREGATE) or of `ended`, else as in the effect */
     struct fl_round_rec record;

@@ -104,6 +104,10 @@ struct fl_participations {
     const struct fl_participant_rec *parts; /* [n] */
     size_t n;
     const struct fl_client_rec *clients; /* [n] of them */
+    /* Of those among them that evaluated, in the same order, then of other clients, each of which
+       gets a record of its own. */
+    const struct fl_client_eval *evals;
+    size_t n_evals;
     uint32_t attempt;
     const char *aborted;  /* why the attempt was aborted; NULL: it is committed */
     const double *mixing; /* [n_mixing * n_mixing], of the first accepted ones */
@@ -149,6 +153,8 @@ FL_MUST_CHECK int fl_store_put_update(struct fl_store *store, uint64_t round, ui
                                       const struct fl_participant_rec *part, struct fl_err *err);
 /* Participations that are kept, the newest ones; older ones are removed when others are added. */
 #define FL_PARTICIPATIONS_MAX 20000
+/* Of these, so many of clients that only evaluated. */
+#define FL_PARTICIPATIONS_EVALUATED (FL_PARTICIPATIONS_MAX / 2)
 /* Aborted attempts of a round whose participations are kept, the newest ones. */
 #define FL_PARTICIPATIONS_ABORTED 8
 /*

@@ -80,6 +80,8 @@
     /* All but the newest; the index has what the inner query reads. */ \
     X(TRIM_PARTICIPATIONS, "DELETE FROM participation WHERE id <= (SELECT id FROM participation" \
         " INDEXED BY participation_round ORDER BY round DESC, id DESC LIMIT 1 OFFSET ?)") \
+    X(TRIM_EVALUATED, "DELETE FROM participation WHERE state = ? AND id <= (SELECT id FROM participation" \
+        " WHERE state = ? ORDER BY id DESC LIMIT 1 OFFSET ?)") \
     X(DROP_ABORTED, "DELETE FROM participation WHERE round = ? AND attempt <= ? AND aborted <> ''") \
     X(DROP_PARTICIPATIONS, "DELETE FROM participation WHERE round > ?") \
     X(GET_PARTICIPATIONS, "SELECT " FL_ROW_SELECT(FL__PARTICIPATION_ROWS) \

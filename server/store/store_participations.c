@@ -27,14 +27,32 @@ static struct fl_part_figures participation_figures(uint64_t round, uint32_t att
                                                     const struct fl_participant_rec *part)
 {
     bool accepted = part->state == FL_PARTICIPANT_ACCEPTED;
+    struct fl_part_figures f;
 
-    return (struct fl_part_figures){.round = round,
-                                    .attempt = attempt,
-                                    .samples = part->samples,
-                                    .steps = part->steps,
-                                    .train_loss = part->steps > 0 ? part->train_loss : (double)NAN,
-                                    .uplink_bytes = accepted ? part->upload_bytes : 0,
-                                    .downlink_bytes = part->download_bytes};
+    fl_figures_init(&fl_part_rows, &f);
+    f.round = round;
+    f.attempt = attempt;
+    f.samples = part->samples;
+    f.steps = part->steps;
+    f.train_loss = part->steps > 0 ? part->train_loss : (double)NAN;
+    f.uplink_bytes = accepted ? part->upload_bytes : 0;
+    f.downlink_bytes = part->download_bytes;
+    return f;
+}
+
+/* `text` is that of the row from then on. */
+static void participation_take_eval(struct fl_participation *row, const struct fl_client_eval *eval,
+                                    char text[FL_EVAL_METRICS_TEXT])
+{
+    struct fl_part_figures *f = &row->figures;
+
+    f->evaluation_samples = eval->samples;
+    f->received_accuracy = eval->received_accuracy;
+    f->received_loss = eval->received_loss;
+    f->personal_accuracy = eval->personal_accuracy;
+    f->personal_loss = eval->personal_loss;
+    fl_client_eval_metrics(eval, text);
+    row->metrics = text;
 }
 
 /* `accepted`: its place among the accepted participants. */
@@ -64,8 +82,18 @@ static int participations_trim(struct fl_store *store, uint64_t round,
     struct fl_query q;
     int rv;
 
-    if (taken->n == 0) {
+    if (taken->n == 0 && taken->n_evals == 0) {
         return FL_OK;
+    }
+    if (taken->n_evals > 0) {
+        q = fl_db_query(&store->db, FL__DB_TRIM_EVALUATED);
+        fl_query_u64(&q, FL_PARTICIPATION_EVALUATED);
+        fl_query_u64(&q, FL_PARTICIPATION_EVALUATED);
+        fl_query_u64(&q, FL_PARTICIPATIONS_EVALUATED);
+        rv = fl_query_run(&q, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
     }
     if (taken->aborted != NULL && taken->attempt > FL_PARTICIPATIONS_ABORTED) {
         q = fl_db_query(&store->db, FL__DB_DROP_ABORTED);
@@ -79,17 +107,54 @@ static int participations_trim(struct fl_store *store, uint64_t round,
     return fl__store_run_with(store, FL__DB_TRIM_PARTICIPATIONS, FL_PARTICIPATIONS_MAX, err);
 }
 
+/* Those of clients that only evaluated, the last one first. */
+static int participations_put_evaluated(struct fl_store *store, uint64_t round,
+                                        const struct fl_participations *taken, size_t first,
+                                        struct fl_err *err)
+{
+    static const struct fl_participant_rec none = {.steps = 0};
+    char metrics[FL_EVAL_METRICS_TEXT];
+    size_t i;
+
+    for (i = taken->n_evals; i-- > first;) {
+        struct fl_participation row = {.figures =
+                                           participation_figures(round, taken->attempt, &none),
+                                       .client = taken->evals[i].name,
+                                       .state = FL_PARTICIPATION_EVALUATED,
+                                       .asked = "",
+                                       .remark = "",
+                                       .aborted = ""};
+        int rv;
+
+        participation_take_eval(&row, &taken->evals[i], metrics);
+        rv = fl__participation_put(&store->db, FL__DB_PUT_PARTICIPATION, &row, err);
+        if (rv != FL_OK) {
+            return rv;
+        }
+    }
+    return FL_OK;
+}
+
 int fl__store_put_participations(struct fl_store *store, uint64_t round,
                                  const struct fl_participations *taken, struct fl_err *err)
 {
     char asked[FL_PART_LAYERS + 1];
+    char metrics[FL_EVAL_METRICS_TEXT];
     size_t accepted = 0;
+    size_t evaluated = 0; /* participants with evaluations: the first ones of `evals` */
     size_t i;
+    int rv;
 
     for (i = 0; i < taken->n; i++) {
         accepted += taken->parts[i].state == FL_PARTICIPANT_ACCEPTED;
+        evaluated +=
+            evaluated < taken->n_evals && taken->evals[evaluated].client == taken->parts[i].client;
     }
     /* The last one first: readers get the newest round first, and its clients in their order. */
+    rv = participations_put_evaluated(store, round, taken, evaluated, err);
+    if (rv != FL_OK) {
+        return rv;
+    }
     for (i = taken->n; i-- > 0;) {
         const struct fl_participant_rec *part = &taken->parts[i];
         struct fl_participation row = {.figures =
@@ -98,10 +163,13 @@ int fl__store_put_participations(struct fl_store *store, uint64_t round,
                                        .state = part->state,
                                        .asked = participation_asked(store, part->units, asked),
                                        .remark = part->remark != NULL ? part->remark : "",
-                                       .aborted = taken->aborted != NULL ? taken->aborted : ""};
-        int rv;
+                                       .aborted = taken->aborted != NULL ? taken->aborted : "",
+                                       .metrics = ""};
 
         accepted -= part->state == FL_PARTICIPANT_ACCEPTED;
+        if (evaluated > 0 && taken->evals[evaluated - 1].client == part->client) {
+            participation_take_eval(&row, &taken->evals[--evaluated], metrics);
+        }
         rv = participation_put(store, taken, accepted, &row, err);
         if (rv != FL_OK) {
             return rv;

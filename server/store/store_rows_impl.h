@@ -192,14 +192,15 @@ FL_ROW_TYPE(fl__part, struct fl__part)
 #define FL__OF_FIGURES_FL_ROW_DECLARE(kind, member, ...) FL_ROW_DECLARE(kind, member, member)
 #define FL__OF_FIGURES_FL_ROW_MEMBER(kind, member, ...)  FL_ROW_MEMBER(kind, member, figures.member)
 
-#define FL__PARTICIPATION_ROWS(X)                                                     \
-    X(ID, id, id)                                                                     \
-    FL_PART_FIGURES(FL__OF_FIGURES_##X)                                               \
-    X(TEXT, client, client)                                                           \
-    X(ENUM, state, state, .min = FL_PARTICIPANT_SELECTED, .max = FL_PARTICIPANT_LOST) \
-    X(TEXT, asked, asked, .max = FL_PART_LAYERS)                                      \
-    X(TEXT, remark, remark, .max = FL_PART_REMARK)                                    \
-    X(TEXT, aborted, aborted, .max = FL_PART_REMARK)                                  \
+#define FL__PARTICIPATION_ROWS(X)                                                            \
+    X(ID, id, id)                                                                            \
+    FL_PART_FIGURES(FL__OF_FIGURES_##X)                                                      \
+    X(TEXT, client, client)                                                                  \
+    X(ENUM, state, state, .min = FL_PARTICIPANT_SELECTED, .max = FL_PARTICIPATION_EVALUATED) \
+    X(TEXT, asked, asked, .max = FL_PART_LAYERS)                                             \
+    X(TEXT, remark, remark, .max = FL_PART_REMARK)                                           \
+    X(TEXT, aborted, aborted, .max = FL_PART_REMARK)                                         \
+    X(TEXT, metrics, metrics, .max = FL_EVAL_METRICS_TEXT - 1)                               \
     X(OPTIONAL_DATA, mixing, mixing, .max = FL_PART_MIXED * sizeof(float))
 
 FL_ROW_TYPE(fl__participation, struct fl_participation)

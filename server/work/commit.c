@@ -155,6 +155,8 @@ int fl_commit_run(const struct fl_federation *federation, const struct fl_commit
     const struct fl_participations taken = {.parts = commit->parts,
                                             .n = federation->scratch ? 0 : commit->n_parts,
                                             .clients = commit->clients,
+                                            .evals = commit->evals,
+                                            .n_evals = federation->scratch ? 0 : commit->n_evals,
                                             .attempt = commit->record->attempt,
                                             .mixing = mixing != NULL ? mixing->weights : NULL,
                                             .n_mixing = mixing != NULL ? mixing->n : 0,

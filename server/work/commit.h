@@ -37,6 +37,8 @@ struct fl_commit {
     size_t n_clients;
     const struct fl_participant_rec *parts; /* their clients are the first ones of `clients` */
     size_t n_parts;
+    const struct fl_client_eval *evals; /* of participants first, in their order */
+    size_t n_evals;
     uint64_t wall_ms;
     uint64_t epoch; /* of the next round; 0: unchanged on disk */
 };

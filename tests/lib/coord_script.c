@@ -316,6 +316,24 @@ static void keep_taken(struct script *s, const struct fl_effect *e)
     }
 }
 
+static void keep_evals(struct script *s, const struct fl_effect *e)
+{
+    size_t used = 0;
+    size_t i;
+
+    s->evals[0] = '\0';
+    for (i = 0; i < e->n_evals && used < sizeof(s->evals); i++) {
+        const struct fl_client_eval *v = &e->evals[i];
+        const char *metrics[] = {v->received_metrics, v->personal_metrics};
+
+        used += (size_t)snprintf(s->evals + used, sizeof(s->evals) - used,
+                                 "%s %" PRIu64 " received %.3f %.3f %s personal %.3f %.3f %s\n",
+                                 v->name, v->samples, v->received_accuracy, v->received_loss,
+                                 metrics[0] != NULL ? metrics[0] : "-", v->personal_accuracy,
+                                 v->personal_loss, metrics[1] != NULL ? metrics[1] : "-");
+    }
+}
+
 static void keep_work(struct script *s, const struct fl_effect *e)
 {
     if (e->seq != 0) {
@@ -326,6 +344,7 @@ static void keep_work(struct script *s, const struct fl_effect *e)
         size_t i;
 
         s->record = *e->record;
+        keep_evals(s, e);
         if (!s->quiet) {
             keep_taken(s, e);
         }

@@ -42,6 +42,9 @@ struct script {
     double accuracy, loss;
     struct fl_round_rec record;                   /* of the last COMMIT */
     struct fl_client_rec clients[SCRIPT_CLIENTS]; /* by number, of the last COMMIT that had it */
+    /* Evaluations of the last COMMIT: "a 10 received 0.400 0.900 f1=0.5 personal 0.800 0.500 -",
+       a line for each client. */
+    char evals[1024];
     /* The same of the last PERSIST_QUARANTINE, unless `quiet`: only its offences and quarantine. */
     struct fl_client_rec quarantines[SCRIPT_CLIENTS];
     char taken[4096];           /* the participants of the last COMMIT, unless `quiet` */

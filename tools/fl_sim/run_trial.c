@@ -95,6 +95,9 @@ fail:
 
 static enum fl_sim_fate trial_client_fate(const struct fl_fed_part *p)
 {
+    if (p->evaluated) {
+        return FL_SIM_FATE_EVALUATED;
+    }
     switch (p->state) {
     case FL_PARTICIPANT_ACCEPTED:
         return FL_SIM_FATE_ACCEPTED;
@@ -114,6 +117,7 @@ static void trial_on_participant(void *ctx, const struct fl_fed_part *p)
 {
     struct trial *t = ctx;
     struct fl_sim_client_round row;
+    char metrics[FL_EVAL_METRICS_TEXT];
     size_t l;
 
     if (t->code != FL_OK) {
@@ -133,12 +137,14 @@ static void trial_on_participant(void *ctx, const struct fl_fed_part *p)
     row.pushed_us = p->pushed_us;
     row.bytes_up = p->bytes_up;
     row.bytes_down = p->bytes_down;
-    if (!fl_server_conf_has_accuracy(t->setting.point->server)) {
-        row.accuracy = -1;
-    } else if (p->trained.samples > 0) {
-        row.accuracy = (double)p->trained.correct / (double)p->trained.samples;
-    } else if (p->received.samples > 0) {
-        row.accuracy = (double)p->received.correct / (double)p->received.samples;
+    if (p->eval != NULL) {
+        row.evaluation_samples = p->eval->samples;
+        row.received_accuracy = p->eval->received_accuracy;
+        row.received_loss = p->eval->received_loss;
+        row.personal_accuracy = p->eval->personal_accuracy;
+        row.personal_loss = p->eval->personal_loss;
+        fl_client_eval_metrics(p->eval, metrics);
+        row.metrics = metrics;
     }
     row.name = p->name;
     row.attacker = t->setting.attackers != NULL && t->setting.attackers[p->client];

@@ -228,6 +228,7 @@ static int print_on_participation(struct fl_ctl_out *out, const uint8_t *data, s
 {
     struct fl_wire_participation p;
     char line[FL_FIGURES_LINE];
+    char behind[FL_FIGURES_LINE];
     int rv = fl_wire_participation_decode(data, len, &p, err);
 
     if (rv != FL_OK) {
@@ -241,10 +242,14 @@ static int print_on_participation(struct fl_ctl_out *out, const uint8_t *data, s
                          fl_figures_columns(&fl_part_rows, NULL, line, sizeof(line)), "client",
                          "outcome", "asked layers");
         }
-        (void)printf("%s  %-20s %-9s %s\n",
+        (void)printf("%s  %-20s %-9s %s%s\n",
                      fl_figures_columns(&fl_part_rows, &p.figures, line, sizeof(line)),
                      fl_str_clean(p.client), fl_str_clean(p.state),
-                     p.asked[0] != '\0' ? fl_str_clean(p.asked) : "-");
+                     p.asked[0] != '\0' ? fl_str_clean(p.asked) : "-",
+                     fl_figures_behind(&fl_part_rows, &p.figures, behind, sizeof(behind)));
+        if (p.metrics[0] != '\0') {
+            (void)printf("%6s metrics %s\n", "", fl_str_clean(p.metrics));
+        }
         if (p.remark[0] != '\0') {
             (void)printf("%6s left out: %s\n", "", fl_str_clean(p.remark));
         }

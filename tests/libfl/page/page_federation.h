@@ -3,6 +3,7 @@
 
 /* A federation to show, of any size, with hostile texts wherever a peer could put them. */
 
+#include "libfl/figures/share.h"
 #include "tests/libfl/page/page_fixture.h"
 
 #define ROUNDS  200
@@ -188,16 +189,20 @@ static inline struct federation *federation(size_t n_rounds, size_t n_clients)
                                      .n_events = 1,
                                      .now_ms = 1700099999000};
     for (i = 0; i < 3; i++) {
-        f->parts[i] = (struct fl_page_part){.client = evil,
-                                            .round = 3 - i,
-                                            .attempt = 1,
-                                            .state = evil,
-                                            .asked = i == 0   ? NULL
-                                                     : i == 1 ? "101"
-                                                              : "01011",
-                                            .bytes_up = 1000 * i,
-                                            .train_loss = i == 2 ? (double)NAN : 0.5,
-                                            .remark = evil};
+        f->parts[i] =
+            (struct fl_page_part){.client = evil,
+                                  .round = 3 - i,
+                                  .attempt = 1,
+                                  .state = evil,
+                                  .asked = i == 0   ? NULL
+                                           : i == 1 ? "101"
+                                                    : "01011",
+                                  .bytes_up = 1000 * i,
+                                  .train_loss = i == 2 ? (double)NAN : 0.5,
+                                  .received = {i == 0 ? 0.875 : FL_SHARE_UNKNOWN, 0.5},
+                                  .personal = {i == 1 ? FL_SHARE_NONE : FL_SHARE_UNKNOWN, 0.25},
+                                  .metrics = i == 0 ? evil : NULL,
+                                  .remark = evil};
     }
     if (n_clients == CLIENTS) {
         add_parts(f, n_clients);

@@ -278,6 +278,33 @@ TEST_EACH(a_client_and_a_round_have_well_formed_pages, 4)
     federation_done(f);
 }
 
+TEST(participations_have_columns_of_evaluations_where_a_client_made_some)
+{
+    struct federation *f = federation(3, 3);
+    struct fl_buf out;
+    size_t i;
+
+    f->detail.client = &f->clients[0];
+    fl_buf_init(&out, 1 << 20);
+    ck_assert_int_eq(fl_page_client(&f->detail, &out), FL_OK);
+    check_document(page_text(&out));
+    ck_assert_uint_eq(page_count(page_text(&out), "<td data-v=\"0.875\">87.5 %</td>"), 1);
+    ck_assert_uint_eq(page_count(page_text(&out), "<td data-v=\"0.25\">loss 0.25</td>"), 1);
+    ck_assert_uint_eq(page_count(page_text(&out), ">Own model</th>"), 1);
+    ck_assert_uint_eq(page_count(page_text(&out), ">Metrics</th>"), 1);
+    for (i = 0; i < 3; i++) {
+        f->parts[i].received.accuracy = f->parts[i].personal.accuracy = FL_SHARE_UNKNOWN;
+        f->parts[i].metrics = NULL;
+    }
+    fl_buf_clear(&out);
+    ck_assert_int_eq(fl_page_client(&f->detail, &out), FL_OK);
+    ck_assert_uint_eq(page_count(page_text(&out), ">Accuracy</th>"), 0);
+    ck_assert_uint_eq(page_count(page_text(&out), ">Own model</th>"), 0);
+    ck_assert_uint_eq(page_count(page_text(&out), ">Metrics</th>"), 0);
+    fl_buf_done(&out);
+    federation_done(f);
+}
+
 TEST(the_page_of_a_client_has_its_labels_and_what_operators_set)
 {
     static char key[] = "site<b>";

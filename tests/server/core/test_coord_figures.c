@@ -414,6 +414,54 @@ TEST(fitted_models_are_evaluated_by_every_client_whoever_took_part)
     script_free(s);
 }
 
+/* Those of who was not selected, too; a failed commit has the same ones again. */
+TEST(a_commit_has_the_evaluations_of_each_client)
+{
+    static const char evals[] = "b 10 received 0.400 1.000 f1=0.5 personal 0.800 0.500 -\n"
+                                "a 5 received 0.200 1.000 - personal 1.000 0.200 f1=1\n";
+    struct script *s = script_fedavg();
+
+    script_set(s, FL_COMPONENT_PERSONAL, "adapt");
+    script_option(s, FL_COMPONENT_FRACTION, "fraction", "0.1");
+    s->conf.evaluate_every = 1;
+    script_begin(s, 3);
+    ck_assert_msg(fl_coord_part(s->coord, 1) != NULL, "the seed draws another client than b");
+    script_respond(s, "b");
+    evaluate(s, "b", EVAL_METRICS(10, 4, 10.0, "f1=0.5"), EVAL(10, 8, 5.0));
+    evaluate(s, "a", EVAL(5, 1, 5.0), EVAL_METRICS(5, 5, 1.0, "f1=1"));
+    s->manual = true;
+    evaluate(s, "c", EVAL(0, 0, 0.0), EVAL(0, 0, 0.0));
+    ck_assert_str_eq(s->evals, evals);
+    s->evals[0] = '\0';
+    script_fail(s, FL_ENOSPC, "no space left", UINT32_MAX);
+    script_run_to(s, 100);
+    script_answer(s);
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_str_eq(s->evals, evals);
+    script_free(s);
+}
+
+TEST(a_commit_has_the_evaluations_that_responders_reported)
+{
+    struct script *s = script_fedavg();
+    struct fl_event ev;
+
+    script_set(s, FL_COMPONENT_PERSONAL, "trained");
+    script_begin(s, 2);
+    report_evaluations(s, "a", EVAL_METRICS(10, 4, 9.0, "f1=0.5"), EVAL(10, 8, 5.0));
+    ev = report_of(s, "b");
+    ev.u.report.trained = EVAL(10, 10, 0.0);
+    script_step(s, &ev);
+    script_failed(s, "b", "no power");
+    ck_assert_uint_eq(fl_coord_committed(s->coord), 1);
+    ck_assert_str_eq(s->evals, "a 10 received 0.400 0.900 f1=0.5 personal 0.800 0.500 -\n");
+    s->evals[0] = '\0';
+    script_respond(s, "a");
+    script_respond(s, "b");
+    ck_assert_str_eq(s->evals, "");
+    script_free(s);
+}
+
 /* Loss mse or mae: on the server, and else on the clients. */
 TEST_EACH(evaluations_of_values_have_losses_and_no_accuracy, 2)
 {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libfl/figures/share.h"
 #include "server/store/generation.h"
 #include "server/store/store_rollback.h"
 #include "tests/lib/suites.h"
@@ -161,7 +162,7 @@ struct seen_parts {
     char text[1024]; /* "2:edge-00:accepted …" */
     struct fl_participation last;
     float mixing[2];
-    char asked[8], remark[32], aborted[32];
+    char asked[8], remark[32], aborted[32], metrics[64];
     size_t n;
 };
 
@@ -181,6 +182,7 @@ static int see_part(void *ctx, const struct fl_participation *p)
     (void)snprintf(seen->asked, sizeof(seen->asked), "%.3s", p->asked);
     (void)snprintf(seen->remark, sizeof(seen->remark), "%s", p->remark);
     (void)snprintf(seen->aborted, sizeof(seen->aborted), "%s", p->aborted);
+    (void)snprintf(seen->metrics, sizeof(seen->metrics), "%s", p->metrics);
     seen->n++;
     return FL_OK;
 }
@@ -226,6 +228,92 @@ TEST(who_took_part_is_found_again_by_round_and_by_client_after_a_restart)
     seen = look(s, &by_client);
     ck_assert_str_eq(seen.text, "2:edge-01:lost 1:edge-01:lost");
     fl_store_close(s);
+}
+
+/* Of edge-02 and edge-09; the first one took part. */
+static void commit_evaluated(struct fl_store *s, uint64_t round)
+{
+    const struct fl_participant_rec parts[] = {{.client = 1, .state = FL_PARTICIPANT_LOST},
+                                               {.client = 2, .state = FL_PARTICIPANT_ACCEPTED}};
+    const struct fl_client_rec clients[] = {{.id = 1, .name = "edge-01"},
+                                            {.id = 2, .name = "edge-02"}};
+    const struct fl_client_eval evals[] = {{.client = 2,
+                                            .name = "edge-02",
+                                            .samples = 10,
+                                            .received_accuracy = 0.5,
+                                            .received_loss = 1.5,
+                                            .received_metrics = "f1=0.25 auc=0.75",
+                                            .personal_accuracy = 0.75,
+                                            .personal_metrics = "f1=0.5"},
+                                           {.client = 9,
+                                            .name = "edge-09",
+                                            .samples = 20,
+                                            .received_accuracy = FL_SHARE_NONE,
+                                            .received_loss = 2.5,
+                                            .personal_accuracy = FL_SHARE_UNKNOWN}};
+    const struct fl_participations taken = {
+        .parts = parts, .n = 2, .clients = clients, .evals = evals, .n_evals = 2, .attempt = 1};
+    struct fl_round_rec r = round_rec(round, 0.5);
+    struct fl_err err = {0};
+
+    ck_assert_msg(fl_store_commit(s, &r, clients, 2, &taken, &err) == FL_OK, "%s", err.msg);
+}
+
+TEST(the_evaluations_of_each_client_are_kept_with_its_participation_or_alone)
+{
+    struct fl_store *s = store_open();
+    struct seen_parts seen;
+
+    commit_evaluated(s, 1);
+    fl_store_close(s);
+    s = store_open();
+    seen = look(s, &(struct fl_participation_query){.round = 1, .most = 9});
+    ck_assert_str_eq(seen.text, "1:edge-01:lost 1:edge-02:accepted 1:edge-09:evaluated");
+    ck_assert_uint_eq(seen.last.figures.evaluation_samples, 20);
+    ck_assert_double_eq(seen.last.figures.received_accuracy, FL_SHARE_NONE);
+    ck_assert_double_eq(seen.last.figures.received_loss, 2.5);
+    ck_assert_double_eq(seen.last.figures.personal_accuracy, FL_SHARE_UNKNOWN);
+    ck_assert_str_eq(seen.metrics, "");
+    seen = look(s, &(struct fl_participation_query){.client = "edge-02", .most = 9});
+    ck_assert_double_eq(seen.last.figures.received_accuracy, 0.5);
+    ck_assert_double_eq(seen.last.figures.received_loss, 1.5);
+    ck_assert_double_eq(seen.last.figures.personal_accuracy, 0.75);
+    ck_assert_str_eq(seen.metrics, "received/f1=0.25 received/auc=0.75 personal/f1=0.5");
+    seen = look(s, &(struct fl_participation_query){.client = "edge-01", .most = 9});
+    ck_assert_double_eq(seen.last.figures.received_accuracy, FL_SHARE_UNKNOWN);
+    ck_assert_uint_eq(seen.last.figures.evaluation_samples, 0);
+    fl_store_close(s);
+}
+
+/* Many clients that evaluate do not push out who took part. */
+TEST(of_clients_that_only_evaluated_only_the_newest_are_kept)
+{
+    enum { CROWD = FL_PARTICIPATIONS_EVALUATED - 1 };
+    struct fl_client_eval *evals = calloc(CROWD, sizeof(*evals));
+    const struct fl_participations taken = {.evals = evals, .n_evals = CROWD, .attempt = 1};
+    struct fl_store *s = store_open();
+    struct seen_parts seen;
+    uint64_t round;
+    uint32_t i;
+
+    ck_assert(evals != NULL);
+    for (i = 0; i < CROWD; i++) {
+        evals[i] = (struct fl_client_eval){.client = i, .name = "many", .samples = 1};
+    }
+    commit_evaluated(s, 1);
+    for (round = 2; round <= 3; round++) {
+        struct fl_round_rec r = round_rec(round, 0.5);
+
+        ck_assert_int_eq(fl_store_commit(s, &r, NULL, 0, &taken, NULL), FL_OK);
+    }
+    ck_assert_uint_eq(look(s, &(struct fl_participation_query){.round = 3, .most = UINT32_MAX}).n,
+                      CROWD);
+    ck_assert_uint_eq(look(s, &(struct fl_participation_query){.round = 2, .most = UINT32_MAX}).n,
+                      FL_PARTICIPATIONS_EVALUATED - CROWD);
+    seen = look(s, &(struct fl_participation_query){.round = 1, .most = 9});
+    ck_assert_str_eq(seen.text, "1:edge-01:lost 1:edge-02:accepted");
+    fl_store_close(s);
+    free(evals);
 }
 
 static void end_attempt(struct fl_store *s, uint64_t round, uint32_t attempt)

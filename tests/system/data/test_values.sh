@@ -40,7 +40,7 @@ check "fl-sim learns a line with the squared error" "$python" -c 'import sys; as
 equal "without an accuracy" "" "$(last mse accuracy)$(last mse client_accuracy_mean)"
 printf '%s\n' "server:" "  algorithm: fedavg" "  model: {input: [2], layers: [dense 1], loss: mae}" "  training: {epochs: 5, batch_size: 10, learning_rate: 0.02}" \
   "  evaluation: {every: 1, clients: yes, metrics: [mae, mse]}" "data: {path: ./shared}" "stop: {rounds: 3}" >metrics.yaml
-check "fl-sim has the metrics of values" "$build/fl-sim" run metrics.yaml --quiet --out metrics.results --keep-state
+check "fl-sim has the metrics of values" "$build/fl-sim" run metrics.yaml --quiet --out metrics.results --keep-state --clients
 cat >metrics.py <<'PY'
 import glob, json, struct, sys
 import numpy as np
@@ -65,8 +65,17 @@ for prefix, folders, r in ("", ["shared/server"], 3), ("received/", clients, 2):
 assert rows[2]["accuracy"] is None and rows[2]["client_accuracy_mean"] is None, rows[2]
 assert abs(rows[2]["loss"] - rows[2]["metrics"]["mae"]) < 1e-9
 assert rows[2]["client_loss_mean"] > 0
+each = [json.loads(line) for line in open(glob.glob("metrics.results/*/*/clients.jsonl")[0])]
+of_round = {c["name"]: c for c in each if c["round"] == 3}
+assert sorted(of_round) == ["client-000", "client-001", "client-002"], of_round
+for name, c in of_round.items():
+    want = measure(tensors(state + "/round-000002.safetensors"), ["shared/" + name])
+    assert c["evaluation_samples"] == len(np.load("shared/" + name + "/test-x.npy")) and c["received_accuracy"] is None, c
+    for metric, value in want.items():
+        assert abs(c["metrics"]["received/" + metric] - value) <= 1e-6 * max(1, value), (metric, c, value)
+    assert abs(c["received_loss"] - c["metrics"]["received/mae"]) < 1e-9, c
 PY
-check "they are those of numpy, on the server and on the clients" "$python" metrics.py
+check "they are those of numpy, on the server, on the clients, and of each client" "$python" metrics.py
 "$build/fl-sim" table metrics.results --columns loss,metrics.received/mse >table.out
 check "a table has the loss and a metric" grep -qE '0\.[0-9]+.*0\.[0-9]+' table.out
 sed 's/stop: {rounds: 3}/stop: {rounds: 3, accuracy: 0.9}/' metrics.yaml >accuracy.yaml
@@ -126,6 +135,12 @@ wait_for "the federation has finished" in_log s "all rounds are done"
 check "the daemons learn it too" grep -qE 'loss=(0\.000|[0-9.]+e-)' "$dir/s.log"
 ctl s rounds --json >rounds.json
 equal "rounds have metrics and no accuracy" "True None None" "$(json '" ".join(map(str, [set(d[-1]["metrics"]) >= {"mae", "mse", "received/mae", "received/mse"}, d[-1]["accuracy"], d[-1]["received_accuracy"]]))' <rounds.json)"
+ctl s participations --round 20 --json >parts.json
+equal "each client has its own" "3 True" "$(json 'str(len(d)) + " " + str(all(p["received_accuracy"] is None and p["evaluation_samples"] > 0 and
+  abs(p["metrics"]["received/mse"] - p["received_loss"]) < 1e-6 for p in d))' <parts.json)"
+equal "which add up to those of the round" True "$(json 'abs(sum(p["metrics"]["received/mae"] * p["evaluation_samples"] for p in d) /
+  sum(p["evaluation_samples"] for p in d) - json.load(open("rounds.json"))[-1]["metrics"]["received/mae"]) < 1e-9' <parts.json)"
+check "and are printed" grep -qE 'metrics received/mae=[0-9.e-]+ received/mse=' <(ctl s participations --round 20)
 check "status shows the loss" grep -qE '^loss +[0-9]' <(ctl s status)
 lacks_line "and no accuracy" <(ctl s status) "accuracy"
 check "flctl exports it as ONNX" ctl s export --onnx --output "$dir/model.onnx"

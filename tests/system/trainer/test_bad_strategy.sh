@@ -74,7 +74,7 @@ fl_strategy._Server._carry_out = carry_out  # as a program in another language c
 fl_strategy.run(aggregate)
 END
 echo good >"$dir/mode"
-strategy() { echo "strategy: {aggregate: {policy: command, program: [\"$python\", \"$dir/script.py\", \"$1\"], limit: 2s, state_limit: 4096}}"; }
+strategy() { echo "strategy: {aggregate: {policy: command, program: [\"$python\", \"$dir/script.py\", \"$1\"], limit: 10s, state_limit: 4096}}"; }
 write_server fed "seed: 7" "rounds: 0" "model: {preset: dnn60}" "round: {start_clients: 2, min_clients: 2, min_responders: 2}" \
   "$(strategy "$dir/mode")"
 start_server fed
@@ -95,7 +95,7 @@ fails() {
   [ "$mode" != nan ] || check "$mode: an operator resumes it" ctl fed resume
   wait_for "a round after $mode" at_round fed $((n + 1))
 }
-fails hangs "timed out at 'aggregate' after its time limit of 2000 ms (strategy.aggregate.limit)"
+fails hangs "timed out at 'aggregate' after its time limit of 10000 ms (strategy.aggregate.limit)"
 has_line "it is ended" "$dir/fed.log" "did not answer 'cancel' within"
 fails dies "exit code 3"
 has_line "its last words are read" "$dir/fed.log" "out of paper"

@@ -26,7 +26,8 @@ struct fl_fed_part {
     double train_loss;
     const uint8_t *units; /* [n_units] upload mask; NULL: there was no upload plan */
     size_t n_units;
-    struct fl_eval_rec received, trained;
+    const struct fl_client_eval *eval; /* its evaluations in a committed round; NULL: none */
+    bool evaluated;                    /* it was not selected, and evaluated its model */
     uint64_t bytes_up, bytes_down;
     uint64_t latency_us;  /* one way, of its link */
     uint64_t selected_us; /* sent by the server */

@@ -295,9 +295,6 @@ static void message_account_report(struct fl_fed *fed, uint32_t client,
     p->samples = event->u.report.samples;
     p->steps = event->u.report.steps;
     p->train_loss = fed->conf.dry ? (double)NAN : event->u.report.train_loss;
-    p->received = event->u.report.received;
-    p->trained = event->u.report.trained;
-    p->received.metrics = p->trained.metrics = NULL; /* Borrowed from the message. */
     fed->account.last_report = (size_t)(p - fed->account.parts);
 }
 

@@ -29,7 +29,8 @@
 
 /* Callbacks for measurement; each may be NULL. */
 struct fl_fed_watch {
-    /* A participant of an ended attempt, committed or not. */
+    /* A participant of an ended attempt, committed or not; and in a committed one, each client that
+       was not selected and evaluated its model. */
     void (*part)(void *ctx, const struct fl_fed_part *part);
     /* False: stop the run. */
     bool (*committed)(void *ctx, const struct fl_round_rec *record, const struct fl_sim_round *sim);

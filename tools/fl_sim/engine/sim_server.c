@@ -45,6 +45,33 @@ static void server_list_participants(struct fl_fed *fed, const struct fl_effect 
 
 /* --- end of a round --- */
 
+/* Give its evaluations to each participant, and report the clients that only evaluated. */
+static void server_take_evals(struct fl_fed *fed, const struct fl_coord_job *job)
+{
+    size_t i;
+
+    for (i = 0; i < job->e.n_evals; i++) {
+        const struct fl_client_eval *eval = &job->evals[i];
+        uint32_t client = fl__fed_client_of(fed, eval->client);
+        struct fl_fed_part *part =
+            client != UINT32_MAX ? fl_sim_account_part(&fed->account, client) : NULL;
+
+        if (part != NULL) {
+            part->eval = eval;
+        } else if (client != UINT32_MAX && fed->conf.watch.part != NULL) {
+            fed->conf.watch.part(fed->conf.watch.ctx,
+                                 &(struct fl_fed_part){.round = job->e.round,
+                                                       .attempt = job->e.attempt,
+                                                       .client = client,
+                                                       .name = fl__fed_name(fed, client),
+                                                       .committed = true,
+                                                       .train_loss = (double)NAN,
+                                                       .eval = eval,
+                                                       .evaluated = true});
+        }
+    }
+}
+
 /* The open attempt has ended: report the outcome of its participants. */
 static void server_end_participants(struct fl_fed *fed, bool committed)
 {
@@ -78,9 +105,10 @@ static void server_end_participants(struct fl_fed *fed, bool committed)
     a->n_parts = 0;
 }
 
-static void server_report_committed(struct fl_fed *fed, const struct fl_round_rec *record)
+static void server_report_committed(struct fl_fed *fed, const struct fl_coord_job *job)
 {
     struct fl_sim_account *a = &fed->account;
+    const struct fl_round_rec *record = &job->record;
     double full = 4.0 * (double)fl_layout_count(fed->federation.layout);
     struct fl_round_rec reported = *record;
 
@@ -89,6 +117,7 @@ static void server_report_committed(struct fl_fed *fed, const struct fl_round_re
     }
     fl_sim_account_end(a, fed->now_us);
     fed->committed_us = fed->now_us;
+    server_take_evals(fed, job);
     server_end_participants(fed, /* committed= */ true);
     a->sim.full_models = (double)record->uplink_bytes / full;
     if (fed->conf.watch.committed != NULL &&
@@ -247,7 +276,7 @@ static void server_commit(struct fl_fed *fed, struct fl_coord_job *job)
         fl_coord_shell_take(&fed->shell, job);
     }
     if (job->code == FL_OK) {
-        server_report_committed(fed, &job->record);
+        server_report_committed(fed, job);
     }
 }
 

@@ -30,7 +30,7 @@ struct report_part {
     const struct report_client *client;
     struct fl_sim_client_round round;
     enum fl_sim_fate fate;
-    char *asked;
+    char *asked, *metrics;
 };
 
 struct report_reading {
@@ -123,12 +123,15 @@ static const char *report_fate_text(enum fl_sim_fate fate)
         return "its report or update was rejected";
     case FL_SIM_FATE_ABORTED:
         return "the attempt was aborted";
+    case FL_SIM_FATE_EVALUATED:
+        return "";
     }
     return "";
 }
 
 static int report_add_part(struct report_reading *r, const struct report_client *c,
-                           const struct fl_sim_client_round *round, const char *asked)
+                           const struct fl_sim_client_round *round, const char *asked,
+                           const char *metrics)
 {
     struct report_part *p;
     int fate = FL_SIM_FATE_ACCEPTED;
@@ -137,19 +140,31 @@ static int report_add_part(struct report_reading *r, const struct report_client 
     if (rv != FL_OK) {
         return rv;
     }
-    while (fate < FL_SIM_FATE_ABORTED && !report_is(c->state, (enum fl_sim_fate)fate)) {
+    while (fate < FL_SIM_FATE_EVALUATED && !report_is(c->state, (enum fl_sim_fate)fate)) {
         fate++;
     }
     p = &r->parts[r->n_parts];
     *p = (struct report_part){.client = c, .round = *round, .fate = (enum fl_sim_fate)fate};
-    if (asked != NULL) {
-        p->asked = fl_str_dup(asked);
-        if (p->asked == NULL) {
-            return FL_ENOMEM;
-        }
-    }
     r->n_parts++;
-    return FL_OK;
+    p->asked = asked != NULL ? fl_str_dup(asked) : NULL;
+    p->metrics = fl_str_dup(metrics);
+    return p->metrics != NULL && (asked == NULL || p->asked != NULL) ? FL_OK : FL_ENOMEM;
+}
+
+/* It was selected. */
+static void report_count(struct report_client *c, const struct fl_sim_client_round *round,
+                         const char *state)
+{
+    c->dropped = report_is(state, FL_SIM_FATE_DROPPED);
+    c->figures.samples = round->samples;
+    c->figures.n_selected++;
+    c->figures.n_accepted +=
+        report_is(state, FL_SIM_FATE_ACCEPTED) || report_is(state, FL_SIM_FATE_EMPTY);
+    c->figures.n_rejected += report_is(state, FL_SIM_FATE_REJECTED);
+    c->figures.n_lost +=
+        c->dropped || report_is(state, FL_SIM_FATE_LATE) || report_is(state, FL_SIM_FATE_FAILED);
+    c->figures.last_loss = round->train_loss;
+    c->figures.last_seen_ms = report_latest(round) / 1000;
 }
 
 /* One line; one that is not of fl_row_client_json() is left out. */
@@ -158,6 +173,7 @@ static int report_take_line(struct report_reading *r, const json_t *object)
     const char *name = json_string_value(json_object_get(object, "name"));
     const char *state = json_string_value(json_object_get(object, "state"));
     struct fl_sim_client_round round;
+    char metrics[FL_EVAL_METRICS_TEXT];
     struct report_client *c;
     const char *asked;
 
@@ -175,16 +191,9 @@ static int report_take_line(struct report_reading *r, const json_t *object)
     }
     (void)snprintf(c->state, sizeof(c->state), "%s", state);
     c->attacker = json_is_true(json_object_get(object, "attacker"));
-    c->dropped = report_is(state, FL_SIM_FATE_DROPPED);
-    c->figures.samples = round.samples;
-    c->figures.n_selected++;
-    c->figures.n_accepted +=
-        report_is(state, FL_SIM_FATE_ACCEPTED) || report_is(state, FL_SIM_FATE_EMPTY);
-    c->figures.n_rejected += report_is(state, FL_SIM_FATE_REJECTED);
-    c->figures.n_lost +=
-        c->dropped || report_is(state, FL_SIM_FATE_LATE) || report_is(state, FL_SIM_FATE_FAILED);
-    c->figures.last_loss = round.train_loss;
-    c->figures.last_seen_ms = report_latest(&round) / 1000;
+    if (!report_is(state, FL_SIM_FATE_EVALUATED)) {
+        report_count(c, &round, state);
+    }
     if (round.round < r->first) {
         return FL_OK;
     }
@@ -195,7 +204,8 @@ static int report_take_line(struct report_reading *r, const json_t *object)
         len = len < REPORT_LAYERS_MAX ? len : REPORT_LAYERS_MAX;
         r->n_layers = len > r->n_layers ? len : r->n_layers;
     }
-    return report_add_part(r, c, &round, asked);
+    fl_json_read_metrics(json_object_get(object, "metrics"), metrics);
+    return report_add_part(r, c, &round, asked, metrics);
 }
 
 static int report_take_lines(struct report_reading *r, const struct fl_buf *text)
@@ -247,30 +257,35 @@ static int report_name_layers(const struct report_reading *r, const struct fl_re
     return FL_OK;
 }
 
-/* Takes the masks. The names are those of the list. */
+/* Takes masks and metrics. The names are those of the list. */
 static int report_make_parts(struct report_reading *r, struct fl__report_clients *ret)
 {
     size_t i;
 
     ret->parts = calloc(r->n_parts + 1, sizeof(*ret->parts));
-    ret->masks = calloc(r->n_parts + 1, sizeof(*ret->masks));
-    if (ret->parts == NULL || ret->masks == NULL) {
+    ret->texts = calloc(2 * r->n_parts + 1, sizeof(*ret->texts));
+    if (ret->parts == NULL || ret->texts == NULL) {
         return FL_ENOMEM;
     }
     for (i = 0; i < r->n_parts; i++) {
         struct report_part *p = &r->parts[r->n_parts - 1 - i];
 
-        ret->masks[i] = p->asked;
-        p->asked = NULL;
-        ret->parts[i] = (struct fl_page_part){.client = p->client->name,
-                                              .round = p->round.round,
-                                              .attempt = p->round.attempt,
-                                              .state = fl_sim_fate_text(p->fate),
-                                              .asked = ret->masks[i],
-                                              .bytes_up = p->round.bytes_up,
-                                              .bytes_down = p->round.bytes_down,
-                                              .train_loss = p->round.train_loss,
-                                              .remark = report_fate_text(p->fate)};
+        ret->texts[2 * i] = p->asked;
+        ret->texts[2 * i + 1] = p->metrics;
+        p->asked = p->metrics = NULL;
+        ret->parts[i] =
+            (struct fl_page_part){.client = p->client->name,
+                                  .round = p->round.round,
+                                  .attempt = p->round.attempt,
+                                  .state = fl_sim_fate_text(p->fate),
+                                  .asked = ret->texts[2 * i],
+                                  .bytes_up = p->round.bytes_up,
+                                  .bytes_down = p->round.bytes_down,
+                                  .train_loss = p->round.train_loss,
+                                  .received = {p->round.received_accuracy, p->round.received_loss},
+                                  .personal = {p->round.personal_accuracy, p->round.personal_loss},
+                                  .metrics = ret->texts[2 * i + 1],
+                                  .remark = report_fate_text(p->fate)};
         ret->n_parts++;
     }
     return FL_OK;
@@ -342,6 +357,7 @@ done:
     }
     for (i = 0; i < r.n_parts; i++) {
         free(r.parts[i].asked);
+        free(r.parts[i].metrics);
     }
     free(r.list);
     free(r.parts);
@@ -364,10 +380,11 @@ void fl__report_clients_done(struct fl__report_clients *clients)
         free(clients->layers[i]);
     }
     for (i = 0; i < clients->n_parts; i++) {
-        free(clients->masks[i]);
+        free(clients->texts[2 * i]);
+        free(clients->texts[2 * i + 1]);
     }
     free(clients->parts);
-    free(clients->masks);
+    free(clients->texts);
     free(clients->list);
     free(clients->layers);
     *clients = (struct fl__report_clients){0};

@@ -14,7 +14,7 @@ struct fl__report_clients {
     size_t n_parts;
     char **layers; /* [n_layers] names of the digits of their masks, and NULL */
     size_t n_layers;
-    char **masks; /* [n_parts] memory of the parts; NULL: none */
+    char **texts; /* [2 * n_parts] memory of the parts: masks and metrics; NULL: none */
 };
 
 /*

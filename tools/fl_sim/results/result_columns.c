@@ -57,6 +57,7 @@ void fl_sim_client_init(struct fl_sim_client_round *client)
     client->fate = FL_SIM_FATE_FAILED;
     client->name = "";
     client->asked = NULL;
+    client->metrics = "";
     client->attacker = false;
 }
 

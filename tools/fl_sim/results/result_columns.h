@@ -133,8 +133,17 @@ uint64_t fl_sim_round_down(const struct fl_sim_round *sim);
       .meaning = "Bytes that it sent")                                                                   \
     X(U64, bytes_down, .unit = FL_UNIT_BYTES,                                                      \
       .meaning = "Bytes sent to it")                                                               \
-    X(F64, accuracy, .unit = FL_UNIT_SHARE, .lead = FL_SIM_CLIENT_accuracy,                        \
-      .meaning = "Accuracy of the evaluated model on its own test data")
+    /* The next five as in part_figures.h. */                                                      \
+    X(U64, evaluation_samples, .unit = FL_UNIT_COUNT,                                              \
+      .meaning = "Test samples of its evaluations in the round; 0: it made none, or the attempt was aborted") \
+    X(F64, received_accuracy, .unit = FL_UNIT_SHARE, .lead = FL_SIM_CLIENT_received_accuracy,      \
+      .meaning = "Accuracy on its own test data of the model that it received, or of the new one") \
+    X(F64, received_loss, .unit = FL_UNIT_LOSS, .lead = FL_SIM_CLIENT_received_accuracy,           \
+      .meaning = "Loss of that model")                                                             \
+    X(F64, personal_accuracy, .unit = FL_UNIT_SHARE, .lead = FL_SIM_CLIENT_personal_accuracy,      \
+      .meaning = "Accuracy of its own model on its own test data")                                 \
+    X(F64, personal_loss, .unit = FL_UNIT_LOSS, .lead = FL_SIM_CLIENT_personal_accuracy,           \
+      .meaning = "Loss of its own model")
 /* clang-format on */
 
 /* Outcome of its participation, as X(NAME, text). */
@@ -146,7 +155,8 @@ uint64_t fl_sim_round_down(const struct fl_sim_round *sim);
     X(DROPPED, dropped)    \
     X(FAILED, failed)      \
     X(REJECTED, rejected)  \
-    X(ABORTED, aborted)
+    X(ABORTED, aborted)    \
+    X(EVALUATED, evaluated)
 
 enum fl_sim_fate {
 #define X(name, text) FL_SIM_FATE_##name,
@@ -157,8 +167,9 @@ enum fl_sim_fate {
 struct fl_sim_client_round {
     FL_SIM_CLIENT_FIGURES(FL_FIGURE_MEMBER)
     enum fl_sim_fate fate;
-    const char *name;  /* borrowed */
-    const char *asked; /* "0110": its upload mask; borrowed; NULL: no plan */
+    const char *name;    /* borrowed */
+    const char *asked;   /* "0110": its upload mask; borrowed; NULL: no plan */
+    const char *metrics; /* of its evaluations, as in fl_round_rec; borrowed; "": none */
     bool attacker;
 };
 

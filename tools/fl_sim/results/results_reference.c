@@ -39,5 +39,7 @@ void fl_sim_print_reference(void)
 #undef X
     (void)printf(" |\n");
     (void)printf("| `asked` | text | Its upload mask, a digit for each unit: `0110` |\n");
+    (void)printf("| `metrics` | object | Metrics of its evaluations, `received/NAME` and "
+                 "`personal/NAME` |\n");
     (void)printf("| `attacker` | yes/no | `true` for an attacker; others do not have it |\n");
 }

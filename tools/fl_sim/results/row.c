@@ -184,6 +184,7 @@ int fl_row_client_json(struct fl_buf *out, const struct fl_sim_client_round *cli
     row_add_text_member(&w, "name", client->name);
     row_add_text_member(&w, "state", fl_sim_fate_text(client->fate));
     row_add_text_member(&w, "asked", client->asked);
+    row_add_metrics(&w, client->metrics);
     fl_writer_printf(&w, "%s}\n", client->attacker ? ",\"attacker\":true" : "");
     return w.code;
 }
