@@ -47,6 +47,7 @@ struct job {
     char base[4096], out[4096], fingerprint[FL_CHECKSUM_TEXT];
     struct fl_buf text;
     unsigned at_once;
+    bool repeats; /* the trial of a program that is run again at the end is not finished yet */
 };
 
 /* Other MPI ranks accept the leader's checks and write only the files of their trials. */
@@ -271,6 +272,28 @@ static int run_prepare(struct job *j, struct fl_err *err)
     return run_check_memory(&j->check, j->ranks != NULL ? j->ranks->local : 1, j->at_once, err);
 }
 
+/* A program of the user need not be deterministic: say so where results are made. */
+static void run_repeat_program(const struct job *j)
+{
+    struct fl_err err = {0};
+    int rv;
+
+    if (!j->repeats || atomic_load(&run_interrupted)) {
+        return;
+    }
+    progress_note(j->run.progress, "running the first rounds again, to compare them (--repeat)");
+    rv = run_repeat(&j->run, &j->info, j->out, j->check.program, j->o.repeat, &err);
+    progress_clear(j->run.progress);
+    if (rv == FL_EEXIST) {
+        (void)fprintf(stderr, "fl-sim run: warning: %s\n", err.msg);
+    } else if (rv != FL_OK && rv != FL_ECANCELED) {
+        (void)fprintf(stderr,
+                      "fl-sim run: warning: the first rounds could not be run again, so that "
+                      "whether the program is deterministic is not known: %s\n",
+                      fl_err_text(&err, rv));
+    }
+}
+
 static int run_with_folder(struct job *j, struct fl_err *err)
 {
     struct sigaction action = {.sa_handler = run_on_signal, .sa_flags = SA_RESETHAND};
@@ -301,7 +324,25 @@ static int run_with_folder(struct job *j, struct fl_err *err)
     if (rv == FL_OK) {
         rv = late;
     }
+    if (rv == FL_OK) {
+        run_repeat_program(j);
+    }
     return rv;
+}
+
+static bool run_will_repeat(const struct job *j)
+{
+    char path[sizeof(j->out) + 400];
+
+    if (j->o.repeat == 0 || j->o.local > 0 || j->o.dry || j->ranks != NULL ||
+        j->check.program == SIZE_MAX)
+    {
+        return false;
+    }
+    (void)snprintf(path, sizeof(path), "%s/%s/seed-%llu/summary.json", j->out,
+                   fl_experiment_slug(j->experiment, j->check.program),
+                   (unsigned long long)fl_experiment_seed(j->experiment, 0));
+    return !fl_fs_exists(path);
 }
 
 static int run_open_all(struct job *j, int argc, char **argv, struct fl_err *err)
@@ -312,6 +353,7 @@ static int run_open_all(struct job *j, int argc, char **argv, struct fl_err *err
     if (rv != FL_OK) {
         return rv;
     }
+    j->repeats = run_will_repeat(j);
     rv = run_open_results(j, argc, argv, err);
     if (rv != FL_OK) {
         return rv;

@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 
 #define JOBS_MAX 1024
+/* Rounds that are run again to see whether they are the same. */
+#define RUN_REPLAY_ROUNDS 3
 
 #include "client/train/trainer.h"
 #include "tools/fl_sim/data/sim_data.h"
@@ -61,6 +63,8 @@ struct setting {
 FL_MUST_CHECK int setting_open(const struct run *run, size_t point, size_t trial,
                                struct setting *ret, struct fl_err *err);
 void setting_close(struct setting *setting);
+/* A program of the user trains, evaluates or aggregates. */
+bool setting_has_program(const struct setting *setting);
 /* FL_ECONF: the model does not fit the data, or the clients' settings exclude what the algorithm
    needs. */
 FL_MUST_CHECK int setting_check(const struct setting *setting, struct fl_err *err);
@@ -109,6 +113,13 @@ FL_MUST_CHECK int run_local(const struct run *run, const struct setting *setting
  */
 FL_MUST_CHECK int run_replay(const struct run *run, const struct fl_run_info *info, const char *dir,
                              struct fl_err *err);
+
+/*
+ * Run the first rounds of the first trial of a point, which is in `dir`, once more. FL_EEXIST: they
+ * are not the same; `err` says which figure differs, and what follows.
+ */
+FL_MUST_CHECK int run_repeat(const struct run *run, const struct fl_run_info *info, const char *dir,
+                             size_t point, uint64_t rounds, struct fl_err *err);
 
 /* Write report.html of the results in `dir` (run_report.c). */
 FL_MUST_CHECK int run_report(const struct fl_experiment *experiment, const char *dir,

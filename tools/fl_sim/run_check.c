@@ -76,6 +76,9 @@ static int run_check_trial(struct run_check *c, size_t point, size_t trial, bool
         goto done;
     }
     if (trial == 0) {
+        if (c->program == SIZE_MAX && setting_has_program(&s)) {
+            c->program = point;
+        }
         if (fl_server_conf_beside(s.point->server, text, sizeof(text))) {
             (void)fprintf(stderr, "fl-sim run: warning: '%s': %s\n",
                           fl_experiment_label(c->run->experiment, point), text);
@@ -106,6 +109,7 @@ int run_check_all(struct run_check *c, struct fl_err *err)
     size_t trial;
     int rv;
 
+    c->program = SIZE_MAX;
     c->cap = fl_experiment_points(e) * fl_experiment_trials(e);
     c->partitions = calloc(c->cap + 1, sizeof(*c->partitions));
     c->hashes = calloc(c->cap + 1, sizeof(*c->hashes));

@@ -18,6 +18,7 @@ enum {
     OPT_DRY,
     OPT_KEEP,
     OPT_LOCAL,
+    OPT_REPEAT,
     OPT_FORCE,
     OPT_QUIET
 };
@@ -43,6 +44,9 @@ static const struct fl_arg rows[] = {
            "this machine, in real time; results in NAME.local"),
     FL_ARG("keep-state", '\0', NULL, OPT_KEEP,
            "keep models, records and client states, as the daemons do"),
+    FL_ARG("repeat", '\0', "ROUNDS", OPT_REPEAT,
+           "of an experiment with a program of yours: at the end, run the first rounds of its first "
+           "trial again, and warn if they are not the same; default: 3, 0: do not"),
     FL_ARG("force", '\0', NULL, OPT_FORCE, "run even when the free memory seems too small"),
     FL_ARG("quiet", '\0', NULL, OPT_QUIET, "no progress"),
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),
@@ -95,6 +99,11 @@ static int run_take_option(struct run_options *o, int opt, const char *value)
                                value);
         }
         return 0;
+    case OPT_REPEAT:
+        if (fl_str_to_u64(value, &o->repeat) != FL_OK) {
+            return usage_error("run", "--repeat: expected a number of rounds, found '%s'", value);
+        }
+        return 0;
     case OPT_KEEP:
         o->keep_state = true;
         return 0;
@@ -114,6 +123,7 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
     int rv;
 
     o->kernels = fl_kernels_best();
+    o->repeat = RUN_REPLAY_ROUNDS;
     while ((opt = command_next(&args, help_before, help_after)) != FL_ARGS_END) {
         rv = run_take_option(o, opt, args.value);
         if (rv != 0) {

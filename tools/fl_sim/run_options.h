@@ -19,6 +19,7 @@ struct run_options {
     size_t n_sets;
     uint64_t jobs;  /* 0: the number of cores */
     uint64_t local; /* clients with --local; 0: without it */
+    uint64_t repeat; /* rounds that are run again at the end; 0: none */
     const struct fl_kernels *kernels;
     bool clients, keep_state, dry, quiet, force;
 };

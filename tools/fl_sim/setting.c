@@ -104,6 +104,12 @@ static int setting_open_data(const struct run *run, uint64_t seed, struct settin
     return rv;
 }
 
+bool setting_has_program(const struct setting *s)
+{
+    return s->program.program.argv != NULL ||
+           s->point->server->strategy->aggregate->program != NULL;
+}
+
 int setting_open(const struct run *run, size_t point, size_t trial, struct setting *ret,
                  struct fl_err *err)
 {

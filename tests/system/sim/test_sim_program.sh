@@ -59,6 +59,8 @@ def misbehave(m):
     mode = sys.argv[1]
     if mode == "nan":
         m["w"][0, 0] = np.nan
+    if mode == "random":
+        m["w"][0, 0] += np.random.default_rng().normal()
     if mode == "prints":
         print("to stdout: {}", flush=True)
         os.write(1, b"\0\x01 and more\n")
@@ -131,10 +133,11 @@ files_of() { (cd "$1" && find . \( -name 'rounds.*' -o -name clients.jsonl -o -n
 ### Data of the program
 experiment own.yaml own "clients: 5" "stop: {rounds: 6}" "trials: 2" "world: {train: {samples_per_s: 20}}"
 export TOLD=$dir/told
-check "it runs" "$fl_sim" run own.yaml --quiet --clients --jobs 1 --out jobs-1
+check "it runs" "$fl_sim" run own.yaml --quiet --clients --jobs 1 --repeat 0 --out jobs-1
 equal "two processes for a thread: one counts, one of each trial trains and one evaluates" 5 "$(cut -d' ' -f1 told | sort -u | wc -l)"
 unset TOLD
-check "it runs with two threads" "$fl_sim" run own.yaml --quiet --clients --jobs 2 --out jobs-2
+"$fl_sim" run own.yaml --quiet --clients --jobs 2 --out jobs-2 >jobs-2.out 2>&1
+equal "it runs with two threads, and the first rounds, run again, are the same" "0 2 trials in jobs-2" "$? $(cat jobs-2.out)"
 files_of jobs-1 >sums-1
 files_of jobs-2 >sums-2
 check "which change nothing" cmp sums-1 sums-2
@@ -233,6 +236,17 @@ for mode in prints forks; do
   check "$mode: the same rounds" cmp "$(find behaves -name rounds.jsonl)" "$(find "$mode" -name rounds.jsonl)"
 done
 equal "no process of theirs is left" "" "$(pgrep -f "script.py (prints|forks|leaks)" || true)"
+
+experiment random.yaml random "clients: 5" "stop: {rounds: 3}"
+"$fl_sim" run random.yaml --quiet --out random >random.out 2>&1
+equal "one that is not deterministic runs" "0 3" "$? $(cat random/*/*/rounds.jsonl | wc -l)"
+has_line "with a warning that has round, figure and values" random.out "of round 1 was "
+has_line "and what follows" random.out "a program of this experiment is not deterministic"
+check "what was run again is gone" test ! -e random/.replay
+"$fl_sim" run random.yaml --quiet --out random >random.out 2>&1
+lacks_line "a finished run is not run again" random.out "not deterministic"
+"$fl_sim" run random.yaml --quiet --repeat 0 --out unseen >random.out 2>&1
+lacks_line "nor one that does not want it" random.out "not deterministic"
 
 experiment nan.yaml nan "clients: 5" "stop: {rounds: 3}"
 check "one that diverges ends as diverged" "$fl_sim" run nan.yaml --quiet --out nan
