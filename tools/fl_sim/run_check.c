@@ -56,6 +56,23 @@ static void run_check_warn_classes(const struct setting *s, const char *label)
     }
 }
 
+/* Likewise: what fl-data says of it. */
+static void run_check_warn_data(const struct setting *s, const char *label)
+{
+    size_t skipped = fl_sim_data_skipped(s->data);
+    char text[256];
+
+    if (fl_dataset_shape_note(fl_sim_data_samples(s->data), text, sizeof(text))) {
+        (void)fprintf(stderr, "fl-sim run: warning: '%s': %s\n", label, text);
+    }
+    if (skipped > 0) {
+        (void)fprintf(stderr,
+                      "fl-sim run: '%s': %zu rows with a missing value are left out "
+                      "(data.missing)\n",
+                      label, skipped);
+    }
+}
+
 static int run_check_trial(struct run_check *c, size_t point, size_t trial, bool *ret_by_trial,
                            struct fl_err *err)
 {
@@ -86,6 +103,7 @@ static int run_check_trial(struct run_check *c, size_t point, size_t trial, bool
     }
     if (run_check_is_new(c, fl_sim_data_hash(s.data))) {
         run_check_warn_classes(&s, fl_experiment_label(c->run->experiment, point));
+        run_check_warn_data(&s, fl_experiment_label(c->run->experiment, point));
     }
     rv = run_check_add_partition(c, fl_experiment_label(c->run->experiment, point),
                                  fl_sim_data_hash(s.data));

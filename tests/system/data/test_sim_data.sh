@@ -115,6 +115,23 @@ equal "with one hash" "$(cat "$dir/syn.out")" "$(cat "$dir/check.out")"
 says "another trial's seed is another federation" 1 "different: client-000" \
   "$same_data" "$dir/syn.yaml" "$dir/syn" "$dir/keep" 4
 
+# What fl-data says of a set that it reads, fl-sim says too.
+mkdir "$dir/in/last"
+"$python" - "$dir/in/last" <<'PY' || fail "no array was made"
+import sys
+import numpy
+for part, n in (("train", 40), ("test", 10)):
+    numpy.save(f"{sys.argv[1]}/{part}-x.npy", numpy.zeros((n, 8, 3), numpy.float32))
+    numpy.save(f"{sys.argv[1]}/{part}-y.npy", numpy.arange(n, dtype=numpy.int64) % 2)
+PY
+told() { # name, text, data, input of the network, layers before the last one
+  printf '%s\n' "server: {algorithm: fedavg, model: {input: $4, layers: [$5dense 2]}}" "data: {$3, clients: 2}" "stop: {rounds: 1}" >"$dir/$1.yaml"
+  check "$1: it runs" "$build/fl-sim" run "$dir/$1.yaml" --quiet --out "$dir/$1.results"
+  equal "$1: and says once" 1 "$(grep -cF "$2" "$dir/check.out")"
+}
+told last "1 channels of 8 x 3, which looks like channels last" "set: $dir/in/last" "[1, 8, 3]" "flatten, "
+told left_out "1 rows with a missing value are left out (data.missing)" "set: $dir/in/table, drop: \"id,job\", missing: skip" "[1]" ""
+
 # What a folder can lack.
 says "a client that is gone" 2 "cannot open folder '$dir/iid/client-002'" \
   bash -c "mv '$dir/iid/client-002' '$dir/iid/gone' && '$same_data' '$dir/iid.path.yaml' '$dir/iid'"

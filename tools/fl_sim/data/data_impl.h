@@ -44,6 +44,7 @@ struct fl__samples {
     struct fl__samples *next; /* in the cache */
     char *key;                /* description of their origin */
     struct fl_split_set set;
+    size_t skipped; /* rows of a table without a value, which are left out */
     uint64_t *sums, *test_sums; /* a checksum for each sample of set.train and set.test */
 };
 
@@ -87,7 +88,7 @@ FL_MUST_CHECK int fl__data_open_synthetic(const struct fl_synthetic_conf *conf, 
 FL_MUST_CHECK int fl__data_share(const struct fl_split_conf *conf, const char *keep,
                                  struct fl_sim_data *data, struct fl_err *err);
 /* The samples of a data set in any format, as fl-data split has them before it divides them. */
-FL_MUST_CHECK int fl__data_open_set(const struct fl_sim_data_conf *conf, struct fl_split_set *ret,
+FL_MUST_CHECK int fl__data_open_set(const struct fl_sim_data_conf *conf, struct fl__samples *ret,
                                     struct fl_err *err);
 FL_MUST_CHECK int fl__data_open_program(const struct fl_sim_data_conf *conf,
                                         struct fl_sim_data *data, struct fl_err *err);

@@ -77,7 +77,7 @@ static int made_pool_tests(struct fl_sim_data *data, struct fl_err *err)
 
 /* --- a data set --- */
 
-int fl__data_open_set(const struct fl_sim_data_conf *conf, struct fl_split_set *ret,
+int fl__data_open_set(const struct fl_sim_data_conf *conf, struct fl__samples *ret,
                       struct fl_err *err)
 {
     struct fl_import import = {.train = NULL};
@@ -90,7 +90,8 @@ int fl__data_open_set(const struct fl_sim_data_conf *conf, struct fl_split_set *
         fl_import_done(&import);
         return fl_err_set(err, FL_ENOENT, "folder '%s' contains no train part", conf->path);
     }
-    rv = fl_split_prepare(conf->path, &conf->split, import.train, import.test, ret, err);
+    ret->skipped = import.skipped;
+    rv = fl_split_prepare(conf->path, &conf->split, import.train, import.test, &ret->set, err);
     import.train = import.test = NULL; /* taken */
     fl_import_done(&import);
     return rv;

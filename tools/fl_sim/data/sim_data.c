@@ -215,7 +215,7 @@ static int data_fill(const struct fl_sim_data_conf *conf, bool new_samples,
         rv = fl__data_open_program(conf, data, err);
         break;
     case FL__DATA_SET:
-        rv = new_samples ? fl__data_open_set(conf, &s->set, err) : FL_OK;
+        rv = new_samples ? fl__data_open_set(conf, s, err) : FL_OK;
         if (rv != FL_OK) {
             return rv;
         }
@@ -472,6 +472,11 @@ static uint64_t data_set_bytes(const struct fl_dataset *ds)
     return ds != NULL ? (uint64_t)ds->n * (ds->dim * fl_dataset_value_size(ds) + sizeof(*ds->y) +
                                            sizeof(uint64_t))
                       : 0;
+}
+
+size_t fl_sim_data_skipped(const struct fl_sim_data *data)
+{
+    return data->samples->skipped;
 }
 
 uint64_t fl_sim_data_bytes(const struct fl_sim_data *data)

@@ -106,6 +106,8 @@ const struct fl_dataset *fl_sim_data_samples(const struct fl_sim_data *data);
  * set.
  */
 const char *fl_sim_data_hash(const struct fl_sim_data *data);
+/* Rows of a table that `missing: skip` left out. */
+size_t fl_sim_data_skipped(const struct fl_sim_data *data);
 /* Bytes in memory, including samples that are shared with other data. */
 uint64_t fl_sim_data_bytes(const struct fl_sim_data *data);
 
