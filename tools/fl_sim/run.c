@@ -324,10 +324,11 @@ static int run_with_folder(struct job *j, struct fl_err *err)
     if (rv == FL_OK) {
         rv = late;
     }
-    if (rv == FL_OK) {
-        run_repeat_program(j);
+    if (rv != FL_OK) {
+        return rv;
     }
-    return rv;
+    run_repeat_program(j);
+    return FL_OK;
 }
 
 static bool run_will_repeat(const struct job *j)

@@ -91,9 +91,11 @@ static int replay_compare(const struct replay *r, const char *old, struct fl_err
     (void)snprintf(again, sizeof(again), "%s/%s/seed-%" PRIu64 "/rounds.jsonl", folder,
                    fl_experiment_slug(e, r->point), fl_experiment_seed(e, r->trial));
     rv = replay_trial(r, folder, err);
-    if (rv == FL_OK) {
-        rv = fl_results_same_rounds(old, again, err);
+    if (rv != FL_OK) {
+        goto done;
     }
+    rv = fl_results_same_rounds(old, again, err);
+done:
     if (fl_fs_remove_tree(folder, NULL) != FL_OK && rv == FL_OK) {
         rv = fl_err_set(err, FL_EIO, "cannot remove '%s'", folder);
     }
