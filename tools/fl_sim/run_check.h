@@ -12,7 +12,7 @@ struct run_check {
     struct fl_run_partition *partitions;
     size_t n_partitions, cap;
     char (*hashes)[80];
-    size_t program; /* first point with a program of the user; SIZE_MAX: none has one */
+    size_t program;            /* first point with a program of the user; SIZE_MAX: none has one */
     uint64_t data_bytes, most; /* bytes: of samples; of memory beside them, of one trial */
 };
 

@@ -44,9 +44,10 @@ static const struct fl_arg rows[] = {
            "this machine, in real time; results in NAME.local"),
     FL_ARG("keep-state", '\0', NULL, OPT_KEEP,
            "keep models, records and client states, as the daemons do"),
-    FL_ARG("repeat", '\0', "ROUNDS", OPT_REPEAT,
-           "of an experiment with a program of yours: at the end, run the first rounds of its first "
-           "trial again, and warn if they are not the same; default: 3, 0: do not"),
+    FL_ARG(
+        "repeat", '\0', "ROUNDS", OPT_REPEAT,
+        "of an experiment with a program of yours: at the end, run the first rounds of its first "
+        "trial again, and warn if they are not the same; default: 3, 0: do not"),
     FL_ARG("force", '\0', NULL, OPT_FORCE, "run even when the free memory seems too small"),
     FL_ARG("quiet", '\0', NULL, OPT_QUIET, "no progress"),
     FL_ARG("help", 'h', NULL, 'h', "print this and exit"),

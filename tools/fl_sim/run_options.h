@@ -17,8 +17,8 @@ struct run_options {
     const char *file, *out; /* `out`: NULL: named after the experiment */
     const char *sets[RUN_SETS_MAX];
     size_t n_sets;
-    uint64_t jobs;  /* 0: the number of cores */
-    uint64_t local; /* clients with --local; 0: without it */
+    uint64_t jobs;   /* 0: the number of cores */
+    uint64_t local;  /* clients with --local; 0: without it */
     uint64_t repeat; /* rounds that are run again at the end; 0: none */
     const struct fl_kernels *kernels;
     bool clients, keep_state, dry, quiet, force;

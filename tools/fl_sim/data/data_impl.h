@@ -44,7 +44,7 @@ struct fl__samples {
     struct fl__samples *next; /* in the cache */
     char *key;                /* description of their origin */
     struct fl_split_set set;
-    size_t skipped; /* rows of a table without a value, which are left out */
+    size_t skipped;             /* rows of a table without a value, which are left out */
     uint64_t *sums, *test_sums; /* a checksum for each sample of set.train and set.test */
 };
 
