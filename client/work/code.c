@@ -105,6 +105,23 @@ static int code_sent(struct fl_code *code, size_t l, struct fl_buf *buf)
     return FL_OK;
 }
 
+/* Room for all payloads in float32, whose size is known, at once: growing would copy them. */
+static int code_reserve(const struct fl_code *code, struct fl_buf *buf)
+{
+    const struct fl_setup *setup = code->setup;
+    const struct fl_layout *layout = fl_space_updates(setup->space, setup->layout);
+    uint64_t bytes = 0;
+    size_t l;
+
+    for (l = 0; l < fl_layout_units(setup->layout); l++) {
+        if (code->units[l] != 0) {
+            bytes += setup->codec->id == FL_CODEC_FLOAT32 ? setup->codec->max_size(layout, l) : 0;
+            bytes += code->result->n_sent * fl_codec_float32.max_size(setup->layout, l);
+        }
+    }
+    return bytes <= SIZE_MAX / 2 ? fl_buf_reserve(buf, (size_t)bytes) : FL_ENOMEM;
+}
+
 static int code_units(struct fl_code *code, float *residual)
 {
     const struct fl_layout *layout = code->setup->layout;
@@ -119,6 +136,10 @@ static int code_units(struct fl_code *code, float *residual)
         return FL_ENOMEM;
     }
     fl_buf_init(&buf, SIZE_MAX / 2);
+    rv = code_reserve(code, &buf);
+    if (rv != FL_OK) {
+        goto done;
+    }
     for (l = 0; l < n; l++) {
         if (code->units[l] != 0) {
             rv = code_update(code, l, mask, residual, &buf);
