@@ -29,6 +29,9 @@ jobs=$(nproc)
 # gigabyte of memory for each.
 at_once=$(awk -v most=$((3 * jobs)) -v least="$jobs" '/^MemAvailable:/ { n = int($2 / 524288); exit }
   END { at_once = n > most ? most : n < least ? least : n; print at_once }' /proc/meminfo)
+# Some 260 programs are linked, in each of two builds. With --all by the compiler's own linker, as what is shipped.
+linker=()
+if [ "$scope" != all ] && command -v ld.lld >/dev/null; then linker=(LDFLAGS=-fuse-ld=lld); fi
 root=$PWD
 passed=0 failed=0 skipped=0
 began=0 stage='' stages=()
@@ -118,7 +121,7 @@ say "lint, and the werror build" "lint, and the werror build beside it"
 linted=$(mktemp)
 bash tools/lint.sh >"$linted" 2>&1 &
 lint=$!
-build build-test --enable-werror CFLAGS='-O2 -g1 -pipe'
+build build-test --enable-werror CFLAGS='-O2 -g1 -pipe' "${linker[@]}"
 if wait "$lint"; then found="1 0 0"; else found="0 1 0"; fi
 cat "$linted"
 rm -f "$linted"
@@ -133,7 +136,7 @@ if [ "$scope" != fast ]; then
   builds+=(build-asan)
   # Half the processor time of -O1 with all checks: a null pointer and what lies outside of an object ASan finds, too, and
   # unaligned access is left to --all.
-  san=(--enable-werror --enable-sanitize="address,undefined")
+  san=(--enable-werror --enable-sanitize="address,undefined" "${linker[@]}")
   if [ "$scope" = all ]; then
     san+=(CFLAGS='-O1 -g1 -pipe')
   else
