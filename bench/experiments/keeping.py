@@ -19,6 +19,8 @@ VIEWS = {
     "fedmcsa-mnist": MCSA, "fedmcsa-fashion": MCSA,
     "adafl-rate": [("", "trials", []), ("mean10:", "best,rounds@0.9,rounds@0.91", ["--mean-of", "10"])],
     "adafl-mnist": [("", "trials,best", []), ("mean10:", "best,rounds@0.9,models@0.9,rounds@0.91,models@0.91", ["--mean-of", "10"])],
+    "adafl-with": [("", "trials,best", []),
+                   ("mean10:", "best,rounds@0.89,models@0.89,rounds@0.9,models@0.9,rounds@0.91,models@0.91", ["--mean-of", "10"])],
     "mnist-shards": [("", "trials," + REACHED, []), ("mean10:", "uplink@0.9,models@0.9", ["--mean-of", "10"])],
     "both-directions": [("", "trials,rounds@0.9,uplink@0.9,bytes@0.9,rounds@0.95,uplink@0.95,bytes@0.95", [])],
     "links": [("", "trials,rounds@0.9,bytes@0.9,time@0.9,rounds@0.95,bytes@0.95,time@0.95", [])],
