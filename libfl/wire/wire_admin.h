@@ -93,7 +93,8 @@
     X(OPTIONAL_NAME, client, client) /* "": any */                                                 \
     X(U64, round, round)             /* 0: any */                                                  \
     X(U64, before, before)           /* id; 0: any */                                              \
-    X(U32, most, most)               /* 0: all */
+    X(U32, most, most)               /* 0: all */                                                  \
+    X(BOOL, selected, selected)      /* without clients that only evaluated */
 
 #define FL_WIRE_MAX_MIXED 64
 #define FL_WIRE_ROWS_participation(X)                                                              \

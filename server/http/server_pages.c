@@ -133,15 +133,18 @@ static void pages_ask_rounds(struct fl_server_http *server)
     pages_ask(server, ask);
 }
 
-/* Of the client or of the round, or NULL and 0: of all. */
+/* Of the client or of the round; NULL and 0: of all, without clients that only evaluated, which
+   would leave no place for many rounds. */
 static struct fl_admin_request *pages_parts_request(const char *client, uint64_t round,
                                                     uint64_t before, uint32_t most)
 {
     struct fl_admin_request *ask = fl_admin_request_new(FL_VERB_PARTICIPATIONS);
 
     if (ask != NULL) {
-        ask->parts =
-            (struct fl_wire_list_participations){.round = round, .before = before, .most = most};
+        ask->parts = (struct fl_wire_list_participations){.round = round,
+                                                          .before = before,
+                                                          .most = most,
+                                                          .selected = client == NULL && round == 0};
         (void)snprintf(ask->parts.client, sizeof(ask->parts.client), "%s",
                        client != NULL ? client : "");
     }

@@ -312,6 +312,7 @@ void fl_runtime_db_participations(void *arg)
     const struct fl_wire_list_participations *asked = &request->parts;
     struct fl_participation_query query = {.round = asked->round,
                                            .before = asked->before,
+                                           .selected = asked->selected,
                                            .most = asked->most > 0 ? asked->most
                                                                    : FL_PARTICIPATIONS_MAX};
 

@@ -171,6 +171,7 @@ struct fl_participation_query {
     uint64_t round;           /* 0: any; in client order */
     uint64_t before;          /* fl_participation.id below it; 0: any */
     uint32_t most;
+    bool selected; /* without clients that only evaluated */
 };
 typedef int (*fl_store_participation_cb)(void *ctx, const struct fl_participation *participation);
 /* Calls `cb` for each; an error of it ends the loop and is returned. */

@@ -85,11 +85,11 @@
     X(DROP_ABORTED, "DELETE FROM participation WHERE round = ? AND attempt <= ? AND aborted <> ''") \
     X(DROP_PARTICIPATIONS, "DELETE FROM participation WHERE round > ?") \
     X(GET_PARTICIPATIONS, "SELECT " FL_ROW_SELECT(FL__PARTICIPATION_ROWS) \
-        " FROM participation WHERE id < ? ORDER BY id DESC LIMIT ?") \
+        " FROM participation WHERE id < ? AND state <= ? ORDER BY id DESC LIMIT ?") \
     X(GET_PARTICIPATIONS_ROUND, "SELECT " FL_ROW_SELECT(FL__PARTICIPATION_ROWS) \
-        " FROM participation WHERE id < ? AND round = ? ORDER BY id DESC LIMIT ?") \
+        " FROM participation WHERE id < ? AND state <= ? AND round = ? ORDER BY id DESC LIMIT ?") \
     X(GET_PARTICIPATIONS_CLIENT, "SELECT " FL_ROW_SELECT(FL__PARTICIPATION_ROWS) \
-        " FROM participation WHERE id < ? AND client = ? ORDER BY id DESC LIMIT ?") \
+        " FROM participation WHERE id < ? AND state <= ? AND client = ? ORDER BY id DESC LIMIT ?") \
     X(PUT_ROUND, "INSERT INTO round (" FL__ROUND_ROWS(FL_ROW_NAME) "generation) VALUES (" \
         FL__ROUND_ROWS(FL_ROW_PARAM) "(SELECT generation FROM federation))") \
     X(GET_ROUNDS, "SELECT " FL_ROW_SELECT(FL__ROUND_ROWS) \

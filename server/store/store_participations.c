@@ -189,6 +189,7 @@ int fl_store_participations(struct fl_store *store, const struct fl_participatio
     int rv;
 
     fl_query_u64(&q, query->before != 0 ? query->before : INT64_MAX);
+    fl_query_u64(&q, query->selected ? FL_PARTICIPANT_LOST : FL_PARTICIPATION_EVALUATED);
     if (query->client[0] != '\0') {
         fl_query_text(&q, query->client);
     } else if (query->round != 0) {

@@ -5,7 +5,7 @@
 int wire_sample_list_participations(struct fl_buf *out)
 {
     const struct fl_wire_list_participations list = {
-        .client = "a", .round = 3, .before = 70, .most = 5};
+        .client = "a", .round = 3, .before = 70, .most = 5, .selected = true};
 
     return fl_wire_list_participations_encode(&list, out);
 }

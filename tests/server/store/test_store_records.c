@@ -274,6 +274,8 @@ TEST(the_evaluations_of_each_client_are_kept_with_its_participation_or_alone)
     ck_assert_double_eq(seen.last.figures.received_loss, 2.5);
     ck_assert_double_eq(seen.last.figures.personal_accuracy, FL_SHARE_UNKNOWN);
     ck_assert_str_eq(seen.metrics, "");
+    seen = look(s, &(struct fl_participation_query){.round = 1, .most = 9, .selected = true});
+    ck_assert_str_eq(seen.text, "1:edge-01:lost 1:edge-02:accepted");
     seen = look(s, &(struct fl_participation_query){.client = "edge-02", .most = 9});
     ck_assert_double_eq(seen.last.figures.received_accuracy, 0.5);
     ck_assert_double_eq(seen.last.figures.received_loss, 1.5);
