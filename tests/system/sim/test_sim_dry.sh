@@ -60,7 +60,7 @@ for point in points:
                 complain(point, key, real[key], dry[key])
     if point.endswith("=fedavg"):
         for real, dry in zip(rows(point, "clients"), rows(other, "clients")):
-            for key in ["train_loss", "accuracy"]:
+            for key in ["train_loss", "received_accuracy", "received_loss", "personal_accuracy", "personal_loss"]:
                 if dry[key] is not None:
                     complain(point, key, real[key], dry[key])
             for key in ["samples", "steps"]:

@@ -73,8 +73,9 @@ def carry_out(self, message, original=fl_strategy._Server._carry_out):
 fl_strategy._Server._carry_out = carry_out  # as a program in another language could
 fl_strategy.run(aggregate)
 END
-echo good >"$dir/mode"
-strategy() { echo "strategy: {aggregate: {policy: command, program: [\"$python\", \"$dir/script.py\", \"$1\"], limit: 10s, state_limit: 4096}}"; }
+set_mode() { echo "$1" >"$dir/mode.new" && mv "$dir/mode.new" "$dir/mode"; } # the script reads it at any moment
+set_mode good
+strategy() { echo "strategy: {aggregate: {policy: command, program: [\"$python\", \"$dir/script.py\", \"$1\"], limit: 5s, state_limit: 4096}}"; }
 write_server fed "seed: 7" "rounds: 0" "model: {preset: dnn60}" "round: {start_clients: 2, min_clients: 2, min_responders: 2}" \
   "$(strategy "$dir/mode")"
 start_server fed
@@ -84,18 +85,18 @@ wait_for "a round" at_round fed 1
 fails() {
   local mode=$1 text n
   shift
-  echo "$mode" >"$dir/mode"
+  set_mode "$mode"
   for text; do wait_for "the message of $mode: $text" in_log fed "$text"; done
   has_line "$mode: with the program" <(grep -F -- "$1" "$dir/fed.log") "'$python"
   n=$(status_of fed rounds_committed)
   check "$mode: the model of round $n is there" ctl fed export --output "$dir/$mode.safetensors"
   equal "$mode: it is that of its checkpoint" "$(tensors "$dir/$mode.safetensors")" \
     "$(tensors "$dir/fed.state/models/round-$(printf %06d "$n").safetensors")"
-  echo good >"$dir/mode"
+  set_mode good
   [ "$mode" != nan ] || check "$mode: an operator resumes it" ctl fed resume
   wait_for "a round after $mode" at_round fed $((n + 1))
 }
-fails hangs "timed out at 'aggregate' after its time limit of 10000 ms (strategy.aggregate.limit)"
+fails hangs "timed out at 'aggregate' after its time limit of 5000 ms (strategy.aggregate.limit)"
 has_line "it is ended" "$dir/fed.log" "did not answer 'cancel' within"
 fails dies "exit code 3"
 has_line "its last words are read" "$dir/fed.log" "out of paper"
@@ -112,9 +113,9 @@ equal "the program ended three times and was started four times" 4 "$(grep -c "s
 
 ### What does no harm
 failed=$(grep -c "work failed" "$dir/fed.log")
-echo harmless >"$dir/mode"
+set_mode harmless
 wait_for "a round that prints and forks" test -e "$dir/harmless"
-echo good >"$dir/mode"
+set_mode good
 n=$(status_of fed rounds_committed)
 wait_for "a round after it" at_round fed $((n + 2))
 equal "is no failure" "$failed" "$(grep -c "work failed" "$dir/fed.log")"
@@ -124,7 +125,7 @@ equal "the server ends well" 0 "$rc"
 check "none of its processes is left" test -z "$(pgrep -f "$dir/script.py")"
 
 ### In fl-sim
-echo dies >"$dir/mode"
+set_mode dies
 cat >"$dir/dies.yaml" <<END
 server:
   model: {preset: dnn60}
@@ -133,7 +134,7 @@ data: {path: $dir/data}
 stop: {rounds: 3}
 END
 says "a simulation ends with what the script said" 1 "out of paper" "$build/fl-sim" run "$dir/dies.yaml" --quiet --out "$dir/dies"
-echo good >"$dir/mode"
+set_mode good
 check "and goes on once the script is right" "$build/fl-sim" run "$dir/dies.yaml" --quiet --out "$dir/dies"
 
 ### Programs that cannot be used
