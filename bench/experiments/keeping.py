@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 
@@ -47,6 +48,7 @@ VIEWS = {
     "share-attacks": [("", "trials,accuracy", [])],
     "fedldf": [("", "trials,accuracy,best,uplink,uplink@0.5", [])],
     "igfl-devices": [("", "trials,accuracy,best", [])],
+    "igfl-attention": [],
     "lean": [("", "trials", []), ("mean10:", "best," + REACHED, ["--mean-of", "10"])],
 }
 
@@ -109,6 +111,26 @@ def bounds_that_acted(folder, run):
         row.update((key, f"{sum(row[key] or 0 for row in rounds) / responders:.4f}") for key in ("capped", "clipped", "share_capped"))
         found[point["label"]] = {f"acted:{key}": value for key, value in row.items()}
     return found
+
+
+def scores_of(folder, run):
+    """Of each client of each trial with daemons its labels, and the mean over the rounds of the scores that its update gives to those of
+    all clients, by name (server.state/federation.db, participation.mixing)."""
+    import numpy  # of the other runs nothing needs it
+    rows = []
+    for trial in sorted(run["trials"]):
+        state = os.path.join(folder, trial, "state")
+        base = sqlite3.connect(f"file:{os.path.join(state, 'server.state', 'federation.db')}?mode=ro", uri=True)
+        found = {}
+        for name, mixing in base.execute("SELECT client, mixing FROM participation WHERE aborted = '' AND mixing IS NOT NULL"):
+            found.setdefault(name, []).append(numpy.frombuffer(mixing, numpy.float32))
+        names = sorted(found)
+        for name in names:
+            of = [scores for scores in found[name] if len(scores) == len(names)]  # Of rounds in which all were accepted.
+            labels = sorted(set(numpy.load(os.path.join(state, "data", name, "train-y.npy")).tolist()))
+            rows.append({"point": f"{trial.rsplit('-', 1)[1]} / {name}", "labels": " ".join(map(str, labels)), "rounds": len(of),
+                         **{f"score {i}": f"{value:.5f}" for i, value in enumerate(numpy.mean(of, axis=0))}})
+    return {row["point"]: row for row in rows}
 
 
 # Runs of which the accuracy of the first trial is kept round by round, at most so many rounds of it.
@@ -200,6 +222,8 @@ def keep(folder, sim, add):
         for row in table(sim, folder, columns, options):
             point = short(row.pop("point"))
             rows.setdefault(point, {"point": point}).update((prefix + key, value) for key, value in row.items())
+    if name == "igfl-attention":
+        rows = scores_of(folder, run)
     if name in ("share-cap", "share-attacks", "imitation"):
         for label, row in shares(folder, run).items():
             rows[label].update(row)
@@ -209,7 +233,7 @@ def keep(folder, sim, add):
     last = run["runs"][-1]
     machine = last["machine"]
     seconds = sum(trial["wall_s"] for trial in run["trials"].values())
-    head = {"command": f"fl-sim run bench/experiments/{name}.yaml", "set": " ".join(run["experiment"]["set"]) or "nothing",
+    head = {"command": f"fl-sim run bench/experiments/{name}.yaml{' --local 10 --keep-state' if name == 'igfl-attention' else ''}", "set": " ".join(run["experiment"]["set"]) or "nothing",
             "seeds": " ".join(str(seed) for seed in run["seeds"] if any(trial.endswith(f"/seed-{seed}") for trial in run["trials"])) or "none", "run time": f"{seconds:.0f} s, the sum of its trials", "date": last["date"],
             "commit": " and ".join(dict.fromkeys(run["git"] for run in run["runs"])),
             "machine": f"{machine['cores']} cores, {machine['cpu']}, {machine['blas_kernel']}"}

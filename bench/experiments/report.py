@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The tables of docs/results.md, from results of fl-sim.
 
-    fl-sim run bench/experiments/NAME.yaml            (share-cap, share-attacks and imitation with --clients)
+    fl-sim run bench/experiments/NAME.yaml            (share-cap, share-attacks and imitation with --clients,
+                                                       igfl-attention with --local 10 --keep-state)
     bench/experiments/report.py keep NAME.results     writes bench/experiments/NAME.csv, what the page needs of a run
     bench/experiments/report.py keep --add NAME.results   keeps what the file has and this run has not: other points, other seeds
     bench/experiments/report.py page                  writes these tables into docs/results.md, and its pictures (make results)
@@ -420,6 +421,47 @@ def adafl_curves():
                             curves("adafl-mnist", lambda row: float(row["models"]), lambda row: 100 * float(row["accuracy"])))])
 
 
+def scored(seed):
+    """Of a seed of igfl-attention [(name, labels, scores)], by name."""
+    return [(row["point"].split(" / ")[1], row["labels"].split(), [float(row[f"score {i}"]) for i in range(len(row) - 3)])
+            for row in kept("igfl-attention")[1] if row["point"].startswith(f"{seed} / ")]
+
+
+def attention():
+    """Mean scores by what two clients have in common; and how many of those with the highest scores share a label."""
+    rows = []
+    for seed in listed(row["point"].split(" / ")[0] for row in kept("igfl-attention")[1]):
+        clients = scored(seed)
+        sums, matches, wanted = {"itself": [], "shares": [], "none": []}, 0, 0
+        for i, (_, labels, scores) in enumerate(clients):
+            others = sorted((j for j in range(len(clients)) if j != i), key=lambda j, of=scores: -of[j])
+            sharing = {j for j in others if set(labels) & set(clients[j][1])}
+            matches += sum(j in sharing for j in others[:len(sharing)])
+            wanted += len(sharing)
+            sums["itself"].append(scores[i])
+            for j in others:
+                sums["shares" if j in sharing else "none"].append(scores[j])
+        rows.append([seed, *(f"{sum(of) / len(of):.3f}" if of else "" for of in sums.values()), f"{100 * matches / wanted:.0f} %"])
+    return markdown(["seed", "score of itself", "of a client that shares a label", "of one that shares none", "highest scores that share a label"], rows)
+
+
+def attention_map():
+    """Figure 2 of the paper: the matrix of the first seed."""
+    clients = scored(kept("igfl-attention")[1][0]["point"].split(" / ")[0])
+    most = max(score for i, (_, _, scores) in enumerate(clients) for j, score in enumerate(scores) if i != j)
+    out = [pictures.text(LEFT + (i + 0.5) * CELL[0], 60, ", ".join(labels)) for i, (_, labels, _) in enumerate(clients)]
+    out.append(pictures.text(LEFT + len(clients) * CELL[0] / 2, 30, "mean score of the update of the client with these labels, for the one of the row"))
+    for y, (name, labels, scores) in enumerate(clients):
+        out.append(pictures.text(LEFT - 8, TOP + y * CELL[1] + 14, f"{name}: {', '.join(labels)}", "end"))
+        for x, score in enumerate(scores):
+            common = sorted(set(labels) & set(clients[x][1]))
+            remark = "itself" if x == y else f"common label {', '.join(common)}" if common else "no common label"
+            out += pictures.cell(LEFT + x * CELL[0], TOP + y * CELL[1], CELL, pictures.mixed((245, 245, 245), (90, 150, 220), min(score / most, 1)),
+                                 f"{score:.3f}" + ("*" if common and x != y else ""), remark)
+    return pictures.document(LEFT + len(clients) * CELL[0] + 10, TOP + len(clients) * CELL[1] + 10,
+                             "IGFL: scores of self attention between clients; * they share a label", out)
+
+
 def fedldf():
     """Final accuracy, and what it costs; differences in points from fedavg-0.4, as the paper states them."""
     rows = []
@@ -449,7 +491,8 @@ def igfl():
     return markdown([""] + names, [[rho] + [found.get(name, "") for name in names] for rho, found in cells.items()])
 
 
-PICTURES = {"heat-map": heat_map, "fedldf": fedldf_curves, "igfl-devices": igfl_curves, "adafl-mnist": adafl_curves}
+PICTURES = {"heat-map": heat_map, "fedldf": fedldf_curves, "igfl-devices": igfl_curves, "adafl-mnist": adafl_curves,
+            "igfl-attention": attention_map}
 
 
 def picture_path(name):
@@ -458,7 +501,7 @@ def picture_path(name):
 
 def drawn():
     """The pictures whose figures are kept."""
-    return [name for name in PICTURES if name == "heat-map" or glob.glob(os.path.join(HERE, name + ".*s.csv"))]
+    return [name for name in PICTURES if name in ("heat-map", "igfl-attention") or glob.glob(os.path.join(HERE, name + ".*s.csv"))]
 
 
 TABLES = {"share-cap": honest, "share-attacks": bounded, "defaults": defaults, "unequal-sizes": unequal, "other-data": other, "one-attacker": lambda: attacked("one-attacker"),
@@ -468,7 +511,7 @@ TABLES = {"share-cap": honest, "share-attacks": bounded, "defaults": defaults, "
           "bucketing-mimic": lambda: bucketed("bucketing-mimic"),
           "bucketing-clean": lambda: bucketed("bucketing-clean"), "heat-map": heat, "tailored": known, "backdoor": backdoors,
           "imitation": imitated,
-          "fedldf": fedldf, "igfl-devices": igfl,
+          "fedldf": fedldf, "igfl-devices": igfl, "igfl-attention": attention,
           "hashed": hashed, "hashed-confirm": confirmed}
 # Tables of more than one run.
 RUNS = {"defaults": ["defaults", "defaults-personal"],
@@ -478,8 +521,8 @@ RUNS = {"defaults": ["defaults", "defaults-personal"],
 def about(name):
     head, rows = kept(name)
     if head["seeds"] == "none":
-        return f"`fl-sim run bench/experiments/{name}.yaml`: {len(rows)} rows, not run."
-    return (f"`fl-sim run bench/experiments/{name}.yaml`: {len(rows)} rows, seeds {head['seeds']}, {head['run time']}; "
+        return f"`{head['command']}`: {len(rows)} rows, not run."
+    return (f"`{head['command']}`: {len(rows)} rows, seeds {head['seeds']}, {head['run time']}; "
             f"{head['date'][:10]}, commit {head['commit']}, {head['machine']}.")
 
 

@@ -107,6 +107,21 @@ text = subprocess.run([*sys.argv[1:], "adafl-mnist", "--print"], check=True, cap
 found = tree.fromstring(text).findall("{http://www.w3.org/2000/svg}polyline")
 assert len(found) == 6 and all(len(line.get("points").split()) == 3 for line in found), text
 END
+# The scores of the attention, which are in the record of daemons.
+check "silos with daemons" "$sim" run "$srcdir/bench/experiments/igfl-attention.yaml" --quiet --local 10 --keep-state --out "$dir/attention" \
+  --set "stop={rounds: 3}" --set "trials={seeds: [1]}" --set "data={set: digits, method: silo, clients: 10, seed: trial, shard_size: 70}" \
+  --set "server.model={input: [1, 8, 8], layers: [flatten, dense 10]}" --set server.training.batch_size=10
+check "their scores are kept" "$python" "$report" --sim "$sim" keep "$dir/attention"
+check "ten for each client, which add up to 1, and the picture has them all" "$python" - "$python" "$report" "$dir/kept/bench/experiments" <<'END'
+import subprocess, sys
+sys.path.insert(0, sys.argv[3])
+import report
+clients = report.scored(1)
+assert [name for name, _, _ in clients] == [f"client-{i:03}" for i in range(10)], clients
+assert all(labels and len(scores) == 10 and abs(sum(scores) - 1) < 1e-3 for _, labels, scores in clients), clients
+text = subprocess.run([*sys.argv[1:3], "igfl-attention", "--print"], check=True, capture_output=True, text=True).stdout
+assert text.count("<rect") == 101 and report.attention().count("\n| 1 | 0.") == 1, text
+END
 if [ "${1:-}" = --record ]; then
   cat "$dir/found.csv"
   exit

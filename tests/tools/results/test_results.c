@@ -232,7 +232,9 @@ TEST(a_time_that_did_not_come_is_null)
     object = json_loadb((const char *)line.data, line.len, 0, NULL);
     ck_assert(json_is_integer(json_object_get(object, "selected_us")));
     ck_assert(json_is_null(json_object_get(object, "fetched_us")));
-    ck_assert(json_is_null(json_object_get(object, "accuracy")));
+    ck_assert(json_is_null(json_object_get(object, "received_accuracy")));
+    ck_assert(json_is_null(json_object_get(object, "personal_loss")));
+    ck_assert_uint_eq(json_object_size(json_object_get(object, "metrics")), 0);
     ck_assert_str_eq(json_string_value(json_object_get(object, "state")), "late");
     ck_assert_str_eq(json_string_value(json_object_get(object, "asked")), "0110");
     ck_assert_ptr_null(json_object_get(object, "attacker"));
