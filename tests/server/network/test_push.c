@@ -4,6 +4,7 @@
  * there: what it would hear is written down.
  */
 #include <check.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,23 @@ static void after_lane(void)
 {
     ck_assert_int_eq(fl_worker_thread_submit(frontend.setup.io, on_lane, frontend.setup.net,
                                              stop_loop, frontend.setup.net),
+                     FL_OK);
+    fl_loop_run(frontend.setup.net);
+}
+
+static void wait_at_gate(void *arg)
+{
+    ck_assert_int_eq(sem_wait(arg), 0);
+}
+
+/* The same; what the lane gets meanwhile waits for sem_post(). */
+static void after_lane_at(sem_t *gate)
+{
+    ck_assert_int_eq(sem_init(gate, 0, 0), 0);
+    ck_assert_int_eq(fl_worker_thread_submit(frontend.setup.io, on_lane, frontend.setup.net,
+                                             stop_loop, frontend.setup.net),
+                     FL_OK);
+    ck_assert_int_eq(fl_worker_thread_submit(frontend.setup.io, wait_at_gate, NULL, NULL, gate),
                      FL_OK);
     fl_loop_run(frontend.setup.net);
 }
@@ -334,14 +352,16 @@ TEST(a_peer_that_hangs_up_leaves_what_came_and_frees_the_rest)
 TEST(what_is_complete_is_judged_though_its_peer_has_hung_up)
 {
     uint64_t written = 0;
+    sem_t gate;
 
     push(size, true);
     rawpeer_run(&raw);
-    after_lane();
+    after_lane_at(&gate);
     ck_assert(fl_push_written(slot.push, ROUND, ATTEMPT, &written));
     ck_assert_uint_eq(written, size);
-    ck_assert_str_eq(heard, ""); /* It is being checked. */
+    ck_assert_str_eq(heard, ""); /* It is about to be checked. */
     hang_up();
+    ck_assert_int_eq(sem_post(&gate), 0);
     after_lane();
     ck_assert_str_eq(heard, "stored;");
     ck_assert_uint_eq(slot.stored.round, ROUND);
