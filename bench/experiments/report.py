@@ -448,7 +448,8 @@ def attention():
 def attention_map():
     """Figure 2 of the paper: the matrix of the first seed."""
     clients = scored(kept("igfl-attention")[1][0]["point"].split(" / ")[0])
-    most = max(score for i, (_, _, scores) in enumerate(clients) for j, score in enumerate(scores) if i != j)
+    between = [score for i, (_, _, scores) in enumerate(clients) for j, score in enumerate(scores) if i != j]
+    least, most = min(between), max(between)
     out = [pictures.text(LEFT + (i + 0.5) * CELL[0], 60, ", ".join(labels)) for i, (_, labels, _) in enumerate(clients)]
     out.append(pictures.text(LEFT + len(clients) * CELL[0] / 2, 30, "mean score of the update of the client with these labels, for the one of the row"))
     for y, (name, labels, scores) in enumerate(clients):
@@ -456,7 +457,7 @@ def attention_map():
         for x, score in enumerate(scores):
             common = sorted(set(labels) & set(clients[x][1]))
             remark = "itself" if x == y else f"common label {', '.join(common)}" if common else "no common label"
-            out += pictures.cell(LEFT + x * CELL[0], TOP + y * CELL[1], CELL, pictures.mixed((245, 245, 245), (90, 150, 220), min(score / most, 1)),
+            out += pictures.cell(LEFT + x * CELL[0], TOP + y * CELL[1], CELL, pictures.mixed((245, 245, 245), (90, 150, 220), min((score - least) / (most - least or 1), 1)),
                                  f"{score:.3f}" + ("*" if common and x != y else ""), remark)
     return pictures.document(LEFT + len(clients) * CELL[0] + 10, TOP + len(clients) * CELL[1] + 10,
                              "IGFL: scores of self attention between clients; * they share a label", out)
