@@ -29,7 +29,10 @@ for file in "$srcdir"/bench/experiments/*.yaml; do
   for what in command seeds "run time" date commit machine; do
     has_line "the record of $name says its $what" "${file%.yaml}.csv" "# $what: "
   done
-  if grep -q '^- {label' "$file"; then
+  if [ "$name" = igfl-attention ]; then # ten clients of each seed
+    equal "the record of $name has the clients of each seed" "$(for seed in 1 2 3; do printf "$seed / client-%03d\n" {0..9}; done)" \
+      "$(grep -v '^#' "${file%.yaml}.csv" | sed '1d; s/,.*//')"
+  elif grep -q '^- {label' "$file"; then
     equal "the record of $name has the rows of its file" "$(sed -n 's/^- {label: \([^,]*\),.*/\1/p' "$file")" \
       "$(grep -v '^#' "${file%.yaml}.csv" | sed '1d; s/,.*//')"
   else # a grid
